@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two interface targets: what every target needs, and the warnings of our own code only.
+add_library(plansearch_settings INTERFACE)
+target_compile_features(plansearch_settings INTERFACE cxx_std_20)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+option(PLANSEARCH_WERROR "Treat warnings as errors" OFF)
+option(PLANSEARCH_SANITIZE "Build with the address and undefined-behaviour sanitizers" OFF)
+
+add_library(plansearch_warnings INTERFACE)
+target_compile_options(plansearch_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+                                                     $<$<BOOL:${PLANSEARCH_WERROR}>:-Werror>)
+if(PLANSEARCH_SANITIZE)
+  target_compile_options(plansearch_settings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
+                                                       -fno-omit-frame-pointer)
+  target_link_options(plansearch_settings INTERFACE -fsanitize=address,undefined)
+endif()

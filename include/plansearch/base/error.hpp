@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two kinds of failure that are exceptions: wrong input (with its place and remedy) and a broken
+// invariant. "This plan cannot run" is neither: it is a value (plansearch/plan/infeasible.hpp).
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace plansearch {
+
+/// A place in a file the user wrote; line and column count from 1. A line of 0 means the whole
+/// file, an empty file means the command line.
+struct SourceLocation {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  bool operator==(const SourceLocation&) const = default;
+};
+
+/// Wrong input. Printed as "file:line:col: error: message" and "hint: remedy"; exit code 2.
+class InputError : public std::runtime_error {
+ public:
+  InputError(SourceLocation where, const std::string& message, std::string hint = {})
+      : std::runtime_error(message), where_(std::move(where)), hint_(std::move(hint)) {}
+  [[nodiscard]] const SourceLocation& where() const { return where_; }
+  [[nodiscard]] const std::string& hint() const { return hint_; }
+  /// "file:line:col: error: message\nhint: ..." without a trailing newline.
+  [[nodiscard]] std::string formatted() const;
+
+ private:
+  SourceLocation where_;
+  std::string hint_;
+};
+
+/// A broken invariant of the program itself; exit code 1.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+[[noreturn]] void fail_check(const char* expression, const char* file, int line);
+
+}  // namespace plansearch
+
+/// Throws InternalError when the invariant does not hold.
+#define PLANSEARCH_CHECK(expression) \
+  ((expression) ? static_cast<void>(0) : ::plansearch::fail_check(#expression, __FILE__, __LINE__))

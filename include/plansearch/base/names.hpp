@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names as users type them: canonical form and nearest known names.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plansearch {
+
+/// Lower case, '_' and ' ' become '-': "DGX_H100" -> "dgx-h100".
+[[nodiscard]] std::string canonical_name(std::string_view name);
+
+/// Up to `count` known names nearest to `name` by edit distance, best first; names further than
+/// half their length are left out. Ties keep the order of `known`.
+[[nodiscard]] std::vector<std::string> nearest_names(std::string_view name,
+                                                     std::span<const std::string> known,
+                                                     std::size_t count = 3);
+
+/// "did you mean a, b or c?" or an empty string.
+[[nodiscard]] std::string did_you_mean(std::string_view name, std::span<const std::string> known);
+
+}  // namespace plansearch

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantities as text: "80 GiB", "25 GB/s", "400 Gbit/s", "4.2 us", "312 TFLOP/s".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plansearch/base/quantity.hpp"
+
+namespace plansearch {
+
+/// Parses text into a quantity; nullopt when the number or unit is malformed or missing, when the
+/// unit has another dimension, or when the value is not finite. Negative values parse (callers
+/// decide what is legal).
+template <typename Q>
+[[nodiscard]] std::optional<Q> parse_quantity(std::string_view text);
+template <>
+std::optional<Seconds> parse_quantity<Seconds>(std::string_view text);
+template <>
+std::optional<Bytes> parse_quantity<Bytes>(std::string_view text);
+template <>
+std::optional<Bandwidth> parse_quantity<Bandwidth>(std::string_view text);
+template <>
+std::optional<FlopRate> parse_quantity<FlopRate>(std::string_view text);
+
+/// What a reader should have written, for error messages: "a time such as 4.2 us".
+template <typename Q>
+[[nodiscard]] std::string_view expected_unit();
+template <>
+std::string_view expected_unit<Seconds>();
+template <>
+std::string_view expected_unit<Bytes>();
+template <>
+std::string_view expected_unit<Bandwidth>();
+template <>
+std::string_view expected_unit<FlopRate>();
+
+/// Three significant digits and the best prefix: "18.4 ms", "61.2 GiB", "312 TFLOP/s".
+[[nodiscard]] std::string to_text(Seconds value);
+[[nodiscard]] std::string to_text(Bytes value);
+[[nodiscard]] std::string to_text(Bandwidth value);
+[[nodiscard]] std::string to_text(FlopRate value);
+
+}  // namespace plansearch

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training framework does with a plan: data, read from frameworks/*.yaml, never code.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plansearch/base/data_type.hpp"
+#include "plansearch/base/provenance.hpp"
+#include "plansearch/base/quantity.hpp"
+#include "plansearch/plan/device_mesh.hpp"
+#include "plansearch/plan/parallel_plan.hpp"
+
+namespace plansearch {
+
+/// Bytes per element of everything that is kept; absent: not kept.
+struct PrecisionPolicy {
+  DataType matmul = DataType::Bf16;
+  DataType activation = DataType::Bf16;
+  DataType parameter = DataType::Bf16;
+  DataType gradient = DataType::Bf16;                 ///< what backward writes
+  std::optional<DataType> main_gradient;              ///< accumulation buffer
+  std::optional<DataType> master;                     ///< master copy of the parameters
+  DataType moment = DataType::Fp32;                   ///< each optimizer moment
+  DataType reduction = DataType::Bf16;                ///< on the wire
+  DataType gather = DataType::Bf16;                   ///< parameters on the wire
+  bool operator==(const PrecisionPolicy&) const = default;
+};
+
+/// Communication that a framework can hide, and behind what.
+enum class Overlap : std::uint8_t {
+  GradientReduction,   ///< bucketed, under the last backward
+  ParameterGather,     ///< under the next forward (ZeRO-1) or one unit ahead (FSDP)
+  PipelineSend,        ///< asynchronous sends under compute
+  TensorParallel,      ///< user-buffer or decomposed collectives under matmuls
+  ContextRing,         ///< K/V ring under attention
+  ExpertAllToAll,
+};
+inline constexpr std::size_t kOverlapCount = 6;
+
+/// How layers go to stages when the counts do not divide, or always.
+enum class LayerDistribution : std::uint8_t {
+  EvenOnly,              ///< refuse what does not divide
+  EvenCeil,              ///< earlier stages get the extra layers
+  EmbeddingAndHeadCount, ///< embedding and head are blocks with a cost of their own
+};
+
+/// One legality rule: which feature or combination a framework refuses, with its own words.
+struct FrameworkRule {
+  std::string name;     ///< key of the closed rule vocabulary, see docs/frameworks.md
+  double limit = 0.0;
+  std::string message;
+  bool operator==(const FrameworkRule&) const = default;
+};
+
+struct Framework {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::vector<Axis> rank_order;                    ///< dense grid, fastest axis first
+  std::map<DataType, PrecisionPolicy> precision;   ///< by the precision the user asks for
+  std::array<double, kOverlapCount> overlap{};     ///< hidden share, 0..1
+  LayerDistribution layers = LayerDistribution::EvenOnly;
+  int vocab_multiple = 1;                          ///< padded to a multiple of this times tp
+  std::vector<FrameworkRule> rules;
+  std::map<std::string, double> constants;         ///< fitted numbers, see docs/frameworks.md
+  std::map<std::string, Provenance> provenance;
+};
+
+}  // namespace plansearch

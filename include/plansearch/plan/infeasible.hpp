@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a plan cannot run: a value that is counted, ranked by nearness and printed, not an error.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace plansearch {
+
+enum class Obstacle : std::uint8_t {
+  DegreesDoNotMultiply,   ///< dp pp cp tp is not the number of GPUs
+  BatchNotDivisible,
+  HeadsNotDivisible,
+  KvHeadsNotDivisible,
+  FfnNotDivisible,
+  HiddenNotDivisible,
+  VocabNotDivisible,
+  SequenceNotDivisible,
+  ExpertsNotDivisible,
+  LayersNotDivisible,
+  MoreStagesThanLayers,
+  ScheduleNeedsMicroBatches,
+  FrameworkForbids,       ///< a rule of the framework file
+  NoSuchFeature,          ///< the framework cannot express it
+  OutOfMemory,
+};
+inline constexpr std::size_t kObstacleCount = 15;
+[[nodiscard]] std::string_view to_text(Obstacle obstacle);
+
+/// `needed` and `available` are in the unit the obstacle speaks of (bytes for OutOfMemory).
+struct Infeasible {
+  Obstacle obstacle = Obstacle::OutOfMemory;
+  double needed = 0.0;
+  double available = 0.0;
+  std::string detail;  ///< one sentence for the user, with the legal values where they are few
+  bool operator==(const Infeasible&) const = default;
+};
+
+}  // namespace plansearch
