@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: bounds and closed-form prices of a run of plans; which of them stay in the race.
+// Source: branch and bound with admissible bounds; DESIGN of the search in ARCHITECTURE.md.
+// Assumes: bound <= estimate and bound <= simulation (tests/unit/evaluate/bound_test.cpp).
+// Units: seconds and bytes.
+// Checked by: tests/unit/search/search_test.cpp (pruned and exhaustive answers are equal).
+#include "plansearch/search/chunk.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace plansearch {
+namespace {
+
+class ChunkWorker {
+ public:
+  ChunkWorker(const PlanEvaluator& evaluator, const SpaceWalk& walk, const Thresholds& thresholds,
+              Pruning pruning)
+      : evaluator_(evaluator),
+        walk_(walk),
+        thresholds_(thresholds),
+        pruning_(pruning),
+        limit_(evaluator.memory_limit()),
+        workspace_(PlanEvaluator::make_workspace()) {}
+
+  void visit(const SpacePrefix& prefix) {
+    leaves_.clear();
+    walk_.append_leaves(prefix, leaves_);
+    std::shared_ptr<const ClassProfile> profile;
+    for (const ParallelPlan& plan : leaves_) {
+      if (const auto obstacle = evaluator_.obstacle(plan)) {
+        reject(*obstacle);
+        continue;
+      }
+      if (!profile) profile = evaluator_.profile(plan);
+      price(*profile, plan);
+    }
+  }
+
+  [[nodiscard]] ChunkResult take() { return std::move(result_); }
+
+ private:
+  void reject(Obstacle obstacle) {
+    ++result_.counts.rejected[static_cast<std::size_t>(obstacle)];
+  }
+
+  void price(const ClassProfile& profile, const ParallelPlan& plan) {
+    const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
+    if (bound.memory > limit_) {
+      reject(Obstacle::OutOfMemory);
+      if (result_.contenders.empty()) note_miss(profile, plan);
+      return;
+    }
+    if (pruning_ == Pruning::On && thresholds_.exclude(bound)) {
+      ++result_.counts.pruned;
+      return;
+    }
+    const Estimate estimate = evaluator_.estimate(profile, plan, *workspace_);
+    ++result_.counts.evaluated;
+    result_.contenders.push_back({{plan, estimate}, bound.step_time});
+  }
+
+  void note_miss(const ClassProfile& profile, const ParallelPlan& plan) {
+    if (thresholds_.time) return;  // something fits: nobody will ask for misses
+    merge_misses(result_.misses,
+                 {{plan, evaluator_.estimate(profile, plan, *workspace_), limit_}});
+  }
+
+  const PlanEvaluator& evaluator_;
+  const SpaceWalk& walk_;
+  const Thresholds& thresholds_;
+  Pruning pruning_;
+  Bytes limit_;
+  EvaluationWorkspacePtr workspace_;
+  std::vector<ParallelPlan> leaves_;
+  ChunkResult result_;
+};
+
+}  // namespace
+
+bool Thresholds::exclude(const PlanBound& bound) const {
+  if (!time || bound.step_time <= *time) return false;
+  for (const PlanCandidate& member : front) {
+    if (member.estimate.step.total() > bound.step_time) return false;
+    if (member.estimate.memory.total() <= bound.memory) return true;
+  }
+  return false;
+}
+
+void merge_misses(std::vector<NearMiss>& into, const std::vector<NearMiss>& more) {
+  into.insert(into.end(), more.begin(), more.end());
+  std::sort(into.begin(), into.end(), [](const NearMiss& a, const NearMiss& b) {
+    return std::tuple(a.estimate.memory.total(), a.plan) <
+           std::tuple(b.estimate.memory.total(), b.plan);
+  });
+  if (into.size() > kNearMisses) into.resize(kNearMisses);
+}
+
+ChunkResult process_prefixes(const PlanEvaluator& evaluator, const SpaceWalk& walk,
+                             std::span<const SpacePrefix> prefixes, const Thresholds& thresholds,
+                             Pruning pruning) {
+  ChunkWorker worker(evaluator, walk, thresholds, pruning);
+  for (const SpacePrefix& prefix : prefixes) worker.visit(prefix);
+  return worker.take();
+}
+
+}  // namespace plansearch
