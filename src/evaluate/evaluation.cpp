@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: totals of the step-time and memory breakdowns.
+// Source: definition (parts sum to the total).
+// Assumes: nothing.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/breakdown_test.cpp
+#include "plansearch/evaluate/evaluation.hpp"
+
+namespace plansearch {
+
+Seconds StepTimeBreakdown::exposed_total() const {
+  Seconds sum;
+  for (const Seconds part : exposed) sum += part;
+  return sum;
+}
+
+Seconds StepTimeBreakdown::total() const {
+  return compute + recompute + exposed_total() + bubble + optimizer + host;
+}
+
+Bytes MemoryBreakdown::total() const {
+  return parameters + gradients + optimizer + activations + transient + buffers + reserve;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "json_report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "plansearch/base/units.hpp"
+
+namespace plansearch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json step_json(const StepTimeBreakdown& step) {
+  Json json{{"compute_s", step.compute.value()}, {"recompute_s", step.recompute.value()}};
+  Json exposed = Json::object();
+  for (std::size_t i = 0; i < kAxisCount; ++i) {
+    exposed[std::string(to_text(static_cast<Axis>(i)))] = step.exposed[i].value();
+  }
+  json["exposed_communication_s"] = std::move(exposed);
+  json["bubble_s"] = step.bubble.value();
+  json["optimizer_s"] = step.optimizer.value();
+  json["host_s"] = step.host.value();
+  return json;
+}
+
+Json memory_json(const MemoryBreakdown& memory) {
+  return {{"parameters_bytes", memory.parameters.value()},
+          {"gradients_bytes", memory.gradients.value()},
+          {"optimizer_bytes", memory.optimizer.value()},
+          {"activations_bytes", memory.activations.value()},
+          {"transient_bytes", memory.transient.value()},
+          {"buffers_bytes", memory.buffers.value()},
+          {"reserve_bytes", memory.reserve.value()}};
+}
+
+Json communication_json(const std::vector<CommunicationLine>& lines) {
+  Json json = Json::array();
+  for (const CommunicationLine& line : lines) {
+    json.push_back({{"what", line.what},
+                    {"kind", line.kind},
+                    {"axis", std::string(to_text(line.axis))},
+                    {"group_size", line.group_size},
+                    {"bytes", line.bytes.value()},
+                    {"wire_bytes", line.wire_bytes.value()},
+                    {"count", line.count},
+                    {"time_s", line.time.value()},
+                    {"exposed_s", line.exposed.value()}});
+  }
+  return json;
+}
+
+Json question_json(const QuestionReport& question) {
+  Json settings = Json::array();
+  for (const SettingReport& s : question.settings) {
+    settings.push_back({{"key", s.key}, {"value", s.value}, {"origin", s.origin}});
+  }
+  return {{"hardware", question.hardware},
+          {"accelerator", question.accelerator},
+          {"model", question.model},
+          {"parameters", question.parameters},
+          {"framework", question.framework},
+          {"precision", question.precision},
+          {"gpus", question.gpus},
+          {"global_batch", question.global_batch},
+          {"seq_len", question.seq_len},
+          {"memory_capacity_bytes", question.memory_capacity.value()},
+          {"settings", std::move(settings)}};
+}
+
+Json counts_json(const CountsReport& counts) {
+  Json rejected = Json::object();
+  for (const auto& [reason, plans] : counts.rejected) rejected[reason] = plans;
+  return {{"space", counts.space},         {"total", counts.total},
+          {"evaluated", counts.evaluated}, {"simulated", counts.simulated},
+          {"pruned", counts.pruned},       {"unvisited", counts.unvisited},
+          {"rejected", std::move(rejected)}};
+}
+
+}  // namespace
+
+Json to_json(const ParallelPlan& plan) {
+  return {{"gpus", plan.devices()},
+          {"dp", plan.data},
+          {"pp", plan.pipeline},
+          {"vpp", plan.chunks},
+          {"tp", plan.tensor()},
+          {"tp_x", plan.tensor_in},
+          {"tp_y", plan.tensor_out},
+          {"tp_z", plan.tensor_depth},
+          {"cp", plan.context},
+          {"cp_kind", std::string(to_text(plan.context_kind))},
+          {"ep", plan.expert},
+          {"etp", plan.expert_tensor},
+          {"zero", static_cast<int>(plan.zero)},
+          {"shard_group", plan.shard_group},
+          {"sp", plan.sequence_parallel == SequenceParallel::On},
+          {"micro_batch", plan.micro_batch},
+          {"micro_batches", plan.micro_batches},
+          {"global_batch", plan.global_batch()},
+          {"recompute", std::string(to_text(plan.recompute))},
+          {"schedule", std::string(to_text(plan.schedule))}};
+}
+
+Json to_json(const PlanReport& plan) {
+  return {{"rank", plan.rank},
+          {"tie_with_previous", plan.tie == Tie::WithPrevious},
+          {"config", to_json(plan.plan)},
+          {"step_time_s", plan.estimate.step.total().value()},
+          {"step_time_p10_s", plan.p10.value()},
+          {"step_time_p90_s", plan.p90.value()},
+          {"tokens_per_s", plan.tokens_per_s},
+          {"mfu", plan.mfu},
+          {"model_tflops_per_gpu", plan.model_rate_per_gpu.value() / 1e12},
+          {"hfu", plan.hfu},
+          {"hardware_tflops_per_gpu", plan.hardware_rate_per_gpu.value() / 1e12},
+          {"peak_memory_bytes", plan.estimate.memory.total().value()},
+          {"peak_memory_stage", plan.estimate.worst_memory_stage},
+          {"step", step_json(plan.estimate.step)},
+          {"memory", memory_json(plan.estimate.memory)},
+          {"communication", communication_json(plan.communication)},
+          {"why", plan.why}};
+}
+
+Json to_json(const SearchReport& report) {
+  Json json{{"schema", "plansearch/result/v1"}, {"question", question_json(report.question)}};
+  json["plans"] = Json::array();
+  for (const PlanReport& plan : report.plans) json["plans"].push_back(to_json(plan));
+  json["pareto_front"] = Json::array();
+  for (const PlanReport& plan : report.front) {
+    json["pareto_front"].push_back({{"config", to_json(plan.plan)},
+                                    {"step_time_s", plan.estimate.step.total().value()},
+                                    {"peak_memory_bytes", plan.estimate.memory.total().value()}});
+  }
+  json["nearest_misses"] = Json::array();
+  for (const NearMissReport& miss : report.misses) {
+    json["nearest_misses"].push_back({{"config", to_json(miss.plan)},
+                                      {"needed_bytes", miss.needed.value()},
+                                      {"limit_bytes", miss.limit.value()}});
+  }
+  json["remedies"] = report.remedies;
+  json["counts"] = counts_json(report.counts);
+  json["optimality"] = report.optimality;
+  json["evidence"] = report.evidence;
+  return json;
+}
+
+}  // namespace plansearch

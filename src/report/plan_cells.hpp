@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the fields of a plan look in tables. One place for every view.
+#pragma once
+
+#include <string>
+
+#include "plansearch/report/search_report.hpp"
+
+namespace plansearch {
+
+/// "dp 8, pp 4, tp 2, ..." with only the degrees above one.
+[[nodiscard]] std::string short_plan(const ParallelPlan& plan);
+/// "17.2 %"
+[[nodiscard]] std::string percent(double share);
+/// "31.2 of 40 GiB"
+[[nodiscard]] std::string memory_of(Bytes used, Bytes capacity);
+/// 1234567 -> "1.23 M"
+[[nodiscard]] std::string count_text(double count);
+/// 1234567 -> "1,234,567"
+[[nodiscard]] std::string grouped(std::int64_t count);
+/// Tensor degree: "8", or "2x4x1" for a grid, with "+sp" under sequence parallelism.
+[[nodiscard]] std::string tensor_cell(const ParallelPlan& plan);
+/// "1f1b", "interleaved", or "-" without a pipeline.
+[[nodiscard]] std::string schedule_cell(const ParallelPlan& plan);
+
+}  // namespace plansearch

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "plan_cells.hpp"
+#include "plansearch/base/units.hpp"
+#include "plansearch/report/search_report.hpp"
+#include "plansearch/report/text_table.hpp"
+
+namespace plansearch {
+namespace {
+
+std::string step_table(const StepTimeBreakdown& step) {
+  TextTable table({{"step time", Align::Left}, {"time"}, {"share"}});
+  const auto add = [&](const std::string& name, Seconds part) {
+    if (part > Seconds(0)) table.add_row({name, to_text(part), percent(part / step.total())});
+  };
+  add("compute", step.compute);
+  add("recompute", step.recompute);
+  for (std::size_t i = 0; i < kAxisCount; ++i) {
+    add(fmt::format("exposed communication, {}", to_text(static_cast<Axis>(i))), step.exposed[i]);
+  }
+  add("pipeline bubble", step.bubble);
+  add("optimizer", step.optimizer);
+  add("host", step.host);
+  table.add_row({"total", to_text(step.total()), percent(1.0)});
+  return table.text();
+}
+
+std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
+  TextTable table({{"peak memory", Align::Left}, {"bytes"}, {"of capacity"}});
+  const auto add = [&](const std::string& name, Bytes part) {
+    if (part > Bytes(0)) table.add_row({name, to_text(part), percent(part / capacity)});
+  };
+  add("parameters", memory.parameters);
+  add("gradients", memory.gradients);
+  add("optimizer states", memory.optimizer);
+  add("activations", memory.activations);
+  add("working set", memory.transient);
+  add("communication buffers", memory.buffers);
+  add("reserve", memory.reserve);
+  table.add_row({"total", to_text(memory.total()), percent(memory.total() / capacity)});
+  return table.text();
+}
+
+std::string communication_table(const std::vector<CommunicationLine>& lines) {
+  TextTable table({{"communication", Align::Left}, {"kind", Align::Left}, {"axis", Align::Left},
+                   {"ranks"}, {"message"}, {"calls"}, {"each"}, {"exposed"}});
+  for (const CommunicationLine& line : lines) {
+    table.add_row({line.what, line.kind, std::string(to_text(line.axis)),
+                   fmt::format("{}", line.group_size), to_text(line.bytes),
+                   count_text(line.count), to_text(line.time), to_text(line.exposed)});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+std::string render_prediction(const SearchReport& report, Format format) {
+  if (format != Format::Table || report.plans.empty()) return render_search(report, format);
+  const PlanReport& p = report.plans.front();
+  const Estimate& e = p.estimate;
+  std::string text = render_search(report, format) + "\n";
+  text += step_table(e.step) + "\n";
+  text += memory_table(e.memory, report.question.memory_capacity) + "\n";
+  if (!p.communication.empty()) text += communication_table(p.communication) + "\n";
+  for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);
+  text += fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",
+                      to_text(p.model_rate_per_gpu), percent(p.mfu),
+                      to_text(p.hardware_rate_per_gpu), percent(p.hfu));
+  return text;
+}
+
+}  // namespace plansearch

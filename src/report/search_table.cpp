@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "json_report.hpp"
+#include "plan_cells.hpp"
+#include "plansearch/base/units.hpp"
+#include "plansearch/report/search_report.hpp"
+#include "plansearch/report/text_table.hpp"
+
+namespace plansearch {
+namespace {
+
+std::string headline(const QuestionReport& q) {
+  return fmt::format("{} ({} parameters, sequence {}) on {}: {} x {}, batch {}, {}, {}\n", q.model,
+                     count_text(static_cast<double>(q.parameters)), q.seq_len, q.hardware, q.gpus,
+                     q.accelerator, q.global_batch, q.precision, q.framework);
+}
+
+bool has_experts(const std::vector<PlanReport>& plans) {
+  for (const PlanReport& plan : plans) {
+    if (plan.plan.expert > 1) return true;
+  }
+  return false;
+}
+
+std::string first_reason(const PlanReport& plan) {
+  return plan.why.empty() ? std::string() : plan.why.front();
+}
+
+std::string plan_table(const SearchReport& report) {
+  const bool experts = has_experts(report.plans);
+  std::vector<TextColumn> columns{{"#"},    {"dp"},  {"pp"},   {"vpp"},       {"tp"},
+                                  {"cp"},   {"zero"}, {"mbs"}, {"recompute", Align::Left},
+                                  {"schedule", Align::Left},   {"step"},      {"p10 - p90"},
+                                  {"tokens/s"}, {"MFU"}, {"memory"}, {"comm"}, {"bubble"},
+                                  {"why", Align::Left}};
+  if (experts) columns.insert(columns.begin() + 6, {"ep"});
+  TextTable table(columns);
+  for (const PlanReport& p : report.plans) {
+    const Seconds total = p.estimate.step.total();
+    std::vector<std::string> cells{
+        fmt::format("{}{}", p.tie == Tie::WithPrevious ? "~" : "", p.rank),
+        fmt::format("{}", p.plan.data),
+        fmt::format("{}", p.plan.pipeline),
+        fmt::format("{}", p.plan.chunks),
+        tensor_cell(p.plan),
+        fmt::format("{}", p.plan.context),
+        fmt::format("{}", static_cast<int>(p.plan.zero)),
+        fmt::format("{}", p.plan.micro_batch),
+        std::string(to_text(p.plan.recompute)),
+        schedule_cell(p.plan),
+        to_text(total),
+        fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)),
+        count_text(p.tokens_per_s),
+        percent(p.mfu),
+        memory_of(p.estimate.memory.total(), report.question.memory_capacity),
+        percent(p.estimate.step.exposed_total() / total),
+        percent(p.estimate.step.bubble / total),
+        first_reason(p)};
+    if (experts) cells.insert(cells.begin() + 6, fmt::format("{}", p.plan.expert));
+    table.add_row(std::move(cells));
+  }
+  return table.text();
+}
+
+bool has_tie(const std::vector<PlanReport>& plans) {
+  for (const PlanReport& plan : plans) {
+    if (plan.tie == Tie::WithPrevious) return true;
+  }
+  return false;
+}
+
+std::string counts_lines(const SearchReport& report) {
+  const CountsReport& c = report.counts;
+  std::string text =
+      fmt::format("{} plans in space {}: {} priced, {} pruned by bounds, {} simulated", grouped(c.total),
+                  c.space, grouped(c.evaluated), grouped(c.pruned), grouped(c.simulated));
+  std::int64_t rejected = 0;
+  for (const auto& [reason, plans] : c.rejected) rejected += plans;
+  text += fmt::format(", {} rejected", grouped(rejected));
+  if (c.unvisited > 0) text += fmt::format(", {} not looked at", grouped(c.unvisited));
+  std::vector<std::string> reasons;
+  for (const auto& [reason, plans] : c.rejected) {
+    reasons.push_back(fmt::format("{} {}", reason, grouped(plans)));
+  }
+  if (!reasons.empty()) text += fmt::format("\nrejected: {}", fmt::join(reasons, ", "));
+  return text + "\n" + report.optimality + "\n";
+}
+
+std::string settings_line(const QuestionReport& question) {
+  std::vector<std::string> parts;
+  for (const SettingReport& s : question.settings) {
+    parts.push_back(fmt::format("{}={} ({})", s.key, s.value, s.origin));
+  }
+  return fmt::format("settings: {}\n", fmt::join(parts, ", "));
+}
+
+std::string misses_text(const SearchReport& report) {
+  std::string text = "no plan fits\n";
+  if (!report.misses.empty()) {
+    text += "\nnearest misses:\n";
+    TextTable table({{"plan", Align::Left}, {"needs"}, {"has"}, {"short by"}});
+    for (const NearMissReport& miss : report.misses) {
+      table.add_row({short_plan(miss.plan), to_text(miss.needed), to_text(miss.limit),
+                     to_text(miss.needed - miss.limit)});
+    }
+    text += table.text();
+  }
+  for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
+  return text;
+}
+
+std::string search_table(const SearchReport& report) {
+  std::string text = headline(report.question) + "\n";
+  text += report.plans.empty() ? misses_text(report) : plan_table(report);
+  if (has_tie(report.plans)) text += "~ too close to call against the plan above\n";
+  text += "\n" + counts_lines(report) + settings_line(report.question) + report.evidence + "\n";
+  return text;
+}
+
+std::string csv_header() {
+  return "rank,gpus,dp,pp,vpp,tp,cp,ep,etp,zero,sp,micro_batch,micro_batches,recompute,schedule,"
+         "step_time_s,step_time_p10_s,step_time_p90_s,tokens_per_s,mfu,hfu,peak_memory_bytes,"
+         "exposed_communication_s,bubble_s\n";
+}
+
+std::string csv_row(const PlanReport& p) {
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                     p.rank, p.plan.devices(), p.plan.data, p.plan.pipeline, p.plan.chunks,
+                     p.plan.tensor(), p.plan.context, p.plan.expert, p.plan.expert_tensor,
+                     static_cast<int>(p.plan.zero),
+                     p.plan.sequence_parallel == SequenceParallel::On ? 1 : 0, p.plan.micro_batch,
+                     p.plan.micro_batches, to_text(p.plan.recompute), to_text(p.plan.schedule),
+                     p.estimate.step.total().value(), p.p10.value(), p.p90.value(), p.tokens_per_s,
+                     p.mfu, p.hfu, p.estimate.memory.total().value(),
+                     p.estimate.step.exposed_total().value(), p.estimate.step.bubble.value());
+}
+
+std::string search_lines(const SearchReport& report, Format format) {
+  std::string text = format == Format::Csv ? csv_header() : std::string();
+  for (const PlanReport& plan : report.plans) {
+    text += format == Format::Csv ? csv_row(plan) : to_json(plan).dump() + "\n";
+  }
+  return text;
+}
+
+std::string ladder_table(const std::vector<LadderRung>& ladder) {
+  TextTable table({{"GPUs"}, {"best plan", Align::Left}, {"step"}, {"p10 - p90"}, {"tokens/s"},
+                   {"MFU"}, {"memory"}, {"speed-up"}, {"efficiency"}});
+  for (const LadderRung& rung : ladder) {
+    const std::string gpus = grouped(rung.report.question.gpus);
+    if (rung.report.plans.empty()) {
+      table.add_row({gpus, "no plan fits", "-", "-", "-", "-", "-", "-", "-"});
+      continue;
+    }
+    const PlanReport& p = rung.report.plans.front();
+    table.add_row({gpus, short_plan(p.plan), to_text(p.estimate.step.total()),
+                   fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)),
+                   count_text(p.tokens_per_s), percent(p.mfu),
+                   memory_of(p.estimate.memory.total(), rung.report.question.memory_capacity),
+                   fmt::format("{:.2f}", rung.speedup), percent(rung.efficiency)});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+std::string render_search(const SearchReport& report, Format format) {
+  switch (format) {
+    case Format::Table:
+      return search_table(report);
+    case Format::Json:
+      return to_json(report).dump(2) + "\n";
+    case Format::JsonLines:
+    case Format::Csv:
+      break;
+  }
+  return search_lines(report, format);
+}
+
+std::string render_ladder(const std::vector<LadderRung>& ladder, Format format) {
+  if (format == Format::Table) {
+    const QuestionReport& q = ladder.back().report.question;
+    return fmt::format("how many GPUs: {} on {}, batch {} fixed\n\n", q.model, q.hardware,
+                       q.global_batch) +
+           ladder_table(ladder);
+  }
+  if (format == Format::Csv || format == Format::JsonLines) {
+    std::string text = format == Format::Csv ? csv_header() : std::string();
+    for (const LadderRung& rung : ladder) {
+      for (const PlanReport& p : rung.report.plans) {
+        text += format == Format::Csv ? csv_row(p) : to_json(p).dump() + "\n";
+      }
+    }
+    return text;
+  }
+  nlohmann::ordered_json json = to_json(ladder.back().report);
+  json["ladder"] = nlohmann::ordered_json::array();
+  for (const LadderRung& rung : ladder) {
+    nlohmann::ordered_json entry{{"gpus", rung.report.question.gpus},
+                                 {"speedup", rung.speedup},
+                                 {"efficiency", rung.efficiency}};
+    entry["plan"] = rung.report.plans.empty() ? nlohmann::ordered_json(nullptr)
+                                              : to_json(rung.report.plans.front());
+    json["ladder"].push_back(std::move(entry));
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace plansearch
