@@ -2,7 +2,9 @@
 // Where a number comes from. Every field of a profile carries one.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace plansearch {
 
@@ -14,5 +16,9 @@ struct Provenance {
   std::string source;  ///< document, repository@commit, or the rule by which it was derived
   bool operator==(const Provenance&) const = default;
 };
+
+/// "measured", "published", "datasheet", "assumed".
+[[nodiscard]] std::string_view to_text(Evidence evidence);
+[[nodiscard]] std::optional<Evidence> parse_evidence(std::string_view text);
 
 }  // namespace plansearch

@@ -69,11 +69,21 @@ constexpr FlopRate operator/(Flops work, Seconds time) {
 }
 
 namespace literals {
-constexpr Seconds operator""_s(long double v) { return Seconds(static_cast<double>(v)); }
-constexpr Seconds operator""_ms(long double v) { return Seconds(static_cast<double>(v) * 1e-3); }
-constexpr Seconds operator""_us(long double v) { return Seconds(static_cast<double>(v) * 1e-6); }
-constexpr Bytes operator""_B(unsigned long long v) { return Bytes(static_cast<double>(v)); }
-constexpr Bytes operator""_KiB(unsigned long long v) { return Bytes(static_cast<double>(v) * 1024); }
+constexpr Seconds operator""_s(long double v) {
+  return Seconds(static_cast<double>(v));
+}
+constexpr Seconds operator""_ms(long double v) {
+  return Seconds(static_cast<double>(v) * 1e-3);
+}
+constexpr Seconds operator""_us(long double v) {
+  return Seconds(static_cast<double>(v) * 1e-6);
+}
+constexpr Bytes operator""_B(unsigned long long v) {
+  return Bytes(static_cast<double>(v));
+}
+constexpr Bytes operator""_KiB(unsigned long long v) {
+  return Bytes(static_cast<double>(v) * 1024);
+}
 constexpr Bytes operator""_MiB(unsigned long long v) {
   return Bytes(static_cast<double>(v) * 1048576);
 }

@@ -10,6 +10,16 @@
 
 namespace plansearch {
 
+/// Electrical power and money: quantities no formula mixes with the others.
+struct Watts {
+  double value = 0.0;
+  bool operator==(const Watts&) const = default;
+};
+struct UsdPerHour {
+  double value = 0.0;
+  bool operator==(const UsdPerHour&) const = default;
+};
+
 /// Parses text into a quantity; nullopt when the number or unit is malformed or missing, when the
 /// unit has another dimension, or when the value is not finite. Negative values parse (callers
 /// decide what is legal).
@@ -23,6 +33,13 @@ template <>
 std::optional<Bandwidth> parse_quantity<Bandwidth>(std::string_view text);
 template <>
 std::optional<FlopRate> parse_quantity<FlopRate>(std::string_view text);
+template <>
+std::optional<Watts> parse_quantity<Watts>(std::string_view text);
+template <>
+std::optional<UsdPerHour> parse_quantity<UsdPerHour>(std::string_view text);
+
+/// The whole text as one finite number ("1e-3", "-2"); nullopt for anything else.
+[[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
 /// What a reader should have written, for error messages: "a time such as 4.2 us".
 template <typename Q>
@@ -35,6 +52,10 @@ template <>
 std::string_view expected_unit<Bandwidth>();
 template <>
 std::string_view expected_unit<FlopRate>();
+template <>
+std::string_view expected_unit<Watts>();
+template <>
+std::string_view expected_unit<UsdPerHour>();
 
 /// Three significant digits and the best prefix: "18.4 ms", "61.2 GiB", "312 TFLOP/s".
 [[nodiscard]] std::string to_text(Seconds value);

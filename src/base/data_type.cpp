@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/base/data_type.hpp"
+
+#include <utility>
+
+#include "plansearch/base/error.hpp"
+#include "plansearch/base/names.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::array<std::string_view, kDataTypeCount> kNames = {"fp64", "fp32", "tf32",  "fp16",
+                                                                 "bf16", "fp8",  "mxfp8", "nvfp4"};
+
+// Bits per element; block formats add their scale: 8 + 8/32 and 4 + 8/16.
+constexpr std::array<double, kDataTypeCount> kBits = {64, 32, 32, 16, 16, 8, 8.25, 4.5};
+
+constexpr std::array<std::pair<std::string_view, DataType>, 13> kAliases = {{
+    {"float64", DataType::Fp64},
+    {"double", DataType::Fp64},
+    {"float32", DataType::Fp32},
+    {"float", DataType::Fp32},
+    {"single", DataType::Fp32},
+    {"float16", DataType::Fp16},
+    {"half", DataType::Fp16},
+    {"bfloat16", DataType::Bf16},
+    {"float8", DataType::Fp8},
+    {"e4m3", DataType::Fp8},
+    {"float8-e4m3fn", DataType::Fp8},
+    {"fp8-mx", DataType::Mxfp8},
+    {"fp4", DataType::Nvfp4},
+}};
+
+}  // namespace
+
+Bytes element_size(DataType type) {
+  return Bytes(kBits.at(static_cast<std::size_t>(type)) / 8.0);
+}
+
+std::string_view to_text(DataType type) {
+  return kNames.at(static_cast<std::size_t>(type));
+}
+
+std::optional<DataType> parse_data_type(std::string_view text) {
+  const std::string name = canonical_name(text);
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames.at(i) == name) return static_cast<DataType>(i);
+  }
+  for (const auto& [alias, type] : kAliases) {
+    if (alias == name) return type;
+  }
+  return std::nullopt;
+}
+
+}  // namespace plansearch

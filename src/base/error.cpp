@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/base/error.hpp"
+
+#include <fmt/format.h>
+
+namespace plansearch {
+
+std::string InputError::formatted() const {
+  std::string place;
+  if (!where_.file.empty()) place = where_.file + ":";
+  if (!where_.file.empty() && where_.line > 0) {
+    place += fmt::format("{}:{}:", where_.line, where_.column);
+  }
+  if (!place.empty()) place += " ";
+  std::string text = fmt::format("{}error: {}", place, what());
+  if (!hint_.empty()) text += "\nhint: " + hint_;
+  return text;
+}
+
+void fail_check(const char* expression, const char* file, int line) {
+  throw InternalError(fmt::format("{}:{}: broken invariant: {}", file, line, expression));
+}
+
+}  // namespace plansearch

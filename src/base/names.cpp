@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/base/names.hpp"
+
+#include <algorithm>
+
+namespace plansearch {
+namespace {
+
+/// Edits (insert, delete, replace, swap of neighbours) that turn one text into the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1);
+  std::vector<std::size_t> previous(b.size() + 1);
+  std::vector<std::size_t> current(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replace = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, replace});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        current[j] = std::min(current[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, previous);
+    std::swap(previous, current);
+  }
+  return previous[b.size()];
+}
+
+}  // namespace
+
+std::string canonical_name(std::string_view name) {
+  std::string text(name);
+  for (char& c : text) {
+    if (c == '_' || c == ' ') c = '-';
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+std::vector<std::string> nearest_names(std::string_view name, std::span<const std::string> known,
+                                       std::size_t count) {
+  struct Scored {
+    std::size_t distance;
+    const std::string* name;
+  };
+  const std::string wanted = canonical_name(name);
+  std::vector<Scored> scored;
+  for (const std::string& candidate : known) {
+    const std::size_t limit = candidate.size() / 2;
+    const std::size_t longer = std::max(wanted.size(), candidate.size());
+    if (longer - std::min(wanted.size(), candidate.size()) > limit) continue;
+    const std::size_t distance = edit_distance(wanted, canonical_name(candidate));
+    if (distance <= limit) scored.push_back({distance, &candidate});
+  }
+  std::stable_sort(scored.begin(), scored.end(),
+                   [](const Scored& a, const Scored& b) { return a.distance < b.distance; });
+  std::vector<std::string> nearest;
+  for (const Scored& s : scored) {
+    if (nearest.size() == count) break;
+    nearest.push_back(*s.name);
+  }
+  return nearest;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
+  const std::vector<std::string> nearest = nearest_names(name, known);
+  if (nearest.empty()) return {};
+  std::string text = "did you mean " + nearest.front();
+  for (std::size_t i = 1; i < nearest.size(); ++i) {
+    text += (i + 1 == nearest.size() ? " or " : ", ") + nearest[i];
+  }
+  return text + "?";
+}
+
+}  // namespace plansearch

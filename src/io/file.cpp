@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/io/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "plansearch/base/error.hpp"
+#include "plansearch/base/quantity.hpp"
+#include "plansearch/base/units.hpp"
+
+namespace plansearch::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool valid() const { return fd_ >= 0; }
+  /// Closes now; false when buffered data could not be written.
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void fail(const fs::path& path, std::string_view what, std::string hint = {}) {
+  throw InputError({path.string(), 0, 0}, std::string(what), std::move(hint));
+}
+
+[[noreturn]] void fail_with_errno(const fs::path& path, std::string_view what) {
+  fail(path, fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+bool write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+/// The permissions a newly created file gets here, or those of the file it replaces.
+mode_t wanted_mode(const fs::path& path) {
+  struct stat existing {};
+  if (::stat(path.c_str(), &existing) == 0) return existing.st_mode & 07777U;
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666U & ~mask;
+}
+
+void write_in_place(const fs::path& path, std::string_view content) {
+  const Descriptor out(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!out.valid()) fail_with_errno(path, "cannot open for writing");
+  if (!write_all(out.get(), content)) fail_with_errno(path, "cannot write");
+}
+
+void write_and_rename(const fs::path& path, std::string_view content) {
+  std::string temporary = path.string() + ".tmp-XXXXXX";
+  Descriptor out(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!out.valid()) fail_with_errno(path, "cannot write");
+  const bool written = write_all(out.get(), content) &&
+                       ::fchmod(out.get(), wanted_mode(path)) == 0 && out.close() &&
+                       std::rename(temporary.c_str(), path.c_str()) == 0;
+  if (!written) {
+    const int reason = errno;
+    ::unlink(temporary.c_str());
+    errno = reason;
+    fail_with_errno(path, "cannot write");
+  }
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path, std::size_t size_limit) {
+  const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!in.valid()) fail_with_errno(path, "cannot open");
+  struct stat status {};
+  if (::fstat(in.get(), &status) != 0) fail_with_errno(path, "cannot read");
+  if (S_ISDIR(status.st_mode)) fail(path, "is a directory, not a file", "name a file inside it");
+  std::string content;
+  std::string buffer(64U * 1024U, '\0');
+  for (;;) {
+    const ssize_t got = ::read(in.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_with_errno(path, "cannot read");
+    if (got == 0) return content;
+    content.append(buffer.data(), static_cast<std::size_t>(got));
+    if (content.size() > size_limit) {
+      fail(path,
+           fmt::format("larger than {}, the limit for such a file",
+                       to_text(Bytes(static_cast<double>(size_limit)))),
+           "is this the right file?");
+    }
+  }
+}
+
+void write_file(const fs::path& path, std::string_view content) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) fail(path, "is a directory, cannot write a file there");
+  if (fs::exists(status) && !fs::is_regular_file(status)) return write_in_place(path, content);
+  if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) {
+    fail_with_errno(path, "cannot write");
+  }
+  const fs::path target =
+      fs::is_symlink(fs::symlink_status(path, error)) ? fs::weakly_canonical(path, error) : path;
+  write_and_rename(error ? path : target, content);
+}
+
+}  // namespace plansearch::io

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "plansearch/base/names.hpp"
+#include "plansearch/io/document.hpp"
+#include "raw_value.hpp"
+
+namespace plansearch::io {
+namespace {
+
+std::string_view kind_text(RawKind kind) {
+  switch (kind) {
+    case RawKind::Null:
+      return "nothing";
+    case RawKind::Plain:
+    case RawKind::Quoted:
+      return "a single value";
+    case RawKind::List:
+      return "a list";
+    case RawKind::Map:
+      return "a map";
+  }
+  return "a value";
+}
+
+/// Long values are quoted in messages up to a point.
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t kShown = 40;
+  if (text.size() <= kShown) return std::string(text);
+  return std::string(text.substr(0, kShown)) + "...";
+}
+
+std::string join_path(const std::string& path, std::string_view key) {
+  return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+}
+
+const RawEntry* find_entry(const RawValue& map, std::string_view key) {
+  for (const RawEntry& entry : map.entries) {
+    if (entry.key == key) return &entry;
+  }
+  return nullptr;
+}
+
+void note_asked(const RawValue& map, std::string_view key) {
+  if (std::find(map.asked.begin(), map.asked.end(), key) == map.asked.end()) {
+    map.asked.emplace_back(key);
+  }
+}
+
+void mark_all(const RawValue& value) {
+  value.all_asked = true;
+  for (const RawValue& item : value.items) mark_all(item);
+  for (const RawEntry& entry : value.entries) mark_all(entry.value);
+}
+
+void require_all_asked(const RawValue& value) {
+  for (const RawEntry& entry : value.entries) {
+    const bool asked = value.all_asked || std::find(value.asked.begin(), value.asked.end(),
+                                                    entry.key) != value.asked.end();
+    if (!asked) {
+      std::string hint = did_you_mean(entry.key, value.asked);
+      if (hint.empty()) hint = fmt::format("known keys: {}", fmt::join(value.asked, ", "));
+      throw InputError({*value.file, entry.line, entry.column},
+                       fmt::format("unknown key '{}'", excerpt(entry.key)), hint);
+    }
+    require_all_asked(entry.value);
+  }
+  for (const RawValue& item : value.items) require_all_asked(item);
+}
+
+}  // namespace
+
+Node::Node(std::shared_ptr<const RawValue> root, const RawValue* value, std::string path)
+    : root_(std::move(root)), value_(value), path_(std::move(path)) {}
+
+Node Node::child(const RawValue& value, std::string path) const {
+  return {root_, &value, std::move(path)};
+}
+
+bool Node::is_null() const {
+  return value_->kind == RawKind::Null;
+}
+bool Node::is_list() const {
+  return value_->kind == RawKind::List;
+}
+bool Node::is_map() const {
+  return value_->kind == RawKind::Map;
+}
+bool Node::is_scalar() const {
+  return value_->kind == RawKind::Plain || value_->kind == RawKind::Quoted;
+}
+
+SourceLocation Node::where() const {
+  const auto& file = value_->file != nullptr ? value_->file : root_->file;
+  return {*file, value_->line, value_->column};
+}
+
+std::string Node::path() const {
+  return path_;
+}
+
+void Node::fail(const std::string& message, std::string hint) const {
+  throw InputError(where(), path_.empty() ? message : fmt::format("{}: {}", path_, message),
+                   std::move(hint));
+}
+
+Node Node::at(std::string_view key) const {
+  const std::optional<Node> found = find(key);
+  if (found) return *found;
+  if (const RawEntry* entry = find_entry(*value_, key)) {
+    child(entry->value, join_path(path_, key)).fail("has no value");
+  }
+  fail(fmt::format("key '{}' is missing", key));
+}
+
+std::optional<Node> Node::find(std::string_view key) const {
+  if (!is_map())
+    fail(fmt::format("expected a map with key '{}', found {}", key, kind_text(value_->kind)));
+  note_asked(*value_, key);
+  const RawEntry* entry = find_entry(*value_, key);
+  if (entry == nullptr || entry->value.kind == RawKind::Null) return std::nullopt;
+  return child(entry->value, join_path(path_, key));
+}
+
+std::vector<Node::Entry> Node::entries() const {
+  if (!is_map()) fail(fmt::format("expected a map, found {}", kind_text(value_->kind)));
+  value_->all_asked = true;
+  std::vector<Entry> result;
+  result.reserve(value_->entries.size());
+  for (const RawEntry& entry : value_->entries) {
+    SourceLocation place = where();
+    place.line = entry.line;
+    place.column = entry.column;
+    result.push_back(
+        {entry.key, std::move(place), child(entry.value, join_path(path_, entry.key))});
+  }
+  return result;
+}
+
+void Node::finish() const {
+  require_all_asked(*value_);
+}
+
+void Node::ignore() const {
+  mark_all(*value_);
+}
+
+std::vector<Node> Node::items() const {
+  if (!is_list()) fail(fmt::format("expected a list, found {}", kind_text(value_->kind)));
+  std::vector<Node> result;
+  result.reserve(value_->items.size());
+  for (const RawValue& item : value_->items) {
+    result.push_back(child(item, fmt::format("{}[{}]", path_, result.size())));
+  }
+  return result;
+}
+
+std::string_view Node::plain_scalar(std::string_view expected) const {
+  if (!is_scalar()) fail(fmt::format("expected {}, found {}", expected, kind_text(value_->kind)));
+  if (value_->kind == RawKind::Quoted) {
+    fail(fmt::format("expected {}, found the text '{}'", expected, excerpt(value_->text)),
+         "remove the quotes");
+  }
+  return value_->text;
+}
+
+std::string Node::text() const {
+  if (!is_scalar()) fail(fmt::format("expected a text, found {}", kind_text(value_->kind)));
+  return value_->text;
+}
+
+double Node::number() const {
+  const std::string_view text = plain_scalar("a number");
+  if (const auto parsed = parse_number(text)) return *parsed;
+  fail(fmt::format("'{}' is not a finite number", excerpt(text)));
+}
+
+double Node::positive_number() const {
+  const double parsed = number();
+  if (parsed <= 0.0) fail(fmt::format("{} must be above zero", parsed));
+  return parsed;
+}
+
+bool Node::boolean() const {
+  const std::string_view text = plain_scalar("true or false");
+  if (text == "true" || text == "True") return true;
+  if (text == "false" || text == "False") return false;
+  fail(fmt::format("'{}' is neither true nor false", excerpt(text)));
+}
+
+std::int64_t Node::integer(IntegerRange range) const {
+  const std::string_view text = plain_scalar("a whole number");
+  std::int64_t parsed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
+  if (error == std::errc::result_out_of_range) {
+    fail(fmt::format("{} is out of range", excerpt(text)));
+  }
+  if (error != std::errc() || end != text.data() + text.size()) {
+    fail(fmt::format("'{}' is not a whole number", excerpt(text)));
+  }
+  if (parsed < range.low) fail(fmt::format("{} is below the least value {}", parsed, range.low));
+  if (parsed > range.high) fail(fmt::format("{} is above the limit {}", parsed, range.high));
+  return parsed;
+}
+
+int Node::count(int low, int high) const {
+  return static_cast<int>(integer({low, high}));
+}
+
+void Node::fail_quantity(std::string_view text, std::string_view expected) const {
+  if (parse_number(text)) {
+    fail(fmt::format("missing unit after {}", text), fmt::format("expected {}", expected));
+  }
+  fail(fmt::format("'{}' is not understood", excerpt(text)), fmt::format("expected {}", expected));
+}
+
+void Node::fail_choice(const std::vector<std::string>& names) const {
+  std::string hint = did_you_mean(value_->text, names);
+  if (hint.empty()) hint = fmt::format("one of {}", fmt::join(names, ", "));
+  fail(fmt::format("unknown value '{}'", excerpt(value_->text)), hint);
+}
+
+}  // namespace plansearch::io

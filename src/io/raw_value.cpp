@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "raw_value.hpp"
+
+#include <fmt/format.h>
+
+namespace plansearch::io {
+
+void TreeBuilder::fail(int line, int column, const std::string& message, std::string hint) const {
+  throw InputError({*file_, line, column}, message, std::move(hint));
+}
+
+void TreeBuilder::count(int line, int column, std::size_t values) {
+  total_ += values;
+  if (total_ > limits_.values) {
+    fail(line, column, fmt::format("the file expands to more than {} values", limits_.values),
+         "aliases that repeat aliases grow exponentially; write the values out");
+  }
+}
+
+void TreeBuilder::set_key(Frame& frame, int line, int column, std::string text) {
+  const auto [seen, is_new] = frame.lines.emplace(text, line);
+  if (!is_new) {
+    fail(line, column, fmt::format("key '{}' appears twice", text),
+         fmt::format("the first one is at line {}; keep one of them", seen->second));
+  }
+  frame.key_pending = true;
+  frame.key = std::move(text);
+  frame.key_line = line;
+  frame.key_column = column;
+}
+
+const RawValue& TreeBuilder::place(RawValue value) {
+  if (open_.empty()) {
+    root_ = std::move(value);
+    complete_ = true;
+    return root_;
+  }
+  Frame& frame = open_.back();
+  frame.value.size += value.size;
+  if (frame.value.kind == RawKind::List) {
+    return frame.value.items.emplace_back(std::move(value));
+  }
+  if (!frame.key_pending) {
+    fail(value.line, value.column, "a key must be a simple text, not a list or a map");
+  }
+  frame.key_pending = false;
+  frame.value.entries.push_back(
+      {std::move(frame.key), frame.key_line, frame.key_column, std::move(value)});
+  return frame.value.entries.back().value;
+}
+
+void TreeBuilder::scalar(int line, int column, RawKind kind, std::string text) {
+  count(line, column, 1);
+  if (!open_.empty() && open_.back().value.kind == RawKind::Map && !open_.back().key_pending) {
+    return set_key(open_.back(), line, column, std::move(text));
+  }
+  RawValue value;
+  value.kind = kind;
+  value.line = line;
+  value.column = column;
+  value.text = std::move(text);
+  value.file = file_;
+  place(std::move(value));
+}
+
+void TreeBuilder::open(int line, int column, RawKind kind) {
+  count(line, column, 1);
+  if (static_cast<int>(open_.size()) >= limits_.depth) {
+    fail(line, column, fmt::format("nested deeper than {} levels", limits_.depth));
+  }
+  if (!open_.empty() && open_.back().value.kind == RawKind::Map && !open_.back().key_pending) {
+    fail(line, column, "a key must be a simple text, not a list or a map");
+  }
+  Frame frame;
+  frame.value.kind = kind;
+  frame.value.line = line;
+  frame.value.column = column;
+  frame.value.file = file_;
+  open_.push_back(std::move(frame));
+}
+
+const RawValue& TreeBuilder::close() {
+  RawValue value = std::move(open_.back().value);
+  open_.pop_back();
+  return place(std::move(value));
+}
+
+void TreeBuilder::copy(int line, int column, const RawValue& value) {
+  count(line, column, value.size);
+  if (!open_.empty() && open_.back().value.kind == RawKind::Map && !open_.back().key_pending) {
+    fail(line, column, "an alias cannot be a key");
+  }
+  place(RawValue(value));
+}
+
+}  // namespace plansearch::io

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "plansearch/base/data_type.hpp"
+#include "plansearch/base/error.hpp"
+#include "plansearch/base/hash.hpp"
+#include "plansearch/base/names.hpp"
+#include "plansearch/base/parallel.hpp"
+#include "plansearch/base/provenance.hpp"
+
+using namespace plansearch;
+
+TEST_SUITE("unit") {
+  TEST_CASE("names: canonical form ignores case, underscores and spaces") {
+    CHECK(canonical_name("DGX_H100") == "dgx-h100");
+    CHECK(canonical_name("RTX 4090 Box") == "rtx-4090-box");
+  }
+
+  TEST_CASE("names: nearest first, far ones left out") {
+    const std::vector<std::string> known = {"perlmutter", "perlmutter-80", "selene", "dgx-h100"};
+    CHECK(nearest_names("perlmuter", known) ==
+          std::vector<std::string>{"perlmutter", "perlmutter-80"});
+    CHECK(nearest_names("slenee", known) == std::vector<std::string>{"selene"});
+    CHECK(nearest_names("something else entirely", known).empty());
+    CHECK(did_you_mean("perlmuter", known) == "did you mean perlmutter or perlmutter-80?");
+    CHECK(did_you_mean("zzz", known).empty());
+  }
+
+  TEST_CASE("errors: printed with their place and remedy") {
+    CHECK(InputError({"a.yaml", 3, 7}, "bad", "do this").formatted() ==
+          "a.yaml:3:7: error: bad\nhint: do this");
+    CHECK(InputError({"a.yaml", 0, 0}, "bad").formatted() == "a.yaml: error: bad");
+    CHECK(InputError({}, "bad").formatted() == "error: bad");
+    CHECK_THROWS_AS(PLANSEARCH_CHECK(1 + 1 == 3), InternalError);
+  }
+
+  TEST_CASE("data types: names, aliases and sizes round-trip") {
+    for (std::size_t i = 0; i < kDataTypeCount; ++i) {
+      const auto type = static_cast<DataType>(i);
+      CHECK(parse_data_type(to_text(type)) == type);
+    }
+    CHECK(parse_data_type("bfloat16") == DataType::Bf16);
+    CHECK(parse_data_type("E4M3") == DataType::Fp8);
+    CHECK_FALSE(parse_data_type("int8").has_value());
+    CHECK(element_size(DataType::Bf16) == Bytes(2));
+    CHECK(element_size(DataType::Mxfp8) == Bytes(33.0 / 32.0));
+    CHECK(element_size(DataType::Nvfp4) == Bytes(9.0 / 16.0));
+  }
+
+  TEST_CASE("provenance: evidence names round-trip") {
+    for (const Evidence e :
+         {Evidence::Measured, Evidence::Published, Evidence::Datasheet, Evidence::Assumed}) {
+      CHECK(parse_evidence(to_text(e)) == e);
+    }
+    CHECK_FALSE(parse_evidence("guess").has_value());
+  }
+
+  TEST_CASE("hash: fixed values, order matters") {
+    CHECK(hash_text(content_hash("")) == "f52a15e9a9b5e89b");
+    CHECK(content_hash("ab") != content_hash("ba"));
+    CHECK(combine_hashes(1, 2) != combine_hashes(2, 1));
+  }
+
+  TEST_CASE("parallel_for: every index once, whatever the number of threads") {
+    for (const int threads : {0, 1, 2, 5, 64}) {
+      std::vector<std::atomic<int>> calls(37);
+      parallel_for(calls.size(), threads, [&](std::size_t i) { ++calls[i]; });
+      for (const auto& c : calls) CHECK(c.load() == 1);
+    }
+    parallel_for(0, 4, [](std::size_t) { FAIL("nothing to call"); });
+  }
+
+  TEST_CASE("parallel_for: the exception of the lowest index is rethrown") {
+    for (const int threads : {1, 2, 5}) {
+      std::string message;
+      try {
+        parallel_for(100, threads, [](std::size_t i) {
+          if (i >= 17) throw std::runtime_error(std::to_string(i));
+        });
+      } catch (const std::runtime_error& e) {
+        message = e.what();
+      }
+      CHECK(message == "17");
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "plansearch/base/units.hpp"
+
+using namespace plansearch;
+using namespace plansearch::literals;
+
+TEST_SUITE("unit") {
+  TEST_CASE("units: decimal and binary sizes differ") {
+    CHECK(parse_quantity<Bytes>("80 GiB") == 80_GiB);
+    CHECK(parse_quantity<Bytes>("80GB") == Bytes(80e9));
+    CHECK(parse_quantity<Bytes>("1.5 kB") == Bytes(1500));
+    CHECK(parse_quantity<Bytes>("2 TiB") == Bytes(2199023255552.0));
+  }
+
+  TEST_CASE("units: bits are an eighth of bytes") {
+    CHECK(parse_quantity<Bandwidth>("25 GB/s") == 25.0_GBps);
+    CHECK(parse_quantity<Bandwidth>("200 Gbit/s") == 25.0_GBps);
+    CHECK(parse_quantity<Bandwidth>("200 Gb/s") == 25.0_GBps);
+    CHECK(parse_quantity<Bandwidth>("1 GiB/s") == Bandwidth(1073741824.0));
+  }
+
+  TEST_CASE("units: times, rates, power and price") {
+    CHECK(parse_quantity<Seconds>("4.2 us") == Seconds(4.2 * 1e-6));
+    CHECK(parse_quantity<Seconds>("-3 ms") == Seconds(-3 * 1e-3));
+    CHECK(parse_quantity<FlopRate>("312 TFLOP/s") == 312.0_TFLOPs);
+    CHECK(parse_quantity<FlopRate>("1.2 EFLOP/s") == FlopRate(1.2e18));
+    CHECK(parse_quantity<Watts>("400 W") == Watts{400});
+    CHECK(parse_quantity<UsdPerHour>("4.10 $/h") == UsdPerHour{4.10});
+  }
+
+  TEST_CASE("units: what is malformed, without unit or not finite is refused") {
+    for (const char* text :
+         {"", " ", "80", "GiB", "80 gib", "80 GiB/s", "80 Gib", "1e999 GiB", "nan GiB", "inf GiB",
+          "1 2 GiB", "0x10 GiB", "80 GiB x", "--1 GiB", "1e308 PiB", "80,5 GiB"}) {
+      CAPTURE(text);
+      CHECK_FALSE(parse_quantity<Bytes>(text).has_value());
+    }
+    for (const char* text : {"25", "25 GB", "25 GFLOP/s", "25 /s", "25 s", "nan GB/s"}) {
+      CAPTURE(text);
+      CHECK_FALSE(parse_quantity<Bandwidth>(text).has_value());
+    }
+    CHECK_FALSE(parse_quantity<FlopRate>("312 TFLOPS/s").has_value());
+    CHECK_FALSE(parse_number("1 s").has_value());
+    CHECK(parse_number(" 1e-3 ") == 1e-3);
+  }
+
+  TEST_CASE("units: text has three significant digits and the best prefix") {
+    CHECK(to_text(Seconds(0.0184)) == "18.4 ms");
+    CHECK(to_text(Seconds(0.0009996)) == "1.00 ms");
+    CHECK(to_text(Seconds(20.8)) == "20.8 s");
+    CHECK(to_text(Seconds(12345.0)) == "1.23e+04 s");
+    CHECK(to_text(Seconds(0.0)) == "0 s");
+    CHECK(to_text(Seconds(-2e-6)) == "-2.00 us");
+    CHECK(to_text(Seconds(2e-13)) == "0.0002 ns");
+    CHECK(to_text(Bytes(61.2 * 1073741824.0)) == "61.2 GiB");
+    CHECK(to_text(Bytes(512)) == "512 B");
+    CHECK(to_text(Bytes(1023.9 * 1024.0)) == "1.00 MiB");
+    CHECK(to_text(Bytes(1000.0 * 1024.0)) == "1000 KiB");
+    CHECK(to_text(25.0_GBps) == "25.0 GB/s");
+    CHECK(to_text(312.0_TFLOPs) == "312 TFLOP/s");
+    CHECK(to_text(FlopRate(999.6e12)) == "1.00 PFLOP/s");
+  }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <iterator>
+
+#include "plansearch/base/error.hpp"
+#include "plansearch/io/file.hpp"
+#include "unit/io/temporary_directory.hpp"
+
+using namespace plansearch;
+using plansearch::test::TemporaryDirectory;
+
+namespace {
+
+long files_in(const std::filesystem::path& directory) {
+  return std::distance(std::filesystem::directory_iterator(directory), {});
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("file: written whole, replaced whole") {
+    const TemporaryDirectory dir;
+    io::write_file(dir.path() / "a.txt", "one");
+    io::write_file(dir.path() / "a.txt", "two");
+    CHECK(io::read_file(dir.path() / "a.txt") == "two");
+    CHECK(files_in(dir.path()) == 1);
+    CHECK((std::filesystem::status(dir.path() / "a.txt").permissions() &
+           std::filesystem::perms::owner_read) != std::filesystem::perms::none);
+  }
+
+  TEST_CASE("file: a symbolic link keeps pointing") {
+    const TemporaryDirectory dir;
+    const auto target = dir.write("target.txt", "old");
+    std::filesystem::create_symlink(target, dir.path() / "link.txt");
+    io::write_file(dir.path() / "link.txt", "new");
+    CHECK(std::filesystem::is_symlink(dir.path() / "link.txt"));
+    CHECK(io::read_file(target) == "new");
+  }
+
+  TEST_CASE("file: failures name the file and leave nothing behind") {
+    const TemporaryDirectory dir;
+    CHECK_THROWS_AS(io::write_file(dir.path() / "no" / "such" / "a.txt", "x"), InputError);
+    CHECK_THROWS_AS(io::write_file(dir.path(), "x"), InputError);
+    CHECK(files_in(dir.path()) == 0);
+    CHECK_THROWS_AS((void)io::read_file(dir.path()), InputError);
+    CHECK_THROWS_AS((void)io::read_file(dir.path() / "missing"), InputError);
+    io::write_file("/dev/null", "discarded");
+    CHECK_THROWS_AS(io::write_file("/dev/full", "x"), InputError);
+  }
+
+  TEST_CASE("file: the size limit stops endless input") {
+    CHECK_THROWS_WITH_AS((void)io::read_file("/dev/zero", 1024 * 1024),
+                         "larger than 1.00 MiB, the limit for such a file", InputError);
+  }
+
+  TEST_CASE("file: a file without write permission is refused and kept") {
+    if (::geteuid() == 0) return;  // root may write everything
+    const TemporaryDirectory dir;
+    const auto file = dir.write("a.txt", "old");
+    std::filesystem::permissions(file, std::filesystem::perms::owner_read);
+    CHECK_THROWS_AS(io::write_file(file, "new"), InputError);
+    CHECK(io::read_file(file) == "old");
+  }
+}
