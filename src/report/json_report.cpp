@@ -37,7 +37,7 @@ Json communication_json(const std::vector<CommunicationLine>& lines) {
   Json json = Json::array();
   for (const CommunicationLine& line : lines) {
     json.push_back({{"what", line.what},
-                    {"kind", line.kind},
+                    {"kind", std::string(to_text(line.kind))},
                     {"axis", std::string(to_text(line.axis))},
                     {"group_size", line.group_size},
                     {"bytes", line.bytes.value()},

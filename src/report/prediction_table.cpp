@@ -46,7 +46,7 @@ std::string communication_table(const std::vector<CommunicationLine>& lines) {
   TextTable table({{"communication", Align::Left}, {"kind", Align::Left}, {"axis", Align::Left},
                    {"ranks"}, {"message"}, {"calls"}, {"each"}, {"exposed"}});
   for (const CommunicationLine& line : lines) {
-    table.add_row({line.what, line.kind, std::string(to_text(line.axis)),
+    table.add_row({line.what, std::string(to_text(line.kind)), std::string(to_text(line.axis)),
                    fmt::format("{}", line.group_size), to_text(line.bytes),
                    count_text(line.count), to_text(line.time), to_text(line.exposed)});
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plansearch/base/quantity.hpp"
+#include "plansearch/plan/collective_kind.hpp"
 #include "plansearch/plan/device_mesh.hpp"
 #include "plansearch/plan/infeasible.hpp"
 #include "plansearch/plan/parallel_plan.hpp"
@@ -43,19 +44,10 @@ struct MemoryBreakdown {
   bool operator==(const MemoryBreakdown&) const = default;
 };
 
-enum class CollectiveKind : std::uint8_t {
-  AllReduce,
-  AllGather,
-  ReduceScatter,
-  AllToAll,
-  SendReceive,
-  Broadcast,
-};
-
 /// One line of communication[]: what moves, over which group, how often, at what price.
 struct CommunicationLine {
   std::string what;
-  std::string kind;
+  CollectiveKind kind = CollectiveKind::AllReduce;
   Axis axis = Axis::Data;
   int group_size = 1;
   Bytes bytes;        ///< full message, nccl-tests convention

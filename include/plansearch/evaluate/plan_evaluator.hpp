@@ -62,6 +62,8 @@ class PlanEvaluator {
 
   /// Memory a plan may use: capacity less the user's reserve.
   [[nodiscard]] Bytes memory_limit() const;
+  /// Dense peak of the format the matmuls run in.
+  [[nodiscard]] FlopRate matmul_peak() const;
 
   /// communication[] of a plan, for reports.
   [[nodiscard]] std::vector<CommunicationLine> communication(const ClassProfile& profile,

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long one collective takes on one process group, with every sister group of the same axis
+// active at the same time.
+#pragma once
+
+#include "plansearch/base/quantity.hpp"
+#include "plansearch/hardware/cluster.hpp"
+#include "plansearch/plan/collective_kind.hpp"
+#include "plansearch/plan/device_mesh.hpp"
+
+namespace plansearch {
+
+struct CollectiveCost {
+  Seconds time;
+  Bytes wire_bytes;   ///< sent by one device
+  std::size_t tier = 0;  ///< widest tier the group crosses, index into Cluster::tiers
+  bool operator==(const CollectiveCost&) const = default;
+};
+
+/// `message` follows the nccl-tests convention: the full buffer of all-reduce, the gathered buffer
+/// of all-gather, the buffer before reduce-scatter, what one device holds for all-to-all, what one
+/// device sends for send/receive. A group of one costs nothing.
+[[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
+                                             Bytes message, AxisExtent group);
+
+}  // namespace plansearch

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: local matrix, attention and traffic shapes of an operator.
+// Source: einsum reading of a loop nest: a dimension of both operands and not of the result is k,
+//         of one operand and the result m or n, of all three batch.
+// Assumes: activations come first among the operands; element-wise kernels stream their tensors.
+// Units: elements and bytes.
+// Checked by: tests/unit/cost/kernel_shape_test.cpp
+#include "plansearch/cost/kernel_shape.hpp"
+
+#include <algorithm>
+
+#include "plansearch/base/error.hpp"
+
+namespace plansearch {
+namespace {
+
+bool carries(const std::vector<DimId>& dims, DimId dim) {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+double extent(LocalExtents extents, DimId dim) { return extents[static_cast<std::size_t>(dim)]; }
+
+/// Activations times parameters: three dimension lists decide.
+MatmulShape parametric_shape(const Block& block, const Operator& op, LocalExtents extents) {
+  const auto& left = block.tensor(op.inputs.front()).dims;
+  const auto& right = block.parameter(op.parameters.front()).dims;
+  const auto& out = block.tensor(op.outputs.front()).dims;
+  MatmulShape shape;
+  for (const DimId dim : op.loop) {
+    const bool in_right = carries(right, dim);
+    const bool in_out = carries(out, dim);
+    if (!in_out) {
+      shape.k *= extent(extents, dim);
+    } else if (!in_right) {
+      shape.m *= extent(extents, dim);
+    } else if (carries(left, dim)) {
+      shape.batch *= extent(extents, dim);
+    } else {
+      shape.n *= extent(extents, dim);
+    }
+  }
+  return shape;
+}
+
+/// Activations times activations (attention): rows are query tokens, one product per head.
+MatmulShape attention_product_shape(const Network& network, const Block& block, const Operator& op,
+                                    LocalExtents extents) {
+  const auto& out = block.tensor(op.outputs.front()).dims;
+  MatmulShape shape;
+  for (const DimId dim : op.loop) {
+    const DimRole role = network.dimension(dim).role;
+    if (!carries(out, dim)) {
+      shape.k *= extent(extents, dim);
+    } else if (role == DimRole::Batch || role == DimRole::Head) {
+      shape.batch *= extent(extents, dim);
+    } else if (role == DimRole::Sequence) {
+      shape.m *= extent(extents, dim);
+    } else {
+      shape.n *= extent(extents, dim);
+    }
+  }
+  return shape;
+}
+
+Bytes tensor_bytes(const Block& block, TensorId id, LocalExtents extents,
+                   const PrecisionPolicy& precision) {
+  const Tensor& tensor = block.tensor(id);
+  return element_size(tensor.element, precision) * local_elements(tensor.dims, extents);
+}
+
+}  // namespace
+
+Bytes element_size(ElementClass element, const PrecisionPolicy& precision) {
+  switch (element) {
+    case ElementClass::Activation:
+      return element_size(precision.activation);
+    case ElementClass::Statistic:
+    case ElementClass::Logit:
+      return Bytes(4);
+    case ElementClass::Mask:
+      return Bytes(1);
+    case ElementClass::Index:
+      return Bytes(8);
+  }
+  throw InternalError("element class without a size");
+}
+
+double local_elements(const std::vector<DimId>& dims, LocalExtents extents) {
+  double product = 1.0;
+  for (const DimId dim : dims) product *= extent(extents, dim);
+  return product;
+}
+
+MatmulShape matmul_shape(const Network& network, const Block& block, const Operator& op,
+                         LocalExtents extents) {
+  return op.parameters.empty() ? attention_product_shape(network, block, op, extents)
+                               : parametric_shape(block, op, extents);
+}
+
+AttentionShape attention_shape(const Network& network, const Block& block, const Operator& op,
+                               LocalExtents extents) {
+  AttentionShape shape;
+  shape.useful_fraction = op.useful_fraction;
+  for (const DimId dim : op.loop) {
+    switch (network.dimension(dim).role) {
+      case DimRole::Batch:
+        shape.batch *= extent(extents, dim);
+        break;
+      case DimRole::Head:
+        shape.heads *= extent(extents, dim);
+        break;
+      case DimRole::Sequence:
+        shape.queries *= extent(extents, dim);
+        break;
+      case DimRole::KeySequence:
+        shape.keys *= extent(extents, dim);
+        break;
+      default:
+        shape.value_size *= extent(extents, dim);
+        break;
+    }
+  }
+  // FLOPs per point of the nest are 2 (key_size + value_size) / value_size.
+  shape.key_size = shape.value_size * (op.flops_per_point / 2.0 - 1.0);
+  shape.kv_heads = shape.heads;
+  for (const DimId dim : block.tensor(op.inputs[1]).dims) {
+    if (network.dimension(dim).role == DimRole::KvHead) shape.kv_heads = extent(extents, dim);
+  }
+  return shape;
+}
+
+TrafficShape traffic_shape(const Block& block, const Operator& op, LocalExtents extents,
+                           const PrecisionPolicy& precision) {
+  Bytes inputs;
+  Bytes outputs;
+  for (const TensorId id : op.inputs) inputs += tensor_bytes(block, id, extents, precision);
+  for (const TensorId id : op.outputs) outputs += tensor_bytes(block, id, extents, precision);
+  TrafficShape shape;
+  shape.forward = inputs + outputs * (1.0 + op.extra_forward_passes);
+  shape.backward = inputs + outputs * (1.0 + op.extra_backward_passes);
+  return shape;
+}
+
+}  // namespace plansearch
