@@ -1,11 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fitted speed of the collectives of one link tier.
+// Fitted speed of the collectives of one link tier. The equations are in
+// src/cost/collective_cost.cpp.
 #pragma once
+
+#include <optional>
+#include <variant>
 
 #include "plansearch/base/quantity.hpp"
 
 namespace plansearch {
 
-struct LinkCurve {};
+/// Links inside a node (or a switched domain): three ring protocols and, where the switch can
+/// reduce, a fourth for all-reduce.
+struct LocalLinkCurve {
+  Seconds base;                  ///< of any collective
+  Seconds step;                  ///< per ring step
+  Bandwidth low_latency;         ///< 8-byte flags with every 8 bytes
+  Seconds low_latency_128_base;
+  Bandwidth low_latency_128;
+  Seconds simple_base;
+  Seconds simple_step;
+  Bandwidth simple;              ///< large messages, what one rank sustains
+  double local_copy = 0.0;       ///< share of the own part copied
+  double fill = 0.0;             ///< us per sqrt(byte): pipeline fill of the chunked transfer
+  std::optional<Bandwidth> switch_reduction;
+  Seconds switch_base;
+  /// Exponent of (2 / ranks) by which bandwidth falls where ranks share a bus; 0: they do not.
+  double sharing_exponent = 0.0;
+  bool operator==(const LocalLinkCurve&) const = default;
+};
+
+/// Links between nodes.
+struct FabricCurve {
+  Seconds hop_low_latency;
+  Bandwidth low_latency;
+  Seconds hop;
+  Seconds ring_step;
+  double fill = 0.0;             ///< us per sqrt(byte)
+  double forward_fill = 0.0;     ///< further us per sqrt(byte) per inner level of a tree
+  double nic_efficiency = 1.0;   ///< of line rate, two nodes
+  double efficiency_decay = 0.0; ///< exponent of nodes / 2
+  Seconds send;                  ///< latency of a send/receive
+  double send_efficiency = 1.0;
+  Seconds all_to_all_peer;       ///< per remote peer
+  double jitter_p90 = 1.0;       ///< slow tail, p90 over median
+  bool operator==(const FabricCurve&) const = default;
+};
+
+using LinkCurve = std::variant<LocalLinkCurve, FabricCurve>;
 
 }  // namespace plansearch

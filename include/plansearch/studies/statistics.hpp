@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Error measures of predictions against measurements, and of rankings against rankings.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace plansearch {
+
+struct ErrorSummary {
+  std::size_t rows = 0;
+  double mean = 0.0;    ///< mean absolute relative error
+  double median = 0.0;
+  double p90 = 0.0;
+  double bias = 0.0;    ///< mean signed relative error (positive: too slow)
+  bool operator==(const ErrorSummary&) const = default;
+};
+
+/// Of relative errors predicted / measured - 1. Zeros for an empty set (rows = 0 says so).
+[[nodiscard]] ErrorSummary summarise_errors(std::span<const double> relative_errors);
+
+/// Quantile by linear interpolation between order statistics; `sorted` must not be empty.
+[[nodiscard]] double quantile(std::span<const double> sorted, double share);
+
+/// Kendall's tau-b: rank correlation with ties. 0 when either side is constant.
+[[nodiscard]] double kendall_tau(std::span<const double> a, std::span<const double> b);
+
+/// How a sweep's ranking by prediction compares with its ranking by measurement.
+struct SweepRanking {
+  std::size_t rows = 0;
+  double regret = 0.0;    ///< measured time of our choice over the best measured, minus one
+  double tau = 0.0;
+  bool top1 = false;      ///< our choice is the measured best
+  bool top3 = false;      ///< the measured best is among our first three
+};
+[[nodiscard]] SweepRanking rank_sweep(std::span<const double> measured,
+                                      std::span<const double> predicted);
+
+}  // namespace plansearch

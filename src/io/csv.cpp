@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/io/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "plansearch/base/names.hpp"
+#include "plansearch/io/file.hpp"
+
+namespace plansearch::io {
+namespace {
+
+/// Splits text into rows of cells; quotes may hold commas, line ends and doubled quotes.
+class CsvScanner {
+ public:
+  CsvScanner(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  [[nodiscard]] bool done() const { return at_ >= text_.size(); }
+
+  CsvRow next_row() {
+    CsvRow row;
+    row.line = line_;
+    while (true) {
+      row.cells.push_back(next_cell());
+      if (done()) return row;
+      const char separator = take();
+      if (separator == '\r' && !done() && text_[at_] == '\n') take();
+      if (separator != ',') return row;
+    }
+  }
+
+ private:
+  CsvCell next_cell() {
+    CsvCell cell{{}, line_, column_};
+    if (!done() && text_[at_] == '"') {
+      take();
+      quoted(cell);
+      return cell;
+    }
+    while (!done() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') {
+      cell.text += take();
+    }
+    return cell;
+  }
+
+  void quoted(CsvCell& cell) {
+    while (true) {
+      if (done()) {
+        throw InputError({file_, cell.line, cell.column}, "this quote never closes",
+                         "double a quote inside a quoted cell");
+      }
+      const char c = take();
+      if (c != '"') {
+        cell.text += c;
+      } else if (!done() && text_[at_] == '"') {
+        cell.text += take();
+      } else {
+        return;
+      }
+    }
+  }
+
+  char take() {
+    const char c = text_[at_++];
+    if (c == '\n') {
+      ++line_;
+      column_ = 1;
+    } else {
+      ++column_;
+    }
+    return c;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+  int column_ = 1;
+};
+
+bool is_blank(const CsvRow& row) { return row.cells.size() == 1 && row.cells[0].text.empty(); }
+
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  return text.substr(0, 3) == kByteOrderMark ? text.substr(3) : text;
+}
+
+}  // namespace
+
+CsvTable CsvTable::read(const std::filesystem::path& path) {
+  return parse(read_file(path), path.string());
+}
+
+CsvTable CsvTable::parse(std::string_view text, std::string file_name) {
+  CsvTable table;
+  table.file_ = std::move(file_name);
+  CsvScanner scanner(without_mark(text), table.file_);
+  if (scanner.done()) {
+    throw InputError({table.file_, 1, 1}, "the table is empty", "start with a header line");
+  }
+  for (const CsvCell& cell : scanner.next_row().cells) {
+    if (table.has(cell.text)) {
+      throw InputError({table.file_, cell.line, cell.column},
+                       fmt::format("column \"{}\" appears twice", cell.text));
+    }
+    table.header_.push_back(cell.text);
+  }
+  while (!scanner.done()) {
+    CsvRow row = scanner.next_row();
+    if (is_blank(row)) continue;
+    if (row.cells.size() != table.header_.size()) {
+      throw InputError({table.file_, row.line, 1},
+                       fmt::format("{} cells where the header has {}", row.cells.size(),
+                                   table.header_.size()),
+                       "quote cells that hold a comma");
+    }
+    table.rows_.push_back(std::move(row));
+  }
+  return table;
+}
+
+bool CsvTable::has(std::string_view column) const {
+  return std::find(header_.begin(), header_.end(), column) != header_.end();
+}
+
+std::size_t CsvTable::index_of(std::string_view column) const {
+  const auto found = std::find(header_.begin(), header_.end(), column);
+  if (found == header_.end()) {
+    throw InputError({file_, 1, 1}, fmt::format("the table has no column \"{}\"", column),
+                     did_you_mean(column, header_));
+  }
+  return static_cast<std::size_t>(found - header_.begin());
+}
+
+const std::string& CsvTable::text(const CsvRow& row, std::string_view column) const {
+  return row.cells[index_of(column)].text;
+}
+
+void CsvTable::fail(const CsvRow& row, std::string_view column, const std::string& message,
+                    std::string hint) const {
+  const CsvCell& cell = row.cells[index_of(column)];
+  throw InputError({file_, cell.line, cell.column}, message, std::move(hint));
+}
+
+std::optional<double> CsvTable::number(const CsvRow& row, std::string_view column,
+                                       double low) const {
+  const std::string& cell = text(row, column);
+  if (cell.empty()) return std::nullopt;
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (error != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value)) {
+    fail(row, column, fmt::format("\"{}\" in column {} is not a number", cell, column),
+         "leave the cell empty when the value is unknown");
+  }
+  if (value < low) {
+    fail(row, column, fmt::format("{} in column {} is below {}", cell, column, low));
+  }
+  return value;
+}
+
+std::optional<std::int64_t> CsvTable::integer(const CsvRow& row, std::string_view column,
+                                              std::int64_t low) const {
+  const auto value = number(row, column, static_cast<double>(low));
+  if (!value) return std::nullopt;
+  if (*value != std::floor(*value) || *value > 9e15) {
+    fail(row, column, fmt::format("\"{}\" in column {} is not a whole number", text(row, column), column));
+  }
+  return static_cast<std::int64_t>(*value);
+}
+
+}  // namespace plansearch::io
