@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: time and wire bytes of a collective on a group, sister groups active at the same time.
+// Source: ring, double tree and in-switch reduction as NCCL builds them; three protocols (LL,
+//         LL128, Simple); Hockney latency-bandwidth terms with a pipeline-fill term.
+// Assumes: ranks are placed block-wise; every device belongs to one active group of the axis.
+// Units: seconds, bytes.
+// Checked by: tests/unit/cost/collective_cost_test.cpp; docs/validation.md (collective tables).
+#include "plansearch/cost/collective_cost.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "plansearch/base/error.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Sharpness of the switch from one protocol to the next.
+constexpr double kProtocolKnee = 8.0;
+constexpr double kMicrosecond = 1e-6;
+
+/// Where a group lies: `local` ranks inside one domain of fast links, `nodes` such domains.
+struct Placement {
+  double ranks = 1.0;
+  double local = 1.0;
+  double nodes = 1.0;
+  std::size_t local_tier = 0;
+  std::size_t wide_tier = 0;
+};
+
+const LocalLinkCurve* local_curve(const LinkTier& tier) {
+  return std::get_if<LocalLinkCurve>(&tier.curve);
+}
+
+/// The innermost tier that joins `span` consecutive ranks.
+std::size_t tier_of(const Cluster& cluster, double span) {
+  for (std::size_t i = 0; i < cluster.tiers.size(); ++i) {
+    if (span <= cluster.tiers[i].size) return i;
+  }
+  return cluster.tiers.size() - 1;
+}
+
+Placement place(const Cluster& cluster, AxisExtent group) {
+  Placement placement;
+  placement.ranks = group.size;
+  const double span = static_cast<double>(group.size) * group.stride;
+  placement.wide_tier = tier_of(cluster, span);
+  std::size_t outer = placement.wide_tier;
+  while (outer > 0 && local_curve(cluster.tiers[outer]) == nullptr) --outer;
+  if (local_curve(cluster.tiers[placement.wide_tier]) != nullptr) {
+    placement.local = placement.ranks;
+    placement.local_tier = placement.wide_tier;
+    return placement;
+  }
+  const double domain = cluster.tiers[outer].size;
+  placement.local = std::clamp(std::floor(domain / group.stride), 1.0, placement.ranks);
+  placement.nodes = std::ceil(placement.ranks / placement.local);
+  placement.local_tier = tier_of(cluster, placement.local * group.stride);
+  return placement;
+}
+
+double ring_steps(CollectiveKind kind, double ranks) {
+  switch (kind) {
+    case CollectiveKind::AllReduce:
+      return 2.0 * (ranks - 1.0);
+    case CollectiveKind::AllToAll:
+      return std::log2(ranks) + 1.0;
+    default:
+      return ranks - 1.0;
+  }
+}
+
+/// Bytes one rank sends over bytes of the full message.
+double wire_share(CollectiveKind kind, double ranks) {
+  switch (kind) {
+    case CollectiveKind::AllReduce:
+      return 2.0 * (ranks - 1.0) / ranks;
+    case CollectiveKind::SendReceive:
+    case CollectiveKind::Broadcast:
+      return 1.0;
+    default:
+      return (ranks - 1.0) / ranks;
+  }
+}
+
+/// Share of the nominal links that a group of `ranks` can use: meshes offer it only the pairs
+/// between its members, shared buses divide.
+double usable_share(const LinkTier& tier, const LocalLinkCurve& curve, double ranks) {
+  double share = 1.0;
+  if (tier.pair_bandwidth) {
+    share = std::min(1.0, (ranks - 1.0) * (*tier.pair_bandwidth / tier.bandwidth));
+  }
+  return share * std::pow(2.0 / ranks, curve.sharing_exponent);
+}
+
+double soft_minimum(std::span<const double> times) {
+  const double low = *std::min_element(times.begin(), times.end());
+  double sum = 0.0;
+  for (const double time : times) sum += std::pow(time / low, -kProtocolKnee);
+  return low * std::pow(sum, -1.0 / kProtocolKnee);
+}
+
+Seconds local_time(const LinkTier& tier, CollectiveKind kind, Bytes message, double ranks) {
+  const LocalLinkCurve& c = *local_curve(tier);
+  const double share = usable_share(tier, c, ranks);
+  const double size = message.value();
+  const double simple = c.simple.value() * share;
+  if (kind == CollectiveKind::SendReceive) return c.base + Seconds(size / simple);
+  const double moved = size * wire_share(kind, ranks) + c.local_copy * size / ranks;
+  const double steps = ring_steps(kind, ranks);
+  const double latency = c.base.value() + c.step.value() * steps;
+  const double fill = c.fill * kMicrosecond * std::sqrt(moved);
+  const double late = latency + c.low_latency_128_base.value();
+  std::array<double, 4> times{
+      latency + moved / (c.low_latency.value() * share),
+      late + moved / (c.low_latency_128.value() * share),
+      late + c.simple_base.value() + c.simple_step.value() * steps + fill + moved / simple, 0.0};
+  std::size_t count = 3;
+  if (kind == CollectiveKind::AllReduce && c.switch_reduction && ranks >= 3.0) {
+    times[count++] = latency + c.switch_base.value() + fill +
+                     size * (1.0 + 1.0 / ranks) / c.switch_reduction->value();
+  }
+  return Seconds(soft_minimum(std::span(times).first(count)));
+}
+
+/// Everything the formulas across nodes need, in seconds and bytes per second.
+struct Fabric {
+  const FabricCurve& curve;
+  const LocalLinkCurve& local;
+  double local_simple;  ///< what one rank sustains inside its domain
+  double line;          ///< what the group's ranks of one node get from the NICs together
+};
+
+double all_to_all_time(const Fabric& f, const Placement& p, double size) {
+  const double remote = p.ranks - p.local;
+  const double inside = (p.local - 1.0) / p.ranks * size / f.local_simple;
+  const double outside = remote / p.ranks * size * p.local / f.line;
+  return f.local.base.value() + f.curve.hop.value() + f.curve.all_to_all_peer.value() * remote +
+         std::max(inside, outside);
+}
+
+double tree_time(const Fabric& f, const Placement& p, double size) {
+  const double levels = std::log2(p.nodes);
+  const double root = kMicrosecond * std::sqrt(size);
+  const double base = f.local.base.value() + 2.0 * (p.local - 1.0) * f.local.step.value();
+  double inside = 2.0 * (p.local - 1.0) / p.local * size / f.local_simple;
+  if (f.local.switch_reduction && p.local >= 3.0) {
+    inside = std::min(inside,
+                      size * (1.0 + 1.0 / p.local) / f.local.switch_reduction->value());
+  }
+  // A double tree: with two nodes each sends the message once, an inner node of more sends twice.
+  const double outside = size * (p.nodes > 2.0 ? 2.0 : 1.0) / f.line;
+  const double quick = base + 2.0 * levels * f.curve.hop_low_latency.value() +
+                       wire_share(CollectiveKind::AllReduce, p.ranks) * size /
+                           f.curve.low_latency.value();
+  const double bulk = base + 2.0 * levels * f.curve.hop.value() + std::max(inside, outside) +
+                      root * (f.curve.fill + f.curve.forward_fill * 2.0 * std::max(0.0, levels - 1.0));
+  return std::min(quick, bulk);
+}
+
+double ring_time(const Fabric& f, const Placement& p, CollectiveKind kind, double size) {
+  const double rounds = kind == CollectiveKind::AllReduce ? 2.0 : 1.0;
+  const double moved = wire_share(kind, p.ranks) * size;
+  const double quick = f.local.base.value() + rounds * (p.ranks - p.nodes) * f.local.step.value() +
+                       rounds * (p.nodes - 1.0) * f.curve.hop_low_latency.value() +
+                       moved / f.curve.low_latency.value();
+  const double bulk = f.local.base.value() + f.curve.hop.value() +
+                      f.curve.ring_step.value() * rounds * (p.ranks - 1.0) +
+                      f.curve.fill * kMicrosecond * std::sqrt(size) +
+                      moved / std::min(f.local_simple, f.line);
+  return std::min(quick, bulk);
+}
+
+Seconds wide_time(const Cluster& cluster, CollectiveKind kind, Bytes message,
+                  const Placement& p) {
+  const LinkTier& tier = cluster.tiers[p.wide_tier];
+  const LinkTier& inner = cluster.tiers[p.local_tier];
+  const auto* fabric = std::get_if<FabricCurve>(&tier.curve);
+  const LocalLinkCurve* local = local_curve(inner);
+  PLANSEARCH_CHECK(fabric != nullptr && local != nullptr);
+  const double share = p.local > 1.0 ? usable_share(inner, *local, p.local) : 1.0;
+  const double decay = std::pow(std::max(p.nodes, 2.0) / 2.0, -fabric->efficiency_decay);
+  const double line = tier.bandwidth.value() * p.local * fabric->nic_efficiency * decay;
+  const Fabric f{*fabric, *local, local->simple.value() * share, line};
+  const double size = message.value();
+  switch (kind) {
+    case CollectiveKind::SendReceive:
+      return fabric->send + message / (tier.bandwidth * fabric->send_efficiency);
+    case CollectiveKind::AllToAll:
+      return Seconds(all_to_all_time(f, p, size));
+    case CollectiveKind::AllReduce:
+      return Seconds(std::min(tree_time(f, p, size), ring_time(f, p, kind, size)));
+    default:
+      return Seconds(ring_time(f, p, kind, size));
+  }
+}
+
+}  // namespace
+
+CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind, Bytes message,
+                               AxisExtent group) {
+  CollectiveCost cost;
+  if (group.size <= 1) return cost;
+  const Placement placement = place(cluster, group);
+  cost.tier = placement.wide_tier;
+  cost.wire_bytes = message * wire_share(kind, placement.ranks);
+  cost.time = placement.nodes > 1.0
+                  ? wide_time(cluster, kind, message, placement)
+                  : local_time(cluster.tiers[placement.local_tier], kind, message,
+                               placement.ranks);
+  return cost;
+}
+
+}  // namespace plansearch
