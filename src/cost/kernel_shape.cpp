@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: local matrix, attention and traffic shapes of an operator.
+// Computes: local matrix and attention shapes of an operator.
 // Source: einsum reading of a loop nest: a dimension of both operands and not of the result is k,
 //         of one operand and the result m or n, of all three batch.
-// Assumes: activations come first among the operands; element-wise kernels stream their tensors.
-// Units: elements and bytes.
+// Assumes: activations come first among the operands.
+// Units: elements.
 // Checked by: tests/unit/cost/kernel_shape_test.cpp
 #include "plansearch/cost/kernel_shape.hpp"
 
@@ -62,12 +62,6 @@ MatmulShape attention_product_shape(const Network& network, const Block& block, 
   return shape;
 }
 
-Bytes tensor_bytes(const Block& block, TensorId id, LocalExtents extents,
-                   const PrecisionPolicy& precision) {
-  const Tensor& tensor = block.tensor(id);
-  return element_size(tensor.element, precision) * local_elements(tensor.dims, extents);
-}
-
 }  // namespace
 
 Bytes element_size(ElementClass element, const PrecisionPolicy& precision) {
@@ -83,12 +77,6 @@ Bytes element_size(ElementClass element, const PrecisionPolicy& precision) {
       return Bytes(8);
   }
   throw InternalError("element class without a size");
-}
-
-double local_elements(const std::vector<DimId>& dims, LocalExtents extents) {
-  double product = 1.0;
-  for (const DimId dim : dims) product *= extent(extents, dim);
-  return product;
 }
 
 MatmulShape matmul_shape(const Network& network, const Block& block, const Operator& op,
@@ -123,21 +111,6 @@ AttentionShape attention_shape(const Network& network, const Block& block, const
   // FLOPs per point of the nest are 2 (key_size + value_size) / value_size.
   shape.key_size = shape.value_size * (op.flops_per_point / 2.0 - 1.0);
   shape.kv_heads = shape.heads;
-  for (const DimId dim : block.tensor(op.inputs[1]).dims) {
-    if (network.dimension(dim).role == DimRole::KvHead) shape.kv_heads = extent(extents, dim);
-  }
-  return shape;
-}
-
-TrafficShape traffic_shape(const Block& block, const Operator& op, LocalExtents extents,
-                           const PrecisionPolicy& precision) {
-  Bytes inputs;
-  Bytes outputs;
-  for (const TensorId id : op.inputs) inputs += tensor_bytes(block, id, extents, precision);
-  for (const TensorId id : op.outputs) outputs += tensor_bytes(block, id, extents, precision);
-  TrafficShape shape;
-  shape.forward = inputs + outputs * (1.0 + op.extra_forward_passes);
-  shape.backward = inputs + outputs * (1.0 + op.extra_backward_passes);
   return shape;
 }
 

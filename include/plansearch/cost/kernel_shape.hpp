@@ -32,21 +32,11 @@ struct AttentionShape {
   bool operator==(const AttentionShape&) const = default;
 };
 
-/// Memory traffic of a kernel that computes next to nothing.
-struct TrafficShape {
-  Bytes forward;
-  Bytes backward;
-  bool operator==(const TrafficShape&) const = default;
-};
-
 /// Local extents of every dimension of the network, as one operator is placed; indexed by DimId.
 using LocalExtents = std::span<const double>;
 
 /// Bytes of one element under the precision policy.
 [[nodiscard]] Bytes element_size(ElementClass element, const PrecisionPolicy& precision);
-
-/// Product of the local extents of `dims`.
-[[nodiscard]] double local_elements(const std::vector<DimId>& dims, LocalExtents extents);
 
 /// Matmul, GroupedMatmul and BatchedMatmul: which dimensions become m, n, k and batch follows from
 /// the tensors that carry them.
@@ -54,9 +44,5 @@ using LocalExtents = std::span<const double>;
                                        const Operator& op, LocalExtents extents);
 [[nodiscard]] AttentionShape attention_shape(const Network& network, const Block& block,
                                              const Operator& op, LocalExtents extents);
-/// Inputs read once, outputs written once, plus the operator's extra passes; backward reads the
-/// output gradient and writes the input gradients.
-[[nodiscard]] TrafficShape traffic_shape(const Block& block, const Operator& op,
-                                         LocalExtents extents, const PrecisionPolicy& precision);
 
 }  // namespace plansearch

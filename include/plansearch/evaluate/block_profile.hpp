@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// One copy of one block on one device for one micro-batch: times, communication, bytes. Computed
+// once per equivalence class and shared by every plan of the class.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "plansearch/base/quantity.hpp"
+#include "plansearch/evaluate/framework_constants.hpp"
+#include "plansearch/evaluate/problem.hpp"
+#include "plansearch/plan/communication.hpp"
+#include "plansearch/plan/device_mesh.hpp"
+#include "plansearch/plan/placement.hpp"
+#include "plansearch/plan/tensor_policy.hpp"
+
+namespace plansearch {
+
+/// One pass over a block: kernels, communication that nothing hides, and waiting for the processor
+/// to issue kernels.
+struct PassProfile {
+  Seconds compute;
+  std::array<Seconds, kAxisCount> exposed{};
+  Seconds host;
+
+  [[nodiscard]] Seconds exposed_total() const;
+  [[nodiscard]] Seconds total() const;
+  PassProfile& operator+=(const PassProfile& other);
+  friend PassProfile operator*(PassProfile profile, double copies);
+  bool operator==(const PassProfile&) const = default;
+};
+
+/// Local elements of the parameters of a block, before any sharding over data ranks.
+struct ParameterCount {
+  double dense = 0.0;
+  double expert = 0.0;
+  double trainable_dense = 0.0;
+  double trainable_expert = 0.0;
+  bool operator==(const ParameterCount&) const = default;
+};
+
+/// A collective at the end of the step; messages of all blocks of a stage go together.
+struct StepDemand {
+  CommunicationDemand demand;
+  Bytes bytes;  ///< of one copy of the block
+};
+
+/// A collective inside a pass, priced.
+struct PassDemand {
+  CommunicationDemand demand;
+  Bytes bytes;
+  Bytes wire_bytes;
+  Seconds time;     ///< one message
+  Seconds exposed;  ///< of all its messages, per micro-batch and copy of the block
+};
+
+struct BlockProfile {
+  PassProfile forward;
+  PassProfile backward;   ///< both gradients
+  PassProfile recompute;  ///< forward work repeated before backward
+  Bytes saved;            ///< kept from forward to backward
+  Bytes working_set;      ///< kept in addition while its own backward runs
+  Bytes boundary;         ///< output activation, the message to the next stage
+  double tokens_hidden = 0.0;  ///< local elements of the output activation
+  double logits = 0.0;         ///< local elements of vocabulary scores (head block)
+  ParameterCount parameters;
+  std::vector<PassDemand> passes;
+  std::vector<StepDemand> steps;
+};
+
+/// Everything a class shares: the plan's placement on the mesh and the policies of its tensors.
+struct ClassContext {
+  const Problem& problem;
+  const FrameworkConstants& constants;
+  const PrecisionPolicy& precision;
+  const ParallelPlan& plan;
+  PlacementRules rules;
+  TensorPolicies policies;
+};
+
+[[nodiscard]] BlockProfile profile_block(const ClassContext& context, const Block& block);
+
+/// The process group of several axes as one size and stride (gaps between axes are ignored).
+[[nodiscard]] AxisExtent group_extent(const DeviceMesh& mesh, AxisSet axes);
+
+/// Which framework switch decides whether this communication is hidden.
+[[nodiscard]] Overlap overlap_class(const CommunicationDemand& demand);
+
+}  // namespace plansearch

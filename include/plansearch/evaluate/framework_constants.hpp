@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fitted numbers of a framework file as named fields; a missing one is an error, never a zero.
+#pragma once
+
+#include <array>
+
+#include "plansearch/base/quantity.hpp"
+#include "plansearch/plan/framework.hpp"
+
+namespace plansearch {
+
+struct FrameworkConstants {
+  Seconds host_launch;          ///< processor time to issue one kernel
+  Seconds host_step;            ///< per optimizer step: data, logging, clipping
+  Seconds collective_call;      ///< added to every collective by launch and skew
+  Seconds collective_skew;      ///< processor time per ring step of a tensor-parallel collective
+  double elementwise_factor;    ///< traffic of element-wise kernels over the fused ideal
+  double loss_bytes_per_logit;  ///< moved by loss and its gradient
+  Seconds expert_launch;        ///< per local expert and grouped matmul
+  std::array<double, kOverlapCount> contention;  ///< slow-down per second of hidden communication
+
+  double memory_logit_bytes;           ///< kept per logit at the peak of the last stage
+  double memory_previous_logit_bytes;  ///< of the micro-batch before, still referenced
+  double memory_live_bytes;            ///< live per token and hidden feature around a block
+  Bytes memory_context;                ///< driver context and library memory of the process
+  Bytes memory_workspace;              ///< kernel workspaces inside the allocator
+  double memory_fragmentation;         ///< reserved over allocated
+
+  double sigma;         ///< log standard deviation of step times around predictions
+  double paired_sigma;  ///< the same for the ratio of two plans of one problem
+};
+
+/// Throws InputError naming the missing constant.
+[[nodiscard]] FrameworkConstants framework_constants(const Framework& framework);
+
+}  // namespace plansearch

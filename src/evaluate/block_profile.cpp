@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: time, exposed communication, saved bytes and parameters of one block on one device.
+// Source: sum of kernels; communication derived from placement (plan/derive.hpp); hidden share by
+//         framework data; a processor that issues kernels slower than the device runs them.
+// Assumes: what is hidden slows what hides it by the framework's contention factor.
+// Units: seconds, bytes, elements.
+// Checked by: tests/unit/evaluate/block_profile_test.cpp
+#include "plansearch/evaluate/block_profile.hpp"
+
+#include <algorithm>
+
+#include "plansearch/cost/collective_cost.hpp"
+#include "plansearch/cost/kernel_shape.hpp"
+#include "plansearch/evaluate/operator_time.hpp"
+#include "plansearch/plan/derive.hpp"
+
+namespace plansearch {
+namespace {
+
+/// One pass while it is being added up.
+struct PassSum {
+  Seconds compute;
+  double kernels = 0.0;
+  double collectives = 0.0;
+  double ring_steps = 0.0;
+};
+
+bool is_full(const ClassContext& context) {
+  return context.plan.recompute == Recompute::Full;
+}
+
+bool dropped(const ClassContext& context, const Operator& op) {
+  return context.plan.recompute == Recompute::Selective &&
+         op.recompute == RecomputeScope::Selective;
+}
+
+bool is_repeated(const ClassContext& context, const Operator& op) {
+  return is_full(context) || dropped(context, op);
+}
+
+class BlockProfiler {
+ public:
+  BlockProfiler(const ClassContext& context, const Block& block)
+      : context_(context),
+        block_(block),
+        placement_(place_block(*context.problem.network, block, context.rules)) {}
+
+  BlockProfile run() {
+    add_kernels();
+    add_communication();
+    close(profile_.forward, forward_);
+    close(profile_.backward, backward_);
+    close(profile_.recompute, recompute_);
+    add_memory();
+    add_parameters();
+    return std::move(profile_);
+  }
+
+ private:
+  void add_kernels() {
+    const auto times = operator_times(context_, block_, placement_);
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      forward_.compute += times[i].forward;
+      forward_.kernels += times[i].forward_kernels;
+      backward_.compute += times[i].backward;
+      backward_.kernels += times[i].backward_kernels;
+      if (is_repeated(context_, block_.operators[i])) {
+        recompute_.compute += times[i].forward;
+        recompute_.kernels += times[i].forward_kernels;
+      }
+    }
+    profile_.forward.compute = forward_.compute;
+    profile_.backward.compute = backward_.compute;
+    profile_.recompute.compute = recompute_.compute;
+  }
+
+  void add_communication() {
+    const auto demands =
+        derive_communication(*context_.problem.network, block_, context_.rules, placement_,
+                             context_.policies, context_.problem.framework->sharding);
+    for (const CommunicationDemand& demand : demands) {
+      const Bytes bytes = wire_size(demand.wire, context_.precision) * demand.elements;
+      if (demand.scope == Scope::Step || demand.phase == DemandPhase::Step) {
+        profile_.steps.push_back({demand, bytes});
+      } else {
+        add_pass_demand(demand, bytes);
+      }
+    }
+  }
+
+  void add_pass_demand(const CommunicationDemand& demand, Bytes bytes) {
+    const AxisExtent group = group_extent(context_.rules.mesh, demand.axes);
+    const CollectiveCost cost =
+        collective_cost(*context_.problem.cluster, collective_kind(demand.kind), bytes, group);
+    PassDemand priced{demand, bytes, cost.wire_bytes,
+                      cost.time + context_.constants.collective_call, Seconds(0)};
+    const bool forward = demand.phase == DemandPhase::Forward;
+    priced.exposed += expose(forward ? profile_.forward : profile_.backward,
+                             forward ? forward_ : backward_, demand, priced.time);
+    if (forward && is_full(context_) && demand.on_recompute == RecomputeGather::Repeated) {
+      priced.exposed += expose(profile_.recompute, recompute_, demand, priced.time);
+    }
+    profile_.passes.push_back(priced);
+  }
+
+  /// Adds all messages of a demand to a pass; what the framework hides costs only contention.
+  Seconds expose(PassProfile& pass, PassSum& sum, const CommunicationDemand& demand,
+                 Seconds each) const {
+    const auto kind = static_cast<std::size_t>(overlap_class(demand));
+    const double share = context_.problem.framework->overlap[kind];
+    const Seconds total = each * static_cast<double>(demand.count);
+    const Seconds hidden = std::min(total * share, sum.compute);
+    const Seconds exposed = total - hidden + hidden * context_.constants.contention[kind];
+    sum.compute -= hidden;  // what is hidden here cannot hide more
+    sum.collectives += demand.count;
+    if (demand.axes.contains(Axis::Out) || demand.axes.contains(Axis::In)) {
+      sum.ring_steps += demand.count * (demand.group_size - 1.0);
+    }
+    pass.exposed[static_cast<std::size_t>(demand.axes.front())] += exposed;
+    return exposed;
+  }
+
+  /// The processor issues kernels and collectives one by one; when that takes longer than the
+  /// device's own work, the difference is host time.
+  void close(PassProfile& pass, const PassSum& sum) const {
+    const FrameworkConstants& c = context_.constants;
+    const Seconds issue = c.host_launch * (sum.kernels + sum.collectives) +
+                          c.collective_skew * sum.ring_steps;
+    pass.host = std::max(Seconds(0), issue - pass.compute - pass.exposed_total());
+  }
+
+  [[nodiscard]] Bytes tensor_bytes(std::size_t op, TensorId id) const {
+    return element_size(block_.tensor(id).element, context_.precision) *
+           local_tensor_elements(*context_.problem.network, block_, op, id, context_.rules,
+                                 placement_);
+  }
+
+  void add_memory() {
+    Bytes all;
+    Bytes kept;
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      const Operator& op = block_.operators[i];
+      for (const TensorId id : op.saved) {
+        const Bytes bytes = tensor_bytes(i, id);
+        all += bytes;
+        if (!dropped(context_, op)) kept += bytes;
+      }
+    }
+    add_edges();
+    const bool full = is_full(context_) && block_.kind != BlockKind::Head;
+    profile_.saved = full ? inputs_ : kept;
+    profile_.working_set = all - profile_.saved;
+    if (profile_.working_set < Bytes(0)) profile_.working_set = Bytes(0);
+  }
+
+  /// What enters and leaves the block, in the layout its neighbours agree on.
+  void add_edges() {
+    const Network& network = *context_.problem.network;
+    const auto elements = [&](TensorId id) {
+      std::vector<double> extents;
+      for (const DimId dim : block_.tensor(id).dims) {
+        extents.push_back(context_.rules.extents[static_cast<std::size_t>(dim)]);
+      }
+      return local_elements(edge_layout(network, block_, id, context_.rules), context_.rules.mesh,
+                            extents);
+    };
+    const Bytes activation = element_size(context_.precision.activation);
+    for (const TensorId id : block_.inputs) inputs_ += activation * elements(id);
+    for (const TensorId id : block_.outputs) {
+      profile_.tokens_hidden += elements(id);
+      profile_.boundary += activation * elements(id);
+    }
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      const Operator& op = block_.operators[i];
+      if (op.kind != OperatorKind::CrossEntropy) continue;
+      profile_.logits += local_tensor_elements(network, block_, i, op.inputs.front(),
+                                               context_.rules, placement_);
+    }
+  }
+
+  void add_parameters() {
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      for (const ParameterId id : block_.operators[i].parameters) {
+        const Parameter& parameter = block_.parameter(id);
+        const double elements =
+            local_parameter_elements(block_, i, id, context_.rules, placement_);
+        const bool expert = has_expert_dimension(parameter);
+        ParameterCount& count = profile_.parameters;
+        (expert ? count.expert : count.dense) += elements;
+        if (parameter.trainable == Trainable::Yes) {
+          (expert ? count.trainable_expert : count.trainable_dense) += elements;
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool has_expert_dimension(const Parameter& parameter) const {
+    return std::any_of(parameter.dims.begin(), parameter.dims.end(), [&](DimId dim) {
+      return context_.problem.network->dimension(dim).role == DimRole::Expert;
+    });
+  }
+
+  const ClassContext& context_;
+  const Block& block_;
+  BlockPlacement placement_;
+  BlockProfile profile_;
+  PassSum forward_;
+  PassSum backward_;
+  PassSum recompute_;
+  Bytes inputs_;
+};
+
+}  // namespace
+
+Seconds PassProfile::exposed_total() const {
+  Seconds sum;
+  for (const Seconds part : exposed) sum += part;
+  return sum;
+}
+
+Seconds PassProfile::total() const { return compute + exposed_total() + host; }
+
+PassProfile& PassProfile::operator+=(const PassProfile& other) {
+  compute += other.compute;
+  for (std::size_t i = 0; i < kAxisCount; ++i) exposed[i] += other.exposed[i];
+  host += other.host;
+  return *this;
+}
+
+PassProfile operator*(PassProfile profile, double copies) {
+  profile.compute *= copies;
+  for (Seconds& part : profile.exposed) part *= copies;
+  profile.host *= copies;
+  return profile;
+}
+
+BlockProfile profile_block(const ClassContext& context, const Block& block) {
+  return BlockProfiler(context, block).run();
+}
+
+AxisExtent group_extent(const DeviceMesh& mesh, AxisSet axes) {
+  const ProcessGroup group = process_group(mesh, axes);
+  return {group.size(), group.count > 0 ? group.extents[0].stride : 1};
+}
+
+Overlap overlap_class(const CommunicationDemand& demand) {
+  switch (demand.subject) {
+    case Subject::Parameter:
+      return Overlap::ParameterGather;
+    case Subject::Gradient:
+      return Overlap::GradientReduction;
+    case Subject::Activation:
+    case Subject::ActivationGradient:
+    case Subject::Statistics:
+      break;
+  }
+  if (demand.axes.contains(Axis::Expert)) return Overlap::ExpertAllToAll;
+  if (demand.axes.contains(Axis::Context)) return Overlap::ContextRing;
+  return Overlap::TensorParallel;
+}
+
+}  // namespace plansearch

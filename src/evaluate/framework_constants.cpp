@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: nothing; gives names to the constants of a framework file.
+// Source: frameworks/*.yaml, docs/frameworks.md.
+// Assumes: base units (seconds, bytes) in the file's canonical form.
+// Units: as named.
+// Checked by: tests/unit/evaluate/framework_constants_test.cpp
+#include "plansearch/evaluate/framework_constants.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "plansearch/base/error.hpp"
+
+namespace plansearch {
+namespace {
+
+class Constants {
+ public:
+  explicit Constants(const Framework& framework) : framework_(framework) {}
+
+  [[nodiscard]] double number(const std::string& key) const {
+    const auto found = framework_.constants.find(key);
+    if (found == framework_.constants.end()) {
+      throw InputError({}, fmt::format("framework {} has no constant {}", framework_.name, key),
+                       "docs/frameworks.md lists every constant a framework file holds");
+    }
+    return found->second;
+  }
+  [[nodiscard]] Seconds time(const std::string& key) const { return Seconds(number(key)); }
+  [[nodiscard]] Bytes bytes(const std::string& key) const { return Bytes(number(key)); }
+
+ private:
+  const Framework& framework_;
+};
+
+}  // namespace
+
+FrameworkConstants framework_constants(const Framework& framework) {
+  const Constants c(framework);
+  FrameworkConstants constants{};
+  constants.host_launch = c.time("host_launch");
+  constants.host_step = c.time("host_step");
+  constants.collective_call = c.time("collective_call");
+  constants.collective_skew = c.time("collective_skew");
+  constants.elementwise_factor = c.number("elementwise_factor");
+  constants.loss_bytes_per_logit = c.number("loss_bytes_per_logit");
+  constants.expert_launch = c.time("expert_launch");
+  constants.contention = {c.number("contention_gradient_reduction"),
+                          c.number("contention_parameter_gather"),
+                          c.number("contention_pipeline_send"),
+                          c.number("contention_tensor_parallel"),
+                          c.number("contention_context_ring"),
+                          c.number("contention_expert_all_to_all")};
+  constants.memory_logit_bytes = c.number("memory_logit_bytes");
+  constants.memory_previous_logit_bytes = c.number("memory_previous_logit_bytes");
+  constants.memory_live_bytes = c.number("memory_live_bytes");
+  constants.memory_context = c.bytes("memory_context");
+  constants.memory_workspace = c.bytes("memory_workspace");
+  constants.memory_fragmentation = c.number("memory_fragmentation");
+  constants.sigma = c.number("sigma");
+  constants.paired_sigma = c.number("paired_sigma");
+  return constants;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: forward and backward kernel time of every operator of a block on one device.
+// Source: backward of C = A B is dA = dC B^T and dB = A^T dC, each a matmul of its own shape.
+// Assumes: element-wise kernels stream their tensors; vocabulary and router scores stay in the
+//          activation format; the weight gradient is added into the accumulation buffer.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/operator_time_test.cpp
+#include "plansearch/evaluate/operator_time.hpp"
+
+#include <algorithm>
+
+#include "plansearch/cost/compute_cost.hpp"
+#include "plansearch/cost/kernel_shape.hpp"
+
+namespace plansearch {
+namespace {
+
+class OperatorPricer {
+ public:
+  OperatorPricer(const ClassContext& context, const Block& block, const BlockPlacement& placement)
+      : context_(context),
+        block_(block),
+        placement_(placement),
+        extents_(context.problem.network->dimensions.size(), 1.0) {}
+
+  OperatorTime price(std::size_t index) {
+    const Operator& op = block_.operators[index];
+    OperatorTime time = kernels(index, op);
+    time.forward_kernels = op.forward_kernels;
+    time.backward_kernels = op.backward_kernels;
+    return time;
+  }
+
+ private:
+  [[nodiscard]] const Accelerator& chip() const { return context_.problem.cluster->accelerator; }
+  [[nodiscard]] const Network& network() const { return *context_.problem.network; }
+
+  OperatorTime kernels(std::size_t index, const Operator& op) {
+    switch (op.kind) {
+      case OperatorKind::Matmul:
+        return linear(index, op);
+      case OperatorKind::GroupedMatmul:
+        return grouped(index, op);
+      case OperatorKind::BatchedMatmul:
+        return product(index, op);
+      case OperatorKind::Attention:
+        return attention(index, op);
+      case OperatorKind::CrossEntropy:
+        return loss(index, op);
+      default:
+        return streaming(index, op);
+    }
+  }
+
+  LocalExtents load(std::size_t index, const Operator& op) {
+    for (const DimId dim : op.loop) {
+      extents_[static_cast<std::size_t>(dim)] =
+          local_extent(dim, index, block_, context_.rules, placement_);
+    }
+    return extents_;
+  }
+
+  /// Vocabulary and router scores are computed in the activation format whatever the rest uses.
+  [[nodiscard]] DataType matmul_type(const Operator& op) const {
+    for (const DimId dim : op.loop) {
+      const DimRole role = network().dimension(dim).role;
+      if (role == DimRole::Vocab || role == DimRole::ExpertChoice) {
+        return context_.precision.activation;
+      }
+    }
+    return context_.precision.matmul;
+  }
+
+  /// Reading and writing the accumulation buffer beyond the plain result of the matmul.
+  [[nodiscard]] Seconds accumulation(const MatmulShape& shape) const {
+    if (!context_.precision.main_gradient) return Seconds(0);
+    const Bytes element = element_size(*context_.precision.main_gradient);
+    const Bytes extra = (2.0 * element - Bytes(2)) * (shape.batch * shape.k * shape.n);
+    return extra / chip().memory_bandwidth;
+  }
+
+  /// Several matmuls of one launch share their input; their output widths add.
+  bool absorb_fused(std::size_t index, const Operator& op, MatmulShape& shape) {
+    if (op.fused_key.empty()) return true;
+    if (index > 0 && block_.operators[index - 1].fused_key == op.fused_key) return false;
+    for (std::size_t next = index + 1; next < block_.operators.size(); ++next) {
+      const Operator& other = block_.operators[next];
+      if (other.fused_key != op.fused_key) break;
+      shape.n += matmul_shape(network(), block_, other, load(next, other)).n;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool trains(const Operator& op) const {
+    return std::any_of(op.parameters.begin(), op.parameters.end(), [&](ParameterId id) {
+      return block_.parameter(id).trainable == Trainable::Yes;
+    });
+  }
+
+  OperatorTime linear(std::size_t index, const Operator& op) {
+    MatmulShape shape = matmul_shape(network(), block_, op, load(index, op));
+    if (!absorb_fused(index, op, shape)) return {};
+    const DataType type = matmul_type(op);
+    OperatorTime time;
+    time.forward = matmul_time(chip(), type, shape);
+    time.backward = matmul_time(chip(), type, {shape.batch, shape.m, shape.k, shape.n});
+    if (trains(op)) {
+      time.backward += matmul_time(chip(), type, {shape.batch, shape.k, shape.n, shape.m}) +
+                       accumulation(shape);
+    }
+    return time;
+  }
+
+  OperatorTime grouped(std::size_t index, const Operator& op) {
+    MatmulShape shape = matmul_shape(network(), block_, op, load(index, op));
+    shape.m *= op.useful_fraction;
+    if (network().routing) shape.m *= network().routing->imbalance;
+    const DataType type = context_.precision.matmul;
+    const Seconds launch = context_.constants.expert_launch * shape.batch;
+    OperatorTime time;
+    time.forward = matmul_time(chip(), type, shape) + launch;
+    time.backward = matmul_time(chip(), type, {shape.batch, shape.m, shape.k, shape.n}) + launch;
+    if (trains(op)) {
+      time.backward += matmul_time(chip(), type, {shape.batch, shape.k, shape.n, shape.m}) +
+                       accumulation(shape) + launch;
+    }
+    return time;
+  }
+
+  OperatorTime product(std::size_t index, const Operator& op) {
+    const MatmulShape s = matmul_shape(network(), block_, op, load(index, op));
+    const DataType type = context_.precision.activation;
+    OperatorTime time;
+    time.forward = matmul_time(chip(), type, s);
+    time.backward = matmul_time(chip(), type, {s.batch, s.m, s.k, s.n}) +
+                    matmul_time(chip(), type, {s.batch, s.k, s.n, s.m});
+    return time;
+  }
+
+  OperatorTime attention(std::size_t index, const Operator& op) {
+    AttentionShape shape = attention_shape(network(), block_, op, load(index, op));
+    const double keys = local_tensor_elements(network(), block_, index, op.inputs[1],
+                                              context_.rules, placement_);
+    shape.kv_heads = keys / (shape.batch * shape.keys * shape.key_size);
+    const double steps = placement_.operators[index].steps;
+    const DataType type = context_.precision.activation;
+    OperatorTime time;
+    time.forward = steps * attention_time(chip(), type, shape, Pass::Forward);
+    time.backward = steps * attention_time(chip(), type, shape, Pass::Backward);
+    return time;
+  }
+
+  [[nodiscard]] Bytes bytes(std::size_t index, TensorId id) const {
+    return element_size(block_.tensor(id).element, context_.precision) *
+           local_tensor_elements(network(), block_, index, id, context_.rules, placement_);
+  }
+
+  OperatorTime streaming(std::size_t index, const Operator& op) {
+    Bytes inputs;
+    Bytes outputs;
+    for (const TensorId id : op.inputs) inputs += bytes(index, id);
+    for (const TensorId id : op.outputs) outputs += bytes(index, id);
+    if (op.kind == OperatorKind::Embedding) inputs = outputs;  // the rows that are looked up
+    const double factor = context_.constants.elementwise_factor;
+    OperatorTime time;
+    time.forward = stream_time(
+        chip(), (inputs + outputs * (1.0 + op.extra_forward_passes)) * factor, op.forward_kernels);
+    time.backward =
+        stream_time(chip(), (inputs + outputs * (1.0 + op.extra_backward_passes)) * factor,
+                    op.backward_kernels);
+    return time;
+  }
+
+  /// A third of the traffic is forward (maximum, sum), the rest rewrites logits into gradients.
+  OperatorTime loss(std::size_t index, const Operator& op) {
+    const double logits = local_tensor_elements(network(), block_, index, op.inputs.front(),
+                                                context_.rules, placement_);
+    const Bytes traffic(context_.constants.loss_bytes_per_logit * logits);
+    OperatorTime time;
+    time.forward = stream_time(chip(), traffic / 3.0, op.forward_kernels);
+    time.backward = stream_time(chip(), traffic * (2.0 / 3.0), op.backward_kernels);
+    return time;
+  }
+
+  const ClassContext& context_;
+  const Block& block_;
+  const BlockPlacement& placement_;
+  std::vector<double> extents_;
+};
+
+}  // namespace
+
+std::vector<OperatorTime> operator_times(const ClassContext& context, const Block& block,
+                                         const BlockPlacement& placement) {
+  OperatorPricer pricer(context, block, placement);
+  std::vector<OperatorTime> times;
+  times.reserve(block.operators.size());
+  for (std::size_t i = 0; i < block.operators.size(); ++i) times.push_back(pricer.price(i));
+  return times;
+}
+
+}  // namespace plansearch
