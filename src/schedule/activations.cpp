@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes:   how many activations a device keeps at its worst moment, counted and weighted.
+// Source:     orders of Alpa (GPipe, 1F1B) and Megatron-LM (interleaved 1F1B).
+// Assumes:    kept from the start of the forward to the end of the backward of the same chunk.
+// Units:      chunks; bytes.
+// Checked by: tests/unit/schedule/activations_test.cpp, against a walk of the generated orders.
+#include <algorithm>
+
+#include "plansearch/base/error.hpp"
+#include "plansearch/schedule/simulator.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Forwards that device `rank` runs before its first backward, if there are enough micro-batches.
+int warm_up(const PipelineShape& shape, int rank) {
+  const int behind = shape.stages - 1 - rank;
+  if (shape.schedule == ScheduleKind::GPipe) return shape.micro_batches - 1;
+  if (shape.chunks == 1) return behind;
+  return 2 * behind + (shape.chunks - 1) * shape.group_size();
+}
+
+/// Chunk of the forward with this index in Megatron's order.
+int chunk_at(const PipelineShape& shape, int position) {
+  const int cycle = shape.group_size() * shape.chunks;
+  const int left = shape.micro_batches - position / cycle * shape.group_size();
+  return position % cycle / std::min(left, shape.group_size());
+}
+
+}  // namespace
+
+int peak_chunks(const PipelineShape& shape, int rank) {
+  return std::min(shape.micro_batches * shape.chunks, warm_up(shape, rank) + 1);
+}
+
+Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
+                            std::span<const Bytes> bytes_of_chunk) {
+  PLANSEARCH_CHECK(bytes_of_chunk.size() == static_cast<std::size_t>(shape.chunks));
+  if (shape.chunks == 1) return bytes_of_chunk[0] * peak_chunks(shape, rank);
+  const int total = shape.micro_batches * shape.chunks;
+  const int last_chunk = shape.chunks - 1;
+  const auto bytes = [&](int chunk) { return bytes_of_chunk[static_cast<std::size_t>(chunk)]; };
+  // The mix of chunks repeats with every group, except that the last group may be shorter.
+  const int cycle = shape.group_size() * shape.chunks;
+  const int groups_alike = shape.micro_batches / shape.group_size();
+  const bool ragged = shape.micro_batches % shape.group_size() != 0;
+  const int ahead = warm_up(shape, rank) + 1;
+  const int end = ragged || groups_alike < 3 ? total : std::min(total, ahead + 2 * cycle);
+  Bytes kept;
+  Bytes peak;
+  for (int i = 0; i < end; ++i) {
+    kept += bytes(chunk_at(shape, i));
+    if (i >= ahead) kept -= bytes(last_chunk - chunk_at(shape, i - ahead));
+    peak = std::max(peak, kept);
+  }
+  return peak;
+}
+
+}  // namespace plansearch
