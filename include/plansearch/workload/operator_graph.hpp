@@ -87,13 +87,15 @@ struct Parameter {
 enum class OperatorKind {
   Matmul,           ///< activations times parameters (several parameters: one fused launch)
   BatchedMatmul,    ///< activations times activations (unfused attention)
-  Attention,        ///< fused attention kernel
+  /// Fused attention kernel; inputs q, k, v in this order. k and v are read with their token
+  /// dimension as KeySequence and their KvHead as Head (context parallelism pays for that).
+  Attention,
   GroupedMatmul,    ///< one matmul per local expert
   Norm,
   Softmax,
   Elementwise,      ///< activation functions, dropout, residual additions, rotary embedding, bias
-  Embedding,
-  CrossEntropy,
+  Embedding,        ///< contracts Vocab or Position (a sharded table leaves partial sums)
+  CrossEntropy,     ///< loop over (batch, sequence, vocabulary)
   Route,            ///< top-k choice of experts
   Dispatch,         ///< tokens to experts: (batch, sequence, ...) -> (expert, routed, ...)
   Combine,          ///< experts to tokens
@@ -113,11 +115,17 @@ struct Operator {
   std::vector<TensorId> inputs;     ///< activations read
   std::vector<ParameterId> parameters;
   std::vector<TensorId> outputs;    ///< activations written
-  std::vector<TensorId> saved;      ///< kept from forward to backward (each tensor listed once per block)
+  /// Kept from forward to backward; each tensor is listed once per block. What a Selective region
+  /// reads is listed at the operator that produces it, so that dropping the tensors listed at
+  /// Selective operators is right as it stands.
+  std::vector<TensorId> saved;
   RecomputeScope recompute = RecomputeScope::FullOnly;
   double flops_per_point = 0.0;     ///< forward FLOPs per point of the loop nest (2 for a matmul)
   double useful_fraction = 1.0;     ///< share of the nest that is really needed (causal: about 1/2)
   double backward_flops_factor = 2.0;  ///< input + weight gradient FLOPs over forward FLOPs
+  /// Operators of a block with the same non-empty key run as one kernel (query, key and value
+  /// projections): same kind and input, output widths add; all but the first launch nothing.
+  std::string fused_key;
   int forward_kernels = 1;          ///< launches
   int backward_kernels = 1;
   /// Extra element passes over memory beyond reading inputs and writing outputs once (forward,
@@ -155,6 +163,16 @@ struct BlockRun {
   bool operator==(const BlockRun&) const = default;
 };
 
+/// How tokens go to experts. The extent of Routed holds the balanced load (times the capacity
+/// factor when tokens are dropped); the imbalance is a factor on the slowest device.
+struct Routing {
+  std::int64_t experts = 1;
+  std::int64_t top_k = 1;
+  std::optional<double> capacity_factor;  ///< absent: no token is dropped, nothing is padded
+  double imbalance = 1.0;                 ///< tokens of the busiest expert group over the mean
+  bool operator==(const Routing&) const = default;
+};
+
 /// A network for one micro-batch of one sequence per step of the Batch dimension. Extents of Batch
 /// and Sequence are those of one sequence (Batch = 1); plans scale Batch by the micro-batch.
 struct Network {
@@ -162,6 +180,7 @@ struct Network {
   std::vector<Dimension> dimensions;  ///< indexed by DimId, shared by all blocks
   std::vector<Block> blocks;          ///< each distinct block once
   std::vector<BlockRun> order;        ///< the network as runs of blocks, first to last
+  std::optional<Routing> routing;     ///< of its mixture-of-experts blocks, if any
 
   [[nodiscard]] const Dimension& dimension(DimId id) const {
     return dimensions[static_cast<std::size_t>(id)];
@@ -173,7 +192,21 @@ struct Network {
 [[nodiscard]] double element_count(const Network& network, const std::vector<DimId>& dims);
 /// Exact number of parameters; shared parameters count once.
 [[nodiscard]] std::int64_t parameter_count(const Network& network);
+/// Parameters of one copy of a block, shared ones included.
+[[nodiscard]] double block_parameter_count(const Network& network, const Block& block);
+/// Forward FLOPs of one operator over the whole loop nest, useful or not.
+[[nodiscard]] Flops operator_forward_flops(const Network& network, const Operator& op);
 /// FLOPs of one forward pass over one sequence: matmuls, attention (useful part) and logits.
 [[nodiscard]] Flops model_forward_flops(const Network& network);
+/// Whether model FLOPs count the operator: matrix products, grouped and batched ones included.
+[[nodiscard]] bool is_matrix_product(OperatorKind kind);
+/// The dimensions of the loop nest that none of the outputs carries.
+[[nodiscard]] std::vector<DimId> contracted_dimensions(const Block& block, const Operator& op);
+/// The number of layers: runs of blocks that are neither embedding nor head nor other.
+[[nodiscard]] std::int64_t layer_count(const Network& network);
+/// The broken rules of a network, one sentence each; empty when it is well formed: ids in range,
+/// operators in topological order, every tensor produced once, saved at most once, every
+/// parameter used, dimensions inside the loop nest.
+[[nodiscard]] std::vector<std::string> broken_rules(const Network& network);
 
 }  // namespace plansearch

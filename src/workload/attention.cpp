@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Self- and cross-attention around the core: projections, query-key norm, rotary, output.
+#include <algorithm>
+
+#include "layer_parts.hpp"
+#include "plansearch/base/error.hpp"
+
+namespace plansearch {
+namespace {
+
+Bias bias_if(bool present) { return present ? Bias::Yes : Bias::No; }
+
+TensorId normalise_heads(BlockBuilder& block, const Stack& stack, const std::string& name,
+                         TensorId in, DimId heads, DimId size) {
+  const bool wide = stack.model.attention.qk_norm == QkNorm::FullWidth;
+  const Dims weights = wide ? Dims{heads, size} : Dims{size};
+  return block.norm(name, in, weights, weights, false, false);
+}
+
+/// Queries and keys with their positions turned in.
+void add_rotary(BlockBuilder& block, Heads& heads) {
+  Operator op;
+  op.name = "rotary";
+  op.kind = OperatorKind::Elementwise;
+  op.loop = block.dims(heads.query);
+  op.inputs = {heads.query, heads.key};
+  op.outputs = {block.tensor("rotary.query", block.dims(heads.query)),
+                block.tensor("rotary.key", block.dims(heads.key))};
+  heads.query = op.outputs[0];
+  heads.key = op.outputs[1];
+  block.add(op);
+}
+
+Heads project_heads(BlockBuilder& block, const Stack& stack, TensorId query_in, TensorId memory,
+                    const std::string& prefix) {
+  const AttentionDescription& a = stack.model.attention;
+  const DimId heads = head_dimension(block, stack);
+  const DimId kv_heads = block.dim("kv_heads", DimRole::KvHead, a.kv_heads);
+  const DimId size = block.dim("head_size", DimRole::HeadSize, a.head_size);
+  const bool self = query_in == memory;
+  const std::string fused = self ? prefix + "qkv" : prefix + "kv";
+  const auto project = [&](const char* name, TensorId in, DimId count, const std::string& key) {
+    return block.linear({.name = prefix + name,
+                         .input = in,
+                         .contracted = {stack.hidden},
+                         .outputs = {count, size},
+                         .bias = bias_if(a.query_key_value_bias),
+                         .fused_key = key});
+  };
+  Heads out;
+  out.query_size = size;
+  out.value_size = size;
+  out.query = project("query", query_in, heads, self ? fused : std::string());
+  out.key = project("key", memory, kv_heads, fused);
+  out.value = project("value", memory, kv_heads, fused);
+  if (a.qk_norm != QkNorm::None) {
+    out.query = normalise_heads(block, stack, prefix + "query_norm", out.query, heads, size);
+    out.key = normalise_heads(block, stack, prefix + "key_norm", out.key, kv_heads, size);
+  }
+  return out;
+}
+
+TensorId project_out(BlockBuilder& block, const Stack& stack, const std::string& prefix,
+                     TensorId context, DimId value_size) {
+  return block.linear({.name = prefix + "projection",
+                       .input = context,
+                       .contracted = {head_dimension(block, stack), value_size},
+                       .outputs = {stack.hidden},
+                       .bias = bias_if(stack.model.attention.output_bias)});
+}
+
+void keep_heads(BlockBuilder& block, const Heads& heads) {
+  block.save_at_producer(heads.query);
+  block.save_at_producer(heads.key);
+  if (heads.value != heads.key) block.save_at_producer(heads.value);
+}
+
+}  // namespace
+
+double visible_fraction(std::int64_t queries, std::int64_t keys, AttentionSpan span) {
+  if (span.visibility == Visibility::All && !span.window.has_value()) return 1.0;
+  PLANSEARCH_CHECK(queries == keys);
+  const auto s = static_cast<double>(queries);
+  const double w = static_cast<double>(std::min(span.window.value_or(queries), queries));
+  // Query i (from 1) sees min(i, w) keys.
+  return (w * (w + 1.0) / 2.0 + (s - w) * w) / (s * s);
+}
+
+DimId head_dimension(BlockBuilder& block, const Stack& stack) {
+  return block.dim("heads", DimRole::Head, stack.model.attention.heads);
+}
+
+TensorId add_attention(BlockBuilder& block, const Stack& stack, TensorId in, AttentionSpan span) {
+  const AttentionDescription& a = stack.model.attention;
+  Heads heads;
+  if (a.latent.has_value()) {
+    heads = add_latent_heads(block, stack, in);
+  } else {
+    heads = project_heads(block, stack, in, in, "");
+    if (a.positions == PositionKind::Rotary) add_rotary(block, heads);
+  }
+  keep_heads(block, heads);
+  const TensorId context = add_attention_core(block, stack, heads, span, "");
+  return project_out(block, stack, "", context, heads.value_size);
+}
+
+TensorId add_cross_attention(BlockBuilder& block, const Stack& stack, TensorId in,
+                             TensorId memory) {
+  const Heads heads = project_heads(block, stack, in, memory, "cross_");
+  keep_heads(block, heads);
+  const TensorId context =
+      add_attention_core(block, stack, heads, {Visibility::All, std::nullopt}, "cross_");
+  return project_out(block, stack, "cross_", context, heads.value_size);
+}
+
+}  // namespace plansearch

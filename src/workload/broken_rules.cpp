@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules every network obeys, checked after building and after reading.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plansearch/workload/operator_graph.hpp"
+
+namespace plansearch {
+namespace {
+
+class BlockChecker {
+ public:
+  BlockChecker(const Network& network, const Block& block, std::vector<std::string>& findings)
+      : network_(network), block_(block), findings_(findings) {}
+
+  void run() {
+    for (const Tensor& tensor : block_.tensors) check_dims(tensor.name, tensor.dims);
+    for (const Parameter& parameter : block_.parameters) {
+      check_dims(parameter.name, parameter.dims);
+    }
+    for (const TensorId id : block_.inputs) produce(id, "block input");
+    for (const Operator& op : block_.operators) check_operator(op);
+    for (const TensorId id : block_.outputs) {
+      if (!produced_.contains(id)) report("block output", "is not produced");
+    }
+    if (used_parameters_.size() != block_.parameters.size()) {
+      report("parameters", "are not all used by an operator");
+    }
+  }
+
+ private:
+  void report(const std::string& what, const std::string& problem) {
+    findings_.push_back(fmt::format("{}: {} {}", block_.name, what, problem));
+  }
+
+  void check_dims(const std::string& what, const std::vector<DimId>& dims) {
+    for (const DimId id : dims) {
+      if (static_cast<std::size_t>(id) >= network_.dimensions.size()) {
+        report(what, "has an unknown dimension");
+      } else if (network_.dimension(id).extent < 1) {
+        report(what, "has a dimension without extent");
+      }
+    }
+  }
+
+  void produce(TensorId id, const std::string& by) {
+    if (static_cast<std::size_t>(id) >= block_.tensors.size()) {
+      report(by, "writes an unknown tensor");
+    } else if (!produced_.insert(id).second) {
+      report(block_.tensor(id).name, "is produced twice");
+    }
+  }
+
+  void check_operator(const Operator& op) {
+    check_dims(op.name, op.loop);
+    if (!names_.insert(op.name).second) report(op.name, "is the name of two operators");
+    for (const TensorId id : op.inputs) {
+      if (!produced_.contains(id)) report(op.name, "reads a tensor that nothing produced");
+    }
+    for (const TensorId id : op.outputs) produce(id, op.name);
+    for (const ParameterId id : op.parameters) check_parameter(op, id);
+    for (const TensorId id : op.saved) {
+      if (!produced_.contains(id)) report(op.name, "saves a tensor that nothing produced");
+      if (!saved_.insert(id).second) report(op.name, "saves a tensor that is saved already");
+    }
+  }
+
+  void check_parameter(const Operator& op, ParameterId id) {
+    if (static_cast<std::size_t>(id) >= block_.parameters.size()) {
+      report(op.name, "uses an unknown parameter");
+      return;
+    }
+    used_parameters_.insert(id);
+    for (const DimId dim : block_.parameter(id).dims) {
+      if (std::find(op.loop.begin(), op.loop.end(), dim) == op.loop.end()) {
+        report(op.name, "has a parameter dimension outside its loop nest");
+      }
+    }
+  }
+
+  const Network& network_;
+  const Block& block_;
+  std::vector<std::string>& findings_;
+  std::set<TensorId> produced_;
+  std::set<TensorId> saved_;
+  std::set<ParameterId> used_parameters_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+std::vector<std::string> broken_rules(const Network& network) {
+  std::vector<std::string> findings;
+  for (const BlockRun& run : network.order) {
+    if (run.block >= network.blocks.size() || run.count < 1) {
+      findings.push_back("order: a run of an unknown block or without copies");
+    }
+  }
+  for (const Block& block : network.blocks) BlockChecker(network, block, findings).run();
+  return findings;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// One transformer layer: the order of norms, attention, MLP and residual additions.
+#include "layer_parts.hpp"
+#include "plansearch/base/error.hpp"
+
+namespace plansearch {
+namespace {
+
+TensorId add_feed_forward(BlockBuilder& block, const Stack& stack, const LayerVariant& variant,
+                          TensorId in) {
+  return variant.experts ? add_experts(block, stack, in) : add_mlp(block, stack, in);
+}
+
+TensorId add_parallel_layer(BlockBuilder& block, const Stack& stack, const LayerVariant& variant,
+                            TensorId stream) {
+  const bool two = stack.model.norm.placement == NormPlacement::ParallelTwo;
+  const TensorId norm1 = add_norm(block, stack, "norm1", stream);
+  const TensorId norm2 = two ? add_norm(block, stack, "norm2", stream) : norm1;
+  const TensorId attended = add_attention(block, stack, norm1, variant.span);
+  const TensorId widened = add_feed_forward(block, stack, variant, norm2);
+  const TensorId first = add_residual(block, stack, "residual1", attended, stream);
+  return add_residual(block, stack, "residual2", widened, first);
+}
+
+/// One sub-layer with its norms: `number` counts the norms and residuals of the layer.
+template <typename Branch>
+TensorId add_sublayer(BlockBuilder& block, const Stack& stack, int number, TensorId stream,
+                      const Branch& branch) {
+  const std::string n = std::to_string(number);
+  switch (stack.model.norm.placement) {
+    case NormPlacement::Pre:
+      return add_residual(block, stack, "residual" + n,
+                          branch(add_norm(block, stack, "norm" + n, stream)), stream);
+    case NormPlacement::Post:
+      return add_norm(block, stack, "norm" + n,
+                      add_residual(block, stack, "residual" + n, branch(stream), stream));
+    case NormPlacement::Sandwich: {
+      const TensorId out = branch(add_norm(block, stack, "norm" + n, stream));
+      const TensorId after = add_norm(block, stack, "post_norm" + n, out);
+      return add_residual(block, stack, "residual" + n, after, stream);
+    }
+    case NormPlacement::Parallel:
+    case NormPlacement::ParallelTwo:
+      break;
+  }
+  throw InternalError("a parallel layer has no sub-layers");
+}
+
+}  // namespace
+
+TensorId add_norm(BlockBuilder& block, const Stack& stack, const std::string& name, TensorId in) {
+  const NormKind kind = stack.model.norm.kind;
+  return block.norm(name, in, {stack.hidden}, {stack.hidden}, kind != NormKind::RmsNorm,
+                    kind == NormKind::LayerNorm);
+}
+
+TensorId add_residual(BlockBuilder& block, const Stack& stack, const std::string& name,
+                      TensorId branch, TensorId stream) {
+  Operator op;
+  op.name = name;
+  op.kind = OperatorKind::Elementwise;
+  op.loop = stack.stream();
+  op.inputs = {branch, stream};
+  op.outputs = {block.tensor(name, op.loop)};
+  if (stack.model.dropout > 0.0) {
+    const TensorId mask = block.tensor(name + ".mask", op.loop, ElementClass::Mask);
+    op.outputs.push_back(mask);
+    op.saved = {mask};
+  }
+  return block.add(op).outputs.front();
+}
+
+TensorId add_layer(BlockBuilder& block, const Stack& stack, const LayerVariant& variant,
+                   TensorId stream, std::optional<TensorId> memory) {
+  const NormPlacement placement = stack.model.norm.placement;
+  if (placement == NormPlacement::Parallel || placement == NormPlacement::ParallelTwo) {
+    PLANSEARCH_CHECK(!memory.has_value());
+    return add_parallel_layer(block, stack, variant, stream);
+  }
+  int number = 1;
+  TensorId now = add_sublayer(block, stack, number++, stream, [&](TensorId in) {
+    return add_attention(block, stack, in, variant.span);
+  });
+  if (memory.has_value()) {
+    now = add_sublayer(block, stack, number++, now, [&](TensorId in) {
+      return add_cross_attention(block, stack, in, *memory);
+    });
+  }
+  return add_sublayer(block, stack, number, now, [&](TensorId in) {
+    return add_feed_forward(block, stack, variant, in);
+  });
+}
+
+}  // namespace plansearch

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model FLOPs against the closed forms people use.
+#include <doctest/doctest.h>
+
+#include "descriptions.hpp"
+
+using namespace plansearch;
+
+TEST_SUITE("unit") {
+  TEST_CASE("GPT-3 175B: the formula of Narayanan et al. with the causal discount") {
+    // arXiv:2104.04473, section 5.1: 96 B s l h^2 (1 + s/(6h) + V/(16 l h)) per iteration with full
+    // recompute: four forward-equivalents of layers, three of logits. One forward pass is
+    // 24 B s l h^2 + 4 B s^2 l h (all key positions) + 2 B s h V; causal attention needs
+    // (s + 1)/(2s) of its term.
+    const double s = 2048;
+    const double l = 96;
+    const double h = 12288;
+    const double v = 51200;
+    const Network network = build_network(test::gpt(96, 12288, 96, 51200, 2048));
+    const double attention = 4 * s * s * l * h;
+    const double layers = 24 * s * l * h * h;
+    const double logits = 2 * s * h * v;
+    CHECK(model_forward_flops(network).value() ==
+          doctest::Approx(layers + attention * (s + 1) / (2 * s) + logits).epsilon(1e-13));
+    const double published = 96 * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+    CHECK(4 * (layers + attention) + 3 * logits == doctest::Approx(published).epsilon(1e-13));
+  }
+
+  TEST_CASE("forward FLOPs are two per parameter and token, but for look-ups and attention") {
+    const Network network = build_network(test::llama(32, 4096, 32, 8, 14336, 128256));
+    const double s = 4096;
+    const double looked_up = 128256.0 * 4096;
+    const double norms = 65.0 * 4096;
+    const double products = static_cast<double>(parameter_count(network)) - looked_up - norms;
+    const double attention = 4 * s * s * 32 * 4096 * (s + 1) / (2 * s);
+    CHECK(model_forward_flops(network).value() ==
+          doctest::Approx(2 * s * products + attention).epsilon(1e-13));
+  }
+
+  TEST_CASE("experts: every token meets top-k of them, whatever the rounding") {
+    for (const std::int64_t experts : {8, 48, 384}) {
+      ModelDescription model = test::with_experts(test::llama(1, 64, 8, 8, 96, 128), experts, 8);
+      const double s = 4096;
+      const Network network = build_network(model);
+      ModelDescription dense = model;
+      dense.moe.reset();
+      const double mlp = 2 * s * 3 * 64 * 96;
+      const double router = 2 * s * 64 * static_cast<double>(experts);
+      CHECK(model_forward_flops(network).value() ==
+            doctest::Approx(model_forward_flops(build_network(dense)).value() + 7 * mlp + router)
+                .epsilon(1e-12));
+    }
+  }
+
+  TEST_CASE("latent attention counts both head sizes") {
+    ModelDescription model = test::llama(1, 64, 8, 8, 96, 128);
+    model.attention.latent = LatentAttention{24, 16, 8, 4, 8};
+    const Network network = build_network(model);
+    const double s = 4096;
+    const double projections = 64 * 24 + 24 * 8 * 12 + 64 * (16 + 4) + 16 * 8 * 16 + 8 * 8 * 64;
+    const double rest = 3 * 64 * 96 + 64 * 128;
+    const double attention = 2 * (12 + 8) * 8 * s * (s + 1) / 2;
+    CHECK(model_forward_flops(network).value() ==
+          doctest::Approx(2 * s * (projections + rest) + attention).epsilon(1e-13));
+  }
+
+  TEST_CASE("a window cuts the attention work") {
+    ModelDescription model = test::llama(1, 64, 8, 8, 96, 128);
+    const double full = model_forward_flops(build_network(model)).value();
+    model.attention.window = 128;
+    const double cut = model_forward_flops(build_network(model)).value();
+    const double s = 4096;
+    const double w = 128;
+    const double pairs = s * (s + 1) / 2 - (w * (w + 1) / 2 + (s - w) * w);
+    CHECK(full - cut == doctest::Approx(4 * 64 * pairs).epsilon(1e-12));
+  }
+
+  TEST_CASE("fused attention computes the scores again in backward: five products for two") {
+    const Network network = build_network(test::llama(1, 64, 8, 8, 96, 128));
+    for (const Operator& op : test::block_named(network, "decoder").operators) {
+      if (op.kind == OperatorKind::Attention) CHECK(op.backward_flops_factor == 2.5);
+    }
+  }
+}
