@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: keys of equivalence classes and static bytes per parameter.
+// Source: mixed-precision training keeps parameters, gradients, a master copy and moments
+//         (Micikevicius et al., arXiv 1710.03740); ZeRO shards them (arXiv 1910.02054).
+// Assumes: block profiles depend on the data degree only where data ranks communicate inside a
+//          micro-batch.
+// Units: bytes per element.
+// Checked by: tests/unit/evaluate/class_profile_test.cpp
+#include "class_profile.hpp"
+
+#include "plansearch/base/hash.hpp"
+
+namespace plansearch {
+namespace {
+
+double kept(const TensorPolicy& policy, const DeviceMesh& mesh) {
+  if (!policy.dtype) return 0.0;
+  return element_size(*policy.dtype).value() / pieces(policy.storage, mesh);
+}
+
+StaticBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double moments) {
+  StaticBytes bytes;
+  bytes.parameter = kept(policy.parameter, mesh);
+  bytes.gradient = kept(policy.gradient, mesh) + kept(policy.main_gradient, mesh);
+  bytes.optimizer = kept(policy.master, mesh) + moments * kept(policy.moment, mesh);
+  const double gradient =
+      policy.main_gradient.dtype ? kept(policy.main_gradient, mesh) : kept(policy.gradient, mesh);
+  // Gradient read, master and moments read and written, parameter written; all by the rank that
+  // owns the piece of the optimizer state.
+  const double owners = pieces(policy.moment.storage, mesh);
+  const double full_gradient =
+      gradient * pieces(policy.main_gradient.dtype ? policy.main_gradient.storage
+                                                   : policy.gradient.storage,
+                        mesh) / owners;
+  bytes.optimizer_traffic = full_gradient + 2.0 * bytes.optimizer +
+                            element_size(*policy.parameter.dtype).value() / owners;
+  return bytes;
+}
+
+}  // namespace
+
+StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
+                           double moments) {
+  return {static_bytes(policies.dense, mesh, moments),
+          static_bytes(policies.expert, mesh, moments)};
+}
+
+ClassKey class_key(const ParallelPlan& plan, const DeviceMesh& mesh, const Framework& framework) {
+  ClassKey key;
+  key.plan = plan;
+  key.plan.pipeline = 1;
+  key.plan.chunks = 1;
+  key.plan.micro_batches = 1;
+  key.plan.schedule = ScheduleKind::OneFOneB;
+  const bool inside = plan.zero == ZeroStage::Parameters ||
+                      framework.sharding.gradient_reduce[static_cast<std::size_t>(plan.zero)] !=
+                          Scope::Step;
+  if (!inside) {
+    key.plan.data = plan.data > 1 ? 2 : 1;
+    key.plan.shard_group = 0;
+    key.plan.zero = plan.zero == ZeroStage::None ? ZeroStage::None : ZeroStage::Optimizer;
+  }
+  for (const Axis axis : {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Expert,
+                          Axis::ExpertTensor}) {
+    key.axes[static_cast<std::size_t>(axis)] = mesh[axis];
+  }
+  for (const Axis axis : {Axis::Data, Axis::ExpertData, Axis::Shard, Axis::Replica}) {
+    const AxisExtent extent = mesh[axis];
+    key.axes[static_cast<std::size_t>(axis)] =
+        inside ? extent : AxisExtent{extent.size > 1 ? 2 : 1, 1};
+  }
+  return key;
+}
+
+std::size_t ClassKeyHash::operator()(const ClassKey& key) const noexcept {
+  std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
+  const auto mix = [&](std::uint64_t value) {
+    hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
+    hash *= 0xFF51AFD7ED558CCDULL;
+  };
+  const ParallelPlan& p = key.plan;
+  for (const int field : {p.data, p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.expert,
+                          p.expert_tensor, p.shard_group, p.micro_batch,
+                          static_cast<int>(p.context_kind), static_cast<int>(p.sequence_parallel),
+                          static_cast<int>(p.zero), static_cast<int>(p.recompute)}) {
+    mix(static_cast<std::uint64_t>(field));
+  }
+  for (const AxisExtent& extent : key.axes) {
+    mix(static_cast<std::uint64_t>(extent.size) << 32U | static_cast<std::uint32_t>(extent.stride));
+  }
+  return static_cast<std::size_t>(hash);
+}
+
+}  // namespace plansearch
