@@ -22,7 +22,7 @@ struct PassSum {
   Seconds compute;
   double kernels = 0.0;
   double collectives = 0.0;
-  double ring_steps = 0.0;
+  double ring_ranks = 0.0;  ///< ranks of every tensor-parallel collective, summed
 };
 
 bool is_full(const ClassContext& context) {
@@ -38,19 +38,27 @@ bool is_repeated(const ClassContext& context, const Operator& op) {
   return is_full(context) || dropped(context, op);
 }
 
+/// Whether consecutive stages can lie on different nodes.
+bool pipeline_leaves_node(const ClassContext& context) {
+  return context.plan.pipeline > 1 &&
+         context.plan.devices() > context.problem.cluster->accelerators_per_node;
+}
+
 class BlockProfiler {
  public:
   BlockProfiler(const ClassContext& context, const Block& block)
       : context_(context),
         block_(block),
-        placement_(place_block(*context.problem.network, block, context.rules)) {}
+        placement_(place_block(*context.problem.network, block, context.rules)),
+        skew_(pipeline_leaves_node(context) ? context.constants.collective_skew_across_nodes
+                                            : context.constants.collective_skew) {}
 
   BlockProfile run() {
     add_kernels();
     add_communication();
-    close(profile_.forward, forward_);
-    close(profile_.backward, backward_);
-    close(profile_.recompute, recompute_);
+    profile_.forward.issue = issue_time(forward_);
+    profile_.backward.issue = issue_time(backward_);
+    profile_.recompute.issue = issue_time(recompute_);
     add_memory();
     add_parameters();
     return std::move(profile_);
@@ -93,7 +101,7 @@ class BlockProfiler {
     const CollectiveCost cost =
         collective_cost(*context_.problem.cluster, collective_kind(demand.kind), bytes, group);
     PassDemand priced{demand, bytes, cost.wire_bytes,
-                      cost.time + context_.constants.collective_call, Seconds(0)};
+                      cost.time + in_step_latency(demand.kind, group), Seconds(0)};
     const bool forward = demand.phase == DemandPhase::Forward;
     priced.exposed += expose(forward ? profile_.forward : profile_.backward,
                              forward ? forward_ : backward_, demand, priced.time);
@@ -101,6 +109,15 @@ class BlockProfiler {
       priced.exposed += expose(profile_.recompute, recompute_, demand, priced.time);
     }
     profile_.passes.push_back(priced);
+  }
+
+  /// What a collective issued by a training step pays beyond an isolated one: launch and skew.
+  [[nodiscard]] Seconds in_step_latency(CommunicationKind kind, AxisExtent group) const {
+    const double rounds = kind == CommunicationKind::AllReduce ? 2.0 : 1.0;
+    const int node = context_.problem.cluster->accelerators_per_node;
+    const double local = std::min(group.size, std::max(1, node / group.stride));
+    return context_.constants.collective_call +
+           context_.constants.collective_rank * (rounds * (local - 1.0));
   }
 
   /// Adds all messages of a demand to a pass; what the framework hides costs only contention.
@@ -114,19 +131,15 @@ class BlockProfiler {
     sum.compute -= hidden;  // what is hidden here cannot hide more
     sum.collectives += demand.count;
     if (demand.axes.contains(Axis::Out) || demand.axes.contains(Axis::In)) {
-      sum.ring_steps += demand.count * (demand.group_size - 1.0);
+      sum.ring_ranks += static_cast<double>(demand.count) * demand.group_size;
     }
     pass.exposed[static_cast<std::size_t>(demand.axes.front())] += exposed;
     return exposed;
   }
 
-  /// The processor issues kernels and collectives one by one; when that takes longer than the
-  /// device's own work, the difference is host time.
-  void close(PassProfile& pass, const PassSum& sum) const {
+  [[nodiscard]] Seconds issue_time(const PassSum& sum) const {
     const FrameworkConstants& c = context_.constants;
-    const Seconds issue = c.host_launch * (sum.kernels + sum.collectives) +
-                          c.collective_skew * sum.ring_steps;
-    pass.host = std::max(Seconds(0), issue - pass.compute - pass.exposed_total());
+    return c.host_launch * (sum.kernels + sum.collectives) + skew_ * sum.ring_ranks;
   }
 
   [[nodiscard]] Bytes tensor_bytes(std::size_t op, TensorId id) const {
@@ -203,6 +216,7 @@ class BlockProfiler {
   const ClassContext& context_;
   const Block& block_;
   BlockPlacement placement_;
+  Seconds skew_;
   BlockProfile profile_;
   PassSum forward_;
   PassSum backward_;
@@ -218,20 +232,16 @@ Seconds PassProfile::exposed_total() const {
   return sum;
 }
 
-Seconds PassProfile::total() const { return compute + exposed_total() + host; }
+Seconds PassProfile::device() const { return compute + exposed_total(); }
 
-PassProfile& PassProfile::operator+=(const PassProfile& other) {
-  compute += other.compute;
-  for (std::size_t i = 0; i < kAxisCount; ++i) exposed[i] += other.exposed[i];
-  host += other.host;
-  return *this;
+void PassProfile::add(const PassProfile& other, double copies) {
+  compute += other.compute * copies;
+  for (std::size_t i = 0; i < kAxisCount; ++i) exposed[i] += other.exposed[i] * copies;
+  issue += other.issue * copies;
 }
 
-PassProfile operator*(PassProfile profile, double copies) {
-  profile.compute *= copies;
-  for (Seconds& part : profile.exposed) part *= copies;
-  profile.host *= copies;
-  return profile;
+Seconds host_wait(Seconds device, Seconds issue) {
+  return issue > device ? issue - device : Seconds(0);
 }
 
 BlockProfile profile_block(const ClassContext& context, const Block& block) {

@@ -41,10 +41,16 @@ FrameworkConstants framework_constants(const Framework& framework) {
   FrameworkConstants constants{};
   constants.host_launch = c.time("host_launch");
   constants.host_step = c.time("host_step");
+  constants.run_ahead =
+      c.number("host_runs_ahead_of_stage") > 0.0 ? HostRunAhead::Stage : HostRunAhead::Block;
   constants.collective_call = c.time("collective_call");
+  constants.collective_rank = c.time("collective_rank");
   constants.collective_skew = c.time("collective_skew");
+  constants.collective_skew_across_nodes = c.time("collective_skew_across_nodes");
   constants.elementwise_factor = c.number("elementwise_factor");
   constants.loss_bytes_per_logit = c.number("loss_bytes_per_logit");
+  constants.accumulation_bytes = c.number("accumulation_bytes");
+  constants.optimizer_factor = c.number("optimizer_factor");
   constants.expert_launch = c.time("expert_launch");
   constants.contention = {c.number("contention_gradient_reduction"),
                           c.number("contention_parameter_gather"),

@@ -71,12 +71,10 @@ class OperatorPricer {
     return context_.precision.matmul;
   }
 
-  /// Reading and writing the accumulation buffer beyond the plain result of the matmul.
+  /// Adding the result into the accumulation buffer.
   [[nodiscard]] Seconds accumulation(const MatmulShape& shape) const {
-    if (!context_.precision.main_gradient) return Seconds(0);
-    const Bytes element = element_size(*context_.precision.main_gradient);
-    const Bytes extra = (2.0 * element - Bytes(2)) * (shape.batch * shape.k * shape.n);
-    return extra / chip().memory_bandwidth;
+    const Bytes extra(context_.constants.accumulation_bytes * shape.batch * shape.k * shape.n);
+    return extra / (chip().memory_bandwidth * chip().kernels.stream.efficiency);
   }
 
   /// Several matmuls of one launch share their input; their output widths add.

@@ -16,19 +16,22 @@
 
 namespace plansearch {
 
-/// One pass over a block: kernels, communication that nothing hides, and waiting for the processor
-/// to issue kernels.
+/// One pass over one or more blocks: kernels, communication that nothing hides, and the time the
+/// processor needs to issue all of it.
 struct PassProfile {
   Seconds compute;
   std::array<Seconds, kAxisCount> exposed{};
-  Seconds host;
+  Seconds issue;  ///< processor time; the device waits where it is longer than its own
 
   [[nodiscard]] Seconds exposed_total() const;
-  [[nodiscard]] Seconds total() const;
-  PassProfile& operator+=(const PassProfile& other);
-  friend PassProfile operator*(PassProfile profile, double copies);
+  /// Compute and exposed communication.
+  [[nodiscard]] Seconds device() const;
+  void add(const PassProfile& other, double copies);
   bool operator==(const PassProfile&) const = default;
 };
+
+/// What the device waits for its processor.
+[[nodiscard]] Seconds host_wait(Seconds device, Seconds issue);
 
 /// Local elements of the parameters of a block, before any sharding over data ranks.
 struct ParameterCount {

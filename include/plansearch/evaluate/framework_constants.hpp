@@ -9,13 +9,22 @@
 
 namespace plansearch {
 
+/// How far the processor may run ahead of the device before it waits: a block whose issue time is
+/// longer than its device time is not made good by its neighbours, or only by those of its stage.
+enum class HostRunAhead { Block, Stage };
+
 struct FrameworkConstants {
   Seconds host_launch;          ///< processor time to issue one kernel
   Seconds host_step;            ///< per optimizer step: data, logging, clipping
+  HostRunAhead run_ahead = HostRunAhead::Block;
   Seconds collective_call;      ///< added to every collective by launch and skew
-  Seconds collective_skew;      ///< processor time per ring step of a tensor-parallel collective
+  Seconds collective_rank;      ///< added per ring step inside a node
+  Seconds collective_skew;      ///< processor time per rank of a tensor-parallel collective
+  Seconds collective_skew_across_nodes;  ///< the same when the pipeline spans nodes
   double elementwise_factor;    ///< traffic of element-wise kernels over the fused ideal
   double loss_bytes_per_logit;  ///< moved by loss and its gradient
+  double accumulation_bytes;    ///< moved per parameter and micro-batch to add up gradients
+  double optimizer_factor;      ///< optimizer traffic over reading and writing every state once
   Seconds expert_launch;        ///< per local expert and grouped matmul
   std::array<double, kOverlapCount> contention;  ///< slow-down per second of hidden communication
 
