@@ -45,10 +45,12 @@ StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mes
           static_bytes(policies.expert, mesh, moments)};
 }
 
-ClassKey class_key(const ParallelPlan& plan, const DeviceMesh& mesh, const Framework& framework) {
+ClassKey class_key(const ParallelPlan& plan, const DeviceMesh& mesh, const Framework& framework,
+                   int accelerators_per_node) {
   ClassKey key;
   key.plan = plan;
-  key.plan.pipeline = 1;
+  // A pipeline matters to a block only by whether it leaves the node (host skew).
+  key.plan.pipeline = plan.pipeline > 1 && plan.devices() > accelerators_per_node ? 2 : 1;
   key.plan.chunks = 1;
   key.plan.micro_batches = 1;
   key.plan.schedule = ScheduleKind::OneFOneB;
@@ -79,7 +81,7 @@ std::size_t ClassKeyHash::operator()(const ClassKey& key) const noexcept {
     hash *= 0xFF51AFD7ED558CCDULL;
   };
   const ParallelPlan& p = key.plan;
-  for (const int field : {p.data, p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.expert,
+  for (const int field : {p.data, p.pipeline, p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.expert,
                           p.expert_tensor, p.shard_group, p.micro_batch,
                           static_cast<int>(p.context_kind), static_cast<int>(p.sequence_parallel),
                           static_cast<int>(p.zero), static_cast<int>(p.recompute)}) {

@@ -40,7 +40,7 @@ struct ClassKey {
   bool operator==(const ClassKey&) const = default;
 };
 [[nodiscard]] ClassKey class_key(const ParallelPlan& plan, const DeviceMesh& mesh,
-                                 const Framework& framework);
+                                 const Framework& framework, int accelerators_per_node);
 
 struct ClassKeyHash {
   std::size_t operator()(const ClassKey& key) const noexcept;

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peak memory of a plan, device by device.
+#pragma once
+
+#include "step_model.hpp"
+
+namespace plansearch {
+
+struct DeviceMemory {
+  MemoryBreakdown memory;
+  int device = 0;
+};
+
+/// The device that needs most.
+[[nodiscard]] DeviceMemory worst_device_memory(const PlanView& view,
+                                               EvaluationWorkspace& workspace);
+/// One given device (stage).
+[[nodiscard]] MemoryBreakdown device_memory(const PlanView& view, int device,
+                                            EvaluationWorkspace& workspace);
+
+}  // namespace plansearch

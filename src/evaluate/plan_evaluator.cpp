@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: bound, estimate and simulated evaluation of a plan.
+// Source: block profiles (block_profile.cpp) composed into stages, pipeline and step.
+// Assumes: plans are legal; the caller passes the profile of the plan's own class.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/plan_evaluator_test.cpp, bound_test.cpp
+#include "plansearch/evaluate/plan_evaluator.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "class_profile.hpp"
+#include "memory_model.hpp"
+#include "pipeline_layout.hpp"
+#include "plansearch/evaluate/interval.hpp"
+#include "plansearch/plan/legality.hpp"
+#include "step_model.hpp"
+
+namespace plansearch {
+
+struct PlanEvaluator::Implementation {
+  explicit Implementation(const Problem& asked)
+      : problem(asked),
+        constants(framework_constants(*asked.framework)),
+        precision(asked.framework->precision.at(asked.precision)),
+        layouts(problem) {}
+
+  Problem problem;
+  FrameworkConstants constants;
+  PrecisionPolicy precision;
+  LayoutCache layouts;
+  ClassCache classes;
+
+  [[nodiscard]] DeviceMesh mesh(const ParallelPlan& plan) const {
+    return make_device_mesh(plan, problem.framework->rank_order);
+  }
+
+  [[nodiscard]] std::shared_ptr<const ClassProfile> make_profile(const ParallelPlan& plan,
+                                                                 const DeviceMesh& mesh) const {
+    const ClassContext context{
+        problem, constants, precision, plan,
+        placement_rules(*problem.network, plan, mesh, *problem.framework),
+        tensor_policies(plan, mesh, *problem.framework, problem.precision)};
+    auto profile = std::make_shared<ClassProfile>();
+    for (const Block& block : problem.network->blocks) {
+      profile->blocks.push_back(profile_block(context, block));
+    }
+    return profile;
+  }
+
+  /// Adam keeps two moments, the others fewer.
+  [[nodiscard]] double moments() const { return optimizer_moments(problem.model->training.optimizer); }
+
+  template <typename Visit>
+  auto with_view(const ClassProfile& profile, const ParallelPlan& plan, Visit visit) const {
+    const DeviceMesh device_mesh = mesh(plan);
+    const StaticPolicy statics =
+        static_policy(tensor_policies(plan, device_mesh, *problem.framework, problem.precision),
+                      device_mesh, moments());
+    const PlanView view{problem, constants, precision,   profile, layouts.get(plan),
+                        plan,    device_mesh, statics};
+    return visit(view);
+  }
+
+  [[nodiscard]] Estimate evaluate(const ClassProfile& profile, const ParallelPlan& plan,
+                                  MakespanMethod method, EvaluationWorkspace& workspace) const {
+    return with_view(profile, plan, [&](const PlanView& view) {
+      Estimate estimate;
+      estimate.step = step_time(view, method, workspace);
+      const DeviceMemory worst = worst_device_memory(view, workspace);
+      estimate.memory = worst.memory;
+      estimate.worst_memory_stage = worst.device;
+      const RelativeInterval interval = relative_interval(constants.sigma);
+      estimate.relative_p10 = interval.p10;
+      estimate.relative_p90 = interval.p90;
+      return estimate;
+    });
+  }
+};
+
+void EvaluationWorkspaceDeleter::operator()(EvaluationWorkspace* workspace) const {
+  delete workspace;
+}
+
+EvaluationWorkspacePtr PlanEvaluator::make_workspace() {
+  return EvaluationWorkspacePtr(new EvaluationWorkspace);
+}
+
+PlanEvaluator::PlanEvaluator(Problem problem)
+    : problem_(std::move(problem)),
+      implementation_(std::make_unique<const Implementation>(problem_)) {}
+
+PlanEvaluator::~PlanEvaluator() = default;
+
+std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) const {
+  return check_legality(plan, *problem_.network, *problem_.framework, problem_.gpus);
+}
+
+std::optional<Obstacle> PlanEvaluator::obstacle(const ParallelPlan& plan) const {
+  if (const auto infeasible = legality(plan)) return infeasible->obstacle;
+  return std::nullopt;
+}
+
+std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const ParallelPlan& plan) const {
+  const DeviceMesh mesh = implementation_->mesh(plan);
+  const ClassKey key = class_key(plan, mesh, *problem_.framework,
+                                 problem_.cluster->accelerators_per_node);
+  return implementation_->classes.get(
+      key, [&] { return implementation_->make_profile(plan, mesh); });
+}
+
+PlanBound PlanEvaluator::bound(const ClassProfile& profile, const ParallelPlan& plan,
+                               EvaluationWorkspace& workspace) const {
+  return implementation_->with_view(profile, plan, [&](const PlanView& view) {
+    PlanBound bound;
+    bound.step_time = step_time_bound(view, workspace);
+    // The first device holds most micro-batches, the last one the loss.
+    bound.memory = std::max(device_memory(view, 0, workspace).total(),
+                            device_memory(view, view.layout.stages - 1, workspace).total());
+    return bound;
+  });
+}
+
+Estimate PlanEvaluator::estimate(const ClassProfile& profile, const ParallelPlan& plan,
+                                 EvaluationWorkspace& workspace) const {
+  return implementation_->evaluate(profile, plan, MakespanMethod::ClosedForm, workspace);
+}
+
+Estimate PlanEvaluator::simulate(const ClassProfile& profile, const ParallelPlan& plan,
+                                 EvaluationWorkspace& workspace) const {
+  return implementation_->evaluate(profile, plan, MakespanMethod::Simulation, workspace);
+}
+
+Bytes PlanEvaluator::memory_limit() const {
+  return problem_.cluster->accelerator.memory - problem_.memory_reserve;
+}
+
+FlopRate PlanEvaluator::matmul_peak() const {
+  return problem_.cluster->accelerator.peak[static_cast<std::size_t>(
+      implementation_->precision.matmul)].value();
+}
+
+namespace {
+
+CommunicationLine line_of(const Block& block, const CommunicationDemand& demand, Bytes bytes) {
+  CommunicationLine line;
+  line.what = subject_name(block, demand);
+  line.kind = collective_kind(demand.kind);
+  line.axis = demand.axes.front();
+  line.group_size = demand.group_size;
+  line.bytes = bytes;
+  return line;
+}
+
+/// In-pass communication of every block on the first device, per step.
+void append_pass_lines(const PlanView& view, std::vector<CommunicationLine>& lines) {
+  for_each_chunk(view.layout, 0, [&](std::size_t content) {
+    const auto& copies = view.layout.contents[content];
+    for (std::size_t b = 0; b < copies.size(); ++b) {
+      if (copies[b] <= 0.0) continue;
+      const double repeats = copies[b] * view.plan.micro_batches;
+      for (const PassDemand& demand : view.profile.blocks[b].passes) {
+        CommunicationLine line =
+            line_of(view.problem.network->blocks[b], demand.demand, demand.bytes);
+        line.wire_bytes = demand.wire_bytes;
+        line.count = repeats * demand.demand.count;
+        line.time = demand.time;
+        line.exposed = demand.exposed * repeats;
+        lines.push_back(std::move(line));
+      }
+    }
+  });
+}
+
+void append_boundary_line(const PlanView& view, std::vector<CommunicationLine>& lines) {
+  if (view.layout.virtual_stages() == 1) return;
+  const BoundaryTransfer transfer = boundary_transfer(view);
+  CommunicationLine line;
+  line.what = "stage boundary";
+  line.kind = CollectiveKind::SendReceive;
+  line.axis = Axis::Pipeline;
+  line.group_size = 2;
+  line.bytes = transfer.bytes;
+  line.wire_bytes = transfer.bytes;
+  line.count = 2.0 * view.plan.micro_batches * view.layout.chunks;
+  line.time = transfer.time;
+  lines.push_back(std::move(line));
+}
+
+}  // namespace
+
+std::vector<CommunicationLine> PlanEvaluator::communication(const ClassProfile& profile,
+                                                            const ParallelPlan& plan,
+                                                            EvaluationWorkspace& workspace) const {
+  return implementation_->with_view(profile, plan, [&](const PlanView& view) {
+    std::vector<CommunicationLine> lines;
+    append_pass_lines(view, lines);
+    append_boundary_line(view, lines);
+    static_cast<void>(step_time(view, MakespanMethod::ClosedForm, workspace));
+    for (const StepCollective& c : step_collectives(view, workspace)) {
+      CommunicationLine line = line_of(view.problem.network->blocks.front(), c.demand, c.bytes);
+      line.wire_bytes = c.wire_bytes;
+      line.count = 1;
+      line.time = c.time;
+      line.exposed = c.exposed;
+      lines.push_back(std::move(line));
+    }
+    return lines;
+  });
+}
+
+}  // namespace plansearch

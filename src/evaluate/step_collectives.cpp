@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: gradient reductions and parameter gathers at the end of a step, and what stays exposed.
+// Source: overlap of bucketed reductions with the last backward, of gathers with the next forward
+//         (PyTorch DDP, VLDB 2020; Megatron distributed optimizer).
+// Assumes: messages of all blocks of a device go back to back; the window is one micro-batch.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/step_model_test.cpp
+#include <algorithm>
+
+#include "plansearch/cost/collective_cost.hpp"
+#include "step_model.hpp"
+
+namespace plansearch {
+namespace {
+
+bool same_collective(const CommunicationDemand& a, const CommunicationDemand& b) {
+  return a.axes == b.axes && a.kind == b.kind && a.subject == b.subject && a.wire == b.wire;
+}
+
+void merge(std::vector<StepCollective>& into, const std::vector<StepDemand>& demands,
+           double copies) {
+  for (const StepDemand& demand : demands) {
+    const Bytes bytes = demand.bytes * (copies * demand.demand.count);
+    const auto known = std::find_if(into.begin(), into.end(), [&](const StepCollective& c) {
+      return same_collective(c.demand, demand.demand);
+    });
+    if (known != into.end()) {
+      known->bytes += bytes;
+    } else {
+      into.push_back({demand.demand, bytes, Bytes(0), Seconds(0), Seconds(0)});
+    }
+  }
+}
+
+void price(const PlanView& view, std::vector<StepCollective>& collectives, Seconds forward,
+           Seconds backward) {
+  for (StepCollective& c : collectives) {
+    const CollectiveCost cost =
+        collective_cost(*view.problem.cluster, collective_kind(c.demand.kind), c.bytes,
+                        group_extent(view.mesh, c.demand.axes));
+    c.wire_bytes = cost.wire_bytes;
+    c.time = cost.time;
+    const bool gather = c.demand.subject == Subject::Parameter;
+    const auto kind = static_cast<std::size_t>(overlap_class(c.demand));
+    Seconds& window = gather ? forward : backward;
+    const Seconds hidden =
+        std::min(c.time * view.problem.framework->overlap[kind], window);
+    window -= hidden;
+    c.exposed = c.time - hidden + hidden * view.constants.contention[kind];
+  }
+}
+
+Seconds total_exposed(const std::vector<StepCollective>& collectives) {
+  Seconds total;
+  for (const StepCollective& c : collectives) total += c.exposed;
+  return total;
+}
+
+std::vector<StepCollective> collectives_of(const PlanView& view,
+                                           const EvaluationWorkspace& workspace, int device) {
+  std::vector<StepCollective> own;
+  Seconds forward;
+  Seconds backward;
+  for_each_chunk(view.layout, device, [&](std::size_t content) {
+    const auto& copies = view.layout.contents[content];
+    forward += workspace.passes[content].forward_total;
+    backward += workspace.passes[content].backward_total;
+    for (std::size_t b = 0; b < copies.size(); ++b) {
+      if (copies[b] > 0.0) merge(own, view.profile.blocks[b].steps, copies[b]);
+    }
+  });
+  price(view, own, forward, backward);
+  return own;
+}
+
+}  // namespace
+
+std::vector<StepCollective> step_collectives(const PlanView& view,
+                                             const EvaluationWorkspace& workspace) {
+  // The ends of the pipeline carry the embeddings, so one of them reduces most.
+  std::vector<StepCollective> first = collectives_of(view, workspace, 0);
+  if (view.layout.stages == 1) return first;
+  std::vector<StepCollective> last = collectives_of(view, workspace, view.layout.stages - 1);
+  return total_exposed(last) > total_exposed(first) ? last : first;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: time of one optimizer step on the device that finishes last, in parts.
+// Source: pipeline makespan (schedule/), gradient reduction and parameter gather at the end of the
+//         step hidden by the framework's share, optimizer traffic over memory bandwidth.
+// Assumes: the first stage finishes last (its backward ends the pipeline); reductions of a stage
+//          are one message.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/step_model_test.cpp, bound_test.cpp
+#include "step_model.hpp"
+
+#include <algorithm>
+
+#include "plansearch/cost/collective_cost.hpp"
+#include "plansearch/cost/compute_cost.hpp"
+
+namespace plansearch {
+namespace {
+
+void add_block(StagePass& pass, const BlockProfile& block, double copies, HostRunAhead ahead) {
+  pass.forward.add(block.forward, copies);
+  pass.backward.add(block.backward, copies);
+  pass.recompute.add(block.recompute, copies);
+  if (ahead == HostRunAhead::Stage) return;
+  const Seconds forward = block.forward.device();
+  const Seconds backward = block.backward.device() + block.recompute.device();
+  pass.forward_total += copies * std::max(forward, block.forward.issue);
+  pass.backward_total +=
+      copies * std::max(backward, block.backward.issue + block.recompute.issue);
+}
+
+StagePass stage_pass(const PlanView& view, const std::vector<double>& copies) {
+  StagePass pass;
+  const HostRunAhead ahead = view.constants.run_ahead;
+  for (std::size_t b = 0; b < copies.size(); ++b) {
+    if (copies[b] > 0.0) add_block(pass, view.profile.blocks[b], copies[b], ahead);
+  }
+  if (ahead == HostRunAhead::Stage) {
+    const Seconds backward = pass.backward.device() + pass.recompute.device();
+    pass.forward_total = std::max(pass.forward.device(), pass.forward.issue);
+    pass.backward_total = std::max(backward, pass.backward.issue + pass.recompute.issue);
+  }
+  return pass;
+}
+
+void fill_passes(const PlanView& view, EvaluationWorkspace& workspace) {
+  workspace.passes.clear();
+  for (const auto& copies : view.layout.contents) {
+    workspace.passes.push_back(stage_pass(view, copies));
+  }
+}
+
+PipelineShape pipeline_shape(const PlanView& view) {
+  PipelineShape shape;
+  shape.schedule = view.plan.schedule;
+  shape.stages = view.layout.stages;
+  shape.chunks = view.layout.chunks;
+  shape.micro_batches = view.plan.micro_batches;
+  const double hidden =
+      view.problem.framework->overlap[static_cast<std::size_t>(Overlap::PipelineSend)];
+  shape.transfers = hidden > 0.0 ? TransferMode::Asynchronous : TransferMode::Blocking;
+  return shape;
+}
+
+void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
+  PipelineDurations& d = workspace.durations;
+  const auto stages = static_cast<std::size_t>(view.layout.virtual_stages());
+  d.forward.resize(stages);
+  d.backward.resize(stages);
+  d.weight_gradient.clear();
+  const Ticks transfer = stages > 1 ? to_ticks(boundary_transfer(view).time) : 0;
+  d.activation_transfer.assign(stages - 1, transfer);
+  d.gradient_transfer.assign(stages - 1, transfer);
+  for (std::size_t k = 0; k < stages; ++k) {
+    const StagePass& pass = workspace.passes[static_cast<std::size_t>(view.layout.content_of[k])];
+    d.forward[k] = to_ticks(pass.forward_total);
+    d.backward[k] = to_ticks(pass.backward_total);
+  }
+}
+
+double device_parameters(const PlanView& view, int device, double StaticBytes::*bytes) {
+  double total = 0.0;
+  for_each_chunk(view.layout, device, [&](std::size_t content) {
+    const auto& copies = view.layout.contents[content];
+    for (std::size_t b = 0; b < copies.size(); ++b) {
+      const ParameterCount& count = view.profile.blocks[b].parameters;
+      total += copies[b] * (count.trainable_dense * (view.statics.dense.*bytes) +
+                            count.trainable_expert * (view.statics.expert.*bytes));
+    }
+  });
+  return total;
+}
+
+Seconds optimizer_time(const PlanView& view) {
+  const double first = device_parameters(view, 0, &StaticBytes::optimizer_traffic);
+  const double last =
+      device_parameters(view, view.layout.stages - 1, &StaticBytes::optimizer_traffic);
+  return stream_time(view.problem.cluster->accelerator,
+                     Bytes(std::max(first, last) * view.constants.optimizer_factor), 1);
+}
+
+/// Work of the device whose backward ends the pipeline, per step.
+void add_work(const PlanView& view, const EvaluationWorkspace& workspace,
+              StepTimeBreakdown& step) {
+  const auto repeats = static_cast<double>(view.plan.micro_batches);
+  for_each_chunk(view.layout, 0, [&](std::size_t content) {
+    const StagePass& pass = workspace.passes[content];
+    step.compute += repeats * (pass.forward.compute + pass.backward.compute);
+    step.recompute += repeats * pass.recompute.compute;
+    for (std::size_t i = 0; i < kAxisCount; ++i) {
+      step.exposed[i] += repeats * (pass.forward.exposed[i] + pass.backward.exposed[i] +
+                                    pass.recompute.exposed[i]);
+    }
+    step.host += repeats * (pass.forward_total + pass.backward_total - pass.forward.device() -
+                            pass.backward.device() - pass.recompute.device());
+  });
+}
+
+}  // namespace
+
+BoundaryTransfer boundary_transfer(const PlanView& view) {
+  BoundaryTransfer transfer;
+  for (const BlockProfile& block : view.profile.blocks) {
+    transfer.bytes = std::max(transfer.bytes, block.boundary);
+  }
+  const AxisExtent neighbours{2, view.mesh[Axis::Pipeline].stride};
+  transfer.time = collective_cost(*view.problem.cluster, CollectiveKind::SendReceive,
+                                  transfer.bytes, neighbours)
+                      .time +
+                  view.constants.collective_call;
+  return transfer;
+}
+
+Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
+  fill_passes(view, workspace);
+  fill_durations(view, workspace);
+  return to_seconds(order_bound(pipeline_shape(view), workspace.durations.view())) +
+         optimizer_time(view) + view.constants.host_step;
+}
+
+StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
+                            EvaluationWorkspace& workspace) {
+  fill_passes(view, workspace);
+  fill_durations(view, workspace);
+  const PipelineShape shape = pipeline_shape(view);
+  const PipelineTimes times = workspace.durations.view();
+  StepTimeBreakdown step;
+  add_work(view, workspace, step);
+  const Seconds work = step.total();
+  Seconds makespan;
+  Seconds transfers;
+  if (method == MakespanMethod::Simulation) {
+    const PipelineResult& result = workspace.simulator.run(shape, times);
+    makespan = to_seconds(result.makespan);
+    transfers = to_seconds(result.devices.front().exposed_transfer);
+  } else {
+    const Ticks bound = order_bound(shape, times);
+    makespan = to_seconds(std::max(bound, estimate_makespan(shape, times)));
+  }
+  step.exposed[static_cast<std::size_t>(Axis::Pipeline)] += transfers;
+  step.bubble = std::max(Seconds(0), makespan - work - transfers);
+  for (const StepCollective& collective : step_collectives(view, workspace)) {
+    step.exposed[static_cast<std::size_t>(collective.demand.axes.front())] += collective.exposed;
+  }
+  step.optimizer = optimizer_time(view);
+  step.host += view.constants.host_step;
+  return step;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// From block profiles to the time of an optimizer step.
+#pragma once
+
+#include <vector>
+
+#include "class_profile.hpp"
+#include "pipeline_layout.hpp"
+#include "plansearch/schedule/closed_form.hpp"
+#include "plansearch/schedule/simulator.hpp"
+
+namespace plansearch {
+
+/// How the makespan of the pipeline is found.
+enum class MakespanMethod { Bound, ClosedForm, Simulation };
+
+/// Forward and backward of one micro-batch through one virtual stage.
+struct StagePass {
+  PassProfile forward;
+  PassProfile backward;
+  PassProfile recompute;
+  Seconds forward_total;   ///< with the wait for the processor
+  Seconds backward_total;  ///< recompute included
+};
+
+/// Reusable buffers of one thread; no allocation once they have grown.
+struct EvaluationWorkspace {
+  std::vector<StagePass> passes;      ///< by content of the layout
+  PipelineDurations durations;
+  PipelineSimulator simulator;
+  std::vector<Bytes> chunk_bytes;
+};
+
+/// Everything about one plan that both the step model and the memory model read.
+struct PlanView {
+  const Problem& problem;
+  const FrameworkConstants& constants;
+  const PrecisionPolicy& precision;
+  const ClassProfile& profile;
+  const PipelineLayout& layout;
+  const ParallelPlan& plan;
+  const DeviceMesh& mesh;
+  const StaticPolicy& statics;
+};
+
+/// Calls `visit` with the content of every virtual stage of one device.
+template <typename Visit>
+void for_each_chunk(const PipelineLayout& layout, int device, Visit visit) {
+  for (int chunk = 0; chunk < layout.chunks; ++chunk) {
+    visit(static_cast<std::size_t>(
+        layout.content_of[static_cast<std::size_t>(chunk * layout.stages + device)]));
+  }
+}
+
+/// One collective at the end of a step, all blocks of the busiest stage together.
+struct StepCollective {
+  CommunicationDemand demand;
+  Bytes bytes;
+  Bytes wire_bytes;
+  Seconds time;
+  Seconds exposed;
+};
+
+[[nodiscard]] StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
+                                          EvaluationWorkspace& workspace);
+/// Admissible: the order's bound of the pipeline, optimizer and host, no reduction at all.
+[[nodiscard]] Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace);
+
+/// What the busiest device gathers and reduces once per step. Needs `workspace.passes`.
+[[nodiscard]] std::vector<StepCollective> step_collectives(const PlanView& view,
+                                                           const EvaluationWorkspace& workspace);
+/// Message between two neighbouring stages and its time.
+struct BoundaryTransfer {
+  Bytes bytes;
+  Seconds time;
+};
+[[nodiscard]] BoundaryTransfer boundary_transfer(const PlanView& view);
+
+}  // namespace plansearch
