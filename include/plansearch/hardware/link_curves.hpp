@@ -4,15 +4,18 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "plansearch/base/quantity.hpp"
+#include "plansearch/hardware/kernel_curves.hpp"
 
 namespace plansearch {
 
 /// Links inside a node (or a switched domain): three ring protocols and, where the switch can
 /// reduce, a fourth for all-reduce.
 struct LocalLinkCurve {
+  std::string name;
   Seconds base;                  ///< of any collective
   Seconds step;                  ///< per ring step
   Bandwidth low_latency;         ///< 8-byte flags with every 8 bytes
@@ -27,11 +30,13 @@ struct LocalLinkCurve {
   Seconds switch_base;
   /// Exponent of (2 / ranks) by which bandwidth falls where ranks share a bus; 0: they do not.
   double sharing_exponent = 0.0;
+  std::optional<Residual> residual;
   bool operator==(const LocalLinkCurve&) const = default;
 };
 
 /// Links between nodes.
 struct FabricCurve {
+  std::string name;
   Seconds hop_low_latency;
   Bandwidth low_latency;
   Seconds hop;
@@ -44,6 +49,7 @@ struct FabricCurve {
   double send_efficiency = 1.0;
   Seconds all_to_all_peer;       ///< per remote peer
   double jitter_p90 = 1.0;       ///< slow tail, p90 over median
+  std::optional<Residual> residual;
   bool operator==(const FabricCurve&) const = default;
 };
 

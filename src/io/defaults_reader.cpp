@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "profile_parts.hpp"
+
+namespace plansearch::io {
+namespace {
+
+constexpr std::array<Choice<TierKind>, 6> kKinds = {{{"switch", TierKind::Switch},
+                                                     {"mesh", TierKind::Mesh},
+                                                     {"ring", TierKind::Ring},
+                                                     {"torus", TierKind::Torus},
+                                                     {"fat-tree", TierKind::FatTree},
+                                                     {"dragonfly", TierKind::Dragonfly}}};
+
+std::vector<TierRule> read_tier_rules(const Node& list) {
+  std::vector<TierRule> rules;
+  for (const Node& item : list.items()) {
+    TierRule rule;
+    if (const auto kind = item.find("kind")) rule.kind = read_tier_kind(*kind);
+    if (const auto least = item.find("min_bandwidth"))
+      rule.min_bandwidth = least->positive<Bandwidth>();
+    rule.curve = item.at("curve").text();
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+std::vector<KernelRule> read_kernel_rules(const Node& list) {
+  std::vector<KernelRule> rules;
+  for (const Node& item : list.items()) {
+    KernelRule rule;
+    if (const auto least = item.find("min_peak")) rule.min_peak = least->positive<FlopRate>();
+    rule.like = item.at("like").text();
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+DataType data_type(const Node& node, const std::string& text) {
+  const auto type = parse_data_type(text);
+  if (!type) node.fail("unknown number format '" + text + "'");
+  return *type;
+}
+
+}  // namespace
+
+TierKind read_tier_kind(const Node& node) {
+  return node.choice<TierKind>(kKinds);
+}
+
+Defaults read_defaults(const Node& root) {
+  require_schema(root, "plansearch/defaults/v1");
+  Defaults defaults;
+  const Node accelerator = root.at("accelerator");
+  defaults.kernels = read_kernel_rules(accelerator.at("kernels"));
+  defaults.l2_cache = accelerator.at("l2_cache").positive<Bytes>();
+  defaults.reduction_efficiency = number_or(accelerator, "reduction_efficiency", nullptr, 0.01, 1);
+  defaults.optimizer_efficiency = number_or(accelerator, "optimizer_efficiency", nullptr, 0.01, 1);
+  for (const Node::Entry& entry : accelerator.at("matmul_fallback").entries()) {
+    std::vector<DataType>& order = defaults.matmul_fallback[data_type(entry.value, entry.key)];
+    for (const Node& item : entry.value.items()) order.push_back(data_type(item, item.text()));
+  }
+  defaults.links = read_tier_rules(root.at("links"));
+  defaults.fabrics = read_tier_rules(root.at("fabrics"));
+  if (const auto why = root.find("why")) why->ignore();
+  root.finish();
+  return defaults;
+}
+
+}  // namespace plansearch::io

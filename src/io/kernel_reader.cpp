@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "profile_parts.hpp"
+
+namespace plansearch::io {
+namespace {
+
+constexpr std::string_view kFp8Block = "fp8_block";
+
+template <typename T, typename Owner>
+const T* member(const Owner* owner, T Owner::*field) {
+  return owner == nullptr ? nullptr : &(owner->*field);
+}
+
+MatmulCurve read_matmul(const Node& node, const MatmulCurve* base) {
+  const auto number = [&](std::string_view key, double MatmulCurve::*field, double high) {
+    return number_or(node, key, member(base, field), 0.0, high);
+  };
+  MatmulCurve curve;
+  curve.launch = time_or(node, "launch", member(base, &MatmulCurve::launch));
+  curve.flop_efficiency = number("flop_efficiency", &MatmulCurve::flop_efficiency, 2.0);
+  curve.byte_efficiency = number("byte_efficiency", &MatmulCurve::byte_efficiency, 2.0);
+  if (curve.flop_efficiency <= 0.0 || curve.byte_efficiency <= 0.0) {
+    node.fail("efficiencies must be above zero");
+  }
+  curve.prologue_depth = number("prologue_depth", &MatmulCurve::prologue_depth, 1e5);
+  curve.tile_penalty = number("tile_penalty", &MatmulCurve::tile_penalty, 1e3);
+  curve.wave_quantisation = number("wave_quantisation", &MatmulCurve::wave_quantisation, 1.0);
+  curve.split_traffic = number("split_traffic", &MatmulCurve::split_traffic, 1e6);
+  curve.power_droop = number("power_droop", &MatmulCurve::power_droop, 10.0);
+  const double none = 0.0;
+  curve.quantise_bytes = number_or(
+      node, "quantise_bytes", base != nullptr ? &base->quantise_bytes : &none, 0.0, 1e3);
+  curve.residual = read_residual(node, base != nullptr ? base->residual : std::nullopt);
+  return curve;
+}
+
+AttentionCurve read_attention(const Node& node, const AttentionCurve* base) {
+  using A = AttentionCurve;
+  const auto number = [&](std::string_view key, double A::*field, double low, double high) {
+    return number_or(node, key, member(base, field), low, high);
+  };
+  A curve;
+  curve.launch = time_or(node, "launch", member(base, &A::launch));
+  curve.flop_efficiency = number("flop_efficiency", &A::flop_efficiency, 1e-3, 2.0);
+  const auto rate = node.find("exponential_rate");
+  constexpr double kMicrosecond = 1e-6;
+  curve.exponentials_per_us =
+      rate || base == nullptr
+          ? node.at("exponential_rate").positive<FlopRate>().value() * kMicrosecond
+          : base->exponentials_per_us;
+  curve.block = time_or(node, "block", member(base, &A::block));
+  curve.longest = number("longest", &A::longest, 0.0, 10.0);
+  curve.query_byte_efficiency =
+      number("query_byte_efficiency", &A::query_byte_efficiency, 1e-3, 2.0);
+  curve.key_byte_efficiency = number("key_byte_efficiency", &A::key_byte_efficiency, 1e-3, 2.0);
+  const Seconds none;
+  curve.token = time_or(node, "token", base != nullptr ? &base->token : &none);
+  curve.wide_head = number("wide_head", &A::wide_head, 1e-3, 1.0);
+  curve.residual = read_residual(node, base != nullptr ? base->residual : std::nullopt);
+  return curve;
+}
+
+AttentionKernel read_attention_kernel(const std::string& name, const Node& node,
+                                      const AttentionKernel* base) {
+  AttentionKernel kernel;
+  kernel.name = name;
+  const Node forward = node.at("forward");
+  kernel.forward = read_attention(forward, base != nullptr ? &base->forward : nullptr);
+  if (const auto backward = node.find("backward")) {
+    const bool inherits = base != nullptr && base->backward.has_value();
+    kernel.backward = read_attention(*backward, inherits ? &*base->backward : nullptr);
+  }
+  return kernel;
+}
+
+StreamCurve read_stream(const Node& node, const StreamCurve* base, const Defaults& defaults) {
+  using M = StreamCurve;
+  M curve;
+  curve.efficiency = number_or(node, "efficiency", member(base, &M::efficiency), 1e-3, 1.0);
+  curve.reduction_efficiency = number_or(
+      node, "reduction_efficiency",
+      base != nullptr ? &base->reduction_efficiency : &defaults.reduction_efficiency, 1e-3, 1.0);
+  curve.optimizer_efficiency = number_or(
+      node, "optimizer_efficiency",
+      base != nullptr ? &base->optimizer_efficiency : &defaults.optimizer_efficiency, 1e-3, 1.0);
+  curve.launch = time_or(node, "launch", member(base, &M::launch));
+  curve.graph_launch = time_or(node, "graph_launch", member(base, &M::graph_launch));
+  if (const auto l2 = node.find("l2_bandwidth")) {
+    curve.l2_bandwidth = l2->positive<Bandwidth>();
+  } else if (base != nullptr) {
+    curve.l2_bandwidth = base->l2_bandwidth;
+  }
+  return curve;
+}
+
+void read_matmuls(const Node& node, KernelCurves& kernels, FieldLog& log) {
+  for (const Node::Entry& entry : node.entries()) {
+    const auto type = parse_data_type(entry.key);
+    std::optional<MatmulCurve>* slot = nullptr;
+    if (entry.key == kFp8Block) {
+      slot = &kernels.matmul_fp8_block;
+    } else if (type) {
+      slot = &kernels.matmul.at(static_cast<std::size_t>(*type));
+    } else {
+      throw InputError(entry.where, fmt::format("unknown number format '{}'", entry.key),
+                       "one of fp64, fp32, tf32, fp16, bf16, fp8, fp8_block, mxfp8, nvfp4");
+    }
+    *slot = read_matmul(entry.value, slot->has_value() ? &**slot : nullptr);
+    log.given("kernels.matmul." + entry.key);
+  }
+}
+
+void read_attentions(const Node& node, KernelCurves& kernels, FieldLog& log) {
+  for (const Node::Entry& entry : node.entries()) {
+    AttentionKernel* found = nullptr;
+    for (AttentionKernel& kernel : kernels.attention) {
+      if (kernel.name == entry.key) found = &kernel;
+    }
+    AttentionKernel kernel = read_attention_kernel(entry.key, entry.value, found);
+    if (found != nullptr) {
+      *found = std::move(kernel);
+    } else {
+      kernels.attention.push_back(std::move(kernel));
+    }
+    log.given("kernels.attention." + entry.key);
+  }
+}
+
+/// Formats the matrix engine has but no curve was given for take the nearest format's.
+void fill_formats(KernelCurves& kernels, const Accelerator& accelerator, const Defaults& defaults,
+                  ProvenanceMap& inherited) {
+  for (const auto& [type, order] : defaults.matmul_fallback) {
+    auto& slot = kernels.matmul.at(static_cast<std::size_t>(type));
+    if (slot || !accelerator.peak_of(type)) continue;
+    for (const DataType other : order) {
+      const auto& donor = kernels.matmul.at(static_cast<std::size_t>(other));
+      if (!donor) continue;
+      slot = donor;
+      inherited[fmt::format("kernels.matmul.{}", to_text(type))] = {
+          Evidence::Assumed, fmt::format("as {}", to_text(other))};
+      break;
+    }
+  }
+}
+
+/// The first implementation that can train is the one used where nothing else is asked for.
+void choose_attention(KernelCurves& kernels) {
+  kernels.attention_forward.reset();
+  kernels.attention_backward.reset();
+  for (const AttentionKernel& kernel : kernels.attention) {
+    if (!kernel.backward) continue;
+    kernels.attention_forward = kernel.forward;
+    kernels.attention_backward = kernel.backward;
+    return;
+  }
+}
+
+/// Curves of another accelerator, and what that makes of their provenance.
+KernelCurves take_from(const Accelerator& donor, ProvenanceMap& inherited) {
+  for (const auto& [field, from] : donor.provenance) {
+    if (!field.starts_with("kernels")) continue;
+    inherited[field] = {Evidence::Assumed,
+                        fmt::format("fractions of {} ({})", donor.name, from.source)};
+  }
+  return donor.kernels;
+}
+
+std::string default_donor(const Accelerator& accelerator, const Defaults& defaults) {
+  FlopRate peak;
+  for (const DataType type : {DataType::Fp16, DataType::Bf16}) {
+    peak = std::max(peak, accelerator.peak_of(type).value_or(FlopRate()));
+  }
+  for (const KernelRule& rule : defaults.kernels) {
+    if (peak >= rule.min_peak) return rule.like;
+  }
+  return {};
+}
+
+}  // namespace
+
+KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_far,
+                          const Accelerator* base, ProfileLibrary& library, FieldLog& log,
+                          ProvenanceMap& inherited, int depth) {
+  const Defaults& defaults = library.defaults();
+  const auto section = accelerator_node.find("kernels");
+  const auto like = section ? section->find("like") : std::nullopt;
+  KernelCurves kernels;
+  const bool complete = section && section->find("matmul") && section->find("stream");
+  if (like) {
+    kernels =
+        take_from(find_accelerator(like->text(), library, like->where(), depth + 1), inherited);
+  } else if (base != nullptr) {
+    kernels = base->kernels;
+  } else if (!complete) {
+    const std::string donor = default_donor(so_far, defaults);
+    kernels =
+        take_from(find_accelerator(donor, library, accelerator_node.where(), depth + 1), inherited);
+  }
+  const bool from_donor = like || base != nullptr || !complete;
+  if (section) {
+    if (const auto matmul = section->find("matmul")) read_matmuls(*matmul, kernels, log);
+    if (const auto attention = section->find("attention"))
+      read_attentions(*attention, kernels, log);
+    if (const auto stream = section->find("stream")) {
+      kernels.stream = read_stream(*stream, from_donor ? &kernels.stream : nullptr, defaults);
+      log.given("kernels.stream");
+    }
+  }
+  fill_formats(kernels, so_far, defaults, inherited);
+  choose_attention(kernels);
+  return kernels;
+}
+
+}  // namespace plansearch::io

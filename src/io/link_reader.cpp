@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "profile_parts.hpp"
+
+namespace plansearch::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <typename T, typename Owner>
+const T* member(const Owner* owner, T Owner::*field) {
+  return owner == nullptr ? nullptr : &(owner->*field);
+}
+
+/// A time that grows with the square root of bytes, given at 1 MB; kept per square root of byte.
+double fill_or(const Node& node, std::string_view key, const double* base) {
+  constexpr double kRootOfMegabyte = 1e3;
+  constexpr double kMicrosecond = 1e-6;
+  const auto found = node.find(key);
+  if (!found && base != nullptr) return *base;
+  return time_or(node, key, nullptr).value() / kMicrosecond / kRootOfMegabyte;
+}
+
+LocalLinkCurve read_link(const Node& node, const LocalLinkCurve* base) {
+  using L = LocalLinkCurve;
+  L curve = base != nullptr ? *base : L{};
+  curve.base = time_or(node, "base", member(base, &L::base));
+  curve.step = time_or(node, "step", member(base, &L::step));
+  curve.low_latency = bandwidth_or(node, "low_latency", member(base, &L::low_latency));
+  curve.low_latency_128_base =
+      time_or(node, "low_latency_128_base", member(base, &L::low_latency_128_base));
+  curve.low_latency_128 = bandwidth_or(node, "low_latency_128", member(base, &L::low_latency_128));
+  curve.simple_base = time_or(node, "simple_base", member(base, &L::simple_base));
+  curve.simple_step = time_or(node, "simple_step", member(base, &L::simple_step));
+  curve.simple = bandwidth_or(node, "simple", member(base, &L::simple));
+  curve.local_copy = number_or(node, "local_copy", member(base, &L::local_copy), 0.0, 10.0);
+  curve.fill = fill_or(node, "fill_at_1_mb", member(base, &L::fill));
+  if (const auto reduction = node.find("switch_reduction")) {
+    curve.switch_reduction = reduction->at("bandwidth").positive<Bandwidth>();
+    curve.switch_base = reduction->at("base").non_negative<Seconds>();
+  }
+  const double none = 0.0;
+  curve.sharing_exponent = number_or(
+      node, "sharing_exponent", base != nullptr ? &base->sharing_exponent : &none, 0.0, 4.0);
+  curve.residual = read_residual(node, curve.residual);
+  return curve;
+}
+
+FabricCurve read_fabric(const Node& node, const FabricCurve* base) {
+  using F = FabricCurve;
+  F curve = base != nullptr ? *base : F{};
+  curve.hop_low_latency = time_or(node, "hop_low_latency", member(base, &F::hop_low_latency));
+  curve.low_latency = bandwidth_or(node, "low_latency", member(base, &F::low_latency));
+  curve.hop = time_or(node, "hop", member(base, &F::hop));
+  curve.ring_step = time_or(node, "ring_step", member(base, &F::ring_step));
+  curve.fill = fill_or(node, "fill_at_1_mb", member(base, &F::fill));
+  curve.forward_fill = fill_or(node, "forward_fill_at_1_mb", member(base, &F::forward_fill));
+  curve.nic_efficiency =
+      number_or(node, "nic_efficiency", member(base, &F::nic_efficiency), 1e-3, 1.0);
+  curve.efficiency_decay =
+      number_or(node, "efficiency_decay", member(base, &F::efficiency_decay), 0.0, 2.0);
+  curve.send = time_or(node, "send", member(base, &F::send));
+  curve.send_efficiency =
+      number_or(node, "send_efficiency", member(base, &F::send_efficiency), 1e-3, 1.0);
+  curve.all_to_all_peer = time_or(node, "all_to_all_peer", member(base, &F::all_to_all_peer));
+  curve.jitter_p90 = number_or(node, "jitter_p90", member(base, &F::jitter_p90), 1.0, 100.0);
+  curve.residual = read_residual(node, curve.residual);
+  return curve;
+}
+
+void scale(LocalLinkCurve& curve, double factor) {
+  curve.low_latency *= factor;
+  curve.low_latency_128 *= factor;
+  curve.simple *= factor;
+  if (curve.switch_reduction) *curve.switch_reduction *= factor;
+}
+
+Provenance curve_provenance(const Node& node) {
+  FieldLog log;
+  log.given("curve");
+  return log.provenance(node, {}).at("curve");
+}
+
+/// A curve file, opened and checked: its root stays valid while the document lives.
+Document open_curve(std::string_view name, std::string_view what, const std::string& folder,
+                    std::string_view schema, ProfileLibrary& library, const SourceLocation& where) {
+  const fs::path beside = fs::path(where.file).parent_path();
+  Document document =
+      library.open(resolve_file(name, library.files(std::string(what), folder, beside), where));
+  require_schema(document.root(), schema);
+  return document;
+}
+
+CurveAndSource<LocalLinkCurve> load_link(std::string_view name, const LinkTier& tier,
+                                    ProfileLibrary& library, const SourceLocation& where) {
+  const Document document =
+      open_curve(name, "link curve", "links", "plansearch/link/v1", library, where);
+  const Node root = document.root();
+  LocalLinkCurve curve = read_link(root, nullptr);
+  curve.name = root.at("name").text();
+  Provenance from = curve_provenance(root);
+  const Bandwidth nominal = root.at("nominal_bandwidth").positive<Bandwidth>();
+  if (const auto text = root.find("description")) (void)text->text();
+  if (const auto aliases = root.find("aliases")) aliases->ignore();
+  root.finish();
+  const double factor = tier.bandwidth / nominal;
+  scale(curve, factor);
+  constexpr double kSame = 0.01;
+  if (std::abs(factor - 1.0) > kSame) {
+    from = {Evidence::Assumed,
+            fmt::format("{} scaled by {:.3g} ({})", curve.name, factor, from.source)};
+  }
+  return {curve, from};
+}
+
+CurveAndSource<FabricCurve> load_fabric(std::string_view name, ProfileLibrary& library,
+                                        const SourceLocation& where) {
+  const Document document =
+      open_curve(name, "fabric curve", "fabrics", "plansearch/fabric/v1", library, where);
+  const Node root = document.root();
+  FabricCurve curve = read_fabric(root, nullptr);
+  curve.name = root.at("name").text();
+  const Provenance from = curve_provenance(root);
+  if (const auto text = root.find("description")) (void)text->text();
+  if (const auto aliases = root.find("aliases")) aliases->ignore();
+  root.finish();
+  return {curve, from};
+}
+
+std::string default_curve(const std::vector<TierRule>& rules, const LinkTier& tier,
+                          const Node& node) {
+  for (const TierRule& rule : rules) {
+    if (rule.kind && *rule.kind != tier.kind) continue;
+    if (tier.bandwidth >= rule.min_bandwidth) return rule.curve;
+  }
+  node.fail("no default curve fits this tier", "name one with link: or fabric:");
+}
+
+Provenance by_default(const Provenance& from) {
+  return {Evidence::Assumed, "by default rule: " + from.source};
+}
+
+}  // namespace
+
+CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
+                                          ProfileLibrary& library) {
+  const auto link = tier_node.find("link");
+  if (!link) {
+    const std::string name = default_curve(library.defaults().links, tier, tier_node);
+    CurveAndSource<LocalLinkCurve> found = load_link(name, tier, library, tier_node.where());
+    found.from = by_default(found.from);
+    return found;
+  }
+  if (!link->is_map()) return load_link(link->text(), tier, library, link->where());
+  std::optional<CurveAndSource<LocalLinkCurve>> base;
+  if (const auto like = link->find("like")) {
+    base = load_link(like->text(), tier, library, like->where());
+  }
+  LocalLinkCurve curve =
+      read_link(*link, base ? &base->curve : nullptr);
+  if (curve.name.empty()) curve.name = tier.name;
+  return {curve, curve_provenance(*link)};
+}
+
+CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkTier& tier,
+                                              ProfileLibrary& library) {
+  const auto fabric = tier_node.find("fabric");
+  if (!fabric) {
+    const std::string name = default_curve(library.defaults().fabrics, tier, tier_node);
+    CurveAndSource<FabricCurve> found = load_fabric(name, library, tier_node.where());
+    found.from = by_default(found.from);
+    return found;
+  }
+  if (!fabric->is_map()) return load_fabric(fabric->text(), library, fabric->where());
+  std::optional<CurveAndSource<FabricCurve>> base;
+  if (const auto like = fabric->find("like")) {
+    base = load_fabric(like->text(), library, like->where());
+  }
+  FabricCurve curve = read_fabric(*fabric, base ? &base->curve : nullptr);
+  if (curve.name.empty()) curve.name = tier.name;
+  return {curve, curve_provenance(*fabric)};
+}
+
+}  // namespace plansearch::io

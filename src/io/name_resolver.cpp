@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/io/name_resolver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "plansearch/base/names.hpp"
+#include "plansearch/io/document.hpp"
+
+namespace plansearch::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_extension(const fs::path& path, const NamedFiles& kind) {
+  const std::string extension = path.extension().string();
+  return std::find(kind.extensions.begin(), kind.extensions.end(), extension) !=
+         kind.extensions.end();
+}
+
+/// Files by canonical name; of equal names the first directory's wins.
+std::map<std::string, fs::path> files_by_name(const NamedFiles& kind) {
+  std::map<std::string, fs::path> found;
+  for (const fs::path& directory : kind.directories) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(directory, error)) {
+      if (!has_extension(entry.path(), kind) || !entry.is_regular_file(error)) continue;
+      found.emplace(canonical_name(entry.path().stem().string()), entry.path());
+    }
+  }
+  return found;
+}
+
+/// The `aliases:` of a file; none when the file has none or is broken (loading it will say so).
+std::vector<std::string> aliases_of(const fs::path& path) {
+  std::vector<std::string> aliases;
+  try {
+    const Document document = Document::read(path);
+    if (!document.root().is_map()) return aliases;
+    if (const auto list = document.root().find("aliases")) {
+      for (const Node& item : list->items()) aliases.push_back(item.text());
+    }
+  } catch (const InputError&) {
+    aliases.clear();
+  }
+  return aliases;
+}
+
+std::string without_extension(std::string_view text, const NamedFiles& kind) {
+  for (const std::string& extension : kind.extensions) {
+    if (text.size() > extension.size() && text.ends_with(extension)) {
+      return std::string(text.substr(0, text.size() - extension.size()));
+    }
+  }
+  return std::string(text);
+}
+
+/// A path the user must have meant: it has a directory part or an existing file is there.
+std::optional<fs::path> as_path(std::string_view text, const NamedFiles& kind) {
+  const fs::path path{std::string(text)};
+  std::error_code error;
+  const bool exists = fs::exists(path, error);
+  if (exists && (path.has_parent_path() || has_extension(path, kind))) return path;
+  if (path.has_parent_path() && has_extension(path, kind)) return path;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<NamedFile> list_files(const NamedFiles& kind) {
+  std::vector<NamedFile> files;
+  for (const auto& [name, path] : files_by_name(kind)) {
+    files.push_back({path.stem().string(), aliases_of(path), path});
+  }
+  return files;
+}
+
+fs::path resolve_file(std::string_view text, const NamedFiles& kind, const SourceLocation& where) {
+  if (text.empty()) throw InputError(where, fmt::format("no {} named", kind.what));
+  if (const auto path = as_path(text, kind)) return *path;
+  const std::string wanted = canonical_name(without_extension(text, kind));
+  const std::map<std::string, fs::path> files = files_by_name(kind);
+  if (const auto found = files.find(wanted); found != files.end()) return found->second;
+  std::vector<std::string> known;
+  for (const auto& [name, path] : files) known.push_back(name);
+  for (const auto& [name, path] : files) {
+    for (const std::string& alias : aliases_of(path)) {
+      if (canonical_name(alias) == wanted) return path;
+      known.push_back(alias);
+    }
+  }
+  std::string hint = did_you_mean(wanted, known);
+  if (hint.empty()) {
+    hint = files.empty()
+               ? "no such files in the search directories"
+               : fmt::format(
+                     "known: {}",
+                     fmt::join(known.begin(),
+                               known.begin() + static_cast<std::ptrdiff_t>(files.size()), ", "));
+  }
+  throw InputError(where, fmt::format("unknown {} '{}'", kind.what, text), hint);
+}
+
+}  // namespace plansearch::io

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a hardware profile and their readers. Private to io.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plansearch/base/hash.hpp"
+#include "plansearch/hardware/cluster.hpp"
+#include "plansearch/io/document.hpp"
+#include "plansearch/io/name_resolver.hpp"
+
+namespace plansearch::io {
+
+/// Fields that were read from one scope of a file, to be matched with its `provenance:` list.
+class FieldLog {
+ public:
+  void given(const std::string& field) { given_.insert(field); }
+  /// Provenance of every given field as the scope's `provenance:` says (fields it does not
+  /// mention are assumed); fields of `inherited` that were not given keep theirs.
+  [[nodiscard]] ProvenanceMap provenance(const Node& scope, const ProvenanceMap& inherited) const;
+
+ private:
+  std::set<std::string> given_;
+};
+
+/// One default: applies to tiers of this kind (or any) with at least this bandwidth.
+struct TierRule {
+  std::optional<TierKind> kind;
+  Bandwidth min_bandwidth;
+  std::string curve;
+};
+/// One default: accelerators with at least this 16-bit peak take these kernels.
+struct KernelRule {
+  FlopRate min_peak;
+  std::string like;
+};
+
+/// hardware_profiles/defaults.yaml: what holds where a profile says nothing.
+struct Defaults {
+  double reduction_efficiency = 1.0;
+  double optimizer_efficiency = 1.0;
+  Bytes l2_cache;
+  std::vector<KernelRule> kernels;
+  std::vector<TierRule> links;
+  std::vector<TierRule> fabrics;
+  std::map<DataType, std::vector<DataType>> matmul_fallback;
+};
+
+/// Finds and reads the files one profile refers to.
+class ProfileLibrary {
+ public:
+  explicit ProfileLibrary(std::vector<std::filesystem::path> directories);
+
+  [[nodiscard]] Document open(const std::filesystem::path& path);
+  [[nodiscard]] const Defaults& defaults();
+  [[nodiscard]] NamedFiles files(const std::string& what, const std::string& folder,
+                                 const std::filesystem::path& beside = {}) const;
+  /// Hash of all files opened so far, in order.
+  [[nodiscard]] std::uint64_t hash() const { return hash_; }
+
+ private:
+  std::vector<std::filesystem::path> directories_;
+  std::optional<Defaults> defaults_;
+  std::uint64_t hash_ = 0;
+};
+
+/// How deep `like:` chains may go.
+inline constexpr int kMaxLikeDepth = 8;
+
+[[nodiscard]] Defaults read_defaults(const Node& root);
+[[nodiscard]] TierKind read_tier_kind(const Node& node);
+
+[[nodiscard]] Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int depth);
+[[nodiscard]] Accelerator find_accelerator(std::string_view name, ProfileLibrary& library,
+                                           const SourceLocation& where, int depth);
+/// Kernel curves of an accelerator whose datasheet values are already read.
+[[nodiscard]] KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_far,
+                                        const Accelerator* base, ProfileLibrary& library,
+                                        FieldLog& log, ProvenanceMap& inherited, int depth);
+
+/// A curve and what to say of its origin.
+template <typename Curve>
+struct CurveAndSource {
+  Curve curve;
+  Provenance from;
+};
+/// Curve of a link tier: as named, described inline, or by default rule.
+[[nodiscard]] CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
+                                                        ProfileLibrary& library);
+[[nodiscard]] CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node,
+                                                            const LinkTier& tier,
+                                                            ProfileLibrary& library);
+[[nodiscard]] std::optional<Residual> read_residual(const Node& node, std::optional<Residual> base);
+
+/// Values with an optional fall-back: the key's value, else the base's, else "key is missing".
+[[nodiscard]] Seconds time_or(const Node& node, std::string_view key, const Seconds* base);
+[[nodiscard]] Bandwidth bandwidth_or(const Node& node, std::string_view key, const Bandwidth* base);
+/// A number in [low, high].
+[[nodiscard]] double number_or(const Node& node, std::string_view key, const double* base,
+                               double low, double high);
+
+/// Checks `schema:`.
+void require_schema(const Node& root, std::string_view schema);
+
+}  // namespace plansearch::io

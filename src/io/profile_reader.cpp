@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/io/profile_reader.hpp"
+
+#include <fmt/format.h>
+
+#include "profile_parts.hpp"
+
+namespace plansearch::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxAccelerators = 100'000'000;
+
+/// Bandwidth as written: per accelerator, divided when several share it.
+struct TierRate {
+  Bandwidth bandwidth;
+  int shared_by = 1;
+};
+
+TierRate read_rate(const Node& node, int node_size, FieldLog& log) {
+  TierRate rate;
+  rate.bandwidth = node.at("bandwidth").positive<Bandwidth>();
+  log.given("bandwidth");
+  if (const auto shared = node.find("shared_by")) {
+    rate.shared_by = shared->count(1, node_size);
+    if (node_size % rate.shared_by != 0) {
+      shared->fail(fmt::format("{} does not divide the {} accelerators of a node", rate.shared_by,
+                               node_size));
+    }
+    log.given("shared_by");
+  }
+  return rate;
+}
+
+/// NICs as given, or as `bandwidth` and `shared_by` imply.
+Nics read_nics(const Node& node, int node_size, FieldLog& log) {
+  const auto count = node.find("nics_per_node");
+  const auto rate = node.find("nic_bandwidth");
+  if (count || rate) {
+    for (const char* key : {"bandwidth", "shared_by"}) {
+      if (const auto other = node.find(key)) {
+        other->fail(fmt::format("{} and nics_per_node say the same thing twice", key),
+                    "give either nics_per_node and nic_bandwidth, or bandwidth and shared_by");
+      }
+    }
+    log.given("nics_per_node");
+    log.given("nic_bandwidth");
+    return {node.at("nics_per_node").count(1, 1024),
+            node.at("nic_bandwidth").positive<Bandwidth>()};
+  }
+  if (!node.find("bandwidth")) {
+    node.fail("key 'bandwidth' is missing",
+              "give either nics_per_node and nic_bandwidth, or bandwidth (and shared_by)");
+  }
+  const TierRate shared = read_rate(node, node_size, log);
+  return {node_size / shared.shared_by, shared.bandwidth};
+}
+
+void require_nested_sizes(const Node& size, const LinkTier& tier, const LinkTier* inner,
+                          int node_size) {
+  if (inner != nullptr && tier.size <= inner->size) {
+    size.fail(fmt::format("size {} is not above {}, the size of tier '{}'", tier.size, inner->size,
+                          inner->name),
+              "list tiers innermost first; each one spans more accelerators");
+  }
+  if (inner != nullptr && tier.size % inner->size != 0) {
+    size.fail(fmt::format("size {} is not a multiple of {}, the size of tier '{}'", tier.size,
+                          inner->size, inner->name),
+              "every tier holds a whole number of the tiers inside it");
+  }
+  if (tier.size > node_size ? tier.size % node_size != 0 : node_size % tier.size != 0) {
+    size.fail(fmt::format("size {} and the {} accelerators of a node do not divide", tier.size,
+                          node_size));
+  }
+}
+
+bool leaves_by_nic(const Node& node, TierKind kind, int size, int node_size) {
+  if (node.find("link")) {
+    if (const auto fabric = node.find("fabric")) {
+      fabric->fail("a tier is either a link or a fabric", "remove one of the two keys");
+    }
+    return false;
+  }
+  if (node.find("fabric") || node.find("nics_per_node") || node.find("nic_bandwidth")) return true;
+  return kind == TierKind::FatTree || kind == TierKind::Dragonfly || size > node_size;
+}
+
+LinkTier read_tier(const Node& node, const LinkTier* inner, int node_size,
+                   ProfileLibrary& library) {
+  LinkTier tier;
+  FieldLog log;
+  tier.name = node.at("name").text();
+  tier.kind = read_tier_kind(node.at("kind"));
+  const Node size = node.at("size");
+  tier.size = size.count(1, kMaxAccelerators);
+  log.given("size");
+  require_nested_sizes(size, tier, inner, node_size);
+  ProvenanceMap curve_from;
+  if (leaves_by_nic(node, tier.kind, tier.size, node_size)) {
+    tier.nics = read_nics(node, node_size, log);
+    tier.bandwidth = tier.node_bandwidth() / static_cast<double>(node_size);
+    const auto curve = read_fabric_curve(node, tier, library);
+    tier.curve = curve.curve;
+    curve_from["curve"] = curve.from;
+  } else {
+    const TierRate rate = read_rate(node, node_size, log);
+    tier.bandwidth = rate.bandwidth / static_cast<double>(rate.shared_by);
+    if (const auto pair = node.find("pair_bandwidth")) {
+      tier.pair_bandwidth = pair->positive<Bandwidth>();
+      log.given("pair_bandwidth");
+      if (*tier.pair_bandwidth > tier.bandwidth) {
+        pair->fail("one pair cannot have more than all links of an accelerator together");
+      }
+    } else if (tier.kind == TierKind::Mesh) {
+      node.fail("key 'pair_bandwidth' is missing", "a mesh gives a pair only its own links");
+    }
+    const auto curve = read_link_curve(node, tier, library);
+    tier.curve = curve.curve;
+    curve_from["curve"] = curve.from;
+  }
+  tier.provenance = log.provenance(node, curve_from);
+  return tier;
+}
+
+std::vector<LinkTier> read_tiers(const Node& list, int node_size, ProfileLibrary& library) {
+  std::vector<LinkTier> tiers;
+  for (const Node& node : list.items()) {
+    LinkTier tier = read_tier(node, tiers.empty() ? nullptr : &tiers.back(), node_size, library);
+    for (const LinkTier& other : tiers) {
+      if (other.name == tier.name) node.at("name").fail("two tiers have this name");
+    }
+    tiers.push_back(std::move(tier));
+  }
+  if (tiers.empty()) list.fail("at least one tier is needed");
+  if (tiers.back().size < node_size) {
+    list.items().back().at("size").fail(
+        fmt::format("the widest tier holds {} accelerators, a node {}", tiers.back().size,
+                    node_size),
+        "the last tier spans the whole machine");
+  }
+  return tiers;
+}
+
+Cluster read_cluster(const Node& root, ProfileLibrary& library) {
+  require_schema(root, "plansearch/profile/v1");
+  Cluster cluster;
+  FieldLog log;
+  cluster.name = root.at("name").text();
+  if (const auto aliases = root.find("aliases")) {
+    for (const Node& alias : aliases->items()) cluster.aliases.push_back(alias.text());
+  }
+  if (const auto text = root.find("description")) cluster.description = text->text();
+  const Node accelerator = root.at("accelerator");
+  cluster.accelerator = accelerator.is_map()
+                            ? read_accelerator(accelerator, library, 0)
+                            : find_accelerator(accelerator.text(), library, accelerator.where(), 0);
+  cluster.accelerators_per_node = root.at("accelerators_per_node").count(1, 1'000'000);
+  log.given("accelerators_per_node");
+  cluster.tiers = read_tiers(root.at("tiers"), cluster.accelerators_per_node, library);
+  if (const auto price = root.find("price")) {
+    cluster.price_usd_per_accelerator_hour = price->non_negative<UsdPerHour>().value;
+    log.given("price");
+  }
+  cluster.provenance = log.provenance(root, {});
+  root.finish();
+  return cluster;
+}
+
+std::vector<fs::path> to_vector(std::span<const fs::path> directories) {
+  return {directories.begin(), directories.end()};
+}
+
+}  // namespace
+
+Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> directories) {
+  const fs::path path = resolve_file(
+      name_or_path, NamedFiles{"hardware profile", to_vector(directories), {".yaml", ".json"}});
+  ProfileLibrary library(to_vector(directories));
+  const Document document = library.open(path);
+  Cluster cluster = read_cluster(document.root(), library);
+  cluster.content_hash = library.hash();
+  return cluster;
+}
+
+Accelerator load_accelerator(std::string_view name_or_path, std::span<const fs::path> directories) {
+  ProfileLibrary library(to_vector(directories));
+  return find_accelerator(name_or_path, library, {}, 0);
+}
+
+std::vector<NamedFile> list_clusters(std::span<const fs::path> directories) {
+  std::vector<NamedFile> files =
+      list_files({"hardware profile", to_vector(directories), {".yaml"}});
+  std::erase_if(files, [](const NamedFile& file) { return file.name == "defaults"; });
+  return files;
+}
+
+}  // namespace plansearch::io
