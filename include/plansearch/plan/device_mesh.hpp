@@ -4,25 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 
-namespace plansearch {
+#include "plansearch/plan/axis.hpp"
+#include "plansearch/plan/parallel_plan.hpp"
 
-/// Axes by the role they play, not by a paper's letters. A dense and an expert grid are two views
-/// of the same ranks: (In, Out, Depth, Context, Data) and (ExpertTensor, Expert, ExpertData).
-enum class Axis : std::uint8_t {
-  In,            ///< contraction of the first matmul of a pair (AxoNN: forward all-reduce)
-  Out,           ///< Megatron's tensor parallelism (AxoNN: backward all-reduce)
-  Depth,         ///< weight shard and batch (AxoNN's z)
-  Context,       ///< sequence
-  Data,          ///< replicas over the batch
-  Pipeline,
-  ExpertTensor,
-  Expert,
-  ExpertData,
-};
-inline constexpr std::size_t kAxisCount = 9;
-[[nodiscard]] std::string_view to_text(Axis axis);
+namespace plansearch {
 
 /// A process group of `size` ranks, `stride` apart: what one axis of the mesh forms.
 struct AxisExtent {
@@ -39,6 +28,27 @@ struct DeviceMesh {
   }
   [[nodiscard]] AxisExtent& operator[](Axis axis) { return axes[static_cast<std::size_t>(axis)]; }
   bool operator==(const DeviceMesh&) const = default;
+
+  /// Product of the sizes of the axes in `axes`.
+  [[nodiscard]] int size(AxisSet axes) const;
+  /// The axes of `axes` that have more than one rank.
+  [[nodiscard]] AxisSet active(AxisSet axes) const;
 };
+
+/// Builds the mesh of a plan. `rank_order` names the dense axes, fastest first; an axis it leaves
+/// out must have one rank. The expert grid folds the ranks of one pipeline stage (data x context x
+/// tensor) with ExpertTensor fastest, then Expert, then ExpertData, as Megatron's does.
+[[nodiscard]] DeviceMesh make_device_mesh(const ParallelPlan& plan,
+                                          std::span<const Axis> rank_order);
+
+/// The process group that several axes form together: nested extents, smallest stride first.
+/// Neighbouring axes without a gap are one extent, so that most groups have exactly one.
+struct ProcessGroup {
+  std::array<AxisExtent, 4> extents{};
+  int count = 0;
+  [[nodiscard]] int size() const;
+  bool operator==(const ProcessGroup&) const = default;
+};
+[[nodiscard]] ProcessGroup process_group(const DeviceMesh& mesh, AxisSet axes);
 
 }  // namespace plansearch

@@ -13,6 +13,7 @@
 #include "plansearch/base/quantity.hpp"
 #include "plansearch/plan/device_mesh.hpp"
 #include "plansearch/plan/parallel_plan.hpp"
+#include "plansearch/plan/scope.hpp"
 
 namespace plansearch {
 
@@ -48,6 +49,28 @@ enum class LayerDistribution : std::uint8_t {
   EmbeddingAndHeadCount, ///< embedding and head are blocks with a cost of their own
 };
 
+/// What is gathered and reduced as one message.
+enum class ParameterUnit : std::uint8_t { Parameter, Block };
+
+/// Whether recomputing a block in backward gathers its parameters once more, or the gather of the
+/// backward pass serves both.
+enum class RecomputeGather : std::uint8_t { Shared, Repeated };
+
+/// How the framework treats sharded parameters and gradients (see docs/frameworks.md).
+struct ShardingRules {
+  Scope parameter_gather = Scope::Use;            ///< ZeRO-3 and FSDP
+  Scope parameter_gather_pipelined = Scope::Use;  ///< the same with more than one stage
+  Scope depth_gather = Scope::Use;                ///< AxoNN's z axis
+  Scope depth_reduce = Scope::MicroBatch;
+  /// By ZeRO stage: when gradients of data-parallel replicas are summed.
+  std::array<Scope, 4> gradient_reduce{Scope::Step, Scope::Step, Scope::MicroBatch,
+                                       Scope::MicroBatch};
+  AxisSet shard_with{Axis::Context};              ///< axes that shard together with Data
+  ParameterUnit unit = ParameterUnit::Block;
+  RecomputeGather recompute_gather = RecomputeGather::Shared;
+  bool operator==(const ShardingRules&) const = default;
+};
+
 /// One legality rule: which feature or combination a framework refuses, with its own words.
 struct FrameworkRule {
   std::string name;     ///< key of the closed rule vocabulary, see docs/frameworks.md
@@ -63,6 +86,7 @@ struct Framework {
   std::map<DataType, PrecisionPolicy> precision;   ///< by the precision the user asks for
   std::array<double, kOverlapCount> overlap{};     ///< hidden share, 0..1
   LayerDistribution layers = LayerDistribution::EvenOnly;
+  ShardingRules sharding;
   int vocab_multiple = 1;                          ///< padded to a multiple of this times tp
   std::vector<FrameworkRule> rules;
   std::map<std::string, double> constants;         ///< fitted numbers, see docs/frameworks.md
