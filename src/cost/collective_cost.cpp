@@ -61,11 +61,11 @@ Placement place(const Cluster& cluster, AxisExtent group) {
   return placement;
 }
 
-double ring_steps(CollectiveKind kind, double ranks) {
+double ring_steps(CommunicationKind kind, double ranks) {
   switch (kind) {
-    case CollectiveKind::AllReduce:
+    case CommunicationKind::AllReduce:
       return 2.0 * (ranks - 1.0);
-    case CollectiveKind::AllToAll:
+    case CommunicationKind::AllToAll:
       return std::log2(ranks) + 1.0;
     default:
       return ranks - 1.0;
@@ -73,12 +73,12 @@ double ring_steps(CollectiveKind kind, double ranks) {
 }
 
 /// Bytes one rank sends over bytes of the full message.
-double wire_share(CollectiveKind kind, double ranks) {
+double wire_share(CommunicationKind kind, double ranks) {
   switch (kind) {
-    case CollectiveKind::AllReduce:
+    case CommunicationKind::AllReduce:
       return 2.0 * (ranks - 1.0) / ranks;
-    case CollectiveKind::SendReceive:
-    case CollectiveKind::Broadcast:
+    case CommunicationKind::SendReceive:
+    case CommunicationKind::Permute:
       return 1.0;
     default:
       return (ranks - 1.0) / ranks;
@@ -95,6 +95,11 @@ double usable_share(const LinkTier& tier, const LocalLinkCurve& curve, double ra
   return share * std::pow(2.0 / ranks, curve.sharing_exponent);
 }
 
+/// Every rank sends to one other.
+bool is_pairwise(CommunicationKind kind) {
+  return kind == CommunicationKind::SendReceive || kind == CommunicationKind::Permute;
+}
+
 double soft_minimum(std::span<const double> times) {
   const double low = *std::min_element(times.begin(), times.end());
   double sum = 0.0;
@@ -102,12 +107,12 @@ double soft_minimum(std::span<const double> times) {
   return low * std::pow(sum, -1.0 / kProtocolKnee);
 }
 
-Seconds local_time(const LinkTier& tier, CollectiveKind kind, Bytes message, double ranks) {
+Seconds local_time(const LinkTier& tier, CommunicationKind kind, Bytes message, double ranks) {
   const LocalLinkCurve& c = *local_curve(tier);
   const double share = usable_share(tier, c, ranks);
   const double size = message.value();
   const double simple = c.simple.value() * share;
-  if (kind == CollectiveKind::SendReceive) return c.base + Seconds(size / simple);
+  if (is_pairwise(kind)) return c.base + Seconds(size / simple);
   const double moved = size * wire_share(kind, ranks) + c.local_copy * size / ranks;
   const double steps = ring_steps(kind, ranks);
   const double latency = c.base.value() + c.step.value() * steps;
@@ -118,7 +123,7 @@ Seconds local_time(const LinkTier& tier, CollectiveKind kind, Bytes message, dou
       late + moved / (c.low_latency_128.value() * share),
       late + c.simple_base.value() + c.simple_step.value() * steps + fill + moved / simple, 0.0};
   std::size_t count = 3;
-  if (kind == CollectiveKind::AllReduce && c.switch_reduction && ranks >= 3.0) {
+  if (kind == CommunicationKind::AllReduce && c.switch_reduction && ranks >= 3.0) {
     times[count++] = latency + c.switch_base.value() + fill +
                      size * (1.0 + 1.0 / ranks) / c.switch_reduction->value();
   }
@@ -153,15 +158,15 @@ double tree_time(const Fabric& f, const Placement& p, double size) {
   // A double tree: with two nodes each sends the message once, an inner node of more sends twice.
   const double outside = size * (p.nodes > 2.0 ? 2.0 : 1.0) / f.line;
   const double quick = base + 2.0 * levels * f.curve.hop_low_latency.value() +
-                       wire_share(CollectiveKind::AllReduce, p.ranks) * size /
+                       wire_share(CommunicationKind::AllReduce, p.ranks) * size /
                            f.curve.low_latency.value();
   const double bulk = base + 2.0 * levels * f.curve.hop.value() + std::max(inside, outside) +
                       root * (f.curve.fill + f.curve.forward_fill * 2.0 * std::max(0.0, levels - 1.0));
   return std::min(quick, bulk);
 }
 
-double ring_time(const Fabric& f, const Placement& p, CollectiveKind kind, double size) {
-  const double rounds = kind == CollectiveKind::AllReduce ? 2.0 : 1.0;
+double ring_time(const Fabric& f, const Placement& p, CommunicationKind kind, double size) {
+  const double rounds = kind == CommunicationKind::AllReduce ? 2.0 : 1.0;
   const double moved = wire_share(kind, p.ranks) * size;
   const double quick = f.local.base.value() + rounds * (p.ranks - p.nodes) * f.local.step.value() +
                        rounds * (p.nodes - 1.0) * f.curve.hop_low_latency.value() +
@@ -173,7 +178,7 @@ double ring_time(const Fabric& f, const Placement& p, CollectiveKind kind, doubl
   return std::min(quick, bulk);
 }
 
-Seconds wide_time(const Cluster& cluster, CollectiveKind kind, Bytes message,
+Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message,
                   const Placement& p) {
   const LinkTier& tier = cluster.tiers[p.wide_tier];
   const LinkTier& inner = cluster.tiers[p.local_tier];
@@ -186,11 +191,12 @@ Seconds wide_time(const Cluster& cluster, CollectiveKind kind, Bytes message,
   const Fabric f{*fabric, *local, local->simple.value() * share, line};
   const double size = message.value();
   switch (kind) {
-    case CollectiveKind::SendReceive:
+    case CommunicationKind::SendReceive:
+    case CommunicationKind::Permute:
       return fabric->send + message / (tier.bandwidth * fabric->send_efficiency);
-    case CollectiveKind::AllToAll:
+    case CommunicationKind::AllToAll:
       return Seconds(all_to_all_time(f, p, size));
-    case CollectiveKind::AllReduce:
+    case CommunicationKind::AllReduce:
       return Seconds(std::min(tree_time(f, p, size), ring_time(f, p, kind, size)));
     default:
       return Seconds(ring_time(f, p, kind, size));
@@ -199,10 +205,10 @@ Seconds wide_time(const Cluster& cluster, CollectiveKind kind, Bytes message,
 
 }  // namespace
 
-CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind, Bytes message,
+CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, Bytes message,
                                AxisExtent group) {
   CollectiveCost cost;
-  if (group.size <= 1) return cost;
+  if (group.size <= 1 || kind == CommunicationKind::Slice) return cost;
   const Placement placement = place(cluster, group);
   cost.tier = placement.wide_tier;
   cost.wire_bytes = message * wire_share(kind, placement.ranks);

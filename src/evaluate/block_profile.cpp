@@ -99,7 +99,7 @@ class BlockProfiler {
   void add_pass_demand(const CommunicationDemand& demand, Bytes bytes) {
     const AxisExtent group = group_extent(context_.rules.mesh, demand.axes);
     const CollectiveCost cost =
-        collective_cost(*context_.problem.cluster, collective_kind(demand.kind), bytes, group);
+        collective_cost(*context_.problem.cluster, demand.kind, bytes, group);
     PassDemand priced{demand, bytes, cost.wire_bytes,
                       cost.time + in_step_latency(demand.kind, group), Seconds(0)};
     const bool forward = demand.phase == DemandPhase::Forward;

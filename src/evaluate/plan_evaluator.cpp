@@ -97,8 +97,7 @@ std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) cons
 }
 
 std::optional<Obstacle> PlanEvaluator::obstacle(const ParallelPlan& plan) const {
-  if (const auto infeasible = legality(plan)) return infeasible->obstacle;
-  return std::nullopt;
+  return find_obstacle(plan, *problem_.network, *problem_.framework, problem_.gpus);
 }
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const ParallelPlan& plan) const {
@@ -145,7 +144,7 @@ namespace {
 CommunicationLine line_of(const Block& block, const CommunicationDemand& demand, Bytes bytes) {
   CommunicationLine line;
   line.what = subject_name(block, demand);
-  line.kind = collective_kind(demand.kind);
+  line.kind = demand.kind;
   line.axis = demand.axes.front();
   line.group_size = demand.group_size;
   line.bytes = bytes;
@@ -177,7 +176,7 @@ void append_boundary_line(const PlanView& view, std::vector<CommunicationLine>& 
   const BoundaryTransfer transfer = boundary_transfer(view);
   CommunicationLine line;
   line.what = "stage boundary";
-  line.kind = CollectiveKind::SendReceive;
+  line.kind = CommunicationKind::SendReceive;
   line.axis = Axis::Pipeline;
   line.group_size = 2;
   line.bytes = transfer.bytes;

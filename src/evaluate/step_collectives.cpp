@@ -36,7 +36,7 @@ void price(const PlanView& view, std::vector<StepCollective>& collectives, Secon
            Seconds backward) {
   for (StepCollective& c : collectives) {
     const CollectiveCost cost =
-        collective_cost(*view.problem.cluster, collective_kind(c.demand.kind), c.bytes,
+        collective_cost(*view.problem.cluster, c.demand.kind, c.bytes,
                         group_extent(view.mesh, c.demand.axes));
     c.wire_bytes = cost.wire_bytes;
     c.time = cost.time;

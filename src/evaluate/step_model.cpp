@@ -123,7 +123,7 @@ BoundaryTransfer boundary_transfer(const PlanView& view) {
     transfer.bytes = std::max(transfer.bytes, block.boundary);
   }
   const AxisExtent neighbours{2, view.mesh[Axis::Pipeline].stride};
-  transfer.time = collective_cost(*view.problem.cluster, CollectiveKind::SendReceive,
+  transfer.time = collective_cost(*view.problem.cluster, CommunicationKind::SendReceive,
                                   transfer.bytes, neighbours)
                       .time +
                   view.constants.collective_call;

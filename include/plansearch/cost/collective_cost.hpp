@@ -5,7 +5,7 @@
 
 #include "plansearch/base/quantity.hpp"
 #include "plansearch/hardware/cluster.hpp"
-#include "plansearch/plan/collective_kind.hpp"
+#include "plansearch/plan/redistribution.hpp"
 #include "plansearch/plan/device_mesh.hpp"
 
 namespace plansearch {
@@ -20,7 +20,7 @@ struct CollectiveCost {
 /// `message` follows the nccl-tests convention: the full buffer of all-reduce, the gathered buffer
 /// of all-gather, the buffer before reduce-scatter, what one device holds for all-to-all, what one
 /// device sends for send/receive. A group of one costs nothing.
-[[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
+[[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind,
                                              Bytes message, AxisExtent group);
 
 }  // namespace plansearch

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plansearch/base/quantity.hpp"
-#include "plansearch/plan/collective_kind.hpp"
+#include "plansearch/plan/redistribution.hpp"
 #include "plansearch/plan/device_mesh.hpp"
 #include "plansearch/plan/infeasible.hpp"
 #include "plansearch/plan/parallel_plan.hpp"
@@ -47,7 +47,7 @@ struct MemoryBreakdown {
 /// One line of communication[]: what moves, over which group, how often, at what price.
 struct CommunicationLine {
   std::string what;
-  CollectiveKind kind = CollectiveKind::AllReduce;
+  CommunicationKind kind = CommunicationKind::AllReduce;
   Axis axis = Axis::Data;
   int group_size = 1;
   Bytes bytes;        ///< full message, nccl-tests convention

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the heaviest reasons for a plan's step time, in words with numbers.
+// Source: the plan's own breakdown.
+// Assumes: a part below one percent is not worth a sentence.
+// Units: shares of the step time.
+// Checked by: tests/unit/evaluate/explain_test.cpp
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plansearch/base/units.hpp"
+#include "plansearch/evaluate/plan_report.hpp"
+
+namespace plansearch {
+namespace {
+
+struct Reason {
+  Seconds time;
+  std::string text;
+};
+
+}  // namespace
+
+std::vector<std::string> explain(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                                 const Estimate& estimate) {
+  const StepTimeBreakdown& step = estimate.step;
+  const Seconds total = step.total();
+  std::vector<Reason> reasons;
+  const auto add = [&](Seconds time, const std::string& what) {
+    if (time / total < 0.01) return;
+    reasons.push_back({time, fmt::format("{} {:.0f} %", what, 100.0 * (time / total))});
+  };
+  add(step.compute, "kernels");
+  add(step.recompute, "recompute");
+  for (std::size_t i = 0; i < kAxisCount; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    add(step.exposed[i],
+        fmt::format("exposed {} communication", to_text(axis)));
+  }
+  add(step.bubble, fmt::format("bubble of {} stages, {} micro-batches", plan.pipeline,
+                               plan.micro_batches));
+  add(step.optimizer, "optimizer");
+  add(step.host, "waiting for the host");
+  std::stable_sort(reasons.begin(), reasons.end(),
+                   [](const Reason& a, const Reason& b) { return a.time > b.time; });
+  std::vector<std::string> texts;
+  for (const Reason& reason : reasons) texts.push_back(reason.text);
+  if (texts.size() > 3) texts.resize(3);
+  const double full = estimate.memory.total() / evaluator.memory_limit();
+  if (full > 0.9) texts.push_back(fmt::format("memory {:.0f} % full", 100.0 * full));
+  return texts;
+}
+
+}  // namespace plansearch
