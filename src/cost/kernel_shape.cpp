@@ -85,7 +85,7 @@ MatmulShape matmul_shape(const Network& network, const Block& block, const Opera
                                : parametric_shape(block, op, extents);
 }
 
-AttentionShape attention_shape(const Network& network, const Block& block, const Operator& op,
+AttentionShape attention_shape(const Network& network, const Operator& op,
                                LocalExtents extents) {
   AttentionShape shape;
   shape.useful_fraction = op.useful_fraction;

@@ -136,7 +136,7 @@ class OperatorPricer {
   }
 
   OperatorTime attention(std::size_t index, const Operator& op) {
-    AttentionShape shape = attention_shape(network(), block_, op, load(index, op));
+    AttentionShape shape = attention_shape(network(), op, load(index, op));
     const double keys = local_tensor_elements(network(), block_, index, op.inputs[1],
                                               context_.rules, placement_);
     shape.kv_heads = keys / (shape.batch * shape.keys * shape.key_size);

@@ -18,7 +18,7 @@ double repeated_share(const Network& network, Recompute recompute) {
     case Recompute::Selective:
       return selective_forward_flops(network) / model_forward_flops(network);
     case Recompute::Full:
-      return block_forward_flops(network) / model_forward_flops(network);
+      return layer_forward_flops(network) / model_forward_flops(network);
   }
   return 0.0;
 }

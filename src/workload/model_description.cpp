@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/workload/model_description.hpp"
 
+#include "plansearch/base/error.hpp"
+
 #include <fmt/format.h>
 
 namespace plansearch {
@@ -110,6 +112,19 @@ std::vector<std::string> contradictions(const ModelDescription& model) {
                      model.attention_dropout >= 0.0 && model.attention_dropout < 1.0;
   if (!rates) f.add("dropout must be at least 0 and below 1");
   return f.take();
+}
+
+double optimizer_moments(OptimizerKind optimizer) {
+  switch (optimizer) {
+    case OptimizerKind::Adam:
+      return 2.0;
+    case OptimizerKind::Sgd:
+    case OptimizerKind::Muon:
+      return 1.0;
+    case OptimizerKind::Adafactor:
+      return 0.0;
+  }
+  throw InternalError("optimizer without a number of moments");
 }
 
 }  // namespace plansearch

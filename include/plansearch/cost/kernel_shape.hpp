@@ -42,7 +42,7 @@ using LocalExtents = std::span<const double>;
 /// the tensors that carry them.
 [[nodiscard]] MatmulShape matmul_shape(const Network& network, const Block& block,
                                        const Operator& op, LocalExtents extents);
-[[nodiscard]] AttentionShape attention_shape(const Network& network, const Block& block,
-                                             const Operator& op, LocalExtents extents);
+[[nodiscard]] AttentionShape attention_shape(const Network& network, const Operator& op,
+                                             LocalExtents extents);
 
 }  // namespace plansearch

@@ -154,6 +154,10 @@ struct ModelDescription {
   bool operator==(const ModelDescription&) const = default;
 };
 
+/// Moments an optimizer keeps per parameter: Adam two, Muon one, SGD with momentum one; Adafactor
+/// keeps row and column statistics only, which do not count.
+[[nodiscard]] double optimizer_moments(OptimizerKind optimizer);
+
 /// What is wrong with the sizes, one sentence each ("heads 25 is not a multiple of kv_heads 4").
 [[nodiscard]] std::vector<std::string> contradictions(const ModelDescription& description);
 

@@ -198,6 +198,10 @@ struct Network {
 [[nodiscard]] Flops operator_forward_flops(const Network& network, const Operator& op);
 /// FLOPs of one forward pass over one sequence: matmuls, attention (useful part) and logits.
 [[nodiscard]] Flops model_forward_flops(const Network& network);
+/// The share of it that selective recompute runs again (the attention core).
+[[nodiscard]] Flops selective_forward_flops(const Network& network);
+/// The share of it that full recompute runs again: everything but embeddings and head.
+[[nodiscard]] Flops layer_forward_flops(const Network& network);
 /// Whether model FLOPs count the operator: matrix products, grouped and batched ones included.
 [[nodiscard]] bool is_matrix_product(OperatorKind kind);
 /// The dimensions of the loop nest that none of the outputs carries.
