@@ -30,8 +30,8 @@ MatmulCurve read_matmul(const Node& node, const MatmulCurve* base) {
   curve.split_traffic = number("split_traffic", &MatmulCurve::split_traffic, 1e6);
   curve.power_droop = number("power_droop", &MatmulCurve::power_droop, 10.0);
   const double none = 0.0;
-  curve.quantise_bytes = number_or(
-      node, "quantise_bytes", base != nullptr ? &base->quantise_bytes : &none, 0.0, 1e3);
+  curve.quantise_bytes =
+      number_or(node, "quantise_bytes", base != nullptr ? &base->quantise_bytes : &none, 0.0, 1e3);
   curve.residual = read_residual(node, base != nullptr ? base->residual : std::nullopt);
   return curve;
 }

@@ -36,6 +36,7 @@ LocalLinkCurve read_link(const Node& node, const LocalLinkCurve* base) {
   curve.simple_base = time_or(node, "simple_base", member(base, &L::simple_base));
   curve.simple_step = time_or(node, "simple_step", member(base, &L::simple_step));
   curve.simple = bandwidth_or(node, "simple", member(base, &L::simple));
+  curve.pairwise_base = time_or(node, "pairwise_base", member(base, &L::pairwise_base));
   curve.local_copy = number_or(node, "local_copy", member(base, &L::local_copy), 0.0, 10.0);
   curve.fill = fill_or(node, "fill_at_1_mb", member(base, &L::fill));
   if (const auto reduction = node.find("switch_reduction")) {
@@ -43,8 +44,8 @@ LocalLinkCurve read_link(const Node& node, const LocalLinkCurve* base) {
     curve.switch_base = reduction->at("base").non_negative<Seconds>();
   }
   const double none = 0.0;
-  curve.sharing_exponent = number_or(
-      node, "sharing_exponent", base != nullptr ? &base->sharing_exponent : &none, 0.0, 4.0);
+  curve.sharing_exponent = number_or(node, "sharing_exponent",
+                                     base != nullptr ? &base->sharing_exponent : &none, 0.0, 4.0);
   curve.residual = read_residual(node, curve.residual);
   return curve;
 }
@@ -62,6 +63,11 @@ FabricCurve read_fabric(const Node& node, const FabricCurve* base) {
       number_or(node, "nic_efficiency", member(base, &F::nic_efficiency), 1e-3, 1.0);
   curve.efficiency_decay =
       number_or(node, "efficiency_decay", member(base, &F::efficiency_decay), 0.0, 2.0);
+  if (node.find("step_nic_efficiency")) {
+    curve.step_nic_efficiency = number_or(node, "step_nic_efficiency", nullptr, 1e-3, 1.0);
+  }
+  const double rail = curve.rail_efficiency;
+  curve.rail_efficiency = number_or(node, "rail_efficiency", &rail, 1e-3, 1.0);
   curve.send = time_or(node, "send", member(base, &F::send));
   curve.send_efficiency =
       number_or(node, "send_efficiency", member(base, &F::send_efficiency), 1e-3, 1.0);
@@ -95,7 +101,7 @@ Document open_curve(std::string_view name, std::string_view what, const std::str
 }
 
 CurveAndSource<LocalLinkCurve> load_link(std::string_view name, const LinkTier& tier,
-                                    ProfileLibrary& library, const SourceLocation& where) {
+                                         ProfileLibrary& library, const SourceLocation& where) {
   const Document document =
       open_curve(name, "link curve", "links", "plansearch/link/v1", library, where);
   const Node root = document.root();
@@ -146,7 +152,7 @@ Provenance by_default(const Provenance& from) {
 }  // namespace
 
 CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
-                                          ProfileLibrary& library) {
+                                               ProfileLibrary& library) {
   const auto link = tier_node.find("link");
   if (!link) {
     const std::string name = default_curve(library.defaults().links, tier, tier_node);
@@ -159,8 +165,7 @@ CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const Link
   if (const auto like = link->find("like")) {
     base = load_link(like->text(), tier, library, like->where());
   }
-  LocalLinkCurve curve =
-      read_link(*link, base ? &base->curve : nullptr);
+  LocalLinkCurve curve = read_link(*link, base ? &base->curve : nullptr);
   if (curve.name.empty()) curve.name = tier.name;
   return {curve, curve_provenance(*link)};
 }

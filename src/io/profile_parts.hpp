@@ -91,8 +91,9 @@ struct CurveAndSource {
   Provenance from;
 };
 /// Curve of a link tier: as named, described inline, or by default rule.
-[[nodiscard]] CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
-                                                        ProfileLibrary& library);
+[[nodiscard]] CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node,
+                                                             const LinkTier& tier,
+                                                             ProfileLibrary& library);
 [[nodiscard]] CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node,
                                                             const LinkTier& tier,
                                                             ProfileLibrary& library);

@@ -142,6 +142,29 @@ std::vector<LinkTier> read_tiers(const Node& list, int node_size, ProfileLibrary
   return tiers;
 }
 
+/// The named attention kernel becomes the one of this machine.
+void read_software(const Node& node, Cluster& cluster) {
+  if (const auto flat = node.find("flat_parameters")) {
+    cluster.software.flat_parameters = flat->boolean();
+  }
+  const auto name = node.find("attention_kernel");
+  if (!name) return;
+  KernelCurves& kernels = cluster.accelerator.kernels;
+  const AttentionKernel* kernel = kernels.find_attention(name->text());
+  if (kernel == nullptr || !kernel->backward) {
+    std::vector<std::string> known;
+    for (const AttentionKernel& k : kernels.attention) {
+      if (k.backward) known.push_back(k.name);
+    }
+    name->fail(fmt::format("{} has no attention kernel '{}' that can train",
+                           cluster.accelerator.name, name->text()),
+               fmt::format("one of {}", fmt::join(known, ", ")));
+  }
+  cluster.software.attention_kernel = kernel->name;
+  kernels.attention_forward = kernel->forward;
+  kernels.attention_backward = kernel->backward;
+}
+
 Cluster read_cluster(const Node& root, ProfileLibrary& library) {
   require_schema(root, "plansearch/profile/v1");
   Cluster cluster;
@@ -161,6 +184,10 @@ Cluster read_cluster(const Node& root, ProfileLibrary& library) {
   if (const auto price = root.find("price")) {
     cluster.price_usd_per_accelerator_hour = price->non_negative<UsdPerHour>().value;
     log.given("price");
+  }
+  if (const auto software = root.find("software")) {
+    read_software(*software, cluster);
+    log.given("software");
   }
   cluster.provenance = log.provenance(root, {});
   root.finish();

@@ -58,7 +58,7 @@ struct LinkTier {
   Bandwidth bandwidth;  ///< per accelerator, per direction, nominal, all of them sending
   std::optional<Bandwidth> pair_bandwidth;  ///< Mesh: what one pair of neighbours has
   std::optional<Nics> nics;  ///< present exactly when the tier leaves the node by NICs
-  LinkCurve curve;  ///< FabricCurve exactly when `nics` is present
+  LinkCurve curve;           ///< FabricCurve exactly when `nics` is present
   ProvenanceMap provenance;
 
   [[nodiscard]] bool is_fabric() const { return std::holds_alternative<FabricCurve>(curve); }
@@ -71,6 +71,13 @@ struct LinkTier {
   bool operator==(const LinkTier&) const = default;
 };
 
+/// What the jobs of a machine are known to run with, where no framework setting says it.
+struct SoftwareStack {
+  std::optional<std::string> attention_kernel;  ///< a name of KernelCurves::attention
+  std::optional<bool> flat_parameters;          ///< FSDP: one flat parameter per block
+  bool operator==(const SoftwareStack&) const = default;
+};
+
 struct Cluster {
   std::string name;
   std::vector<std::string> aliases;
@@ -79,6 +86,7 @@ struct Cluster {
   int accelerators_per_node = 1;
   std::vector<LinkTier> tiers;  ///< innermost first; the last one spans the whole machine
   std::optional<double> price_usd_per_accelerator_hour;
+  SoftwareStack software;
   ProvenanceMap provenance;
   std::uint64_t content_hash = 0;  ///< of every file the profile was read from
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plansearch/io/profile_reader.hpp"
+
+using namespace plansearch;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::array<fs::path, 1> kShipped = {fs::path(PLANSEARCH_SOURCE_DIR) / "hardware_profiles"};
+
+Cluster shipped(std::string_view name) {
+  return io::load_cluster(name, kShipped);
+}
+
+void check_provenance(const ProvenanceMap& map) {
+  for (const auto& [field, from] : map) {
+    CAPTURE(field);
+    CHECK_FALSE(from.source.empty());
+    CHECK(from.source != "not stated");
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE(
+      "profiles: every shipped cluster loads, is consistent and says where numbers are from") {
+    const std::vector<io::NamedFile> files = io::list_clusters(kShipped);
+    CHECK(files.size() >= 37);
+    for (const io::NamedFile& file : files) {
+      CAPTURE(file.name);
+      const Cluster cluster = shipped(file.name);
+      CHECK(cluster.name == file.name);
+      CHECK_FALSE(cluster.description.empty());
+      CHECK(cluster == shipped(file.path.string()));
+      check_provenance(cluster.provenance);
+      check_provenance(cluster.accelerator.provenance);
+      int inner = 1;
+      for (const LinkTier& tier : cluster.tiers) {
+        CHECK(tier.size > inner);
+        CHECK(tier.size % inner == 0);
+        CHECK(tier.is_fabric() == tier.nics.has_value());
+        CHECK(tier.bandwidth > Bandwidth(1e8));
+        check_provenance(tier.provenance);
+        inner = tier.size;
+      }
+      CHECK(cluster.nodes() * cluster.accelerators_per_node == cluster.accelerators());
+    }
+  }
+
+  TEST_CASE("profiles: every accelerator has curves for the formats it has") {
+    const io::NamedFiles kind{"accelerator", {kShipped[0] / "accelerators"}, {".yaml"}};
+    for (const io::NamedFile& file : io::list_files(kind)) {
+      CAPTURE(file.name);
+      const Accelerator a = io::load_accelerator(file.name, kShipped);
+      CHECK(a.name == file.name);
+      for (std::size_t i = 0; i < kDataTypeCount; ++i) {
+        if (a.peak.at(i)) CHECK(a.kernels.matmul.at(i).has_value());
+      }
+      CHECK(a.kernels.stream.efficiency > 0.3);
+      CHECK(a.kernels.attention_forward.has_value() == a.kernels.attention_backward.has_value());
+    }
+  }
+
+  TEST_CASE("profiles: names and aliases never clash") {
+    std::set<std::string> seen;
+    for (const io::NamedFile& file : io::list_clusters(kShipped)) {
+      CHECK(seen.insert(file.name).second);
+      for (const std::string& alias : file.aliases) {
+        CAPTURE(alias);
+        CHECK(seen.insert(alias).second);
+        CHECK(shipped(alias).name == file.name);
+      }
+    }
+  }
+
+  TEST_CASE("profiles: names resolve by spelling, extension, alias and path") {
+    for (const char* name :
+         {"dgx-h100", "DGX_H100", "dgx-h100.yaml", "eos", "Eos", "dgx_h100.yaml"}) {
+      CHECK(shipped(name).name == "dgx-h100");
+    }
+    CHECK(shipped("perlmutter.yaml").accelerator.name == "a100-sxm4-40gb");
+    CHECK(shipped("perlmutter-80").accelerator.name == "a100-sxm4-80gb");
+    CHECK(io::load_accelerator("A100-SXM4-80GB", kShipped).name == "a100-sxm4-80gb");
+    CHECK(io::load_accelerator("B200-SXM", kShipped).name == "b200-sxm-180gb");
+  }
+
+  TEST_CASE("profiles: the machines are those of the datasheets") {
+    const Cluster perlmutter = shipped("perlmutter");
+    CHECK(perlmutter.accelerators() == 6144);
+    CHECK(perlmutter.accelerators_per_node == 4);
+    CHECK(perlmutter.tiers[0].pair_bandwidth == Bandwidth(100e9));
+    CHECK(perlmutter.tiers[1].bandwidth == Bandwidth(25e9));
+    CHECK(perlmutter.accelerator.peak_of(DataType::Bf16) == FlopRate(312e12));
+    CHECK_FALSE(perlmutter.accelerator.peak_of(DataType::Fp8).has_value());
+    const Cluster frontier = shipped("frontier");
+    CHECK(frontier.tiers.size() == 3);
+    CHECK(frontier.tiers[2].bandwidth == Bandwidth(12.5e9));
+    CHECK(shipped("aws-p4d").tiers[1].bandwidth == Bandwidth(6.25e9));
+    CHECK(shipped("tpu-v5p").tiers.size() == 1);
+    CHECK_FALSE(shipped("jean-zay-v100-32").accelerator.kernels.attention_forward.has_value());
+    CHECK(shipped("mosaic-h100").software.attention_kernel == "flash1");
+  }
+
+  TEST_CASE("profiles: evidence is counted over the whole machine") {
+    const std::array<int, 4> counts = count_evidence(shipped("selene"));
+    CHECK(counts[static_cast<std::size_t>(Evidence::Measured)] > 0);
+    CHECK(counts[static_cast<std::size_t>(Evidence::Datasheet)] > 0);
+  }
+
+  TEST_CASE("profiles: the content hash follows the content") {
+    CHECK(shipped("selene").content_hash == shipped("dgx-a100").content_hash);
+    CHECK(shipped("selene").content_hash != shipped("dgx-h100").content_hash);
+  }
+}
