@@ -123,6 +123,7 @@ double placed_extent(const Dimension& dimension, const ParallelPlan& plan,
     case DimRole::Routed:
       return extent * plan.micro_batch * plan.data * plan.tensor_depth;
     case DimRole::Vocab: {
+      if (framework.vocab_multiple == 0) return extent;
       const double multiple = 1.0 * framework.vocab_multiple * plan.tensor_out;
       return std::ceil(extent / multiple) * multiple;
     }
