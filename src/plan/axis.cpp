@@ -7,12 +7,14 @@ namespace plansearch {
 namespace {
 
 constexpr std::array<std::string_view, kAxisCount> kNames{
-    "in",     "out",       "depth", "context", "data", "pipeline", "expert-tensor",
+    "in",     "out",         "depth", "context", "data", "pipeline", "expert-tensor",
     "expert", "expert-data", "shard", "replica"};
 
 }  // namespace
 
-std::string_view to_text(Axis axis) { return kNames[static_cast<std::size_t>(axis)]; }
+std::string_view to_text(Axis axis) {
+  return kNames[static_cast<std::size_t>(axis)];
+}
 
 std::optional<Axis> parse_axis(std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {

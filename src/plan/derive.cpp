@@ -90,10 +90,11 @@ bool comes_before(const CommunicationDemand& a, const CommunicationDemand& b) {
 }  // namespace
 }  // namespace derivation
 
-std::vector<CommunicationDemand> derive_communication(
-    const Network& network, const Block& block, const PlacementRules& rules,
-    const BlockPlacement& placement, const TensorPolicies& policies,
-    const ShardingRules& sharding) {
+std::vector<CommunicationDemand> derive_communication(const Network& network, const Block& block,
+                                                      const PlacementRules& rules,
+                                                      const BlockPlacement& placement,
+                                                      const TensorPolicies& policies,
+                                                      const ShardingRules& sharding) {
   const derivation::Context context{network, block, rules, placement, policies, sharding};
   std::vector<CommunicationDemand> demands;
   demands.reserve(32);
@@ -115,8 +116,7 @@ std::vector<CommunicationDemand> derive_stage_edge(const Network& network, const
     const Layout layout = edge_layout(network, block, id, rules);
     double elements = 1.0;
     for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
-      elements *= rules.extents[static_cast<std::size_t>(tensor.dims[i])] /
-                  layout.dims[i].slices();
+      elements *= rules.extents[static_cast<std::size_t>(tensor.dims[i])] / layout.dims[i].slices();
     }
     CommunicationDemand demand;
     demand.kind = CommunicationKind::SendReceive;

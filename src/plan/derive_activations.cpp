@@ -129,24 +129,35 @@ class ActivationDeriver {
     available_.push_back(target);
   }
 
-  /// What was gathered for use is kept in its smaller layout, so backward gathers it again.
+  /// A matmul keeps its input in the smallest layout on the way, so its backward gathers again.
   void regather(const Layout& source, const Layout& target,
                 const std::vector<RedistributionStep>& steps) {
-    if (elements(source) >= elements(target)) return;
+    const std::size_t kept = smallest(source, steps);
+    if (kept == steps.size()) return;
     const auto& consumers = consumers_[index(tensor_)];
     for (auto it = consumers.rbegin(); it != consumers.rend(); ++it) {
       const Operator& op = context_.op(*it);
-      const bool for_weights = has_trainable(context_.block, op);
-      const bool for_inputs = input_gradient_reads_inputs(op.kind) && op.inputs.size() > 1;
-      if (!for_weights && !for_inputs) continue;
+      if (op.kind != OperatorKind::Matmul || !has_trainable(context_.block, op)) continue;
       if (!(touched(*it, OperatorPhase::Forward) == target)) continue;
-      for (const RedistributionStep& step : steps) {
-        emit(step, Subject::Activation,
-             for_inputs ? DemandPhase::InputGradient : DemandPhase::WeightGradient, *it,
-             Side::Before);
+      for (std::size_t i = kept; i < steps.size(); ++i) {
+        emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, *it, Side::Before);
       }
       return;
     }
+  }
+
+  /// How many steps lead to the smallest layout (the last one among equals).
+  [[nodiscard]] std::size_t smallest(const Layout& source,
+                                     const std::vector<RedistributionStep>& steps) const {
+    std::size_t best = 0;
+    double least = elements(source);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const double here = elements(steps[i].result);
+      if (here > least) continue;
+      least = here;
+      best = i + 1;
+    }
+    return best;
   }
 
   void backward() {

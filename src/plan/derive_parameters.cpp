@@ -8,7 +8,9 @@
 namespace plansearch::derivation {
 namespace {
 
-AxisSet without(AxisSet axes, AxisSet used) { return axes - used; }
+AxisSet without(AxisSet axes, AxisSet used) {
+  return axes - used;
+}
 
 class ParameterDeriver {
  public:
@@ -57,8 +59,8 @@ class ParameterDeriver {
       CommunicationDemand demand = about(Subject::Parameter, CommunicationKind::AllGather, axes,
                                          message, DemandPhase::Forward, scope);
       demand.side = Side::Before;
-      demand.on_recompute = scope == Scope::Use ? context_.sharding.recompute_gather
-                                                : RecomputeGather::Shared;
+      demand.on_recompute =
+          scope == Scope::Use ? context_.sharding.recompute_gather : RecomputeGather::Shared;
       demands_.push_back(demand);
       if (scope != Scope::Use) continue;
       demand.phase = DemandPhase::InputGradient;
@@ -176,8 +178,9 @@ void merge_per_block(Demands& demands, std::size_t first) {
   std::size_t end = first;
   for (std::size_t i = first; i < demands.size(); ++i) {
     const auto begin = demands.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto known = std::find_if(begin, demands.begin() + static_cast<std::ptrdiff_t>(end),
-                                    [&](const auto& whole) { return same_message(whole, demands[i]); });
+    const auto known =
+        std::find_if(begin, demands.begin() + static_cast<std::ptrdiff_t>(end),
+                     [&](const auto& whole) { return same_message(whole, demands[i]); });
     if (known != demands.begin() + static_cast<std::ptrdiff_t>(end)) {
       merge(*known, demands[i]);
     } else {

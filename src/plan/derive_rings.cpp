@@ -32,8 +32,8 @@ void add_move(RingMoves& moves, AxisSet axes) {
 
 RingMoves ring_moves(std::span<const SliceMap> slices, int steps, const DeviceMesh& mesh) {
   RingMoves moves;
-  const bool varies = std::any_of(slices.begin(), slices.end(),
-                                  [](const SliceMap& map) { return map.varies(); });
+  const bool varies =
+      std::any_of(slices.begin(), slices.end(), [](const SliceMap& map) { return map.varies(); });
   if (!varies) return moves;
   for (int step = 0; step + 1 < steps; ++step) {
     add_move(moves, moved_axes(ring_shift(slices, step, steps, mesh)));
@@ -46,7 +46,9 @@ namespace {
 
 using Slices = FixedVector<SliceMap, kMaxTensorRank>;
 
-std::span<const SliceMap> view(const Slices& slices) { return {slices.begin(), slices.size()}; }
+std::span<const SliceMap> view(const Slices& slices) {
+  return {slices.begin(), slices.size()};
+}
 
 Slices at(const Slices& slices, int step, int steps) {
   Slices fixed;
@@ -67,7 +69,9 @@ enum class Afterwards : std::uint8_t { Forgotten, NeededAgain };
 class RingDeriver {
  public:
   RingDeriver(const Context& context, Demands& demands, std::size_t op)
-      : context_(context), demands_(demands), op_(op),
+      : context_(context),
+        demands_(demands),
+        op_(op),
         steps_(context.placement.operators[op].steps) {}
 
   void run() {
@@ -126,8 +130,7 @@ class RingDeriver {
     demand.wire = wire_class(tensor.element);
     demand.index = static_cast<std::uint32_t>(id);
     demand.operator_index = static_cast<std::uint32_t>(op_);
-    demand.elements =
-        elements(tensor.dims, context_.slices(op_, id, OperatorPhase::Forward));
+    demand.elements = elements(tensor.dims, context_.slices(op_, id, OperatorPhase::Forward));
     return demand;
   }
 
@@ -174,8 +177,9 @@ class RingDeriver {
   /// A result: a tile that travels is complete when it has visited everyone, and then goes home.
   void result(const CommunicationDemand& demand, const Visit& visit) {
     RingMoves moves = ring_moves(view(visit.slices), steps_, context_.mesh());
-    const bool travels = std::any_of(visit.slices.begin(), visit.slices.end(),
-                                     [](const SliceMap& map) { return !map.travelling_axes().empty(); });
+    const bool travels =
+        std::any_of(visit.slices.begin(), visit.slices.end(),
+                    [](const SliceMap& map) { return !map.travelling_axes().empty(); });
     if (travels) align(moves, at(visit.slices, steps_ - 1, steps_), at(visit.slices, 0, steps_));
     emit(demand, visit.phase, moves);
   }

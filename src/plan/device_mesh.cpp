@@ -45,8 +45,8 @@ void add_expert_grid(const ParallelPlan& plan, DeviceMesh& mesh) {
   mesh[Axis::Expert] = {plan.expert, plan.expert_tensor};
   const AxisExtent& data = mesh[Axis::Data];
   const AxisExtent& pipeline = mesh[Axis::Pipeline];
-  const bool pipeline_inside_data = pipeline.size > 1 && data.size > 1 &&
-                                    pipeline.stride < data.stride;
+  const bool pipeline_inside_data =
+      pipeline.size > 1 && data.size > 1 && pipeline.stride < data.stride;
   mesh[Axis::ExpertData] = {std::max(stage_ranks / inner, 1),
                             pipeline_inside_data ? data.stride : inner};
 }

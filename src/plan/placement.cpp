@@ -95,11 +95,12 @@ FixedVector<int, kMaxTensorRank> loop_positions(const Network& network, const Bl
                                                 std::size_t operator_index, TensorId id) {
   const Operator& op = block.operators[operator_index];
   const Tensor& tensor = block.tensor(id);
-  const auto input = static_cast<std::size_t>(
-      std::find(op.inputs.begin(), op.inputs.end(), id) - op.inputs.begin());
+  const auto input = static_cast<std::size_t>(std::find(op.inputs.begin(), op.inputs.end(), id) -
+                                              op.inputs.begin());
   FixedVector<int, kMaxTensorRank> positions;
   for (const DimId own : tensor.dims) {
-    std::optional<std::size_t> position = find_dim(op.loop, read_as(network, op, input, tensor, own));
+    std::optional<std::size_t> position =
+        find_dim(op.loop, read_as(network, op, input, tensor, own));
     if (*position == op.loop.size() && network.dimension(own).role == DimRole::KvHead) {
       position = find_role(network, op.loop, DimRole::Head);
     }
@@ -157,11 +158,11 @@ double local_points(std::size_t operator_index, const Block& block, const Placem
   return points;
 }
 
-double local_tensor_elements(const Network& network, const Block& block,
-                             std::size_t operator_index, TensorId tensor,
-                             const PlacementRules& rules, const BlockPlacement& placement) {
-  const auto slices = tensor_slices(network, block, operator_index, tensor,
-                                    OperatorPhase::Forward, rules, placement);
+double local_tensor_elements(const Network& network, const Block& block, std::size_t operator_index,
+                             TensorId tensor, const PlacementRules& rules,
+                             const BlockPlacement& placement) {
+  const auto slices = tensor_slices(network, block, operator_index, tensor, OperatorPhase::Forward,
+                                    rules, placement);
   const std::vector<DimId>& dims = block.tensor(tensor).dims;
   double count = 1.0;
   for (std::size_t i = 0; i < dims.size(); ++i) {

@@ -79,9 +79,8 @@ class RuleBuilder {
   }
 
   [[nodiscard]] SliceMap spread(const Dimension& dimension) const {
-    return dimension.role == DimRole::Sequence
-               ? SliceMap::shard(mesh_, {Axis::Context, Axis::Out})
-               : plain(dimension);
+    return dimension.role == DimRole::Sequence ? SliceMap::shard(mesh_, {Axis::Context, Axis::Out})
+                                               : plain(dimension);
   }
 
   [[nodiscard]] SliceMap attention(const Dimension& dimension) const {
@@ -102,7 +101,7 @@ class RuleBuilder {
     if (dimension.role == DimRole::Expert) return {};
     if (dimension.role == DimRole::Routed) {
       return distinct_tokens_
-                 ? SliceMap::shard(mesh_, {Axis::ExpertData, Axis::Expert, Axis::ExpertTensor})
+                 ? SliceMap::shard(mesh_, {Axis::ExpertData, Axis::ExpertTensor, Axis::Expert})
                  : SliceMap::shard(mesh_, {Axis::ExpertData, Axis::Expert});
     }
     return distinct_tokens_ ? spread(dimension) : plain(dimension);
@@ -124,6 +123,7 @@ double placed_extent(const Dimension& dimension, const ParallelPlan& plan,
     case DimRole::Routed:
       return extent * plan.micro_batch * plan.data * plan.tensor_depth;
     case DimRole::Vocab: {
+      if (framework.vocab_multiple == 0) return extent;
       const double multiple = 1.0 * framework.vocab_multiple * plan.tensor_out;
       return std::ceil(extent / multiple) * multiple;
     }

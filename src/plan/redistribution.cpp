@@ -92,7 +92,8 @@ class Search {
 
   void reduce_partials(std::size_t index, const Layout& here, double local) {
     for_each_axis(here.partial - to_.partial, [&](Axis axis) {
-      RedistributionStep step{CommunicationKind::AllReduce, axis, mesh_[axis].size, local, -1, -1, {}};
+      RedistributionStep step{
+          CommunicationKind::AllReduce, axis, mesh_[axis].size, local, -1, -1, {}};
       Layout next = here;
       next.partial.erase(axis);
       push(index, next, step);
@@ -124,8 +125,13 @@ class Search {
       Layout exchanged = next;
       exchanged.dims[other].push_back(digit);
       push(index, exchanged,
-           {CommunicationKind::AllToAll, axis, digit.modulus, local, lost,
-            static_cast<std::int8_t>(other), {}});
+           {CommunicationKind::AllToAll,
+            axis,
+            digit.modulus,
+            local,
+            lost,
+            static_cast<std::int8_t>(other),
+            {}});
     }
     if (same_digits(here.dims[dim].digits(), to_.dims[dim].digits())) {
       Layout ordered = here;
@@ -142,8 +148,13 @@ class Search {
       Layout next = here;
       next.dims[dim].push_back(digit);
       push(index, next,
-           {CommunicationKind::Slice, axis, digit.modulus, local, -1,
-            static_cast<std::int8_t>(dim), {}});
+           {CommunicationKind::Slice,
+            axis,
+            digit.modulus,
+            local,
+            -1,
+            static_cast<std::int8_t>(dim),
+            {}});
     }
   }
 
@@ -195,13 +206,18 @@ RedistributionStep permutation(const DeviceMesh& mesh, std::span<const double> e
   for (std::size_t i = 0; i < from.dims.size(); ++i) {
     if (!(from.dims[i] == to.dims[i])) axes = axes | from.dims[i].axes() | to.dims[i].axes();
   }
-  return {CommunicationKind::Permute, axes.front(), mesh.size(axes),
-          local_elements(from, mesh, extents), -1, -1, to};
+  return {CommunicationKind::Permute,
+          axes.front(),
+          mesh.size(axes),
+          local_elements(from, mesh, extents),
+          -1,
+          -1,
+          to};
 }
 
-std::vector<RedistributionStep> find_steps(const DeviceMesh& mesh,
-                                           std::span<const double> extents, const Layout& from,
-                                           const Layout& to, const StepPrice* price) {
+std::vector<RedistributionStep> find_steps(const DeviceMesh& mesh, std::span<const double> extents,
+                                           const Layout& from, const Layout& to,
+                                           const StepPrice* price) {
   std::vector<RedistributionStep> steps;
   if (from == to) return steps;
   PLANSEARCH_CHECK(from.dims.size() == to.dims.size() && (to.partial - from.partial).empty());

@@ -9,6 +9,8 @@ double live_share(const TemporalSplit& split) {
   return one_at_a_time ? piece_share(split) : 1.0;
 }
 
-double piece_share(const TemporalSplit& split) { return 1.0 / split.pieces; }
+double piece_share(const TemporalSplit& split) {
+  return 1.0 / split.pieces;
+}
 
 }  // namespace plansearch

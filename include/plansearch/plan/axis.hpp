@@ -17,17 +17,17 @@ namespace plansearch {
 /// Axes by the role they play, not by a paper's letters. A dense and an expert grid are two views
 /// of the same ranks: (In, Out, Depth, Context, Data) and (ExpertTensor, Expert, ExpertData).
 enum class Axis : std::uint8_t {
-  In,            ///< contraction of the first matmul of a pair (AxoNN: forward all-reduce)
-  Out,           ///< Megatron's tensor parallelism (AxoNN: backward all-reduce)
-  Depth,         ///< weight shard and batch (AxoNN's z)
-  Context,       ///< sequence
-  Data,          ///< replicas over the batch
+  In,       ///< contraction of the first matmul of a pair (AxoNN: forward all-reduce)
+  Out,      ///< Megatron's tensor parallelism (AxoNN: backward all-reduce)
+  Depth,    ///< weight shard and batch (AxoNN's z)
+  Context,  ///< sequence
+  Data,     ///< replicas over the batch
   Pipeline,
   ExpertTensor,
   Expert,
   ExpertData,
-  Shard,         ///< the part of Data that shares one copy (hybrid shard); a view of Data
-  Replica,       ///< the rest of Data: Data = Replica x Shard
+  Shard,    ///< the part of Data that shares one copy (hybrid shard); a view of Data
+  Replica,  ///< the rest of Data: Data = Replica x Shard
 };
 inline constexpr std::size_t kAxisCount = 11;
 [[nodiscard]] std::string_view to_text(Axis axis);

@@ -25,7 +25,15 @@ enum class Subject : std::uint8_t {
 inline constexpr std::uint32_t kWholeBlock = UINT32_MAX;
 
 /// Which entry of the precision policy gives the bytes of one element.
-enum class WireClass : std::uint8_t { Activation, Statistic, Logit, Index, Mask, Parameter, Gradient };
+enum class WireClass : std::uint8_t {
+  Activation,
+  Statistic,
+  Logit,
+  Index,
+  Mask,
+  Parameter,
+  Gradient
+};
 [[nodiscard]] DataType wire_type(WireClass wire, const PrecisionPolicy& precision);
 /// Bytes of one element on the wire.
 [[nodiscard]] Bytes wire_size(WireClass wire, const PrecisionPolicy& precision);

@@ -16,8 +16,7 @@ namespace plansearch {
 /// the device (slices) is not listed.
 [[nodiscard]] std::vector<CommunicationDemand> derive_communication(
     const Network& network, const Block& block, const PlacementRules& rules,
-    const BlockPlacement& placement, const TensorPolicies& policies,
-    const ShardingRules& sharding);
+    const BlockPlacement& placement, const TensorPolicies& policies, const ShardingRules& sharding);
 
 /// What crosses the edge of a pipeline stage that ends with `block`: outputs forward, their
 /// gradients backward, each in the layout of the edge.
@@ -36,7 +35,7 @@ using StageBlocks = std::vector<std::vector<std::size_t>>;
 
 /// One group of equal moves of a tile along a ring (or a diagonal of the grid).
 struct RingMove {
-  AxisSet axes;   ///< the coordinates in which sender and receiver differ
+  AxisSet axes;  ///< the coordinates in which sender and receiver differ
   int count = 0;
   bool operator==(const RingMove&) const = default;
 };

@@ -22,31 +22,32 @@ struct PrecisionPolicy {
   DataType matmul = DataType::Bf16;
   DataType activation = DataType::Bf16;
   DataType parameter = DataType::Bf16;
-  DataType gradient = DataType::Bf16;                 ///< what backward writes
-  std::optional<DataType> main_gradient;              ///< accumulation buffer
-  std::optional<DataType> master;                     ///< master copy of the parameters
-  DataType moment = DataType::Fp32;                   ///< each optimizer moment
-  DataType reduction = DataType::Bf16;                ///< on the wire
-  DataType gather = DataType::Bf16;                   ///< parameters on the wire
+  DataType gradient = DataType::Bf16;     ///< what backward writes
+  std::optional<DataType> main_gradient;  ///< accumulation buffer
+  std::optional<DataType> master;         ///< master copy of the parameters
+  DataType moment = DataType::Fp32;       ///< each optimizer moment
+  DataType reduction = DataType::Bf16;    ///< on the wire
+  DataType gather = DataType::Bf16;       ///< parameters on the wire
   bool operator==(const PrecisionPolicy&) const = default;
 };
 
 /// Communication that a framework can hide, and behind what.
 enum class Overlap : std::uint8_t {
-  GradientReduction,   ///< bucketed, under the last backward
-  ParameterGather,     ///< under the next forward (ZeRO-1) or one unit ahead (FSDP)
-  PipelineSend,        ///< asynchronous sends under compute
-  TensorParallel,      ///< user-buffer or decomposed collectives under matmuls
-  ContextRing,         ///< K/V ring under attention
+  GradientReduction,  ///< bucketed, under the last backward
+  ParameterGather,    ///< under the next forward (ZeRO-1) or one unit ahead (FSDP)
+  PipelineSend,       ///< asynchronous sends under compute
+  TensorParallel,     ///< user-buffer or decomposed collectives under matmuls
+  ContextRing,        ///< K/V ring under attention
   ExpertAllToAll,
 };
 inline constexpr std::size_t kOverlapCount = 6;
 
 /// How layers go to stages when the counts do not divide, or always.
 enum class LayerDistribution : std::uint8_t {
-  EvenOnly,              ///< refuse what does not divide
-  EvenCeil,              ///< earlier stages get the extra layers
-  EmbeddingAndHeadCount, ///< embedding and head are blocks with a cost of their own
+  EvenOnly,               ///< refuse what does not divide
+  EvenCeil,               ///< earlier stages get the extra layers
+  EvenInner,              ///< stages without embedding and head get the extra layers first
+  EmbeddingAndHeadCount,  ///< embedding and head are blocks with a cost of their own
 };
 
 /// What is gathered and reduced as one message.
@@ -65,7 +66,7 @@ struct ShardingRules {
   /// By ZeRO stage: when gradients of data-parallel replicas are summed.
   std::array<Scope, 4> gradient_reduce{Scope::Step, Scope::Step, Scope::MicroBatch,
                                        Scope::MicroBatch};
-  AxisSet shard_with{Axis::Context};              ///< axes that shard together with Data
+  AxisSet shard_with{Axis::Context};  ///< axes that shard together with Data
   ParameterUnit unit = ParameterUnit::Block;
   RecomputeGather recompute_gather = RecomputeGather::Shared;
   bool operator==(const ShardingRules&) const = default;
@@ -73,7 +74,7 @@ struct ShardingRules {
 
 /// One legality rule: which feature or combination a framework refuses, with its own words.
 struct FrameworkRule {
-  std::string name;     ///< key of the closed rule vocabulary, see docs/frameworks.md
+  std::string name;  ///< key of the closed rule vocabulary, see docs/frameworks.md
   double limit = 0.0;
   std::string message;
   bool operator==(const FrameworkRule&) const = default;
@@ -82,14 +83,14 @@ struct FrameworkRule {
 struct Framework {
   std::string name;
   std::vector<std::string> aliases;
-  std::vector<Axis> rank_order;                    ///< dense grid, fastest axis first
-  std::map<DataType, PrecisionPolicy> precision;   ///< by the precision the user asks for
-  std::array<double, kOverlapCount> overlap{};     ///< hidden share, 0..1
+  std::vector<Axis> rank_order;                   ///< dense grid, fastest axis first
+  std::map<DataType, PrecisionPolicy> precision;  ///< by the precision the user asks for
+  std::array<double, kOverlapCount> overlap{};    ///< hidden share, 0..1
   LayerDistribution layers = LayerDistribution::EvenOnly;
   ShardingRules sharding;
-  int vocab_multiple = 1;                          ///< padded to a multiple of this times tp
+  int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
-  std::map<std::string, double> constants;         ///< fitted numbers, see docs/frameworks.md
+  std::map<std::string, double> constants;  ///< fitted numbers, see docs/frameworks.md
   std::map<std::string, Provenance> provenance;
 };
 

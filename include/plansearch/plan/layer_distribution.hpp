@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which blocks go to which virtual stage of a pipeline, by the framework's rule.
+// Which blocks each virtual pipeline stage holds, by the rule of the framework.
 #pragma once
 
 #include <variant>
@@ -12,11 +12,14 @@
 
 namespace plansearch {
 
-/// Runs of blocks by virtual stage (chunk * stages + stage); a stage may be empty where the rule
-/// leaves nothing for it.
+/// Runs of blocks by virtual stage, first to last. Virtual stage k is chunk k / pipeline of the
+/// device at pipeline coordinate k % pipeline.
 using StageRuns = std::vector<std::vector<BlockRun>>;
 
-[[nodiscard]] std::variant<StageRuns, Infeasible> distribute_layers(
-    const Network& network, const ParallelPlan& plan, const Framework& framework);
+/// Layers (encoder and decoder blocks) go to stages by `framework.layers`; embeddings stand before
+/// the layer they feed, heads and additional prediction blocks behind the last layer.
+[[nodiscard]] std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
+                                                                    const ParallelPlan& plan,
+                                                                    const Framework& framework);
 
 }  // namespace plansearch

@@ -31,7 +31,7 @@ struct PlacementRules {
   DeviceMesh mesh;
   std::vector<double> extents;  ///< by DimId, of one micro-batch of the whole machine
   std::array<std::vector<SliceMap>, kPlacementVariantCount> slices;  ///< by variant and DimId
-  int ring_steps = 1;           ///< steps of operators that attend to KeySequence
+  int ring_steps = 1;  ///< steps of operators that attend to KeySequence
   SequenceParallel sequence_parallel = SequenceParallel::Off;
 
   [[nodiscard]] const SliceMap& slice(PlacementVariant variant, DimId dim) const {
@@ -50,7 +50,7 @@ struct PlacementRules {
 struct OperatorPlacement {
   PlacementVariant variant = PlacementVariant::Plain;
   std::array<std::vector<SliceMap>, kOperatorPhaseCount> overrides;  ///< empty: the forward ones
-  std::vector<SliceMap> loop;                                       ///< forward
+  std::vector<SliceMap> loop;                                        ///< forward
   int steps = 1;
 
   [[nodiscard]] const std::vector<SliceMap>& slices(OperatorPhase phase) const {

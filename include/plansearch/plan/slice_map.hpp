@@ -35,9 +35,9 @@ struct SliceTerm {
 struct SliceDigit {
   std::int32_t modulus = 1;  ///< s; smaller than the axis: the slices repeat along it
   FixedVector<SliceTerm, 2> terms;
-  std::int8_t time = 0;      ///< b
-  std::int8_t last = 0;      ///< d
-  std::int16_t offset = 0;   ///< k
+  std::int8_t time = 0;     ///< b
+  std::int8_t last = 0;     ///< d
+  std::int16_t offset = 0;  ///< k
 
   [[nodiscard]] int evaluate(const Coordinates& device, int step, int steps) const;
   [[nodiscard]] AxisSet axes() const;

@@ -26,9 +26,9 @@ using FlatCut = FixedVector<AxisSet, 3>;
 struct TensorPolicy {
   FlatCut storage;
   FlatCut use;
-  Scope gather = Scope::Use;          ///< how often storage becomes use
-  Scope reduce = Scope::MicroBatch;   ///< how often what was produced becomes storage
-  std::optional<DataType> dtype;      ///< absent: the tensor is not kept
+  Scope gather = Scope::Use;         ///< how often storage becomes use
+  Scope reduce = Scope::MicroBatch;  ///< how often what was produced becomes storage
+  std::optional<DataType> dtype;     ///< absent: the tensor is not kept
   bool operator==(const TensorPolicy&) const = default;
 };
 

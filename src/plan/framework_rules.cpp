@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The closed vocabulary of framework rules: what a framework file may forbid.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "legality_parts.hpp"
+
+namespace plansearch {
+namespace legality {
+namespace {
+
+/// What a rule looks at.
+struct Case {
+  const ParallelPlan& plan;
+  const Network& network;
+};
+
+std::int64_t smallest_extent(const Network& network, DimRole role) {
+  std::int64_t smallest = 0;
+  for (const Dimension& dimension : network.dimensions) {
+    if (dimension.role != role) continue;
+    smallest = smallest == 0 ? dimension.extent : std::min(smallest, dimension.extent);
+  }
+  return smallest;
+}
+
+bool twice_context_divides(const Case& c) {
+  if (c.plan.context == 1 || c.plan.context_kind != ContextKind::Ring) return true;
+  const bool spread = c.plan.sequence_parallel == SequenceParallel::On;
+  const std::int64_t ranks = 2LL * c.plan.context * (spread ? c.plan.tensor_out : 1);
+  for (const Dimension& dimension : c.network.dimensions) {
+    if (dimension.role == DimRole::Sequence && dimension.extent % ranks != 0) return false;
+  }
+  return true;
+}
+
+using Broken = bool (*)(const Case&, double limit);
+
+struct Rule {
+  RuleDescription description;
+  Broken broken;
+};
+
+bool is_moe(const Case& c) {
+  return smallest_extent(c.network, DimRole::Expert) > 0;
+}
+
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> kRules{
+      {{"max-tensor", "tensor degree (in x out x depth) above the limit", true},
+       [](const Case& c, double limit) { return c.plan.tensor() > limit; }},
+      {{"max-tensor-in", "tensor-in degree above the limit", true},
+       [](const Case& c, double limit) { return c.plan.tensor_in > limit; }},
+      {{"max-tensor-depth", "tensor-depth degree above the limit", true},
+       [](const Case& c, double limit) { return c.plan.tensor_depth > limit; }},
+      {{"max-context", "context degree above the limit", true},
+       [](const Case& c, double limit) { return c.plan.context > limit; }},
+      {{"max-expert", "expert degree above the limit", true},
+       [](const Case& c, double limit) { return c.plan.expert > limit; }},
+      {{"max-expert-tensor", "expert tensor degree above the limit", true},
+       [](const Case& c, double limit) { return c.plan.expert_tensor > limit; }},
+      {{"max-pipeline", "pipeline degree above the limit", true},
+       [](const Case& c, double limit) { return c.plan.pipeline > limit; }},
+      {{"max-chunks", "model chunks per stage above the limit", true},
+       [](const Case& c, double limit) { return c.plan.chunks > limit; }},
+      {{"max-zero", "ZeRO stage above the limit", true},
+       [](const Case& c, double limit) { return static_cast<double>(c.plan.zero) > limit; }},
+      {{"min-zero", "ZeRO stage below the limit where there are several data ranks", true},
+       [](const Case& c, double limit) {
+         return c.plan.data > 1 && static_cast<double>(c.plan.zero) < limit;
+       }},
+      {{"max-zero-with-pipeline", "ZeRO stage above the limit with several pipeline stages", true},
+       [](const Case& c, double limit) {
+         return c.plan.pipeline > 1 && static_cast<double>(c.plan.zero) > limit;
+       }},
+      {{"max-zero-with-experts", "ZeRO stage above the limit for a mixture of experts", true},
+       [](const Case& c, double limit) {
+         return is_moe(c) && static_cast<double>(c.plan.zero) > limit;
+       }},
+      {{"min-stages-interleaved", "interleaving with fewer stages than the limit", true},
+       [](const Case& c, double limit) { return c.plan.chunks > 1 && c.plan.pipeline < limit; }},
+      {{"no-ring-context", "context parallelism as a ring", false},
+       [](const Case& c, double) {
+         return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ring;
+       }},
+      {{"no-ulysses-context", "context parallelism by all-to-all over heads", false},
+       [](const Case& c, double) {
+         return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ulysses;
+       }},
+      {{"no-context-with-pipeline", "context parallelism with several pipeline stages", false},
+       [](const Case& c, double) { return c.plan.context > 1 && c.plan.pipeline > 1; }},
+      {{"sequence-twice-context", "sequence length that 2 x cp (x tp) does not divide", false},
+       [](const Case& c, double) { return !twice_context_divides(c); }},
+      {{"no-sequence-parallel", "sequence parallelism", false},
+       [](const Case& c, double) {
+         return c.plan.sequence_parallel == SequenceParallel::On && c.plan.tensor_out > 1;
+       }},
+      {{"sequence-parallel-always", "tensor parallelism without sequence parallelism", false},
+       [](const Case& c, double) {
+         return c.plan.sequence_parallel == SequenceParallel::Off && c.plan.tensor_out > 1;
+       }},
+      {{"experts-need-sequence-parallel",
+        "expert and tensor parallelism together without sequence parallelism", false},
+       [](const Case& c, double) {
+         return is_moe(c) && c.plan.expert > 1 && c.plan.tensor_out > 1 &&
+                c.plan.sequence_parallel == SequenceParallel::Off;
+       }},
+      {{"kv-heads-at-least-tensor", "fewer key/value heads than tensor ranks", false},
+       [](const Case& c, double) {
+         const std::int64_t heads = smallest_extent(c.network, DimRole::KvHead);
+         return heads > 0 && heads < c.plan.tensor_out;
+       }},
+      {{"no-selective-recompute", "selective recompute", false},
+       [](const Case& c, double) { return c.plan.recompute == Recompute::Selective; }},
+      {{"no-recompute", "recompute of any kind", false},
+       [](const Case& c, double) { return c.plan.recompute != Recompute::None; }},
+      {{"no-shard-group", "hybrid sharding (a shard group smaller than the data ranks)", false},
+       [](const Case& c, double) {
+         return c.plan.shard_group > 0 && c.plan.shard_group < c.plan.data;
+       }},
+      {{"no-gpipe", "the GPipe schedule", false},
+       [](const Case& c, double) {
+         return c.plan.pipeline > 1 && c.plan.schedule == ScheduleKind::GPipe;
+       }},
+      {{"no-mixture-of-experts", "mixture-of-experts networks", false},
+       [](const Case& c, double) { return is_moe(c); }},
+  };
+  return kRules;
+}
+
+}  // namespace
+
+std::optional<Infeasible> check_rules(const ParallelPlan& plan, const Network& network,
+                                      const Framework& framework) {
+  const Case here{plan, network};
+  for (const FrameworkRule& rule : framework.rules) {
+    const auto known = std::find_if(rules().begin(), rules().end(),
+                                    [&](const Rule& r) { return r.description.name == rule.name; });
+    if (known == rules().end() || !known->broken(here, rule.limit)) continue;
+    return Infeasible{Obstacle::FrameworkForbids, 0, rule.limit,
+                      fmt::format("{}: {}", framework.name, rule.message)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace legality
+
+const std::vector<RuleDescription>& framework_rules() {
+  static const std::vector<RuleDescription> kDescriptions = [] {
+    std::vector<RuleDescription> result;
+    for (const legality::Rule& rule : legality::rules()) result.push_back(rule.description);
+    return result;
+  }();
+  return kDescriptions;
+}
+
+}  // namespace plansearch

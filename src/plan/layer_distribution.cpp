@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/plan/layer_distribution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "legality_parts.hpp"
+
+namespace plansearch {
+namespace {
+
+bool is_layer(BlockKind kind) {
+  return kind == BlockKind::Encoder || kind == BlockKind::Decoder ||
+         kind == BlockKind::CrossDecoder;
+}
+
+/// One block of the network with the virtual stage it goes to.
+struct Piece {
+  std::size_t block = 0;
+  BlockKind kind = BlockKind::Other;
+  std::size_t stage = 0;
+};
+
+std::vector<Piece> unrolled(const Network& network) {
+  std::vector<Piece> pieces;
+  for (const BlockRun& run : network.order) {
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      pieces.push_back({run.block, network.blocks[run.block].kind, 0});
+    }
+  }
+  return pieces;
+}
+
+StageRuns runs_of(const std::vector<Piece>& pieces, std::size_t stages) {
+  StageRuns result(stages);
+  for (const Piece& piece : pieces) {
+    std::vector<BlockRun>& runs = result[piece.stage];
+    if (!runs.empty() && runs.back().block == piece.block) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({piece.block, 1});
+    }
+  }
+  return result;
+}
+
+/// Layers of every virtual stage; which ones get one more depends on the rule.
+std::vector<std::int64_t> layers_per_stage(std::int64_t layers, std::size_t stages,
+                                           LayerDistribution rule) {
+  const auto count = static_cast<std::int64_t>(stages);
+  std::vector<std::int64_t> result(stages, layers / count);
+  std::int64_t extra = layers % count;
+  const std::size_t first = rule == LayerDistribution::EvenInner && stages > 2 ? 1 : 0;
+  const std::size_t inner_end = first == 1 ? stages - 1 : stages;
+  for (std::size_t i = first; i < inner_end && extra > 0; ++i, --extra) ++result[i];
+  if (extra > 0) ++result[0];
+  return result;
+}
+
+/// Embeddings go with the layer behind them, everything else with the layer before it.
+void place_by_layers(std::vector<Piece>& pieces, const std::vector<std::int64_t>& layers) {
+  std::size_t stage = 0;
+  std::int64_t placed = 0;
+  for (Piece& piece : pieces) {
+    const bool opens = is_layer(piece.kind) || piece.kind == BlockKind::Embedding;
+    if (opens && placed == layers[stage] && stage + 1 < layers.size()) {
+      ++stage;
+      placed = 0;
+    }
+    piece.stage = stage;
+    if (is_layer(piece.kind)) ++placed;
+  }
+}
+
+/// Weight elements as nanotron counts them: key/value heads as if there were one per query head.
+double block_cost(const Network& network, const Block& block) {
+  if (block.kind == BlockKind::Embedding) return 0.0;
+  double heads = 0.0;
+  for (const Dimension& dimension : network.dimensions) {
+    if (dimension.role == DimRole::Head) heads = static_cast<double>(dimension.extent);
+  }
+  double cost = 0.0;
+  for (const Parameter& parameter : block.parameters) {
+    if (parameter.kind == ParameterClass::Vector) continue;
+    double elements = 1.0;
+    for (const DimId id : parameter.dims) {
+      const Dimension& dimension = network.dimension(id);
+      const bool kv = dimension.role == DimRole::KvHead && heads > 0.0;
+      elements *= kv ? heads : static_cast<double>(dimension.extent);
+    }
+    cost += elements;
+  }
+  return cost;
+}
+
+/// Walks the blocks and moves on to the next stage once the costs so far reach its share.
+void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size_t stages) {
+  std::vector<double> costs;
+  for (const Block& block : network.blocks) costs.push_back(block_cost(network, block));
+  double total = 0.0;
+  for (const Piece& piece : pieces) total += costs[piece.block];
+  double so_far = 0.0;
+  std::size_t stage = 0;
+  for (Piece& piece : pieces) {
+    piece.stage = stage;
+    so_far += costs[piece.block];
+    const double share = static_cast<double>(stage + 1) / static_cast<double>(stages);
+    if (so_far >= total * share && stage + 1 < stages) ++stage;
+  }
+}
+
+Infeasible too_many_stages(const ParallelPlan& plan, std::int64_t layers) {
+  const int stages = plan.pipeline * plan.chunks;
+  return {Obstacle::MoreStagesThanLayers, static_cast<double>(stages), static_cast<double>(layers),
+          fmt::format(
+              "{} pipeline stages{} need at least {} layers, the network has {}", plan.pipeline,
+              plan.chunks > 1 ? fmt::format(" of {} chunks", plan.chunks) : "", stages, layers)};
+}
+
+Infeasible not_divisible(const ParallelPlan& plan, std::int64_t layers) {
+  const int stages = plan.pipeline * plan.chunks;
+  return {Obstacle::LayersNotDivisible, static_cast<double>(stages), static_cast<double>(layers),
+          fmt::format("{} layers do not divide into {} pipeline stages x {} chunks; the product "
+                      "can be {}",
+                      layers, plan.pipeline, plan.chunks, legality::divisors(layers, 64))};
+}
+
+std::int64_t count_layers(const Network& network) {
+  std::int64_t layers = 0;
+  for (const BlockRun& run : network.order) {
+    if (is_layer(network.blocks[run.block].kind)) layers += run.count;
+  }
+  return layers;
+}
+
+}  // namespace
+
+namespace legality {
+
+std::optional<Infeasible> check_layers(const ParallelPlan& plan, const Network& network,
+                                       const Framework& framework) {
+  const int stages = plan.pipeline * plan.chunks;
+  if (stages == 1) return std::nullopt;
+  if (framework.layers == LayerDistribution::EmbeddingAndHeadCount) {
+    const auto distribution = distribute_layers(network, plan, framework);
+    const auto* infeasible = std::get_if<Infeasible>(&distribution);
+    return infeasible == nullptr ? std::nullopt : std::optional(*infeasible);
+  }
+  const std::int64_t layers = count_layers(network);
+  if (layers < stages) return too_many_stages(plan, layers);
+  if (framework.layers == LayerDistribution::EvenOnly && layers % stages != 0) {
+    return not_divisible(plan, layers);
+  }
+  return std::nullopt;
+}
+
+}  // namespace legality
+
+std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
+                                                      const ParallelPlan& plan,
+                                                      const Framework& framework) {
+  const auto stages = static_cast<std::size_t>(plan.pipeline * plan.chunks);
+  std::vector<Piece> pieces = unrolled(network);
+  if (stages == 1) return runs_of(pieces, 1);
+  if (framework.layers == LayerDistribution::EmbeddingAndHeadCount) {
+    place_by_cost(network, pieces, stages);
+    StageRuns runs = runs_of(pieces, stages);
+    const bool empty =
+        std::any_of(runs.begin(), runs.end(), [](const auto& stage) { return stage.empty(); });
+    if (empty) return too_many_stages(plan, count_layers(network));
+    return runs;
+  }
+  if (auto infeasible = legality::check_layers(plan, network, framework)) return *infeasible;
+  place_by_layers(pieces, layers_per_stage(count_layers(network), stages, framework.layers));
+  return runs_of(pieces, stages);
+}
+
+}  // namespace plansearch
