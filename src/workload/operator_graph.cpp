@@ -78,8 +78,8 @@ Flops model_forward_flops(const Network& network) {
   for (const BlockRun& run : network.order) {
     for (const Operator& op : network.blocks[run.block].operators) {
       if (!is_matrix_product(op.kind)) continue;
-      total += operator_forward_flops(network, op) * op.useful_fraction *
-               static_cast<double>(run.count);
+      total +=
+          operator_forward_flops(network, op) * op.useful_fraction * static_cast<double>(run.count);
     }
   }
   return total;
@@ -101,8 +101,8 @@ std::int64_t layer_count(const Network& network) {
   std::int64_t layers = 0;
   for (const BlockRun& run : network.order) {
     const BlockKind kind = network.blocks[run.block].kind;
-    const bool layer = kind == BlockKind::Encoder || kind == BlockKind::Decoder ||
-                       kind == BlockKind::CrossDecoder;
+    const bool layer =
+        kind == BlockKind::Encoder || kind == BlockKind::Decoder || kind == BlockKind::CrossDecoder;
     if (layer) layers += run.count;
   }
   return layers;
