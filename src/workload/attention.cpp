@@ -8,7 +8,9 @@
 namespace plansearch {
 namespace {
 
-Bias bias_if(bool present) { return present ? Bias::Yes : Bias::No; }
+Bias bias_if(bool present) {
+  return present ? Bias::Yes : Bias::No;
+}
 
 TensorId normalise_heads(BlockBuilder& block, const Stack& stack, const std::string& name,
                          TensorId in, DimId heads, DimId size) {

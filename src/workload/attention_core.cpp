@@ -22,14 +22,13 @@ struct Core {
   double useful = 1.0;
 
   [[nodiscard]] Dims scores() const { return {stack.batch, head, stack.tokens, keys}; }
-  [[nodiscard]] Dims context() const {
-    return {stack.batch, stack.tokens, head, heads.value_size};
-  }
+  [[nodiscard]] Dims context() const { return {stack.batch, stack.tokens, head, heads.value_size}; }
 
   /// Sink logits and the relative bias table, where the model has them.
   void attach_parameters(Operator& op) const {
     const AttentionDescription& a = stack.model.attention;
-    if (a.sinks) op.parameters.push_back(block.parameter(prefix + "sinks", {head}, ParameterClass::Vector));
+    if (a.sinks)
+      op.parameters.push_back(block.parameter(prefix + "sinks", {head}, ParameterClass::Vector));
   }
 
   std::vector<TensorId> bias_inputs() const {
@@ -56,8 +55,8 @@ TensorId add_fused(const Core& core) {
   core.attach_parameters(op);
   const TensorId context = core.block.tensor(core.prefix + "context", core.context());
   const TensorId statistic =
-      core.block.tensor(core.prefix + "log_sum_exp", {core.stack.batch, core.head, core.stack.tokens},
-                        ElementClass::Statistic);
+      core.block.tensor(core.prefix + "log_sum_exp",
+                        {core.stack.batch, core.head, core.stack.tokens}, ElementClass::Statistic);
   op.outputs = {context, statistic};
   op.saved = {statistic};
   const auto query = static_cast<double>(core.block.extent(core.heads.query_size));

@@ -64,15 +64,12 @@ TensorId add_embedding(BlockBuilder& block, const Stack& stack, TensorId token_i
   const DimId vocab = vocabulary(block, model, options);
   // An encoder-decoder has one word embedding for both stacks.
   const bool shared = e.tied || model.stack == StackKind::EncoderDecoder;
-  TensorId stream = look_up(block, "word_embedding", token_ids,
-                            {stack.batch, stack.tokens, width}, {vocab, width},
-                            shared ? kWordEmbeddingKey : "");
+  TensorId stream = look_up(block, "word_embedding", token_ids, {stack.batch, stack.tokens, width},
+                            {vocab, width}, shared ? kWordEmbeddingKey : "");
   block.save_input(token_ids);
   if (width != stack.hidden) {
-    stream = block.linear({.name = "project_in",
-                           .input = stream,
-                           .contracted = {width},
-                           .outputs = {stack.hidden}});
+    stream = block.linear(
+        {.name = "project_in", .input = stream, .contracted = {width}, .outputs = {stack.hidden}});
   }
   if (e.position_rows > 0) {
     const DimId rows = block.dim("positions", DimRole::Position, e.position_rows);

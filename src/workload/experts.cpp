@@ -86,17 +86,15 @@ TensorId add_combine(BlockBuilder& block, const Stack& stack, TensorId expert_ou
 
 TensorId add_shared(BlockBuilder& block, const Stack& stack, TensorId in, TensorId routed) {
   const MoeDescription& moe = *stack.model.moe;
-  MlpParts parts{.in_name = "shared_in", .activation_name = "shared_activation",
-                 .out_name = "shared_out"};
+  MlpParts parts{
+      .in_name = "shared_in", .activation_name = "shared_activation", .out_name = "shared_out"};
   parts.inner = block.dim("shared_ffn", DimRole::Ffn, moe.shared_width);
   TensorId shared = add_mlp_parts(block, stack, in, parts);
   std::vector<TensorId> summed = {routed, shared};
   if (moe.shared_gate) {
     const DimId one = block.dim("shared_gate", DimRole::Other, 1);
-    summed.push_back(block.linear({.name = "shared_gate",
-                                   .input = in,
-                                   .contracted = {stack.hidden},
-                                   .outputs = {one}}));
+    summed.push_back(block.linear(
+        {.name = "shared_gate", .input = in, .contracted = {stack.hidden}, .outputs = {one}}));
   }
   return block.elementwise("shared_add", summed, stack.stream());
 }
@@ -109,11 +107,10 @@ TensorId add_experts(BlockBuilder& block, const Stack& stack, TensorId in) {
   const Load load = expert_load(moe, block.extent(stack.tokens));
   const DimId expert = block.dim("experts", DimRole::Expert, moe.experts);
   const DimId rows = block.dim("routed_tokens", DimRole::Routed, load.per_expert);
-  const TensorId sent =
-      add_dispatch(block, in, route.indices, {expert, rows, stack.hidden});
+  const TensorId sent = add_dispatch(block, in, route.indices, {expert, rows, stack.hidden});
 
-  MlpParts parts{.in_name = "expert_in", .activation_name = "expert_activation",
-                 .out_name = "expert_out"};
+  MlpParts parts{
+      .in_name = "expert_in", .activation_name = "expert_activation", .out_name = "expert_out"};
   parts.inner = block.dim("expert_ffn", DimRole::ExpertFfn, moe.expert_width);
   parts.bias = moe.expert_bias ? Bias::Yes : Bias::No;
   parts.kind = OperatorKind::GroupedMatmul;

@@ -24,10 +24,8 @@ TensorId add_language_head(BlockBuilder& block, const Stack& stack, TensorId str
   DimId width = stack.hidden;
   if (e.width.has_value() && *e.width != stack.model.hidden) {
     width = block.dim("embedding_width", DimRole::Latent, *e.width);
-    stream = block.linear({.name = "project_out",
-                           .input = stream,
-                           .contracted = {stack.hidden},
-                           .outputs = {width}});
+    stream = block.linear(
+        {.name = "project_out", .input = stream, .contracted = {stack.hidden}, .outputs = {width}});
   }
   return block.linear({.name = "logits",
                        .input = stream,
@@ -83,12 +81,12 @@ std::size_t prediction_block(Network& network, const Stack& stack, const Network
                              const LayerVariant& variant, std::int64_t number) {
   BlockBuilder block(network, "prediction" + std::to_string(number), BlockKind::Other);
   const TensorId stream = block.input("stream", stack.stream());
-  const TensorId ids = block.input("next_token_ids", {stack.batch, stack.tokens}, ElementClass::Index);
+  const TensorId ids =
+      block.input("next_token_ids", {stack.batch, stack.tokens}, ElementClass::Index);
   TensorId next = add_embedding(block, stack, ids, options);
   const TensorId a = add_norm(block, stack, "token_norm", next);
   const TensorId b = add_norm(block, stack, "stream_norm", stream);
-  const DimId both =
-      block.dim("stream_and_token", DimRole::Other, 2 * block.extent(stack.hidden));
+  const DimId both = block.dim("stream_and_token", DimRole::Other, 2 * block.extent(stack.hidden));
   const TensorId joined = block.elementwise("join", {a, b}, {stack.batch, stack.tokens, both});
   next = block.linear({.name = "join_projection",
                        .input = joined,

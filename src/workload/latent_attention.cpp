@@ -12,10 +12,8 @@ TensorId latent_query(BlockBuilder& block, const Stack& stack, TensorId in, DimI
   const LatentAttention& latent = *stack.model.attention.latent;
   const DimId heads = head_dimension(block, stack);
   if (!latent.query_rank.has_value()) {
-    return block.linear({.name = "query",
-                         .input = in,
-                         .contracted = {stack.hidden},
-                         .outputs = {heads, size}});
+    return block.linear(
+        {.name = "query", .input = in, .contracted = {stack.hidden}, .outputs = {heads, size}});
   }
   const DimId rank = block.dim("query_latent", DimRole::Latent, *latent.query_rank);
   const TensorId down = block.linear({.name = "query_down",
@@ -34,14 +32,15 @@ Heads add_latent_heads(BlockBuilder& block, const Stack& stack, TensorId in) {
   const LatentAttention& latent = *stack.model.attention.latent;
   const DimId heads = head_dimension(block, stack);
   Heads out;
-  out.query_size = block.dim("query_key_size", DimRole::HeadSize, latent.nope_size + latent.rope_size);
+  out.query_size =
+      block.dim("query_key_size", DimRole::HeadSize, latent.nope_size + latent.rope_size);
   out.value_size = block.dim("value_size", DimRole::HeadSize, latent.value_size);
   const TensorId query = latent_query(block, stack, in, out.query_size);
 
   const DimId rank = block.dim("kv_latent", DimRole::Latent, latent.kv_rank);
   const DimId rope = block.dim("rope_size", DimRole::HeadSize, latent.rope_size);
-  const DimId both = block.dim("key_and_value_size", DimRole::HeadSize,
-                               latent.nope_size + latent.value_size);
+  const DimId both =
+      block.dim("key_and_value_size", DimRole::HeadSize, latent.nope_size + latent.value_size);
   const std::string fused = latent.query_rank.has_value() ? "down" : "kv_down";
   const auto down = [&](const std::string& name, DimId size) {
     return block.linear({.name = name,

@@ -82,13 +82,11 @@ TensorId add_layer(BlockBuilder& block, const Stack& stack, const LayerVariant& 
     return add_attention(block, stack, in, variant.span);
   });
   if (memory.has_value()) {
-    now = add_sublayer(block, stack, number++, now, [&](TensorId in) {
-      return add_cross_attention(block, stack, in, *memory);
-    });
+    now = add_sublayer(block, stack, number++, now,
+                       [&](TensorId in) { return add_cross_attention(block, stack, in, *memory); });
   }
-  return add_sublayer(block, stack, number, now, [&](TensorId in) {
-    return add_feed_forward(block, stack, variant, in);
-  });
+  return add_sublayer(block, stack, number, now,
+                      [&](TensorId in) { return add_feed_forward(block, stack, variant, in); });
 }
 
 }  // namespace plansearch

@@ -14,8 +14,8 @@ namespace plansearch {
 struct Stack {
   const ModelDescription& model;
   AttentionKind attention = AttentionKind::Fused;
-  std::string name;        ///< "decoder", "encoder": prefix of shared keys
-  std::string sequence;    ///< name of the token dimension
+  std::string name;      ///< "decoder", "encoder": prefix of shared keys
+  std::string sequence;  ///< name of the token dimension
   DimId batch{};
   DimId tokens{};
   DimId hidden{};

@@ -21,8 +21,8 @@ inline constexpr const char* kWordEmbeddingKey = "word_embeddings";
 /// Word, position and token-type embeddings of a token tensor; returns the residual stream.
 [[nodiscard]] TensorId add_embedding(BlockBuilder& block, const Stack& stack, TensorId token_ids,
                                      const NetworkOptions& options);
-[[nodiscard]] TensorId add_dropout(BlockBuilder& block, const Stack& stack,
-                                   const std::string& name, TensorId in);
+[[nodiscard]] TensorId add_dropout(BlockBuilder& block, const Stack& stack, const std::string& name,
+                                   TensorId in);
 /// A classifier with bias over the features of the stack, and its loss.
 void add_logits_and_loss(BlockBuilder& block, const Stack& stack, TensorId in, DimId classes);
 

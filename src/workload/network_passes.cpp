@@ -8,17 +8,27 @@
 namespace plansearch {
 namespace {
 
-/// '*' matches any run of characters.
+/// '*' matches any run of characters; one backtracking point suffices.
 bool matches(std::string_view pattern, std::string_view text) {
-  if (pattern.empty()) return text.empty();
-  if (pattern.front() != '*') {
-    return !text.empty() && text.front() == pattern.front() &&
-           matches(pattern.substr(1), text.substr(1));
+  std::size_t p = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
   }
-  for (std::size_t skip = 0; skip <= text.size(); ++skip) {
-    if (matches(pattern.substr(1), text.substr(skip))) return true;
-  }
-  return false;
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
 bool is_frozen(const Block& block, ParameterId id) {

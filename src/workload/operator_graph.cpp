@@ -124,8 +124,8 @@ std::int64_t layer_count(const Network& network) {
   std::int64_t layers = 0;
   for (const BlockRun& run : network.order) {
     const BlockKind kind = network.blocks[run.block].kind;
-    const bool layer = kind == BlockKind::Encoder || kind == BlockKind::Decoder ||
-                       kind == BlockKind::CrossDecoder;
+    const bool layer =
+        kind == BlockKind::Encoder || kind == BlockKind::Decoder || kind == BlockKind::CrossDecoder;
     if (layer) layers += run.count;
   }
   return layers;

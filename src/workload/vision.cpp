@@ -36,8 +36,7 @@ std::size_t classifier_block(Network& network, const Stack& stack) {
   BlockBuilder block(network, "head", BlockKind::Head);
   const TensorId stream = block.input("stream", stack.stream());
   const TensorId normed = add_norm(block, stack, "final_norm", stream);
-  const TensorId token =
-      block.elementwise("class_token", {normed}, {stack.batch, stack.hidden});
+  const TensorId token = block.elementwise("class_token", {normed}, {stack.batch, stack.hidden});
   const DimId classes = block.dim("classes", DimRole::Vocab, stack.model.vision->classes);
   add_logits_and_loss(block, stack, token, classes);
   return block.finish({});
@@ -47,8 +46,8 @@ std::size_t classifier_block(Network& network, const Stack& stack) {
 
 void build_vision(Network& network, const ModelDescription& model, const NetworkOptions& options) {
   const std::int64_t side = model.vision->image_size / model.vision->patch_size;
-  const Stack stack = make_stack(network, model, options.attention, "encoder", "sequence",
-                                 side * side + 1);
+  const Stack stack =
+      make_stack(network, model, options.attention, "encoder", "sequence", side * side + 1);
   network.order.push_back({patch_block(network, stack, side * side), 1});
   const LayerVariant all{false, {Visibility::All, std::nullopt}, false};
   append_layers(network, stack, model.layers, BlockKind::Encoder,

@@ -17,11 +17,11 @@ enum class NormKind { LayerNorm, LayerNormNoBias, RmsNorm };
 
 /// Where the norms of a layer stand.
 enum class NormPlacement {
-  Pre,            ///< before attention and before the MLP (GPT-2 and most since)
-  Post,           ///< after each residual addition (BERT)
-  Sandwich,       ///< before and after each (Gemma 2)
-  Parallel,       ///< attention and MLP read one norm (Falcon 7B, Phi)
-  ParallelTwo,    ///< attention and MLP read a norm each of the same stream (GPT-NeoX)
+  Pre,          ///< before attention and before the MLP (GPT-2 and most since)
+  Post,         ///< after each residual addition (BERT)
+  Sandwich,     ///< before and after each (Gemma 2)
+  Parallel,     ///< attention and MLP read one norm (Falcon 7B, Phi)
+  ParallelTwo,  ///< attention and MLP read a norm each of the same stream (GPT-NeoX)
 };
 
 enum class PositionKind { None, Learned, Rotary, Alibi, Relative };
@@ -37,8 +37,8 @@ enum class QkNorm {
 struct LatentAttention {
   std::optional<std::int64_t> query_rank;  ///< absent: queries are projected directly
   std::int64_t kv_rank = 0;
-  std::int64_t nope_size = 0;   ///< features of a head without rotary positions
-  std::int64_t rope_size = 0;   ///< features with them, shared by all heads on the key side
+  std::int64_t nope_size = 0;  ///< features of a head without rotary positions
+  std::int64_t rope_size = 0;  ///< features with them, shared by all heads on the key side
   std::int64_t value_size = 0;
   bool operator==(const LatentAttention&) const = default;
 };
@@ -49,12 +49,12 @@ struct AttentionDescription {
   std::int64_t head_size = 0;
   bool query_key_value_bias = false;
   bool output_bias = false;
-  bool sinks = false;           ///< one learned logit per head (gpt-oss)
+  bool sinks = false;  ///< one learned logit per head (gpt-oss)
   QkNorm qk_norm = QkNorm::None;
   PositionKind positions = PositionKind::None;
-  std::int64_t relative_buckets = 0;           ///< entries of the bias table (Relative only)
-  std::optional<std::int64_t> window;          ///< tokens a query sees; absent: all
-  std::int64_t full_attention_every = 0;       ///< with a window: every n-th layer sees all; 0: none
+  std::int64_t relative_buckets = 0;      ///< entries of the bias table (Relative only)
+  std::optional<std::int64_t> window;     ///< tokens a query sees; absent: all
+  std::int64_t full_attention_every = 0;  ///< with a window: every n-th layer sees all; 0: none
   std::optional<LatentAttention> latent;
   bool operator==(const AttentionDescription&) const = default;
 };
@@ -71,13 +71,13 @@ struct MoeDescription {
   std::int64_t experts = 0;
   std::int64_t top_k = 0;
   std::int64_t expert_width = 0;
-  std::int64_t shared_width = 0;     ///< summed width of the shared experts; 0: none
-  bool shared_gate = false;          ///< a sigmoid gate on the shared expert (Qwen 2 MoE)
-  bool router_bias = false;          ///< trained bias of the router (gpt-oss)
-  bool correction_bias = false;      ///< balancing bias, moved without gradient (DeepSeek-V3)
+  std::int64_t shared_width = 0;  ///< summed width of the shared experts; 0: none
+  bool shared_gate = false;       ///< a sigmoid gate on the shared expert (Qwen 2 MoE)
+  bool router_bias = false;       ///< trained bias of the router (gpt-oss)
+  bool correction_bias = false;   ///< balancing bias, moved without gradient (DeepSeek-V3)
   bool expert_bias = false;
-  std::int64_t leading_dense = 0;    ///< first layers with a dense MLP
-  std::int64_t every = 1;            ///< of the others, each n-th has experts
+  std::int64_t leading_dense = 0;  ///< first layers with a dense MLP
+  std::int64_t every = 1;          ///< of the others, each n-th has experts
   std::optional<double> capacity_factor;
   double imbalance = 1.0;
   bool operator==(const MoeDescription&) const = default;
@@ -92,13 +92,13 @@ struct NormDescription {
 
 struct EmbeddingDescription {
   std::int64_t vocab = 0;
-  bool tied = false;                         ///< logits use the word embedding
-  std::optional<std::int64_t> width;         ///< factorised embedding (OPT-350m)
-  std::int64_t position_rows = 0;            ///< learned positions, offsets included
+  bool tied = false;                  ///< logits use the word embedding
+  std::optional<std::int64_t> width;  ///< factorised embedding (OPT-350m)
+  std::int64_t position_rows = 0;     ///< learned positions, offsets included
   std::int64_t token_types = 0;
-  bool norm = false;                         ///< normalised after summing (BLOOM, BERT, mBART)
-  bool head_bias = false;                    ///< bias of the logits (Phi)
-  bool pooler = false;                       ///< dense layer on the first token (BERT)
+  bool norm = false;       ///< normalised after summing (BLOOM, BERT, mBART)
+  bool head_bias = false;  ///< bias of the logits (Phi)
+  bool pooler = false;     ///< dense layer on the first token (BERT)
   bool operator==(const EmbeddingDescription&) const = default;
 };
 
@@ -106,7 +106,7 @@ struct EmbeddingDescription {
 struct DecoderDescription {
   std::int64_t layers = 0;
   std::int64_t mlp_width = 0;
-  std::int64_t sequence = 0;       ///< default length of the target sequence
+  std::int64_t sequence = 0;  ///< default length of the target sequence
   bool operator==(const DecoderDescription&) const = default;
 };
 
@@ -135,7 +135,7 @@ struct TrainingDefaults {
 
 struct ModelDescription {
   std::string name;
-  std::string source;                ///< where the sizes were published
+  std::string source;  ///< where the sizes were published
   StackKind stack = StackKind::Decoder;
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
@@ -144,9 +144,9 @@ struct ModelDescription {
   MlpDescription mlp;
   NormDescription norm;
   EmbeddingDescription embedding;
-  double dropout = 0.0;              ///< of the residual branches and the embedding
+  double dropout = 0.0;  ///< of the residual branches and the embedding
   double attention_dropout = 0.0;
-  std::int64_t mtp_layers = 0;       ///< multi-token prediction modules (DeepSeek-V3)
+  std::int64_t mtp_layers = 0;  ///< multi-token prediction modules (DeepSeek-V3)
   std::optional<MoeDescription> moe;
   std::optional<DecoderDescription> decoder;
   std::optional<VisionDescription> vision;

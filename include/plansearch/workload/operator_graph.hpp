@@ -85,20 +85,20 @@ struct Parameter {
 };
 
 enum class OperatorKind {
-  Matmul,           ///< activations times parameters (several parameters: one fused launch)
-  BatchedMatmul,    ///< activations times activations (unfused attention)
+  Matmul,         ///< activations times parameters (several parameters: one fused launch)
+  BatchedMatmul,  ///< activations times activations (unfused attention)
   /// Fused attention kernel; inputs q, k, v in this order. k and v are read with their token
   /// dimension as KeySequence and their KvHead as Head (context parallelism pays for that).
   Attention,
-  GroupedMatmul,    ///< one matmul per local expert
+  GroupedMatmul,  ///< one matmul per local expert
   Norm,
   Softmax,
-  Elementwise,      ///< activation functions, dropout, residual additions, rotary embedding, bias
-  Embedding,        ///< contracts Vocab or Position (a sharded table leaves partial sums)
-  CrossEntropy,     ///< loop over (batch, sequence, vocabulary)
-  Route,            ///< top-k choice of experts
-  Dispatch,         ///< tokens to experts: (batch, sequence, ...) -> (expert, routed, ...)
-  Combine,          ///< experts to tokens
+  Elementwise,   ///< activation functions, dropout, residual additions, rotary embedding, bias
+  Embedding,     ///< contracts Vocab or Position (a sharded table leaves partial sums)
+  CrossEntropy,  ///< loop over (batch, sequence, vocabulary)
+  Route,         ///< top-k choice of experts
+  Dispatch,      ///< tokens to experts: (batch, sequence, ...) -> (expert, routed, ...)
+  Combine,       ///< experts to tokens
   Convolution,
 };
 
@@ -111,22 +111,22 @@ enum class RecomputeScope {
 struct Operator {
   std::string name;
   OperatorKind kind = OperatorKind::Elementwise;
-  std::vector<DimId> loop;          ///< every dimension of the loop nest
-  std::vector<TensorId> inputs;     ///< activations read
+  std::vector<DimId> loop;       ///< every dimension of the loop nest
+  std::vector<TensorId> inputs;  ///< activations read
   std::vector<ParameterId> parameters;
-  std::vector<TensorId> outputs;    ///< activations written
+  std::vector<TensorId> outputs;  ///< activations written
   /// Kept from forward to backward; each tensor is listed once per block. What a Selective region
   /// reads is listed at the operator that produces it, so that dropping the tensors listed at
   /// Selective operators is right as it stands.
   std::vector<TensorId> saved;
   RecomputeScope recompute = RecomputeScope::FullOnly;
-  double flops_per_point = 0.0;     ///< forward FLOPs per point of the loop nest (2 for a matmul)
-  double useful_fraction = 1.0;     ///< share of the nest that is really needed (causal: about 1/2)
+  double flops_per_point = 0.0;  ///< forward FLOPs per point of the loop nest (2 for a matmul)
+  double useful_fraction = 1.0;  ///< share of the nest that is really needed (causal: about 1/2)
   double backward_flops_factor = 2.0;  ///< input + weight gradient FLOPs over forward FLOPs
   /// Operators of a block with the same non-empty key run as one kernel (query, key and value
   /// projections): same kind and input, output widths add; all but the first launch nothing.
   std::string fused_key;
-  int forward_kernels = 1;          ///< launches
+  int forward_kernels = 1;  ///< launches
   int backward_kernels = 1;
   /// Extra element passes over memory beyond reading inputs and writing outputs once (forward,
   /// backward), in units of the operator's output elements. Element-wise kinds only.

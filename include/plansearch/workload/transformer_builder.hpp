@@ -18,9 +18,9 @@ enum class AttentionKind {
 
 struct NetworkOptions {
   AttentionKind attention = AttentionKind::Fused;
-  std::optional<std::int64_t> seq_len{};        ///< default: the description's training length
-  std::optional<std::int64_t> decoder_seq_len{};///< encoder-decoder only
-  std::optional<std::int64_t> padded_vocab{};   ///< rows of the tables a framework allocates
+  std::optional<std::int64_t> seq_len{};          ///< default: the description's training length
+  std::optional<std::int64_t> decoder_seq_len{};  ///< encoder-decoder only
+  std::optional<std::int64_t> padded_vocab{};     ///< rows of the tables a framework allocates
 };
 
 /// Builds the network of one sequence. The description must be free of contradictions; a broken

@@ -34,7 +34,8 @@ double unsharded_bytes(const Network& network, const Block& block) {
       bool sharded = tensor.element == ElementClass::Statistic;
       for (const DimId dim : tensor.dims) {
         const DimRole role = network.dimension(dim).role;
-        if (role == DimRole::Head || role == DimRole::KvHead || role == DimRole::Ffn) sharded = true;
+        if (role == DimRole::Head || role == DimRole::KvHead || role == DimRole::Ffn)
+          sharded = true;
       }
       if (sharded) continue;
       bytes += element_count(network, tensor.dims) * (tensor.element == ElementClass::Mask ? 1 : 2);
@@ -71,9 +72,8 @@ std::vector<ModelDescription> zoo() {
   all.push_back(test::gpt(2, 64, 4, 128, 32));
   all.back().stack = StackKind::Vision;
   all.back().vision = VisionDescription{32, 8, 3, 10};
-  for (const NormPlacement placement :
-       {NormPlacement::Post, NormPlacement::Sandwich, NormPlacement::Parallel,
-        NormPlacement::ParallelTwo}) {
+  for (const NormPlacement placement : {NormPlacement::Post, NormPlacement::Sandwich,
+                                        NormPlacement::Parallel, NormPlacement::ParallelTwo}) {
     all.push_back(test::gpt(2, 64, 4, 128, 32));
     all.back().norm.placement = placement;
   }

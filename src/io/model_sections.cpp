@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_sections.hpp"
+
+#include <fmt/format.h>
+
+namespace plansearch::io {
+namespace {
+
+enum class BiasPlaces { None, Qkv, All };
+
+constexpr Choice<BiasPlaces> kBiases[] = {
+    {"none", BiasPlaces::None}, {"qkv", BiasPlaces::Qkv}, {"all", BiasPlaces::All}};
+constexpr Choice<PositionKind> kPositions[] = {{"none", PositionKind::None},
+                                               {"learned", PositionKind::Learned},
+                                               {"rotary", PositionKind::Rotary},
+                                               {"alibi", PositionKind::Alibi},
+                                               {"relative", PositionKind::Relative}};
+constexpr Choice<QkNorm> kQkNorms[] = {
+    {"none", QkNorm::None}, {"per-head", QkNorm::PerHead}, {"full-width", QkNorm::FullWidth}};
+constexpr Choice<Activation> kActivations[] = {{"gelu", Activation::Gelu},
+                                               {"relu", Activation::Relu},
+                                               {"silu", Activation::Silu},
+                                               {"squared-relu", Activation::SquaredRelu}};
+constexpr Choice<NormKind> kNorms[] = {{"layernorm", NormKind::LayerNorm},
+                                       {"layernorm-no-bias", NormKind::LayerNormNoBias},
+                                       {"rmsnorm", NormKind::RmsNorm}};
+constexpr Choice<NormPlacement> kPlacements[] = {{"pre", NormPlacement::Pre},
+                                                 {"post", NormPlacement::Post},
+                                                 {"sandwich", NormPlacement::Sandwich},
+                                                 {"parallel", NormPlacement::Parallel},
+                                                 {"parallel-two", NormPlacement::ParallelTwo}};
+constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::Adam},
+                                                 {"sgd", OptimizerKind::Sgd},
+                                                 {"adafactor", OptimizerKind::Adafactor},
+                                                 {"muon", OptimizerKind::Muon}};
+
+LatentAttention read_latent(const Node& node) {
+  LatentAttention latent;
+  latent.query_rank = read_optional(node, "query_rank", kSizeRange);
+  latent.kv_rank = node.at("kv_rank").integer(kSizeRange);
+  latent.nope_size = node.at("nope_size").integer(kSizeRange);
+  latent.rope_size = node.at("rope_size").integer(kSizeRange);
+  latent.value_size = node.at("value_size").integer(kSizeRange);
+  return latent;
+}
+
+std::int64_t default_head_size(const Node& node, std::int64_t hidden, std::int64_t heads) {
+  if (hidden % heads == 0) return hidden / heads;
+  node.fail(fmt::format("hidden {} is not a multiple of heads {}", hidden, heads),
+            "write head_size");
+}
+
+}  // namespace
+
+std::int64_t read_integer(const Node& map, std::string_view key, IntegerRange range,
+                          std::int64_t fallback) {
+  return read_optional(map, key, range).value_or(fallback);
+}
+
+std::optional<std::int64_t> read_optional(const Node& map, std::string_view key,
+                                          IntegerRange range) {
+  const std::optional<Node> node = map.find(key);
+  if (!node.has_value()) return std::nullopt;
+  return node->integer(range);
+}
+
+bool read_switch(const Node& map, std::string_view key) {
+  const std::optional<Node> node = map.find(key);
+  return node.has_value() && node->boolean();
+}
+
+double read_fraction(const Node& map, std::string_view key) {
+  const std::optional<Node> node = map.find(key);
+  if (!node.has_value()) return 0.0;
+  const double value = node->number();
+  if (value < 0.0 || value >= 1.0) node->fail("must be at least 0 and below 1");
+  return value;
+}
+
+AttentionDescription read_attention(const Node& node, std::int64_t hidden) {
+  AttentionDescription a;
+  a.heads = node.at("heads").integer(kSizeRange);
+  a.kv_heads = read_integer(node, "kv_heads", kSizeRange, a.heads);
+  if (const auto latent = node.find("latent")) a.latent = read_latent(*latent);
+  const std::optional<std::int64_t> size = read_optional(node, "head_size", kSizeRange);
+  if (a.latent.has_value()) {
+    a.head_size = a.latent->nope_size + a.latent->rope_size;
+    if (size.has_value()) node.at("head_size").fail("latent attention has its own head sizes");
+  } else {
+    a.head_size = size.has_value() ? *size : default_head_size(node, hidden, a.heads);
+  }
+  const BiasPlaces bias = read_choice<BiasPlaces>(node, "bias", kBiases, BiasPlaces::None);
+  a.query_key_value_bias = bias != BiasPlaces::None;
+  a.output_bias = bias == BiasPlaces::All;
+  a.positions = node.at("positions").choice(std::span<const Choice<PositionKind>>(kPositions));
+  a.relative_buckets = read_integer(node, "relative_buckets", kZeroOrSize, 0);
+  a.qk_norm = read_choice<QkNorm>(node, "qk_norm", kQkNorms, QkNorm::None);
+  a.sinks = read_switch(node, "sinks");
+  a.window = read_optional(node, "window", kLengthRange);
+  a.full_attention_every = read_integer(node, "full_attention_every", kSmallRange, 0);
+  return a;
+}
+
+MlpDescription read_mlp(const Node& node, std::int64_t hidden) {
+  MlpDescription mlp;
+  mlp.width = read_integer(node, "width", kSizeRange, 4 * hidden);
+  mlp.activation = node.at("activation").choice(std::span<const Choice<Activation>>(kActivations));
+  mlp.gated = read_switch(node, "gated");
+  mlp.bias = read_switch(node, "bias");
+  return mlp;
+}
+
+NormDescription read_norm(const Node& node) {
+  NormDescription norm;
+  norm.kind = read_choice<NormKind>(node, "kind", kNorms, NormKind::LayerNorm);
+  norm.placement = read_choice<NormPlacement>(node, "placement", kPlacements, NormPlacement::Pre);
+  if (const auto last = node.find("final")) norm.final_norm = last->boolean();
+  return norm;
+}
+
+EmbeddingDescription read_embedding(const Node& node, PositionKind positions,
+                                    std::optional<std::int64_t> max_positions) {
+  EmbeddingDescription e;
+  e.vocab = node.at("vocab").integer(kSizeRange);
+  e.tied = read_switch(node, "tied");
+  e.width = read_optional(node, "width", kSizeRange);
+  const std::int64_t rows = positions == PositionKind::Learned ? max_positions.value_or(0) : 0;
+  e.position_rows = read_integer(node, "position_rows", IntegerRange{0, kLengthRange.high}, rows);
+  e.token_types = read_integer(node, "token_types", kZeroOrSize, 0);
+  e.norm = read_switch(node, "norm");
+  e.head_bias = read_switch(node, "head_bias");
+  e.pooler = read_switch(node, "pooler");
+  return e;
+}
+
+MoeDescription read_experts(const Node& node) {
+  MoeDescription moe;
+  moe.experts = node.at("count").integer(kSizeRange);
+  moe.top_k = node.at("top_k").integer(kSizeRange);
+  moe.expert_width = node.at("width").integer(kSizeRange);
+  moe.shared_width = read_integer(node, "shared_width", kZeroOrSize, 0);
+  moe.shared_gate = read_switch(node, "shared_gate");
+  moe.router_bias = read_switch(node, "router_bias");
+  moe.correction_bias = read_switch(node, "correction_bias");
+  moe.expert_bias = read_switch(node, "bias");
+  moe.leading_dense = read_integer(node, "leading_dense", kZeroOrSize, 0);
+  moe.every = read_integer(node, "every", kSizeRange, 1);
+  if (const auto factor = node.find("capacity_factor")) {
+    moe.capacity_factor = factor->positive_number();
+  }
+  if (const auto imbalance = node.find("imbalance")) moe.imbalance = imbalance->number();
+  return moe;
+}
+
+DecoderDescription read_decoder(const Node& node, const ModelDescription& model) {
+  DecoderDescription decoder;
+  decoder.layers = read_integer(node, "layers", kLayerRange, model.layers);
+  decoder.mlp_width = read_integer(node, "mlp_width", kSizeRange, model.mlp.width);
+  decoder.sequence = node.at("sequence").integer(kLengthRange);
+  return decoder;
+}
+
+VisionDescription read_vision(const Node& node) {
+  VisionDescription vision;
+  vision.image_size = node.at("image_size").integer(kSizeRange);
+  vision.patch_size = node.at("patch_size").integer(kSizeRange);
+  vision.channels = read_integer(node, "channels", kSizeRange, 3);
+  vision.classes = node.at("classes").integer(kSizeRange);
+  return vision;
+}
+
+TrainingDefaults read_training(const Node& node, StackKind stack) {
+  TrainingDefaults training;
+  if (stack != StackKind::Vision) training.seq_len = node.at("seq_len").integer(kLengthRange);
+  training.global_batch = node.at("global_batch").integer(kLengthRange);
+  if (const auto precision = node.find("precision")) {
+    training.precision = parse_data_type(precision->text());
+    if (!training.precision.has_value()) {
+      precision->fail(fmt::format("unknown precision '{}'", precision->text()),
+                      "use bf16, fp16, fp32, fp8, mxfp8 or nvfp4");
+    }
+  }
+  training.optimizer =
+      read_choice<OptimizerKind>(node, "optimizer", kOptimizers, OptimizerKind::Adam);
+  if (const auto frozen = node.find("frozen")) {
+    for (const Node& item : frozen->items()) training.frozen.push_back(item.text());
+  }
+  return training;
+}
+
+}  // namespace plansearch::io

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sections of a model file (plansearch/model/v1), one function each.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "plansearch/io/document.hpp"
+#include "plansearch/workload/model_description.hpp"
+
+namespace plansearch::io {
+
+// Wide enough for any network, small enough that products of sizes cannot overflow.
+inline constexpr IntegerRange kLayerRange{1, 10'000};
+inline constexpr IntegerRange kSmallRange{0, 1'000};
+inline constexpr IntegerRange kSizeRange{1, 10'000'000};
+inline constexpr IntegerRange kZeroOrSize{0, 10'000'000};
+inline constexpr IntegerRange kLengthRange{1, 100'000'000};
+
+[[nodiscard]] std::int64_t read_integer(const Node& map, std::string_view key, IntegerRange range,
+                                        std::int64_t fallback);
+[[nodiscard]] std::optional<std::int64_t> read_optional(const Node& map, std::string_view key,
+                                                        IntegerRange range);
+[[nodiscard]] bool read_switch(const Node& map, std::string_view key);
+/// A number of at least 0 and below 1; 0 when absent.
+[[nodiscard]] double read_fraction(const Node& map, std::string_view key);
+
+template <typename E>
+[[nodiscard]] E read_choice(const Node& map, std::string_view key,
+                            std::span<const Choice<E>> choices, E fallback) {
+  const std::optional<Node> node = map.find(key);
+  return node.has_value() ? node->choice(choices) : fallback;
+}
+
+[[nodiscard]] AttentionDescription read_attention(const Node& node, std::int64_t hidden);
+[[nodiscard]] MlpDescription read_mlp(const Node& node, std::int64_t hidden);
+[[nodiscard]] NormDescription read_norm(const Node& node);
+[[nodiscard]] EmbeddingDescription read_embedding(const Node& node, PositionKind positions,
+                                                  std::optional<std::int64_t> max_positions);
+[[nodiscard]] MoeDescription read_experts(const Node& node);
+[[nodiscard]] DecoderDescription read_decoder(const Node& node, const ModelDescription& model);
+[[nodiscard]] VisionDescription read_vision(const Node& node);
+[[nodiscard]] TrainingDefaults read_training(const Node& node, StackKind stack);
+
+}  // namespace plansearch::io
