@@ -61,7 +61,7 @@ void PipelineSimulator::load(const PipelineShape& shape, const PipelineTimes& ti
   PLANSEARCH_CHECK(times.forward.size() == count && times.backward.size() == count);
   PLANSEARCH_CHECK(times.activation_transfer.size() + 1 == count);
   PLANSEARCH_CHECK(times.gradient_transfer.size() + 1 == count);
-  PLANSEARCH_CHECK(shape.group_size() == shape.stages);
+  PLANSEARCH_CHECK(shape.chunks == 1 || shape.group_size() == shape.stages);
   const auto piece = [blocking](Ticks duration, Ticks transfer) {
     return blocking ? Piece{duration + transfer, transfer, 0} : Piece{duration, 0, transfer};
   };
