@@ -153,9 +153,8 @@ class Builder {
     std::optional<TaskIndex> previous;
     for (std::size_t n = 0; n < line.sent.size(); ++n) {
       const Message& message = line.sent[n];
-      const TaskIndex transfer =
-          add_task({message.key, TaskKind::Transfer, channel.source, StreamKind::Send},
-                   message.duration);
+      const TaskIndex transfer = add_task(
+          {message.key, TaskKind::Transfer, channel.source, StreamKind::Send}, message.duration);
       transfers[message.key] = transfer;
       edges_.push_back({transfer, message.posted, EdgeKind::Data});
       if (previous) edges_.push_back({transfer, *previous, EdgeKind::Queue});
@@ -270,15 +269,15 @@ class Builder {
 }  // namespace
 
 std::string to_text(const TaskInfo& task) {
-  constexpr const char* kKinds[] = {"run",      "send", "receive", "wait for", "collective of",
+  constexpr const char* kKinds[] = {"run",      "send", "receive", "wait for",   "collective of",
                                     "allocate", "free", "apply",   "transfer of"};
   constexpr const char* kStreams[] = {"compute", "send", "receive", "collective"};
   constexpr char kPhases[] = {'F', 'B', 'W'};
   return "device " + std::to_string(task.device) + " " +
          kStreams[static_cast<std::size_t>(task.stream)] + ": " +
          kKinds[static_cast<std::size_t>(task.kind)] + " " +
-         kPhases[static_cast<std::size_t>(task.key.phase)] +
-         std::to_string(task.key.micro_batch) + " of stage " + std::to_string(task.key.group);
+         kPhases[static_cast<std::size_t>(task.key.phase)] + std::to_string(task.key.micro_batch) +
+         " of stage " + std::to_string(task.key.group);
 }
 
 std::variant<TaskGraph, ProgramFault> build_task_graph(const Program& program) {

@@ -20,7 +20,9 @@ Phase last_phase(const ComputeOrder& order) {
 }
 
 std::string name_of(int device, const ComputeStep& step) {
-  const char letter = step.phase == Phase::Forward ? 'F' : step.phase == Phase::Backward ? 'B' : 'W';
+  const char letter = step.phase == Phase::Forward    ? 'F'
+                      : step.phase == Phase::Backward ? 'B'
+                                                      : 'W';
   return letter + std::to_string(step.micro_batch) + " of chunk " + std::to_string(step.chunk) +
          " on device " + std::to_string(device);
 }

@@ -48,8 +48,8 @@ class Lowering {
     const std::size_t k = stage_of(placed);
     add_local_dependency(placed);
     done_[key_of(placed)] = {compute_queue(placed.device), compute(placed.device).size()};
-    compute(placed.device).push_back(
-        {key_of(placed), Run{}, compute_row(k, placed.step.phase), std::nullopt});
+    compute(placed.device)
+        .push_back({key_of(placed), Run{}, compute_row(k, placed.step.phase), std::nullopt});
   }
 
   [[nodiscard]] Program take() {
@@ -68,8 +68,12 @@ class Lowering {
     return order_.virtual_stage(placed.device, placed.step.chunk);
   }
   [[nodiscard]] InstructionKey key_of(const PlacedStep& placed) const {
-    return {static_cast<int>(stage_of(placed)), 0,           0, placed.step.micro_batch,
-            placed.step.chunk,                  placed.step.phase};
+    return {static_cast<int>(stage_of(placed)),
+            0,
+            0,
+            placed.step.micro_batch,
+            placed.step.chunk,
+            placed.step.phase};
   }
 
   /// The same micro-batch and phase one virtual stage further along (+1) or back (-1).
@@ -110,8 +114,8 @@ class Lowering {
   void add_local_dependency(const PlacedStep& placed) {
     const auto input = local_input(placed);
     if (!input || done_.contains(key_of(*input))) return;
-    pending_.push_back({{compute_queue(placed.device), compute(placed.device).size()},
-                        key_of(*input)});
+    pending_.push_back(
+        {{compute_queue(placed.device), compute(placed.device).size()}, key_of(*input)});
   }
 
   [[nodiscard]] bool rendezvous() const {

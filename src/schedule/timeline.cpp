@@ -110,7 +110,8 @@ Timeline make_timeline(const TaskGraph& graph, const TaskSimulator& simulated, i
     if (task.kind != TaskKind::Run) continue;
     timeline.entries.push_back({task.device,
                                 {task.key.chunk, task.key.micro_batch, task.key.phase},
-                                simulated.start(i), simulated.end(i)});
+                                simulated.start(i),
+                                simulated.end(i)});
   }
   std::stable_sort(timeline.entries.begin(), timeline.entries.end(),
                    [](const TimelineEntry& a, const TimelineEntry& b) {

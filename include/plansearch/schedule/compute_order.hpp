@@ -15,7 +15,7 @@ namespace plansearch {
 
 enum class Phase : std::uint8_t {
   Forward,
-  Backward,        ///< input gradient; with the weight gradient where that is fused
+  Backward,  ///< input gradient; with the weight gradient where that is fused
   WeightGradient,
 };
 
@@ -42,9 +42,7 @@ struct ComputeOrder {
   std::vector<std::vector<ComputeStep>> devices;
   bool operator==(const ComputeOrder&) const = default;
 
-  [[nodiscard]] int chunks() const {
-    return static_cast<int>(pipeline.size() / devices.size());
-  }
+  [[nodiscard]] int chunks() const { return static_cast<int>(pipeline.size() / devices.size()); }
   /// The virtual stage of a device's chunk; throws InternalError when there is none.
   [[nodiscard]] std::size_t virtual_stage(int device, int chunk) const;
 };

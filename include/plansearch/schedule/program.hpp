@@ -70,8 +70,8 @@ using Action = std::variant<Run, PostSend, PostReceive, Wait, Collective, Alloca
 struct Instruction {
   InstructionKey key;
   Action action;
-  std::uint32_t duration = 0;   ///< row of the duration table; row 0 is no time at all
-  std::optional<int> gang;      ///< instructions with the same number are one task
+  std::uint32_t duration = 0;  ///< row of the duration table; row 0 is no time at all
+  std::optional<int> gang;     ///< instructions with the same number are one task
   bool operator==(const Instruction&) const = default;
 };
 

@@ -10,10 +10,10 @@
 namespace plansearch {
 
 struct ScheduleSummary {
-  Ticks makespan = 0;      ///< first start to last end over all devices
-  Ticks span = 0;          ///< longest first start to last end of one device
-  Ticks bubble_time = 0;   ///< makespan less the computing of the busiest device
-  double bubble_fraction = 0.0;  ///< bubble_time / makespan
+  Ticks makespan = 0;                    ///< first start to last end over all devices
+  Ticks span = 0;                        ///< longest first start to last end of one device
+  Ticks bubble_time = 0;                 ///< makespan less the computing of the busiest device
+  double bubble_fraction = 0.0;          ///< bubble_time / makespan
   std::vector<double> peak_activations;  ///< by device, in micro-batches of one device-stage
   bool operator==(const ScheduleSummary&) const = default;
 };

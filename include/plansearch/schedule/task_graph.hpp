@@ -18,7 +18,15 @@
 namespace plansearch {
 
 enum class TaskKind : std::uint8_t {
-  Run, PostSend, PostReceive, Wait, Collective, Allocate, Free, Apply, Transfer
+  Run,
+  PostSend,
+  PostReceive,
+  Wait,
+  Collective,
+  Allocate,
+  Free,
+  Apply,
+  Transfer
 };
 
 enum class EdgeKind : std::uint8_t {

@@ -101,10 +101,10 @@ TEST_SUITE("unit") {
     CHECK(order_faults(order).empty());
     order.devices[0][1] = order.devices[0][0];
     order.devices[1].push_back({0, 7, Phase::Forward});
-    CHECK(order_faults(order) == std::vector<std::string>{
-                                     "F0 of chunk 0 on device 0 is there 2 times",
-                                     "F1 of chunk 0 on device 0 is missing",
-                                     "F7 of chunk 0 on device 1 does not belong there"});
+    CHECK(order_faults(order) ==
+          std::vector<std::string>{"F0 of chunk 0 on device 0 is there 2 times",
+                                   "F1 of chunk 0 on device 0 is missing",
+                                   "F7 of chunk 0 on device 1 does not belong there"});
   }
 }
 

@@ -116,7 +116,8 @@ class PlainSimulator {
     free = made;
     done_[{k, what.micro_batch, what.phase}] = made;
     if (!sends) return true;
-    const Ticks transfer = forward ? times_.activation_transfer[k] : times_.gradient_transfer[k - 1];
+    const Ticks transfer =
+        forward ? times_.activation_transfer[k] : times_.gradient_transfer[k - 1];
     Ticks& line = lines_[{device, what.phase}];
     line = std::max(line, made) + transfer;
     arrivals_[{k, what.micro_batch, what.phase}] = {line, made};
