@@ -61,7 +61,7 @@ void PipelineSimulator::load(const PipelineShape& shape, const PipelineTimes& ti
   PLANSEARCH_CHECK(times.forward.size() == count && times.backward.size() == count);
   PLANSEARCH_CHECK(times.activation_transfer.size() + 1 == count);
   PLANSEARCH_CHECK(times.gradient_transfer.size() + 1 == count);
-  PLANSEARCH_CHECK(shape.group_size() == shape.stages);
+  PLANSEARCH_CHECK(shape.chunks == 1 || shape.group_size() == shape.stages);
   const auto piece = [blocking](Ticks duration, Ticks transfer) {
     return blocking ? Piece{duration + transfer, transfer, 0} : Piece{duration, 0, transfer};
   };
@@ -147,114 +147,123 @@ Ticks PipelineSimulator::run_gpipe(const PipelineShape& shape) {
   return 0;
 }
 
-/// Round k: forward of micro-batch k on all devices in turn, and on device r the backward of
-/// micro-batch k - (p-1) + r, whose gradient device r+1 sent in round k-1.
+/// Brent's search for a repetition, asked after every period of the program in its steady phase.
+/// True when the state is that of an earlier look; seen_look_ tells which.
+bool PipelineSimulator::recognise(int look) {
+  if (look > 0 && state_repeats()) return true;
+  if (look == 0 || look > 2 * seen_look_) {
+    seen_ = ranks_;
+    seen_look_ = look;
+  }
+  return false;
+}
+
+/// Leaves out what has happened since the recognised state `times` times; the time that takes.
+Ticks PipelineSimulator::skip(int times) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    ranks_[r].exposed += times * (ranks_[r].exposed - seen_[r].exposed);
+  }
+  return times * (ranks_[0].free - seen_[0].free);
+}
+
+/// Forward of micro-batch k on all devices in turn, and on device r the backward of micro-batch
+/// k - (p-1) + r, whose gradient device r+1 has sent in the round before.
+inline void PipelineSimulator::one_f_one_b_round(int k, int jobs) {
+  const int last = static_cast<int>(ranks_.size()) - 1;
+  const int first_backward = std::max(0, last - k);
+  const int end_backward = std::min(last, jobs - 1 + last - k);
+  for (int r = 0; r <= last; ++r) {
+    Rank& rank = ranks_[index(r)];
+    if (k < jobs) {
+      const bool has_input = r > 0;
+      const Rank& before = ranks_[index(std::max(r - 1, 0))];
+      if (k == 0) result_.devices[index(r)].first_start = has_input ? before.activation_out : 0;
+      forward(rank, forward_[index(r)], has_input ? before.activation_out : 0,
+              has_input ? before.activation_made : 0);
+    }
+    if (r >= first_backward && r <= end_backward) {
+      const bool has_input = r < last;
+      const Rank& after = ranks_[index(std::min(r + 1, last))];
+      backward(rank, backward_[index(r)], has_input ? after.gradient_out : 0,
+               has_input ? after.gradient_made : 0);
+    }
+  }
+}
+
 Ticks PipelineSimulator::run_one_f_one_b(const PipelineShape& shape, SteadyState steady) {
   const int last = shape.stages - 1;
   int jobs = shape.micro_batches;
   Ticks shift = 0;
   bool searching = steady == SteadyState::Extrapolate;
-  int seen_round = last;
   for (int k = 0; k < jobs + last; ++k) {
-    const int first_backward = std::max(0, last - k);
-    const int end_backward = std::min(last, jobs - 1 + last - k);
-    for (int r = 0; r <= last; ++r) {
-      Rank& rank = ranks_[index(r)];
-      if (k < jobs) {
-        const Rank& before = ranks_[index(std::max(r - 1, 0))];
-        const bool has_input = r > 0;
-        if (k == 0) result_.devices[index(r)].first_start = has_input ? before.activation_out : 0;
-        forward(rank, forward_[index(r)], has_input ? before.activation_out : 0,
-                has_input ? before.activation_made : 0);
-      }
-      if (r >= first_backward && r <= end_backward) {
-        const Rank& after = ranks_[index(std::min(r + 1, last))];
-        backward(rank, backward_[index(r)], r < last ? after.gradient_out : 0,
-                 r < last ? after.gradient_made : 0);
-      }
-    }
+    one_f_one_b_round(k, jobs);
     if (!searching || k < last || k >= jobs - 1) continue;
-    if (k > last && state_repeats()) {
-      const int period = k - seen_round;
-      const int times = (jobs - 1 - k) / period;
-      shift = times * (ranks_[0].free - seen_[0].free);
-      for (std::size_t r = 0; r < ranks_.size(); ++r) {
-        ranks_[r].exposed += times * (ranks_[r].exposed - seen_[r].exposed);
-      }
-      jobs -= times * period;
-      searching = false;
-    } else if (k == last || k - last >= 2 * (seen_round - last) + 1) {
-      seen_ = ranks_;
-      seen_round = k;
-    }
+    if (!recognise(k - last)) continue;
+    const int period = k - last - seen_look_;
+    const int times = (jobs - 1 - k) / period;
+    shift = skip(times);
+    jobs -= times * period;
+    searching = false;
   }
   result_.micro_batches_simulated = jobs;
   return shift;
 }
 
-/// Round k: on device r the forward with index k - r and the backward with index k - depth + r,
-/// indices counting the (chunk, micro-batch) pairs in the order of Megatron. Every message is
-/// consumed in the round after it was sent, so devices are visited from the last to the first with
-/// the two values kept that would otherwise be overwritten.
-Ticks PipelineSimulator::run_interleaved(const PipelineShape& shape, SteadyState steady) {
-  const int p = shape.stages;
-  const int cycle = p * shape.chunks;
-  const int depth = 2 * (p - 1) + (shape.chunks - 1) * p;
-  int total = shape.micro_batches * shape.chunks;
-  chunk_of_.resize(index(cycle));
-  for (int i = 0; i < cycle; ++i) chunk_of_[index(i)] = i / p;
+/// On device r the forward with index k - r and the backward with index k - depth + r; an index
+/// counts the (chunk, micro-batch) pairs in Megatron's order, `position` is the index within a
+/// cycle of all chunks. Every message is consumed in the round after it was sent, so devices are
+/// visited from the last to the first, with the two states kept that would be overwritten.
+inline void PipelineSimulator::interleaved_round(const Interleaving& plan, int k, int total) {
+  const Rank wrapped = ranks_.back();
+  Rank after;  // device r+1 before this round
+  for (int r = plan.stages - 1; r >= 0; --r) {
+    Rank& rank = ranks_[index(r)];
+    const Rank before_round = rank;
+    if (k >= r && k - r < total) {
+      const int position = plan.forward_position - r;
+      const int chunk = chunk_of_[index(position < 0 ? position + plan.cycle : position)];
+      const bool has_input = r > 0 || chunk > 0;
+      const Rank& source = r > 0 ? ranks_[index(r - 1)] : wrapped;
+      if (k == r) result_.devices[index(r)].first_start = has_input ? source.activation_out : 0;
+      forward(rank, forward_[index(chunk * plan.stages + r)], has_input ? source.activation_out : 0,
+              has_input ? source.activation_made : 0);
+    }
+    const int backward_index = k - plan.depth + r;
+    if (backward_index >= 0 && backward_index < total) {
+      int position = plan.backward_position + r;
+      if (position >= plan.cycle) position -= plan.cycle;
+      const int chunk = plan.chunks - 1 - chunk_of_[index(position)];
+      const bool has_input = r < plan.stages - 1 || chunk < plan.chunks - 1;
+      const Rank& source = r < plan.stages - 1 ? after : ranks_[0];
+      backward(rank, backward_[index(chunk * plan.stages + r)], has_input ? source.gradient_out : 0,
+               has_input ? source.gradient_made : 0);
+    }
+    after = before_round;
+  }
+}
 
+Ticks PipelineSimulator::run_interleaved(const PipelineShape& shape, SteadyState steady) {
+  Interleaving plan{shape.stages, shape.chunks};
+  plan.cycle = shape.stages * shape.chunks;
+  plan.depth = 2 * (shape.stages - 1) + (shape.chunks - 1) * shape.stages;
+  plan.backward_position = (plan.cycle - plan.depth % plan.cycle) % plan.cycle;
+  chunk_of_.resize(index(plan.cycle));
+  for (int i = 0; i < plan.cycle; ++i) chunk_of_[index(i)] = i / shape.stages;
+
+  int total = shape.micro_batches * shape.chunks;
   Ticks shift = 0;
   bool searching = steady == SteadyState::Extrapolate;
-  int seen_count = 0;        // cycles after which the state was remembered
-  int cycles = 0;            // cycles of the steady phase done
-  int forward_position = 0;  // k mod cycle
-  int backward_position = (cycle - depth % cycle) % cycle;  // (k - depth) mod cycle
-  for (int k = 0; k < total + depth; ++k) {
-    const Rank wrapped = ranks_[index(p - 1)];
-    Rank after;  // device r+1 before this round
-    for (int r = p - 1; r >= 0; --r) {
-      Rank& rank = ranks_[index(r)];
-      const Rank before_round = rank;
-      if (k >= r && k - r < total) {
-        int position = forward_position - r;
-        if (position < 0) position += cycle;
-        const int chunk = chunk_of_[index(position)];
-        const Rank& source = r > 0 ? ranks_[index(r - 1)] : wrapped;
-        const bool has_input = r > 0 || chunk > 0;
-        if (k == r) result_.devices[index(r)].first_start = has_input ? source.activation_out : 0;
-        forward(rank, forward_[index(chunk * p + r)], has_input ? source.activation_out : 0,
-                has_input ? source.activation_made : 0);
-      }
-      const int backward_index = k - depth + r;
-      if (backward_index >= 0 && backward_index < total) {
-        int position = backward_position + r;
-        if (position >= cycle) position -= cycle;
-        const int chunk = shape.chunks - 1 - chunk_of_[index(position)];
-        const Rank& source = r < p - 1 ? after : ranks_[0];
-        const bool has_input = r < p - 1 || chunk < shape.chunks - 1;
-        backward(rank, backward_[index(chunk * p + r)], has_input ? source.gradient_out : 0,
-                 has_input ? source.gradient_made : 0);
-      }
-      after = before_round;
-    }
-    if (++forward_position == cycle) forward_position = 0;
-    if (++backward_position == cycle) backward_position = 0;
-    if (!searching || k < depth || k >= total - 1 || (k - depth) % cycle != 0) continue;
-    if (cycles > 0 && state_repeats()) {
-      const int period = (cycles - seen_count) * cycle;
-      const int times = (total - 1 - k) / period;
-      shift = times * (ranks_[0].free - seen_[0].free);
-      for (std::size_t r = 0; r < ranks_.size(); ++r) {
-        ranks_[r].exposed += times * (ranks_[r].exposed - seen_[r].exposed);
-      }
-      total -= times * period;
-      searching = false;
-    } else if (cycles == 0 || cycles >= 2 * seen_count + 1) {
-      seen_ = ranks_;
-      seen_count = cycles;
-    }
-    ++cycles;
+  for (int k = 0; k < total + plan.depth; ++k) {
+    interleaved_round(plan, k, total);
+    if (++plan.forward_position == plan.cycle) plan.forward_position = 0;
+    if (++plan.backward_position == plan.cycle) plan.backward_position = 0;
+    if (!searching || k < plan.depth || k >= total - 1) continue;
+    if ((k - plan.depth) % plan.cycle != 0 || !recognise((k - plan.depth) / plan.cycle)) continue;
+    const int period = k - plan.depth - seen_look_ * plan.cycle;
+    const int times = (total - 1 - k) / period;
+    shift = skip(times);
+    total -= times * period;
+    searching = false;
   }
   result_.micro_batches_simulated = total / shape.chunks;
   return shift;

@@ -4,7 +4,7 @@
 // How to use:
 //   PipelineSimulator simulator;                       // keep one per thread: it owns the memory
 //   PipelineShape shape{ScheduleKind::OneFOneB, 16, 64};
-//   if (auto obstacle = obstacle_of(shape)) ...        // legality first, run() checks nothing
+//   if (auto obstacle = obstacle_of(shape)) ...        // legality first, run() only checks sizes
 //   const PipelineResult& result = simulator.run(shape, times);   // valid until the next run
 //   result.makespan; result.devices[r].busy; result.idle(r); result.bubble(r);
 // run() allocates nothing once the simulator has seen a pipeline of this size. Durations are taken
@@ -74,6 +74,15 @@ class PipelineSimulator {
     Ticks blocked = 0;   ///< of which blocking send
     Ticks transfer = 0;  ///< on the send stream
   };
+  /// Indices of a round of the interleaved order.
+  struct Interleaving {
+    int stages = 1;
+    int chunks = 1;
+    int cycle = 1;  ///< pieces of one group of micro-batches, all chunks
+    int depth = 0;  ///< rounds from the first forward to the first backward of device 0
+    int forward_position = 0;
+    int backward_position = 0;
+  };
 
   void load(const PipelineShape& shape, const PipelineTimes& times);
   Ticks run_gpipe(const PipelineShape& shape);
@@ -84,10 +93,15 @@ class PipelineSimulator {
   void occupy(Rank& rank, const Piece& piece, Ticks arrival, Ticks made);
   void forward(Rank& rank, const Piece& piece, Ticks arrival, Ticks made);
   void backward(Rank& rank, const Piece& piece, Ticks arrival, Ticks made);
+  void one_f_one_b_round(int k, int jobs);
+  void interleaved_round(const Interleaving& plan, int k, int total);
   [[nodiscard]] bool state_repeats() const;
+  [[nodiscard]] bool recognise(int look);
+  [[nodiscard]] Ticks skip(int times);
 
   std::vector<Rank> ranks_;
   std::vector<Rank> seen_;  ///< an earlier state, to be recognised
+  int seen_look_ = 0;
   std::vector<Piece> forward_;
   std::vector<Piece> backward_;
   std::vector<int> chunk_of_;  ///< interleaved: chunk by position in a group

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes:   the compute order of GPipe.
+// Source:     Huang et al., GPipe (NeurIPS 2019); alpa-projects/alpa@b8078a9f schedules.py.
+// Assumes:    backwards in the sequence of the forwards.
+// Units:      none.
+// Checked by: tests/unit/schedule/orders_test.cpp
+#include "plansearch/schedule/compute_order.hpp"
+
+namespace plansearch {
+
+ComputeOrder gpipe_order(const PipelineShape& shape) {
+  ComputeOrder order;
+  order.pipeline = looped_pipeline(shape.stages, 1);
+  order.micro_batches = shape.micro_batches;
+  std::vector<ComputeStep> steps;
+  for (const Phase phase : {Phase::Forward, Phase::Backward}) {
+    for (int i = 0; i < shape.micro_batches; ++i) steps.push_back({0, i, phase});
+  }
+  order.devices.assign(static_cast<std::size_t>(shape.stages), steps);
+  return order;
+}
+
+}  // namespace plansearch

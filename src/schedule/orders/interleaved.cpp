@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes:   the compute order of interleaved 1F1B.
+// Source:     Narayanan et al. (SC 2021); Megatron-LM core/pipeline_parallel/schedules.py, with its
+//             groups of micro-batches per virtual stage.
+// Assumes:    looped placement. With one chunk it is plain 1F1B.
+// Units:      none.
+// Checked by: tests/unit/schedule/orders_test.cpp
+#include <algorithm>
+
+#include "plansearch/schedule/compute_order.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Group after group; within a group chunk after chunk; within a chunk all of its micro-batches.
+std::vector<ComputeStep> forward_sequence(const PipelineShape& shape) {
+  std::vector<ComputeStep> steps;
+  for (int first = 0; first < shape.micro_batches; first += shape.group_size()) {
+    const int end = std::min(first + shape.group_size(), shape.micro_batches);
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      for (int i = first; i < end; ++i) steps.push_back({chunk, i, Phase::Forward});
+    }
+  }
+  return steps;
+}
+
+}  // namespace
+
+ComputeOrder interleaved_order(const PipelineShape& shape) {
+  if (shape.chunks == 1) return one_f_one_b_order(shape);
+  ComputeOrder order;
+  order.pipeline = looped_pipeline(shape.stages, shape.chunks);
+  order.micro_batches = shape.micro_batches;
+  const std::vector<ComputeStep> forwards = forward_sequence(shape);
+  std::vector<ComputeStep> backwards = forwards;
+  for (ComputeStep& step : backwards) {
+    step = {shape.chunks - 1 - step.chunk, step.micro_batch, Phase::Backward};
+  }
+  for (int device = 0; device < shape.stages; ++device) {
+    const int ahead = 2 * (shape.stages - 1 - device) + (shape.chunks - 1) * shape.group_size();
+    const std::size_t warm = std::min(forwards.size(), static_cast<std::size_t>(ahead));
+    std::vector<ComputeStep> steps(forwards.begin(),
+                                   forwards.begin() + static_cast<std::ptrdiff_t>(warm));
+    for (std::size_t i = 0; i < backwards.size(); ++i) {
+      if (warm + i < forwards.size()) steps.push_back(forwards[warm + i]);
+      steps.push_back(backwards[i]);
+    }
+    order.devices.push_back(std::move(steps));
+  }
+  return order;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/schedule/lowering.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+
+#include "pipeline_support.hpp"
+#include "plansearch/schedule/timeline.hpp"
+
+namespace plansearch::testing {
+namespace {
+
+ComputeOrder order_of(ScheduleKind schedule, int p, int m, int v = 1) {
+  return std::get<ComputeOrder>(make_order({schedule, p, m, v}));
+}
+
+std::vector<InstructionKey> keys_at(const Program& program, int channel, ChannelEnd end) {
+  std::vector<InstructionKey> keys;
+  for (const Queue& queue : program.queues) {
+    for (const Instruction& instruction : queue.instructions) {
+      const auto* send = std::get_if<PostSend>(&instruction.action);
+      const auto* receive = std::get_if<PostReceive>(&instruction.action);
+      if ((end == ChannelEnd::Send && send && send->channel == channel) ||
+          (end == ChannelEnd::Receive && receive && receive->channel == channel)) {
+        keys.push_back(instruction.key);
+      }
+    }
+  }
+  return keys;
+}
+
+Ticks makespan_of(const ComputeOrder& order, const PipelineTimes& times,
+                  const LoweringOptions& options) {
+  return std::get<Timeline>(simulate_order(order, times, options)).makespan();
+}
+
+const Program kPair = lower(order_of(ScheduleKind::GPipe, 2, 1));
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("one micro-batch through two stages") {
+    const InstructionKey forward_0{0, 0, 0, 0, 0, Phase::Forward};
+    const InstructionKey forward_1{1, 0, 0, 0, 0, Phase::Forward};
+    const InstructionKey backward_0{0, 0, 0, 0, 0, Phase::Backward};
+    const InstructionKey backward_1{1, 0, 0, 0, 0, Phase::Backward};
+    REQUIRE(kPair.queues.size() == 4);
+    CHECK(kPair.queues[0] == Queue{0,
+                                   StreamKind::Compute,
+                                   0,
+                                   {{forward_0, Run{}, 1, {}},
+                                    {forward_0, PostSend{0}, 7, {}},
+                                    {backward_1, Wait{1, ChannelEnd::Receive}, 0, {}},
+                                    {backward_0, Run{}, 2, {}}}});
+    CHECK(kPair.queues[1] == Queue{1,
+                                   StreamKind::Compute,
+                                   0,
+                                   {{forward_0, Wait{0, ChannelEnd::Receive}, 0, {}},
+                                    {forward_1, Run{}, 4, {}},
+                                    {backward_1, Run{}, 5, {}},
+                                    {backward_1, PostSend{1}, 8, {}}}});
+    CHECK(kPair.channels == std::vector<Channel>{{0, 1, ChannelSemantics::Rendezvous, {}},
+                                                 {1, 0, ChannelSemantics::Rendezvous, {}}});
+    CHECK(kPair.dependencies.empty());
+  }
+
+  TEST_CASE("1F1B with blocking rendezvous in list order deadlocks, and the cycle is told") {
+    const auto built = build_task_graph(
+        lower(order_of(ScheduleKind::OneFOneB, 2, 2), {SendPolicy::Rendezvous, {}}));
+    const auto* fault = std::get_if<ProgramFault>(&built);
+    REQUIRE(fault != nullptr);
+    CHECK(fault->kind == FaultKind::Deadlock);
+    // Device 0 waits until F1 is taken before it takes B0; device 1 the other way round.
+    std::set<std::string> cycle;
+    for (const WaitingTask& wait : fault->waits) {
+      cycle.insert(to_text(wait.task));
+      CHECK(fault->detail.find(to_text(wait.task)) != std::string::npos);
+    }
+    CHECK(cycle == std::set<std::string>{"device 0 compute: wait for F1 of stage 0",
+                                         "device 0 send: transfer of F1 of stage 0",
+                                         "device 1 compute: receive F1 of stage 0",
+                                         "device 1 compute: wait for B0 of stage 1",
+                                         "device 1 send: transfer of B0 of stage 1",
+                                         "device 0 compute: receive B0 of stage 1"});
+  }
+
+  TEST_CASE("GPipe runs with blocking rendezvous in list order") {
+    CHECK(std::holds_alternative<TaskGraph>(build_task_graph(
+        lower(order_of(ScheduleKind::GPipe, 4, 8), {SendPolicy::Rendezvous, {}}))));
+  }
+
+  TEST_CASE("an order with a backward before its forward deadlocks") {
+    auto order = order_of(ScheduleKind::OneFOneB, 2, 2);
+    std::swap(order.devices[1][0], order.devices[1][1]);
+    const auto times = uniform_durations({ScheduleKind::OneFOneB, 2, 2}, {1, 2, 0});
+    const auto simulated = simulate_order(order, times.view());
+    const auto* fault = std::get_if<ProgramFault>(&simulated);
+    REQUIRE(fault != nullptr);
+    CHECK(fault->kind == FaultKind::Deadlock);
+    REQUIRE(fault->waits.size() >= 2);
+    for (const WaitingTask& wait : fault->waits) CHECK(wait.task.device == 1);
+  }
+
+  TEST_CASE("two ends of a channel that disagree are told") {
+    auto order = order_of(ScheduleKind::GPipe, 2, 3);
+    std::swap(order.devices[1][0], order.devices[1][1]);
+    const auto built = build_task_graph(lower(order));
+    const auto* fault = std::get_if<ProgramFault>(&built);
+    REQUIRE(fault != nullptr);
+    CHECK(fault->kind == FaultKind::ChannelMismatch);
+    CHECK(fault->detail ==
+          "message 1 from device 0 to device 1 is not the same at both ends:\n"
+          "  device 0 compute: send F0 of stage 0\n"
+          "  device 1 receive: receive F1 of stage 0");
+  }
+
+  TEST_CASE("a message that nobody receives and a wait for nothing are told") {
+    Program program = kPair;
+    program.queues[2].instructions.clear();
+    auto built = build_task_graph(program);
+    REQUIRE(std::holds_alternative<ProgramFault>(built));
+    CHECK(std::get<ProgramFault>(built).kind == FaultKind::ChannelMismatch);
+    program = kPair;
+    program.queues[0].instructions[2].key.micro_batch = 5;
+    built = build_task_graph(program);
+    REQUIRE(std::holds_alternative<ProgramFault>(built));
+    CHECK(std::get<ProgramFault>(built).kind == FaultKind::ChannelMismatch);
+  }
+
+  // Device 0 is busy 5, device 1 is busy 2; together they then run for 7.
+  TEST_CASE("a gang is one task on several devices") {
+    Program program;
+    program.queues = {{0, StreamKind::Compute, 0, {}}, {1, StreamKind::Compute, 0, {}}};
+    const InstructionKey own_0{0, 0, 0, 0, 0, Phase::Forward};
+    const InstructionKey own_1{1, 0, 0, 0, 0, Phase::Forward};
+    const InstructionKey shared{2, 0, 0, 0, 0, Phase::Forward};
+    program.queues[0].instructions = {{own_0, Run{}, 1, {}}, {shared, Run{}, 3, 0}};
+    program.queues[1].instructions = {
+        {own_1, Run{}, 2, {}}, {shared, Run{}, 3, 0}, {own_1, Apply{}, 2, {}}};
+    const auto graph = std::get<TaskGraph>(build_task_graph(program));
+    CHECK(graph.tasks.size() == 4);
+    TaskSimulator simulator;
+    simulator.run(graph, std::vector<Ticks>{0, 5, 2, 7});
+    CHECK(simulator.makespan() == 14);
+  }
+
+  // A receive buffer is free again when the piece that used it has ended: with one buffer, F1 may
+  // be sent only when device 1 is done with F0 (at 1 + 4 + 10), with two it is sent at once.
+  TEST_CASE("receive slots delay the sender") {
+    const auto order = order_of(ScheduleKind::GPipe, 2, 2);
+    PipelineDurations times = uniform_durations({ScheduleKind::GPipe, 2, 2}, {1, 1, 4});
+    times.forward[1] = 10;
+    const auto second_forward = [&](int slots) {
+      const auto timeline = std::get<Timeline>(
+          simulate_order(order, times.view(), {SendPolicy::Asynchronous, slots}));
+      for (const TimelineEntry& entry : timeline.entries) {
+        if (entry.device == 1 && entry.step == ComputeStep{0, 1, Phase::Forward})
+          return entry.start;
+      }
+      return Ticks{-1};
+    };
+    CHECK(second_forward(1) == 1 + 4 + 10 + 4);
+    CHECK(second_forward(2) == 1 + 4 + 10);
+  }
+
+  TEST_CASE("eager messages do not wait for the receiver to post") {
+    auto program = lower(order_of(ScheduleKind::OneFOneB, 2, 2), {SendPolicy::Rendezvous, {}});
+    for (Channel& channel : program.channels) channel.semantics = ChannelSemantics::Eager;
+    CHECK(std::holds_alternative<TaskGraph>(build_task_graph(program)));
+  }
+
+  // Just-in-time blocking lists and asynchronous sends, tF = 1, tB = 3: our own independent
+  // simulation of Alpa's runtime lists, two decimals.
+  TEST_CASE("just-in-time lists against asynchronous sends") {
+    struct Row {
+      int p, m;
+      Ticks transfer;  ///< in hundredths of tF
+      Ticks just_in_time, asynchronous;
+    };
+    for (const Row& row :
+         {Row{4, 16, 5, 7935, 7740}, Row{4, 16, 10, 8270, 7880}, Row{4, 16, 20, 8940, 8160},
+          Row{4, 32, 20, 16620, 15040}, Row{8, 32, 10, 17070, 16280}, Row{8, 64, 20, 33900, 30880},
+          Row{2, 16, 20, 7440, 7120}}) {
+      const auto order = order_of(ScheduleKind::OneFOneB, row.p, row.m);
+      const auto times =
+          uniform_durations({ScheduleKind::OneFOneB, row.p, row.m}, {100, 300, row.transfer});
+      CHECK(makespan_of(order, times.view(), {SendPolicy::JustInTime, {}}) == row.just_in_time);
+      CHECK(makespan_of(order, times.view(), {}) == row.asynchronous);
+    }
+  }
+}
+
+TEST_SUITE("property") {
+  TEST_CASE("no order deadlocks, and both ends of every channel name the same messages") {
+    for (const ScheduleKind schedule :
+         {ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved}) {
+      for (int p = 1; p <= 8; ++p) {
+        for (int m = 1; m <= 32; m += m < 10 ? 1 : 11) {
+          for (int v = 1; v <= 4; ++v) {
+            const int batches = v > 1 ? (m + p - 1) / p * p : m;
+            const auto made = make_order({schedule, p, batches, v});
+            const auto* order = std::get_if<ComputeOrder>(&made);
+            if (order == nullptr || batches > 32) continue;
+            const Program program = lower(*order);
+            for (std::size_t c = 0; c < program.channels.size(); ++c) {
+              REQUIRE(keys_at(program, static_cast<int>(c), ChannelEnd::Send) ==
+                      keys_at(program, static_cast<int>(c), ChannelEnd::Receive));
+            }
+            REQUIRE(std::holds_alternative<TaskGraph>(build_task_graph(program)));
+          }
+        }
+      }
+    }
+  }
+
+  TEST_CASE("blocking is never faster than asynchronous, nor one slot than many") {
+    Dice dice(21);
+    for (int i = 0; i < 60; ++i) {
+      const PipelineShape shape = random_shape(dice, 3);
+      const auto order = std::get<ComputeOrder>(make_order(shape));
+      const auto times = random_durations(dice, shape, 100);
+      const Ticks free = makespan_of(order, times.view(), {});
+      INFO(describe(shape));
+      CHECK(makespan_of(order, times.view(), {SendPolicy::Blocking, {}}) >= free);
+      CHECK(makespan_of(order, times.view(), {SendPolicy::Asynchronous, 1}) >= free);
+      if (shape.chunks == 1) {
+        CHECK(makespan_of(order, times.view(), {SendPolicy::JustInTime, {}}) >= free);
+      }
+    }
+  }
+
+  TEST_CASE("the same order gives the same program and graph") {
+    const auto order = order_of(ScheduleKind::Interleaved, 4, 8, 2);
+    CHECK(lower(order) == lower(order));
+    CHECK(build_task_graph(lower(order)) == build_task_graph(lower(order)));
+  }
+}
+
+}  // namespace plansearch::testing
