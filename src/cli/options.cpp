@@ -1,27 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "plansearch/base/names.hpp"
 
 namespace plansearch::cli {
 namespace {
 
+using Choices = std::vector<std::string>;
+
+/// Restricts an option to a few words. They are its type name too ("none|full"), which is where
+/// help and completion scripts take them from.
+void restrict_to(CLI::Option* option, const Choices& choices) {
+  option->type_name(fmt::format("{}", fmt::join(choices, "|")));
+  option->check([choices](const std::string& text) {
+    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string();
+    const std::string guess = did_you_mean(text, choices);
+    return fmt::format("'{}' is none of {}{}{}", text, fmt::join(choices, ", "),
+                       guess.empty() ? "" : "; ", guess);
+  });
+}
+
 void add_question(CLI::App& app, Options& o) {
   app.add_option("--hw", o.hardware, "hardware profile: a shipped name or a file")
-      ->type_name("NAME|FILE");
+      ->type_name("HARDWARE");
   app.add_option("--model", o.model, "model: a shipped name, a file, or a Hugging Face config.json")
-      ->type_name("NAME|FILE");
+      ->type_name("MODEL");
   app.add_option("--gpus", o.gpus, "number of accelerators (default: a ladder of sizes)");
   app.add_option("--nodes", o.nodes, "number of nodes, instead of --gpus");
   app.add_option("--batch", o.batch, "sequences per optimizer step");
   app.add_option("--seq-len", o.seq_len, "tokens per sequence");
-  app.add_option("--precision", o.precision, "fp32, fp16, bf16, fp8, mxfp8 or nvfp4");
-  app.add_option("--optimizer", o.optimizer, "adam, sgd, adafactor or muon");
-  app.add_option("--attention", o.attention, "flash or unfused");
-  app.add_option("--framework", o.framework, "training framework (default: megatron)");
-  app.add_option("--rank-order", o.rank_order, "axes, fastest first, such as tp-cp-ep-dp-pp");
-  app.add_option("--overlap", o.overlap, "what is hidden: all, none, or a list such as grad,param");
-  app.add_option("--mem-reserve", o.mem_reserve, "memory to keep free, such as \"2 GiB\"");
+  app.add_option("--precision", o.precision, "number format of the matrix products")
+      ->type_name("fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4");
+  restrict_to(app.add_option("--optimizer", o.optimizer, "whose states are kept"),
+              {"adam", "sgd", "adafactor", "muon"});
+  restrict_to(app.add_option("--attention", o.attention, "whether scores are written to memory"),
+              {"flash", "unfused"});
+  app.add_option("--framework", o.framework, "training framework (default: megatron)")
+      ->type_name("FRAMEWORK");
+  app.add_option("--rank-order", o.rank_order, "axes, fastest first, such as tp-cp-dp-pp")
+      ->type_name("AXES");
+  app.add_option("--overlap", o.overlap, "what is hidden: all, none, or a list such as grad,param")
+      ->type_name("LIST");
+  app.add_option("--mem-reserve", o.mem_reserve, "memory to keep free, such as \"2 GiB\"")
+      ->type_name("BYTES");
 }
 
 void add_degrees(CLI::App& app, DegreeOptions& d) {
@@ -33,30 +60,42 @@ void add_degrees(CLI::App& app, DegreeOptions& d) {
   app.add_option("--tp-y", d.tp_y, "tensor axis of outputs (backward all-reduce)");
   app.add_option("--tp-z", d.tp_z, "tensor axis that shards weights and batch");
   app.add_option("--cp", d.cp, "context-parallel degree");
-  app.add_option("--cp-kind", d.cp_kind, "ring or ulysses");
+  restrict_to(app.add_option("--cp-kind", d.cp_kind, "how attention is split over cp"),
+              {"ring", "ulysses"});
   app.add_option("--ep", d.ep, "expert-parallel degree, spans dp x cp x tp");
   app.add_option("--etp", d.etp, "tensor-parallel degree inside an expert");
-  app.add_option("--zero", d.zero, "0: nothing, 1: optimizer, 2: gradients, 3: parameters");
+  app.add_option("--zero", d.zero, "0: nothing, 1: optimizer, 2: gradients, 3: parameters")
+      ->type_name("0|1|2|3");
   app.add_option("--shard-group", d.shard_group, "ranks that share one ZeRO copy (hybrid shard)");
-  app.add_option("--sp", d.sp, "sequence parallelism with tp, 0 or 1");
+  app.add_option("--sp", d.sp, "sequence parallelism with tp")->type_name("0|1");
   app.add_option("--micro-batch", d.micro_batch, "sequences per device and micro-batch");
-  app.add_option("--recompute", d.recompute, "none, selective or full");
-  app.add_option("--schedule", d.schedule, "gpipe, 1f1b or interleaved");
+  restrict_to(app.add_option("--recompute", d.recompute, "activations computed again in backward"),
+              {"none", "selective", "full"});
+  restrict_to(app.add_option("--schedule", d.schedule, "pipeline schedule"),
+              {"gpipe", "1f1b", "interleaved"});
 }
 
 void add_output(CLI::App& app, Options& o) {
-  app.add_option("--format", o.format, "table, json, jsonl or csv");
-  app.add_option("--out", o.out, "write to a file instead of standard output");
-  app.add_option("--threads", o.threads, "0: all cores; the answer does not depend on it");
-  app.add_option("--color", o.color, "auto, always or never");
+  restrict_to(app.add_option("--format", o.format, "of the answer"),
+              {"table", "json", "jsonl", "csv"});
+  app.add_option("--out", o.out, "write to a file instead of standard output")->type_name("FILE");
+  app.add_option("--threads", o.threads, "0: all cores; the answer does not depend on it")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+  restrict_to(app.add_option("--color", o.color, "headers and errors in colour"),
+              {"auto", "always", "never"});
   app.add_flag("--quiet", o.quiet, "no progress and no messages");
 }
 
 void add_search(CLI::App& app, Options& o) {
-  app.add_option("--target", o.target, "as --framework, and only plans it accepts");
-  app.add_option("--space", o.space, "plans to look at (default: what the framework can run)");
-  app.add_option("--top", o.top, "plans to show");
-  app.add_option("--time-limit", o.time_limit_s, "seconds; the answer says when it was cut short");
+  app.add_option("--target", o.target, "as --framework; a plan it cannot express is exit code 4")
+      ->type_name("FRAMEWORK");
+  restrict_to(app.add_option("--space", o.space, "plans to look at (default: framework)"),
+              {"framework", "megatron", "data"});
+  app.add_option("--top", o.top, "plans to show")->check(CLI::Range(1, 10000))->type_name("N");
+  app.add_option("--time-limit", o.time_limit_s, "seconds; the answer says when it was cut short")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
   app.add_flag("--exhaustive", o.exhaustive, "price every plan, prune nothing");
 }
 
@@ -64,7 +103,7 @@ void add_search(CLI::App& app, Options& o) {
 
 void build_command_line(CLI::App& app, Options& o) {
   app.require_subcommand(0, 1);
-  app.set_version_flag("--version", std::string("plansearch 0.1.0"));
+  app.set_version_flag("--version", fmt::format("plansearch {}", kVersion));
   add_question(app, o);
   add_degrees(app, o.degrees);
   add_output(app, o);
@@ -79,7 +118,8 @@ void build_command_line(CLI::App& app, Options& o) {
   };
   command("search", "rank plans (the default command)", Command::Search);
   command("predict", "step time and memory of one given plan", Command::Predict)
-      ->add_option("--plan", o.plan, "plan document or result.json#RANK");
+      ->add_option("--plan", o.plan, "plan document or result.json#RANK")
+      ->type_name("PLAN");
   CLI::App* validate = command("validate", "predict every measured row of a table and report errors",
                                Command::Validate);
   validate->add_option("table", o.argument, "CSV of measured runs, kernels or collectives")
@@ -87,15 +127,17 @@ void build_command_line(CLI::App& app, Options& o) {
   validate->add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
   validate->add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart");
   command("explain", "why this plan, what bounds it, against the runner-up", Command::Explain)
-      ->add_option("plan", o.plan, "plan document or result.json#RANK")
-      ->required();
-  command("list", "shipped hw, models, frameworks or schedules", Command::List)
-      ->add_option("what", o.argument, "hw, models, frameworks or schedules")
-      ->required();
+      ->add_option("plan", o.plan, "plan document or result.json#RANK (default: search first)")
+      ->type_name("PLAN");
+  restrict_to(command("list", "shipped hw, models, frameworks or schedules", Command::List)
+                  ->add_option("what", o.argument, "what to list")
+                  ->required(),
+              {"hw", "models", "frameworks", "schedules"});
   command("bench", "evaluations per second and the search signature", Command::Bench);
-  command("completion", "shell completion script", Command::Completion)
-      ->add_option("shell", o.argument, "bash, zsh or fish")
-      ->required();
+  restrict_to(command("completion", "shell completion script", Command::Completion)
+                  ->add_option("shell", o.argument, "which shell")
+                  ->required(),
+              {"bash", "zsh", "fish"});
 }
 
 }  // namespace plansearch::cli

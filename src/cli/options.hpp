@@ -58,6 +58,8 @@ struct Options {
   std::string suspects;                    ///< validate --suspect
 };
 
+inline constexpr const char* kVersion = "0.1.0";
+
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion
 /// scripts are generated from the same tree.
 void build_command_line(CLI::App& app, Options& options);

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "completion.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "options.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+enum class ValueKind { None, Words, File, Hardware, Model, Framework, Other };
+
+/// One option or positional argument and what may follow it.
+struct Word {
+  std::string name;  ///< with dashes; empty for a positional argument
+  std::string help;
+  ValueKind kind = ValueKind::Other;
+  std::vector<std::string> values;
+};
+
+struct CommandWords {
+  std::string name;  ///< empty: the program itself
+  std::string help;
+  std::vector<Word> options;
+  std::vector<Word> arguments;
+};
+
+ValueKind kind_of(const std::string& type) {
+  if (type == "FILE" || type == "PLAN") return ValueKind::File;
+  if (type == "HARDWARE") return ValueKind::Hardware;
+  if (type == "MODEL") return ValueKind::Model;
+  if (type == "FRAMEWORK") return ValueKind::Framework;
+  return type.find('|') == std::string::npos ? ValueKind::Other : ValueKind::Words;
+}
+
+Word word_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  Word word{{}, option.get_description(), kind_of(type), {}};
+  if (!option.get_lnames().empty()) word.name = "--" + option.get_lnames().front();
+  if (option.get_expected_max() == 0 || option.get_type_size_max() == 0) word.kind = ValueKind::None;
+  if (word.name.empty() && word.kind == ValueKind::Other) word.kind = ValueKind::File;
+  if (word.kind == ValueKind::Words) word.values = CLI::detail::split(type, '|');
+  return word;
+}
+
+CommandWords words_of(const CLI::App& app) {
+  CommandWords words{app.get_parent() == nullptr ? "" : app.get_name(), app.get_description(), {}, {}};
+  for (const CLI::Option* option : app.get_options()) {
+    Word word = word_of(*option);
+    (word.name.empty() ? words.arguments : words.options).push_back(std::move(word));
+  }
+  return words;
+}
+
+/// Shell code that prints the shipped names of a kind, one per line.
+std::string listing(ValueKind kind) {
+  const char* what = kind == ValueKind::Hardware ? "hw"
+                     : kind == ValueKind::Model  ? "models"
+                                                 : "frameworks";
+  return fmt::format("plansearch list {} --format csv 2>/dev/null | tail -n +2 | cut -d, -f1", what);
+}
+
+std::vector<std::string> names(const std::vector<Word>& words) {
+  std::vector<std::string> result;
+  for (const Word& word : words) result.push_back(word.name);
+  return result;
+}
+
+std::string bash_values(const Word& word) {
+  switch (word.kind) {
+    case ValueKind::Words:
+      return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", fmt::join(word.values, " "));
+    case ValueKind::File:
+      return "COMPREPLY=($(compgen -f -- \"$cur\"))";
+    case ValueKind::Hardware:
+    case ValueKind::Model:
+    case ValueKind::Framework:
+      return fmt::format("COMPREPLY=($(compgen -f -W \"$({})\" -- \"$cur\"))", listing(word.kind));
+    case ValueKind::None:
+    case ValueKind::Other:
+      break;
+  }
+  return "COMPREPLY=()";
+}
+
+std::string bash(const CommandWords& top, const std::vector<CommandWords>& commands) {
+  std::string values;
+  std::string by_command;
+  const auto add_values = [&](const CommandWords& command) {
+    for (const Word& word : command.options) {
+      if (word.kind == ValueKind::None) continue;
+      values += fmt::format("    {}) {}; return ;;\n", word.name, bash_values(word));
+    }
+  };
+  add_values(top);
+  for (const CommandWords& command : commands) {
+    add_values(command);
+    by_command += fmt::format("    {}) own='{}'", command.name, fmt::join(names(command.options), " "));
+    if (!command.arguments.empty()) {
+      by_command += fmt::format("\n      [[ $cur == -* ]] || {{ {}; return; }}",
+                                bash_values(command.arguments.front()));
+    }
+    by_command += " ;;\n";
+  }
+  std::vector<std::string> command_names;
+  for (const CommandWords& command : commands) command_names.push_back(command.name);
+  return fmt::format(R"(# plansearch completion for bash: source <(plansearch completion bash)
+_plansearch() {{
+  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= own= word
+  case $prev in
+{}  esac
+  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    case $word in {}) command=$word; break ;; esac
+  done
+  case $command in
+{}    '') own='{}' ;;
+  esac
+  COMPREPLY=($(compgen -W "$own {}" -- "$cur"))
+}}
+complete -o filenames -F _plansearch plansearch
+)",
+                     values, fmt::join(command_names, "|"), by_command,
+                     fmt::join(command_names, " "), fmt::join(names(top.options), " "));
+}
+
+std::string quoted(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4) {
+    text.replace(at, 1, "'\\''");
+  }
+  return "'" + text + "'";
+}
+
+/// Brackets and colons mean something in a zsh specification.
+std::string zsh_help(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string zsh_action(const Word& word) {
+  switch (word.kind) {
+    case ValueKind::Words:
+      return fmt::format(":value:({})", fmt::join(word.values, " "));
+    case ValueKind::File:
+      return ":file:_files";
+    case ValueKind::Hardware:
+      return ":hardware:_plansearch_names hw";
+    case ValueKind::Model:
+      return ":model:_plansearch_names models";
+    case ValueKind::Framework:
+      return ":framework:_plansearch_names frameworks";
+    case ValueKind::Other:
+      return ":value:";
+    case ValueKind::None:
+      break;
+  }
+  return "";
+}
+
+std::string zsh_options(const std::vector<Word>& words) {
+  std::string text;
+  for (const Word& word : words) {
+    text += "    " + quoted(fmt::format("{}[{}]{}", word.name, zsh_help(word.help), zsh_action(word))) + "\n";
+  }
+  return text;
+}
+
+std::string zsh(const CommandWords& top, const std::vector<CommandWords>& commands) {
+  std::string list;
+  std::string cases;
+  for (const CommandWords& command : commands) {
+    list += "    " + quoted(fmt::format("{}:{}", command.name, zsh_help(command.help))) + "\n";
+    cases += fmt::format("    {}) own=(\n{}", command.name, zsh_options(command.options));
+    if (!command.arguments.empty()) {
+      cases += "    " + quoted("2" + zsh_action(command.arguments.front())) + "\n";
+    }
+    cases += "    ) ;;\n";
+  }
+  return fmt::format(R"(#compdef plansearch
+# plansearch completion for zsh: put it on $fpath as _plansearch
+_plansearch_names() {{
+  local -a found
+  found=(${{(f)"$(plansearch list $1 --format csv 2>/dev/null | tail -n +2 | cut -d, -f1)"}})
+  _alternative "names:name:compadd -a found" 'files:file:_files'
+}}
+_plansearch_commands() {{
+  local -a commands
+  commands=(
+{}  )
+  _describe command commands
+}}
+_plansearch() {{
+  local -a common own
+  common=(
+{}  )
+  case ${{words[2]}} in
+{}    *) own=('1:command:_plansearch_commands') ;;
+  esac
+  _arguments $common $own
+}}
+_plansearch "$@"
+)",
+                     list, zsh_options(top.options), cases);
+}
+
+std::string fish_values(const Word& word) {
+  switch (word.kind) {
+    case ValueKind::Words:
+      return fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(word.values, " "))));
+    case ValueKind::File:
+      return " -r -F";
+    case ValueKind::Hardware:
+    case ValueKind::Model:
+    case ValueKind::Framework:
+      return fmt::format(" -r -a {}", quoted(fmt::format("({})", listing(word.kind))));
+    case ValueKind::Other:
+      return " -x";
+    case ValueKind::None:
+      break;
+  }
+  return "";
+}
+
+std::string fish_words(const CommandWords& command) {
+  const std::string condition =
+      command.name.empty() ? ""
+                           : fmt::format(" -n {}", quoted("__fish_seen_subcommand_from " + command.name));
+  std::string text;
+  for (const Word& word : command.options) {
+    text += fmt::format("complete -c plansearch{} -l {}{} -d {}\n", condition, word.name.substr(2),
+                        fish_values(word), quoted(word.help));
+  }
+  for (const Word& word : command.arguments) {
+    text += fmt::format("complete -c plansearch{}{}\n", condition, fish_values(word));
+  }
+  return text;
+}
+
+std::string fish(const CommandWords& top, const std::vector<CommandWords>& commands) {
+  std::string text =
+      "# plansearch completion for fish: plansearch completion fish | source\n"
+      "complete -c plansearch -f\n" + fish_words(top);
+  for (const CommandWords& command : commands) {
+    text += fmt::format("complete -c plansearch -n __fish_use_subcommand -a {} -d {}\n",
+                        command.name, quoted(command.help));
+    text += fish_words(command);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string completion_script(std::string_view shell) {
+  Options options;
+  CLI::App app("", "plansearch");
+  build_command_line(app, options);
+  const CommandWords top = words_of(app);
+  std::vector<CommandWords> commands;
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    commands.push_back(words_of(*sub));
+    std::erase_if(commands.back().options, [](const Word& word) { return word.name == "--help"; });
+  }
+  if (shell == "bash") return bash(top, commands);
+  if (shell == "zsh") return zsh(top, commands);
+  return fish(top, commands);
+}
+
+}  // namespace plansearch::cli

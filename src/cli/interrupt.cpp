@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interrupt.hpp"
+
+#include <csignal>
+
+namespace plansearch::cli {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void on_signal(int signal) {
+  stop_requested.store(true);
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+const std::atomic<bool>& interrupted() { return stop_requested; }
+
+void install_signal_handlers() {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace plansearch::cli

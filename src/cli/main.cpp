@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <variant>
+
+#include "commands.hpp"
+#include "exit_code.hpp"
+#include "interrupt.hpp"
+#include "output.hpp"
+#include "parse.hpp"
+#include "plansearch/base/error.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+int run_command(const Options& options) {
+  switch (options.command) {
+    case Command::Search:
+      return run_search(options);
+    case Command::Predict:
+      return run_predict(options);
+    case Command::Explain:
+      return run_explain(options);
+    case Command::List:
+      return run_list(options);
+    case Command::Bench:
+      return run_bench(options);
+    case Command::Completion:
+      return run_completion(options);
+  }
+  return kExitInternalError;
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  try {
+    auto parsed = parse_command_line(argc, argv);
+    if (const Help* help = std::get_if<Help>(&parsed)) {
+      Output(options).write(help->text);
+      return kExitOk;
+    }
+    options = std::get<Options>(std::move(parsed));
+    return run_command(options);
+  } catch (const InputError& error) {
+    print_error(error.formatted(), options);
+    return kExitBadInput;
+  } catch (const std::exception& error) {
+    print_error(fmt::format("error: internal: {}\nhint: this is a bug in plansearch, please report it",
+                            error.what()),
+                options);
+    return kExitInternalError;
+  }
+}
+
+}  // namespace
+}  // namespace plansearch::cli
+
+int main(int argc, char** argv) {
+  plansearch::cli::install_signal_handlers();
+  return plansearch::cli::run(argc, argv);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "plansearch/base/error.hpp"
+#include "plansearch/io/file.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBold = "\x1b[1m";
+constexpr std::string_view kRed = "\x1b[1;31m";
+constexpr std::string_view kCyan = "\x1b[36m";
+constexpr std::string_view kReset = "\x1b[0m";
+
+bool wants_colour(const Options& options, int descriptor) {
+  if (options.color == "always") return true;
+  return options.color == "auto" && ::isatty(descriptor) == 1;
+}
+
+[[noreturn]] void refuse(const std::string& file, std::string_view why) {
+  throw InputError({file, 0, 0}, fmt::format("cannot write: {}", why),
+                   "name a file in a directory that exists and may be written to");
+}
+
+void check_writable(const std::string& file) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (fs::is_directory(status)) refuse(file, "is a directory");
+  if (fs::exists(status)) {
+    if (::access(file.c_str(), W_OK) != 0) refuse(file, std::strerror(errno));
+    if (!fs::is_regular_file(status)) return;
+  }
+  const fs::path parent = fs::path(file).parent_path();
+  const std::string directory = parent.empty() ? "." : parent.string();
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) refuse(file, std::strerror(errno));
+  if (!fs::is_directory(directory, error)) refuse(file, fmt::format("{} is no directory", directory));
+}
+
+bool is_rule(std::string_view line) {
+  return line.starts_with('-') && line.find_first_not_of("- ") == std::string_view::npos;
+}
+
+/// Puts the line above each table rule in bold.
+std::string with_bold_headers(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const bool header = is_rule(text.substr(0, text.find('\n')));
+    result += header ? fmt::format("{}{}{}\n", kBold, line, kReset) : fmt::format("{}\n", line);
+  }
+  return result;
+}
+
+/// False when the reader has gone, which is no failure of ours.
+void write_to_standard_output(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPIPE) return;
+    if (written < 0) refuse("standard output", std::strerror(errno));
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+Format format_of(const Options& options) {
+  if (options.format == "json") return Format::Json;
+  if (options.format == "jsonl") return Format::JsonLines;
+  if (options.format == "csv") return Format::Csv;
+  return Format::Table;
+}
+
+Output::Output(const Options& options)
+    : file_(options.out),
+      emphasis_(options.format == "table" && options.out.empty() &&
+                wants_colour(options, STDOUT_FILENO)) {
+  if (!file_.empty()) check_writable(file_);
+}
+
+void Output::write(std::string_view text) const {
+  if (!file_.empty()) {
+    io::write_file(file_, text);
+  } else if (emphasis_) {
+    write_to_standard_output(with_bold_headers(text));
+  } else {
+    write_to_standard_output(text);
+  }
+}
+
+void print_error(std::string_view formatted, const Options& options) {
+  std::string text(formatted);
+  if (wants_colour(options, STDERR_FILENO)) {
+    const auto paint = [&](std::string_view word, std::string_view colour) {
+      if (const auto at = text.find(word); at != std::string::npos) {
+        text.replace(at, word.size(), fmt::format("{}{}{}", colour, word, kReset));
+      }
+    };
+    paint("error:", kRed);
+    paint("hint:", kCyan);
+  }
+  fmt::print(stderr, "{}\n", text);
+}
+
+void print_note(std::string_view text, const Options& options) {
+  if (!options.quiet) fmt::print(stderr, "{}\n", text);
+}
+
+}  // namespace plansearch::cli

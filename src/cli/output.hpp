@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the answer goes. Standard output carries data only; everything else goes to standard error.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "options.hpp"
+#include "plansearch/report/search_report.hpp"
+
+namespace plansearch::cli {
+
+/// The --format of the answer.
+[[nodiscard]] Format format_of(const Options& options);
+
+/// Checks on construction that --out can be written, so that no search runs for nothing.
+class Output {
+ public:
+  explicit Output(const Options& options);
+  /// Writes the whole answer: a file in one step, or standard output. Throws InputError.
+  void write(std::string_view text) const;
+
+ private:
+  std::string file_;
+  bool emphasis_ = false;  ///< table headers in bold
+};
+
+/// "error: ..." and "hint: ..." on standard error, in colour on a terminal.
+void print_error(std::string_view formatted, const Options& options);
+/// A remark on standard error, unless --quiet.
+void print_note(std::string_view text, const Options& options);
+
+}  // namespace plansearch::cli
