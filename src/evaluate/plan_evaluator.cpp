@@ -97,7 +97,8 @@ std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) cons
 }
 
 std::optional<Obstacle> PlanEvaluator::obstacle(const ParallelPlan& plan) const {
-  return find_obstacle(plan, *problem_.network, *problem_.framework, problem_.gpus);
+  if (const auto infeasible = legality(plan)) return infeasible->obstacle;
+  return std::nullopt;
 }
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const ParallelPlan& plan) const {

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "plansearch/plan/collective_kind.hpp"
 #include "plansearch/plan/layout.hpp"
 
 namespace plansearch {
@@ -24,8 +23,6 @@ enum class CommunicationKind : std::uint8_t {
   Slice,        ///< keep a part of what is here; nothing moves
 };
 [[nodiscard]] std::string_view to_text(CommunicationKind kind);
-/// The collective that carries it out: a permutation is a send/receive. A slice has none.
-[[nodiscard]] CollectiveKind collective_kind(CommunicationKind kind);
 
 /// `elements`: the full message, nccl-tests convention. All-gather: what one rank ends with;
 /// reduce-scatter and all-reduce: what one rank starts with; all-to-all, permute and
