@@ -20,6 +20,8 @@ namespace {
 /// Sharpness of the switch from one protocol to the next.
 constexpr double kProtocolKnee = 8.0;
 constexpr double kMicrosecond = 1e-6;
+/// Two ranks exchange directly: the switch reduces from here on.
+constexpr double kSwitchRanks = 3.0;
 
 /// Where a group lies: `local` ranks inside one domain of fast links, `nodes` such domains.
 struct Placement {
@@ -57,7 +59,8 @@ Placement place(const Cluster& cluster, AxisExtent group) {
   const double domain = cluster.tiers[outer].size;
   placement.local = std::clamp(std::floor(domain / group.stride), 1.0, placement.ranks);
   placement.nodes = std::ceil(placement.ranks / placement.local);
-  placement.local_tier = tier_of(cluster, placement.local * group.stride);
+  placement.local_tier =
+      placement.local > 1.0 ? tier_of(cluster, placement.local * group.stride) : outer;
   return placement;
 }
 
@@ -85,14 +88,23 @@ double wire_share(CommunicationKind kind, double ranks) {
   }
 }
 
-/// Share of the nominal links that a group of `ranks` can use: meshes offer it only the pairs
-/// between its members, shared buses divide.
-double usable_share(const LinkTier& tier, const LocalLinkCurve& curve, double ranks) {
-  double share = 1.0;
-  if (tier.pair_bandwidth) {
-    share = std::min(1.0, (ranks - 1.0) * (*tier.pair_bandwidth / tier.bandwidth));
-  }
-  return share * std::pow(2.0 / ranks, curve.sharing_exponent);
+/// A local tier as a group of `ranks` sees it, in bytes per second.
+struct LocalLink {
+  const LocalLinkCurve& curve;
+  double low_latency;
+  double low_latency_128;
+  double simple;
+};
+
+/// Meshes offer a group only the pairs between its members, shared buses divide.
+LocalLink local_link(const LinkTier& tier, double ranks) {
+  const LocalLinkCurve& c = *local_curve(tier);
+  const double pairs = tier.pair_bandwidth
+                           ? std::min(1.0, (ranks - 1.0) * (*tier.pair_bandwidth / tier.bandwidth))
+                           : 1.0;
+  const double crowd = c.sharing_exponent > 0.0 ? std::pow(2.0 / ranks, c.sharing_exponent) : 1.0;
+  return {c, c.low_latency.value() * crowd, c.low_latency_128.value() * crowd * pairs,
+          c.simple.value() * crowd * pairs};
 }
 
 /// Every rank sends to one other.
@@ -107,27 +119,54 @@ double soft_minimum(std::span<const double> times) {
   return low * std::pow(sum, -1.0 / kProtocolKnee);
 }
 
-Seconds local_time(const LinkTier& tier, CommunicationKind kind, Bytes message, double ranks) {
-  const LocalLinkCurve& c = *local_curve(tier);
-  const double share = usable_share(tier, c, ranks);
-  const double size = message.value();
-  const double simple = c.simple.value() * share;
-  if (is_pairwise(kind)) return c.base + Seconds(size / simple);
+/// Rings, and the switch where it can reduce.
+double local_ring_time(const LocalLink& link, CommunicationKind kind, double size, double ranks) {
+  const LocalLinkCurve& c = link.curve;
   const double moved = size * wire_share(kind, ranks) + c.local_copy * size / ranks;
   const double steps = ring_steps(kind, ranks);
   const double latency = c.base.value() + c.step.value() * steps;
   const double fill = c.fill * kMicrosecond * std::sqrt(moved);
   const double late = latency + c.low_latency_128_base.value();
   std::array<double, 4> times{
-      latency + moved / (c.low_latency.value() * share),
-      late + moved / (c.low_latency_128.value() * share),
-      late + c.simple_base.value() + c.simple_step.value() * steps + fill + moved / simple, 0.0};
+      latency + moved / link.low_latency, late + moved / link.low_latency_128,
+      late + c.simple_base.value() + c.simple_step.value() * steps + fill + moved / link.simple,
+      0.0};
   std::size_t count = 3;
-  if (kind == CommunicationKind::AllReduce && c.switch_reduction && ranks >= 3.0) {
+  if (kind == CommunicationKind::AllReduce && c.switch_reduction && ranks >= kSwitchRanks) {
     times[count++] = latency + c.switch_base.value() + fill +
                      size * (1.0 + 1.0 / ranks) / c.switch_reduction->value();
   }
-  return Seconds(soft_minimum(std::span(times).first(count)));
+  return soft_minimum(std::span(times).first(count));
+}
+
+/// Every pair of ranks has channels of its own.
+double local_all_to_all_time(const LocalLink& link, double size, double ranks) {
+  const LocalLinkCurve& c = link.curve;
+  const double moved =
+      size * wire_share(CommunicationKind::AllToAll, ranks) + c.local_copy * size / ranks;
+  const double latency =
+      c.base.value() + c.step.value() * ring_steps(CommunicationKind::AllToAll, ranks);
+  const std::array<double, 2> times{latency + moved / (link.low_latency * (ranks - 1.0)),
+                                    latency + c.pairwise_base.value() +
+                                        c.fill * kMicrosecond * std::sqrt(moved) +
+                                        moved / link.simple};
+  return soft_minimum(times);
+}
+
+/// One pair: a mesh gives it the links between the two.
+double local_send_time(const LinkTier& tier, double size) {
+  const LocalLink pair = local_link(tier, 2.0);
+  const LocalLinkCurve& c = pair.curve;
+  return c.base.value() + c.step.value() +
+         std::min(size / pair.low_latency, c.pairwise_base.value() + size / pair.simple);
+}
+
+Seconds local_time(const LinkTier& tier, CommunicationKind kind, Bytes message, double ranks) {
+  const double size = message.value();
+  if (is_pairwise(kind)) return Seconds(local_send_time(tier, size));
+  const LocalLink link = local_link(tier, ranks);
+  return Seconds(kind == CommunicationKind::AllToAll ? local_all_to_all_time(link, size, ranks)
+                                                     : local_ring_time(link, kind, size, ranks));
 }
 
 /// Everything the formulas across nodes need, in seconds and bytes per second.
@@ -150,18 +189,17 @@ double tree_time(const Fabric& f, const Placement& p, double size) {
   const double levels = std::log2(p.nodes);
   const double root = kMicrosecond * std::sqrt(size);
   const double base = f.local.base.value() + 2.0 * (p.local - 1.0) * f.local.step.value();
-  double inside = 2.0 * (p.local - 1.0) / p.local * size / f.local_simple;
-  if (f.local.switch_reduction && p.local >= 3.0) {
-    inside = std::min(inside,
-                      size * (1.0 + 1.0 / p.local) / f.local.switch_reduction->value());
-  }
+  const double inside = f.local.switch_reduction && p.local >= kSwitchRanks
+                            ? size * (1.0 + 1.0 / p.local) / f.local.switch_reduction->value()
+                            : 2.0 * (p.local - 1.0) / p.local * size / f.local_simple;
   // A double tree: with two nodes each sends the message once, an inner node of more sends twice.
   const double outside = size * (p.nodes > 2.0 ? 2.0 : 1.0) / f.line;
-  const double quick = base + 2.0 * levels * f.curve.hop_low_latency.value() +
-                       wire_share(CommunicationKind::AllReduce, p.ranks) * size /
-                           f.curve.low_latency.value();
-  const double bulk = base + 2.0 * levels * f.curve.hop.value() + std::max(inside, outside) +
-                      root * (f.curve.fill + f.curve.forward_fill * 2.0 * std::max(0.0, levels - 1.0));
+  const double quick =
+      base + 2.0 * levels * f.curve.hop_low_latency.value() +
+      wire_share(CommunicationKind::AllReduce, p.ranks) * size / f.curve.low_latency.value();
+  const double bulk =
+      base + 2.0 * levels * f.curve.hop.value() + std::max(inside, outside) +
+      root * (f.curve.fill + f.curve.forward_fill * 2.0 * std::max(0.0, levels - 1.0));
   return std::min(quick, bulk);
 }
 
@@ -185,10 +223,10 @@ Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message,
   const auto* fabric = std::get_if<FabricCurve>(&tier.curve);
   const LocalLinkCurve* local = local_curve(inner);
   PLANSEARCH_CHECK(fabric != nullptr && local != nullptr);
-  const double share = p.local > 1.0 ? usable_share(inner, *local, p.local) : 1.0;
+  const double simple = local_link(inner, std::max(2.0, p.local)).simple;
   const double decay = std::pow(std::max(p.nodes, 2.0) / 2.0, -fabric->efficiency_decay);
   const double line = tier.bandwidth.value() * p.local * fabric->nic_efficiency * decay;
-  const Fabric f{*fabric, *local, local->simple.value() * share, line};
+  const Fabric f{*fabric, *local, simple, line};
   const double size = message.value();
   switch (kind) {
     case CommunicationKind::SendReceive:
@@ -212,10 +250,12 @@ CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, B
   const Placement placement = place(cluster, group);
   cost.tier = placement.wide_tier;
   cost.wire_bytes = message * wire_share(kind, placement.ranks);
+  if (const auto* fabric = std::get_if<FabricCurve>(&cluster.tiers[placement.wide_tier].curve)) {
+    cost.jitter_p90 = fabric->jitter_p90;
+  }
   cost.time = placement.nodes > 1.0
                   ? wide_time(cluster, kind, message, placement)
-                  : local_time(cluster.tiers[placement.local_tier], kind, message,
-                               placement.ranks);
+                  : local_time(cluster.tiers[placement.local_tier], kind, message, placement.ranks);
   return cost;
 }
 

@@ -2,7 +2,7 @@
 // Computes: time of a matmul, of fused attention and of a memory-bound kernel.
 // Source: tile and wave quantisation with split-k (cuBLAS practice), power-sum of compute and
 //         memory time; attention per block of queries (Dao, FlashAttention-2, arXiv 2307.08691).
-// Assumes: tiles below, 128 queries a block; sustained clocks (a training chip is always hot).
+// Assumes: the tiles below, 128 queries a block; backward layouts run like forward ones.
 // Units: seconds, bytes, FLOP.
 // Checked by: tests/unit/cost/compute_cost_test.cpp; docs/validation.md (kernel tables).
 #include "plansearch/cost/compute_cost.hpp"
@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <string>
 
 #include "plansearch/base/error.hpp"
 
@@ -23,23 +25,32 @@ struct Tile {
   double columns;
 };
 /// Output tiles that matmul libraries choose from, and how far they split the depth.
-constexpr std::array<Tile, 6> kTiles{{{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
+constexpr std::array<Tile, 6> kTiles{
+    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
 constexpr std::array<double, 4> kSplits{1, 2, 4, 8};
 /// A split is tried only while the whole product stays below this many waves.
 constexpr double kSplitWaves = 4.0;
 /// Second kernel that sums the parts of a split.
 constexpr Seconds kSplitPass(2e-6);
-/// Sharpness of the change between compute bound and memory bound.
-constexpr double kMatmulKnee = 3.0;
-constexpr double kAttentionKnee = 1.5;
+/// Kernel length at which half of the clock drop is reached when kernels run one by one.
+constexpr Seconds kPowerTime(3000e-6);
+/// Results are written in 16 bits whatever the inputs are.
+constexpr double kResultBytes = 2.0;
 constexpr double kQueryBlock = 128.0;
 constexpr double kWideHead = 256.0;
 
-double soft_max(double a, double b, double knee) {
+/// (a^3 + b^3)^(1/3), a smooth maximum.
+double cubic_maximum(double a, double b) {
   const double high = std::max(a, b);
   if (high <= 0.0) return 0.0;
   const double ratio = std::min(a, b) / high;
-  return high * std::pow(1.0 + std::pow(ratio, knee), 1.0 / knee);
+  return high * std::cbrt(1.0 + ratio * ratio * ratio);
+}
+
+/// (a^1.5 + b^1.5)^(1/1.5): several blocks of queries share a multiprocessor near the end.
+double blunt_maximum(double a, double b) {
+  const double sum = a * std::sqrt(a) + b * std::sqrt(b);
+  return std::cbrt(sum * sum);
 }
 
 /// Time of one tiling, with every multiprocessor at `rate` FLOP/s.
@@ -51,9 +62,8 @@ double tiling_time(const MatmulCurve& curve, const MatmulShape& shape, Tile tile
   const double q = curve.wave_quantisation;
   const double waves = q * std::ceil(load) + (1.0 - q) * std::max(load, 1.0);
   const double smallness = (128.0 / tile.rows + 128.0 / tile.columns) / 1.5 - 1.0;
-  double time = waves * 2.0 * tile.rows * tile.columns *
-                (shape.k / split + curve.prologue_depth) / rate *
-                (1.0 + curve.tile_penalty * smallness);
+  double time = waves * 2.0 * tile.rows * tile.columns * (shape.k / split + curve.prologue_depth) /
+                rate * (1.0 + curve.tile_penalty * smallness);
   if (split > 1.0) {
     time += kSplitPass.value() +
             curve.split_traffic * 4.0 * shape.batch * shape.m * shape.n * split / memory;
@@ -87,27 +97,40 @@ const AttentionCurve& attention_curve(const Accelerator& accelerator, Pass pass)
 
 }  // namespace
 
-Seconds matmul_time(const Accelerator& accelerator, DataType type, const MatmulShape& shape) {
+MatmulKernel matmul_kernel(const Accelerator& accelerator, DataType type) {
   require_data_type(accelerator, type);
   const auto index = static_cast<std::size_t>(type);
-  const MatmulCurve& curve = *accelerator.kernels.matmul[index];
+  return {*accelerator.kernels.matmul[index], *accelerator.peak[index], element_size(type)};
+}
+
+Seconds matmul_time(const Accelerator& accelerator, const MatmulKernel& kernel,
+                    const MatmulShape& shape, Clock clock) {
+  const MatmulCurve& curve = kernel.curve;
   const double processors = accelerator.multiprocessors;
-  const double rate = accelerator.peak[index]->value() * curve.flop_efficiency / processors;
+  const double rate = kernel.peak.value() * curve.flop_efficiency / processors;
   const double memory = accelerator.memory_bandwidth.value();
-  const double compute =
-      best_tiling(curve, shape, processors, rate, memory) * (1.0 + curve.power_droop);
-  const double input = element_size(type).value();
-  const double bytes =
-      shape.batch * (input * shape.k * (shape.m + shape.n) + 2.0 * shape.m * shape.n);
+  double compute = best_tiling(curve, shape, processors, rate, memory);
+  const double heat = clock == Clock::Sustained ? 1.0 : compute / (compute + kPowerTime.value());
+  compute *= 1.0 + curve.power_droop * heat;
+  const double bytes = shape.batch * (kernel.element.value() * shape.k * (shape.m + shape.n) +
+                                      kResultBytes * shape.m * shape.n);
   const double quantise = curve.quantise_bytes * shape.batch * shape.m * shape.k / memory;
   return curve.launch +
-         Seconds(soft_max(compute, bytes / (memory * curve.byte_efficiency), kMatmulKnee) +
-                 quantise);
+         Seconds(cubic_maximum(compute, bytes / (memory * curve.byte_efficiency)) + quantise);
+}
+
+Seconds matmul_time(const Accelerator& accelerator, DataType type, const MatmulShape& shape,
+                    Clock clock) {
+  return matmul_time(accelerator, matmul_kernel(accelerator, type), shape, clock);
 }
 
 Seconds attention_time(const Accelerator& accelerator, DataType type, const AttentionShape& shape,
                        Pass pass) {
-  const AttentionCurve& curve = attention_curve(accelerator, pass);
+  return attention_time(accelerator, attention_curve(accelerator, pass), type, shape, pass);
+}
+
+Seconds attention_time(const Accelerator& accelerator, const AttentionCurve& curve, DataType type,
+                       const AttentionShape& shape, Pass pass) {
   const auto peak = accelerator.peak[static_cast<std::size_t>(type)];
   if (!peak) require_data_type(accelerator, type);
   const double processors = accelerator.multiprocessors;
@@ -116,20 +139,20 @@ Seconds attention_time(const Accelerator& accelerator, DataType type, const Atte
                       (head > kWideHead ? curve.wide_head : 1.0);
   // Two products forward (scores, context), five backward (scores again and four gradients).
   const double products = pass == Pass::Forward ? 4.0 : 10.0;
-  const double per_key =
-      kQueryBlock * (products * head / rate + 1e-6 / curve.exponentials_per_us);
+  const double per_key = kQueryBlock * (products * head / rate + 1e-6 / curve.exponentials_per_us);
   const double seen = shape.keys * shape.useful_fraction;
   const double blocks = shape.batch * shape.heads * std::ceil(shape.queries / kQueryBlock);
   const double work = blocks * (per_key * seen + curve.block.value()) / processors;
   const double tail = curve.longest * (per_key * shape.keys + curve.block.value());
-  const double passes = pass == Pass::Forward ? 1.0 : 4.0;
+  // Backward reads q, k, v, the output and its gradient and writes three gradients.
+  const double passes = pass == Pass::Forward ? 1.0 : 2.0;
   const double memory = accelerator.memory_bandwidth.value();
   const double query_bytes = 2.0 * shape.batch * shape.queries * shape.heads *
                              (shape.key_size + shape.value_size) / curve.query_byte_efficiency;
   const double key_bytes = 2.0 * shape.batch * shape.keys * shape.kv_heads *
                            (shape.key_size + shape.value_size) / curve.key_byte_efficiency;
-  return curve.launch + Seconds(soft_max(work, tail, kAttentionKnee) +
-                                passes * (query_bytes + key_bytes) / memory);
+  return curve.launch + curve.token * (shape.batch * shape.queries) +
+         Seconds(blunt_maximum(work, tail) + passes * (query_bytes + key_bytes) / memory);
 }
 
 Seconds stream_time(const Accelerator& accelerator, Bytes traffic, int kernels) {

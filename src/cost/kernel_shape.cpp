@@ -18,7 +18,9 @@ bool carries(const std::vector<DimId>& dims, DimId dim) {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();
 }
 
-double extent(LocalExtents extents, DimId dim) { return extents[static_cast<std::size_t>(dim)]; }
+double extent(LocalExtents extents, DimId dim) {
+  return extents[static_cast<std::size_t>(dim)];
+}
 
 /// Activations times parameters: three dimension lists decide.
 MatmulShape parametric_shape(const Block& block, const Operator& op, LocalExtents extents) {
@@ -85,8 +87,7 @@ MatmulShape matmul_shape(const Network& network, const Block& block, const Opera
                                : parametric_shape(block, op, extents);
 }
 
-AttentionShape attention_shape(const Network& network, const Operator& op,
-                               LocalExtents extents) {
+AttentionShape attention_shape(const Network& network, const Operator& op, LocalExtents extents) {
   AttentionShape shape;
   shape.useful_fraction = op.useful_fraction;
   for (const DimId dim : op.loop) {

@@ -12,8 +12,9 @@ namespace plansearch {
 
 struct CollectiveCost {
   Seconds time;
-  Bytes wire_bytes;   ///< sent by one device
-  std::size_t tier = 0;  ///< widest tier the group crosses, index into Cluster::tiers
+  Bytes wire_bytes;         ///< sent by one device
+  double jitter_p90 = 1.0;  ///< slow tail of `time`, p90 over median
+  std::size_t tier = 0;     ///< widest tier the group crosses, index into Cluster::tiers
   bool operator==(const CollectiveCost&) const = default;
 };
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/cost/kernel_shape.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "plansearch/workload/transformer_builder.hpp"
+
+namespace plansearch {
+namespace {
+
+/// 16 query heads of 64 features, 4 key heads, hidden 1024, gated MLP of 4096, 512 tokens.
+Network small_network(AttentionKind attention) {
+  ModelDescription model;
+  model.name = "small";
+  model.layers = 2;
+  model.hidden = 1024;
+  model.attention.heads = 16;
+  model.attention.kv_heads = 4;
+  model.attention.head_size = 64;
+  model.mlp = {4096, Activation::Silu, true, false};
+  model.embedding.vocab = 32000;
+  model.training.seq_len = 512;
+  NetworkOptions options;
+  options.attention = attention;
+  return build_network(model, options);
+}
+
+struct Found {
+  const Block* block = nullptr;
+  const Operator* op = nullptr;
+};
+
+Found find(const Network& network, const std::string& name) {
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) {
+      if (op.name == name) return {&block, &op};
+    }
+  }
+  return {};
+}
+
+std::vector<double> extents(const Network& network) {
+  std::vector<double> values;
+  for (const Dimension& dimension : network.dimensions) {
+    values.push_back(static_cast<double>(dimension.extent));
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("matmul shapes are read off the loop nest") {
+    const Network network = small_network(AttentionKind::Unfused);
+    const auto values = extents(network);
+    const auto shape = [&](const std::string& name) {
+      const Found found = find(network, name);
+      REQUIRE(found.op != nullptr);
+      return matmul_shape(network, *found.block, *found.op, values);
+    };
+    CHECK(shape("query") == MatmulShape{1, 512, 1024, 1024});
+    CHECK(shape("key") == MatmulShape{1, 512, 256, 1024});
+    CHECK(shape("projection") == MatmulShape{1, 512, 1024, 1024});
+    CHECK(shape("mlp_in") == MatmulShape{1, 512, 8192, 1024});
+    CHECK(shape("mlp_out") == MatmulShape{1, 512, 1024, 4096});
+    // One product per head: 512 queries x 512 keys over 64 features, and back.
+    CHECK(shape("scores") == MatmulShape{16, 512, 512, 64});
+    CHECK(shape("context") == MatmulShape{16, 512, 64, 512});
+  }
+
+  TEST_CASE("attention shapes") {
+    const Network network = small_network(AttentionKind::Fused);
+    const Found found = find(network, "attention");
+    REQUIRE(found.op != nullptr);
+    const AttentionShape shape = attention_shape(network, *found.op, extents(network));
+    CHECK(shape.heads == 16);
+    CHECK(shape.queries == 512);
+    CHECK(shape.keys == 512);
+    CHECK(shape.key_size == 64);
+    CHECK(shape.value_size == 64);
+    CHECK(shape.useful_fraction == doctest::Approx(513.0 / 1024.0));
+  }
+}
+
+}  // namespace plansearch
