@@ -175,7 +175,12 @@ struct Fabric {
   const LocalLinkCurve& local;
   double local_simple;  ///< what one rank sustains inside its domain
   double line;          ///< what the group's ranks of one node get from the NICs together
+  double low_latency;   ///< bytes per second of the flagged protocol, half the line at most
+  Setting setting;
 };
+
+/// Bytes the busiest node of a ring over nodes passes on, over bytes of the message.
+double node_ring_share(double rounds, double nodes) { return rounds * (nodes - 1.0) / nodes; }
 
 double all_to_all_time(const Fabric& f, const Placement& p, double size) {
   const double remote = p.ranks - p.local;
@@ -193,10 +198,13 @@ double tree_time(const Fabric& f, const Placement& p, double size) {
                             ? size * (1.0 + 1.0 / p.local) / f.local.switch_reduction->value()
                             : 2.0 * (p.local - 1.0) / p.local * size / f.local_simple;
   // A double tree: with two nodes each sends the message once, an inner node of more sends twice.
-  const double outside = size * (p.nodes > 2.0 ? 2.0 : 1.0) / f.line;
+  // Steps of real runs show the average over nodes instead: their skew hides the busiest one.
+  const double sent = f.setting == Setting::InStep ? node_ring_share(2.0, p.nodes)
+                                                   : (p.nodes > 2.0 ? 2.0 : 1.0);
+  const double outside = sent * size / f.line;
   const double quick =
       base + 2.0 * levels * f.curve.hop_low_latency.value() +
-      wire_share(CommunicationKind::AllReduce, p.ranks) * size / f.curve.low_latency.value();
+      wire_share(CommunicationKind::AllReduce, p.ranks) * size / f.low_latency;
   const double bulk =
       base + 2.0 * levels * f.curve.hop.value() + std::max(inside, outside) +
       root * (f.curve.fill + f.curve.forward_fill * 2.0 * std::max(0.0, levels - 1.0));
@@ -206,27 +214,44 @@ double tree_time(const Fabric& f, const Placement& p, double size) {
 double ring_time(const Fabric& f, const Placement& p, CommunicationKind kind, double size) {
   const double rounds = kind == CommunicationKind::AllReduce ? 2.0 : 1.0;
   const double moved = wire_share(kind, p.ranks) * size;
+  const double outside = f.setting == Setting::InStep
+                             ? node_ring_share(rounds, p.nodes) * size / f.line
+                             : moved / f.line;
   const double quick = f.local.base.value() + rounds * (p.ranks - p.nodes) * f.local.step.value() +
                        rounds * (p.nodes - 1.0) * f.curve.hop_low_latency.value() +
-                       moved / f.curve.low_latency.value();
+                       moved / f.low_latency;
   const double bulk = f.local.base.value() + f.curve.hop.value() +
                       f.curve.ring_step.value() * rounds * (p.ranks - 1.0) +
                       f.curve.fill * kMicrosecond * std::sqrt(size) +
-                      moved / std::min(f.local_simple, f.line);
+                      std::max(outside, moved / f.local_simple);
   return std::min(quick, bulk);
 }
 
+/// Bytes per second the NICs give the ranks of one group in one node, its share when all sister
+/// groups are active. Rings of some but not all ranks of a node leave their rail.
+double line_rate(const LinkTier& tier, const FabricCurve& fabric, const Placement& p,
+                 double domain, Setting setting) {
+  double efficiency = fabric.nic_efficiency;
+  if (setting == Setting::InStep) {
+    efficiency = fabric.step_nic_efficiency.value_or(efficiency);
+    if (p.local > 1.0 && p.local < domain) efficiency *= fabric.rail_efficiency;
+  }
+  const double decay = std::pow(std::max(p.nodes, 2.0) / 2.0, -fabric.efficiency_decay);
+  return tier.bandwidth.value() * p.local * efficiency * decay;
+}
+
 Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message,
-                  const Placement& p) {
+                  const Placement& p, Setting setting) {
   const LinkTier& tier = cluster.tiers[p.wide_tier];
   const LinkTier& inner = cluster.tiers[p.local_tier];
   const auto* fabric = std::get_if<FabricCurve>(&tier.curve);
   const LocalLinkCurve* local = local_curve(inner);
   PLANSEARCH_CHECK(fabric != nullptr && local != nullptr);
   const double simple = local_link(inner, std::max(2.0, p.local)).simple;
-  const double decay = std::pow(std::max(p.nodes, 2.0) / 2.0, -fabric->efficiency_decay);
-  const double line = tier.bandwidth.value() * p.local * fabric->nic_efficiency * decay;
-  const Fabric f{*fabric, *local, simple, line};
+  const double line = line_rate(tier, *fabric, p, cluster.tiers[p.local_tier].size, setting);
+  const double flagged = fabric->low_latency.value();
+  const Fabric f{*fabric, *local, simple, line,
+                 setting == Setting::InStep ? std::min(flagged, 0.5 * line) : flagged, setting};
   const double size = message.value();
   switch (kind) {
     case CommunicationKind::SendReceive:
@@ -244,7 +269,7 @@ Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message,
 }  // namespace
 
 CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, Bytes message,
-                               AxisExtent group) {
+                               AxisExtent group, Setting setting) {
   CollectiveCost cost;
   if (group.size <= 1 || kind == CommunicationKind::Slice) return cost;
   const Placement placement = place(cluster, group);
@@ -254,7 +279,7 @@ CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, B
     cost.jitter_p90 = fabric->jitter_p90;
   }
   cost.time = placement.nodes > 1.0
-                  ? wide_time(cluster, kind, message, placement)
+                  ? wide_time(cluster, kind, message, placement, setting)
                   : local_time(cluster.tiers[placement.local_tier], kind, message, placement.ranks);
   return cost;
 }

@@ -99,7 +99,7 @@ class BlockProfiler {
   void add_pass_demand(const CommunicationDemand& demand, Bytes bytes) {
     const AxisExtent group = group_extent(context_.rules.mesh, demand.axes);
     const CollectiveCost cost =
-        collective_cost(*context_.problem.cluster, demand.kind, bytes, group);
+        collective_cost(*context_.problem.cluster, demand.kind, bytes, group, Setting::InStep);
     PassDemand priced{demand, bytes, cost.wire_bytes,
                       cost.time + in_step_latency(demand.kind, group), Seconds(0)};
     const bool forward = demand.phase == DemandPhase::Forward;
@@ -124,7 +124,9 @@ class BlockProfiler {
   Seconds expose(PassProfile& pass, PassSum& sum, const CommunicationDemand& demand,
                  Seconds each) const {
     const auto kind = static_cast<std::size_t>(overlap_class(demand));
-    const double share = context_.problem.framework->overlap[kind];
+    const bool possible = static_cast<Overlap>(kind) != Overlap::TensorParallel ||
+                          context_.problem.cluster->accelerator.user_buffers;
+    const double share = possible ? context_.problem.framework->overlap[kind] : 0.0;
     const Seconds total = each * static_cast<double>(demand.count);
     const Seconds hidden = std::min(total * share, sum.compute);
     const Seconds exposed = total - hidden + hidden * context_.constants.contention[kind];

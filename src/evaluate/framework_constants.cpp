@@ -52,6 +52,9 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.accumulation_bytes = c.number("accumulation_bytes");
   constants.optimizer_factor = c.number("optimizer_factor");
   constants.expert_launch = c.time("expert_launch");
+  constants.grouped_efficiency = c.number("grouped_efficiency");
+  constants.sink_attention_factor = c.number("sink_attention_factor");
+  constants.host_parameter = c.time("host_parameter");
   constants.contention = {c.number("contention_gradient_reduction"),
                           c.number("contention_parameter_gather"),
                           c.number("contention_pipeline_send"),

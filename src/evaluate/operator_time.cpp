@@ -77,6 +77,16 @@ class OperatorPricer {
     return extra / (chip().memory_bandwidth * chip().kernels.stream.efficiency);
   }
 
+  /// Both operands have been changed to the input format before, in forward and for the input
+  /// gradient.
+  [[nodiscard]] Seconds weight_gradient(DataType type, const MatmulShape& shape) const {
+    MatmulKernel kernel = matmul_kernel(chip(), type);
+    kernel.curve.quantise_bytes = 0.0;
+    return matmul_time(chip(), kernel, {shape.batch, shape.k, shape.n, shape.m},
+                       Clock::Sustained) +
+           accumulation(shape);
+  }
+
   /// Several matmuls of one launch share their input; their output widths add.
   bool absorb_fused(std::size_t index, const Operator& op, MatmulShape& shape) {
     if (op.fused_key.empty()) return true;
@@ -102,10 +112,7 @@ class OperatorPricer {
     OperatorTime time;
     time.forward = matmul_time(chip(), type, shape);
     time.backward = matmul_time(chip(), type, {shape.batch, shape.m, shape.k, shape.n});
-    if (trains(op)) {
-      time.backward += matmul_time(chip(), type, {shape.batch, shape.k, shape.n, shape.m}) +
-                       accumulation(shape);
-    }
+    if (trains(op)) time.backward += weight_gradient(type, shape);
     return time;
   }
 
@@ -114,14 +121,13 @@ class OperatorPricer {
     shape.m *= op.useful_fraction;
     if (network().routing) shape.m *= network().routing->imbalance;
     const DataType type = context_.precision.matmul;
+    const double slow = 1.0 / context_.constants.grouped_efficiency;
     const Seconds launch = context_.constants.expert_launch * shape.batch;
     OperatorTime time;
-    time.forward = matmul_time(chip(), type, shape) + launch;
-    time.backward = matmul_time(chip(), type, {shape.batch, shape.m, shape.k, shape.n}) + launch;
-    if (trains(op)) {
-      time.backward += matmul_time(chip(), type, {shape.batch, shape.k, shape.n, shape.m}) +
-                       accumulation(shape) + launch;
-    }
+    time.forward = matmul_time(chip(), type, shape) * slow + launch;
+    time.backward =
+        matmul_time(chip(), type, {shape.batch, shape.m, shape.k, shape.n}) * slow + launch;
+    if (trains(op)) time.backward += weight_gradient(type, shape) * slow + launch;
     return time;
   }
 
@@ -142,9 +148,12 @@ class OperatorPricer {
     shape.kv_heads = keys / (shape.batch * shape.keys * shape.key_size);
     const double steps = placement_.operators[index].steps;
     const DataType type = context_.precision.activation;
+    // Learned sinks enter as parameters of the operator.
+    const double slow =
+        op.parameters.empty() ? steps : steps * context_.constants.sink_attention_factor;
     OperatorTime time;
-    time.forward = steps * attention_time(chip(), type, shape, Pass::Forward);
-    time.backward = steps * attention_time(chip(), type, shape, Pass::Backward);
+    time.forward = slow * attention_time(chip(), type, shape, Pass::Forward);
+    time.backward = slow * attention_time(chip(), type, shape, Pass::Backward);
     return time;
   }
 

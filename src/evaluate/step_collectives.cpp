@@ -37,7 +37,7 @@ void price(const PlanView& view, std::vector<StepCollective>& collectives, Secon
   for (StepCollective& c : collectives) {
     const CollectiveCost cost =
         collective_cost(*view.problem.cluster, c.demand.kind, c.bytes,
-                        group_extent(view.mesh, c.demand.axes));
+                        group_extent(view.mesh, c.demand.axes), Setting::InStep);
     c.wire_bytes = cost.wire_bytes;
     c.time = cost.time;
     const bool gather = c.demand.subject == Subject::Parameter;

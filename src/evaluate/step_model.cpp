@@ -124,7 +124,7 @@ BoundaryTransfer boundary_transfer(const PlanView& view) {
   }
   const AxisExtent neighbours{2, view.mesh[Axis::Pipeline].stride};
   transfer.time = collective_cost(*view.problem.cluster, CommunicationKind::SendReceive,
-                                  transfer.bytes, neighbours)
+                                  transfer.bytes, neighbours, Setting::InStep)
                       .time +
                   view.constants.collective_call;
   return transfer;

@@ -97,6 +97,10 @@ void read_datasheet(const Node& node, const Accelerator* base, Accelerator& acce
     accelerator.power_watt = power->positive<Watts>().value;
     log.given("power");
   }
+  if (const auto buffers = node.find("user_buffers")) {
+    accelerator.user_buffers = buffers->boolean();
+    log.given("user_buffers");
+  }
   const auto peaks = node.find("peak");
   if (peaks || base == nullptr) read_peaks(node.at("peak"), accelerator, log, inherited);
   require_ordered_peaks(peaks ? *peaks : node, accelerator);

@@ -18,10 +18,14 @@ struct CollectiveCost {
   bool operator==(const CollectiveCost&) const = default;
 };
 
+/// Measured by itself, or as one of many things a training step does at the same time.
+enum class Setting { Isolated, InStep };
+
 /// `message` follows the nccl-tests convention: the full buffer of all-reduce, the gathered buffer
 /// of all-gather, the buffer before reduce-scatter, what one device holds for all-to-all, what one
 /// device sends for send/receive. A group of one costs nothing.
 [[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind,
-                                             Bytes message, AxisExtent group);
+                                             Bytes message, AxisExtent group,
+                                             Setting setting = Setting::Isolated);
 
 }  // namespace plansearch

@@ -26,6 +26,9 @@ struct FrameworkConstants {
   double accumulation_bytes;    ///< moved per parameter and micro-batch to add up gradients
   double optimizer_factor;      ///< optimizer traffic over reading and writing every state once
   Seconds expert_launch;        ///< per local expert and grouped matmul
+  double grouped_efficiency;    ///< rate of grouped matmuls over plain ones
+  double sink_attention_factor; ///< slow-down of attention with learned sinks
+  Seconds host_parameter;       ///< processor time per sharded parameter tensor and step
   std::array<double, kOverlapCount> contention;  ///< slow-down per second of hidden communication
 
   double memory_logit_bytes;           ///< kept per logit at the peak of the last stage

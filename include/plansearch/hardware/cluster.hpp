@@ -31,6 +31,8 @@ struct Accelerator {
   /// Dense peak of the matrix engine; absent where the accelerator has no such format.
   std::array<std::optional<FlopRate>, kDataTypeCount> peak;
   std::optional<double> power_watt;
+  /// Whether frameworks run collectives through user buffers beside matmuls (Hopper and newer).
+  bool user_buffers = false;
   KernelCurves kernels;
   ProvenanceMap provenance;
 
