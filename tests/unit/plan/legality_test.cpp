@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/plan/legality.hpp"
+
+#include <doctest/doctest.h>
+
+#include "plansearch/plan/layer_distribution.hpp"
+#include "small_networks.hpp"
+
+namespace plansearch {
+namespace {
+
+/// embedding, `layers` decoder layers, head; 16 query heads, 4 key/value heads.
+Network decoder(std::int64_t layers) {
+  Network network = test::attention_block(1024, 16, 4, 8);
+  network.name = "toy";
+  network.dimensions.push_back({"vocab", DimRole::Vocab, 1000});
+  Block embedding;
+  embedding.kind = BlockKind::Embedding;
+  Block head;
+  head.kind = BlockKind::Head;
+  Parameter table;
+  table.name = "head";
+  table.dims = {static_cast<DimId>(7), static_cast<DimId>(3)};
+  head.parameters.push_back(table);
+  network.blocks.push_back(embedding);
+  network.blocks.push_back(head);
+  network.order = {{1, 1}, {0, layers}, {2, 1}};
+  return network;
+}
+
+std::vector<std::int64_t> layers_of(const std::variant<StageRuns, Infeasible>& distribution) {
+  std::vector<std::int64_t> result;
+  for (const auto& stage : std::get<StageRuns>(distribution)) {
+    std::int64_t layers = 0;
+    for (const BlockRun& run : stage) layers += run.block == 0 ? run.count : 0;
+    result.push_back(layers);
+  }
+  return result;
+}
+
+using Counts = std::vector<std::int64_t>;
+
+TEST_SUITE("unit") {
+  TEST_CASE("layers: even, earlier first, inner first") {
+    ParallelPlan plan;
+    plan.pipeline = 4;
+    Framework framework = test::plain_framework();
+    CHECK(layers_of(distribute_layers(decoder(8), plan, framework)) == Counts{2, 2, 2, 2});
+    const auto refused = distribute_layers(decoder(10), plan, framework);
+    CHECK(std::get<Infeasible>(refused).obstacle == Obstacle::LayersNotDivisible);
+    framework.layers = LayerDistribution::EvenCeil;
+    CHECK(layers_of(distribute_layers(decoder(10), plan, framework)) == Counts{3, 3, 2, 2});
+    framework.layers = LayerDistribution::EvenInner;
+    CHECK(layers_of(distribute_layers(decoder(10), plan, framework)) == Counts{2, 3, 3, 2});
+    CHECK(layers_of(distribute_layers(decoder(11), plan, framework)) == Counts{3, 3, 3, 2});
+    const auto few = distribute_layers(decoder(3), plan, framework);
+    CHECK(std::get<Infeasible>(few).obstacle == Obstacle::MoreStagesThanLayers);
+  }
+
+  TEST_CASE("layers: embedding opens the first stage, the head closes the last") {
+    ParallelPlan plan;
+    plan.pipeline = 2;
+    plan.chunks = 2;
+    plan.schedule = ScheduleKind::Interleaved;
+    const auto runs =
+        std::get<StageRuns>(distribute_layers(decoder(8), plan, test::plain_framework()));
+    CHECK(runs == StageRuns{{{1, 1}, {0, 2}}, {{0, 2}}, {{0, 2}}, {{0, 2}, {2, 1}}});
+  }
+
+  TEST_CASE("layers: by cost, with a head as dear as four layers") {
+    // A layer has 4 x 128 x 128 = 65536 weights counted with one key/value head per query head;
+    // the head 2048 x 128 = four layers. 16 layers + 4 = 20 units: shares of 10, then of 5.
+    Network network = decoder(16);
+    network.dimensions.back().extent = 2048;
+    Framework framework = test::plain_framework();
+    framework.layers = LayerDistribution::EmbeddingAndHeadCount;
+    ParallelPlan plan;
+    plan.pipeline = 2;
+    CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{10, 6});
+    plan.pipeline = 4;
+    CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{5, 5, 5, 1});
+  }
+
+  TEST_CASE("legality: each obstacle with the legal values") {
+    const Network network = decoder(8);
+    const Framework framework = test::plain_framework();
+    const auto check = [&](const ParallelPlan& plan) {
+      return check_legality(plan, network, framework, plan.devices());
+    };
+    ParallelPlan plan;
+    CHECK_FALSE(check(plan).has_value());
+    CHECK(check_legality(plan, network, framework, 2)->obstacle == Obstacle::DegreesDoNotMultiply);
+    plan.tensor_out = 3;
+    CHECK(check(plan)->obstacle == Obstacle::HeadsNotDivisible);
+    CHECK(check(plan)->detail ==
+          "16 attention heads do not divide by tensor degree 3; legal: 1, 2, 4, 8, 16");
+    plan.tensor_out = 8;  // four key/value heads are repeated
+    CHECK_FALSE(check(plan).has_value());
+    plan.tensor_out = 1;
+    plan.tensor_in = 3;
+    CHECK(check(plan)->obstacle == Obstacle::HiddenNotDivisible);
+    plan.tensor_in = 1;
+    plan.context = 3;
+    CHECK(check(plan)->obstacle == Obstacle::SequenceNotDivisible);
+    plan.context = 32;
+    plan.context_kind = ContextKind::Ulysses;
+    CHECK(check(plan)->obstacle == Obstacle::HeadsNotDivisible);
+    plan.context = 1;
+    plan.expert = 2;
+    plan.data = 2;
+    CHECK(check(plan)->obstacle == Obstacle::NoSuchFeature);
+    plan.expert = 1;
+    plan.pipeline = 3;
+    CHECK(check(plan)->obstacle == Obstacle::LayersNotDivisible);
+    plan.pipeline = 16;
+    CHECK(check(plan)->obstacle == Obstacle::MoreStagesThanLayers);
+    plan.pipeline = 4;
+    plan.chunks = 2;
+    CHECK(check(plan)->obstacle == Obstacle::NoSuchFeature);
+    plan.schedule = ScheduleKind::Interleaved;
+    plan.micro_batches = 6;
+    CHECK(check(plan)->obstacle == Obstacle::ScheduleNeedsMicroBatches);
+    plan.micro_batches = 8;
+    CHECK_FALSE(check(plan).has_value());
+  }
+
+  TEST_CASE("legality: experts over the ranks of a stage") {
+    const Network network = test::expert_block(1024, 64, 8, 2, 128);
+    const Framework framework = test::plain_framework();
+    ParallelPlan plan;
+    plan.data = 4;
+    plan.expert = 8;
+    CHECK(check_legality(plan, network, framework, 4)->obstacle == Obstacle::ExpertsNotDivisible);
+    plan.expert = 4;
+    CHECK_FALSE(check_legality(plan, network, framework, 4).has_value());
+    plan.data = 3;
+    plan.expert = 3;
+    CHECK(check_legality(plan, network, framework, 3)->obstacle == Obstacle::ExpertsNotDivisible);
+  }
+
+  TEST_CASE("legality: framework rules speak with the framework's name") {
+    const Network network = decoder(8);
+    Framework framework = test::plain_framework();
+    framework.rules = {{"max-zero-with-pipeline", 1, "no ZeRO-2 or 3 with a pipeline"},
+                       {"kv-heads-at-least-tensor", 0, "needs a key/value head per tensor rank"}};
+    ParallelPlan plan;
+    plan.pipeline = 2;
+    plan.data = 2;
+    plan.zero = ZeroStage::Gradients;
+    const auto refused = check_legality(plan, network, framework, 4);
+    REQUIRE(refused.has_value());
+    CHECK(refused->obstacle == Obstacle::FrameworkForbids);
+    CHECK(refused->detail == "plain: no ZeRO-2 or 3 with a pipeline");
+    plan.zero = ZeroStage::Optimizer;
+    CHECK_FALSE(check_legality(plan, network, framework, 4).has_value());
+    plan.tensor_out = 8;
+    CHECK(check_legality(plan, network, framework, 32)->obstacle == Obstacle::FrameworkForbids);
+    CHECK(framework_rules().size() >= 20);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
