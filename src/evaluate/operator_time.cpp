@@ -80,9 +80,10 @@ class OperatorPricer {
   /// Both operands have been changed to the input format before, in forward and for the input
   /// gradient.
   [[nodiscard]] Seconds weight_gradient(DataType type, const MatmulShape& shape) const {
-    MatmulKernel kernel = matmul_kernel(chip(), type);
-    kernel.curve.quantise_bytes = 0.0;
-    return matmul_time(chip(), kernel, {shape.batch, shape.k, shape.n, shape.m},
+    const MatmulKernel kernel = matmul_kernel(chip(), type);
+    MatmulCurve curve = kernel.curve;
+    curve.quantise_bytes = 0.0;
+    return matmul_time(chip(), {curve, kernel.peak, kernel.element}, {shape.batch, shape.k, shape.n, shape.m},
                        Clock::Sustained) +
            accumulation(shape);
   }
