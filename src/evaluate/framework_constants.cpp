@@ -43,6 +43,8 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.host_step = c.time("host_step");
   constants.run_ahead =
       c.number("host_runs_ahead_of_stage") > 0.0 ? HostRunAhead::Stage : HostRunAhead::Block;
+  constants.boundary = c.number("boundary_scatter_gather") > 0.0 ? BoundaryMessage::ScatterGather
+                                                                 : BoundaryMessage::Whole;
   constants.collective_call = c.time("collective_call");
   constants.collective_rank = c.time("collective_rank");
   constants.collective_skew = c.time("collective_skew");

@@ -118,15 +118,24 @@ void add_work(const PlanView& view, const EvaluationWorkspace& workspace,
 }  // namespace
 
 BoundaryTransfer boundary_transfer(const PlanView& view) {
-  BoundaryTransfer transfer;
-  for (const BlockProfile& block : view.profile.blocks) {
-    transfer.bytes = std::max(transfer.bytes, block.boundary);
-  }
+  Bytes whole;
+  for (const BlockProfile& block : view.profile.blocks) whole = std::max(whole, block.boundary);
+  const Cluster& cluster = *view.problem.cluster;
   const AxisExtent neighbours{2, view.mesh[Axis::Pipeline].stride};
-  transfer.time = collective_cost(*view.problem.cluster, CommunicationKind::SendReceive,
-                                  transfer.bytes, neighbours, Setting::InStep)
+  const AxisExtent tensor = view.mesh[Axis::Out];
+  const bool scatters = view.constants.boundary == BoundaryMessage::ScatterGather &&
+                        view.plan.sequence_parallel == SequenceParallel::Off && tensor.size > 1;
+  BoundaryTransfer transfer;
+  transfer.bytes = scatters ? whole / static_cast<double>(tensor.size) : whole;
+  transfer.time = collective_cost(cluster, CommunicationKind::SendReceive, transfer.bytes,
+                                  neighbours, Setting::InStep)
                       .time +
                   view.constants.collective_call;
+  if (scatters) {
+    transfer.time += collective_cost(cluster, CommunicationKind::AllGather, whole, tensor,
+                                     Setting::InStep)
+                         .time;
+  }
   return transfer;
 }
 
@@ -157,7 +166,9 @@ StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
     makespan = to_seconds(std::max(bound, estimate_makespan(shape, times)));
   }
   step.exposed[static_cast<std::size_t>(Axis::Pipeline)] += transfers;
-  step.bubble = std::max(Seconds(0), makespan - work - transfers);
+  // Below a tick there is no bubble, only the rounding of the makespan to ticks.
+  const Seconds bubble = makespan - work - transfers;
+  step.bubble = bubble > to_seconds(view.plan.micro_batches) ? bubble : Seconds(0);
   for (const StepCollective& collective : step_collectives(view, workspace)) {
     step.exposed[static_cast<std::size_t>(collective.demand.axes.front())] += collective.exposed;
   }

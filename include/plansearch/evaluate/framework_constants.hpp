@@ -13,10 +13,15 @@ namespace plansearch {
 /// longer than its device time is not made good by its neighbours, or only by those of its stage.
 enum class HostRunAhead { Block, Stage };
 
+/// What crosses a stage boundary when activations are replicated over tensor ranks: all of it from
+/// every rank, or a slice from each that the receivers gather.
+enum class BoundaryMessage { Whole, ScatterGather };
+
 struct FrameworkConstants {
   Seconds host_launch;          ///< processor time to issue one kernel
   Seconds host_step;            ///< per optimizer step: data, logging, clipping
   HostRunAhead run_ahead = HostRunAhead::Block;
+  BoundaryMessage boundary = BoundaryMessage::Whole;
   Seconds collective_call;      ///< added to every collective by launch and skew
   Seconds collective_rank;      ///< added per ring step inside a node
   Seconds collective_skew;      ///< processor time per rank of a tensor-parallel collective
