@@ -90,6 +90,15 @@ Provenance curve_provenance(const Node& node) {
   return log.provenance(node, {}).at("curve");
 }
 
+/// Of a curve described in place: as stated there, else as a change of the one it is like.
+template <typename Curve>
+Provenance inline_provenance(const Node& node, const std::optional<CurveAndSource<Curve>>& base) {
+  const Provenance stated = curve_provenance(node);
+  if (node.find("provenance") || !base) return stated;
+  return {Evidence::Assumed,
+          fmt::format("{} with changes ({})", base->curve.name, base->from.source)};
+}
+
 /// A curve file, opened and checked: its root stays valid while the document lives.
 Document open_curve(std::string_view name, std::string_view what, const std::string& folder,
                     std::string_view schema, ProfileLibrary& library, const SourceLocation& where) {
@@ -167,7 +176,7 @@ CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const Link
   }
   LocalLinkCurve curve = read_link(*link, base ? &base->curve : nullptr);
   if (curve.name.empty()) curve.name = tier.name;
-  return {curve, curve_provenance(*link)};
+  return {curve, inline_provenance(*link, base)};
 }
 
 CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkTier& tier,
@@ -186,7 +195,7 @@ CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkT
   }
   FabricCurve curve = read_fabric(*fabric, base ? &base->curve : nullptr);
   if (curve.name.empty()) curve.name = tier.name;
-  return {curve, curve_provenance(*fabric)};
+  return {curve, inline_provenance(*fabric, base)};
 }
 
 }  // namespace plansearch::io

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "plansearch/base/names.hpp"
 #include "plansearch/io/document.hpp"
@@ -58,14 +57,19 @@ std::string without_extension(std::string_view text, const NamedFiles& kind) {
   return std::string(text);
 }
 
-/// A path the user must have meant: it has a directory part or an existing file is there.
-std::optional<fs::path> as_path(std::string_view text, const NamedFiles& kind) {
-  const fs::path path{std::string(text)};
+fs::path at_base(std::string_view text, const NamedFiles& kind) {
+  fs::path path{std::string(text)};
+  return kind.base.empty() ? path : kind.base / path;
+}
+
+/// Whether the text reads as a path rather than a name: it has a directory part, or a file with
+/// a known extension is there.
+bool is_path(std::string_view text, const NamedFiles& kind) {
+  const fs::path written{std::string(text)};
+  const fs::path path = at_base(text, kind);
   std::error_code error;
-  const bool exists = fs::exists(path, error);
-  if (exists && (path.has_parent_path() || has_extension(path, kind))) return path;
-  if (path.has_parent_path() && has_extension(path, kind)) return path;
-  return std::nullopt;
+  if (fs::exists(path, error)) return written.has_parent_path() || has_extension(path, kind);
+  return written.has_parent_path() && has_extension(path, kind);
 }
 
 }  // namespace
@@ -80,7 +84,7 @@ std::vector<NamedFile> list_files(const NamedFiles& kind) {
 
 fs::path resolve_file(std::string_view text, const NamedFiles& kind, const SourceLocation& where) {
   if (text.empty()) throw InputError(where, fmt::format("no {} named", kind.what));
-  if (const auto path = as_path(text, kind)) return *path;
+  if (is_path(text, kind)) return at_base(text, kind);
   const std::string wanted = canonical_name(without_extension(text, kind));
   const std::map<std::string, fs::path> files = files_by_name(kind);
   if (const auto found = files.find(wanted); found != files.end()) return found->second;
@@ -92,6 +96,8 @@ fs::path resolve_file(std::string_view text, const NamedFiles& kind, const Sourc
       known.push_back(alias);
     }
   }
+  std::error_code error;
+  if (fs::exists(at_base(text, kind), error)) return at_base(text, kind);
   std::string hint = did_you_mean(wanted, known);
   if (hint.empty()) {
     hint = files.empty()

@@ -76,7 +76,7 @@ Document ProfileLibrary::open(const fs::path& path) {
 
 NamedFiles ProfileLibrary::files(const std::string& what, const std::string& folder,
                                  const fs::path& beside) const {
-  NamedFiles kind{what, {}, {".yaml"}};
+  NamedFiles kind{what, {}, {".yaml"}, beside};
   if (!beside.empty()) kind.directories = {beside / folder, beside};
   for (const fs::path& directory : directories_) kind.directories.push_back(directory / folder);
   return kind;

@@ -202,7 +202,7 @@ std::vector<fs::path> to_vector(std::span<const fs::path> directories) {
 
 Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> directories) {
   const fs::path path = resolve_file(
-      name_or_path, NamedFiles{"hardware profile", to_vector(directories), {".yaml", ".json"}});
+      name_or_path, NamedFiles{"hardware profile", to_vector(directories), {".yaml", ".json"}, {}});
   ProfileLibrary library(to_vector(directories));
   const Document document = library.open(path);
   Cluster cluster = read_cluster(document.root(), library);
@@ -217,7 +217,7 @@ Accelerator load_accelerator(std::string_view name_or_path, std::span<const fs::
 
 std::vector<NamedFile> list_clusters(std::span<const fs::path> directories) {
   std::vector<NamedFile> files =
-      list_files({"hardware profile", to_vector(directories), {".yaml"}});
+      list_files({"hardware profile", to_vector(directories), {".yaml"}, {}});
   std::erase_if(files, [](const NamedFile& file) { return file.name == "defaults"; });
   return files;
 }

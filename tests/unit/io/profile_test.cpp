@@ -58,7 +58,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("profiles: every accelerator has curves for the formats it has") {
-    const io::NamedFiles kind{"accelerator", {kShipped[0] / "accelerators"}, {".yaml"}};
+    const io::NamedFiles kind{"accelerator", {kShipped[0] / "accelerators"}, {".yaml"}, {}};
     for (const io::NamedFile& file : io::list_files(kind)) {
       CAPTURE(file.name);
       const Accelerator a = io::load_accelerator(file.name, kShipped);

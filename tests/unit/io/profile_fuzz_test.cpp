@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shipped profiles with random damage: each one loads or is refused with an InputError, and
+// nothing else ever happens. The sequence is fixed.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "plansearch/base/error.hpp"
+#include "plansearch/io/file.hpp"
+#include "plansearch/io/profile_reader.hpp"
+#include "unit/io/temporary_directory.hpp"
+
+using namespace plansearch;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kMutations = 2000;
+
+constexpr std::array<const char*, 26> kTokens = {
+    "-1",   "0",   "nan", "inf", "1e999",   "99999999999999999999",
+    "null", "~",   "[",   "{",   "}",       "]",
+    ": ",   "- ",  "\n",  "\t",  "&a ",     "*a",
+    "!!x",  "'",   "\"",  "# ",  "12 GB/s", "none",
+    "|\n",  "\xff"};
+
+class Mutator {
+ public:
+  explicit Mutator(std::uint32_t seed) : random_(seed) {}
+
+  std::size_t below(std::size_t limit) { return limit == 0 ? 0 : random_() % limit; }
+
+  std::string damage(std::string text) {
+    const std::size_t times = 1 + below(3);
+    for (std::size_t i = 0; i < times; ++i) damage_once(text);
+    return text;
+  }
+
+ private:
+  void damage_once(std::string& text) {
+    const std::size_t at = below(text.size());
+    switch (below(6)) {
+      case 0:  // one byte
+        if (!text.empty()) text[at] = static_cast<char>(below(256));
+        return;
+      case 1:  // cut out
+        text.erase(at, 1 + below(40));
+        return;
+      case 2:  // truncate
+        if (below(4) == 0) text.resize(at);
+        return;
+      case 3:  // insert
+        text.insert(at, kTokens.at(below(kTokens.size())));
+        return;
+      case 4: {  // replace a value
+        const std::size_t colon = text.find(": ", at);
+        if (colon == std::string::npos) return;
+        const std::size_t end = text.find('\n', colon);
+        text.replace(colon + 2, end - colon - 2, kTokens.at(below(kTokens.size())));
+        return;
+      }
+      default: {  // repeat a line
+        const std::size_t start = text.rfind('\n', at);
+        const std::size_t end = text.find('\n', at);
+        if (start == std::string::npos || end == std::string::npos || end <= start) return;
+        text.insert(end, text.substr(start, end - start));
+      }
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+/// A cluster file that makes the loader read `file`, by the folder it lies in.
+std::string reader_of(const fs::path& file) {
+  const std::string folder = file.parent_path().filename().string();
+  const std::string name = file.stem().string();
+  const std::string head = "schema: plansearch/profile/v1\nname: x\naccelerators_per_node: 8\n";
+  const std::string accelerator =
+      "accelerator: " + (folder == "accelerators" ? name : "a100-sxm4-80gb") + "\n";
+  const std::string link = folder == "links" ? "    link: " + name + "\n" : "";
+  const std::string fabric = folder == "fabrics" ? "    fabric: " + name + "\n" : "";
+  return head + accelerator +
+         "tiers:\n  - name: a\n    kind: switch\n    size: 8\n    bandwidth: 300 GB/s\n" + link +
+         "  - name: b\n    kind: fat-tree\n    size: 64\n    bandwidth: 25 GB/s\n" + fabric;
+}
+
+void write(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+}  // namespace
+
+TEST_SUITE("fuzz") {
+  TEST_CASE("profiles with random damage load or are refused") {
+    const test::TemporaryDirectory dir;
+    const fs::path copy = dir.path() / "profiles";
+    fs::copy(fs::path(PLANSEARCH_SOURCE_DIR) / "hardware_profiles", copy,
+             fs::copy_options::recursive);
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(copy)) {
+      if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    const std::array<fs::path, 1> directories = {copy};
+    const fs::path probe = dir.path() / "probe.yaml";
+    Mutator mutator(20240607);
+    int loaded = 0;
+    int refused = 0;
+    for (int i = 0; i < kMutations; ++i) {
+      const fs::path& file = files[mutator.below(files.size())];
+      const std::string original = io::read_file(file);
+      write(file, mutator.damage(original));
+      write(probe, reader_of(file));
+      const bool is_cluster = file.parent_path() == copy && file.stem() != "defaults";
+      try {
+        (void)io::load_cluster((is_cluster ? file : probe).string(), directories);
+        ++loaded;
+      } catch (const InputError& e) {
+        CHECK_FALSE(e.formatted().empty());
+        ++refused;
+      }
+      write(file, original);
+    }
+    CHECK(loaded + refused == kMutations);
+    CHECK(loaded > kMutations / 20);
+    CHECK(refused > kMutations / 4);
+  }
+}
