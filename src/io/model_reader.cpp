@@ -74,6 +74,10 @@ std::int64_t checked_parameter_count(const Node& root, const ModelDescription& m
   return parameter_count(network);
 }
 
+NamedFiles model_files(std::span<const std::filesystem::path> directories) {
+  return {"model", {directories.begin(), directories.end()}, {".yaml", ".json"}};
+}
+
 std::vector<std::string> read_aliases(const Node& root) {
   std::vector<std::string> aliases;
   if (const auto list = root.find("aliases")) {
@@ -125,6 +129,15 @@ ModelFile read_model(const std::filesystem::path& path) {
   std::string name = path.stem().string();
   if (name == "config" && path.has_parent_path()) name = path.parent_path().filename().string();
   return read_model(Document::read(path), name.empty() ? "model" : name);
+}
+
+ModelFile load_model(std::string_view name_or_path,
+                     std::span<const std::filesystem::path> directories) {
+  return read_model(resolve_file(name_or_path, model_files(directories)));
+}
+
+std::vector<NamedFile> list_models(std::span<const std::filesystem::path> directories) {
+  return list_files(model_files(directories));
 }
 
 }  // namespace plansearch::io

@@ -62,8 +62,8 @@ TensorId add_embedding(BlockBuilder& block, const Stack& stack, TensorId token_i
                           ? block.dim("embedding_width", DimRole::Latent, *e.width)
                           : stack.hidden;
   const DimId vocab = vocabulary(block, model, options);
-  // An encoder-decoder has one word embedding for both stacks.
-  const bool shared = e.tied || model.stack == StackKind::EncoderDecoder;
+  // Both stacks of an encoder-decoder, and the prediction modules, use the one word embedding.
+  const bool shared = e.tied || model.stack == StackKind::EncoderDecoder || model.mtp_layers > 0;
   TensorId stream = look_up(block, "word_embedding", token_ids, {stack.batch, stack.tokens, width},
                             {vocab, width}, shared ? kWordEmbeddingKey : "");
   block.save_input(token_ids);

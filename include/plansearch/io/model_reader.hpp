@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plansearch/io/document.hpp"
+#include "plansearch/io/name_resolver.hpp"
 #include "plansearch/workload/model_description.hpp"
 
 namespace plansearch::io {
@@ -27,5 +30,12 @@ struct ModelFile {
 /// Throws InputError for anything wrong, contradicting sizes included.
 [[nodiscard]] ModelFile read_model(const std::filesystem::path& path);
 [[nodiscard]] ModelFile read_model(const Document& document, const std::string& fallback_name);
+
+/// Reads a model by path, shipped name or alias; `directories` hold model files.
+[[nodiscard]] ModelFile load_model(std::string_view name_or_path,
+                                   std::span<const std::filesystem::path> directories);
+/// Names, aliases and paths of all models in the directories.
+[[nodiscard]] std::vector<NamedFile> list_models(
+    std::span<const std::filesystem::path> directories);
 
 }  // namespace plansearch::io

@@ -17,7 +17,7 @@ namespace {
 
 std::vector<std::filesystem::path> shipped() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(PLANSEARCH_MODELS_DIR)) {
+  for (const auto& entry : std::filesystem::directory_iterator(PLANSEARCH_SOURCE_DIR "/models")) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
@@ -25,7 +25,7 @@ std::vector<std::filesystem::path> shipped() {
 }
 
 std::int64_t count_of(const std::string& name) {
-  const std::filesystem::path directory(PLANSEARCH_MODELS_DIR);
+  const std::filesystem::path directory(PLANSEARCH_SOURCE_DIR "/models");
   return parameter_count(build_network(io::read_model(directory / (name + ".yaml")).model));
 }
 
@@ -62,6 +62,25 @@ TEST_SUITE("unit") {
         CHECK(seen.insert(canonical_name(alias)).second);
       }
     }
+  }
+
+  TEST_CASE("models are found by name, by alias, by path; a miss suggests names") {
+    const std::vector<std::filesystem::path> directories = {PLANSEARCH_SOURCE_DIR "/models"};
+    CHECK(io::load_model("GPT2_XL", directories).model.name == "gpt2-xl");
+    CHECK(io::load_model("gpt2-xl.yaml", directories).model.name == "gpt2-xl");
+    CHECK(io::load_model("llama-3-70b", directories).model.name == "llama3-70b");
+    CHECK(io::load_model("llama3-405b", directories).model.name == "llama3.1-405b");
+    const auto path =
+        std::filesystem::path(PLANSEARCH_SOURCE_DIR "/tests/data") / "hf" / "phi-2.json";
+    CHECK(io::load_model(path.string(), directories).model.name == "phi-2");
+    try {
+      static_cast<void>(io::load_model("gtp2-xl", directories));
+      FAIL("found");
+    } catch (const InputError& error) {
+      CHECK(std::string(error.what()) == "unknown model 'gtp2-xl'");
+      CHECK(error.hint().find("gpt2-xl") != std::string::npos);
+    }
+    CHECK(io::list_models(directories).size() == shipped().size());
   }
 
   TEST_CASE("published parameter counts") {
@@ -116,7 +135,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("the balancing biases are the difference between DeepSeek-V3's two counts") {
-    const std::filesystem::path directory(PLANSEARCH_MODELS_DIR);
+    const std::filesystem::path directory(PLANSEARCH_SOURCE_DIR "/models");
     ModelDescription model = io::read_model(directory / "deepseek-v3.yaml").model;
     model.moe->correction_bias = false;
     CHECK(parameter_count(build_network(model)) == 671026404352);
@@ -136,7 +155,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("a multi-token prediction module adds a layer, a projection and three norms") {
-    const std::filesystem::path directory(PLANSEARCH_MODELS_DIR);
+    const std::filesystem::path directory(PLANSEARCH_SOURCE_DIR "/models");
     ModelDescription model = io::read_model(directory / "deepseek-v3.yaml").model;
     const std::int64_t plain = parameter_count(build_network(model));
     const Network without = build_network(model);
