@@ -267,29 +267,6 @@ Ticks estimate_makespan(const PipelineShape& shape, const PipelineTimes& times) 
   return std::max(critical_path(pieces), alternating_makespan(shape, pieces, Aim::Estimate));
 }
 
-std::optional<Ticks> uniform_makespan(const PipelineShape& shape, UniformTimes times) {
-  const Ticks p = shape.stages;
-  const Ticks m = shape.micro_batches;
-  const Ticks t = times.forward + times.backward;
-  const Ticks plain = m * shape.chunks * t + (p - 1) * t;
-  if (times.transfer == 0 || p == 1) return plain;
-  if (shape.transfers == TransferMode::Blocking || shape.chunks > 1) return std::nullopt;
-  if (shape.schedule == ScheduleKind::GPipe) {
-    const auto longest = [&](Ticks duration) { return std::max(duration, times.transfer); };
-    return p * t + 2 * (p - 1) * times.transfer +
-           (m - 1) * (longest(times.forward) + longest(times.backward));
-  }
-  if (m % p != 0 || times.transfer > times.forward || times.transfer > times.backward) {
-    return std::nullopt;
-  }
-  return plain + 2 * times.transfer * ((p - 1) * (m / p) + p - 2);
-}
-
-double uniform_bubble_fraction(const PipelineShape& shape) {
-  const double wasted = shape.stages - 1;
-  return wasted / (static_cast<double>(shape.micro_batches) * shape.chunks + wasted);
-}
-
 Ticks alpa_objective(const PipelineShape& shape, const PipelineTimes& times) {
   const Pieces pieces(shape, times);
   FlowShop stages;

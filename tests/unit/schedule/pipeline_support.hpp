@@ -44,14 +44,15 @@ inline PipelineShape random_shape(Dice& dice, int most_rounds) {
   return shape;
 }
 
-/// Durations up to `scale`, transfers up to half of it.
+/// Durations up to `scale`; transfers up to half of it, sometimes up to twice as long.
 inline PipelineDurations random_durations(Dice& dice, const PipelineShape& shape, Ticks scale) {
   PipelineDurations times = uniform_durations(shape, {});
+  const Ticks longest_transfer = dice.between(0, 3) == 0 ? 2 * scale : scale / 2;
   for (auto* row : {&times.forward, &times.backward}) {
     for (Ticks& time : *row) time = dice.ticks(scale / 3, scale);
   }
   for (auto* row : {&times.activation_transfer, &times.gradient_transfer}) {
-    for (Ticks& time : *row) time = dice.ticks(0, scale / 2);
+    for (Ticks& time : *row) time = dice.ticks(0, longest_transfer);
   }
   return times;
 }

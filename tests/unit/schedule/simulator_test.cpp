@@ -126,6 +126,29 @@ TEST_SUITE("property") {
     CHECK(simulated / 500 < 0.5);
   }
 
+  TEST_CASE("nor where links are about as slow as the stages and fall behind bit by bit") {
+    Dice dice(7);
+    PipelineSimulator fast, full;
+    for (int i = 0; i < 3000; ++i) {
+      PipelineShape shape = random_shape(dice, 10);
+      shape.stages = std::min(shape.stages, 4);
+      if (shape.chunks > 1) shape.micro_batches = shape.stages * dice.between(1, 30);
+      if (obstacle_of(shape)) continue;
+      auto times = uniform_durations(shape, {});
+      for (auto* row : {&times.forward, &times.backward}) {
+        for (Ticks& time : *row) time = dice.ticks(1, 12);
+      }
+      for (auto* row : {&times.activation_transfer, &times.gradient_transfer}) {
+        for (Ticks& time : *row) time = dice.ticks(0, 16);
+      }
+      const PipelineResult& a = fast.run(shape, times.view());
+      const PipelineResult& b = full.run(shape, times.view(), SteadyState::SimulateAll);
+      INFO(describe(shape));
+      REQUIRE(a.makespan == b.makespan);
+      REQUIRE(a.devices == b.devices);
+    }
+  }
+
   TEST_CASE("the rounds give what the generated order gives") {
     Dice dice(2);
     PipelineSimulator simulator;
