@@ -88,8 +88,8 @@ void require_range(const char* flag, std::optional<int> value, int low, int high
 
 /// The smallest ZeRO stage the framework has (FSDP always shards).
 ZeroStage default_zero(ParallelPlan plan, const Problem& problem) {
-  for (const ZeroStage stage : {ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Gradients,
-                                ZeroStage::Parameters}) {
+  for (const ZeroStage stage :
+       {ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters}) {
     plan.zero = stage;
     if (!check_legality(plan, *problem.network, *problem.framework, problem.gpus)) return stage;
   }
@@ -98,8 +98,8 @@ ZeroStage default_zero(ParallelPlan plan, const Problem& problem) {
 
 /// Data-parallel degree from the flag, or what the GPUs leave.
 int data_degree(const DegreeOptions& d, const ParallelPlan& plan, std::optional<int> gpus) {
-  const std::int64_t others =
-      std::int64_t{plan.pipeline} * plan.context * plan.tensor_in * plan.tensor_out * plan.tensor_depth;
+  const std::int64_t others = std::int64_t{plan.pipeline} * plan.context * plan.tensor_in *
+                              plan.tensor_out * plan.tensor_depth;
   const std::int64_t product = others * d.dp.value_or(1);
   if (product > std::numeric_limits<int>::max()) {
     throw InputError({}, fmt::format("the degrees multiply to {}", product));
@@ -107,9 +107,9 @@ int data_degree(const DegreeOptions& d, const ParallelPlan& plan, std::optional<
   if (!gpus) return d.dp.value_or(1);
   if (d.dp ? product != *gpus : *gpus % others != 0) {
     throw InputError(
-        {}, fmt::format("{} GPUs: pp {} x cp {} x tp {}{} is {}", *gpus, plan.pipeline,
-                        plan.context, plan.tensor(), d.dp ? fmt::format(" x dp {}", *d.dp) : "",
-                        product),
+        {},
+        fmt::format("{} GPUs: pp {} x cp {} x tp {}{} is {}", *gpus, plan.pipeline, plan.context,
+                    plan.tensor(), d.dp ? fmt::format(" x dp {}", *d.dp) : "", product),
         d.dp ? "dp x pp x cp x tp must be the number of GPUs"
              : "pp x cp x tp must divide the number of GPUs");
   }
@@ -119,16 +119,15 @@ int data_degree(const DegreeOptions& d, const ParallelPlan& plan, std::optional<
 void set_micro_batches(ParallelPlan& plan, std::int64_t batch) {
   const std::int64_t replicas = std::int64_t{plan.data} * plan.tensor_depth;
   if (batch % replicas != 0) {
-    throw InputError({}, fmt::format("batch {} does not divide over dp {}", batch, replicas),
-                     fmt::format("legal values of --dp: {}",
-                                 fmt::join(divisors(batch, kShownDivisors), ", ")));
+    throw InputError(
+        {}, fmt::format("batch {} does not divide over dp {}", batch, replicas),
+        fmt::format("legal values of --dp: {}", fmt::join(divisors(batch, kShownDivisors), ", ")));
   }
   const std::int64_t local = batch / replicas;
   if (local % plan.micro_batch != 0) {
-    throw InputError({}, fmt::format("--micro-batch {}: each replica has {} sequences",
-                                     plan.micro_batch, local),
-                     fmt::format("legal values: {}",
-                                 fmt::join(divisors(local, kShownDivisors), ", ")));
+    throw InputError(
+        {}, fmt::format("--micro-batch {}: each replica has {} sequences", plan.micro_batch, local),
+        fmt::format("legal values: {}", fmt::join(divisors(local, kShownDivisors), ", ")));
   }
   plan.micro_batches = static_cast<int>(local / plan.micro_batch);
 }
@@ -168,14 +167,23 @@ std::optional<int> tensor_out_of(const DegreeOptions& degrees) {
 
 void check_degrees(const DegreeOptions& d) {
   if (d.tp && (d.tp_x || d.tp_y || d.tp_z)) {
-    throw InputError({}, "--tp together with --tp-x, --tp-y or --tp-z",
-                     "--tp N is --tp-y N; give the axes one by one or their Megatron form, not both");
+    throw InputError(
+        {}, "--tp together with --tp-x, --tp-y or --tp-z",
+        "--tp N is --tp-y N; give the axes one by one or their Megatron form, not both");
   }
   constexpr int kMost = std::numeric_limits<int>::max();
-  for (const auto& [flag, value] :
-       {std::pair{"--dp", d.dp}, {"--pp", d.pp}, {"--vpp", d.vpp}, {"--tp", d.tp},
-        {"--tp-x", d.tp_x}, {"--tp-y", d.tp_y}, {"--tp-z", d.tp_z}, {"--cp", d.cp}, {"--ep", d.ep},
-        {"--etp", d.etp}, {"--micro-batch", d.micro_batch}, {"--shard-group", d.shard_group}}) {
+  for (const auto& [flag, value] : {std::pair{"--dp", d.dp},
+                                    {"--pp", d.pp},
+                                    {"--vpp", d.vpp},
+                                    {"--tp", d.tp},
+                                    {"--tp-x", d.tp_x},
+                                    {"--tp-y", d.tp_y},
+                                    {"--tp-z", d.tp_z},
+                                    {"--cp", d.cp},
+                                    {"--ep", d.ep},
+                                    {"--etp", d.etp},
+                                    {"--micro-batch", d.micro_batch},
+                                    {"--shard-group", d.shard_group}}) {
     require_range(flag, value, 1, kMost);
   }
   require_range("--zero", d.zero, 0, 3);
@@ -213,14 +221,29 @@ ParallelPlan plan_from_degrees(const DegreeOptions& d, const Problem& problem,
   plan.recompute = recompute_of(d).value_or(Recompute::None);
   plan.sequence_parallel = sequence_parallel_of(d).value_or(SequenceParallel::Off);
   plan.chunks = d.vpp.value_or(schedule_of(d) == ScheduleKind::Interleaved ? 2 : 1);
-  plan.schedule = schedule_of(d).value_or(plan.chunks > 1 ? ScheduleKind::Interleaved
-                                                          : ScheduleKind::OneFOneB);
+  plan.schedule =
+      schedule_of(d).value_or(plan.chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB);
   plan.data = data_degree(d, plan, gpus);
   set_micro_batches(plan, problem.global_batch);
   Problem sized = problem;
   sized.gpus = plan.devices();
   plan.zero = d.zero ? *zero_of(d) : default_zero(plan, sized);
   return plan;
+}
+
+DegreeOptions pinned_to(const ParallelPlan& plan, DegreeOptions degrees) {
+  degrees.pp = plan.pipeline;
+  degrees.vpp = plan.chunks;
+  degrees.cp = plan.context;
+  degrees.ep = plan.expert;
+  degrees.etp = plan.expert_tensor;
+  degrees.micro_batch = plan.micro_batch;
+  degrees.zero = static_cast<int>(plan.zero);
+  degrees.sp = plan.sequence_parallel == SequenceParallel::On ? 1 : 0;
+  degrees.recompute = std::string(to_text(plan.recompute));
+  degrees.schedule = std::string(to_text(plan.schedule));
+  if (!degrees.tp_x && !degrees.tp_y && !degrees.tp_z) degrees.tp = plan.tensor_out;
+  return degrees;
 }
 
 }  // namespace plansearch::cli

@@ -4,9 +4,9 @@
 
 #include <optional>
 
+#include "options.hpp"
 #include "plansearch/evaluate/problem.hpp"
 #include "plansearch/plan/parallel_plan.hpp"
-#include "options.hpp"
 
 namespace plansearch::cli {
 
@@ -29,5 +29,8 @@ void check_degrees_fit(const DegreeOptions& degrees, const Problem& problem);
 /// InputError for degrees that do not multiply to the GPUs or divide the batch.
 [[nodiscard]] ParallelPlan plan_from_degrees(const DegreeOptions& degrees, const Problem& problem,
                                              std::optional<int> gpus);
+
+/// `degrees` with everything but dp pinned to what the plan has.
+[[nodiscard]] DegreeOptions pinned_to(const ParallelPlan& plan, DegreeOptions degrees);
 
 }  // namespace plansearch::cli

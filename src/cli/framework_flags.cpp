@@ -31,8 +31,8 @@ const std::vector<AxisName>& axis_names() {
   return names;
 }
 
-constexpr std::array<std::string_view, kOverlapCount> kOverlapNames{
-    "grad", "param", "pipeline", "tensor", "context", "expert"};
+constexpr std::array<std::string_view, kOverlapCount> kOverlapNames{"grad",   "param",   "pipeline",
+                                                                    "tensor", "context", "expert"};
 
 /// Words between commas, or between dashes when there is no comma.
 std::vector<std::string> words_of(std::string_view text, char separator) {

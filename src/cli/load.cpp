@@ -84,8 +84,8 @@ class Loader {
     const bool nodes = options_.nodes.has_value();
     const std::int64_t count = nodes ? *options_.nodes : *options_.gpus;
     const std::int64_t gpus = nodes ? count * cluster_.accelerators_per_node : count;
-    const int clamped = static_cast<int>(
-        std::clamp<std::int64_t>(gpus, -1, std::numeric_limits<int>::max()));
+    const int clamped =
+        static_cast<int>(std::clamp<std::int64_t>(gpus, -1, std::numeric_limits<int>::max()));
     if (const auto problem = bad_gpu_count(cluster_, clamped)) {
       throw InputError({}, fmt::format("--{} {}: {}", nodes ? "nodes" : "gpus", count, *problem),
                        fmt::format("{} has {} nodes of {}: use up to {} inside a node, or whole "
@@ -134,9 +134,10 @@ class Loader {
     if (policy == framework_.precision.end()) {
       std::vector<std::string> known;
       for (const auto& [format, unused] : framework_.precision) known.emplace_back(to_text(format));
-      throw InputError({}, fmt::format("--precision {}: {} does not train in it", to_text(type),
-                                       framework_.name),
-                       fmt::format("it has {}", fmt::join(known, ", ")));
+      throw InputError(
+          {},
+          fmt::format("--precision {}: {} does not train in it", to_text(type), framework_.name),
+          fmt::format("it has {}", fmt::join(known, ", ")));
     }
     require_data_type(cluster_.accelerator, policy->second.matmul);
   }
@@ -162,8 +163,9 @@ class Loader {
   [[nodiscard]] AttentionKind settle_attention() {
     const bool has_kernel = cluster_.accelerator.kernels.attention_forward.has_value();
     if (options_.attention == "flash" && !has_kernel) {
-      throw InputError({}, fmt::format("--attention flash: no rates of a fused kernel for {}",
-                                       cluster_.accelerator.name),
+      throw InputError({},
+                       fmt::format("--attention flash: no rates of a fused kernel for {}",
+                                   cluster_.accelerator.name),
                        "use --attention unfused");
     }
     const bool fused = options_.attention ? *options_.attention == "flash" : has_kernel;
@@ -178,8 +180,8 @@ class Loader {
       throw InputError({}, fmt::format("--seq-len {}: must be above zero", *options_.seq_len));
     }
     if (options_.seq_len && model_.stack == StackKind::Vision) {
-      throw InputError({}, fmt::format("--seq-len: the image and patch size of {} set it",
-                                       model_.name));
+      throw InputError(
+          {}, fmt::format("--seq-len: the image and patch size of {} set it", model_.name));
     }
     const AttentionKind attention = settle_attention();
     NetworkOptions network_options;
@@ -219,9 +221,9 @@ class Loader {
     if (!options_.mem_reserve) return;
     const auto reserve = parse_quantity<Bytes>(*options_.mem_reserve);
     if (!reserve || *reserve < Bytes(0)) {
-      throw InputError({}, fmt::format("--mem-reserve: '{}' is no amount of memory",
-                                       *options_.mem_reserve),
-                       "write it with its unit, such as \"2 GiB\"");
+      throw InputError(
+          {}, fmt::format("--mem-reserve: '{}' is no amount of memory", *options_.mem_reserve),
+          "write it with its unit, such as \"2 GiB\"");
     }
     if (*reserve >= cluster_.accelerator.memory) {
       throw InputError({}, fmt::format("--mem-reserve: {} leaves nothing of {}", to_text(*reserve),
@@ -250,7 +252,9 @@ class Loader {
 
 }  // namespace
 
-Inputs load_inputs(const AskedOptions& asked) { return Loader(asked).load(); }
+Inputs load_inputs(const AskedOptions& asked) {
+  return Loader(asked).load();
+}
 
 Problem with_gpus(const Inputs& inputs, int gpus) {
   Problem problem = inputs.problem;

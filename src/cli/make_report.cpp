@@ -20,8 +20,8 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
     report.rank = static_cast<int>(reports.size()) + 1;
     if (!reports.empty()) {
       const Seconds previous = reports.back().estimate.step.total();
-      const bool tie = probability_faster(previous, candidate.estimate.step.total(), sigma) <
-                       kTieProbability;
+      const bool tie =
+          probability_faster(previous, candidate.estimate.step.total(), sigma) < kTieProbability;
       report.tie = tie ? Tie::WithPrevious : Tie::No;
     }
     reports.push_back(std::move(report));

@@ -10,8 +10,8 @@
 namespace plansearch::cli {
 
 /// The divisors of `n` up to `most`, ascending.
-[[nodiscard]] inline std::vector<int> divisors(std::int64_t n,
-                                               std::int64_t most = std::numeric_limits<int>::max()) {
+[[nodiscard]] inline std::vector<int> divisors(
+    std::int64_t n, std::int64_t most = std::numeric_limits<int>::max()) {
   std::vector<int> small;
   std::vector<int> large;
   for (std::int64_t i = 1; i * i <= n; ++i) {

@@ -14,10 +14,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> directory(const char* kind) { return {data_root() / kind}; }
+std::vector<fs::path> directory(const char* kind) {
+  return {data_root() / kind};
+}
 
-io::NamedFiles models() { return {"model", directory("models"), {".yaml", ".json"}}; }
-io::NamedFiles frameworks() { return {"framework", directory("frameworks"), {".yaml"}}; }
+io::NamedFiles models() {
+  return {"model", directory("models"), {".yaml", ".json"}};
+}
+io::NamedFiles frameworks() {
+  return {"framework", directory("frameworks"), {".yaml"}};
+}
 
 }  // namespace
 
@@ -36,7 +42,11 @@ Framework load_shipped_framework(std::string_view name) {
 std::vector<io::NamedFile> shipped_clusters() {
   return io::list_clusters(directory("hardware_profiles"));
 }
-std::vector<io::NamedFile> shipped_models() { return io::list_files(models()); }
-std::vector<io::NamedFile> shipped_frameworks() { return io::list_files(frameworks()); }
+std::vector<io::NamedFile> shipped_models() {
+  return io::list_files(models());
+}
+std::vector<io::NamedFile> shipped_frameworks() {
+  return io::list_files(frameworks());
+}
 
 }  // namespace plansearch::cli

@@ -28,16 +28,15 @@ SearchSpace megatron_space(const Problem& problem) {
   space.global_batch = problem.global_batch;
   space.pipeline = divisors(problem.gpus, layers);
   space.tensor = divisors(problem.gpus, std::max<std::int64_t>(1, problem.model->attention.heads));
-  space.context = divisors(problem.gpus,
-                           std::max<std::int64_t>(1, problem.seq_len / kTokensPerContextRank));
+  space.context =
+      divisors(problem.gpus, std::max<std::int64_t>(1, problem.seq_len / kTokensPerContextRank));
   space.expert = problem.model->moe ? divisors(problem.model->moe->experts) : std::vector<int>{1};
   space.expert_tensor = {1};
   space.micro_batch = divisors(problem.global_batch);
   space.chunks = divisors(layers);
   space.context_kind = {ContextKind::Ring, ContextKind::Ulysses};
   space.sequence_parallel = {SequenceParallel::Off, SequenceParallel::On};
-  space.zero = {ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Gradients,
-                ZeroStage::Parameters};
+  space.zero = {ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters};
   space.recompute = {Recompute::None, Recompute::Selective, Recompute::Full};
   space.schedule = {ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
   return space;
@@ -158,8 +157,12 @@ void pin_degrees(SearchSpace& space, const DegreeOptions& d) {
 
 std::string pinned_text(const DegreeOptions& d) {
   std::vector<std::string> parts;
-  for (const auto& [name, value] : {std::pair{"dp", d.dp}, {"pp", d.pp}, {"tp", tensor_out_of(d)},
-                                    {"cp", d.cp}, {"ep", d.ep}, {"micro-batch", d.micro_batch}}) {
+  for (const auto& [name, value] : {std::pair{"dp", d.dp},
+                                    {"pp", d.pp},
+                                    {"tp", tensor_out_of(d)},
+                                    {"cp", d.cp},
+                                    {"ep", d.ep},
+                                    {"micro-batch", d.micro_batch}}) {
     if (value) parts.push_back(fmt::format("{} {}", name, *value));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -175,8 +178,9 @@ SearchSpace build_space(const Problem& problem, const Options& options) {
   if (options.space == "data") reduce_to_data(space);
   pin_degrees(space, options.degrees);
   if (SpaceWalk(space).size() == 0) {
-    throw InputError({}, fmt::format("no plan for {} GPUs and batch {} has {}", problem.gpus,
-                                     problem.global_batch, pinned_text(options.degrees)),
+    throw InputError({},
+                     fmt::format("no plan for {} GPUs and batch {} has {}", problem.gpus,
+                                 problem.global_batch, pinned_text(options.degrees)),
                      "dp x pp x cp x tp is the number of GPUs, and dp x micro-batch divides the "
                      "batch");
   }
