@@ -190,29 +190,30 @@ std::string zsh(const CommandWords& top, const std::vector<CommandWords>& comman
     }
     cases += "    ) ;;\n";
   }
-  return fmt::format(R"(#compdef plansearch
+  return fmt::format(R"zsh(#compdef plansearch
 # plansearch completion for zsh: put it on $fpath as _plansearch
 _plansearch_names() {{
   local -a found
   found=(${{(f)"$(plansearch list $1 --format csv 2>/dev/null | tail -n +2 | cut -d, -f1)"}})
   _alternative "names:name:compadd -a found" 'files:file:_files'
-}
-}
-_plansearch_commands() {
-  { local - a commands commands = ({})_describe command commands }
-}
-_plansearch() {
-  {
-    local - a common own common = ({}) case $ {
-      { words[2] }
-    } in
-{}    *) own=('1:command:_plansearch_commands') ;
-    ;
-    esac _arguments $common $own
-  }
-}
+}}
+_plansearch_commands() {{
+  local -a commands
+  commands=(
+{}  )
+  _describe command commands
+}}
+_plansearch() {{
+  local -a common own
+  common=(
+{}  )
+  case ${{words[2]}} in
+{}    *) own=('1:command:_plansearch_commands') ;;
+  esac
+  _arguments $common $own
+}}
 _plansearch "$@"
-)",
+)zsh",
                      list, zsh_options(top.options), cases);
 }
 
