@@ -40,9 +40,7 @@ class ChunkWorker {
   [[nodiscard]] ChunkResult take() { return std::move(result_); }
 
  private:
-  void reject(Obstacle obstacle) {
-    ++result_.counts.rejected[static_cast<std::size_t>(obstacle)];
-  }
+  void reject(Obstacle obstacle) { ++result_.counts.rejected[static_cast<std::size_t>(obstacle)]; }
 
   void price(const ClassProfile& profile, const ParallelPlan& plan) {
     const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
@@ -56,14 +54,18 @@ class ChunkWorker {
       return;
     }
     const Estimate estimate = evaluator_.estimate(profile, plan, *workspace_);
+    if (estimate.memory.total() > limit_) {  // a stage the bound does not look at
+      reject(Obstacle::OutOfMemory);
+      if (result_.contenders.empty()) note_miss(profile, plan);
+      return;
+    }
     ++result_.counts.evaluated;
     result_.contenders.push_back({{plan, estimate}, bound.step_time});
   }
 
   void note_miss(const ClassProfile& profile, const ParallelPlan& plan) {
     if (thresholds_.time) return;  // something fits: nobody will ask for misses
-    merge_misses(result_.misses,
-                 {{plan, evaluator_.estimate(profile, plan, *workspace_), limit_}});
+    merge_misses(result_.misses, {{plan, evaluator_.estimate(profile, plan, *workspace_), limit_}});
   }
 
   const PlanEvaluator& evaluator_;

@@ -22,9 +22,8 @@ bool ranks_before(const PlanCandidate& a, const PlanCandidate& b) {
 
 void keep_best(std::vector<PlanCandidate>& candidates, std::size_t count) {
   const std::size_t kept = std::min(count, candidates.size());
-  std::partial_sort(candidates.begin(),
-                    candidates.begin() + static_cast<std::ptrdiff_t>(kept), candidates.end(),
-                    ranks_before);
+  std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(kept),
+                    candidates.end(), ranks_before);
   candidates.resize(kept);
 }
 
@@ -32,8 +31,7 @@ std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates) {
   std::sort(candidates.begin(), candidates.end(), ranks_before);
   std::vector<PlanCandidate> front;
   for (PlanCandidate& candidate : candidates) {
-    if (front.empty() ||
-        candidate.estimate.memory.total() < front.back().estimate.memory.total()) {
+    if (front.empty() || candidate.estimate.memory.total() < front.back().estimate.memory.total()) {
       front.push_back(std::move(candidate));
     }
   }

@@ -169,8 +169,8 @@ class Driver {
   }
 
   [[nodiscard]] bool stopped() {
-    const bool timed_out = options_.time_limit && std::chrono::steady_clock::now() - started_ >
-                                                      *options_.time_limit;
+    const bool timed_out =
+        options_.time_limit && std::chrono::steady_clock::now() - started_ > *options_.time_limit;
     const bool interrupted = options_.interrupted != nullptr && options_.interrupted->load();
     if (timed_out || interrupted) result_.completeness = Completeness::Stopped;
     return timed_out || interrupted;

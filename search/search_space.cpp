@@ -6,6 +6,7 @@
 // Checked by: tests/unit/search/search_space_test.cpp (formula against walk, perft counts).
 #include "plansearch/search/search_space.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace plansearch {
@@ -41,6 +42,10 @@ const T& option(const std::vector<T>& values, std::size_t index, const T& fallba
   return applies ? values[index] : fallback;
 }
 
+bool admits(const std::vector<int>& values, int value) {
+  return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
+}
+
 bool schedule_fits(ScheduleKind schedule, int chunks) {
   return (schedule == ScheduleKind::Interleaved) == (chunks > 1);
 }
@@ -58,6 +63,7 @@ SpaceWalk::SpaceWalk(SearchSpace space) : space_(std::move(space)) {
         plan.tensor_out = tensor;
         plan.context = context;
         plan.data = static_cast<int>(space_.gpus / product);
+        if (!admits(space_.data, plan.data)) continue;
         triples_.push_back(plan);
       }
     }

@@ -42,14 +42,16 @@ Word word_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   Word word{{}, option.get_description(), kind_of(type), {}};
   if (!option.get_lnames().empty()) word.name = "--" + option.get_lnames().front();
-  if (option.get_expected_max() == 0 || option.get_type_size_max() == 0) word.kind = ValueKind::None;
+  if (option.get_expected_max() == 0 || option.get_type_size_max() == 0)
+    word.kind = ValueKind::None;
   if (word.name.empty() && word.kind == ValueKind::Other) word.kind = ValueKind::File;
   if (word.kind == ValueKind::Words) word.values = CLI::detail::split(type, '|');
   return word;
 }
 
 CommandWords words_of(const CLI::App& app) {
-  CommandWords words{app.get_parent() == nullptr ? "" : app.get_name(), app.get_description(), {}, {}};
+  CommandWords words{
+      app.get_parent() == nullptr ? "" : app.get_name(), app.get_description(), {}, {}};
   for (const CLI::Option* option : app.get_options()) {
     Word word = word_of(*option);
     (word.name.empty() ? words.arguments : words.options).push_back(std::move(word));
@@ -62,7 +64,8 @@ std::string listing(ValueKind kind) {
   const char* what = kind == ValueKind::Hardware ? "hw"
                      : kind == ValueKind::Model  ? "models"
                                                  : "frameworks";
-  return fmt::format("plansearch list {} --format csv 2>/dev/null | tail -n +2 | cut -d, -f1", what);
+  return fmt::format("plansearch list {} --format csv 2>/dev/null | tail -n +2 | cut -d, -f1",
+                     what);
 }
 
 std::vector<std::string> names(const std::vector<Word>& words) {
@@ -100,7 +103,8 @@ std::string bash(const CommandWords& top, const std::vector<CommandWords>& comma
   add_values(top);
   for (const CommandWords& command : commands) {
     add_values(command);
-    by_command += fmt::format("    {}) own='{}'", command.name, fmt::join(names(command.options), " "));
+    by_command +=
+        fmt::format("    {}) own='{}'", command.name, fmt::join(names(command.options), " "));
     if (!command.arguments.empty()) {
       by_command += fmt::format("\n      [[ $cur == -* ]] || {{ {}; return; }}",
                                 bash_values(command.arguments.front()));
@@ -168,7 +172,9 @@ std::string zsh_action(const Word& word) {
 std::string zsh_options(const std::vector<Word>& words) {
   std::string text;
   for (const Word& word : words) {
-    text += "    " + quoted(fmt::format("{}[{}]{}", word.name, zsh_help(word.help), zsh_action(word))) + "\n";
+    text += "    " +
+            quoted(fmt::format("{}[{}]{}", word.name, zsh_help(word.help), zsh_action(word))) +
+            "\n";
   }
   return text;
 }
@@ -184,7 +190,7 @@ std::string zsh(const CommandWords& top, const std::vector<CommandWords>& comman
     }
     cases += "    ) ;;\n";
   }
-  return fmt::format(R"(#compdef plansearch
+  return fmt::format(R"zsh(#compdef plansearch
 # plansearch completion for zsh: put it on $fpath as _plansearch
 _plansearch_names() {{
   local -a found
@@ -207,7 +213,7 @@ _plansearch() {{
   _arguments $common $own
 }}
 _plansearch "$@"
-)",
+)zsh",
                      list, zsh_options(top.options), cases);
 }
 
@@ -231,8 +237,9 @@ std::string fish_values(const Word& word) {
 
 std::string fish_words(const CommandWords& command) {
   const std::string condition =
-      command.name.empty() ? ""
-                           : fmt::format(" -n {}", quoted("__fish_seen_subcommand_from " + command.name));
+      command.name.empty()
+          ? ""
+          : fmt::format(" -n {}", quoted("__fish_seen_subcommand_from " + command.name));
   std::string text;
   for (const Word& word : command.options) {
     text += fmt::format("complete -c plansearch{} -l {}{} -d {}\n", condition, word.name.substr(2),
@@ -247,7 +254,8 @@ std::string fish_words(const CommandWords& command) {
 std::string fish(const CommandWords& top, const std::vector<CommandWords>& commands) {
   std::string text =
       "# plansearch completion for fish: plansearch completion fish | source\n"
-      "complete -c plansearch -f\n" + fish_words(top);
+      "complete -c plansearch -f\n" +
+      fish_words(top);
   for (const CommandWords& command : commands) {
     text += fmt::format("complete -c plansearch -n __fish_use_subcommand -a {} -d {}\n",
                         command.name, quoted(command.help));

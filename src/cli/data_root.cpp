@@ -20,8 +20,9 @@ bool holds_data(const fs::path& root) {
 fs::path data_root() {
   if (const char* named = std::getenv("PLANSEARCH_DATA"); named != nullptr && *named != '\0') {
     if (holds_data(named)) return named;
-    throw InputError({named, 0, 0}, "PLANSEARCH_DATA has no directory hardware_profiles",
-                     "point it at the directory that holds hardware_profiles, models and frameworks");
+    throw InputError(
+        {named, 0, 0}, "PLANSEARCH_DATA has no directory hardware_profiles",
+        "point it at the directory that holds hardware_profiles, models and frameworks");
   }
   std::error_code error;
   const fs::path executable = fs::read_symlink("/proc/self/exe", error);

@@ -16,7 +16,9 @@ extern "C" void on_signal(int signal) {
 
 }  // namespace
 
-const std::atomic<bool>& interrupted() { return stop_requested; }
+const std::atomic<bool>& interrupted() {
+  return stop_requested;
+}
 
 void install_signal_handlers() {
   std::signal(SIGINT, on_signal);

@@ -47,9 +47,10 @@ int run(int argc, char** argv) {
     print_error(error.formatted(), options);
     return kExitBadInput;
   } catch (const std::exception& error) {
-    print_error(fmt::format("error: internal: {}\nhint: this is a bug in plansearch, please report it",
-                            error.what()),
-                options);
+    print_error(
+        fmt::format("error: internal: {}\nhint: this is a bug in plansearch, please report it",
+                    error.what()),
+        options);
     return kExitInternalError;
   }
 }

@@ -120,8 +120,8 @@ void build_command_line(CLI::App& app, Options& o) {
   command("predict", "step time and memory of one given plan", Command::Predict)
       ->add_option("--plan", o.plan, "plan document or result.json#RANK")
       ->type_name("PLAN");
-  CLI::App* validate = command("validate", "predict every measured row of a table and report errors",
-                               Command::Validate);
+  CLI::App* validate = command(
+      "validate", "predict every measured row of a table and report errors", Command::Validate);
   validate->add_option("table", o.argument, "CSV of measured runs, kernels or collectives")
       ->required();
   validate->add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');

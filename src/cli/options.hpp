@@ -28,8 +28,8 @@ struct Options {
 
   std::string hardware;
   std::string model;
-  std::string plan;                        ///< --plan PLAN or the argument of explain
-  std::string argument;                    ///< TABLE.csv, what to list, which shell
+  std::string plan;      ///< --plan PLAN or the argument of explain
+  std::string argument;  ///< TABLE.csv, what to list, which shell
   std::optional<int> gpus;
   std::optional<int> nodes;
   std::optional<std::int64_t> batch;
@@ -47,15 +47,15 @@ struct Options {
   std::size_t top = 10;
   std::string format = "table";
   std::string out;
-  int threads = 0;                         ///< 0: all cores
+  int threads = 0;  ///< 0: all cores
   std::optional<double> time_limit_s;
   std::optional<std::string> mem_reserve;
   bool exhaustive = false;
   bool quiet = false;
   std::string color = "auto";
 
-  std::vector<std::string> group_by;       ///< validate --by
-  std::string suspects;                    ///< validate --suspect
+  std::vector<std::string> group_by;  ///< validate --by
+  std::string suspects;               ///< validate --suspect
 };
 
 inline constexpr const char* kVersion = "0.1.0";

@@ -44,7 +44,8 @@ void check_writable(const std::string& file) {
   const fs::path parent = fs::path(file).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
   if (::access(directory.c_str(), W_OK | X_OK) != 0) refuse(file, std::strerror(errno));
-  if (!fs::is_directory(directory, error)) refuse(file, fmt::format("{} is no directory", directory));
+  if (!fs::is_directory(directory, error))
+    refuse(file, fmt::format("{} is no directory", directory));
 }
 
 bool is_rule(std::string_view line) {

@@ -19,7 +19,9 @@ constexpr auto kRedrawInterval = std::chrono::milliseconds(100);
 Progress::Progress(const Options& options)
     : visible_(!options.quiet && ::isatty(STDERR_FILENO) == 1) {}
 
-Progress::~Progress() { clear(); }
+Progress::~Progress() {
+  clear();
+}
 
 void Progress::begin(std::string label) {
   label_ = std::move(label);

@@ -123,6 +123,7 @@ Json to_json(const PlanReport& plan) {
 
 Json to_json(const SearchReport& report) {
   Json json{{"schema", "plansearch/result/v1"}, {"question", question_json(report.question)}};
+  json["feasible"] = !report.plans.empty() && report.misses.empty();
   json["plans"] = Json::array();
   for (const PlanReport& plan : report.plans) json["plans"].push_back(to_json(plan));
   json["pareto_front"] = Json::array();

@@ -4,12 +4,11 @@
 
 #include <string>
 
+#include "plansearch/report/plan_text.hpp"
 #include "plansearch/report/search_report.hpp"
 
 namespace plansearch {
 
-/// "dp 8, pp 4, tp 2, ..." with only the degrees above one.
-[[nodiscard]] std::string short_plan(const ParallelPlan& plan);
 /// "17.2 %"
 [[nodiscard]] std::string percent(double share);
 /// "31.2 of 40 GiB"

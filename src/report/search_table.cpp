@@ -32,10 +32,23 @@ std::string first_reason(const PlanReport& plan) {
 
 std::string plan_table(const SearchReport& report) {
   const bool experts = has_experts(report.plans);
-  std::vector<TextColumn> columns{{"#"},    {"dp"},  {"pp"},   {"vpp"},       {"tp"},
-                                  {"cp"},   {"zero"}, {"mbs"}, {"recompute", Align::Left},
-                                  {"schedule", Align::Left},   {"step"},      {"p10 - p90"},
-                                  {"tokens/s"}, {"MFU"}, {"memory"}, {"comm"}, {"bubble"},
+  std::vector<TextColumn> columns{{"#"},
+                                  {"dp"},
+                                  {"pp"},
+                                  {"vpp"},
+                                  {"tp"},
+                                  {"cp"},
+                                  {"zero"},
+                                  {"mbs"},
+                                  {"recompute", Align::Left},
+                                  {"schedule", Align::Left},
+                                  {"step"},
+                                  {"p10 - p90"},
+                                  {"tokens/s"},
+                                  {"MFU"},
+                                  {"memory"},
+                                  {"comm"},
+                                  {"bubble"},
                                   {"why", Align::Left}};
   if (experts) columns.insert(columns.begin() + 6, {"ep"});
   TextTable table(columns);
@@ -75,9 +88,9 @@ bool has_tie(const std::vector<PlanReport>& plans) {
 
 std::string counts_lines(const SearchReport& report) {
   const CountsReport& c = report.counts;
-  std::string text =
-      fmt::format("{} plans in space {}: {} priced, {} pruned by bounds, {} simulated", grouped(c.total),
-                  c.space, grouped(c.evaluated), grouped(c.pruned), grouped(c.simulated));
+  std::string text = fmt::format(
+      "{} plans in space {}: {} priced, {} pruned by bounds, {} simulated", grouped(c.total),
+      c.space, grouped(c.evaluated), grouped(c.pruned), grouped(c.simulated));
   std::int64_t rejected = 0;
   for (const auto& [reason, plans] : c.rejected) rejected += plans;
   text += fmt::format(", {} rejected", grouped(rejected));
@@ -117,7 +130,9 @@ std::string search_table(const SearchReport& report) {
   std::string text = headline(report.question) + "\n";
   text += report.plans.empty() ? misses_text(report) : plan_table(report);
   if (has_tie(report.plans)) text += "~ too close to call against the plan above\n";
-  text += "\n" + counts_lines(report) + settings_line(report.question) + report.evidence + "\n";
+  text += "\n";
+  if (report.counts.total > 0) text += counts_lines(report);
+  text += settings_line(report.question) + report.evidence + "\n";
   return text;
 }
 
@@ -148,8 +163,15 @@ std::string search_lines(const SearchReport& report, Format format) {
 }
 
 std::string ladder_table(const std::vector<LadderRung>& ladder) {
-  TextTable table({{"GPUs"}, {"best plan", Align::Left}, {"step"}, {"p10 - p90"}, {"tokens/s"},
-                   {"MFU"}, {"memory"}, {"speed-up"}, {"efficiency"}});
+  TextTable table({{"GPUs"},
+                   {"best plan", Align::Left},
+                   {"step"},
+                   {"p10 - p90"},
+                   {"tokens/s"},
+                   {"MFU"},
+                   {"memory"},
+                   {"speed-up"},
+                   {"efficiency"}});
   for (const LadderRung& rung : ladder) {
     const std::string gpus = grouped(rung.report.question.gpus);
     if (rung.report.plans.empty()) {
@@ -181,30 +203,32 @@ std::string render_search(const SearchReport& report, Format format) {
   return search_lines(report, format);
 }
 
-std::string render_ladder(const std::vector<LadderRung>& ladder, Format format) {
+std::string render_ladder(const LadderReport& ladder, Format format) {
+  const SearchReport& chosen = ladder.rungs.at(ladder.chosen).report;
   if (format == Format::Table) {
-    const QuestionReport& q = ladder.back().report.question;
-    return fmt::format("how many GPUs: {} on {}, batch {} fixed\n\n", q.model, q.hardware,
-                       q.global_batch) +
-           ladder_table(ladder);
+    const QuestionReport& q = chosen.question;
+    return fmt::format("how many GPUs: {} on {}, batch {} fixed\n\n{}\n{}\n\n{}", q.model,
+                       q.hardware, q.global_batch, ladder_table(ladder.rungs), ladder.choice,
+                       search_table(chosen));
   }
-  if (format == Format::Csv || format == Format::JsonLines) {
+  if (format != Format::Json) {
     std::string text = format == Format::Csv ? csv_header() : std::string();
-    for (const LadderRung& rung : ladder) {
-      for (const PlanReport& p : rung.report.plans) {
-        text += format == Format::Csv ? csv_row(p) : to_json(p).dump() + "\n";
-      }
+    for (const LadderRung& rung : ladder.rungs) {
+      if (rung.report.plans.empty()) continue;
+      const PlanReport& best = rung.report.plans.front();
+      text += format == Format::Csv ? csv_row(best) : to_json(best).dump() + "\n";
     }
     return text;
   }
-  nlohmann::ordered_json json = to_json(ladder.back().report);
+  nlohmann::ordered_json json = to_json(chosen);
+  json["ladder_choice"] = ladder.choice;
   json["ladder"] = nlohmann::ordered_json::array();
-  for (const LadderRung& rung : ladder) {
-    nlohmann::ordered_json entry{{"gpus", rung.report.question.gpus},
-                                 {"speedup", rung.speedup},
-                                 {"efficiency", rung.efficiency}};
-    entry["plan"] = rung.report.plans.empty() ? nlohmann::ordered_json(nullptr)
-                                              : to_json(rung.report.plans.front());
+  for (const LadderRung& rung : ladder.rungs) {
+    nlohmann::ordered_json entry{{"gpus", rung.report.question.gpus}};
+    const bool runs = !rung.report.plans.empty();
+    entry["speedup"] = runs ? nlohmann::ordered_json(rung.speedup) : nullptr;
+    entry["efficiency"] = runs ? nlohmann::ordered_json(rung.efficiency) : nullptr;
+    entry["plan"] = runs ? to_json(rung.report.plans.front()) : nullptr;
     json["ladder"].push_back(std::move(entry));
   }
   return json.dump(2) + "\n";

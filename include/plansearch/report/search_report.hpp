@@ -69,10 +69,17 @@ struct LadderRung {
   double efficiency = 1.0;   ///< speed-up over the ratio of GPUs
 };
 
+/// The capacity view: how many GPUs make sense for a fixed batch.
+struct LadderReport {
+  std::vector<LadderRung> rungs;
+  std::size_t chosen = 0;  ///< the rung whose plans are shown in full
+  std::string choice;      ///< why that one, in one line
+};
+
 enum class Format { Table, Json, JsonLines, Csv };
 
 [[nodiscard]] std::string render_search(const SearchReport& report, Format format);
-[[nodiscard]] std::string render_ladder(const std::vector<LadderRung>& ladder, Format format);
+[[nodiscard]] std::string render_ladder(const LadderReport& ladder, Format format);
 /// One given plan in full (predict): breakdowns, memory and communication.
 [[nodiscard]] std::string render_prediction(const SearchReport& report, Format format);
 

@@ -16,6 +16,7 @@ struct SearchSpace {
   std::string name;
   int gpus = 1;
   std::int64_t global_batch = 1;
+  std::vector<int> data;           ///< empty: whatever the other degrees leave
   std::vector<int> pipeline;
   std::vector<int> tensor;
   std::vector<int> context;

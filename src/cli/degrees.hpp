@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The degrees a user pinned: checked one by one, and completed into a plan.
+#pragma once
+
+#include <optional>
+
+#include "options.hpp"
+#include "plansearch/evaluate/problem.hpp"
+#include "plansearch/plan/parallel_plan.hpp"
+
+namespace plansearch::cli {
+
+[[nodiscard]] std::optional<Recompute> recompute_of(const DegreeOptions& degrees);
+[[nodiscard]] std::optional<ScheduleKind> schedule_of(const DegreeOptions& degrees);
+[[nodiscard]] std::optional<ContextKind> context_kind_of(const DegreeOptions& degrees);
+[[nodiscard]] std::optional<ZeroStage> zero_of(const DegreeOptions& degrees);
+[[nodiscard]] std::optional<SequenceParallel> sequence_parallel_of(const DegreeOptions& degrees);
+/// --tp or its synonym --tp-y.
+[[nodiscard]] std::optional<int> tensor_out_of(const DegreeOptions& degrees);
+
+/// Refuses values out of range and contradictions that need no network to see.
+void check_degrees(const DegreeOptions& degrees);
+
+/// Refuses a pinned degree that the network or the framework cannot have in any plan, and names
+/// the values it can have.
+void check_degrees_fit(const DegreeOptions& degrees, const Problem& problem);
+
+/// The one plan the flags describe; what is absent takes its default, --dp what the GPUs leave.
+/// InputError for degrees that do not multiply to the GPUs or divide the batch.
+[[nodiscard]] ParallelPlan plan_from_degrees(const DegreeOptions& degrees, const Problem& problem,
+                                             std::optional<int> gpus);
+
+/// `degrees` with everything but dp pinned to what the plan has.
+[[nodiscard]] DegreeOptions pinned_to(const ParallelPlan& plan, DegreeOptions degrees);
+
+}  // namespace plansearch::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evidence.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <vector>
+
+namespace plansearch::cli {
+namespace {
+
+std::string counts_text(const std::array<int, 4>& counts) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) {
+      parts.push_back(fmt::format("{} {}", counts[i], to_text(static_cast<Evidence>(i))));
+    }
+  }
+  return parts.empty() ? "nothing stated" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::string evidence_line(const Cluster& cluster, const Framework& framework) {
+  std::array<int, 4> of_framework{};
+  for (const auto& [key, from] : framework.provenance) {
+    ++of_framework[static_cast<std::size_t>(from.evidence)];
+  }
+  return fmt::format("these numbers rest on: profile {} ({}); framework {} ({})", cluster.name,
+                     counts_text(count_evidence(cluster)), framework.name,
+                     counts_text(of_framework));
+}
+
+}  // namespace plansearch::cli

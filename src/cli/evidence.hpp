@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The line that says what the numbers of an answer rest on.
+#pragma once
+
+#include <string>
+
+#include "plansearch/hardware/cluster.hpp"
+#include "plansearch/plan/framework.hpp"
+
+namespace plansearch::cli {
+
+[[nodiscard]] std::string evidence_line(const Cluster& cluster, const Framework& framework);
+
+}  // namespace plansearch::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "commands.hpp"
+#include "comparison.hpp"
+#include "degrees.hpp"
+#include "exit_code.hpp"
+#include "given_plan.hpp"
+#include "make_report.hpp"
+#include "output.hpp"
+#include "pipeline_picture.hpp"
+#include "plansearch/base/error.hpp"
+#include "search_run.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+/// The ranked plans around the question; a given plan goes in front.
+SearchReport explained(const Options& options, SearchRun& run) {
+  const AskedOptions asked = complete_from_plan(options);
+  const bool given = !options.plan.empty();
+  Options search = asked.options;
+  search.top = 2;
+  if (!given) {
+    check_degrees(options.degrees);
+    const Inputs inputs = load_inputs(asked);
+    check_degrees_fit(options.degrees, inputs.problem);
+    if (!inputs.gpus) {
+      throw InputError({}, "explain needs a plan or a number of GPUs",
+                       "plansearch explain result.json#1, or plansearch explain --hw H --model M "
+                       "--gpus N");
+    }
+    return run.report(inputs, search, *inputs.gpus, "searching");
+  }
+  const GivenPlan plan = load_given_plan(asked);
+  if (plan.inexpressible) throw InputError({}, *plan.inexpressible);
+  const PlanEvaluator evaluator(plan.problem);
+  SearchReport report = make_prediction(plan.inputs, evaluator, plan.plan);
+  search.degrees = {};
+  SearchReport found = run.report(plan.inputs, search, plan.problem.gpus, "looking for rivals");
+  for (PlanReport& rival : found.plans) {
+    if (rival.plan == plan.plan) continue;
+    rival.rank = static_cast<int>(report.plans.size()) + 1;
+    rival.tie = Tie::No;
+    report.plans.push_back(std::move(rival));
+    break;
+  }
+  return report;
+}
+
+std::string explanation(const SearchReport& report) {
+  SearchReport first = report;
+  first.plans.resize(1);
+  std::string text = render_prediction(first, Format::Table);
+  const ParallelPlan& plan = report.plans.front().plan;
+  if (plan.pipeline > 1) text += "\n" + pipeline_picture(plan);
+  if (report.plans.size() > 1) text += "\n" + compare_plans(report.plans[0], report.plans[1]);
+  return text;
+}
+
+}  // namespace
+
+int run_explain(const Options& options) {
+  const Output output(options);
+  SearchRun run(options);
+  const SearchReport report = explained(options, run);
+  const Format format = format_of(options);
+  if (format != Format::Table || report.plans.empty()) {
+    output.write(render_search(report, format));
+  } else {
+    output.write(explanation(report));
+  }
+  const bool fits = !report.plans.empty() && report.misses.empty();
+  return exit_code_after(options, fits ? kExitOk : kExitInfeasible);
+}
+
+}  // namespace plansearch::cli

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "framework_flags.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "plansearch/base/error.hpp"
+#include "plansearch/base/names.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+struct AxisName {
+  std::string_view name;
+  std::vector<Axis> axes;
+};
+
+const std::vector<AxisName>& axis_names() {
+  static const std::vector<AxisName> names{{"tp", {Axis::In, Axis::Out, Axis::Depth}},
+                                           {"tp-x", {Axis::In}},
+                                           {"tp-y", {Axis::Out}},
+                                           {"tp-z", {Axis::Depth}},
+                                           {"cp", {Axis::Context}},
+                                           {"dp", {Axis::Data}},
+                                           {"pp", {Axis::Pipeline}},
+                                           {"ep", {}}};
+  return names;
+}
+
+constexpr std::array<std::string_view, kOverlapCount> kOverlapNames{"grad",   "param",   "pipeline",
+                                                                    "tensor", "context", "expert"};
+
+/// Words between commas, or between dashes when there is no comma.
+std::vector<std::string> words_of(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    words.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    text.remove_prefix(end + 1);
+  }
+}
+
+template <typename Names>
+[[noreturn]] void refuse_word(std::string_view flag, std::string_view word, const Names& known) {
+  std::vector<std::string> names;
+  for (const auto& name : known) names.emplace_back(name);
+  throw InputError({}, fmt::format("{}: unknown word '{}'", flag, word),
+                   fmt::format("it takes {}", fmt::join(names, ", ")));
+}
+
+const AxisName& axis_name(const std::string& word) {
+  for (const AxisName& candidate : axis_names()) {
+    if (candidate.name == word) return candidate;
+  }
+  std::vector<std::string_view> known;
+  for (const AxisName& candidate : axis_names()) known.push_back(candidate.name);
+  refuse_word("--rank-order", word, known);
+}
+
+}  // namespace
+
+void apply_rank_order(Framework& framework, std::string_view text) {
+  const bool commas = text.find(',') != std::string_view::npos;
+  std::vector<Axis> order;
+  for (const std::string& word : words_of(text, commas ? ',' : '-')) {
+    for (const Axis axis : axis_name(word).axes) {
+      if (std::find(order.begin(), order.end(), axis) != order.end()) {
+        throw InputError({}, fmt::format("--rank-order names {} twice", word));
+      }
+      order.push_back(axis);
+    }
+  }
+  for (const AxisName& name : axis_names()) {
+    for (const Axis axis : name.axes) {
+      if (std::find(order.begin(), order.end(), axis) == order.end()) order.push_back(axis);
+    }
+  }
+  framework.rank_order = std::move(order);
+}
+
+std::string rank_order_text(const Framework& framework) {
+  std::vector<std::string_view> names;
+  for (const Axis axis : framework.rank_order) {
+    if (axis == Axis::In || axis == Axis::Depth) continue;
+    if (axis == Axis::Out) names.push_back("tp");
+    if (axis == Axis::Context) names.push_back("cp");
+    if (axis == Axis::Data) names.push_back("dp");
+    if (axis == Axis::Pipeline) names.push_back("pp");
+  }
+  return fmt::format("{}", fmt::join(names, "-"));
+}
+
+void apply_overlap(Framework& framework, std::string_view text) {
+  std::array<bool, kOverlapCount> named{};
+  if (text == "all") {
+    named.fill(true);
+  } else if (text != "none") {
+    for (const std::string& word : words_of(text, ',')) {
+      const auto found = std::find(kOverlapNames.begin(), kOverlapNames.end(), word);
+      if (found == kOverlapNames.end()) refuse_word("--overlap", word, kOverlapNames);
+      named[static_cast<std::size_t>(found - kOverlapNames.begin())] = true;
+    }
+  }
+  for (std::size_t i = 0; i < kOverlapCount; ++i) {
+    double& share = framework.overlap[i];
+    if (!named[i]) share = 0.0;
+    if (named[i] && share <= 0.0) share = 1.0;
+  }
+}
+
+std::string overlap_text(const Framework& framework) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < kOverlapCount; ++i) {
+    if (framework.overlap[i] > 0.0) names.push_back(kOverlapNames[i]);
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, "+"));
+}
+
+}  // namespace plansearch::cli

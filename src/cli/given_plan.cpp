@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "given_plan.hpp"
+
+#include <fmt/format.h>
+
+#include "degrees.hpp"
+#include "plansearch/base/error.hpp"
+#include "plansearch/plan/legality.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+bool is_about_framework(Obstacle obstacle) {
+  return obstacle == Obstacle::FrameworkForbids || obstacle == Obstacle::NoSuchFeature;
+}
+
+/// The GPUs the plan takes must be a number the machine can give.
+void check_devices(const GivenPlan& given) {
+  const Cluster& cluster = *given.problem.cluster;
+  if (const auto problem = bad_gpu_count(cluster, given.plan.devices())) {
+    throw InputError({}, fmt::format("the plan takes {} GPUs: {}", given.plan.devices(), *problem),
+                     fmt::format("use up to {} inside a node, or whole nodes up to {}",
+                                 cluster.accelerators_per_node, cluster.accelerators()));
+  }
+}
+
+}  // namespace
+
+GivenPlan load_given_plan(const AskedOptions& asked) {
+  const Options& options = asked.options;
+  check_degrees(options.degrees);
+  GivenPlan given{load_inputs(asked), {}, {}, {}};
+  check_degrees_fit(options.degrees, given.inputs.problem);
+  given.plan = plan_from_degrees(options.degrees, given.inputs.problem, given.inputs.gpus);
+  given.problem = with_gpus(given.inputs, given.plan.devices());
+  check_devices(given);
+  const auto infeasible = check_legality(given.plan, *given.problem.network,
+                                         *given.problem.framework, given.problem.gpus);
+  if (!infeasible) return given;
+  const InputError error({},
+                         fmt::format("{}: {}", to_text(infeasible->obstacle), infeasible->detail));
+  if (options.target.empty() || !is_about_framework(infeasible->obstacle)) throw InputError(error);
+  given.inexpressible = error.formatted();
+  return given;
+}
+
+}  // namespace plansearch::cli

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ladder.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "plansearch/base/error.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+/// Throughput per GPU, over that of the smallest size that runs, below which a size is not chosen.
+constexpr double kWorthwhileEfficiency = 0.7;
+
+Seconds step_of(const LadderRung& rung) {
+  return rung.report.plans.front().estimate.step.total();
+}
+
+void fill_speedups(std::vector<LadderRung>& rungs) {
+  const LadderRung* first = nullptr;
+  for (LadderRung& rung : rungs) {
+    if (rung.report.plans.empty()) continue;
+    if (first == nullptr) first = &rung;
+    rung.speedup = step_of(*first) / step_of(rung);
+    rung.efficiency = rung.speedup * first->report.question.gpus / rung.report.question.gpus;
+  }
+}
+
+void choose(LadderReport& ladder) {
+  ladder.chosen = ladder.rungs.size() - 1;
+  ladder.choice = "nothing fits at any size; the largest one in full:";
+  for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
+    const LadderRung& rung = ladder.rungs[i];
+    if (rung.report.plans.empty() || rung.efficiency < kWorthwhileEfficiency) continue;
+    ladder.chosen = i;
+    ladder.choice = fmt::format(
+        "best plans on {} GPUs, the largest size that keeps {:.0f} % of the throughput per GPU of "
+        "the smallest that runs (--gpus N for another):",
+        rung.report.question.gpus, kWorthwhileEfficiency * 100.0);
+  }
+}
+
+}  // namespace
+
+std::vector<int> ladder_sizes(const Cluster& cluster) {
+  const int whole = cluster.accelerators();
+  std::vector<int> sizes;
+  const int unit = cluster.nodes() == 1 ? 1 : cluster.accelerators_per_node;
+  for (std::int64_t size = unit; size < whole; size *= 2) sizes.push_back(static_cast<int>(size));
+  sizes.push_back(whole);
+  return sizes;
+}
+
+LadderReport climb_ladder(const Inputs& inputs, const Options& options, SearchRun& run) {
+  LadderReport ladder;
+  std::optional<InputError> refusal;
+  for (const int gpus : ladder_sizes(*inputs.problem.cluster)) {
+    if (run.stopped()) break;
+    try {
+      LadderRung rung;
+      rung.report = run.report(inputs, options, gpus, fmt::format("{} GPUs", gpus));
+      ladder.rungs.push_back(std::move(rung));
+    } catch (const InputError& error) {
+      refusal = error;  // the pinned degrees do not divide this many
+    }
+  }
+  if (ladder.rungs.empty() && refusal) throw InputError(*refusal);
+  fill_speedups(ladder.rungs);
+  choose(ladder);
+  return ladder;
+}
+
+}  // namespace plansearch::cli

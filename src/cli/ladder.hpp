@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many GPUs make sense: the best plan for a ladder of sizes, the batch fixed.
+#pragma once
+
+#include <vector>
+
+#include "search_run.hpp"
+
+namespace plansearch::cli {
+
+/// Powers of two of whole nodes and the full machine; powers of two of accelerators where the
+/// machine is one node.
+[[nodiscard]] std::vector<int> ladder_sizes(const Cluster& cluster);
+
+/// Climbs the ladder. The chosen rung is the largest that keeps most of the throughput per GPU of
+/// the smallest that runs: whoever pays per GPU-hour stops there.
+[[nodiscard]] LadderReport climb_ladder(const Inputs& inputs, const Options& options,
+                                        SearchRun& run);
+
+}  // namespace plansearch::cli

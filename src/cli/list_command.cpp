@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "commands.hpp"
+#include "exit_code.hpp"
+#include "output.hpp"
+#include "plansearch/base/error.hpp"
+#include "plansearch/base/units.hpp"
+#include "plansearch/report/text_table.hpp"
+#include "plansearch/workload/transformer_builder.hpp"
+#include "shipped_files.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+struct Listing {
+  std::vector<TextColumn> columns;
+  std::vector<std::string> keys;  ///< of JSON and CSV, by column
+  std::vector<std::vector<std::string>> rows;
+};
+
+std::string aliases_text(const std::vector<std::string>& aliases) {
+  return fmt::format("{}", fmt::join(aliases, " "));
+}
+
+Listing list_hardware() {
+  Listing listing{{{"hardware", Align::Left},
+                   {"accelerator", Align::Left},
+                   {"memory"},
+                   {"per node"},
+                   {"in all"},
+                   {"aliases", Align::Left}},
+                  {"name", "accelerator", "memory", "per_node", "accelerators", "aliases"},
+                  {}};
+  for (const io::NamedFile& file : shipped_clusters()) {
+    const Cluster cluster = load_shipped_cluster(file.path.string());
+    listing.rows.push_back({file.name, cluster.accelerator.name,
+                            to_text(cluster.accelerator.memory),
+                            fmt::format("{}", cluster.accelerators_per_node),
+                            fmt::format("{}", cluster.accelerators()), aliases_text(file.aliases)});
+  }
+  return listing;
+}
+
+Listing list_models() {
+  Listing listing{
+      {{"model", Align::Left},
+       {"parameters"},
+       {"layers"},
+       {"hidden"},
+       {"heads"},
+       {"sequence"},
+       {"batch"},
+       {"aliases", Align::Left}},
+      {"name", "parameters", "layers", "hidden", "heads", "seq_len", "batch", "aliases"},
+      {}};
+  for (const io::NamedFile& file : shipped_models()) {
+    const ModelDescription model = load_shipped_model(file.path.string());
+    listing.rows.push_back(
+        {file.name, fmt::format("{}", parameter_count(build_network(model))),
+         fmt::format("{}", model.layers), fmt::format("{}", model.hidden),
+         fmt::format("{}", model.attention.heads), fmt::format("{}", model.training.seq_len),
+         fmt::format("{}", model.training.global_batch), aliases_text(file.aliases)});
+  }
+  return listing;
+}
+
+Listing list_frameworks() {
+  Listing listing{{{"framework", Align::Left}, {"aliases", Align::Left}}, {"name", "aliases"}, {}};
+  for (const io::NamedFile& file : shipped_frameworks()) {
+    listing.rows.push_back({file.name, aliases_text(file.aliases)});
+  }
+  return listing;
+}
+
+Listing list_schedules() {
+  return {
+      {{"schedule", Align::Left}, {"chunks per stage", Align::Left}, {"order", Align::Left}},
+      {"name", "chunks", "order"},
+      {{"gpipe", "1", "all forwards, then all backwards"},
+       {"1f1b", "1",
+        "one forward, one backward: at most as many micro-batches as stages in flight"},
+       {"interleaved", "2 or more", "1f1b over model chunks: a smaller bubble, more messages"}}};
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted;
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return "\"" + quoted + "\"";
+}
+
+std::string csv(const Listing& listing) {
+  std::string text = fmt::format("{}\n", fmt::join(listing.keys, ","));
+  for (const auto& row : listing.rows) {
+    std::vector<std::string> cells;
+    for (const std::string& cell : row) cells.push_back(csv_cell(cell));
+    text += fmt::format("{}\n", fmt::join(cells, ","));
+  }
+  return text;
+}
+
+std::string json(const Listing& listing, Format format) {
+  nlohmann::ordered_json items = nlohmann::ordered_json::array();
+  for (const auto& row : listing.rows) {
+    nlohmann::ordered_json item;
+    for (std::size_t i = 0; i < row.size(); ++i) item[listing.keys[i]] = row[i];
+    items.push_back(std::move(item));
+  }
+  if (format == Format::Json) return items.dump(2) + "\n";
+  std::string text;
+  for (const auto& item : items) text += item.dump() + "\n";
+  return text;
+}
+
+std::string render(const Listing& listing, Format format) {
+  if (format == Format::Csv) return csv(listing);
+  if (format != Format::Table) return json(listing, format);
+  TextTable table(listing.columns);
+  for (const auto& row : listing.rows) table.add_row(row);
+  return table.text();
+}
+
+Listing listing_of(const std::string& what) {
+  if (what == "hw") return list_hardware();
+  if (what == "models") return list_models();
+  return what == "frameworks" ? list_frameworks() : list_schedules();
+}
+
+}  // namespace
+
+int run_list(const Options& options) {
+  const Output output(options);
+  output.write(render(listing_of(options.argument), format_of(options)));
+  return kExitOk;
+}
+
+}  // namespace plansearch::cli

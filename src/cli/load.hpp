@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the command line and the files it names to a question the evaluator understands.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plansearch/evaluate/problem.hpp"
+#include "plansearch/report/search_report.hpp"
+#include "settings.hpp"
+
+namespace plansearch::cli {
+
+/// Everything but the number of GPUs, which the ladder varies.
+struct Inputs {
+  Problem problem;
+  std::optional<int> gpus;  ///< as asked for with --gpus or --nodes
+  std::vector<SettingReport> settings;
+  std::string evidence;  ///< what the numbers rest on
+};
+
+/// Reads the files and settles every value: flag > plan > model > framework > profile > default.
+[[nodiscard]] Inputs load_inputs(const AskedOptions& asked);
+
+/// The same question for a number of GPUs.
+[[nodiscard]] Problem with_gpus(const Inputs& inputs, int gpus);
+[[nodiscard]] QuestionReport question_report(const Inputs& inputs, const Problem& problem);
+
+/// Why a job cannot have this many accelerators of the cluster; nothing when it can.
+[[nodiscard]] std::optional<std::string> bad_gpu_count(const Cluster& cluster, int gpus);
+
+}  // namespace plansearch::cli

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "make_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plansearch/evaluate/framework_constants.hpp"
+#include "plansearch/search/ranking.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
+                                       const std::vector<PlanCandidate>& ranked) {
+  const double sigma = framework_constants(*evaluator.problem().framework).paired_sigma;
+  std::vector<PlanReport> reports;
+  for (const PlanCandidate& candidate : ranked) {
+    PlanReport report = report_plan(evaluator, candidate.plan, candidate.estimate);
+    report.rank = static_cast<int>(reports.size()) + 1;
+    if (!reports.empty()) {
+      const Seconds previous = reports.back().estimate.step.total();
+      const bool tie =
+          probability_faster(previous, candidate.estimate.step.total(), sigma) < kTieProbability;
+      report.tie = tie ? Tie::WithPrevious : Tie::No;
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+CountsReport counts_report(const std::string& space, const SearchCounts& counts) {
+  CountsReport report;
+  report.space = space;
+  report.total = counts.space;
+  report.evaluated = counts.evaluated;
+  report.simulated = counts.simulated;
+  report.pruned = counts.pruned;
+  report.unvisited = counts.unvisited;
+  for (std::size_t i = 0; i < kObstacleCount; ++i) {
+    if (counts.rejected[i] == 0) continue;
+    report.rejected.emplace_back(to_text(static_cast<Obstacle>(i)), counts.rejected[i]);
+  }
+  std::stable_sort(report.rejected.begin(), report.rejected.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return report;
+}
+
+std::string optimality(const std::string& space, const SearchResult& result) {
+  if (result.completeness == Completeness::Optimal) {
+    return result.ranked.empty()
+               ? fmt::format("no plan of space {} runs: all were looked at", space)
+               : fmt::format("optimal within space {}: no plan of it is predicted to be faster",
+                             space);
+  }
+  const double left = static_cast<double>(result.counts.unvisited) /
+                      static_cast<double>(std::max<std::int64_t>(1, result.counts.space));
+  return fmt::format("stopped early: the best so far, {:.1f} % of space {} not looked at",
+                     left * 100.0, space);
+}
+
+}  // namespace
+
+SearchReport make_report(const Inputs& inputs, const PlanEvaluator& evaluator,
+                         const SearchSpace& space, const SearchResult& result) {
+  SearchReport report;
+  report.question = question_report(inputs, evaluator.problem());
+  report.plans = ranked_reports(evaluator, result.ranked);
+  for (const PlanCandidate& member : result.front) {
+    report.front.push_back(report_plan(evaluator, member.plan, member.estimate));
+  }
+  for (const NearMiss& miss : result.misses) {
+    report.misses.push_back({miss.plan, miss.estimate.memory.total(), miss.limit});
+  }
+  report.counts = counts_report(space.name, result.counts);
+  report.optimality = optimality(space.name, result);
+  report.evidence = inputs.evidence;
+  return report;
+}
+
+SearchReport make_prediction(const Inputs& inputs, const PlanEvaluator& evaluator,
+                             const ParallelPlan& plan) {
+  const auto workspace = PlanEvaluator::make_workspace();
+  const Estimate estimate = evaluator.simulate(*evaluator.profile(plan), plan, *workspace);
+  SearchReport report;
+  report.question = question_report(inputs, evaluator.problem());
+  report.plans.push_back(report_plan(evaluator, plan, estimate));
+  if (estimate.memory.total() > evaluator.memory_limit()) {
+    report.misses.push_back({plan, estimate.memory.total(), evaluator.memory_limit()});
+  }
+  report.evidence = inputs.evidence;
+  return report;
+}
+
+}  // namespace plansearch::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline_picture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "plansearch/schedule/compute_order.hpp"
+#include "plansearch/schedule/timeline.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+constexpr int kMostStages = 8;
+
+/// A smaller pipeline of the same kind that still shows its shape.
+PipelineShape drawn_shape(const ParallelPlan& plan) {
+  PipelineShape shape;
+  shape.schedule = plan.schedule;
+  shape.stages = std::min(plan.pipeline, kMostStages);
+  shape.chunks = std::min(plan.chunks, 2);
+  shape.micro_batches = std::min(plan.micro_batches, shape.stages + 4);
+  if (shape.schedule == ScheduleKind::Interleaved) {
+    const int groups = std::max(1, std::min(plan.micro_batches / plan.pipeline, 2));
+    shape.micro_batches = shape.stages * groups;
+  }
+  return shape;
+}
+
+}  // namespace
+
+std::string pipeline_picture(const ParallelPlan& plan) {
+  const PipelineShape shape = drawn_shape(plan);
+  const auto order = make_order(shape);
+  if (std::holds_alternative<Infeasible>(order)) return {};
+  const PipelineDurations durations = uniform_durations(shape, {1, 2, 0});
+  const auto timeline = simulate_order(std::get<ComputeOrder>(order), durations.view());
+  if (std::holds_alternative<ProgramFault>(timeline)) return {};
+  return fmt::format(
+      "{} pipeline, {} of {} stages, {} of {} micro-batches, {} of {} chunks; equal stages, "
+      "backward = 2 x forward\n{}",
+      to_text(plan.schedule), shape.stages, plan.pipeline, shape.micro_batches, plan.micro_batches,
+      shape.chunks, plan.chunks, to_text(make_grid(std::get<Timeline>(timeline), 1)));
+}
+
+}  // namespace plansearch::cli

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shipped_files.hpp"
+
+#include <array>
+#include <filesystem>
+
+#include "data_root.hpp"
+#include "plansearch/io/framework_reader.hpp"
+#include "plansearch/io/model_reader.hpp"
+#include "plansearch/io/profile_reader.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> directory(const char* kind) {
+  return {data_root() / kind};
+}
+
+io::NamedFiles models() {
+  return {"model", directory("models"), {".yaml", ".json"}};
+}
+io::NamedFiles frameworks() {
+  return {"framework", directory("frameworks"), {".yaml"}};
+}
+
+}  // namespace
+
+Cluster load_shipped_cluster(std::string_view name) {
+  return io::load_cluster(name, directory("hardware_profiles"));
+}
+
+ModelDescription load_shipped_model(std::string_view name) {
+  return io::read_model(io::resolve_file(name, models())).model;
+}
+
+Framework load_shipped_framework(std::string_view name) {
+  return io::read_framework(io::resolve_file(name, frameworks()));
+}
+
+std::vector<io::NamedFile> shipped_clusters() {
+  return io::list_clusters(directory("hardware_profiles"));
+}
+std::vector<io::NamedFile> shipped_models() {
+  return io::list_files(models());
+}
+std::vector<io::NamedFile> shipped_frameworks() {
+  return io::list_files(frameworks());
+}
+
+}  // namespace plansearch::cli
