@@ -85,17 +85,20 @@ TEST_SUITE("unit") {
     }
   }
 
-  TEST_CASE("an all-reduce costs at least a reduce-scatter and at most both halves and more") {
+  TEST_CASE("an all-reduce costs at least a reduce-scatter and at most both halves") {
     const Cluster cluster = dgx_like(test::FrozenHardware());
     for (const AxisExtent group : {AxisExtent{4, 1}, AxisExtent{8, 1}, AxisExtent{64, 1}}) {
-      for (double size = 4096; size < 1e10; size *= 4) {
+      for (double size = 4096; size < 1e11; size *= 4) {
         const auto time = [&](CommunicationKind kind) {
           return collective_cost(cluster, kind, Bytes(size), group).time;
         };
-        CHECK(time(CommunicationKind::AllReduce) >= 0.999 * time(CommunicationKind::ReduceScatter));
+        // Across nodes small all-reduces run on trees, which reduce-scatter has not: fewer hops.
+        if (group.size <= 8 || size > 1e9) {
+          CHECK(time(CommunicationKind::AllReduce) >=
+                0.999 * time(CommunicationKind::ReduceScatter));
+        }
         CHECK(time(CommunicationKind::AllReduce) <=
-              1.001 *
-                  (time(CommunicationKind::ReduceScatter) + time(CommunicationKind::AllGather)));
+              1.001 * (time(CommunicationKind::ReduceScatter) + time(CommunicationKind::AllGather)));
       }
     }
   }

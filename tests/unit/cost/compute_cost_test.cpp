@@ -106,7 +106,7 @@ TEST_SUITE("unit") {
           CHECK(time.value() >= 2 * m * n * 4096 / chip.peak[4]->value());
         }
       }
-      const AttentionCurve curve = frozen.attention(name, "flash2.forward");
+      const AttentionCurve curve = frozen.attention(name, "serving.forward");
       Seconds last;
       for (double length = 128; length <= 131072; length *= 2) {
         const Seconds time = attention_time(chip, curve, DataType::Bf16,
