@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small complete problems for tests of the evaluator and the search; no shipped file is read.
+#pragma once
+
+#include <cstdint>
+
+#include "plansearch/evaluate/problem.hpp"
+
+namespace plansearch::test {
+
+struct ToyOptions {
+  std::int64_t layers = 8;
+  std::int64_t hidden = 1024;
+  std::int64_t heads = 16;
+  std::int64_t seq_len = 512;
+  int gpus = 16;
+  std::int64_t global_batch = 32;
+  double memory_gib = 80;
+};
+
+/// 4 nodes of 8 A100-like accelerators, a Megatron-like framework and a GPT.
+[[nodiscard]] Problem toy_problem(const ToyOptions& options = {});
+[[nodiscard]] Framework toy_framework();
+
+}  // namespace plansearch::test

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/search/ranking.hpp"
+
+#include <doctest/doctest.h>
+
+namespace plansearch {
+namespace {
+
+PlanCandidate candidate(double time, double memory, int tensor = 1) {
+  PlanCandidate c;
+  c.plan.tensor_out = tensor;
+  c.estimate.step.compute = Seconds(time);
+  c.estimate.memory.activations = Bytes(memory);
+  return c;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("time decides, then memory, then the plan") {
+    CHECK(ranks_before(candidate(1, 9), candidate(2, 1)));
+    CHECK(ranks_before(candidate(1, 1), candidate(1, 2)));
+    CHECK(ranks_before(candidate(1, 1, 1), candidate(1, 1, 2)));
+    CHECK_FALSE(ranks_before(candidate(1, 1), candidate(1, 1)));
+  }
+
+  TEST_CASE("the front keeps what no other plan beats twice") {
+    const auto front = pareto_front({candidate(3, 1), candidate(1, 5), candidate(2, 6),
+                                     candidate(2, 3), candidate(4, 1)});
+    REQUIRE(front.size() == 3);
+    CHECK(front[0].estimate.step.total() == Seconds(1));
+    CHECK(front[1].estimate.step.total() == Seconds(2));
+    CHECK(front[2].estimate.step.total() == Seconds(3));
+  }
+
+  TEST_CASE("the chance of being faster is that of a normal difference of logarithms") {
+    CHECK(probability_faster(Seconds(1), Seconds(1), 0.02) == 0.5);
+    // ln(1.02) / 0.02 = 0.990131; Phi(0.990131) = 0.83895 (tables of the normal distribution).
+    CHECK(probability_faster(Seconds(1), Seconds(1.02), 0.02) == doctest::Approx(0.83895).epsilon(1e-4));
+    CHECK(probability_faster(Seconds(1.02), Seconds(1), 0.02) == doctest::Approx(0.16105).epsilon(1e-4));
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
