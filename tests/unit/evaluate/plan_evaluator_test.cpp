@@ -26,11 +26,12 @@ void for_each_plan(const PlanEvaluator& evaluator, Visit visit) {
             plan.chunks = chunks;
             plan.schedule = chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
             plan.data = problem.gpus / tensor / pipeline;
+            if (plan.data == 0) continue;
             plan.micro_batch = micro_batch;
             plan.micro_batches =
                 static_cast<int>(problem.global_batch / plan.data / micro_batch);
             plan.recompute = recompute;
-            if (plan.data > 0 && plan.micro_batches > 0 && !evaluator.obstacle(plan)) visit(plan);
+            if (plan.micro_batches > 0 && !evaluator.obstacle(plan)) visit(plan);
           }
         }
       }
