@@ -94,8 +94,10 @@ double block_cost(const Network& network, const Block& block) {
   return cost;
 }
 
-/// Walks the blocks and moves on to the next stage once the costs so far reach its share.
+/// Walks the blocks; one that would take the costs so far beyond the share of the stages up to
+/// this one opens the next stage.
 void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size_t stages) {
+  constexpr double kRounding = 1.0 + 1e-12;
   std::vector<double> costs;
   for (const Block& block : network.blocks) costs.push_back(block_cost(network, block));
   double total = 0.0;
@@ -103,10 +105,10 @@ void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size
   double so_far = 0.0;
   std::size_t stage = 0;
   for (Piece& piece : pieces) {
-    piece.stage = stage;
     so_far += costs[piece.block];
     const double share = static_cast<double>(stage + 1) / static_cast<double>(stages);
-    if (so_far >= total * share && stage + 1 < stages) ++stage;
+    if (so_far > total * share * kRounding && stage + 1 < stages) ++stage;
+    piece.stage = stage;
   }
 }
 

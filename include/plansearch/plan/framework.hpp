@@ -3,9 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plansearch/base/data_type.hpp"
@@ -22,7 +24,7 @@ struct PrecisionPolicy {
   DataType matmul = DataType::Bf16;
   DataType activation = DataType::Bf16;
   DataType parameter = DataType::Bf16;
-  DataType gradient = DataType::Bf16;     ///< what backward writes
+  std::optional<DataType> gradient = DataType::Bf16;  ///< kept beside the main gradient
   std::optional<DataType> main_gradient;  ///< accumulation buffer
   std::optional<DataType> master;         ///< master copy of the parameters
   DataType moment = DataType::Fp32;       ///< each optimizer moment
@@ -91,7 +93,20 @@ struct Framework {
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
   std::map<std::string, double> constants;  ///< fitted numbers, see docs/frameworks.md
-  std::map<std::string, Provenance> provenance;
+  std::map<std::string, Provenance> provenance;    ///< by field path, e.g. "constants.host_launch"
+  std::uint64_t content_hash = 0;                  ///< of every file it was read from
 };
+
+/// The constants a framework file may hold: name, unit and meaning.
+enum class ConstantUnit : std::uint8_t { Number, Time, Data };
+struct ConstantDescription {
+  std::string_view name;
+  ConstantUnit unit = ConstantUnit::Number;
+  std::string_view meaning;
+};
+[[nodiscard]] const std::vector<ConstantDescription>& framework_constant_descriptions();
+
+[[nodiscard]] std::string_view to_text(Overlap overlap);
+[[nodiscard]] std::string_view to_text(LayerDistribution value);
 
 }  // namespace plansearch

@@ -79,6 +79,9 @@ TEST_SUITE("unit") {
     CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{10, 6});
     plan.pipeline = 4;
     CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{5, 5, 5, 1});
+    plan.pipeline = 8;
+    CHECK(layers_of(distribute_layers(network, plan, framework)) ==
+          Counts{2, 3, 2, 3, 2, 3, 1, 0});
   }
 
   TEST_CASE("legality: each obstacle with the legal values") {

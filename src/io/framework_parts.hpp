@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of the framework reader. Private to io.
+#pragma once
+
+#include "plansearch/io/document.hpp"
+#include "plansearch/plan/framework.hpp"
+#include "profile_parts.hpp"
+
+namespace plansearch::io {
+
+/// `precision:`, a map from what the user asks for to the formats of everything that is kept.
+void read_precision(const Node& map, Framework& framework);
+/// `sharding:`, when sharded parameters are gathered and gradients summed.
+void read_sharding(const Node& map, ShardingRules& rules);
+
+}  // namespace plansearch::io

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/io/framework_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework_parts.hpp"
+#include "plansearch/base/names.hpp"
+#include "plansearch/plan/legality.hpp"
+
+namespace plansearch::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
+    {{"even", LayerDistribution::EvenOnly},
+     {"first-more", LayerDistribution::EvenCeil},
+     {"inner-more", LayerDistribution::EvenInner},
+     {"by-cost", LayerDistribution::EmbeddingAndHeadCount}}};
+
+std::vector<Axis> read_rank_order(const Node& list) {
+  std::vector<Axis> order;
+  for (const Node& item : list.items()) {
+    const std::string text = item.text();
+    const auto axis = parse_axis(text);
+    if (!axis || *axis > Axis::Pipeline) {
+      item.fail(fmt::format("'{}' is no axis of a rank order", text),
+                "the axes are in, out, depth, context, data and pipeline, the fastest first");
+    }
+    if (std::find(order.begin(), order.end(), *axis) != order.end()) {
+      item.fail(fmt::format("'{}' is named twice", text));
+    }
+    order.push_back(*axis);
+  }
+  if (order.empty()) list.fail("name at least one axis");
+  return order;
+}
+
+FrameworkRule read_rule(const Node& node) {
+  FrameworkRule rule;
+  const Node name = node.at("rule");
+  rule.name = name.text();
+  const auto& known = framework_rules();
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](const RuleDescription& d) { return d.name == rule.name; });
+  if (found == known.end()) {
+    std::vector<std::string> names;
+    for (const RuleDescription& d : known) names.emplace_back(d.name);
+    std::string hint = did_you_mean(rule.name, names);
+    if (hint.empty()) hint = fmt::format("the rules are {}", fmt::join(names, ", "));
+    name.fail(fmt::format("unknown rule '{}'", rule.name), hint);
+  }
+  if (found->takes_limit) rule.limit = node.at("limit").number();
+  if (!found->takes_limit && node.find("limit")) {
+    node.at("limit").fail(fmt::format("rule '{}' has no limit", rule.name));
+  }
+  rule.message = node.at("message").text();
+  return rule;
+}
+
+double read_constant(const Node& node, ConstantUnit unit) {
+  switch (unit) {
+    case ConstantUnit::Time:
+      return node.non_negative<Seconds>().value();
+    case ConstantUnit::Data:
+      return node.non_negative<Bytes>().value();
+    case ConstantUnit::Number:
+      break;
+  }
+  const double value = node.number();
+  if (value < 0.0) node.fail("must not be negative");
+  return value;
+}
+
+void read_constants(const Node& map, Framework& framework, FieldLog& log) {
+  const auto& known = framework_constant_descriptions();
+  for (const Node::Entry& entry : map.entries()) {
+    const auto found =
+        std::find_if(known.begin(), known.end(),
+                     [&](const ConstantDescription& d) { return d.name == entry.key; });
+    if (found == known.end()) {
+      std::vector<std::string> names;
+      for (const ConstantDescription& d : known) names.emplace_back(d.name);
+      throw InputError(entry.where, fmt::format("unknown constant '{}'", entry.key),
+                       did_you_mean(entry.key, names));
+    }
+    framework.constants[entry.key] = read_constant(entry.value, found->unit);
+    log.given("constants." + entry.key);
+  }
+}
+
+void read_overlap(const Node& map, Framework& framework, FieldLog& log) {
+  for (std::size_t i = 0; i < kOverlapCount; ++i) {
+    const std::string key{to_text(static_cast<Overlap>(i))};
+    if (!map.find(key)) continue;
+    framework.overlap.at(i) = number_or(map, key, nullptr, 0.0, 1.0);
+    log.given("overlap." + key);
+  }
+}
+
+void require_everything(const Node& root, const Framework& framework) {
+  if (framework.rank_order.empty()) static_cast<void>(root.at("rank_order"));
+  if (framework.precision.empty()) static_cast<void>(root.at("precision"));
+  for (const ConstantDescription& d : framework_constant_descriptions()) {
+    if (!framework.constants.contains(std::string(d.name))) {
+      root.fail(fmt::format("constant '{}' is missing ({})", d.name, d.meaning),
+                "give it under constants:, or take a base with like:");
+    }
+  }
+}
+
+class Reader {
+ public:
+  explicit Reader(std::vector<fs::path> directories)
+      : directories_(std::move(directories)), library_(directories_) {}
+
+  Framework find(std::string_view name, const fs::path& beside, const SourceLocation& where,
+                 int depth) {
+    NamedFiles kind{"framework", {}, {".yaml"}};
+    if (!beside.empty()) kind.directories.push_back(beside);
+    kind.directories.insert(kind.directories.end(), directories_.begin(), directories_.end());
+    const Document document = library_.open(resolve_file(name, kind, where));
+    Framework framework = read(document, depth);
+    framework.content_hash = library_.hash();
+    return framework;
+  }
+
+ private:
+  Framework read(const Document& document, int depth) {
+    const Node root = document.root();
+    require_schema(root, "plansearch/framework/v1");
+    Framework framework;
+    if (const auto like = root.find("like")) {
+      if (depth >= kMaxLikeDepth) like->fail("`like` refers back to itself");
+      framework = find(like->text(), document.directory(), like->where(), depth + 1);
+    }
+    FieldLog log;
+    framework.name = root.at("name").text();
+    framework.aliases.clear();
+    if (const auto aliases = root.find("aliases")) {
+      for (const Node& alias : aliases->items()) framework.aliases.push_back(alias.text());
+    }
+    if (const auto description = root.find("description")) description->ignore();
+    read_rules(root, framework, log);
+    read_numbers(root, framework, log);
+    framework.provenance = log.provenance(root, framework.provenance);
+    root.finish();
+    require_everything(root, framework);
+    return framework;
+  }
+
+  static void read_rules(const Node& root, Framework& framework, FieldLog& log) {
+    if (const auto order = root.find("rank_order")) {
+      framework.rank_order = read_rank_order(*order);
+      log.given("rank_order");
+    }
+    if (const auto layers = root.find("layers")) {
+      framework.layers = layers->choice<LayerDistribution>(kLayers);
+      log.given("layers");
+    }
+    if (const auto multiple = root.find("vocab_multiple")) {
+      framework.vocab_multiple = multiple->count(0, 1 << 20);
+      log.given("vocab_multiple");
+    }
+    if (const auto rules = root.find("rules")) {
+      framework.rules.clear();
+      for (const Node& rule : rules->items()) framework.rules.push_back(read_rule(rule));
+      log.given("rules");
+    }
+    if (const auto sharding = root.find("sharding")) {
+      read_sharding(*sharding, framework.sharding);
+      log.given("sharding");
+    }
+  }
+
+  static void read_numbers(const Node& root, Framework& framework, FieldLog& log) {
+    if (const auto precision = root.find("precision")) {
+      read_precision(*precision, framework);
+      log.given("precision");
+    }
+    if (const auto overlap = root.find("overlap")) read_overlap(*overlap, framework, log);
+    if (const auto constants = root.find("constants")) read_constants(*constants, framework, log);
+  }
+
+  std::vector<fs::path> directories_;
+  ProfileLibrary library_;
+};
+
+}  // namespace
+
+Framework load_framework(std::string_view name_or_path, std::span<const fs::path> directories) {
+  return Reader({directories.begin(), directories.end()}).find(name_or_path, {}, {}, 0);
+}
+
+std::vector<NamedFile> list_frameworks(std::span<const fs::path> directories) {
+  return list_files({"framework", {directories.begin(), directories.end()}, {".yaml"}});
+}
+
+}  // namespace plansearch::io

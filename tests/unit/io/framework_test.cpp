@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <set>
+
+#include "plansearch/io/framework_reader.hpp"
+#include "plansearch/plan/tensor_policy.hpp"
+#include "unit/io/temporary_directory.hpp"
+
+namespace plansearch::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<fs::path>& shipped() {
+  static const std::vector<fs::path> kDirectories{fs::path(PLANSEARCH_SOURCE_DIR) / "frameworks"};
+  return kDirectories;
+}
+
+/// A file beside copies of nothing: bases come from the shipped frameworks.
+std::string error_of(const std::string& text) {
+  const TemporaryDirectory directory;
+  const fs::path path = directory.path() / "broken.yaml";
+  std::ofstream(path) << text;
+  try {
+    static_cast<void>(load_framework(path.string(), shipped()));
+  } catch (const InputError& error) {
+    return error.formatted();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("frameworks: every shipped file reads and says where its numbers come from") {
+    const auto files = list_frameworks(shipped());
+    CHECK(files.size() >= 10);
+    std::set<std::string> names;
+    for (const NamedFile& file : files) {
+      CAPTURE(file.name);
+      const Framework framework = load_framework(file.name, shipped());
+      CHECK(framework.name == file.name);
+      names.insert(framework.name);
+      CHECK_FALSE(framework.provenance.empty());
+      CHECK(framework.content_hash != 0);
+      CHECK(framework.precision.contains(DataType::Bf16));
+      for (const double share : framework.overlap) CHECK((share >= 0.0 && share <= 1.0));
+    }
+    for (const char* name : {"megatron", "megatron-deepspeed", "deepspeed", "fsdp", "torchtitan",
+                             "nanotron", "internevo", "maxtext"}) {
+      CHECK(names.contains(name));
+    }
+  }
+
+  TEST_CASE("frameworks: bytes per parameter as the frameworks keep them") {
+    // parameter + gradient + main gradient + master + two moments, nothing sharded.
+    const auto bytes = [](const char* name, DataType precision) {
+      const Framework framework = load_framework(name, shipped());
+      const PrecisionPolicy& p = framework.precision.at(precision);
+      double sum = element_size(p.parameter).value() + 2 * element_size(p.moment).value();
+      for (const auto& kept : {p.gradient, p.main_gradient, p.master}) {
+        if (kept) sum += element_size(*kept).value();
+      }
+      return sum;
+    };
+    CHECK(bytes("megatron", DataType::Bf16) == 18);
+    CHECK(bytes("megatron-deepspeed", DataType::Fp16) == 20);
+    CHECK(bytes("deepspeed", DataType::Bf16) == 16);
+    CHECK(bytes("fsdp", DataType::Bf16) == 16);
+    CHECK(bytes("nanotron", DataType::Bf16) == 20);
+  }
+
+  TEST_CASE("frameworks: aliases and inheritance") {
+    CHECK(load_framework("Megatron_LM", shipped()).name == "megatron");
+    const Framework newer = load_framework("megatron-2026", shipped());
+    const Framework base = load_framework("megatron", shipped());
+    CHECK(newer.constants.at("grouped_efficiency") == 1.0);
+    CHECK(newer.constants.at("host_launch") == base.constants.at("host_launch"));
+    CHECK(newer.rules == base.rules);
+    CHECK(newer.precision == base.precision);
+  }
+
+  TEST_CASE("frameworks: mistakes are located and explained") {
+    const std::string head =
+        "schema: plansearch/framework/v1\nname: broken\nlike: megatron\n";
+    CHECK(error_of(head) == "no error");
+    CHECK(contains(error_of(head + "constants: {host_lunch: 3 us}\n"), "host_launch"));
+    CHECK(contains(error_of(head + "constants: {host_launch: 3}\n"), ":4:"));
+    CHECK(contains(error_of(head + "constants: {host_launch: -3 us}\n"), "negative"));
+    CHECK(contains(error_of(head + "overlap: {tensor_parallel: 1.5}\n"), "outside"));
+    CHECK(contains(error_of(head + "overlap: {tensor: 0.5}\n"), "tensor"));
+    CHECK(contains(error_of(head + "rank_order: [out, out]\n"), "twice"));
+    CHECK(contains(error_of(head + "rank_order: [tp]\n"), "axes are"));
+    CHECK(contains(error_of(head + "rules: [{rule: max-tensr, limit: 1, message: x}]\n"),
+                   "max-tensor"));
+    CHECK(contains(error_of(head + "rules: [{rule: max-tensor, message: x}]\n"), "limit"));
+    CHECK(contains(error_of(head + "precision: {bf17: {matmul: bf16}}\n"), "bf17"));
+    CHECK(contains(error_of(head + "precision: {bf16: {gradient: none, main_gradient: none}}\n"),
+                   "neither"));
+    CHECK(contains(error_of(head + "colour: red\n"), "colour"));
+    CHECK(contains(error_of("schema: plansearch/framework/v1\nname: broken\nlike: broken\n"),
+                   "like"));
+    CHECK(contains(error_of("schema: plansearch/framework/v1\nname: broken\n"), "rank_order"));
+    CHECK(contains(error_of("schema: plansearch/profile/v1\nname: broken\n"), "schema"));
+  }
+}
+
+}  // namespace
+}  // namespace plansearch::io
