@@ -22,10 +22,10 @@ Cluster shipped(std::string_view name) {
 }
 
 void check_provenance(const ProvenanceMap& map) {
-  for (const auto& [field, from] : map) {
-    CAPTURE(field);
-    CHECK_FALSE(from.source.empty());
-    CHECK(from.source != "not stated");
+  for (const auto& entry : map) {
+    CAPTURE(entry.first);
+    CHECK_FALSE(entry.second.source.empty());
+    CHECK(entry.second.source != "not stated");
   }
 }
 
