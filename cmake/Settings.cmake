@@ -10,6 +10,7 @@ option(PLANSEARCH_SANITIZE "Build with the address and undefined-behaviour sanit
 
 add_library(plansearch_warnings INTERFACE)
 target_compile_options(plansearch_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+                                                     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
                                                      $<$<BOOL:${PLANSEARCH_WERROR}>:-Werror>)
 if(PLANSEARCH_SANITIZE)
   target_compile_options(plansearch_settings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined

@@ -17,7 +17,7 @@ struct NamedFiles {
   std::string what;                                ///< for messages: "hardware profile"
   std::vector<std::filesystem::path> directories;  ///< searched in order
   std::vector<std::string> extensions = {".yaml"};
-  std::filesystem::path base;  ///< where relative paths start; empty: the current directory
+  std::filesystem::path base = {};  ///< where relative paths start; empty: the current directory
 };
 
 /// A file that can be named, with its aliases.
