@@ -76,7 +76,8 @@ TEST_SUITE("unit") {
       if (at == std::string::npos) continue;  // decoder and vision belong to other stacks
       for (const auto& [key, unused] : properties["properties"].items()) {
         if (key == "latent") continue;
-        CAPTURE(section + "." + key);
+        const std::string shown = section + "." + key;
+        CAPTURE(shown);
         CHECK(kEverything.find(key + ": ", at) != std::string::npos);
       }
     }
@@ -97,7 +98,8 @@ TEST_SUITE("unit") {
         {"optimizer: adafactor", "optimizer: lion"},
         {"plansearch/model/v1", "plansearch/model/v2"}};
     for (const auto& [from, to] : mistakes) {
-      CAPTURE(to);
+      const std::string shown = to;
+      CAPTURE(shown);
       std::string text = kEverything;
       text.replace(text.find(from), from.size(), to);
       CHECK_FALSE(reads(text));
