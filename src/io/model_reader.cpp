@@ -75,7 +75,11 @@ std::int64_t checked_parameter_count(const Node& root, const ModelDescription& m
 }
 
 NamedFiles model_files(std::span<const std::filesystem::path> directories) {
-  return {"model", {directories.begin(), directories.end()}, {".yaml", ".json"}};
+  NamedFiles kind;
+  kind.what = "model";
+  kind.directories = {directories.begin(), directories.end()};
+  kind.extensions = {".yaml", ".json"};
+  return kind;
 }
 
 std::vector<std::string> read_aliases(const Node& root) {

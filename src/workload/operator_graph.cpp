@@ -83,8 +83,8 @@ Flops forward_flops(const Network& network, Counts counts) {
     const Block& block = network.blocks[run.block];
     for (const Operator& op : block.operators) {
       if (!is_matrix_product(op.kind) || !counts(block, op)) continue;
-      total += operator_forward_flops(network, op) * op.useful_fraction *
-               static_cast<double>(run.count);
+      total +=
+          operator_forward_flops(network, op) * op.useful_fraction * static_cast<double>(run.count);
     }
   }
   return total;

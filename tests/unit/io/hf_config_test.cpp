@@ -76,7 +76,8 @@ TEST_SUITE("unit") {
     const std::filesystem::path directory =
         std::filesystem::path(PLANSEARCH_SOURCE_DIR "/tests/data") / "hf";
     for (const auto& [name, count] : published) {
-      CAPTURE(name);
+      const std::string shown = name;
+      CAPTURE(shown);
       const io::ModelFile file = io::read_model(directory / (name + ".json"));
       CHECK(file.format == io::ModelFormat::HuggingFace);
       CHECK(file.model.name == name);
@@ -98,7 +99,8 @@ TEST_SUITE("unit") {
                                                      {"phi-2", "phi-2"},
                                                      {"bloom-176b", "bloom-176b"}};
     for (const auto& [config, shipped] : same) {
-      CAPTURE(config);
+      const std::string shown = config;
+      CAPTURE(shown);
       const auto imported = io::read_model(
           std::filesystem::path(PLANSEARCH_SOURCE_DIR "/tests/data") / "hf" / (config + ".json"));
       const auto own = io::read_model(std::filesystem::path(PLANSEARCH_SOURCE_DIR "/models") /

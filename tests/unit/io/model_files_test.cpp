@@ -129,7 +129,8 @@ TEST_SUITE("unit") {
         {"mbart-large-50", 610879488},
     };
     for (const auto& [name, count] : published) {
-      CAPTURE(name);
+      const std::string shown = name;
+      CAPTURE(shown);
       CHECK(count_of(name) == count);
     }
   }

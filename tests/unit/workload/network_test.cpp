@@ -137,6 +137,19 @@ TEST_SUITE("unit") {
           tokens * 2 * (4 * 64 + 2 * 64 + 2 * 16 + 3 * 96));
   }
 
+  TEST_CASE("saved tensors of the latent attention of DeepSeek") {
+    ModelDescription model = test::llama(2, 64, 8, 8, 96, 128);
+    model.attention.latent = LatentAttention{24, 16, 8, 4, 8};
+    const Network network = build_network(model);
+    const Block& block = block_named(network, "decoder");
+    const double norms = 4 * 64;
+    const double latents = 2 * 24 + 2 * 16 + 4;
+    const double expanded = 8 * (12 + 16);
+    const double heads = 8 * (12 + 12 + 8 + 8);  // q, k, v and the input of the projection
+    CHECK(saved_bytes(network, block, RecomputeScope::FullOnly) ==
+          4096 * 2 * (norms + latents + expanded + heads + 3 * 96));
+  }
+
   TEST_CASE("query, key and value are one launch") {
     const Network network = build_network(test::llama(2, 64, 8, 2, 96, 128));
     int launches = 0;

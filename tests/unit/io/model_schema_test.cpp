@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/schema/model.v1.schema.json accepts what the reader accepts and refuses what it refuses.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "plansearch/io/model_reader.hpp"
+#include "support/json_schema.hpp"
+
+using namespace plansearch;
+
+namespace {
+
+const std::string kEverything = R"(schema: plansearch/model/v1
+name: everything
+aliases: [all]
+source: "a test"
+stack: decoder
+layers: 2
+hidden: 64
+max_positions: 64
+mtp_layers: 0
+attention: {heads: 4, kv_heads: 2, head_size: 16, bias: qkv, positions: relative,
+            relative_buckets: 8, qk_norm: per-head, sinks: true, window: 16,
+            full_attention_every: 2}
+mlp: {width: 128, activation: silu, gated: true, bias: false}
+norm: {kind: rmsnorm, placement: sandwich, final: true}
+embedding: {vocab: 100, tied: true, width: 32, position_rows: 10, token_types: 2, norm: true,
+            head_bias: false, pooler: false}
+dropout: {residual: 0.1, attention: 0.1}
+experts: {count: 4, top_k: 2, width: 32, shared_width: 32, shared_gate: true, router_bias: true,
+          correction_bias: true, bias: true, leading_dense: 1, every: 1, capacity_factor: 1.5,
+          imbalance: 1.1}
+training: {seq_len: 32, global_batch: 8, precision: bf16, optimizer: adafactor, frozen: ["*"]}
+)";
+
+io::Document document(const std::string& text) {
+  return io::Document::parse(text, "m.yaml", io::Syntax::Yaml);
+}
+
+bool reads(const std::string& text) {
+  try {
+    static_cast<void>(io::read_model(document(text), "m"));
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("the schema of model files accepts every shipped model") {
+    const auto schema =
+        test::load_schema(PLANSEARCH_SOURCE_DIR "/docs/schema/model.v1.schema.json");
+    const std::filesystem::path models(PLANSEARCH_SOURCE_DIR "/models");
+    for (const auto& entry : std::filesystem::directory_iterator(models)) {
+      for (const std::string& violation :
+           test::schema_violations(schema, io::Document::read(entry.path()).root())) {
+        FAIL_CHECK(entry.path().string() << ": " << violation);
+      }
+    }
+  }
+
+  TEST_CASE("schema and reader know the same keys") {
+    const auto schema =
+        test::load_schema(PLANSEARCH_SOURCE_DIR "/docs/schema/model.v1.schema.json");
+    CHECK(reads(kEverything));
+    CHECK(test::schema_violations(schema, document(kEverything).root()).empty());
+    // A key that only one of them knew would show as a difference here.
+    for (const auto& [section, properties] : schema["properties"].items()) {
+      if (properties.value("type", "") != "object") continue;
+      const std::size_t at = kEverything.find("\n" + section + ": {");
+      if (at == std::string::npos) continue;  // decoder and vision belong to other stacks
+      for (const auto& [key, unused] : properties["properties"].items()) {
+        if (key == "latent") continue;
+        const std::string shown = section + "." + key;
+        CAPTURE(shown);
+        CHECK(kEverything.find(key + ": ", at) != std::string::npos);
+      }
+    }
+  }
+
+  TEST_CASE("schema and reader refuse the same mistakes") {
+    const auto schema =
+        test::load_schema(PLANSEARCH_SOURCE_DIR "/docs/schema/model.v1.schema.json");
+    const std::vector<std::pair<std::string, std::string>> mistakes = {
+        {"layers: 2", "layers: 0"},
+        {"layers: 2", "layers: two"},
+        {"heads: 4", "head: 4"},
+        {"positions: relative", "positions: nowhere"},
+        {"gated: true", "gated: maybe"},
+        {"residual: 0.1", "residual: 1.0"},
+        {"capacity_factor: 1.5", "capacity_factor: 0"},
+        {"seq_len: 32", "seq_len: 0"},
+        {"optimizer: adafactor", "optimizer: lion"},
+        {"plansearch/model/v1", "plansearch/model/v2"}};
+    for (const auto& [from, to] : mistakes) {
+      const std::string shown = to;
+      CAPTURE(shown);
+      std::string text = kEverything;
+      text.replace(text.find(from), from.size(), to);
+      CHECK_FALSE(reads(text));
+      CHECK_FALSE(test::schema_violations(schema, document(text).root()).empty());
+    }
+  }
+}
