@@ -33,6 +33,9 @@ constexpr std::array<Choice<Recompute>, 3> kRecompute{{{"none", Recompute::None}
                                                        {"selective", Recompute::Selective},
                                                        {"full", Recompute::Full}}};
 
+constexpr std::array<Choice<MemoryReporter>, 2> kReporters{
+    {{"worst-stage", MemoryReporter::WorstStage}, {"last-stage", MemoryReporter::LastStage}}};
+
 template <typename E, std::size_t N>
 std::optional<E> choice(const Node& node, std::string_view key,
                         const std::array<Choice<E>, N>& choices) {
@@ -117,6 +120,8 @@ FrameworkDefaults read_defaults(const Node& node) {
           kSequenceParallel));
   defaults.recompute =
       node.at("recompute").choice(std::span<const Choice<Recompute>>(kRecompute));
+  defaults.memory =
+      node.at("memory_figure").choice(std::span<const Choice<MemoryReporter>>(kReporters));
   (void)node.at("source").text();
   return defaults;
 }
@@ -150,6 +155,12 @@ bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
 }
 
 }  // namespace
+
+const FrameworkDefaults& ArchitectureTable::defaults(std::string_view framework) const {
+  static const FrameworkDefaults kNothing;
+  const auto found = frameworks.find(framework);
+  return found == frameworks.end() ? kNothing : found->second;
+}
 
 std::vector<const ArchitectureEntry*> ArchitectureTable::matching(const RunRecord& run) const {
   std::vector<const ArchitectureEntry*> found;

@@ -177,12 +177,6 @@ SequenceParallel read_sequence_parallel(const RunRecord& run, const FrameworkDef
   return on ? SequenceParallel::On : SequenceParallel::Off;
 }
 
-const FrameworkDefaults& defaults_of(const RunRecord& run, const ArchitectureTable& table) {
-  static const FrameworkDefaults kNothing;
-  const auto found = table.frameworks.find(run.framework);
-  return found == table.frameworks.end() ? kNothing : found->second;
-}
-
 ParallelPlan read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
   ParallelPlan plan;
   plan.tensor_out = degree(run.tensor.value_or(1));
@@ -224,7 +218,7 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
     const auto precision = parse_data_type(run.precision);
     if (!precision) throw Refusal{fmt::format("precision \"{}\" is unknown", run.precision)};
     result.precision = *precision;
-    result.plan = read_plan(run, defaults_of(run, table));
+    result.plan = read_plan(run, table.defaults(run.framework));
     note_defaults(run, result.plan, result);
     result.batch_share = static_cast<double>(run.global_batch) /
                          static_cast<double>(result.plan.global_batch());

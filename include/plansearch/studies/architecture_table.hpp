@@ -19,11 +19,15 @@ namespace plansearch {
 
 enum class SequenceParallelDefault : std::uint8_t { Off, WithTensor };
 
+/// Which pipeline stage logs the memory figure that gets published.
+enum class MemoryReporter : std::uint8_t { WorstStage, LastStage };
+
 /// What a framework does where a column is empty: its documented defaults.
 struct FrameworkDefaults {
   ZeroStage zero = ZeroStage::None;
   SequenceParallelDefault sequence_parallel = SequenceParallelDefault::Off;
   Recompute recompute = Recompute::None;
+  MemoryReporter memory = MemoryReporter::WorstStage;
 };
 
 /// How the attention of an architecture runs, whatever the column says.
@@ -60,12 +64,13 @@ struct ArchitectureEntry {
   ArchitectureFacts facts;
 };
 
-class ArchitectureTable {
- public:
+struct ArchitectureTable {
   std::int64_t default_vocab = 0;
   std::map<std::string, FrameworkDefaults, std::less<>> frameworks;
   std::vector<ArchitectureEntry> entries;
 
+  /// Defaults of a framework; those of an unknown one are all off.
+  [[nodiscard]] const FrameworkDefaults& defaults(std::string_view framework) const;
   /// Entries that hold for the row, first to last.
   [[nodiscard]] std::vector<const ArchitectureEntry*> matching(const RunRecord& run) const;
 };
