@@ -131,6 +131,13 @@ Estimate PlanEvaluator::simulate(const ClassProfile& profile, const ParallelPlan
   return implementation_->evaluate(profile, plan, MakespanMethod::Simulation, workspace);
 }
 
+MemoryBreakdown PlanEvaluator::stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
+                                            int stage, EvaluationWorkspace& workspace) const {
+  return implementation_->with_view(profile, plan, [&](const PlanView& view) {
+    return device_memory(view, stage, workspace);
+  });
+}
+
 Bytes PlanEvaluator::memory_limit() const {
   return problem_.cluster->accelerator.memory - problem_.memory_reserve;
 }

@@ -60,6 +60,10 @@ class PlanEvaluator {
   [[nodiscard]] Estimate simulate(const ClassProfile& profile, const ParallelPlan& plan,
                                   EvaluationWorkspace& workspace) const;
 
+  /// Peak memory of one pipeline stage, 0 .. pipeline - 1.
+  [[nodiscard]] MemoryBreakdown stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
+                                             int stage, EvaluationWorkspace& workspace) const;
+
   /// Memory a plan may use: capacity less the user's reserve.
   [[nodiscard]] Bytes memory_limit() const;
   /// Dense peak of the format the matmuls run in.

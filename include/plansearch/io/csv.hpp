@@ -36,6 +36,9 @@ class CsvTable {
   [[nodiscard]] const std::vector<CsvRow>& rows() const { return rows_; }
   [[nodiscard]] bool has(std::string_view column) const;
 
+  /// InputError naming the header line when the table has no such column.
+  void require(std::string_view column) const { (void)index_of(column); }
+
   /// The cell's text; InputError when the table has no such column.
   [[nodiscard]] const std::string& text(const CsvRow& row, std::string_view column) const;
   /// Empty cells are absent; text in a number, NaN, infinities and values below `low` are errors.

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predictions for measured runs.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plansearch/base/quantity.hpp"
+#include "plansearch/hardware/cluster.hpp"
+#include "plansearch/plan/framework.hpp"
+#include "plansearch/plan/infeasible.hpp"
+#include "plansearch/studies/architecture_table.hpp"
+#include "plansearch/studies/run_record.hpp"
+
+namespace plansearch {
+
+/// Finds what the rows name; throws InputError for unknown names and broken files.
+struct ProfileFinder {
+  std::function<Cluster(std::string_view)> cluster;
+  std::function<Framework(std::string_view)> framework;
+};
+
+enum class Verdict : std::uint8_t {
+  Feasible,
+  Illegal,        ///< degrees, divisibility, or a rule of the framework
+  OutOfMemory,
+  Inexpressible,  ///< neither: the row describes something that has no model here
+};
+[[nodiscard]] std::string_view to_text(Verdict verdict);
+
+struct RunPrediction {
+  Verdict verdict = Verdict::Inexpressible;
+  std::string reason;              ///< empty when feasible
+  std::vector<std::string> filled; ///< what the columns did not say
+  std::optional<Seconds> step_time;
+  std::optional<Seconds> p10;
+  std::optional<Seconds> p90;
+  std::optional<Bytes> memory;     ///< of the kind and stage that the row's figure counts
+  std::optional<Bytes> needed;     ///< by the worst device, everything included
+  /// FLOPs of the model per step over what the accelerators could do in one second.
+  std::optional<double> peak_seconds;
+
+  /// Model FLOPs utilisation of a step that takes `time`.
+  [[nodiscard]] std::optional<double> mfu(Seconds time) const;
+};
+
+/// One prediction per row, in order; the same for any number of threads.
+[[nodiscard]] std::vector<RunPrediction> predict_runs(const std::vector<RunRecord>& runs,
+                                                      const ArchitectureTable& table,
+                                                      const ProfileFinder& finder, int threads);
+
+}  // namespace plansearch

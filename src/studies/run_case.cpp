@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: network description, options and parallel plan of a measured run.
+// Source: the columns of the row; validation/architectures.yaml for what they do not say.
+// Assumes: expert tensor parallelism 1; experts of a width not given are as wide as the MLP.
+// Units: counts.
+// Checked by: tests/unit/studies/run_case_test.cpp
+#include "plansearch/studies/run_case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace plansearch {
+namespace {
+
+/// Raised inside this file only: turned into a value at its border.
+struct Refusal {
+  std::string reason;
+};
+
+int degree(std::int64_t value) {
+  if (value > std::numeric_limits<int>::max()) {
+    throw Refusal{fmt::format("degree {} is beyond any machine", value)};
+  }
+  return static_cast<int>(value);
+}
+
+void set_biases(ModelDescription& model, bool biases) {
+  model.attention.query_key_value_bias = biases;
+  model.attention.output_bias = biases;
+  model.mlp.bias = biases;
+}
+
+/// Everything the row's columns do not state, from a published model of the same sizes.
+void take_switches(ModelDescription& model, const ModelDescription& like) {
+  AttentionDescription attention = like.attention;
+  attention.heads = model.attention.heads;
+  attention.kv_heads = model.attention.kv_heads;
+  attention.head_size = model.attention.head_size;
+  model.attention = attention;
+  model.stack = like.stack;
+  model.norm = like.norm;
+  model.mlp.bias = like.mlp.bias;
+  model.embedding.tied = like.embedding.tied;
+  model.embedding.position_rows = like.embedding.position_rows;
+  model.dropout = like.dropout;
+  model.attention_dropout = like.attention_dropout;
+  model.mtp_layers = like.mtp_layers;
+  if (!model.moe || !like.moe) return;
+  MoeDescription moe = *like.moe;
+  moe.experts = model.moe->experts;
+  moe.top_k = model.moe->top_k;
+  moe.expert_width = model.moe->expert_width;
+  moe.capacity_factor = model.moe->capacity_factor;
+  model.moe = moe;
+}
+
+template <typename T, typename U>
+void apply(const std::optional<T>& fact, U& target) {
+  if (fact) target = *fact;
+}
+
+void take_facts(ModelDescription& model, const ArchitectureFacts& facts) {
+  if (!facts.inexpressible.empty()) throw Refusal{facts.inexpressible};
+  apply(facts.stack, model.stack);
+  apply(facts.norm, model.norm.kind);
+  apply(facts.positions, model.attention.positions);
+  if (facts.biases) set_biases(model, *facts.biases);
+  apply(facts.tied, model.embedding.tied);
+  apply(facts.dropout, model.dropout);
+  apply(facts.dropout, model.attention_dropout);
+  apply(facts.qk_norm, model.attention.qk_norm);
+  apply(facts.sinks, model.attention.sinks);
+  apply(facts.window, model.attention.window);
+  apply(facts.full_attention_every, model.attention.full_attention_every);
+  apply(facts.latent, model.attention.latent);
+  apply(facts.mtp_layers, model.mtp_layers);
+  apply(facts.token_types, model.embedding.token_types);
+  if (!model.moe) return;
+  apply(facts.shared_width, model.moe->shared_width);
+  apply(facts.leading_dense, model.moe->leading_dense);
+}
+
+MlpDescription read_mlp(const RunRecord& run) {
+  MlpDescription mlp;
+  mlp.width = run.ffn.value_or(4 * run.hidden);
+  if (run.mlp == "gelu") {
+    mlp.activation = Activation::Gelu;
+  } else if (run.mlp == "gated") {
+    mlp.activation = Activation::Silu;
+    mlp.gated = true;
+  } else if (run.mlp == "squared-relu") {
+    mlp.activation = Activation::SquaredRelu;
+  } else {
+    throw Refusal{fmt::format("mlp \"{}\" is none of gelu, gated, squared-relu", run.mlp)};
+  }
+  return mlp;
+}
+
+std::optional<MoeDescription> read_experts(const RunRecord& run, const MlpDescription& mlp) {
+  if (!run.experts) return std::nullopt;
+  if (!run.top_k) throw Refusal{"experts per token (moe_topk) are unknown"};
+  MoeDescription moe;
+  moe.experts = *run.experts;
+  moe.top_k = *run.top_k;
+  moe.expert_width = run.expert_width.value_or(mlp.width);
+  return moe;
+}
+
+ModelDescription sizes_of(const RunRecord& run, const ArchitectureTable& table) {
+  ModelDescription model;
+  model.name = run.model.empty() ? run.id : run.model;
+  model.source = run.cell("source");
+  model.layers = run.layers;
+  model.hidden = run.hidden;
+  model.attention.heads = run.heads;
+  model.attention.kv_heads = run.kv_heads.value_or(run.heads);
+  model.attention.head_size =
+      run.head_size.value_or(std::max<std::int64_t>(1, run.hidden / run.heads));
+  model.mlp = read_mlp(run);
+  model.moe = read_experts(run, model.mlp);
+  model.embedding.vocab = run.vocab.value_or(table.default_vocab);
+  model.training.seq_len = run.seq_len;
+  model.training.global_batch = run.global_batch;
+  return model;
+}
+
+void require_consistent(ModelDescription& model) {
+  if (model.attention.positions == PositionKind::Learned && model.embedding.position_rows == 0) {
+    model.embedding.position_rows = model.training.seq_len;
+  }
+  const auto broken = contradictions(model);
+  if (!broken.empty()) throw Refusal{broken.front()};
+}
+
+AttentionKind read_attention(const RunRecord& run, AttentionSupport support) {
+  if (run.attention != "flash" && run.attention != "unfused") {
+    throw Refusal{fmt::format("attention \"{}\" is neither flash nor unfused", run.attention)};
+  }
+  const bool fused = run.attention == "flash" && support == AttentionSupport::AsColumnSays;
+  return fused ? AttentionKind::Fused : AttentionKind::Unfused;
+}
+
+ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, RunCase& result) {
+  ModelDescription model = sizes_of(run, table);
+  AttentionSupport support = AttentionSupport::AsColumnSays;
+  if (!run.vocab) result.filled.push_back(fmt::format("vocab {}", table.default_vocab));
+  for (const ArchitectureEntry* entry : table.matching(run)) {
+    if (entry->like) take_switches(model, *entry->like);
+    take_facts(model, entry->facts);
+    if (entry->facts.attention == AttentionSupport::UnfusedOnly) {
+      support = AttentionSupport::UnfusedOnly;
+    }
+    result.filled.push_back(entry->name);
+  }
+  require_consistent(model);
+  result.network.attention = read_attention(run, support);
+  result.network.seq_len = run.seq_len;
+  return model;
+}
+
+Recompute read_recompute(const RunRecord& run, const FrameworkDefaults& defaults) {
+  if (run.recompute.empty()) return defaults.recompute;
+  for (const Recompute value : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+    if (run.recompute == to_text(value)) return value;
+  }
+  throw Refusal{fmt::format("recompute \"{}\" is none of none, selective, full", run.recompute)};
+}
+
+SequenceParallel read_sequence_parallel(const RunRecord& run, const FrameworkDefaults& defaults,
+                                        int tensor) {
+  if (tensor == 1) return SequenceParallel::Off;
+  const bool on = run.sequence_parallel
+                      ? *run.sequence_parallel == 1
+                      : defaults.sequence_parallel == SequenceParallelDefault::WithTensor;
+  return on ? SequenceParallel::On : SequenceParallel::Off;
+}
+
+ParallelPlan read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
+  ParallelPlan plan;
+  plan.tensor_out = degree(run.tensor.value_or(1));
+  plan.pipeline = degree(run.pipeline.value_or(1));
+  plan.chunks = degree(run.chunks.value_or(1));
+  plan.context = degree(run.context.value_or(1));
+  plan.expert = degree(run.expert_parallel.value_or(1));
+  const std::int64_t model_ranks =
+      std::int64_t{1} * plan.tensor_out * plan.pipeline * plan.context;
+  plan.data = degree(run.data.value_or(std::max<std::int64_t>(1, run.gpus / model_ranks)));
+  plan.micro_batch = degree(run.micro_batch);
+  const std::int64_t per_round = std::int64_t{1} * plan.data * plan.micro_batch;
+  plan.micro_batches = degree((run.global_batch + per_round - 1) / per_round);
+  plan.sequence_parallel = read_sequence_parallel(run, defaults, plan.tensor_out);
+  plan.zero = run.zero ? static_cast<ZeroStage>(*run.zero) : defaults.zero;
+  plan.recompute = read_recompute(run, defaults);
+  plan.schedule = plan.chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+  return plan;
+}
+
+void note_defaults(const RunRecord& run, const ParallelPlan& plan, RunCase& result) {
+  if (!run.zero) result.filled.push_back(fmt::format("zero {}", static_cast<int>(plan.zero)));
+  if (!run.sequence_parallel && plan.tensor_out > 1) {
+    result.filled.push_back(
+        fmt::format("sp {}", plan.sequence_parallel == SequenceParallel::On ? 1 : 0));
+  }
+  if (run.recompute.empty()) {
+    result.filled.push_back(fmt::format("recompute {}", to_text(plan.recompute)));
+  }
+}
+
+}  // namespace
+
+std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
+                                               const ArchitectureTable& table) {
+  try {
+    RunCase result;
+    result.model = describe(run, table, result);
+    const auto precision = parse_data_type(run.precision);
+    if (!precision) throw Refusal{fmt::format("precision \"{}\" is unknown", run.precision)};
+    result.precision = *precision;
+    result.plan = read_plan(run, table.defaults(run.framework));
+    note_defaults(run, result.plan, result);
+    result.batch_share = static_cast<double>(run.global_batch) /
+                         static_cast<double>(result.plan.global_batch());
+    return result;
+  } catch (const Refusal& refusal) {
+    return Inexpressible{refusal.reason};
+  }
+}
+
+}  // namespace plansearch

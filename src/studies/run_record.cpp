@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/studies/run_record.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "plansearch/base/error.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kGibibyte = 1073741824.0;
+/// More accelerators, tokens or parameters than this is a misplaced digit.
+constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+
+/// Columns whose absence makes a table unreadable; those of free text may be missing.
+constexpr std::array kRequired{
+    "id",       "hw",          "framework",    "gpus",        "model",       "mlp",
+    "attention", "layers",     "hidden",       "ffn_hidden",  "heads",       "kv_heads",
+    "head_dim", "vocab",       "seq_len",      "moe_experts", "moe_topk",    "moe_ffn",
+    "precision", "global_batch", "micro_batch", "tp",         "pp",          "vpp",
+    "dp",       "cp",          "ep",           "sp",          "zero",        "recompute",
+    "step_time_s", "peak_mem_gib", "mem_kind", "oom"};
+
+constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
+    {{"allocated", MemoryKind::Allocated},
+     {"reserved", MemoryKind::Reserved},
+     {"torch-peak", MemoryKind::TorchPeak},
+     {"nvidia-smi", MemoryKind::NvidiaSmi}}};
+
+class RowReader {
+ public:
+  RowReader(const io::CsvTable& table, const io::CsvRow& row) : table_(table), row_(row) {}
+
+  [[nodiscard]] const std::string& text(std::string_view column) const {
+    return table_.text(row_, column);
+  }
+
+  [[nodiscard]] std::string required_text(std::string_view column) const {
+    const std::string& cell = text(column);
+    if (cell.empty()) table_.fail(row_, column, fmt::format("column {} is empty", column));
+    return cell;
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> count(std::string_view column,
+                                                  std::int64_t low = 1) const {
+    const auto value = table_.integer(row_, column, low);
+    if (value && *value > kLargest) {
+      table_.fail(row_, column, fmt::format("{} in column {} is too large", *value, column));
+    }
+    return value;
+  }
+
+  [[nodiscard]] std::int64_t required_count(std::string_view column) const {
+    const auto value = count(column);
+    if (!value) table_.fail(row_, column, fmt::format("column {} is empty", column));
+    return *value;
+  }
+
+  /// A whole number from 0 to `high`.
+  [[nodiscard]] std::optional<std::int64_t> level(std::string_view column,
+                                                  std::int64_t high) const {
+    const auto value = count(column, 0);
+    if (value && *value > high) {
+      table_.fail(row_, column, fmt::format("{} in column {} is above {}", *value, column, high));
+    }
+    return value;
+  }
+
+  [[nodiscard]] std::optional<double> positive(std::string_view column) const {
+    const auto value = table_.number(row_, column, 0.0);
+    if (value && *value == 0.0) {
+      table_.fail(row_, column, fmt::format("0 in column {}", column),
+                  "leave the cell empty when the value is unknown");
+    }
+    return value;
+  }
+
+  [[nodiscard]] std::optional<MemoryKind> memory_kind() const {
+    const std::string& cell = text("mem_kind");
+    if (cell.empty()) return std::nullopt;
+    for (const auto& [name, kind] : kMemoryKinds) {
+      if (cell == name) return kind;
+    }
+    table_.fail(row_, "mem_kind", fmt::format("\"{}\" is no kind of memory figure", cell),
+                "it is allocated, reserved, torch-peak or nvidia-smi");
+  }
+
+  [[nodiscard]] Outcome outcome() const {
+    const std::string& cell = text("oom");
+    if (cell.empty() || cell == "0") return Outcome::Measured;
+    if (cell == "1") return Outcome::OutOfMemory;
+    if (cell == "failed") return Outcome::Failed;
+    table_.fail(row_, "oom", fmt::format("\"{}\" in column oom", cell), "it is 0, 1 or failed");
+  }
+
+ private:
+  const io::CsvTable& table_;
+  const io::CsvRow& row_;
+};
+
+void read_sizes(const RowReader& row, RunRecord& run) {
+  run.gpus = row.required_count("gpus");
+  run.layers = row.required_count("layers");
+  run.hidden = row.required_count("hidden");
+  run.heads = row.required_count("heads");
+  run.seq_len = row.required_count("seq_len");
+  run.global_batch = row.required_count("global_batch");
+  run.micro_batch = row.required_count("micro_batch");
+  run.ffn = row.count("ffn_hidden");
+  run.kv_heads = row.count("kv_heads");
+  run.head_size = row.count("head_dim");
+  run.vocab = row.count("vocab");
+  run.experts = row.count("moe_experts");
+  run.top_k = row.count("moe_topk");
+  run.expert_width = row.count("moe_ffn");
+}
+
+void read_degrees(const RowReader& row, RunRecord& run) {
+  run.tensor = row.count("tp");
+  run.pipeline = row.count("pp");
+  run.chunks = row.count("vpp");
+  run.data = row.count("dp");
+  run.context = row.count("cp");
+  run.expert_parallel = row.count("ep");
+  run.sequence_parallel = row.level("sp", 1);
+  run.zero = row.level("zero", 3);
+}
+
+RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells) {
+  const RowReader row(table, cells);
+  RunRecord run;
+  run.line = cells.line;
+  run.id = row.required_text("id");
+  run.hardware = row.required_text("hw");
+  run.framework = row.required_text("framework");
+  run.model = row.text("model");
+  run.mlp = row.required_text("mlp");
+  run.attention = row.required_text("attention");
+  run.precision = row.required_text("precision");
+  run.recompute = row.text("recompute");
+  read_sizes(row, run);
+  read_degrees(row, run);
+  if (const auto time = row.positive("step_time_s")) run.step_time = Seconds(*time);
+  if (const auto memory = row.positive("peak_mem_gib")) run.peak_memory = Bytes(*memory * kGibibyte);
+  run.memory_kind = row.memory_kind();
+  run.outcome = row.outcome();
+  for (std::size_t i = 0; i < table.header().size(); ++i) {
+    run.cells.emplace(table.header()[i], cells.cells[i].text);
+  }
+  return run;
+}
+
+}  // namespace
+
+std::string_view to_text(MemoryKind kind) {
+  for (const auto& [name, value] : kMemoryKinds) {
+    if (value == kind) return name;
+  }
+  throw InternalError("memory kind without a name");
+}
+
+const std::string& RunRecord::cell(std::string_view column) const {
+  static const std::string kUnknown;
+  const auto found = cells.find(column);
+  return found == cells.end() ? kUnknown : found->second;
+}
+
+std::vector<RunRecord> read_runs(const io::CsvTable& table) {
+  for (const std::string_view column : kRequired) table.require(column);
+  std::vector<RunRecord> runs;
+  runs.reserve(table.rows().size());
+  for (const io::CsvRow& row : table.rows()) {
+    runs.push_back(read_run(table, row));
+  }
+  return runs;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/studies/run_report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "csv_text.hpp"
+#include "summary_json.hpp"
+#include "summary_text.hpp"
+
+namespace plansearch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Q>
+Json number(const std::optional<Q>& value) {
+  if (!value) return nullptr;
+  return value->value();
+}
+
+Json text(const std::string& value) {
+  if (value.empty()) return nullptr;
+  return value;
+}
+
+Json row_json(const RunReport& report, std::size_t index) {
+  const RunRecord& run = report.runs[index];
+  const RunPrediction& p = report.predictions[index];
+  const bool expressible = p.verdict != Verdict::Inexpressible;
+  Json json;
+  json["id"] = run.id;
+  json["source"] = text(run.cell("source"));
+  json["hw"] = run.hardware;
+  json["framework"] = run.framework;
+  json["measured_step_time_s"] = number(run.step_time);
+  json["predicted_step_time_s"] = number(p.step_time);
+  json["predicted_p10_s"] = number(p.p10);
+  json["predicted_p90_s"] = number(p.p90);
+  json["measured_peak_memory_bytes"] = number(run.peak_memory);
+  json["predicted_peak_memory_bytes"] = number(p.memory);
+  json["memory_kind"] = run.memory_kind ? Json(to_text(*run.memory_kind)) : Json(nullptr);
+  json["needed_memory_bytes"] = number(p.needed);
+  json["failed"] = run.outcome != Outcome::Measured;
+  json["expressible"] = expressible;
+  json["feasible"] = expressible ? Json(p.verdict == Verdict::Feasible) : Json(nullptr);
+  json["verdict"] = to_text(p.verdict);
+  json["reason"] = text(p.reason);
+  json["suspect"] = report.suspects.contains(run.id);
+  json["filled"] = p.filled;
+  return json;
+}
+
+std::string render_json(const RunReport& report) {
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < report.runs.size(); ++i) rows.push_back(row_json(report, i));
+  Json summary = Json::array();
+  for (const SummarySet& set : report.sets) {
+    for (const GroupSummary& group : set.groups) summary.push_back(summary_json(set.name, group));
+  }
+  const Json json{{"schema", "plansearch/validate/v1"},
+                  {"table", "runs"},
+                  {"min_mfu", report.min_mfu},
+                  {"rows", std::move(rows)},
+                  {"summary", std::move(summary)}};
+  return json.dump(1) + "\n";
+}
+
+std::string render_lines(const RunReport& report) {
+  std::string lines;
+  for (std::size_t i = 0; i < report.runs.size(); ++i) {
+    lines.append(row_json(report, i).dump()).append(1, '\n');
+  }
+  return lines;
+}
+
+std::string render_csv(const RunReport& report) {
+  std::string out =
+      "id,measured_step_time_s,predicted_step_time_s,predicted_p10_s,predicted_p90_s,"
+      "measured_peak_memory_bytes,predicted_peak_memory_bytes,expressible,feasible,reason\n";
+  for (std::size_t i = 0; i < report.runs.size(); ++i) {
+    const Json row = row_json(report, i);
+    CsvLine line;
+    for (const char* key :
+         {"id", "measured_step_time_s", "predicted_step_time_s", "predicted_p10_s",
+          "predicted_p90_s", "measured_peak_memory_bytes", "predicted_peak_memory_bytes",
+          "expressible", "feasible", "reason"}) {
+      const Json& value = row.at(key);
+      line.add(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    out += line.text();
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string render_runs(const RunReport& report, Format format) {
+  switch (format) {
+    case Format::Json:
+      return render_json(report);
+    case Format::JsonLines:
+      return render_lines(report);
+    case Format::Csv:
+      return render_csv(report);
+    case Format::Table:
+      break;
+  }
+  return summary_text(report);
+}
+
+}  // namespace plansearch
