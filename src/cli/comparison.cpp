@@ -14,7 +14,7 @@ namespace {
 template <typename Q>
 std::string difference(Q from, Q to) {
   if (from == to) return "0";
-  return to > from ? "+" + to_text(to - from) : "-" + to_text(from - to);
+  return to > from ? fmt::format("+{}", to_text(to - from)) : fmt::format("-{}", to_text(from - to));
 }
 
 template <typename Q>

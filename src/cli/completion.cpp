@@ -41,7 +41,7 @@ ValueKind kind_of(const std::string& type) {
 Word word_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   Word word{{}, option.get_description(), kind_of(type), {}};
-  if (!option.get_lnames().empty()) word.name = "--" + option.get_lnames().front();
+  if (!option.get_lnames().empty()) word.name = fmt::format("--{}", option.get_lnames().front());
   if (option.get_expected_max() == 0 || option.get_type_size_max() == 0)
     word.kind = ValueKind::None;
   if (word.name.empty() && word.kind == ValueKind::Other) word.kind = ValueKind::File;
@@ -136,7 +136,7 @@ std::string quoted(std::string text) {
   for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4) {
     text.replace(at, 1, "'\\''");
   }
-  return "'" + text + "'";
+  return fmt::format("'{}'", text);
 }
 
 /// Brackets and colons mean something in a zsh specification.
@@ -183,10 +183,11 @@ std::string zsh(const CommandWords& top, const std::vector<CommandWords>& comman
   std::string list;
   std::string cases;
   for (const CommandWords& command : commands) {
-    list += "    " + quoted(fmt::format("{}:{}", command.name, zsh_help(command.help))) + "\n";
+    list += fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, zsh_help(command.help))));
     cases += fmt::format("    {}) own=(\n{}", command.name, zsh_options(command.options));
     if (!command.arguments.empty()) {
-      cases += "    " + quoted("2" + zsh_action(command.arguments.front())) + "\n";
+      const std::string action = zsh_action(command.arguments.front());
+      cases += fmt::format("    {}\n", quoted(fmt::format("2{}", action)));
     }
     cases += "    ) ;;\n";
   }

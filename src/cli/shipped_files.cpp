@@ -36,7 +36,7 @@ ModelDescription load_shipped_model(std::string_view name) {
 }
 
 Framework load_shipped_framework(std::string_view name) {
-  return io::read_framework(io::resolve_file(name, frameworks()));
+  return io::load_framework(name, directory("frameworks"));
 }
 
 std::vector<io::NamedFile> shipped_clusters() {

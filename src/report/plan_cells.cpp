@@ -50,11 +50,13 @@ std::string count_text(double count) {
 }
 
 std::string grouped(std::int64_t count) {
-  std::string digits = fmt::format("{}", count);
-  for (auto place = static_cast<std::ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
-    digits.insert(static_cast<std::size_t>(place), ",");
+  const std::string digits = fmt::format("{}", count);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-') text += ',';
+    text += digits[i];
   }
-  return digits;
+  return text;
 }
 
 std::string tensor_cell(const ParallelPlan& plan) {
