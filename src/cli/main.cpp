@@ -11,6 +11,7 @@
 #include "output.hpp"
 #include "parse.hpp"
 #include "plansearch/base/error.hpp"
+#include "validate_command.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -21,6 +22,8 @@ int run_command(const Options& options) {
       return run_search(options);
     case Command::Predict:
       return run_predict(options);
+    case Command::Validate:
+      return run_validate(options);
     case Command::Explain:
       return run_explain(options);
     case Command::List:

@@ -126,6 +126,8 @@ void build_command_line(CLI::App& app, Options& o) {
       ->required();
   validate->add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
   validate->add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart");
+  validate->add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
+      ->check(CLI::Range(0.0, 1.0));
   command("explain", "why this plan, what bounds it, against the runner-up", Command::Explain)
       ->add_option("plan", o.plan, "plan document or result.json#RANK (default: search first)")
       ->type_name("PLAN");

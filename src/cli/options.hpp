@@ -56,6 +56,7 @@ struct Options {
 
   std::vector<std::string> group_by;  ///< validate --by
   std::string suspects;               ///< validate --suspect
+  double min_mfu = 0.0;               ///< validate --min-mfu
 };
 
 inline constexpr const char* kVersion = "0.1.0";

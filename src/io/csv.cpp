@@ -140,6 +140,10 @@ const std::string& CsvTable::text(const CsvRow& row, std::string_view column) co
   return row.cells[index_of(column)].text;
 }
 
+void CsvTable::fail_header(const std::string& message, std::string hint) const {
+  throw InputError({file_, 1, 1}, message, std::move(hint));
+}
+
 void CsvTable::fail(const CsvRow& row, std::string_view column, const std::string& message,
                     std::string hint) const {
   const CsvCell& cell = row.cells[index_of(column)];

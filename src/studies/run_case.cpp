@@ -211,14 +211,15 @@ void note_defaults(const RunRecord& run, const ParallelPlan& plan, RunCase& resu
 }  // namespace
 
 std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
-                                               const ArchitectureTable& table) {
+                                               const ArchitectureTable& table,
+                                               std::string_view framework) {
   try {
     RunCase result;
     result.model = describe(run, table, result);
     const auto precision = parse_data_type(run.precision);
     if (!precision) throw Refusal{fmt::format("precision \"{}\" is unknown", run.precision)};
     result.precision = *precision;
-    result.plan = read_plan(run, table.defaults(run.framework));
+    result.plan = read_plan(run, table.defaults(framework));
     note_defaults(run, result.plan, result);
     result.batch_share = static_cast<double>(run.global_batch) /
                          static_cast<double>(result.plan.global_batch());

@@ -128,11 +128,11 @@ class Preparation {
     if (const auto* reason = std::get_if<std::string>(&cluster)) return *reason;
     const auto& framework = frameworks_.get(run.framework);
     if (const auto* reason = std::get_if<std::string>(&framework)) return *reason;
-    auto made = make_case(run, table_);
-    if (const auto* refusal = std::get_if<Inexpressible>(&made)) return refusal->reason;
-    RunCase& run_case = prepared_.cases[row] = std::get<RunCase>(std::move(made));
     const auto& machine = std::get<std::shared_ptr<const Cluster>>(cluster);
     const auto& rules = std::get<std::shared_ptr<const Framework>>(framework);
+    auto made = make_case(run, table_, rules->name);
+    if (const auto* refusal = std::get_if<Inexpressible>(&made)) return refusal->reason;
+    RunCase& run_case = prepared_.cases[row] = std::get<RunCase>(std::move(made));
     if (auto reason = missing_rate(*machine, *rules, run_case)) return reason;
     join(row, run, run_case, machine, rules);
     return std::nullopt;

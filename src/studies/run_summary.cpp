@@ -28,13 +28,21 @@ double median(std::vector<double> values) {
   return quantile(values, 0.5);
 }
 
-std::string joined_cells(const RunRecord& run, const std::string& columns) {
-  std::string value;
+std::vector<std::string> split_columns(const std::string& columns) {
+  std::vector<std::string> names;
   for (std::size_t at = 0; at <= columns.size();) {
     const std::size_t end = std::min(columns.find('+', at), columns.size());
-    if (at > 0) value += " + ";
-    value += run.cell(columns.substr(at, end - at));
+    names.push_back(columns.substr(at, end - at));
     at = end + 1;
+  }
+  return names;
+}
+
+std::string joined_cells(const RunRecord& run, const std::string& columns) {
+  std::string value;
+  for (const std::string& column : split_columns(columns)) {
+    if (!value.empty()) value += ", ";
+    value += run.cell(column);
   }
   return value;
 }
@@ -187,6 +195,10 @@ std::vector<GroupSummary> summarise_runs(const std::vector<RunRecord>& runs,
     }
   }
   return summaries;
+}
+
+void require_columns(const io::CsvTable& table, const std::string& columns) {
+  for (const std::string& column : split_columns(columns)) table.require(column);
 }
 
 std::set<std::string> read_ids(const io::CsvTable& table) {

@@ -46,6 +46,8 @@ class CsvTable {
                                              double low) const;
   [[nodiscard]] std::optional<std::int64_t> integer(const CsvRow& row, std::string_view column,
                                                     std::int64_t low) const;
+  /// InputError at the header line.
+  [[noreturn]] void fail_header(const std::string& message, std::string hint = {}) const;
   [[noreturn]] void fail(const CsvRow& row, std::string_view column, const std::string& message,
                          std::string hint = {}) const;
 

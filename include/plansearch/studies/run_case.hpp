@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Inexpressible {
 };
 
 [[nodiscard]] std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
-                                                             const ArchitectureTable& table);
+                                                             const ArchitectureTable& table,
+                                                             std::string_view framework);
 
 }  // namespace plansearch

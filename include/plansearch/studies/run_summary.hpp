@@ -61,6 +61,9 @@ struct RunSelection {
     const std::vector<RunRecord>& runs, const std::vector<RunPrediction>& predictions,
     const RunSelection& selection);
 
+/// InputError when the table lacks one of the columns joined by '+'.
+void require_columns(const io::CsvTable& table, const std::string& columns);
+
 /// Ids of a table with a column `id`.
 [[nodiscard]] std::set<std::string> read_ids(const io::CsvTable& table);
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate_command.hpp"
+
+#include <filesystem>
+#include <utility>
+
+#include "data_root.hpp"
+#include "exit_code.hpp"
+#include "output.hpp"
+#include "plansearch/base/parallel.hpp"
+#include "plansearch/io/csv.hpp"
+#include "plansearch/io/profile_reader.hpp"
+#include "plansearch/studies/kernel_validation.hpp"
+#include "plansearch/studies/run_report.hpp"
+#include "shipped_files.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Rows may name a profile file, relative to the table that names it.
+std::string beside(const fs::path& table, std::string_view name) {
+  const fs::path path = table.parent_path() / name;
+  std::error_code error;
+  return fs::is_regular_file(path, error) ? path.string() : std::string(name);
+}
+
+ProfileFinder profiles(const fs::path& table) {
+  return {[table](std::string_view name) { return load_shipped_cluster(beside(table, name)); },
+          [table](std::string_view name) { return load_shipped_framework(beside(table, name)); }};
+}
+
+KernelProfiles kernel_profiles(const fs::path& table) {
+  KernelProfiles found;
+  found.accelerator = [table](std::string_view name) {
+    return io::load_accelerator(beside(table, name),
+                                std::vector<fs::path>{data_root() / "hardware_profiles"});
+  };
+  found.cluster = profiles(table).cluster;
+  found.clusters = [] {
+    std::vector<Cluster> clusters;
+    for (const io::NamedFile& file : shipped_clusters()) {
+      clusters.push_back(load_shipped_cluster(file.path.string()));
+    }
+    return clusters;
+  };
+  return found;
+}
+
+std::string validate_runs(const io::CsvTable& table, const Options& options) {
+  const std::vector<RunRecord> runs = read_runs(table);
+  for (const std::string& columns : options.group_by) require_columns(table, columns);
+  const ArchitectureTable architectures =
+      read_architectures(data_root() / "validation" / "architectures.yaml", load_shipped_model);
+  const int threads = options.threads > 0 ? options.threads : available_threads();
+  const std::vector<RunPrediction> predictions =
+      predict_runs(runs, architectures, profiles(options.argument), threads);
+  RunReport report{runs, predictions};
+  report.min_mfu = options.min_mfu;
+  RunSelection selection;
+  selection.min_mfu = options.min_mfu;
+  if (!options.group_by.empty()) selection.by = options.group_by;
+  report.sets.push_back({"all", summarise_runs(runs, predictions, selection)});
+  if (!options.suspects.empty()) {
+    report.suspects = read_ids(io::CsvTable::read(options.suspects));
+    selection.excluded = report.suspects;
+    report.sets.push_back({"without_suspects", summarise_runs(runs, predictions, selection)});
+  }
+  return render_runs(report, format_of(options));
+}
+
+std::string validate_kernels(const io::CsvTable& table, TableKind kind, const Options& options) {
+  auto rows = predict_kernels(table, kind, kernel_profiles(options.argument));
+  return render_kernels(report_kernels(kind, std::move(rows), options.group_by),
+                        format_of(options));
+}
+
+}  // namespace
+
+int run_validate(const Options& options) {
+  const Output output(options);
+  const io::CsvTable table = io::CsvTable::read(options.argument);
+  const TableKind kind = recognise_table(table);
+  output.write(kind == TableKind::Runs ? validate_runs(table, options)
+                                       : validate_kernels(table, kind, options));
+  return kExitOk;
+}
+
+}  // namespace plansearch::cli

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "csv_text.hpp"
+#include "plansearch/report/text_table.hpp"
+#include "plansearch/studies/kernel_validation.hpp"
+#include "summary_json.hpp"
+#include "summary_text.hpp"
+
+namespace plansearch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> default_groups(TableKind kind) {
+  switch (kind) {
+    case TableKind::Matmul:
+      return {"gpu+dtype", "dtype+shape", "gpu+dtype+shape"};
+    case TableKind::Attention:
+      return {"gpu", "gpu+head_dim"};
+    case TableKind::Collective:
+      return {"gpu", "hw", "collective+ranks", "gpu+collective+ranks"};
+    case TableKind::Runs:
+      break;
+  }
+  return {};
+}
+
+/// The cells of the columns joined by '+'; nothing when the table lacks one of them.
+std::optional<std::string> joined(const KernelRow& row, const std::string& columns) {
+  std::string value;
+  for (std::size_t at = 0; at <= columns.size();) {
+    const std::size_t end = std::min(columns.find('+', at), columns.size());
+    const auto cell = row.cells.find(columns.substr(at, end - at));
+    if (cell == row.cells.end()) return std::nullopt;
+    if (at > 0) value += ", ";
+    value += cell->second;
+    at = end + 1;
+  }
+  return value;
+}
+
+KernelGroup summarise(std::string by, std::string value,
+                      const std::vector<const KernelRow*>& rows) {
+  KernelGroup group{std::move(by), std::move(value), 0, {}};
+  std::vector<double> errors;
+  for (const KernelRow* row : rows) {
+    if (row->predicted) {
+      errors.push_back(*row->predicted / row->measured - 1.0);
+    } else {
+      ++group.inexpressible;
+    }
+  }
+  group.errors = summarise_errors(errors);
+  return group;
+}
+
+void add_groups(const std::vector<KernelRow>& rows, const std::string& by,
+                std::vector<KernelGroup>& groups) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<const KernelRow*>> members;
+  for (const KernelRow& row : rows) {
+    const auto value = joined(row, by);
+    if (!value) return;
+    if (!members.contains(*value)) order.push_back(*value);
+    members[*value].push_back(&row);
+  }
+  for (const std::string& value : order) groups.push_back(summarise(by, value, members[value]));
+}
+
+double microseconds(Seconds time) { return time.value() * 1e6; }
+
+std::string render_table(const KernelReport& report) {
+  TextTable table({{std::string(to_text(report.kind)), Align::Left},
+                   {"rows"},
+                   {"mean %"},
+                   {"median %"},
+                   {"p90 %"},
+                   {"bias %"},
+                   {"inexpressible"}});
+  for (const KernelGroup& group : report.groups) {
+    const ErrorSummary& e = group.errors;
+    table.add_row({group.by == "all" ? "all" : group.value, fmt::format("{}", e.rows),
+                   percent(e.mean), percent(e.median), percent(e.p90),
+                   fmt::format("{:+.1f}", 100.0 * e.bias),
+                   fmt::format("{}", group.inexpressible)});
+  }
+  std::map<std::string, std::size_t> reasons;
+  for (const KernelRow& row : report.rows) {
+    if (!row.predicted) ++reasons[row.reason];
+  }
+  std::string text = table.text();
+  if (!reasons.empty()) text += "\nrows that cannot be expressed\n";
+  for (const auto& [reason, rows] : reasons) text += fmt::format("  {} ({} rows)\n", reason, rows);
+  return text;
+}
+
+Json row_json(const KernelRow& row) {
+  Json json{{"row", row.line}};
+  for (const char* key : {"gpu", "hw", "dtype", "collective"}) {
+    if (const auto cell = row.cells.find(key); cell != row.cells.end()) json[key] = cell->second;
+  }
+  json["measured_us"] = microseconds(row.measured);
+  json["predicted_us"] = row.predicted ? Json(microseconds(*row.predicted)) : Json(nullptr);
+  json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
+  return json;
+}
+
+std::string render_json(const KernelReport& report) {
+  Json rows = Json::array();
+  for (const KernelRow& row : report.rows) rows.push_back(row_json(row));
+  Json summary = Json::array();
+  for (const KernelGroup& group : report.groups) {
+    summary.push_back({{"by", group.by},
+                       {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},
+                       {"inexpressible", group.inexpressible},
+                       {"time", errors_json(group.errors)}});
+  }
+  const Json json{{"schema", "plansearch/validate/v1"},
+                  {"table", to_text(report.kind)},
+                  {"rows", std::move(rows)},
+                  {"summary", std::move(summary)}};
+  return json.dump(1) + "\n";
+}
+
+std::string render_lines(const KernelReport& report) {
+  std::string lines;
+  for (const KernelRow& row : report.rows) lines.append(row_json(row).dump()).append(1, '\n');
+  return lines;
+}
+
+std::string render_csv(const KernelReport& report) {
+  std::string out = "row,measured_us,predicted_us,reason\n";
+  for (const KernelRow& row : report.rows) {
+    CsvLine line;
+    line.add(fmt::format("{}", row.line));
+    line.add(fmt::format("{}", microseconds(row.measured)));
+    line.add(row.predicted ? fmt::format("{}", microseconds(*row.predicted)) : "");
+    line.add(row.reason);
+    out += line.text();
+  }
+  return out;
+}
+
+}  // namespace
+
+KernelReport report_kernels(TableKind kind, std::vector<KernelRow> rows,
+                            const std::vector<std::string>& by) {
+  KernelReport report{kind, std::move(rows), {}};
+  std::vector<const KernelRow*> all;
+  for (const KernelRow& row : report.rows) all.push_back(&row);
+  report.groups.push_back(summarise("all", "", all));
+  for (const std::string& columns : by.empty() ? default_groups(kind) : by) {
+    add_groups(report.rows, columns, report.groups);
+  }
+  return report;
+}
+
+std::string render_kernels(const KernelReport& report, Format format) {
+  switch (format) {
+    case Format::Json:
+      return render_json(report);
+    case Format::JsonLines:
+      return render_lines(report);
+    case Format::Csv:
+      return render_csv(report);
+    case Format::Table:
+      break;
+  }
+  return render_table(report);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: times of the kernels and collectives in published tables.
+// Source: the cost functions that price plans; benchmarks run at burst clocks.
+// Assumes: an accelerator's collectives run on the widest switched node that ships for it.
+// Units: seconds, bytes.
+// Checked by: tests/unit/studies/kernel_validation_test.cpp
+#include "plansearch/studies/kernel_validation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plansearch/base/error.hpp"
+#include "plansearch/base/names.hpp"
+#include "plansearch/cost/collective_cost.hpp"
+#include "plansearch/cost/compute_cost.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kMicrosecond = 1e-6;
+
+double positive(const io::CsvTable& table, const io::CsvRow& row, std::string_view column) {
+  const auto value = table.number(row, column, 0.0);
+  if (!value || *value == 0.0) {
+    table.fail(row, column, fmt::format("column {} must be above zero", column));
+  }
+  return *value;
+}
+
+/// What cannot be predicted in a row, as a value of the row.
+struct Refusal {
+  std::string reason;
+};
+
+/// Names are looked up once.
+template <typename T>
+class Cache {
+ public:
+  explicit Cache(const std::function<T(std::string_view)>& find) : find_(find) {}
+
+  const T& get(const std::string& name) {
+    const auto known = found_.find(name);
+    if (known != found_.end()) return known->second;
+    try {
+      return found_.emplace(name, find_(name)).first->second;
+    } catch (const InputError& error) {
+      if (!error.where().file.empty()) throw;
+      throw Refusal{error.what()};
+    }
+  }
+
+ private:
+  const std::function<T(std::string_view)>& find_;
+  std::map<std::string, T> found_;
+};
+
+class Predictor {
+ public:
+  Predictor(const io::CsvTable& table, const KernelProfiles& profiles)
+      : table_(table),
+        profiles_(profiles),
+        accelerators_(profiles.accelerator),
+        clusters_(profiles.cluster) {}
+
+  Seconds matmul(const io::CsvRow& row) {
+    const Accelerator& chip = accelerators_.get(table_.text(row, "gpu"));
+    const MatmulShape shape{1.0, number(row, "m"), number(row, "n"), number(row, "k")};
+    const std::string& dtype = table_.text(row, "dtype");
+    if (dtype == "fp8_block") return matmul_time(chip, block_kernel(chip), shape, Clock::Burst);
+    const auto type = parse_data_type(dtype);
+    if (!type) throw Refusal{fmt::format("dtype \"{}\" is unknown", dtype)};
+    return matmul_time(chip, *type, shape, Clock::Burst);
+  }
+
+  Seconds attention(const io::CsvRow& row) {
+    const Accelerator& chip = accelerators_.get(table_.text(row, "gpu"));
+    const double length = number(row, "seq_len");
+    const double size = number(row, "head_dim");
+    const AttentionShape shape{number(row, "batch"), number(row, "heads"), number(row, "kv_heads"),
+                               length, length, size, size, 0.5};
+    const AttentionKernel* kernel = chip.kernels.find_attention("serving");
+    if (kernel == nullptr) return attention_time(chip, DataType::Bf16, shape, Pass::Forward);
+    return attention_time(chip, kernel->forward, DataType::Bf16, shape, Pass::Forward);
+  }
+
+  Seconds collective(const io::CsvRow& row) {
+    const CommunicationKind kind = collective_kind(row);
+    const bool on_system = table_.has("hw");
+    const double ranks = number(row, on_system ? "gpus" : "ranks");
+    const Bytes message(number(row, on_system ? "bytes" : "message_bytes"));
+    const Cluster& cluster = on_system ? clusters_.get(table_.text(row, "hw"))
+                                       : node_with(table_.text(row, "gpu"), ranks);
+    if (ranks > 1e6) throw Refusal{"more than a million ranks"};
+    return collective_cost(cluster, kind, message, {static_cast<int>(ranks), 1}).time;
+  }
+
+ private:
+  [[nodiscard]] double number(const io::CsvRow& row, std::string_view column) const {
+    return positive(table_, row, column);
+  }
+
+  [[nodiscard]] static MatmulKernel block_kernel(const Accelerator& chip) {
+    const auto peak = chip.peak[static_cast<std::size_t>(DataType::Fp8)];
+    if (!peak || !chip.kernels.matmul_fp8_block) {
+      throw Refusal{fmt::format("{} has no fp8_block rate", chip.name)};
+    }
+    // A four-byte scale for every 128 elements.
+    return {*chip.kernels.matmul_fp8_block, *peak, Bytes(1.0 + 4.0 / 128.0)};
+  }
+
+  [[nodiscard]] CommunicationKind collective_kind(const io::CsvRow& row) const {
+    std::string name = canonical_name(table_.text(row, "collective"));
+    name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
+    if (name == "allreduce") return CommunicationKind::AllReduce;
+    if (name == "allgather") return CommunicationKind::AllGather;
+    if (name == "reducescatter") return CommunicationKind::ReduceScatter;
+    if (name == "alltoall") return CommunicationKind::AllToAll;
+    if (name == "sendrecv" || name == "sendreceive" || name == "p2p") {
+      return CommunicationKind::SendReceive;
+    }
+    throw Refusal{fmt::format("collective \"{}\" is unknown", table_.text(row, "collective"))};
+  }
+
+  /// A shipped cluster whose fast links join `ranks` accelerators of the kind; switches first.
+  const Cluster& node_with(const std::string& gpu, double ranks) {
+    const std::string chip = accelerators_.get(gpu).name;
+    if (shipped_.empty()) shipped_ = profiles_.clusters();
+    const Cluster* best = nullptr;
+    for (const Cluster& cluster : shipped_) {
+      if (cluster.accelerator.name != chip || cluster.accelerators_per_node < ranks) continue;
+      const bool switched = cluster.tiers.front().kind == TierKind::Switch;
+      if (best == nullptr || (switched && best->tiers.front().kind != TierKind::Switch)) {
+        best = &cluster;
+      }
+    }
+    if (best == nullptr) throw Refusal{fmt::format("no node of {} x {}", ranks, chip)};
+    return *best;
+  }
+
+  const io::CsvTable& table_;
+  const KernelProfiles& profiles_;
+  Cache<Accelerator> accelerators_;
+  Cache<Cluster> clusters_;
+  std::vector<Cluster> shipped_;
+};
+
+Seconds predict(Predictor& predictor, TableKind kind, const io::CsvRow& row) {
+  switch (kind) {
+    case TableKind::Matmul:
+      return predictor.matmul(row);
+    case TableKind::Attention:
+      return predictor.attention(row);
+    case TableKind::Collective:
+      return predictor.collective(row);
+    case TableKind::Runs:
+      break;
+  }
+  throw InternalError("runs are no kernel table");
+}
+
+/// Shapes of training steps apart from the small ones of token generation.
+std::string shape_class(const io::CsvTable& table, const io::CsvRow& row) {
+  const bool large = positive(table, row, "m") >= 1024 && positive(table, row, "n") >= 512 &&
+                     positive(table, row, "k") >= 512;
+  return large ? "m >= 1024, n and k >= 512" : "smaller";
+}
+
+}  // namespace
+
+std::string_view to_text(TableKind kind) {
+  switch (kind) {
+    case TableKind::Runs:
+      return "runs";
+    case TableKind::Matmul:
+      return "matmul";
+    case TableKind::Attention:
+      return "attention";
+    case TableKind::Collective:
+      return "collective";
+  }
+  throw InternalError("unknown table");
+}
+
+TableKind recognise_table(const io::CsvTable& table) {
+  if (table.has("layers") || table.has("step_time_s") || table.has("framework")) {
+    return TableKind::Runs;
+  }
+  if (table.has("collective")) return TableKind::Collective;
+  if (table.has("head_dim") || table.has("kv_heads")) return TableKind::Attention;
+  if (table.has("dtype") || (table.has("m") && table.has("k"))) return TableKind::Matmul;
+  table.fail_header(
+      "the header is that of no table known here",
+      "runs have layers and step_time_s; matmuls gpu, dtype, m, n, k, time_us; attention gpu, "
+      "batch, seq_len, heads, kv_heads, head_dim, time_us; collectives gpu, collective, ranks, "
+      "message_bytes, time_us");
+}
+
+std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind,
+                                       const KernelProfiles& profiles) {
+  Predictor predictor(table, profiles);
+  std::vector<KernelRow> rows;
+  rows.reserve(table.rows().size());
+  for (const io::CsvRow& cells : table.rows()) {
+    KernelRow row;
+    row.line = cells.line;
+    row.measured = Seconds(positive(table, cells, "time_us") * kMicrosecond);
+    for (std::size_t i = 0; i < table.header().size(); ++i) {
+      row.cells.emplace(table.header()[i], cells.cells[i].text);
+    }
+    if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
+    try {
+      row.predicted = predict(predictor, kind, cells);
+    } catch (const Refusal& refusal) {
+      row.reason = refusal.reason;
+    } catch (const InputError& error) {
+      if (!error.where().file.empty()) throw;  // a malformed cell, not a missing rate
+      row.reason = error.what();
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace plansearch
