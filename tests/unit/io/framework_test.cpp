@@ -20,7 +20,7 @@ const std::vector<fs::path>& shipped() {
 
 /// A file beside copies of nothing: bases come from the shipped frameworks.
 std::string error_of(const std::string& text) {
-  const TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path path = directory.path() / "broken.yaml";
   std::ofstream(path) << text;
   try {
