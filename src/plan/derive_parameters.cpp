@@ -95,8 +95,7 @@ class ParameterDeriver {
     if (summed == 0 || (own & summed) != 0) {
       return partial_axes(context_, op_, OperatorPhase::WeightGradient, own);
     }
-    const AxisSet seen =
-        partial_axes(context_, op_, OperatorPhase::WeightGradient, own | summed);
+    const AxisSet seen = partial_axes(context_, op_, OperatorPhase::WeightGradient, own | summed);
     const bool scattered = context_.rules.sequence_parallel == SequenceParallel::On;
     return scattered ? seen | (AxisSet{Axis::Out} &
                                partial_axes(context_, op_, OperatorPhase::Forward, ~summed))
