@@ -77,9 +77,9 @@ double read_constant(const Node& node, ConstantUnit unit) {
 void read_constants(const Node& map, Framework& framework, FieldLog& log) {
   const auto& known = framework_constant_descriptions();
   for (const Node::Entry& entry : map.entries()) {
-    const auto found =
-        std::find_if(known.begin(), known.end(),
-                     [&](const ConstantDescription& d) { return d.name == entry.key; });
+    const auto found = std::find_if(known.begin(), known.end(), [&](const ConstantDescription& d) {
+      return d.name == entry.key;
+    });
     if (found == known.end()) {
       std::vector<std::string> names;
       for (const ConstantDescription& d : known) names.emplace_back(d.name);

@@ -78,9 +78,32 @@ class ParameterDeriver {
     return product;
   }
 
+  /// Loop positions that no output carries: what the operator sums over.
+  [[nodiscard]] PositionMask contracted() const {
+    const Operator& op = context_.op(op_);
+    PositionMask carried = 0;
+    for (const TensorId id : op.outputs) carried |= carried_positions(context_, op_, id);
+    return ~carried & ((PositionMask{1} << op.loop.size()) - 1U);
+  }
+
+  /// Axes over which backward leaves the gradient in parts. A parameter that takes no part in the
+  /// operator's own sum (a bias) is added to the summed output: it never sees the summed
+  /// dimensions, but the layout the output has after its parts were summed.
+  [[nodiscard]] AxisSet partial_gradient() const {
+    const PositionMask own = carried_positions(context_, op_, id_);
+    const PositionMask summed = contracted();
+    if (summed == 0 || (own & summed) != 0) {
+      return partial_axes(context_, op_, OperatorPhase::WeightGradient, own);
+    }
+    const AxisSet seen = partial_axes(context_, op_, OperatorPhase::WeightGradient, own | summed);
+    const bool scattered = context_.rules.sequence_parallel == SequenceParallel::On;
+    return scattered ? seen | (AxisSet{Axis::Out} &
+                               partial_axes(context_, op_, OperatorPhase::Forward, ~summed))
+                     : seen;
+  }
+
   void reduce() {
-    AxisSet partial = partial_axes(context_, op_, OperatorPhase::WeightGradient,
-                                   carried_positions(context_, op_, id_));
+    AxisSet partial = partial_gradient();
     double elements = elements_;
     const FlatCut& kept = policy_->gradient.storage;
     const FlatCut& states = policy_->moment.storage;

@@ -132,14 +132,14 @@ const std::vector<Rule>& rules() {
 }  // namespace
 
 std::optional<Infeasible> check_rules(const ParallelPlan& plan, const Network& network,
-                                      const Framework& framework) {
+                                      const Framework& framework, Wording wording) {
   const Case here{plan, network};
   for (const FrameworkRule& rule : framework.rules) {
     const auto known = std::find_if(rules().begin(), rules().end(),
                                     [&](const Rule& r) { return r.description.name == rule.name; });
     if (known == rules().end() || !known->broken(here, rule.limit)) continue;
-    return Infeasible{Obstacle::FrameworkForbids, 0, rule.limit,
-                      fmt::format("{}: {}", framework.name, rule.message)};
+    return refuse(wording, Obstacle::FrameworkForbids, 0, rule.limit,
+                  [&] { return fmt::format("{}: {}", framework.name, rule.message); });
   }
   return std::nullopt;
 }

@@ -10,6 +10,8 @@
 namespace plansearch {
 namespace {
 
+using legality::Wording;
+
 bool is_layer(BlockKind kind) {
   return kind == BlockKind::Encoder || kind == BlockKind::Decoder ||
          kind == BlockKind::CrossDecoder;
@@ -112,20 +114,27 @@ void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size
   }
 }
 
-Infeasible too_many_stages(const ParallelPlan& plan, std::int64_t layers) {
+Infeasible too_many_stages(const ParallelPlan& plan, std::int64_t layers, Wording wording) {
   const int stages = plan.pipeline * plan.chunks;
-  return {Obstacle::MoreStagesThanLayers, static_cast<double>(stages), static_cast<double>(layers),
-          fmt::format(
-              "{} pipeline stages{} need at least {} layers, the network has {}", plan.pipeline,
-              plan.chunks > 1 ? fmt::format(" of {} chunks", plan.chunks) : "", stages, layers)};
+  return legality::refuse(
+      wording, Obstacle::MoreStagesThanLayers, static_cast<double>(stages),
+      static_cast<double>(layers), [&] {
+        return fmt::format(
+            "{} pipeline stages{} need at least {} layers, the network has {}", plan.pipeline,
+            plan.chunks > 1 ? fmt::format(" of {} chunks", plan.chunks) : "", stages, layers);
+      });
 }
 
-Infeasible not_divisible(const ParallelPlan& plan, std::int64_t layers) {
+Infeasible not_divisible(const ParallelPlan& plan, std::int64_t layers, Wording wording) {
   const int stages = plan.pipeline * plan.chunks;
-  return {Obstacle::LayersNotDivisible, static_cast<double>(stages), static_cast<double>(layers),
-          fmt::format("{} layers do not divide into {} pipeline stages x {} chunks; the product "
-                      "can be {}",
-                      layers, plan.pipeline, plan.chunks, legality::divisors(layers, 64))};
+  return legality::refuse(
+      wording, Obstacle::LayersNotDivisible, static_cast<double>(stages),
+      static_cast<double>(layers), [&] {
+        return fmt::format(
+            "{} layers do not divide into {} pipeline stages x {} chunks; the product "
+            "can be {}",
+            layers, plan.pipeline, plan.chunks, legality::divisors(layers, 64));
+      });
 }
 
 std::int64_t count_layers(const Network& network) {
@@ -141,7 +150,7 @@ std::int64_t count_layers(const Network& network) {
 namespace legality {
 
 std::optional<Infeasible> check_layers(const ParallelPlan& plan, const Network& network,
-                                       const Framework& framework) {
+                                       const Framework& framework, Wording wording) {
   const int stages = plan.pipeline * plan.chunks;
   if (stages == 1) return std::nullopt;
   if (framework.layers == LayerDistribution::EmbeddingAndHeadCount) {
@@ -150,9 +159,9 @@ std::optional<Infeasible> check_layers(const ParallelPlan& plan, const Network& 
     return infeasible == nullptr ? std::nullopt : std::optional(*infeasible);
   }
   const std::int64_t layers = count_layers(network);
-  if (layers < stages) return too_many_stages(plan, layers);
+  if (layers < stages) return too_many_stages(plan, layers, wording);
   if (framework.layers == LayerDistribution::EvenOnly && layers % stages != 0) {
-    return not_divisible(plan, layers);
+    return not_divisible(plan, layers, wording);
   }
   return std::nullopt;
 }
@@ -170,10 +179,11 @@ std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
     StageRuns runs = runs_of(pieces, stages);
     const bool empty =
         std::any_of(runs.begin(), runs.end(), [](const auto& stage) { return stage.empty(); });
-    if (empty) return too_many_stages(plan, count_layers(network));
+    if (empty) return too_many_stages(plan, count_layers(network), Wording::Full);
     return runs;
   }
-  if (auto infeasible = legality::check_layers(plan, network, framework)) return *infeasible;
+  if (auto infeasible = legality::check_layers(plan, network, framework, Wording::Full))
+    return *infeasible;
   place_by_layers(pieces, layers_per_stage(count_layers(network), stages, framework.layers));
   return runs_of(pieces, stages);
 }

@@ -12,11 +12,23 @@ namespace plansearch::legality {
 /// "1, 2, 5": the divisors of `number` up to `limit`.
 [[nodiscard]] std::string divisors(std::int64_t number, std::int64_t limit);
 
+/// Sentences are for users; a search only counts obstacles.
+enum class Wording : std::uint8_t { Silent, Full };
+
+/// An infeasibility whose sentence is only made when someone reads it.
+template <typename Words>
+[[nodiscard]] Infeasible refuse(Wording wording, Obstacle obstacle, double needed, double available,
+                                Words words) {
+  Infeasible infeasible{obstacle, needed, available, {}};
+  if (wording == Wording::Full) infeasible.detail = words();
+  return infeasible;
+}
+
 [[nodiscard]] std::optional<Infeasible> check_layers(const ParallelPlan& plan,
                                                      const Network& network,
-                                                     const Framework& framework);
+                                                     const Framework& framework, Wording wording);
 [[nodiscard]] std::optional<Infeasible> check_rules(const ParallelPlan& plan,
                                                     const Network& network,
-                                                    const Framework& framework);
+                                                    const Framework& framework, Wording wording);
 
 }  // namespace plansearch::legality

@@ -25,11 +25,11 @@ struct PrecisionPolicy {
   DataType activation = DataType::Bf16;
   DataType parameter = DataType::Bf16;
   std::optional<DataType> gradient = DataType::Bf16;  ///< kept beside the main gradient
-  std::optional<DataType> main_gradient;  ///< accumulation buffer
-  std::optional<DataType> master;         ///< master copy of the parameters
-  DataType moment = DataType::Fp32;       ///< each optimizer moment
-  DataType reduction = DataType::Bf16;    ///< on the wire
-  DataType gather = DataType::Bf16;       ///< parameters on the wire
+  std::optional<DataType> main_gradient;              ///< accumulation buffer
+  std::optional<DataType> master;                     ///< master copy of the parameters
+  DataType moment = DataType::Fp32;                   ///< each optimizer moment
+  DataType reduction = DataType::Bf16;                ///< on the wire
+  DataType gather = DataType::Bf16;                   ///< parameters on the wire
   bool operator==(const PrecisionPolicy&) const = default;
 };
 
@@ -92,9 +92,9 @@ struct Framework {
   ShardingRules sharding;
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
-  std::map<std::string, double> constants;  ///< fitted numbers, see docs/frameworks.md
-  std::map<std::string, Provenance> provenance;    ///< by field path, e.g. "constants.host_launch"
-  std::uint64_t content_hash = 0;                  ///< of every file it was read from
+  std::map<std::string, double> constants;       ///< fitted numbers, see docs/frameworks.md
+  std::map<std::string, Provenance> provenance;  ///< by field path, e.g. "constants.host_launch"
+  std::uint64_t content_hash = 0;                ///< of every file it was read from
 };
 
 /// The constants a framework file may hold: name, unit and meaning.

@@ -10,7 +10,7 @@
 namespace plansearch {
 
 enum class Obstacle : std::uint8_t {
-  DegreesDoNotMultiply,   ///< dp pp cp tp is not the number of GPUs
+  DegreesDoNotMultiply,  ///< dp pp cp tp is not the number of GPUs
   BatchNotDivisible,
   HeadsNotDivisible,
   KvHeadsNotDivisible,
@@ -22,8 +22,8 @@ enum class Obstacle : std::uint8_t {
   LayersNotDivisible,
   MoreStagesThanLayers,
   ScheduleNeedsMicroBatches,
-  FrameworkForbids,       ///< a rule of the framework file
-  NoSuchFeature,          ///< the framework cannot express it
+  FrameworkForbids,  ///< a rule of the framework file
+  NoSuchFeature,     ///< the framework cannot express it
   OutOfMemory,
 };
 inline constexpr std::size_t kObstacleCount = 15;

@@ -21,6 +21,11 @@ namespace plansearch {
                                                        const Network& network,
                                                        const Framework& framework, int gpus);
 
+/// The same without words: cheap enough for every plan of a search.
+[[nodiscard]] std::optional<Obstacle> find_obstacle(const ParallelPlan& plan,
+                                                    const Network& network,
+                                                    const Framework& framework, int gpus);
+
 /// The closed vocabulary of framework rules (docs/frameworks.md) and what each forbids.
 struct RuleDescription {
   std::string_view name;

@@ -21,18 +21,18 @@ enum class ZeroStage : std::uint8_t { None = 0, Optimizer = 1, Gradients = 2, Pa
 [[nodiscard]] std::string_view to_text(ContextKind value);
 
 struct ParallelPlan {
-  int data = 1;            ///< dp
-  int pipeline = 1;        ///< pp
-  int chunks = 1;          ///< vpp: model chunks per pipeline stage
-  int tensor_in = 1;       ///< tp-x
-  int tensor_out = 1;      ///< tp-y; Megatron's tp
-  int tensor_depth = 1;    ///< tp-z
-  int context = 1;         ///< cp
-  int expert = 1;          ///< ep; spans data x context x tensor ranks
-  int expert_tensor = 1;   ///< etp
-  int shard_group = 0;     ///< ranks that share one copy under ZeRO; 0: all data ranks
-  int micro_batch = 1;     ///< sequences per device and micro-batch
-  int micro_batches = 1;   ///< per step
+  int data = 1;           ///< dp
+  int pipeline = 1;       ///< pp
+  int chunks = 1;         ///< vpp: model chunks per pipeline stage
+  int tensor_in = 1;      ///< tp-x
+  int tensor_out = 1;     ///< tp-y; Megatron's tp
+  int tensor_depth = 1;   ///< tp-z
+  int context = 1;        ///< cp
+  int expert = 1;         ///< ep; spans data x context x tensor ranks
+  int expert_tensor = 1;  ///< etp
+  int shard_group = 0;    ///< ranks that share one copy under ZeRO; 0: all data ranks
+  int micro_batch = 1;    ///< sequences per device and micro-batch
+  int micro_batches = 1;  ///< per step
   ContextKind context_kind = ContextKind::Ring;
   SequenceParallel sequence_parallel = SequenceParallel::Off;
   ZeroStage zero = ZeroStage::None;

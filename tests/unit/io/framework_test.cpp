@@ -20,7 +20,7 @@ const std::vector<fs::path>& shipped() {
 
 /// A file beside copies of nothing: bases come from the shipped frameworks.
 std::string error_of(const std::string& text) {
-  const TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const fs::path path = directory.path() / "broken.yaml";
   std::ofstream(path) << text;
   try {
@@ -85,8 +85,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("frameworks: mistakes are located and explained") {
-    const std::string head =
-        "schema: plansearch/framework/v1\nname: broken\nlike: megatron\n";
+    const std::string head = "schema: plansearch/framework/v1\nname: broken\nlike: megatron\n";
     CHECK(error_of(head) == "no error");
     CHECK(contains(error_of(head + "constants: {host_lunch: 3 us}\n"), "host_launch"));
     CHECK(contains(error_of(head + "constants: {host_launch: 3}\n"), ":4:"));

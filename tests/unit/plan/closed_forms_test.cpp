@@ -37,10 +37,10 @@ Network gpt_linears(std::int64_t tokens, std::int64_t hidden) {
   b.op("mix", OperatorKind::Elementwise, {batch, seq, head, three}, {qkv}, {}, {context});
   b.op("out", OperatorKind::Matmul, {batch, seq, head, h}, {context},
        {b.parameter("wo", {head, h})}, {out});
-  b.op("up", OperatorKind::Matmul, {batch, seq, h, ffn}, {out},
-       {b.parameter("w1", {h, ffn})}, {up});
-  b.op("down", OperatorKind::Matmul, {batch, seq, ffn, h}, {up},
-       {b.parameter("w2", {ffn, h})}, {y});
+  b.op("up", OperatorKind::Matmul, {batch, seq, h, ffn}, {out}, {b.parameter("w1", {h, ffn})},
+       {up});
+  b.op("down", OperatorKind::Matmul, {batch, seq, ffn, h}, {up}, {b.parameter("w2", {ffn, h})},
+       {y});
   b.block.inputs = {x};
   b.block.outputs = {y};
   return b.finish();
@@ -85,9 +85,8 @@ TEST_SUITE("unit") {
   TEST_CASE("Tensor3D: V = 2 B s / G H [12 (in - 1) + 4 (out - 1)] for a GPT block") {
     for (const int in : {1, 2, 4}) {
       for (const int out : {1, 2, 4, 8}) {
-        CHECK(tensor_volume(in, out) ==
-              doctest::Approx(2 * kTokens / (in * out) * kHidden *
-                              (12.0 * (in - 1) + 4.0 * (out - 1))));
+        CHECK(tensor_volume(in, out) == doctest::Approx(2 * kTokens / (in * out) * kHidden *
+                                                        (12.0 * (in - 1) + 4.0 * (out - 1))));
       }
     }
   }

@@ -40,6 +40,33 @@ TEST_SUITE("unit") {
                 "step: all-reduce out x4 of gradient of gamma, 64 per step"});
   }
 
+  TEST_CASE("a bias is added to the summed output") {
+    // One row-parallel linear with a bias of 64: the ranks of `out` all add the same bias to the
+    // same sums, so its gradient is complete; with tokens over out each saw a quarter of them.
+    test::BlockBuilder b;
+    const DimId seq = b.dim("sequence", DimRole::Sequence, 1024);
+    const DimId h = b.dim("hidden", DimRole::Hidden, 64);
+    const DimId f = b.dim("ffn", DimRole::Ffn, 256);
+    const TensorId x = b.tensor("x", {seq, f});
+    const TensorId y = b.tensor("y", {seq, h});
+    b.op("down", OperatorKind::Matmul, {seq, f, h}, {x},
+         {b.parameter("w", {f, h}), b.parameter("bias", {h})}, {y});
+    b.block.inputs = {x};
+    b.block.outputs = {y};
+    const Network network = b.finish();
+    ParallelPlan plan;
+    plan.tensor_out = 4;
+    CHECK(test::lines(network, test::derive(network, plan)) ==
+          Lines{"forward: all-reduce out x4 of y, 65536 per use"});
+    plan.sequence_parallel = SequenceParallel::On;
+    CHECK(test::lines(network, test::derive(network, plan)) ==
+          Lines{"forward: reduce-scatter out x4 of y, 65536 per use",
+                "input-gradient: all-gather out x4 of gradient of y, 65536 per use",
+                "step: all-reduce out x4 of gradient of bias, 64 per step"});
+    plan.context = 2;  // weight and bias are also summed over context
+    CHECK(test::derive(network, plan).size() == 5);
+  }
+
   TEST_CASE("derivation 2: FSDP gathers per use and scatters gradients per micro-batch") {
     // Storage of every parameter: flat over data. 64 x 256 = 16384 elements per matrix.
     const Network network = test::linear_pair(1024, 64, 256);

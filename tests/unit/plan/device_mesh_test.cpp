@@ -92,8 +92,7 @@ TEST_SUITE("unit") {
     axonn.tensor_in = 3;
     axonn.tensor_depth = 5;
     const DeviceMesh grid = make_device_mesh(
-        axonn,
-        std::vector<Axis>{Axis::In, Axis::Out, Axis::Depth, Axis::Pipeline, Axis::Data});
+        axonn, std::vector<Axis>{Axis::In, Axis::Out, Axis::Depth, Axis::Pipeline, Axis::Data});
     CHECK(groups_of(grid, Axis::Out, 120) == reshaped_groups({2, 2, 5, 2, 3}, 3));
     CHECK(groups_of(grid, Axis::Depth, 120) == reshaped_groups({2, 2, 5, 2, 3}, 2));
   }
@@ -121,9 +120,9 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("mesh: neighbouring axes form one process group, others a nested one") {
-    const DeviceMesh mesh = make_device_mesh(
-        plan_of(2, 3, 4, 5),
-        std::vector<Axis>{Axis::Out, Axis::Context, Axis::Data, Axis::Pipeline});
+    const DeviceMesh mesh =
+        make_device_mesh(plan_of(2, 3, 4, 5),
+                         std::vector<Axis>{Axis::Out, Axis::Context, Axis::Data, Axis::Pipeline});
     const ProcessGroup merged = process_group(mesh, {Axis::Context, Axis::Data});
     CHECK(merged.count == 1);
     CHECK(merged.extents[0] == AxisExtent{12, 2});

@@ -80,8 +80,7 @@ TEST_SUITE("unit") {
     plan.pipeline = 4;
     CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{5, 5, 5, 1});
     plan.pipeline = 8;
-    CHECK(layers_of(distribute_layers(network, plan, framework)) ==
-          Counts{2, 3, 2, 3, 2, 3, 1, 0});
+    CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{2, 3, 2, 3, 2, 3, 1, 0});
   }
 
   TEST_CASE("legality: each obstacle with the legal values") {
@@ -97,6 +96,7 @@ TEST_SUITE("unit") {
     CHECK(check(plan)->obstacle == Obstacle::HeadsNotDivisible);
     CHECK(check(plan)->detail ==
           "16 attention heads do not divide by tensor degree 3; legal: 1, 2, 4, 8, 16");
+    CHECK(find_obstacle(plan, network, framework, plan.devices()) == Obstacle::HeadsNotDivisible);
     plan.tensor_out = 8;  // four key/value heads are repeated
     CHECK_FALSE(check(plan).has_value());
     plan.tensor_out = 1;

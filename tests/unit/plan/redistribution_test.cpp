@@ -124,8 +124,8 @@ class Devices {
 
   [[nodiscard]] double fetch(const RedistributionStep& step, const Coordinates& device, int r,
                              int c) const {
-    const bool reduces = step.kind == CommunicationKind::AllReduce ||
-                         step.kind == CommunicationKind::ReduceScatter;
+    const bool reduces =
+        step.kind == CommunicationKind::AllReduce || step.kind == CommunicationKind::ReduceScatter;
     AxisSet group{step.axis};
     if (step.kind == CommunicationKind::Permute) {
       group = step.result.dims[static_cast<std::size_t>(step.to_dim)].axes();
