@@ -56,6 +56,11 @@ class BlockChecker {
   void check_operator(const Operator& op) {
     check_dims(op.name, op.loop);
     if (!names_.insert(op.name).second) report(op.name, "is the name of two operators");
+    if (!op.fused_key.empty() && op.fused_key != last_fused_ &&
+        !fused_.insert(op.fused_key).second) {
+      report(op.name, "is apart from the operators it is fused with");
+    }
+    last_fused_ = op.fused_key;
     for (const TensorId id : op.inputs) {
       if (!produced_.contains(id)) report(op.name, "reads a tensor that nothing produced");
     }
@@ -87,6 +92,8 @@ class BlockChecker {
   std::set<TensorId> saved_;
   std::set<ParameterId> used_parameters_;
   std::set<std::string> names_;
+  std::set<std::string> fused_;
+  std::string last_fused_;
 };
 
 }  // namespace

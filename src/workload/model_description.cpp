@@ -102,6 +102,11 @@ std::vector<std::string> contradictions(const ModelDescription& model) {
   if (pair != model.decoder.has_value()) f.add("an encoder-decoder needs a decoder, others none");
   if (model.vision.has_value()) check_vision(*model.vision, f);
   if (!vision) check_embedding(model, f);
+  if (const auto longest = longest_sequence(model);
+      longest.value_or(model.training.seq_len) < model.training.seq_len) {
+    f.add(fmt::format("seq_len {} is beyond the {} learned positions", model.training.seq_len,
+                      *longest));
+  }
   if (model.decoder.has_value()) {
     f.positive("decoder layers", model.decoder->layers);
     f.positive("decoder mlp width", model.decoder->mlp_width);
@@ -125,6 +130,12 @@ double optimizer_moments(OptimizerKind optimizer) {
       return 0.0;
   }
   throw InternalError("optimizer without a number of moments");
+}
+
+std::optional<std::int64_t> longest_sequence(const ModelDescription& model) {
+  if (model.attention.positions != PositionKind::Learned) return std::nullopt;
+  if (model.vision.has_value()) return std::nullopt;  // the image decides
+  return model.max_positions.value_or(model.embedding.position_rows);
 }
 
 }  // namespace plansearch

@@ -161,4 +161,7 @@ struct ModelDescription {
 /// What is wrong with the sizes, one sentence each ("heads 25 is not a multiple of kv_heads 4").
 [[nodiscard]] std::vector<std::string> contradictions(const ModelDescription& description);
 
+/// The longest sequence the architecture has positions for; absent: any.
+[[nodiscard]] std::optional<std::int64_t> longest_sequence(const ModelDescription& description);
+
 }  // namespace plansearch

@@ -123,7 +123,7 @@ struct Operator {
   double flops_per_point = 0.0;  ///< forward FLOPs per point of the loop nest (2 for a matmul)
   double useful_fraction = 1.0;  ///< share of the nest that is really needed (causal: about 1/2)
   double backward_flops_factor = 2.0;  ///< input + weight gradient FLOPs over forward FLOPs
-  /// Operators of a block with the same non-empty key run as one kernel (query, key and value
+  /// Consecutive operators with the same non-empty key run as one kernel (query, key and value
   /// projections): same kind and input, output widths add; all but the first launch nothing.
   std::string fused_key;
   int forward_kernels = 1;  ///< launches
@@ -210,7 +210,7 @@ struct Network {
 [[nodiscard]] std::int64_t layer_count(const Network& network);
 /// The broken rules of a network, one sentence each; empty when it is well formed: ids in range,
 /// operators in topological order, every tensor produced once, saved at most once, every
-/// parameter used, dimensions inside the loop nest.
+/// parameter used, dimensions inside the loop nest, fused operators side by side.
 [[nodiscard]] std::vector<std::string> broken_rules(const Network& network);
 
 }  // namespace plansearch

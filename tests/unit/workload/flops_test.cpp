@@ -75,6 +75,35 @@ TEST_SUITE("unit") {
     CHECK(full - cut == doctest::Approx(4 * 64 * pairs).epsilon(1e-12));
   }
 
+  TEST_CASE("unfused: backward is twice forward, so training is three forward passes") {
+    const Network network =
+        build_network(test::gpt(4, 64, 4, 128, 32), {.attention = AttentionKind::Unfused});
+    double forward = 0.0;
+    double backward = 0.0;
+    for (const BlockRun& run : network.order) {
+      for (const Operator& op : network.blocks[run.block].operators) {
+        const double flops = operator_forward_flops(network, op).value() * op.useful_fraction *
+                             static_cast<double>(run.count);
+        forward += flops;
+        backward += flops * op.backward_flops_factor;
+      }
+    }
+    CHECK(forward == doctest::Approx(model_forward_flops(network).value()).epsilon(1e-14));
+    CHECK(backward == doctest::Approx(2 * forward).epsilon(1e-14));
+  }
+
+  TEST_CASE("every further layer adds the same work and the same parameters") {
+    const auto flops = [](std::int64_t layers) {
+      return model_forward_flops(build_network(test::gpt(layers, 64, 4, 128, 32))).value();
+    };
+    const auto parameters = [](std::int64_t layers) {
+      return parameter_count(build_network(test::gpt(layers, 64, 4, 128, 32)));
+    };
+    CHECK(flops(7) - flops(6) == doctest::Approx(flops(2) - flops(1)).epsilon(1e-12));
+    CHECK(parameters(7) - parameters(6) == parameters(2) - parameters(1));
+    CHECK(parameters(2) - parameters(1) == 12 * 64 * 64 + 13 * 64);
+  }
+
   TEST_CASE("fused attention computes the scores again in backward: five products for two") {
     const Network network = build_network(test::llama(1, 64, 8, 8, 96, 128));
     for (const Operator& op : test::block_named(network, "decoder").operators) {

@@ -232,6 +232,15 @@ TEST_SUITE("unit") {
           28 * 64);
   }
 
+  TEST_CASE("learned positions bound the sequence") {
+    ModelDescription model = test::gpt(2, 64, 4, 128, 32);
+    CHECK(longest_sequence(model) == 32);
+    model.training.seq_len = 33;
+    CHECK(contradictions(model) ==
+          std::vector<std::string>{"seq_len 33 is beyond the 32 learned positions"});
+    CHECK_FALSE(longest_sequence(test::llama(2, 64, 8, 2, 96, 128)).has_value());
+  }
+
   TEST_CASE("contradictions are sentences") {
     ModelDescription model = test::llama(2, 64, 8, 3, 96, 128);
     model.layers = 0;
