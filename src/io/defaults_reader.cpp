@@ -63,6 +63,9 @@ Defaults read_defaults(const Node& root) {
   }
   defaults.links = read_tier_rules(root.at("links"));
   defaults.fabrics = read_tier_rules(root.at("fabrics"));
+  const Node device = root.at("device_link");
+  defaults.device_bandwidth = device.at("bandwidth").positive<Bandwidth>();
+  defaults.device_curve = device.at("curve").text();
   if (const auto why = root.find("why")) why->ignore();
   root.finish();
   return defaults;

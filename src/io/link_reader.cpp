@@ -198,4 +198,18 @@ CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkT
   return {curve, inline_provenance(*fabric, base)};
 }
 
+LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where) {
+  const Defaults& defaults = library.defaults();
+  LinkTier tier;
+  tier.name = "device";
+  tier.kind = TierKind::Switch;
+  tier.size = 1;
+  tier.bandwidth = defaults.device_bandwidth;
+  const auto found = load_link(defaults.device_curve, tier, library, where);
+  tier.curve = found.curve;
+  tier.provenance["curve"] = by_default(found.from);
+  tier.provenance["bandwidth"] = {Evidence::Assumed, "default path to the network cards"};
+  return tier;
+}
+
 }  // namespace plansearch::io

@@ -49,6 +49,8 @@ struct Defaults {
   std::vector<KernelRule> kernels;
   std::vector<TierRule> links;
   std::vector<TierRule> fabrics;
+  Bandwidth device_bandwidth;  ///< between an accelerator that is alone in its node and its NICs
+  std::string device_curve;
   std::map<DataType, std::vector<DataType>> matmul_fallback;
 };
 
@@ -97,6 +99,8 @@ struct CurveAndSource {
 [[nodiscard]] CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node,
                                                             const LinkTier& tier,
                                                             ProfileLibrary& library);
+/// The tier of one accelerator, for machines whose innermost tier is already a network.
+[[nodiscard]] LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where);
 [[nodiscard]] std::optional<Residual> read_residual(const Node& node, std::optional<Residual> base);
 
 /// Values with an optional fall-back: the key's value, else the base's, else "key is missing".

@@ -75,7 +75,10 @@ void require_nested_sizes(const Node& size, const LinkTier& tier, const LinkTier
   }
 }
 
-bool leaves_by_nic(const Node& node, TierKind kind, int size, int node_size) {
+/// Whether the tier is reached through network cards: as its keys say, else by its kind; else a
+/// tier wider than a node is, unless it is what joins the accelerators of a node.
+bool leaves_by_nic(const Node& node, TierKind kind, int size, const LinkTier* inner,
+                   int node_size) {
   if (node.find("link")) {
     if (const auto fabric = node.find("fabric")) {
       fabric->fail("a tier is either a link or a fabric", "remove one of the two keys");
@@ -83,7 +86,8 @@ bool leaves_by_nic(const Node& node, TierKind kind, int size, int node_size) {
     return false;
   }
   if (node.find("fabric") || node.find("nics_per_node") || node.find("nic_bandwidth")) return true;
-  return kind == TierKind::FatTree || kind == TierKind::Dragonfly || size > node_size;
+  if (kind == TierKind::FatTree || kind == TierKind::Dragonfly) return true;
+  return size > node_size && (inner != nullptr || node_size == 1);
 }
 
 LinkTier read_tier(const Node& node, const LinkTier* inner, int node_size,
@@ -97,13 +101,17 @@ LinkTier read_tier(const Node& node, const LinkTier* inner, int node_size,
   log.given("size");
   require_nested_sizes(size, tier, inner, node_size);
   ProvenanceMap curve_from;
-  if (leaves_by_nic(node, tier.kind, tier.size, node_size)) {
+  if (leaves_by_nic(node, tier.kind, tier.size, inner, node_size)) {
     tier.nics = read_nics(node, node_size, log);
     tier.bandwidth = tier.node_bandwidth() / static_cast<double>(node_size);
     const auto curve = read_fabric_curve(node, tier, library);
     tier.curve = curve.curve;
     curve_from["curve"] = curve.from;
   } else {
+    if (inner != nullptr && inner->is_fabric()) {
+      node.fail("a link that accelerators drive directly lies outside a network",
+                "list the links first, then the tiers with network cards");
+    }
     const TierRate rate = read_rate(node, node_size, log);
     tier.bandwidth = rate.bandwidth / static_cast<double>(rate.shared_by);
     if (const auto pair = node.find("pair_bandwidth")) {
@@ -133,6 +141,7 @@ std::vector<LinkTier> read_tiers(const Node& list, int node_size, ProfileLibrary
     tiers.push_back(std::move(tier));
   }
   if (tiers.empty()) list.fail("at least one tier is needed");
+  if (tiers.front().is_fabric()) tiers.insert(tiers.begin(), device_tier(library, list.where()));
   if (tiers.back().size < node_size) {
     list.items().back().at("size").fail(
         fmt::format("the widest tier holds {} accelerators, a node {}", tiers.back().size,

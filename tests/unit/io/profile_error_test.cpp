@@ -142,6 +142,13 @@ TEST_SUITE("unit") {
         "mine.yaml:12:13: error: unknown fabric curve 'infinband'\nhint: did you mean infiniband?");
     CHECK(error_after("    size: 8\n", "    size: 8\n    link: nvlink3-switch\n    fabric: roce\n")
               .find("either a link or a fabric") != std::string::npos);
+    CHECK(error_after("kind: switch", "kind: fat-tree\n    fabric: roce") == "no error");
+    CHECK(
+        error_after("kind: switch\n    size: 8\n    bandwidth: 300 GB/s\n",
+                    "kind: fat-tree\n    size: 8\n    bandwidth: 25 GB/s\n"
+                    "  - {name: odd, kind: switch, size: 16, bandwidth: 9 GB/s, link: pcie5}\n") ==
+        "mine.yaml:10:5: error: tiers[1]: a link that accelerators drive directly lies outside a "
+        "network\nhint: list the links first, then the tiers with network cards");
   }
 
   TEST_CASE("profile errors: accelerators") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plansearch/io/profile_reader.hpp"
+#include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;
 namespace fs = std::filesystem;
@@ -109,6 +110,46 @@ TEST_SUITE("unit") {
     CHECK(shipped("tpu-v5p").tiers.size() == 1);
     CHECK_FALSE(shipped("jean-zay-v100-32").accelerator.kernels.attention_forward.has_value());
     CHECK(shipped("mosaic-h100").software.attention_kernel == "flash1");
+  }
+
+  TEST_CASE("profiles: every machine and label of the published measurements is known") {
+    for (const char* name : {"perlmutter",       "perlmutter-80",
+                             "selene",           "dgx-a100",
+                             "dgx-h100",         "eos",
+                             "dgx-h200",         "h200",
+                             "dgx-b200",         "dgx-b300",
+                             "gb200-nvl72",      "gb300-nvl72",
+                             "frontier",         "alps",
+                             "aurora",           "aws-p3-16xlarge",
+                             "aws-p4d",          "aws-p5",
+                             "azure-ndv4",       "azure-ndv5",
+                             "mi300x-8",         "dgx-1-v100",
+                             "dgx-2-v100",       "l40s",
+                             "rtx-4090-box",     "tpu-v5p",
+                             "a100-4xhdr200",    "mosaic-a100-40",
+                             "mosaic-a100-80",   "mosaic-h100",
+                             "jean-zay-v100-16", "jean-zay-v100-32",
+                             "jean-zay-a100",    "a100-meta",
+                             "a100-4x100g-roce", "h100-500w",
+                             "A100-SXM4-80GB",   "H100-SXM5-80GB",
+                             "B200-SXM",         "L40S"}) {
+      CAPTURE(name);
+      CHECK(shipped(name).accelerators() >= 8);
+    }
+  }
+
+  TEST_CASE("profiles: one accelerator per node gets a tier of its own below the network") {
+    const test::TemporaryDirectory dir;
+    const fs::path file = dir.write("lone.yaml",
+                                    "schema: plansearch/profile/v1\nname: lone\n"
+                                    "accelerator: gh200\naccelerators_per_node: 1\ntiers:\n"
+                                    "  - {name: ib, kind: fat-tree, size: 600, nics_per_node: 1,"
+                                    " nic_bandwidth: 400 Gbit/s}\n");
+    const Cluster lone = io::load_cluster(file.string(), kShipped);
+    REQUIRE(lone.tiers.size() == 2);
+    CHECK(lone.tiers[0].size == 1);
+    CHECK_FALSE(lone.tiers[0].is_fabric());
+    CHECK(lone.tiers[1].bandwidth == Bandwidth(50e9));
   }
 
   TEST_CASE("profiles: evidence is counted over the whole machine") {
