@@ -85,7 +85,7 @@ std::string render_table(const KernelReport& report) {
   for (const KernelGroup& group : report.groups) {
     const ErrorSummary& e = group.errors;
     table.add_row({group.by == "all" ? "all" : group.value, fmt::format("{}", e.rows),
-                   percent(e.mean), percent(e.median), percent(e.p90),
+                   percent_cell(e.mean), percent_cell(e.median), percent_cell(e.p90),
                    fmt::format("{:+.1f}", 100.0 * e.bias),
                    fmt::format("{}", group.inexpressible)});
   }

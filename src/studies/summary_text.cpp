@@ -18,7 +18,7 @@ std::string count(std::size_t value) { return fmt::format("{}", value); }
 
 std::vector<std::string> error_cells(const ErrorSummary& e) {
   if (e.rows == 0) return {"0", "-", "-", "-", "-"};
-  return {count(e.rows), percent(e.mean), percent(e.median), percent(e.p90),
+  return {count(e.rows), percent_cell(e.mean), percent_cell(e.median), percent_cell(e.p90),
           fmt::format("{:+.1f}", 100.0 * e.bias)};
 }
 
@@ -33,7 +33,7 @@ std::string step_times(const std::vector<GroupSummary>& groups) {
     if (group.step_time.rows == 0) continue;
     std::vector<std::string> cells{name_of(group)};
     append(cells, error_cells(group.step_time));
-    cells.push_back(percent(static_cast<double>(group.within_interval) /
+    cells.push_back(percent_cell(static_cast<double>(group.within_interval) /
                             static_cast<double>(group.step_time.rows)));
     table.add_row(std::move(cells));
   }
@@ -64,8 +64,8 @@ std::string rankings(const std::vector<GroupSummary>& groups) {
   for (const GroupSummary& group : groups) {
     const RankingSummary& r = group.ranking;
     if (r.sweeps == 0) continue;
-    table.add_row({name_of(group), count(r.sweeps), percent(r.median_regret),
-                   percent(r.mean_regret), count(r.top1), count(r.top3), count(r.tau_sweeps),
+    table.add_row({name_of(group), count(r.sweeps), percent_cell(r.median_regret),
+                   percent_cell(r.mean_regret), count(r.top1), count(r.top3), count(r.tau_sweeps),
                    r.tau_sweeps == 0 ? "-" : fmt::format("{:.3f}", r.mean_tau)});
     any = true;
   }
@@ -106,7 +106,7 @@ std::string left_out(const RunReport& report) {
 
 }  // namespace
 
-std::string percent(double ratio) { return fmt::format("{:.1f}", 100.0 * ratio); }
+std::string percent_cell(double ratio) { return fmt::format("{:.1f}", 100.0 * ratio); }
 
 std::string summary_text(const RunReport& report) {
   std::string text;

@@ -10,6 +10,6 @@ namespace plansearch {
 /// The summary as aligned tables: step time, memory, ranking, feasibility, rows left out.
 [[nodiscard]] std::string summary_text(const RunReport& report);
 /// "3.4" for 0.034.
-[[nodiscard]] std::string percent(double ratio);
+[[nodiscard]] std::string percent_cell(double ratio);
 
 }  // namespace plansearch
