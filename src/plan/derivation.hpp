@@ -39,6 +39,14 @@ using PositionMask = std::uint32_t;
 [[nodiscard]] AxisSet partial_axes(const Context& context, std::size_t op_index,
                                    OperatorPhase phase, PositionMask carried);
 
+/// Whether an operator in expert order reads a tensor in token order: it was exchanged with the
+/// tokens.
+[[nodiscard]] bool crosses_orders(const Context& context, std::size_t op_index, TensorId tensor);
+
+/// An operator that computes from parameters alone hands the parts of its output's gradient on to
+/// its parameters over these axes, which are summed over them anyway.
+[[nodiscard]] AxisSet deferred_axes(const Context& context, const Operator& op);
+
 /// Whether tensors of this class have gradients (and are redistributed at all).
 [[nodiscard]] bool differentiable(const Tensor& tensor);
 [[nodiscard]] bool has_trainable(const Block& block, const Operator& op);

@@ -45,6 +45,24 @@ AxisSet partial_axes(const Context& context, std::size_t op_index, OperatorPhase
   return partial - travelled;
 }
 
+bool crosses_orders(const Context& context, std::size_t op_index, TensorId tensor) {
+  const Operator& op = context.op(op_index);
+  if (op.kind == OperatorKind::Dispatch || op.kind == OperatorKind::Combine) return false;
+  const bool expert_order = std::any_of(op.loop.begin(), op.loop.end(), [&](DimId dim) {
+    return context.network.dimension(dim).role == DimRole::Routed;
+  });
+  return expert_order && carried_positions(context, op_index, tensor) == 0;
+}
+
+AxisSet deferred_axes(const Context& context, const Operator& op) {
+  const bool from_parameters = std::none_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) {
+    return differentiable(context.block.tensor(id));
+  });
+  return from_parameters && has_trainable(context.block, op)
+             ? context.policies.dense.data | AxisSet{Axis::Depth}
+             : AxisSet{};
+}
+
 bool differentiable(const Tensor& tensor) {
   return tensor.element == ElementClass::Activation || tensor.element == ElementClass::Logit;
 }

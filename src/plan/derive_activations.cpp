@@ -74,6 +74,12 @@ class ActivationDeriver {
   /// The layout under which an operator touches the tensor, at the start or the end of a phase.
   [[nodiscard]] Layout touched(std::size_t op, OperatorPhase phase) const {
     Layout layout;
+    if (crosses_orders(context_, op, tensor_)) {
+      for (const DimId dim : context_.block.tensor(tensor_).dims) {
+        layout.dims.push_back(context_.rules.slice(PlacementVariant::TokenExchange, dim));
+      }
+      return layout;
+    }
     layout.dims = context_.slices(op, tensor_, phase);
     const int steps = context_.placement.operators[op].steps;
     for (SliceMap& map : layout.dims) {
@@ -101,9 +107,24 @@ class ActivationDeriver {
     available_.clear();
     available_.push_back(produced());
     for (const std::size_t consumer : consumers_[index(tensor_)]) {
-      supply(touched(consumer, OperatorPhase::Forward), consumer);
+      const Layout target = touched(consumer, OperatorPhase::Forward);
+      supply(target, consumer);
+      if (crosses_orders(context_, consumer, tensor_)) exchange(target, consumer);
     }
     if (leaves_block()) supply(at_edge(), kEdge);
+  }
+
+  /// Weights of tokens travel with their tokens to the experts, and their gradients back.
+  void exchange(const Layout& layout, std::size_t consumer) {
+    const int size = context_.mesh()[Axis::Expert].size;
+    if (size == 1) return;
+    RedistributionStep step;
+    step.kind = CommunicationKind::AllToAll;
+    step.axis = Axis::Expert;
+    step.group_size = size;
+    step.elements = elements(layout);
+    emit(step, Subject::Activation, DemandPhase::Forward, consumer, Side::Before);
+    emit(step, Subject::ActivationGradient, DemandPhase::InputGradient, consumer, Side::After);
   }
 
   /// Brings the tensor into the layout of a consumer, from the nearest layout that exists.
@@ -165,13 +186,16 @@ class ActivationDeriver {
     if (producer != kEdge && context_.op(producer).kind == OperatorKind::CrossEntropy) return;
     const Layout needed =
         producer == kEdge ? at_edge() : touched(producer, OperatorPhase::InputGradient);
+    const AxisSet deferred =
+        producer == kEdge ? AxisSet{} : deferred_axes(context_, context_.op(producer));
     available_.clear();  // contributions already on their way
     if (leaves_block()) contribute(at_edge(), needed, kEdge);
     for (const std::size_t consumer : consumers_[index(tensor_)]) {
       Layout gradient = touched(consumer, OperatorPhase::InputGradient);
-      if (contracts(context_.op(consumer).kind)) {
+      if (contracts(context_.op(consumer).kind) && !crosses_orders(context_, consumer, tensor_)) {
         gradient.partial = partial_axes(context_, consumer, OperatorPhase::InputGradient,
-                                        carried_positions(context_, consumer, tensor_));
+                                        carried_positions(context_, consumer, tensor_)) -
+                           deferred;
       }
       contribute(gradient, needed, consumer);
     }

@@ -102,8 +102,24 @@ class ParameterDeriver {
                      : seen;
   }
 
+  /// Parts of the output's gradient that the operator hands on to its parameters.
+  [[nodiscard]] AxisSet handed_on() const {
+    const Operator& op = context_.op(op_);
+    const AxisSet deferred = deferred_axes(context_, op);
+    AxisSet result;
+    if (deferred.empty()) return result;
+    for (std::size_t i = op_ + 1; i < context_.block.operators.size(); ++i) {
+      for (const TensorId id : context_.op(i).inputs) {
+        if (std::find(op.outputs.begin(), op.outputs.end(), id) == op.outputs.end()) continue;
+        result = result | partial_axes(context_, i, OperatorPhase::InputGradient,
+                                       carried_positions(context_, i, id));
+      }
+    }
+    return result & deferred;
+  }
+
   void reduce() {
-    AxisSet partial = partial_gradient();
+    AxisSet partial = partial_gradient() | handed_on();
     double elements = elements_;
     const FlatCut& kept = policy_->gradient.storage;
     const FlatCut& states = policy_->moment.storage;

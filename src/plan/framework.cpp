@@ -45,8 +45,7 @@ const std::vector<ConstantDescription>& framework_constant_descriptions() {
       {"host_parameter", Time, "processor time per sharded parameter tensor and step"},
       {"host_runs_ahead_of_stage", Number, "1: waits even out over a stage; 0: only over a block"},
       {"boundary_scatter_gather", Number,
-       "1: tensor ranks split what crosses a stage boundary and gather it behind; 0: each sends "
-       "all"},
+       "1: stage boundaries send a slice per tensor rank and gather it; 0: all of it"},
       {"collective_call", Time, "launch and skew added to every collective of a step"},
       {"collective_rank", Time, "added per further rank of the group inside a node"},
       {"collective_skew", Time, "processor time per rank of a tensor-parallel collective"},

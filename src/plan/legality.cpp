@@ -42,17 +42,22 @@ Result check_degrees(const ParallelPlan& plan, const Framework& framework, int g
                                        plan.devices(), gpus);
                   });
   }
-  const std::array<std::pair<Axis, int>, 6> axes{{{Axis::In, plan.tensor_in},
-                                                  {Axis::Out, plan.tensor_out},
-                                                  {Axis::Depth, plan.tensor_depth},
-                                                  {Axis::Context, plan.context},
-                                                  {Axis::Data, plan.data},
-                                                  {Axis::Pipeline, plan.pipeline}}};
-  for (const auto& [axis, degree] : axes) {
+  struct Used {
+    Axis axis;
+    int degree;
+  };
+  const std::array<Used, 6> axes{{{Axis::In, plan.tensor_in},
+                                  {Axis::Out, plan.tensor_out},
+                                  {Axis::Depth, plan.tensor_depth},
+                                  {Axis::Context, plan.context},
+                                  {Axis::Data, plan.data},
+                                  {Axis::Pipeline, plan.pipeline}}};
+  for (const Used& used : axes) {
     const auto& order = framework.rank_order;
-    if (degree > 1 && std::find(order.begin(), order.end(), axis) == order.end()) {
-      return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(degree), 1, [&] {
-        return fmt::format("{} has no {} axis (degree {})", framework.name, to_text(axis), degree);
+    if (used.degree > 1 && std::find(order.begin(), order.end(), used.axis) == order.end()) {
+      return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(used.degree), 1, [&] {
+        return fmt::format("{} has no {} axis (degree {})", framework.name, to_text(used.axis),
+                           used.degree);
       });
     }
   }

@@ -215,6 +215,55 @@ RedistributionStep permutation(const DeviceMesh& mesh, std::span<const double> e
           to};
 }
 
+/// Whether `longer` is `shorter` with one more plain cut inside.
+bool adds_one_cut(const SliceMap& shorter, const SliceMap& longer) {
+  const Cut& a = shorter.digits();
+  const Cut& b = longer.digits();
+  return b.size() == a.size() + 1 && b.back().plain() && common_prefix(a, b) == a.size();
+}
+
+/// The frequent cases that one step solves and no sequence beats: gather one cut, sum one axis of
+/// parts, or sum and scatter it.
+std::optional<RedistributionStep> single_step(const DeviceMesh& mesh,
+                                              std::span<const double> extents, const Layout& from,
+                                              const Layout& to) {
+  std::size_t changed = from.dims.size();
+  for (std::size_t dim = 0; dim < from.dims.size(); ++dim) {
+    if (from.dims[dim] == to.dims[dim]) continue;
+    if (changed != from.dims.size()) return std::nullopt;
+    changed = dim;
+  }
+  const AxisSet summed = from.partial - to.partial;
+  const double local = local_elements(from, mesh, extents);
+  const auto dim = static_cast<std::int8_t>(changed);
+  if (changed == from.dims.size()) {
+    if (summed.count() != 1) return std::nullopt;
+    const Axis axis = summed.front();
+    return RedistributionStep{
+        CommunicationKind::AllReduce, axis, mesh[axis].size, local, -1, -1, to};
+  }
+  const SliceMap& before = from.dims[changed];
+  const SliceMap& after = to.dims[changed];
+  if (summed.empty() && adds_one_cut(after, before)) {
+    const SliceDigit& digit = before.digits().back();
+    return RedistributionStep{CommunicationKind::AllGather,
+                              digit.terms[0].axis,
+                              digit.modulus,
+                              local * digit.modulus,
+                              dim,
+                              -1,
+                              to};
+  }
+  if (summed.count() == 1 && adds_one_cut(before, after)) {
+    const SliceDigit& digit = after.digits().back();
+    const Axis axis = summed.front();
+    if (digit.terms[0].axis != axis || digit.modulus != mesh[axis].size) return std::nullopt;
+    return RedistributionStep{
+        CommunicationKind::ReduceScatter, axis, digit.modulus, local, -1, dim, to};
+  }
+  return std::nullopt;
+}
+
 std::vector<RedistributionStep> find_steps(const DeviceMesh& mesh, std::span<const double> extents,
                                            const Layout& from, const Layout& to,
                                            const StepPrice* price) {
@@ -222,6 +271,9 @@ std::vector<RedistributionStep> find_steps(const DeviceMesh& mesh, std::span<con
   if (from == to) return steps;
   PLANSEARCH_CHECK(from.dims.size() == to.dims.size() && (to.partial - from.partial).empty());
   PLANSEARCH_CHECK(from.flat == to.flat);
+  if (price == nullptr) {
+    if (auto step = single_step(mesh, extents, from, to)) return {*step};
+  }
   const Layout start = is_plain(from) ? from : straightened(from);
   const Layout goal = is_plain(to) ? to : straightened(to);
   if (start == goal) return {permutation(mesh, extents, from, to)};

@@ -4,8 +4,9 @@
 #include <fstream>
 #include <set>
 
+#include "plansearch/io/file.hpp"
 #include "plansearch/io/framework_reader.hpp"
-#include "plansearch/plan/tensor_policy.hpp"
+#include "plansearch/plan/legality.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 namespace plansearch::io {
@@ -82,6 +83,26 @@ TEST_SUITE("unit") {
     CHECK(newer.constants.at("host_launch") == base.constants.at("host_launch"));
     CHECK(newer.rules == base.rules);
     CHECK(newer.precision == base.precision);
+  }
+
+  TEST_CASE("frameworks: the annotated example of the documentation loads") {
+    const std::string page = read_file(fs::path(PLANSEARCH_SOURCE_DIR) / "docs" / "frameworks.md");
+    const std::string open = "```yaml\n";
+    const std::size_t start = page.find(open) + open.size();
+    const test::TemporaryDirectory directory;
+    const fs::path path =
+        directory.write("example.yaml", page.substr(start, page.find("```", start) - start));
+    const Framework framework = load_framework(path.string(), shipped());
+    CHECK(framework.layers == LayerDistribution::EvenInner);
+    CHECK(framework.constants.at("host_launch") == doctest::Approx(25e-6));
+    CHECK(framework.precision.at(DataType::Bf16).reduction == DataType::Bf16);
+    CHECK_FALSE(framework.precision.contains(DataType::Nvfp4));
+    for (const ConstantDescription& constant : framework_constant_descriptions()) {
+      CHECK(contains(page, "`" + std::string(constant.name) + "`"));
+    }
+    for (const RuleDescription& rule : framework_rules()) {
+      CHECK(contains(page, "`" + std::string(rule.name) + "`"));
+    }
   }
 
   TEST_CASE("frameworks: mistakes are located and explained") {

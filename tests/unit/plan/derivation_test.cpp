@@ -67,6 +67,28 @@ TEST_SUITE("unit") {
     CHECK(test::derive(network, plan).size() == 5);
   }
 
+  TEST_CASE("what is computed from parameters alone is summed with them, once per step") {
+    // A table of 16 biases, one per head, added to every sequence: the sum over sequences is left
+    // to the gradient of the table, no all-reduce in the middle of backward.
+    test::BlockBuilder b;
+    const DimId batch = b.dim("batch", DimRole::Batch, 1);
+    const DimId head = b.dim("head", DimRole::Head, 16);
+    const DimId bucket = b.dim("bucket", DimRole::Position, 32);
+    const TensorId bias = b.tensor("bias", {head});
+    const TensorId x = b.tensor("x", {batch, head});
+    const TensorId y = b.tensor("y", {batch, head});
+    b.op("look up", OperatorKind::Embedding, {bucket, head}, {}, {b.parameter("t", {bucket, head})},
+         {bias});
+    b.op("add", OperatorKind::Elementwise, {batch, head}, {x, bias}, {}, {y});
+    b.block.inputs = {x};
+    b.block.outputs = {y};
+    const Network network = b.finish();
+    ParallelPlan plan;
+    plan.data = 4;
+    CHECK(test::lines(network, test::derive(network, plan)) ==
+          Lines{"step: all-reduce data x4 of gradient of t, 512 per step"});
+  }
+
   TEST_CASE("derivation 2: FSDP gathers per use and scatters gradients per micro-batch") {
     // Storage of every parameter: flat over data. 64 x 256 = 16384 elements per matrix.
     const Network network = test::linear_pair(1024, 64, 256);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/io/plan_document.hpp"
+
+#include <doctest/doctest.h>
+
+#include "plansearch/base/error.hpp"
+#include "unit/io/temporary_directory.hpp"
+
+namespace plansearch::io {
+namespace {
+
+PlanDocument read(const std::string& text) {
+  const test::TemporaryDirectory directory;
+  return read_plan_document(directory.write("plan.yaml", text));
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    static_cast<void>(read("schema: plansearch/plan/v1\n" + text));
+  } catch (const InputError& error) {
+    return error.formatted();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("plan documents: written and read back, every field") {
+    ParallelPlan plan;
+    plan.data = 4;
+    plan.pipeline = 8;
+    plan.chunks = 3;
+    plan.tensor_in = 2;
+    plan.tensor_out = 4;
+    plan.tensor_depth = 2;
+    plan.context = 2;
+    plan.expert = 2;
+    plan.micro_batch = 2;
+    plan.micro_batches = 16;
+    plan.shard_group = 2;
+    plan.context_kind = ContextKind::Ulysses;
+    plan.sequence_parallel = SequenceParallel::On;
+    plan.zero = ZeroStage::Gradients;
+    plan.recompute = Recompute::Selective;
+    plan.schedule = ScheduleKind::Interleaved;
+    PlanDocument document = to_document(plan);
+    document.hardware = NamedContent{"selene", "0123456789abcdef"};
+    document.model = NamedContent{"my \"own\" model.yaml", std::nullopt};
+    document.framework = NamedContent{"megatron", std::nullopt};
+    document.seq_len = 2048;
+    document.precision = DataType::Bf16;
+    document.rank_order = "tp-cp-dp-pp";
+    document.attention = "flash";
+    document.optimizer = "adam";
+    CHECK(read(to_yaml(document)) == document);
+    CHECK(document.gpus == 4 * 8 * 2 * 16);
+    CHECK(to_document(ParallelPlan{}).tp == 1);
+  }
+
+  TEST_CASE("plan documents: everything may be left open") {
+    CHECK(read("schema: plansearch/plan/v1\n") == PlanDocument{});
+    const PlanDocument document =
+        read("schema: plansearch/plan/v1\nmodel: gpt2-xl\ndegrees: {tp: 5, sp: true, zero: 1}\n");
+    CHECK(document.model->name == "gpt2-xl");
+    CHECK(document.tp == 5);
+    CHECK(document.sp == SequenceParallel::On);
+    CHECK(document.zero == ZeroStage::Optimizer);
+    CHECK_FALSE(document.dp.has_value());
+  }
+
+  TEST_CASE("plan documents: mistakes are located") {
+    CHECK(contains(error_of("degrees: {tp: 0}\n"), ":2:"));
+    CHECK(contains(error_of("degrees: {tp: 2, tp_x: 2}\n"), "two ways"));
+    CHECK(contains(error_of("degrees: {zero: 4}\n"), ":2:"));
+    CHECK(contains(error_of("degrees: {tensor: 4}\n"), "tensor"));
+    CHECK(contains(error_of("degrees: {schedule: 2f2b}\n"), "1f1b"));
+    CHECK(contains(error_of("precision: fp7\n"), "fp7"));
+    CHECK(contains(error_of("modell: gpt2-xl\n"), "modell"));
+  }
+}
+
+}  // namespace
+}  // namespace plansearch::io
