@@ -50,6 +50,7 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.collective_skew = c.time("collective_skew");
   constants.collective_skew_across_nodes = c.time("collective_skew_across_nodes");
   constants.elementwise_factor = c.number("elementwise_factor");
+  constants.attention_factor = c.number("attention_factor");
   constants.loss_bytes_per_logit = c.number("loss_bytes_per_logit");
   constants.accumulation_bytes = c.number("accumulation_bytes");
   constants.optimizer_factor = c.number("optimizer_factor");

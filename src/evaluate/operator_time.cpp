@@ -9,11 +9,29 @@
 
 #include <algorithm>
 
+#include "plansearch/base/error.hpp"
 #include "plansearch/cost/compute_cost.hpp"
 #include "plansearch/cost/kernel_shape.hpp"
 
 namespace plansearch {
 namespace {
+
+struct AttentionCurves {
+  const AttentionCurve* forward = nullptr;
+  const AttentionCurve* backward = nullptr;
+};
+
+/// The cluster's software decides which fused kernel runs, else the framework, else the chip.
+AttentionCurves attention_curves(const Problem& problem) {
+  const KernelCurves& kernels = problem.cluster->accelerator.kernels;
+  for (const auto& name :
+       {problem.cluster->software.attention_kernel, problem.framework->attention_kernel}) {
+    const AttentionKernel* kernel = name ? kernels.find_attention(*name) : nullptr;
+    if (kernel != nullptr && kernel->backward) return {&kernel->forward, &*kernel->backward};
+  }
+  PLANSEARCH_CHECK(kernels.attention_forward && kernels.attention_backward);
+  return {&*kernels.attention_forward, &*kernels.attention_backward};
+}
 
 class OperatorPricer {
  public:
@@ -150,11 +168,13 @@ class OperatorPricer {
     const double steps = placement_.operators[index].steps;
     const DataType type = context_.precision.activation;
     // Learned sinks enter as parameters of the operator.
-    const double slow =
-        op.parameters.empty() ? steps : steps * context_.constants.sink_attention_factor;
+    const double sinks =
+        op.parameters.empty() ? 1.0 : context_.constants.sink_attention_factor;
+    const double slow = steps * sinks * context_.constants.attention_factor;
+    const AttentionCurves curves = attention_curves(context_.problem);
     OperatorTime time;
-    time.forward = slow * attention_time(chip(), type, shape, Pass::Forward);
-    time.backward = slow * attention_time(chip(), type, shape, Pass::Backward);
+    time.forward = slow * attention_time(chip(), *curves.forward, type, shape, Pass::Forward);
+    time.backward = slow * attention_time(chip(), *curves.backward, type, shape, Pass::Backward);
     return time;
   }
 

@@ -97,8 +97,7 @@ std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) cons
 }
 
 std::optional<Obstacle> PlanEvaluator::obstacle(const ParallelPlan& plan) const {
-  if (const auto infeasible = legality(plan)) return infeasible->obstacle;
-  return std::nullopt;
+  return find_obstacle(plan, *problem_.network, *problem_.framework, problem_.gpus);
 }
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const ParallelPlan& plan) const {

@@ -115,6 +115,20 @@ void add_work(const PlanView& view, const EvaluationWorkspace& workspace,
   });
 }
 
+/// Per-step work of the processor: a constant, and a share for every sharded parameter tensor.
+Seconds host_time(const PlanView& view) {
+  const Network& network = *view.problem.network;
+  double tensors = 0.0;
+  for (const BlockRun& run : network.order) {
+    const double own = view.problem.cluster->software.flat_parameters.value_or(false)
+                           ? 1.0
+                           : static_cast<double>(network.blocks[run.block].parameters.size());
+    tensors += own * static_cast<double>(run.count);
+  }
+  return view.constants.host_step +
+         view.constants.host_parameter * (tensors / view.layout.stages);
+}
+
 }  // namespace
 
 BoundaryTransfer boundary_transfer(const PlanView& view) {
@@ -143,7 +157,7 @@ Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
   fill_passes(view, workspace);
   fill_durations(view, workspace);
   return to_seconds(order_bound(pipeline_shape(view), workspace.durations.view())) +
-         optimizer_time(view) + view.constants.host_step;
+         optimizer_time(view) + host_time(view);
 }
 
 StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
@@ -173,7 +187,7 @@ StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
     step.exposed[static_cast<std::size_t>(collective.demand.axes.front())] += collective.exposed;
   }
   step.optimizer = optimizer_time(view);
-  step.host += view.constants.host_step;
+  step.host += host_time(view);
   return step;
 }
 

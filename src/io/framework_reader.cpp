@@ -160,6 +160,10 @@ class Reader {
       framework.layers = layers->choice<LayerDistribution>(kLayers);
       log.given("layers");
     }
+    if (const auto kernel = root.find("attention_kernel")) {
+      framework.attention_kernel = kernel->text();
+      log.given("attention_kernel");
+    }
     if (const auto multiple = root.find("vocab_multiple")) {
       framework.vocab_multiple = multiple->count(0, 1 << 20);
       log.given("vocab_multiple");

@@ -51,6 +51,7 @@ const std::vector<ConstantDescription>& framework_constant_descriptions() {
       {"collective_skew", Time, "processor time per rank of a tensor-parallel collective"},
       {"collective_skew_across_nodes", Time, "the same when a pipeline spans nodes"},
       {"elementwise_factor", Number, "traffic of element-wise kernels over the fused ideal"},
+      {"attention_factor", Number, "time of fused attention over the published curve"},
       {"loss_bytes_per_logit", Number, "bytes moved per logit by loss and its gradient"},
       {"accumulation_bytes", Number, "bytes per parameter and micro-batch to add up gradients"},
       {"optimizer_factor", Number, "optimizer traffic over touching every state once"},

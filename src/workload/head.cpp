@@ -47,6 +47,9 @@ void add_loss(BlockBuilder& block, TensorId logits) {
   const TensorId probabilities = block.tensor("probabilities", op.loop, ElementClass::Logit);
   op.outputs = {block.tensor("loss", rows, ElementClass::Statistic), probabilities};
   op.saved = {logits, probabilities};
+  // fp32 copy, maximum, difference, exponential, sum, logarithm, gather and mean, and back.
+  op.forward_kernels = 8;
+  op.backward_kernels = 8;
   block.add(op);
 }
 

@@ -46,6 +46,7 @@ Framework toy_framework() {
                          {"collective_skew", 4e-6},
                          {"collective_skew_across_nodes", 4e-6},
                          {"elementwise_factor", 1.2},
+                         {"attention_factor", 1},
                          {"loss_bytes_per_logit", 20},
                          {"accumulation_bytes", 6},
                          {"optimizer_factor", 1.1},

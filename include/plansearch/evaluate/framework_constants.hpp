@@ -27,6 +27,7 @@ struct FrameworkConstants {
   Seconds collective_skew;      ///< processor time per rank of a tensor-parallel collective
   Seconds collective_skew_across_nodes;  ///< the same when the pipeline spans nodes
   double elementwise_factor;    ///< traffic of element-wise kernels over the fused ideal
+  double attention_factor;      ///< time of fused attention over the published curve
   double loss_bytes_per_logit;  ///< moved by loss and its gradient
   double accumulation_bytes;    ///< moved per parameter and micro-batch to add up gradients
   double optimizer_factor;      ///< optimizer traffic over reading and writing every state once

@@ -90,6 +90,9 @@ struct Framework {
   std::array<double, kOverlapCount> overlap{};    ///< hidden share, 0..1
   LayerDistribution layers = LayerDistribution::EvenOnly;
   ShardingRules sharding;
+  /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
+  /// accelerator: the accelerator's first.
+  std::optional<std::string> attention_kernel;
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
   std::map<std::string, double> constants;       ///< fitted numbers, see docs/frameworks.md
