@@ -266,6 +266,17 @@ Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message,
   }
 }
 
+/// The bytes of one device at the full rate of the narrowest link on their way.
+Seconds transfer_time(const Cluster& cluster, Bytes wire, const Placement& p, Setting setting) {
+  const LinkTier& inner = cluster.tiers[p.local_tier];
+  const double local = local_link(inner, std::max(2.0, p.local)).simple;
+  if (p.nodes <= 1.0) return Seconds(wire.value() / local);
+  const LinkTier& tier = cluster.tiers[p.wide_tier];
+  const double line =
+      line_rate(tier, std::get<FabricCurve>(tier.curve), p, inner.size, setting);
+  return Seconds(wire.value() / std::min(local, line));
+}
+
 }  // namespace
 
 CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, Bytes message,
@@ -281,6 +292,7 @@ CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, B
   cost.time = placement.nodes > 1.0
                   ? wide_time(cluster, kind, message, placement, setting)
                   : local_time(cluster.tiers[placement.local_tier], kind, message, placement.ranks);
+  cost.transfer = std::min(cost.time, transfer_time(cluster, cost.wire_bytes, placement, setting));
   return cost;
 }
 

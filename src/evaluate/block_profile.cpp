@@ -104,9 +104,9 @@ class BlockProfiler {
                       cost.time + in_step_latency(demand.kind, group), Seconds(0)};
     const bool forward = demand.phase == DemandPhase::Forward;
     priced.exposed += expose(forward ? profile_.forward : profile_.backward,
-                             forward ? forward_ : backward_, demand, priced.time);
+                             forward ? forward_ : backward_, priced, cost.transfer);
     if (forward && is_full(context_) && demand.on_recompute == RecomputeGather::Repeated) {
-      priced.exposed += expose(profile_.recompute, recompute_, demand, priced.time);
+      priced.exposed += expose(profile_.recompute, recompute_, priced, cost.transfer);
     }
     profile_.passes.push_back(priced);
   }
@@ -120,16 +120,19 @@ class BlockProfiler {
            context_.constants.collective_rank * (rounds * (local - 1.0));
   }
 
-  /// Adds all messages of a demand to a pass; what the framework hides costs only contention.
-  Seconds expose(PassProfile& pass, PassSum& sum, const CommunicationDemand& demand,
-                 Seconds each) const {
+  /// Adds all messages of a demand to a pass. What the framework hides costs only contention, and
+  /// only moving bytes contends: waiting for a latency disturbs nobody.
+  Seconds expose(PassProfile& pass, PassSum& sum, const PassDemand& priced,
+                 Seconds transfer) const {
+    const CommunicationDemand& demand = priced.demand;
     const auto kind = static_cast<std::size_t>(overlap_class(demand));
     const bool possible = static_cast<Overlap>(kind) != Overlap::TensorParallel ||
                           context_.problem.cluster->accelerator.user_buffers;
     const double share = possible ? context_.problem.framework->overlap[kind] : 0.0;
-    const Seconds total = each * static_cast<double>(demand.count);
+    const Seconds total = priced.time * static_cast<double>(demand.count);
     const Seconds hidden = std::min(total * share, sum.compute);
-    const Seconds exposed = total - hidden + hidden * context_.constants.contention[kind];
+    const Seconds moving = std::min(hidden, transfer * static_cast<double>(demand.count));
+    const Seconds exposed = total - hidden + moving * context_.constants.contention[kind];
     sum.compute -= hidden;  // what is hidden here cannot hide more
     sum.collectives += demand.count;
     if (demand.axes.contains(Axis::Out) || demand.axes.contains(Axis::In)) {
@@ -200,13 +203,23 @@ class BlockProfiler {
         const double elements =
             local_parameter_elements(block_, i, id, context_.rules, placement_);
         const bool expert = has_expert_dimension(parameter);
-        ParameterCount& count = profile_.parameters;
+        ParameterCount& count = count_for(parameter);
         (expert ? count.expert : count.dense) += elements;
         if (parameter.trainable == Trainable::Yes) {
           (expert ? count.trainable_expert : count.trainable_dense) += elements;
         }
       }
     }
+  }
+
+  /// A parameter that several blocks use is counted once per device.
+  ParameterCount& count_for(const Parameter& parameter) {
+    if (parameter.shared_key.empty()) return profile_.parameters;
+    for (SharedCount& shared : profile_.shared) {
+      if (shared.key == parameter.shared_key) return shared.count;
+    }
+    profile_.shared.push_back({parameter.shared_key, {}});
+    return profile_.shared.back().count;
   }
 
   [[nodiscard]] bool has_expert_dimension(const Parameter& parameter) const {
@@ -227,6 +240,19 @@ class BlockProfiler {
 };
 
 }  // namespace
+
+ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
+  dense += other.dense;
+  expert += other.expert;
+  trainable_dense += other.trainable_dense;
+  trainable_expert += other.trainable_expert;
+  return *this;
+}
+
+ParameterCount operator*(ParameterCount count, double copies) {
+  return {count.dense * copies, count.expert * copies, count.trainable_dense * copies,
+          count.trainable_expert * copies};
+}
 
 Seconds PassProfile::exposed_total() const {
   Seconds sum;

@@ -34,18 +34,15 @@ BlockShares shares_of(const PlanView& view, const std::vector<double>& copies) {
   return shares;
 }
 
-void add_states(const PlanView& view, const std::vector<double>& copies, MemoryBreakdown& memory) {
-  for (std::size_t b = 0; b < copies.size(); ++b) {
-    const ParameterCount& n = view.profile.blocks[b].parameters;
-    const StaticBytes& dense = view.statics.dense;
-    const StaticBytes& expert = view.statics.expert;
-    memory.parameters +=
-        Bytes(copies[b] * (n.dense * dense.parameter + n.expert * expert.parameter));
-    memory.gradients += Bytes(copies[b] * (n.trainable_dense * dense.gradient +
-                                           n.trainable_expert * expert.gradient));
-    memory.optimizer += Bytes(copies[b] * (n.trainable_dense * dense.optimizer +
-                                           n.trainable_expert * expert.optimizer));
-  }
+void add_states(const PlanView& view, int device, MemoryBreakdown& memory) {
+  const ParameterCount n = device_parameters(view, device);
+  const StaticBytes& dense = view.statics.dense;
+  const StaticBytes& expert = view.statics.expert;
+  memory.parameters = Bytes(n.dense * dense.parameter + n.expert * expert.parameter);
+  memory.gradients =
+      Bytes(n.trainable_dense * dense.gradient + n.trainable_expert * expert.gradient);
+  memory.optimizer =
+      Bytes(n.trainable_dense * dense.optimizer + n.trainable_expert * expert.optimizer);
 }
 
 /// Parameters gathered for use under full sharding.
@@ -69,11 +66,11 @@ Bytes gathered_parameters(const PlanView& view, int device) {
 MemoryBreakdown device_memory(const PlanView& view, int device, EvaluationWorkspace& workspace) {
   const FrameworkConstants& constants = view.constants;
   MemoryBreakdown memory;
+  add_states(view, device, memory);
   BlockShares most;
   workspace.chunk_bytes.clear();
   for_each_chunk(view.layout, device, [&](std::size_t content) {
     const auto& copies = view.layout.contents[content];
-    add_states(view, copies, memory);
     const BlockShares shares = shares_of(view, copies);
     workspace.chunk_bytes.push_back(shares.saved);
     most.working_set = std::max(most.working_set, shares.working_set);

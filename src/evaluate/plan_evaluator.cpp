@@ -13,6 +13,7 @@
 #include "memory_model.hpp"
 #include "pipeline_layout.hpp"
 #include "plansearch/evaluate/interval.hpp"
+#include "plansearch/plan/derive.hpp"
 #include "plansearch/plan/legality.hpp"
 #include "step_model.hpp"
 
@@ -45,7 +46,20 @@ struct PlanEvaluator::Implementation {
     for (const Block& block : problem.network->blocks) {
       profile->blocks.push_back(profile_block(context, block));
     }
+    profile->shared = shared_reductions(context);
     return profile;
+  }
+
+  /// Every block taken as a stage of its own: what would have to be reduced between them.
+  [[nodiscard]] std::vector<StepDemand> shared_reductions(const ClassContext& context) const {
+    StageBlocks stages;
+    for (std::size_t b = 0; b < problem.network->blocks.size(); ++b) stages.push_back({b});
+    std::vector<StepDemand> reductions;
+    for (const CommunicationDemand& demand : derive_shared_parameters(
+             *problem.network, context.rules, stages, context.policies)) {
+      reductions.push_back({demand, wire_size(demand.wire, precision) * demand.elements});
+    }
+    return reductions;
   }
 
   /// Adam keeps two moments, the others fewer.

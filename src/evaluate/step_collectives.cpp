@@ -46,7 +46,8 @@ void price(const PlanView& view, std::vector<StepCollective>& collectives, Secon
     const Seconds hidden =
         std::min(c.time * view.problem.framework->overlap[kind], window);
     window -= hidden;
-    c.exposed = c.time - hidden + hidden * view.constants.contention[kind];
+    const Seconds moving = std::min(hidden, cost.transfer);
+    c.exposed = c.time - hidden + moving * view.constants.contention[kind];
   }
 }
 
@@ -54,6 +55,18 @@ Seconds total_exposed(const std::vector<StepCollective>& collectives) {
   Seconds total;
   for (const StepCollective& c : collectives) total += c.exposed;
   return total;
+}
+
+/// First and last stage of the pipeline sum the gradients of what both hold (tied embeddings),
+/// after everything else.
+void add_shared(const PlanView& view, std::vector<StepCollective>& collectives) {
+  if (view.layout.stages == 1) return;
+  const AxisExtent ends{2, view.mesh[Axis::Pipeline].stride * (view.layout.stages - 1)};
+  for (const StepDemand& shared : view.profile.shared) {
+    const CollectiveCost cost = collective_cost(*view.problem.cluster, shared.demand.kind,
+                                                shared.bytes, ends, Setting::InStep);
+    collectives.push_back({shared.demand, shared.bytes, cost.wire_bytes, cost.time, cost.time});
+  }
 }
 
 std::vector<StepCollective> collectives_of(const PlanView& view,
@@ -70,6 +83,7 @@ std::vector<StepCollective> collectives_of(const PlanView& view,
     }
   });
   price(view, own, forward, backward);
+  add_shared(view, own);
   return own;
 }
 

@@ -9,6 +9,7 @@
 #include "step_model.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "plansearch/cost/collective_cost.hpp"
 #include "plansearch/cost/compute_cost.hpp"
@@ -77,23 +78,15 @@ void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
   }
 }
 
-double device_parameters(const PlanView& view, int device, double StaticBytes::*bytes) {
-  double total = 0.0;
-  for_each_chunk(view.layout, device, [&](std::size_t content) {
-    const auto& copies = view.layout.contents[content];
-    for (std::size_t b = 0; b < copies.size(); ++b) {
-      const ParameterCount& count = view.profile.blocks[b].parameters;
-      total += copies[b] * (count.trainable_dense * (view.statics.dense.*bytes) +
-                            count.trainable_expert * (view.statics.expert.*bytes));
-    }
-  });
-  return total;
+double optimizer_traffic(const PlanView& view, int device) {
+  const ParameterCount count = device_parameters(view, device);
+  return count.trainable_dense * view.statics.dense.optimizer_traffic +
+         count.trainable_expert * view.statics.expert.optimizer_traffic;
 }
 
 Seconds optimizer_time(const PlanView& view) {
-  const double first = device_parameters(view, 0, &StaticBytes::optimizer_traffic);
-  const double last =
-      device_parameters(view, view.layout.stages - 1, &StaticBytes::optimizer_traffic);
+  const double first = optimizer_traffic(view, 0);
+  const double last = optimizer_traffic(view, view.layout.stages - 1);
   return stream_time(view.problem.cluster->accelerator,
                      Bytes(std::max(first, last) * view.constants.optimizer_factor), 1);
 }
@@ -130,6 +123,25 @@ Seconds host_time(const PlanView& view) {
 }
 
 }  // namespace
+
+ParameterCount device_parameters(const PlanView& view, int device) {
+  ParameterCount total;
+  FixedVector<std::string_view, 16> seen;
+  for_each_chunk(view.layout, device, [&](std::size_t content) {
+    const auto& copies = view.layout.contents[content];
+    for (std::size_t b = 0; b < copies.size(); ++b) {
+      if (copies[b] <= 0.0) continue;
+      const BlockProfile& block = view.profile.blocks[b];
+      total += block.parameters * copies[b];
+      for (const SharedCount& shared : block.shared) {
+        if (std::find(seen.begin(), seen.end(), shared.key) != seen.end()) continue;
+        seen.push_back(shared.key);
+        total += shared.count;
+      }
+    }
+  });
+  return total;
+}
 
 BoundaryTransfer boundary_transfer(const PlanView& view) {
   Bytes whole;

@@ -52,6 +52,9 @@ void for_each_chunk(const PipelineLayout& layout, int device, Visit visit) {
   }
 }
 
+/// Local parameter elements of one device; what its blocks share counts once.
+[[nodiscard]] ParameterCount device_parameters(const PlanView& view, int device);
+
 /// One collective at the end of a step, all blocks of the busiest stage together.
 struct StepCollective {
   CommunicationDemand demand;

@@ -31,6 +31,7 @@ Framework toy_framework() {
   framework.rank_order = {Axis::Out,     Axis::In,   Axis::Depth,
                           Axis::Context, Axis::Data, Axis::Pipeline};
   PrecisionPolicy precision;
+  precision.gradient = std::nullopt;
   precision.main_gradient = DataType::Fp32;
   precision.master = DataType::Fp32;
   precision.reduction = DataType::Fp32;

@@ -12,6 +12,7 @@ namespace plansearch {
 
 struct CollectiveCost {
   Seconds time;
+  Seconds transfer;         ///< part of `time` that grows with the message; the rest is latency
   Bytes wire_bytes;         ///< sent by one device
   double jitter_p90 = 1.0;  ///< slow tail of `time`, p90 over median
   std::size_t tier = 0;     ///< widest tier the group crosses, index into Cluster::tiers

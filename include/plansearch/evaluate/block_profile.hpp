@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "plansearch/base/quantity.hpp"
@@ -39,7 +40,15 @@ struct ParameterCount {
   double expert = 0.0;
   double trainable_dense = 0.0;
   double trainable_expert = 0.0;
+  ParameterCount& operator+=(const ParameterCount& other);
+  friend ParameterCount operator*(ParameterCount count, double copies);
   bool operator==(const ParameterCount&) const = default;
+};
+
+/// A parameter with a key: every block that uses it names the same one.
+struct SharedCount {
+  std::string key;
+  ParameterCount count;
 };
 
 /// A collective at the end of the step; messages of all blocks of a stage go together.
@@ -66,7 +75,8 @@ struct BlockProfile {
   Bytes boundary;         ///< output activation, the message to the next stage
   double tokens_hidden = 0.0;  ///< local elements of the output activation
   double logits = 0.0;         ///< local elements of vocabulary scores (head block)
-  ParameterCount parameters;
+  ParameterCount parameters;           ///< without shared ones
+  std::vector<SharedCount> shared;
   std::vector<PassDemand> passes;
   std::vector<StepDemand> steps;
 };
