@@ -234,7 +234,9 @@ double line_rate(const LinkTier& tier, const FabricCurve& fabric, const Placemen
   double efficiency = fabric.nic_efficiency;
   if (setting == Setting::InStep) {
     efficiency = fabric.step_nic_efficiency.value_or(efficiency);
-    if (p.local > 1.0 && p.local < domain) efficiency *= fabric.rail_efficiency;
+    if (p.local > 1.0) {
+      efficiency *= p.local < domain ? fabric.rail_efficiency : fabric.full_node_efficiency;
+    }
   }
   const double decay = std::pow(std::max(p.nodes, 2.0) / 2.0, -fabric.efficiency_decay);
   return tier.bandwidth.value() * p.local * efficiency * decay;

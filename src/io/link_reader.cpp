@@ -68,6 +68,8 @@ FabricCurve read_fabric(const Node& node, const FabricCurve* base) {
   }
   const double rail = curve.rail_efficiency;
   curve.rail_efficiency = number_or(node, "rail_efficiency", &rail, 1e-3, 1.0);
+  const double full = curve.full_node_efficiency;
+  curve.full_node_efficiency = number_or(node, "full_node_efficiency", &full, 1e-3, 1.0);
   curve.send = time_or(node, "send", member(base, &F::send));
   curve.send_efficiency =
       number_or(node, "send_efficiency", member(base, &F::send_efficiency), 1e-3, 1.0);

@@ -50,6 +50,8 @@ struct FabricCurve {
   std::optional<double> step_nic_efficiency;
   /// Further factor of groups with some but not all accelerators of each node: off their rail.
   double rail_efficiency = 1.0;
+  /// Further factor of groups with all accelerators of each node, where cards are not rails.
+  double full_node_efficiency = 1.0;
   Seconds send;  ///< latency of a send/receive
   double send_efficiency = 1.0;
   Seconds all_to_all_peer;  ///< per remote peer
