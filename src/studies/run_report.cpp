@@ -40,6 +40,8 @@ Json row_json(const RunReport& report, std::size_t index) {
   json["predicted_p90_s"] = number(p.p90);
   json["measured_peak_memory_bytes"] = number(run.peak_memory);
   json["predicted_peak_memory_bytes"] = number(p.memory);
+  const auto mfu = run.step_time ? p.mfu(*run.step_time) : std::nullopt;
+  json["measured_mfu"] = mfu ? Json(*mfu) : Json(nullptr);
   json["memory_kind"] = run.memory_kind ? Json(to_text(*run.memory_kind)) : Json(nullptr);
   json["needed_memory_bytes"] = number(p.needed);
   json["failed"] = run.outcome != Outcome::Measured;
