@@ -84,10 +84,9 @@ std::string render_csv(const RunReport& report) {
   for (std::size_t i = 0; i < report.runs.size(); ++i) {
     const Json row = row_json(report, i);
     CsvLine line;
-    for (const char* key :
-         {"id", "measured_step_time_s", "predicted_step_time_s", "predicted_p10_s",
-          "predicted_p90_s", "measured_peak_memory_bytes", "predicted_peak_memory_bytes",
-          "expressible", "feasible", "reason"}) {
+    for (const char* key : {"id", "measured_step_time_s", "predicted_step_time_s",
+                            "predicted_p10_s", "predicted_p90_s", "measured_peak_memory_bytes",
+                            "predicted_peak_memory_bytes", "expressible", "feasible", "reason"}) {
       const Json& value = row.at(key);
       line.add(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump());
     }

@@ -18,9 +18,9 @@ std::vector<std::string> names(const ArchitectureTable& table, const test::Cells
   return found;
 }
 
-const test::Cells kDeepSeek{{"mlp", "gated"},        {"layers", "61"},     {"hidden", "7168"},
-                            {"ffn_hidden", "18432"}, {"heads", "128"},     {"moe_experts", "256"},
-                            {"moe_topk", "8"},       {"moe_ffn", "2048"},  {"vocab", "129280"}};
+const test::Cells kDeepSeek{{"mlp", "gated"},        {"layers", "61"},    {"hidden", "7168"},
+                            {"ffn_hidden", "18432"}, {"heads", "128"},    {"moe_experts", "256"},
+                            {"moe_topk", "8"},       {"moe_ffn", "2048"}, {"vocab", "129280"}};
 
 test::Cells with(test::Cells cells, const std::string& column, const std::string& value) {
   cells[column] = value;

@@ -69,9 +69,15 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("a published model of the same sizes fills its switches") {
-    const RunCase run = case_of({{"mlp", "gated"},        {"layers", "61"},    {"hidden", "7168"},
-                                 {"ffn_hidden", "18432"}, {"heads", "128"},    {"moe_experts", "256"},
-                                 {"moe_topk", "8"},       {"moe_ffn", "2048"}, {"vocab", "129280"},
+    const RunCase run = case_of({{"mlp", "gated"},
+                                 {"layers", "61"},
+                                 {"hidden", "7168"},
+                                 {"ffn_hidden", "18432"},
+                                 {"heads", "128"},
+                                 {"moe_experts", "256"},
+                                 {"moe_topk", "8"},
+                                 {"moe_ffn", "2048"},
+                                 {"vocab", "129280"},
                                  {"model", "DeepSeekV3"}});
     REQUIRE(run.model.moe);
     CHECK(run.model.moe->leading_dense == 3);

@@ -77,10 +77,12 @@ TEST_SUITE("unit") {
                                      {{"id", "4"}, {"oom", "1"}},
                                      {{"id", "5"}, {"oom", "failed"}},
                                      {{"id", "6"}, {"oom", "failed"}}});
-    const std::vector<RunPrediction> predictions{
-        prediction(0.5), prediction(0.5, Verdict::OutOfMemory), prediction(1),
-        prediction(1, Verdict::OutOfMemory), prediction(1, Verdict::Illegal),
-        prediction(1, Verdict::Inexpressible)};
+    const std::vector<RunPrediction> predictions{prediction(0.5),
+                                                 prediction(0.5, Verdict::OutOfMemory),
+                                                 prediction(1),
+                                                 prediction(1, Verdict::OutOfMemory),
+                                                 prediction(1, Verdict::Illegal),
+                                                 prediction(1, Verdict::Inexpressible)};
     const GroupSummary all = summarise_runs(runs, predictions, {})[0];
     CHECK(all.step_time.rows == 2);
     CHECK(all.inexpressible == 1);

@@ -21,20 +21,45 @@ using Cells = std::map<std::string, std::string>;
 
 /// Columns in the order of the documentation, with the cells of a GPT on 16 accelerators.
 inline const std::vector<std::pair<std::string, std::string>>& good_row() {
-  static const std::vector<std::pair<std::string, std::string>> kRow{
-      {"id", "a"},           {"source", "test"},    {"locator", ""},
-      {"hw", "dgx-h100"},    {"framework", "megatron"}, {"known", "1"},
-      {"gpus", "16"},        {"model", "GPT"},      {"mlp", "gelu"},
-      {"attention", "flash"}, {"layers", "24"},     {"hidden", "2048"},
-      {"ffn_hidden", ""},    {"heads", "16"},       {"kv_heads", ""},
-      {"head_dim", ""},      {"vocab", ""},         {"seq_len", "1024"},
-      {"moe_experts", ""},   {"moe_topk", ""},      {"moe_ffn", ""},
-      {"precision", "bf16"}, {"global_batch", "64"}, {"micro_batch", "2"},
-      {"tp", "2"},           {"pp", "2"},           {"vpp", "1"},
-      {"dp", "4"},           {"cp", "1"},           {"ep", "1"},
-      {"sp", "1"},           {"zero", "1"},         {"recompute", "none"},
-      {"schedule", ""},      {"step_time_s", "0.5"}, {"peak_mem_gib", "12"},
-      {"mem_kind", "allocated"}, {"oom", "0"},      {"note", ""}};
+  static const std::vector<std::pair<std::string, std::string>> kRow{{"id", "a"},
+                                                                     {"source", "test"},
+                                                                     {"locator", ""},
+                                                                     {"hw", "dgx-h100"},
+                                                                     {"framework", "megatron"},
+                                                                     {"known", "1"},
+                                                                     {"gpus", "16"},
+                                                                     {"model", "GPT"},
+                                                                     {"mlp", "gelu"},
+                                                                     {"attention", "flash"},
+                                                                     {"layers", "24"},
+                                                                     {"hidden", "2048"},
+                                                                     {"ffn_hidden", ""},
+                                                                     {"heads", "16"},
+                                                                     {"kv_heads", ""},
+                                                                     {"head_dim", ""},
+                                                                     {"vocab", ""},
+                                                                     {"seq_len", "1024"},
+                                                                     {"moe_experts", ""},
+                                                                     {"moe_topk", ""},
+                                                                     {"moe_ffn", ""},
+                                                                     {"precision", "bf16"},
+                                                                     {"global_batch", "64"},
+                                                                     {"micro_batch", "2"},
+                                                                     {"tp", "2"},
+                                                                     {"pp", "2"},
+                                                                     {"vpp", "1"},
+                                                                     {"dp", "4"},
+                                                                     {"cp", "1"},
+                                                                     {"ep", "1"},
+                                                                     {"sp", "1"},
+                                                                     {"zero", "1"},
+                                                                     {"recompute", "none"},
+                                                                     {"schedule", ""},
+                                                                     {"step_time_s", "0.5"},
+                                                                     {"peak_mem_gib", "12"},
+                                                                     {"mem_kind", "allocated"},
+                                                                     {"oom", "0"},
+                                                                     {"note", ""}};
   return kRow;
 }
 
@@ -60,7 +85,9 @@ inline std::vector<RunRecord> runs_of(const std::vector<Cells>& rows) {
   return read_runs(io::CsvTable::parse(text, "runs.csv"));
 }
 
-inline RunRecord run_of(const Cells& changes = {}) { return runs_of({changes}).front(); }
+inline RunRecord run_of(const Cells& changes = {}) {
+  return runs_of({changes}).front();
+}
 
 inline std::filesystem::path shipped(const std::string& directory) {
   return std::filesystem::path(PLANSEARCH_SOURCE_DIR) / directory;
