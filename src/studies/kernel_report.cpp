@@ -65,7 +65,7 @@ void add_groups(const std::vector<KernelRow>& rows, const std::string& by,
   std::map<std::string, std::vector<const KernelRow*>> members;
   for (const KernelRow& row : rows) {
     const auto value = joined(row, by);
-    if (!value) return;
+    if (!value) continue;
     if (!members.contains(*value)) order.push_back(*value);
     members[*value].push_back(&row);
   }

@@ -13,6 +13,7 @@
 
 #include "plansearch/base/error.hpp"
 #include "plansearch/base/names.hpp"
+#include "plansearch/base/units.hpp"
 #include "plansearch/cost/collective_cost.hpp"
 #include "plansearch/cost/compute_cost.hpp"
 
@@ -22,18 +23,18 @@ namespace {
 constexpr double kMicrosecond = 1e-6;
 constexpr double kManyRanks = 1e6;
 
-double positive(const io::CsvTable& table, const io::CsvRow& row, std::string_view column) {
-  const auto value = table.number(row, column, 0.0);
-  if (!value || *value == 0.0) {
-    table.fail(row, column, fmt::format("column {} must be above zero", column));
-  }
-  return *value;
-}
-
 /// What cannot be predicted in a row, as a value of the row.
 struct Refusal {
   std::string reason;
 };
+
+/// An empty cell is unknown, which is no fault of the table.
+double positive(const io::CsvTable& table, const io::CsvRow& row, std::string_view column) {
+  const auto value = table.number(row, column, 0.0);
+  if (!value) throw Refusal{fmt::format("column {} is empty", column)};
+  if (*value == 0.0) table.fail(row, column, fmt::format("column {} must be above zero", column));
+  return *value;
+}
 
 /// Names are looked up once.
 template <typename T>
@@ -111,8 +112,9 @@ class Predictor {
         table_.number(row, "time_us", 0.0)) {
       return Seconds(number(row, "time_us") * kMicrosecond);
     }
-    const auto bus = table_.number(row, "busbw_GBps", 0.0);
-    if (!bus || *bus == 0.0 || table_.text(row, "bytes").empty()) return std::nullopt;
+    // Published figures may be ranges: only a plain number can be compared.
+    const auto bus = parse_number(table_.text(row, "busbw_GBps"));
+    if (!bus || *bus <= 0.0 || table_.text(row, "bytes").empty()) return std::nullopt;
     const double ranks = number(row, "gpus");
     const bool twice = collective_kind(row) == CommunicationKind::AllReduce;
     return Seconds(message_bytes(row) * (twice ? 2.0 : 1.0) * (ranks - 1.0) / ranks / (*bus * 1e9));
@@ -252,8 +254,8 @@ std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind
     for (std::size_t i = 0; i < table.header().size(); ++i) {
       row.cells.emplace(table.header()[i], cells.cells[i].text);
     }
-    if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
     try {
+      if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
       row.measured = predictor.measured(cells, kind);
       row.predicted = predict(predictor, kind, cells);
       if (!row.measured) row.reason = "neither time nor bus bandwidth is published";
