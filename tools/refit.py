@@ -12,14 +12,17 @@ CONSTANTS.yaml (or .json) is a list of constants; each is one scalar of one data
     high: 200
     scale: log                            # log (default) or linear
 
-Every trial writes the candidates into a copy of the data directory and runs `plansearch validate`,
-so what is fitted is what ships. The search is a coordinate descent with shrinking steps. A row
-counts only when it is expressible; rows without a prediction cost as much as an error of 1.
+The table is one of measured runs, matmuls, attention or collectives. Every trial writes the
+candidates into a copy of the data directory and runs `plansearch validate`, so what is fitted is
+what ships. The search is a coordinate descent with shrinking steps. Rows that cannot be expressed
+do not count; expressible rows without a prediction cost as much as an error of 1.
 
-Options: --suspect FILE leaves rows out; --source TEXT (repeatable) keeps rows of these sources;
---loss mean|robust; --min-mfu X leaves rows of less utilisation out; --memory fits memory instead of time; --weight-sources gives every source the
-same weight; --rounds N; --write puts the result into the data directory; --leave-one-source-out
-refits without each source in turn and predicts it. Only the standard library is needed.
+Options: --suspect FILE leaves rows out; --source TEXT (repeatable) keeps rows of these sources (of
+kernel tables: gpu, dtype, collective); --min-mfu X leaves rows of less utilisation out; --memory
+fits memory instead of time; --loss mean|robust; --weight-sources gives every source the same
+weight; --hold-out SHARE keeps random rows out of the fit; --rounds N; --write puts the result into
+the data directory; --leave-one-source-out refits without each source in turn and predicts it.
+Only the standard library is needed.
 """
 import argparse
 import csv
@@ -31,6 +34,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 
 LARGE_ERROR = 1.0
 ROBUST_ERROR = 0.1
@@ -227,23 +231,36 @@ class Loss:
         for path in args.suspect or ():
             with open(path, newline="", encoding="utf-8") as file:
                 self.suspects |= {row["id"] for row in csv.DictReader(file)}
-        what = "peak_memory_bytes" if args.memory else "step_time_s"
-        self.measured, self.predicted = "measured_" + what, "predicted_" + what
 
-    def errors(self, rows, wanted):
+    def held_out(self, row):
+        """A fixed pseudo-random share of the rows."""
+        name = str(row.get("id", row.get("row"))).encode()
+        return zlib.crc32(name) % 1000 < 1000 * self.args.hold_out
+
+    def error(self, row):
+        """Source and absolute relative error of a row, or nothing when it does not count."""
+        if "measured_us" in row:  # kernels: what the fit must not mix is the accelerator
+            if row["measured_us"] is None or row["predicted_us"] is None:
+                return None
+            source = " ".join(row[key] for key in ("gpu", "hw", "dtype", "collective")
+                              if key in row)
+            return source, abs(row["predicted_us"] / row["measured_us"] - 1)
+        what = "peak_memory_bytes" if self.args.memory else "step_time_s"
+        measured, predicted = row["measured_" + what], row["predicted_" + what]
+        if measured is None or row["failed"] or not row["expressible"]:
+            return None
+        if row["id"] in self.suspects or (row["measured_mfu"] or 1.0) < self.args.min_mfu:
+            return None
+        error = LARGE_ERROR if predicted is None else abs(predicted / measured - 1)
+        return row["source"] or "", error
+
+    def errors(self, rows, wanted, held_out=False):
         """{source: [absolute relative errors]}"""
         found = {}
         for row in rows:
-            if row[self.measured] is None or row["failed"] or not row["expressible"]:
-                continue
-            source = row["source"] or ""
-            if row["id"] in self.suspects or not wanted(source):
-                continue
-            if (row["measured_mfu"] or 1.0) < self.args.min_mfu:
-                continue
-            predicted = row[self.predicted]
-            error = LARGE_ERROR if predicted is None else abs(predicted / row[self.measured] - 1)
-            found.setdefault(source, []).append(error)
+            entry = self.error(row)
+            if entry and wanted(entry[0]) and self.held_out(row) == held_out:
+                found.setdefault(entry[0], []).append(entry[1])
         return found
 
     def value(self, rows, wanted):
@@ -256,7 +273,6 @@ class Loss:
 
     def mean(self, errors):
         if self.args.loss == "robust":
-            # Like the mean for small errors; an error of 1 counts as 0.3.
             errors = [math.log1p(e / ROBUST_ERROR) * ROBUST_ERROR for e in errors]
         return sum(errors) / len(errors)
 
@@ -341,6 +357,8 @@ def main():
     parser.add_argument("--source", action="append", help="text that the source must contain")
     parser.add_argument("--loss", choices=("mean", "robust"), default="mean")
     parser.add_argument("--min-mfu", type=float, default=0.0, help="slower rows do not count")
+    parser.add_argument("--hold-out", type=float, default=0.0,
+                        help="share of rows kept out of the fit and reported apart")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--weight-sources", action="store_true")
     parser.add_argument("--rounds", type=int, default=12)
@@ -360,6 +378,8 @@ def main():
         report_values(bench, values)
         inside = loss.errors(bench.rows(values), wanted)
         print_errors("after", inside)
+        if args.hold_out:
+            print_errors("held out", loss.errors(bench.rows(values), wanted, held_out=True))
         if args.leave_one_source_out:
             leave_one_out(bench, loss, wanted, args, inside)
         if args.write:

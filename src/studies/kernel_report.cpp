@@ -90,10 +90,10 @@ std::string render_table(const KernelReport& report) {
                    {"bias %"},
                    {"inexpressible"}});
   for (const KernelGroup& group : report.groups) {
-    const ErrorSummary& e = group.errors;
-    table.add_row({group.by == "all" ? "all" : group.value, fmt::format("{}", e.rows),
-                   percent_cell(e.mean), percent_cell(e.median), percent_cell(e.p90),
-                   fmt::format("{:+.1f}", 100.0 * e.bias), fmt::format("{}", group.inexpressible)});
+    std::vector<std::string> cells{group.by == "all" ? "all" : group.value};
+    for (std::string& cell : error_cells(group.errors)) cells.push_back(std::move(cell));
+    cells.push_back(fmt::format("{}", group.inexpressible));
+    table.add_row(std::move(cells));
   }
   std::map<std::string, std::size_t> reasons;
   for (const KernelRow& row : report.rows) {

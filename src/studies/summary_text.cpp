@@ -18,12 +18,6 @@ std::string count(std::size_t value) {
   return fmt::format("{}", value);
 }
 
-std::vector<std::string> error_cells(const ErrorSummary& e) {
-  if (e.rows == 0) return {"0", "-", "-", "-", "-"};
-  return {count(e.rows), percent_cell(e.mean), percent_cell(e.median), percent_cell(e.p90),
-          fmt::format("{:+.1f}", 100.0 * e.bias)};
-}
-
 void append(std::vector<std::string>& cells, std::vector<std::string> more) {
   for (std::string& cell : more) cells.push_back(std::move(cell));
 }
@@ -130,8 +124,12 @@ std::string left_out(const RunReport& report) {
 
 }  // namespace
 
-std::string percent_cell(double ratio) {
-  return fmt::format("{:.1f}", 100.0 * ratio);
+std::string percent_cell(double ratio) { return fmt::format("{:.1f}", 100.0 * ratio); }
+
+std::vector<std::string> error_cells(const ErrorSummary& e) {
+  if (e.rows == 0) return {"0", "-", "-", "-", "-"};
+  return {count(e.rows), percent_cell(e.mean), percent_cell(e.median), percent_cell(e.p90),
+          fmt::format("{:+.1f}", 100.0 * e.bias)};
 }
 
 std::string summary_text(const RunReport& report) {
