@@ -47,30 +47,43 @@ StageRuns runs_of(const std::vector<Piece>& pieces, std::size_t stages) {
   return result;
 }
 
+/// Whether stages are even once embedding and loss count as a layer each (Megatron's
+/// account-for-embedding and account-for-loss switches).
+bool even_with_ends(std::int64_t layers, std::int64_t stages, LayerDistribution rule) {
+  const bool remainder_allowed =
+      rule == LayerDistribution::EvenCeil || rule == LayerDistribution::EvenInner;
+  return remainder_allowed && layers % stages != 0 && (layers + 2) % stages == 0;
+}
+
 /// Layers of every virtual stage; which ones get one more depends on the rule.
 std::vector<std::int64_t> layers_per_stage(std::int64_t layers, std::size_t stages,
                                            LayerDistribution rule) {
   const auto count = static_cast<std::int64_t>(stages);
   std::vector<std::int64_t> result(stages, layers / count);
   std::int64_t extra = layers % count;
-  const std::size_t first = rule == LayerDistribution::EvenInner && stages > 2 ? 1 : 0;
+  const bool inner = rule == LayerDistribution::EvenInner || even_with_ends(layers, count, rule);
+  const std::size_t first = inner && stages > 2 ? 1 : 0;
   const std::size_t inner_end = first == 1 ? stages - 1 : stages;
   for (std::size_t i = first; i < inner_end && extra > 0; ++i, --extra) ++result[i];
   if (extra > 0) ++result[0];
   return result;
 }
 
-/// Embeddings go with the layer behind them, everything else with the layer before it.
+/// Embeddings go with the layer behind them, everything else with the layer before it. A stage
+/// without layers holds the embedding if it is the first and the head if it is the last.
 void place_by_layers(std::vector<Piece>& pieces, const std::vector<std::int64_t>& layers) {
   std::size_t stage = 0;
   std::int64_t placed = 0;
+  bool open = false;  // something stands on the stage
   for (Piece& piece : pieces) {
-    const bool opens = is_layer(piece.kind) || piece.kind == BlockKind::Embedding;
-    if (opens && placed == layers[stage] && stage + 1 < layers.size()) {
+    const bool opens = is_layer(piece.kind) || piece.kind == BlockKind::Embedding ||
+                       (piece.kind == BlockKind::Head && layers.back() == 0);
+    if (opens && open && placed == layers[stage] && stage + 1 < layers.size()) {
       ++stage;
       placed = 0;
     }
     piece.stage = stage;
+    open = true;
     if (is_layer(piece.kind)) ++placed;
   }
 }
@@ -159,7 +172,9 @@ std::optional<Infeasible> check_layers(const ParallelPlan& plan, const Network& 
     return infeasible == nullptr ? std::nullopt : std::optional(*infeasible);
   }
   const std::int64_t layers = count_layers(network);
-  if (layers < stages) return too_many_stages(plan, layers, wording);
+  if (layers < stages && !even_with_ends(layers, stages, framework.layers)) {
+    return too_many_stages(plan, layers, wording);
+  }
   if (framework.layers == LayerDistribution::EvenOnly && layers % stages != 0) {
     return not_divisible(plan, layers, wording);
   }
@@ -177,9 +192,11 @@ std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
   if (framework.layers == LayerDistribution::EmbeddingAndHeadCount) {
     place_by_cost(network, pieces, stages);
     StageRuns runs = runs_of(pieces, stages);
-    const bool empty =
-        std::any_of(runs.begin(), runs.end(), [](const auto& stage) { return stage.empty(); });
-    if (empty) return too_many_stages(plan, count_layers(network), Wording::Full);
+    // A heavy head can leave stages empty; the framework runs them all the same.
+    const std::int64_t layers = count_layers(network);
+    if (layers < static_cast<std::int64_t>(stages)) {
+      return too_many_stages(plan, layers, Wording::Full);
+    }
     return runs;
   }
   if (auto infeasible = legality::check_layers(plan, network, framework, Wording::Full))

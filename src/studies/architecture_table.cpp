@@ -15,10 +15,9 @@ using io::Node;
 
 constexpr std::array<Choice<StackKind>, 2> kStacks{
     {{"decoder", StackKind::Decoder}, {"encoder", StackKind::Encoder}}};
-constexpr std::array<Choice<NormKind>, 3> kNorms{
-    {{"layernorm", NormKind::LayerNorm},
-     {"layernorm-no-bias", NormKind::LayerNormNoBias},
-     {"rmsnorm", NormKind::RmsNorm}}};
+constexpr std::array<Choice<NormKind>, 3> kNorms{{{"layernorm", NormKind::LayerNorm},
+                                                  {"layernorm-no-bias", NormKind::LayerNormNoBias},
+                                                  {"rmsnorm", NormKind::RmsNorm}}};
 constexpr std::array<Choice<PositionKind>, 4> kPositions{{{"none", PositionKind::None},
                                                           {"learned", PositionKind::Learned},
                                                           {"rotary", PositionKind::Rotary},
@@ -29,9 +28,8 @@ constexpr std::array<Choice<AttentionSupport>, 2> kSupport{
     {{"as-column", AttentionSupport::AsColumnSays}, {"unfused", AttentionSupport::UnfusedOnly}}};
 constexpr std::array<Choice<SequenceParallelDefault>, 2> kSequenceParallel{
     {{"off", SequenceParallelDefault::Off}, {"with-tensor", SequenceParallelDefault::WithTensor}}};
-constexpr std::array<Choice<Recompute>, 3> kRecompute{{{"none", Recompute::None},
-                                                       {"selective", Recompute::Selective},
-                                                       {"full", Recompute::Full}}};
+constexpr std::array<Choice<Recompute>, 3> kRecompute{
+    {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
 
 constexpr std::array<Choice<MemoryReporter>, 2> kReporters{
     {{"worst-stage", MemoryReporter::WorstStage}, {"last-stage", MemoryReporter::LastStage}}};
@@ -116,10 +114,9 @@ FrameworkDefaults read_defaults(const Node& node) {
   FrameworkDefaults defaults;
   defaults.zero = static_cast<ZeroStage>(node.at("zero").integer({0, 3}));
   defaults.sequence_parallel =
-      node.at("sequence_parallel").choice(std::span<const Choice<SequenceParallelDefault>>(
-          kSequenceParallel));
-  defaults.recompute =
-      node.at("recompute").choice(std::span<const Choice<Recompute>>(kRecompute));
+      node.at("sequence_parallel")
+          .choice(std::span<const Choice<SequenceParallelDefault>>(kSequenceParallel));
+  defaults.recompute = node.at("recompute").choice(std::span<const Choice<Recompute>>(kRecompute));
   defaults.memory =
       node.at("memory_figure").choice(std::span<const Choice<MemoryReporter>>(kReporters));
   (void)node.at("source").text();
@@ -175,7 +172,8 @@ ArchitectureTable read_architectures(const std::filesystem::path& path,
   const io::Document document = io::Document::read(path);
   const Node root = document.root();
   constexpr std::string_view kSchema = "plansearch/architectures/v1";
-  if (root.at("schema").text() != kSchema) root.at("schema").fail("expected " + std::string(kSchema));
+  if (root.at("schema").text() != kSchema)
+    root.at("schema").fail("expected " + std::string(kSchema));
   ArchitectureTable table;
   table.default_vocab = root.at("default_vocab").integer(io::kPositive);
   for (const auto& framework : root.at("frameworks").entries()) {

@@ -23,7 +23,7 @@ std::vector<std::string> default_groups(TableKind kind) {
     case TableKind::Attention:
       return {"gpu", "gpu+head_dim"};
     case TableKind::Collective:
-      return {"gpu", "hw", "collective+ranks", "gpu+collective+ranks"};
+      return {"gpu", "hw", "system", "collective+ranks", "gpu+collective+ranks"};
     case TableKind::Runs:
       break;
   }
@@ -49,8 +49,8 @@ KernelGroup summarise(std::string by, std::string value,
   KernelGroup group{std::move(by), std::move(value), 0, {}};
   std::vector<double> errors;
   for (const KernelRow* row : rows) {
-    if (row->predicted) {
-      errors.push_back(*row->predicted / row->measured - 1.0);
+    if (row->predicted && row->measured) {
+      errors.push_back(*row->predicted / *row->measured - 1.0);
     } else {
       ++group.inexpressible;
     }
@@ -65,14 +65,21 @@ void add_groups(const std::vector<KernelRow>& rows, const std::string& by,
   std::map<std::string, std::vector<const KernelRow*>> members;
   for (const KernelRow& row : rows) {
     const auto value = joined(row, by);
-    if (!value) return;
+    if (!value) continue;
     if (!members.contains(*value)) order.push_back(*value);
     members[*value].push_back(&row);
   }
   for (const std::string& value : order) groups.push_back(summarise(by, value, members[value]));
 }
 
-double microseconds(Seconds time) { return time.value() * 1e6; }
+Json microseconds(const std::optional<Seconds>& time) {
+  if (!time) return nullptr;
+  return time->value() * 1e6;
+}
+
+std::string cell(const std::optional<Seconds>& time) {
+  return time ? fmt::format("{}", time->value() * 1e6) : "";
+}
 
 std::string render_table(const KernelReport& report) {
   TextTable table({{std::string(to_text(report.kind)), Align::Left},
@@ -83,15 +90,14 @@ std::string render_table(const KernelReport& report) {
                    {"bias %"},
                    {"inexpressible"}});
   for (const KernelGroup& group : report.groups) {
-    const ErrorSummary& e = group.errors;
-    table.add_row({group.by == "all" ? "all" : group.value, fmt::format("{}", e.rows),
-                   percent_cell(e.mean), percent_cell(e.median), percent_cell(e.p90),
-                   fmt::format("{:+.1f}", 100.0 * e.bias),
-                   fmt::format("{}", group.inexpressible)});
+    std::vector<std::string> cells{group.by == "all" ? "all" : group.value};
+    for (std::string& cell : error_cells(group.errors)) cells.push_back(std::move(cell));
+    cells.push_back(fmt::format("{}", group.inexpressible));
+    table.add_row(std::move(cells));
   }
   std::map<std::string, std::size_t> reasons;
   for (const KernelRow& row : report.rows) {
-    if (!row.predicted) ++reasons[row.reason];
+    if (!row.reason.empty()) ++reasons[row.reason];
   }
   std::string text = table.text();
   if (!reasons.empty()) text += "\nrows that cannot be expressed\n";
@@ -101,11 +107,11 @@ std::string render_table(const KernelReport& report) {
 
 Json row_json(const KernelRow& row) {
   Json json{{"row", row.line}};
-  for (const char* key : {"gpu", "hw", "dtype", "collective"}) {
+  for (const char* key : {"gpu", "hw", "system", "dtype", "collective"}) {
     if (const auto cell = row.cells.find(key); cell != row.cells.end()) json[key] = cell->second;
   }
   json["measured_us"] = microseconds(row.measured);
-  json["predicted_us"] = row.predicted ? Json(microseconds(*row.predicted)) : Json(nullptr);
+  json["predicted_us"] = microseconds(row.predicted);
   json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
   return json;
 }
@@ -138,8 +144,8 @@ std::string render_csv(const KernelReport& report) {
   for (const KernelRow& row : report.rows) {
     CsvLine line;
     line.add(fmt::format("{}", row.line));
-    line.add(fmt::format("{}", microseconds(row.measured)));
-    line.add(row.predicted ? fmt::format("{}", microseconds(*row.predicted)) : "");
+    line.add(cell(row.measured));
+    line.add(cell(row.predicted));
     line.add(row.reason);
     out += line.text();
   }

@@ -13,6 +13,7 @@
 
 #include "plansearch/base/error.hpp"
 #include "plansearch/base/names.hpp"
+#include "plansearch/base/units.hpp"
 #include "plansearch/cost/collective_cost.hpp"
 #include "plansearch/cost/compute_cost.hpp"
 
@@ -20,19 +21,20 @@ namespace plansearch {
 namespace {
 
 constexpr double kMicrosecond = 1e-6;
-
-double positive(const io::CsvTable& table, const io::CsvRow& row, std::string_view column) {
-  const auto value = table.number(row, column, 0.0);
-  if (!value || *value == 0.0) {
-    table.fail(row, column, fmt::format("column {} must be above zero", column));
-  }
-  return *value;
-}
+constexpr double kManyRanks = 1e6;
 
 /// What cannot be predicted in a row, as a value of the row.
 struct Refusal {
   std::string reason;
 };
+
+/// An empty cell is unknown, which is no fault of the table.
+double positive(const io::CsvTable& table, const io::CsvRow& row, std::string_view column) {
+  const auto value = table.number(row, column, 0.0);
+  if (!value) throw Refusal{fmt::format("column {} is empty", column)};
+  if (*value == 0.0) table.fail(row, column, fmt::format("column {} must be above zero", column));
+  return *value;
+}
 
 /// Names are looked up once.
 template <typename T>
@@ -78,8 +80,14 @@ class Predictor {
     const Accelerator& chip = accelerators_.get(table_.text(row, "gpu"));
     const double length = number(row, "seq_len");
     const double size = number(row, "head_dim");
-    const AttentionShape shape{number(row, "batch"), number(row, "heads"), number(row, "kv_heads"),
-                               length, length, size, size, 0.5};
+    const AttentionShape shape{number(row, "batch"),
+                               number(row, "heads"),
+                               number(row, "kv_heads"),
+                               length,
+                               length,
+                               size,
+                               size,
+                               0.5};
     const AttentionKernel* kernel = chip.kernels.find_attention("serving");
     if (kernel == nullptr) return attention_time(chip, DataType::Bf16, shape, Pass::Forward);
     return attention_time(chip, kernel->forward, DataType::Bf16, shape, Pass::Forward);
@@ -87,18 +95,56 @@ class Predictor {
 
   Seconds collective(const io::CsvRow& row) {
     const CommunicationKind kind = collective_kind(row);
-    const bool on_system = table_.has("hw");
-    const double ranks = number(row, on_system ? "gpus" : "ranks");
-    const Bytes message(number(row, on_system ? "bytes" : "message_bytes"));
-    const Cluster& cluster = on_system ? clusters_.get(table_.text(row, "hw"))
-                                       : node_with(table_.text(row, "gpu"), ranks);
-    if (ranks > 1e6) throw Refusal{"more than a million ranks"};
-    return collective_cost(cluster, kind, message, {static_cast<int>(ranks), 1}).time;
+    const std::string_view system = system_column();
+    const double ranks = number(row, system.empty() ? "ranks" : "gpus");
+    if (ranks > kManyRanks) throw Refusal{"more than a million ranks"};
+    const Cluster& cluster = system.empty() ? node_with(table_.text(row, "gpu"), ranks)
+                                            : clusters_.get(table_.text(row, system));
+    const Bytes message(message_bytes(row));
+    return collective_cost(cluster, kind, message,
+                           {static_cast<int>(ranks), stride(row, cluster, ranks)})
+        .time;
+  }
+
+  /// Some sources publish the bus bandwidth (nccl-tests) in place of the time.
+  std::optional<Seconds> measured(const io::CsvRow& row, TableKind kind) {
+    if (kind != TableKind::Collective || !table_.has("busbw_GBps") ||
+        table_.number(row, "time_us", 0.0)) {
+      return Seconds(number(row, "time_us") * kMicrosecond);
+    }
+    // Published figures may be ranges: only a plain number can be compared.
+    const auto bus = parse_number(table_.text(row, "busbw_GBps"));
+    if (!bus || *bus <= 0.0 || table_.text(row, "bytes").empty()) return std::nullopt;
+    const double ranks = number(row, "gpus");
+    const bool twice = collective_kind(row) == CommunicationKind::AllReduce;
+    return Seconds(message_bytes(row) * (twice ? 2.0 : 1.0) * (ranks - 1.0) / ranks / (*bus * 1e9));
   }
 
  private:
   [[nodiscard]] double number(const io::CsvRow& row, std::string_view column) const {
     return positive(table_, row, column);
+  }
+
+  /// The column that names a cluster; tables of one node name the accelerator instead.
+  [[nodiscard]] std::string_view system_column() const {
+    for (const std::string_view column : {"hw", "system"}) {
+      if (table_.has(column)) return column;
+    }
+    return {};
+  }
+
+  [[nodiscard]] double message_bytes(const io::CsvRow& row) const {
+    const std::string_view column = table_.has("message_bytes") ? "message_bytes" : "bytes";
+    if (table_.text(row, column).empty()) throw Refusal{"the message size is unknown"};
+    return number(row, column);
+  }
+
+  /// Ranks spread over more nodes than they would fill.
+  [[nodiscard]] int stride(const io::CsvRow& row, const Cluster& cluster, double ranks) const {
+    if (!table_.has("nodes")) return 1;
+    const double nodes = table_.number(row, "nodes", 1.0).value_or(1.0);
+    if (nodes <= 1.0) return 1;
+    return static_cast<int>(std::max(1.0, cluster.accelerators_per_node * nodes / ranks));
   }
 
   [[nodiscard]] static MatmulKernel block_kernel(const Accelerator& chip) {
@@ -205,13 +251,14 @@ std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind
   for (const io::CsvRow& cells : table.rows()) {
     KernelRow row;
     row.line = cells.line;
-    row.measured = Seconds(positive(table, cells, "time_us") * kMicrosecond);
     for (std::size_t i = 0; i < table.header().size(); ++i) {
       row.cells.emplace(table.header()[i], cells.cells[i].text);
     }
-    if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
     try {
+      if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
+      row.measured = predictor.measured(cells, kind);
       row.predicted = predict(predictor, kind, cells);
+      if (!row.measured) row.reason = "neither time nor bus bandwidth is published";
     } catch (const Refusal& refusal) {
       row.reason = refusal.reason;
     } catch (const InputError& error) {

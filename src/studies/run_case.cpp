@@ -184,8 +184,7 @@ ParallelPlan read_plan(const RunRecord& run, const FrameworkDefaults& defaults) 
   plan.chunks = degree(run.chunks.value_or(1));
   plan.context = degree(run.context.value_or(1));
   plan.expert = degree(run.expert_parallel.value_or(1));
-  const std::int64_t model_ranks =
-      std::int64_t{1} * plan.tensor_out * plan.pipeline * plan.context;
+  const std::int64_t model_ranks = std::int64_t{1} * plan.tensor_out * plan.pipeline * plan.context;
   plan.data = degree(run.data.value_or(std::max<std::int64_t>(1, run.gpus / model_ranks)));
   plan.micro_batch = degree(run.micro_batch);
   const std::int64_t per_round = std::int64_t{1} * plan.data * plan.micro_batch;
@@ -210,8 +209,7 @@ void note_defaults(const RunRecord& run, const ParallelPlan& plan, RunCase& resu
 
 }  // namespace
 
-std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
-                                               const ArchitectureTable& table,
+std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const ArchitectureTable& table,
                                                std::string_view framework) {
   try {
     RunCase result;
@@ -221,8 +219,8 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
     result.precision = *precision;
     result.plan = read_plan(run, table.defaults(framework));
     note_defaults(run, result.plan, result);
-    result.batch_share = static_cast<double>(run.global_batch) /
-                         static_cast<double>(result.plan.global_batch());
+    result.batch_share =
+        static_cast<double>(run.global_batch) / static_cast<double>(result.plan.global_batch());
     return result;
   } catch (const Refusal& refusal) {
     return Inexpressible{refusal.reason};

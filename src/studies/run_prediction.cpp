@@ -79,9 +79,9 @@ std::shared_ptr<const Cluster> at_least(const std::shared_ptr<const Cluster>& cl
 
 std::string problem_key(const RunRecord& run, const RunCase& run_case) {
   static constexpr std::array kColumns{
-      "hw",       "framework", "precision", "gpus",        "model",    "mlp",    "attention",
-      "layers",   "hidden",    "ffn_hidden", "heads",      "kv_heads", "head_dim", "vocab",
-      "seq_len",  "moe_experts", "moe_topk", "moe_ffn"};
+      "hw",        "framework", "precision", "gpus",        "model",    "mlp",
+      "attention", "layers",    "hidden",    "ffn_hidden",  "heads",    "kv_heads",
+      "head_dim",  "vocab",     "seq_len",   "moe_experts", "moe_topk", "moe_ffn"};
   std::string key = fmt::format("{}", run_case.plan.global_batch());
   for (const char* column : kColumns) key.append(1, '\n').append(run.cell(column));
   return key;
@@ -210,8 +210,8 @@ class GroupPricer {
     const ParallelPlan& plan = run_case.plan;
     if (const auto illegal = evaluator_.legality(plan)) {
       prediction.verdict = Verdict::Illegal;
-      prediction.reason = illegal->detail.empty() ? std::string(to_text(illegal->obstacle))
-                                                  : illegal->detail;
+      prediction.reason =
+          illegal->detail.empty() ? std::string(to_text(illegal->obstacle)) : illegal->detail;
       return;
     }
     const auto profile = evaluator_.profile(plan);
@@ -236,9 +236,9 @@ class GroupPricer {
       prediction.reason = "the global batch is no multiple of dp times the micro-batch";
     } else if (*prediction.needed > evaluator_.memory_limit()) {
       prediction.verdict = Verdict::OutOfMemory;
-      prediction.reason = fmt::format("stage {} needs {} of {}", estimate.worst_memory_stage,
-                                      to_text(*prediction.needed),
-                                      to_text(evaluator_.memory_limit()));
+      prediction.reason =
+          fmt::format("stage {} needs {} of {}", estimate.worst_memory_stage,
+                      to_text(*prediction.needed), to_text(evaluator_.memory_limit()));
     }
   }
 
@@ -271,15 +271,14 @@ std::optional<double> RunPrediction::mfu(Seconds time) const {
 }
 
 std::vector<RunPrediction> predict_runs(const std::vector<RunRecord>& runs,
-                                        const ArchitectureTable& table,
-                                        const ProfileFinder& finder, int threads) {
+                                        const ArchitectureTable& table, const ProfileFinder& finder,
+                                        int threads) {
   std::vector<RunPrediction> predictions(runs.size());
   const Prepared prepared = Preparation(table, finder).prepare(runs, predictions);
   parallel_for(prepared.groups.size(), threads, [&](std::size_t index) {
     const Group& group = prepared.groups[index];
     Problem problem = group.problem;
-    problem.network =
-        std::make_shared<const Network>(build_network(*problem.model, group.network));
+    problem.network = std::make_shared<const Network>(build_network(*problem.model, group.network));
     GroupPricer pricer(problem, table);
     for (const std::size_t row : group.rows) {
       pricer.price(runs[row], prepared.cases[row], predictions[row]);

@@ -17,12 +17,12 @@ constexpr std::int64_t kLargest = std::int64_t{1} << 40;
 
 /// Columns whose absence makes a table unreadable; those of free text may be missing.
 constexpr std::array kRequired{
-    "id",       "hw",          "framework",    "gpus",        "model",       "mlp",
-    "attention", "layers",     "hidden",       "ffn_hidden",  "heads",       "kv_heads",
-    "head_dim", "vocab",       "seq_len",      "moe_experts", "moe_topk",    "moe_ffn",
-    "precision", "global_batch", "micro_batch", "tp",         "pp",          "vpp",
-    "dp",       "cp",          "ep",           "sp",          "zero",        "recompute",
-    "step_time_s", "peak_mem_gib", "mem_kind", "oom"};
+    "id",          "hw",           "framework",   "gpus",        "model",    "mlp",
+    "attention",   "layers",       "hidden",      "ffn_hidden",  "heads",    "kv_heads",
+    "head_dim",    "vocab",        "seq_len",     "moe_experts", "moe_topk", "moe_ffn",
+    "precision",   "global_batch", "micro_batch", "tp",          "pp",       "vpp",
+    "dp",          "cp",           "ep",          "sp",          "zero",     "recompute",
+    "step_time_s", "peak_mem_gib", "mem_kind",    "oom"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},
@@ -144,7 +144,8 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells) {
   read_sizes(row, run);
   read_degrees(row, run);
   if (const auto time = row.positive("step_time_s")) run.step_time = Seconds(*time);
-  if (const auto memory = row.positive("peak_mem_gib")) run.peak_memory = Bytes(*memory * kGibibyte);
+  if (const auto memory = row.positive("peak_mem_gib"))
+    run.peak_memory = Bytes(*memory * kGibibyte);
   run.memory_kind = row.memory_kind();
   run.outcome = row.outcome();
   for (std::size_t i = 0; i < table.header().size(); ++i) {

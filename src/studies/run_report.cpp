@@ -40,6 +40,8 @@ Json row_json(const RunReport& report, std::size_t index) {
   json["predicted_p90_s"] = number(p.p90);
   json["measured_peak_memory_bytes"] = number(run.peak_memory);
   json["predicted_peak_memory_bytes"] = number(p.memory);
+  const auto mfu = run.step_time ? p.mfu(*run.step_time) : std::nullopt;
+  json["measured_mfu"] = mfu ? Json(*mfu) : Json(nullptr);
   json["memory_kind"] = run.memory_kind ? Json(to_text(*run.memory_kind)) : Json(nullptr);
   json["needed_memory_bytes"] = number(p.needed);
   json["failed"] = run.outcome != Outcome::Measured;
@@ -82,10 +84,9 @@ std::string render_csv(const RunReport& report) {
   for (std::size_t i = 0; i < report.runs.size(); ++i) {
     const Json row = row_json(report, i);
     CsvLine line;
-    for (const char* key :
-         {"id", "measured_step_time_s", "predicted_step_time_s", "predicted_p10_s",
-          "predicted_p90_s", "measured_peak_memory_bytes", "predicted_peak_memory_bytes",
-          "expressible", "feasible", "reason"}) {
+    for (const char* key : {"id", "measured_step_time_s", "predicted_step_time_s",
+                            "predicted_p10_s", "predicted_p90_s", "measured_peak_memory_bytes",
+                            "predicted_peak_memory_bytes", "expressible", "feasible", "reason"}) {
       const Json& value = row.at(key);
       line.add(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump());
     }

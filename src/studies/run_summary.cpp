@@ -59,8 +59,8 @@ class Summariser {
     summary.by = by;
     summary.value = value;
     summary.rows = rows.size();
-    summary.inexpressible = static_cast<std::size_t>(
-        std::count_if(rows.begin(), rows.end(), [&](std::size_t row) {
+    summary.inexpressible =
+        static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [&](std::size_t row) {
           return predictions_[row].verdict == Verdict::Inexpressible;
         }));
     add_step_times(rows, summary);
@@ -123,7 +123,8 @@ class Summariser {
     ranking.sweeps = regrets.size();
     ranking.median_regret = median(regrets);
     ranking.mean_regret = mean(regrets);
-    ranking.worst_regret = regrets.empty() ? 0.0 : *std::max_element(regrets.begin(), regrets.end());
+    ranking.worst_regret =
+        regrets.empty() ? 0.0 : *std::max_element(regrets.begin(), regrets.end());
     ranking.tau_sweeps = taus.size();
     ranking.mean_tau = mean(taus);
     ranking.median_tau = median(taus);

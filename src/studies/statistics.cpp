@@ -57,9 +57,8 @@ SweepRanking rank_sweep(std::span<const double> measured, std::span<const double
   ranking.rows = measured.size();
   std::vector<std::size_t> order(measured.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
-    return predicted[i] < predicted[j];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t i, std::size_t j) { return predicted[i] < predicted[j]; });
   const double best = *std::min_element(measured.begin(), measured.end());
   ranking.regret = measured[order.front()] / best - 1.0;
   ranking.top1 = measured[order.front()] == best;

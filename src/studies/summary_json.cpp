@@ -6,7 +6,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json if_any(std::size_t rows, double value) { return rows == 0 ? Json(nullptr) : Json(value); }
+Json if_any(std::size_t rows, double value) {
+  return rows == 0 ? Json(nullptr) : Json(value);
+}
 
 Json ranking_json(const RankingSummary& ranking) {
   return {{"sweeps", ranking.sweeps},
@@ -48,9 +50,9 @@ Json summary_json(const std::string& set, const GroupSummary& group) {
             {"inexpressible", group.inexpressible},
             {"step_time", errors_json(group.step_time)}};
   json["step_time"]["within_p10_p90"] =
-      if_any(group.step_time.rows, static_cast<double>(group.within_interval) /
-                                       static_cast<double>(std::max<std::size_t>(
-                                           1, group.step_time.rows)));
+      if_any(group.step_time.rows,
+             static_cast<double>(group.within_interval) /
+                 static_cast<double>(std::max<std::size_t>(1, group.step_time.rows)));
   Json memory = Json::object();
   for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
     if (group.memory[kind].rows == 0) continue;

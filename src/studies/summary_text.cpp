@@ -14,12 +14,8 @@ std::string name_of(const GroupSummary& group) {
   return group.by == "all" ? "all" : fmt::format("{} {}", group.by, group.value);
 }
 
-std::string count(std::size_t value) { return fmt::format("{}", value); }
-
-std::vector<std::string> error_cells(const ErrorSummary& e) {
-  if (e.rows == 0) return {"0", "-", "-", "-", "-"};
-  return {count(e.rows), percent_cell(e.mean), percent_cell(e.median), percent_cell(e.p90),
-          fmt::format("{:+.1f}", 100.0 * e.bias)};
+std::string count(std::size_t value) {
+  return fmt::format("{}", value);
 }
 
 void append(std::vector<std::string>& cells, std::vector<std::string> more) {
@@ -27,22 +23,32 @@ void append(std::vector<std::string>& cells, std::vector<std::string> more) {
 }
 
 std::string step_times(const std::vector<GroupSummary>& groups) {
-  TextTable table({{"step time", Align::Left}, {"rows"}, {"mean %"}, {"median %"}, {"p90 %"},
-                   {"bias %"}, {"in p10-p90 %"}});
+  TextTable table({{"step time", Align::Left},
+                   {"rows"},
+                   {"mean %"},
+                   {"median %"},
+                   {"p90 %"},
+                   {"bias %"},
+                   {"in p10-p90 %"}});
   for (const GroupSummary& group : groups) {
     if (group.step_time.rows == 0) continue;
     std::vector<std::string> cells{name_of(group)};
     append(cells, error_cells(group.step_time));
     cells.push_back(percent_cell(static_cast<double>(group.within_interval) /
-                            static_cast<double>(group.step_time.rows)));
+                                 static_cast<double>(group.step_time.rows)));
     table.add_row(std::move(cells));
   }
   return table.text();
 }
 
 std::string memories(const std::vector<GroupSummary>& groups) {
-  TextTable table({{"peak memory", Align::Left}, {"kind", Align::Left}, {"rows"}, {"mean %"},
-                   {"median %"}, {"p90 %"}, {"bias %"}});
+  TextTable table({{"peak memory", Align::Left},
+                   {"kind", Align::Left},
+                   {"rows"},
+                   {"mean %"},
+                   {"median %"},
+                   {"p90 %"},
+                   {"bias %"}});
   bool any = false;
   for (const GroupSummary& group : groups) {
     for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
@@ -58,8 +64,14 @@ std::string memories(const std::vector<GroupSummary>& groups) {
 }
 
 std::string rankings(const std::vector<GroupSummary>& groups) {
-  TextTable table({{"ranking in sweeps", Align::Left}, {"sweeps"}, {"median regret %"},
-                   {"mean regret %"}, {"top-1"}, {"top-3"}, {"with >= 3"}, {"mean tau-b"}});
+  TextTable table({{"ranking in sweeps", Align::Left},
+                   {"sweeps"},
+                   {"median regret %"},
+                   {"mean regret %"},
+                   {"top-1"},
+                   {"top-3"},
+                   {"with >= 3"},
+                   {"mean tau-b"}});
   bool any = false;
   for (const GroupSummary& group : groups) {
     const RankingSummary& r = group.ranking;
@@ -73,9 +85,15 @@ std::string rankings(const std::vector<GroupSummary>& groups) {
 }
 
 std::string feasibilities(const std::vector<GroupSummary>& groups) {
-  TextTable table({{"feasibility", Align::Left}, {"ran"}, {"called illegal"},
-                   {"called too large"}, {"failed"}, {"called illegal"}, {"called too large"},
-                   {"called feasible"}, {"inexpressible"}});
+  TextTable table({{"feasibility", Align::Left},
+                   {"ran"},
+                   {"called illegal"},
+                   {"called too large"},
+                   {"failed"},
+                   {"called illegal"},
+                   {"called too large"},
+                   {"called feasible"},
+                   {"inexpressible"}});
   for (const GroupSummary& group : groups) {
     const FeasibilitySummary& f = group.feasibility;
     table.add_row({name_of(group), count(f.measured), count(f.measured_illegal),
@@ -107,6 +125,12 @@ std::string left_out(const RunReport& report) {
 }  // namespace
 
 std::string percent_cell(double ratio) { return fmt::format("{:.1f}", 100.0 * ratio); }
+
+std::vector<std::string> error_cells(const ErrorSummary& e) {
+  if (e.rows == 0) return {"0", "-", "-", "-", "-"};
+  return {count(e.rows), percent_cell(e.mean), percent_cell(e.median), percent_cell(e.p90),
+          fmt::format("{:+.1f}", 100.0 * e.bias)};
+}
 
 std::string summary_text(const RunReport& report) {
   std::string text;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plansearch/studies/run_report.hpp"
 
@@ -11,5 +12,7 @@ namespace plansearch {
 [[nodiscard]] std::string summary_text(const RunReport& report);
 /// "3.4" for 0.034.
 [[nodiscard]] std::string percent_cell(double ratio);
+/// Rows, mean, median, p90 and bias in per cent; dashes without rows.
+[[nodiscard]] std::vector<std::string> error_cells(const ErrorSummary& errors);
 
 }  // namespace plansearch

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the columns of a measured run cannot say about its architecture (validation/architectures.yaml):
-// published facts and stated assumptions, matched by columns and label, later entries first.
+// What the columns of a measured run cannot say about its architecture
+// (validation/architectures.yaml): published facts and stated assumptions, matched by columns and
+// label, later entries first.
 #pragma once
 
 #include <filesystem>

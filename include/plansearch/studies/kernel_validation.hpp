@@ -32,9 +32,9 @@ struct KernelProfiles {
 
 struct KernelRow {
   int line = 0;
-  Seconds measured;
+  std::optional<Seconds> measured;  ///< absent where the source gives neither time nor bandwidth
   std::optional<Seconds> predicted;
-  std::string reason;  ///< why nothing is predicted
+  std::string reason;  ///< why nothing is predicted or compared
   std::map<std::string, std::string, std::less<>> cells;
 };
 

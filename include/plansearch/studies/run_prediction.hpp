@@ -25,7 +25,7 @@ struct ProfileFinder {
 
 enum class Verdict : std::uint8_t {
   Feasible,
-  Illegal,        ///< degrees, divisibility, or a rule of the framework
+  Illegal,  ///< degrees, divisibility, or a rule of the framework
   OutOfMemory,
   Inexpressible,  ///< neither: the row describes something that has no model here
 };
@@ -33,13 +33,13 @@ enum class Verdict : std::uint8_t {
 
 struct RunPrediction {
   Verdict verdict = Verdict::Inexpressible;
-  std::string reason;              ///< empty when feasible
-  std::vector<std::string> filled; ///< what the columns did not say
+  std::string reason;               ///< empty when feasible
+  std::vector<std::string> filled;  ///< what the columns did not say
   std::optional<Seconds> step_time;
   std::optional<Seconds> p10;
   std::optional<Seconds> p90;
-  std::optional<Bytes> memory;     ///< of the kind and stage that the row's figure counts
-  std::optional<Bytes> needed;     ///< by the worst device, everything included
+  std::optional<Bytes> memory;  ///< of the kind and stage that the row's figure counts
+  std::optional<Bytes> needed;  ///< by the worst device, everything included
   /// FLOPs of the model per step over what the accelerators could do in one second.
   std::optional<double> peak_seconds;
 

@@ -23,10 +23,10 @@ enum class Outcome : std::uint8_t {
 
 /// What a published memory figure counts.
 enum class MemoryKind : std::uint8_t {
-  Allocated,   ///< peak of the allocator
-  Reserved,    ///< held by the allocator
-  TorchPeak,   ///< a counter of PyTorch, not said which
-  NvidiaSmi,   ///< the whole process
+  Allocated,  ///< peak of the allocator
+  Reserved,   ///< held by the allocator
+  TorchPeak,  ///< a counter of PyTorch, not said which
+  NvidiaSmi,  ///< the whole process
 };
 inline constexpr std::size_t kMemoryKindCount = 4;
 [[nodiscard]] std::string_view to_text(MemoryKind kind);

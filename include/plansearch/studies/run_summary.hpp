@@ -17,22 +17,22 @@ namespace plansearch {
 /// Rankings inside sweeps: rows that share source, machine, framework, precision, model, number of
 /// GPUs, sequence length and global batch. Two rows make a regret, three a tau.
 struct RankingSummary {
-  std::size_t sweeps = 0;       ///< with at least two rows
+  std::size_t sweeps = 0;  ///< with at least two rows
   double median_regret = 0.0;
   double mean_regret = 0.0;
   double worst_regret = 0.0;
-  std::size_t tau_sweeps = 0;   ///< with at least three rows
+  std::size_t tau_sweeps = 0;  ///< with at least three rows
   double mean_tau = 0.0;
   double median_tau = 0.0;
-  std::size_t top1 = 0;         ///< our choice is the measured best
-  std::size_t top3 = 0;         ///< the measured best is among our first three
+  std::size_t top1 = 0;  ///< our choice is the measured best
+  std::size_t top3 = 0;  ///< the measured best is among our first three
 };
 
 struct FeasibilitySummary {
-  std::size_t measured = 0;         ///< expressible rows that ran
+  std::size_t measured = 0;  ///< expressible rows that ran
   std::size_t measured_illegal = 0;
   std::size_t measured_too_large = 0;
-  std::size_t failed = 0;           ///< expressible rows that failed
+  std::size_t failed = 0;  ///< expressible rows that failed
   std::size_t failed_illegal = 0;
   std::size_t failed_too_large = 0;
   std::size_t failed_called_feasible = 0;

@@ -10,10 +10,10 @@ namespace plansearch {
 
 struct ErrorSummary {
   std::size_t rows = 0;
-  double mean = 0.0;    ///< mean absolute relative error
+  double mean = 0.0;  ///< mean absolute relative error
   double median = 0.0;
   double p90 = 0.0;
-  double bias = 0.0;    ///< mean signed relative error (positive: too slow)
+  double bias = 0.0;  ///< mean signed relative error (positive: too slow)
   bool operator==(const ErrorSummary&) const = default;
 };
 
@@ -29,10 +29,10 @@ struct ErrorSummary {
 /// How a sweep's ranking by prediction compares with its ranking by measurement.
 struct SweepRanking {
   std::size_t rows = 0;
-  double regret = 0.0;    ///< measured time of our choice over the best measured, minus one
+  double regret = 0.0;  ///< measured time of our choice over the best measured, minus one
   double tau = 0.0;
-  bool top1 = false;      ///< our choice is the measured best
-  bool top3 = false;      ///< the measured best is among our first three
+  bool top1 = false;  ///< our choice is the measured best
+  bool top3 = false;  ///< the measured best is among our first three
 };
 [[nodiscard]] SweepRanking rank_sweep(std::span<const double> measured,
                                       std::span<const double> predicted);

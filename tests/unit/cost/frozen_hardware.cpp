@@ -9,7 +9,7 @@
 namespace plansearch::test {
 namespace {
 
-const std::string kData = PLANSEARCH_TEST_DATA;
+const std::string kData = PLANSEARCH_SOURCE_DIR "/tests/data";
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;

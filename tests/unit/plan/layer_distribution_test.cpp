@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/plan/layer_distribution.hpp"
+
+#include <doctest/doctest.h>
+
+#include "plansearch/workload/transformer_builder.hpp"
+
+namespace plansearch {
+namespace {
+
+Network network_of(std::int64_t layers, std::int64_t hidden, std::int64_t vocab) {
+  ModelDescription model;
+  model.name = "small";
+  model.layers = layers;
+  model.hidden = hidden;
+  model.attention.heads = 8;
+  model.attention.kv_heads = 8;
+  model.attention.head_size = hidden / 8;
+  model.mlp = {4 * hidden, Activation::Silu, true, false};
+  model.embedding.vocab = vocab;
+  model.training.seq_len = 128;
+  return build_network(model);
+}
+
+/// Layers on each virtual stage.
+std::vector<std::int64_t> layers_of(const Network& network, int stages, LayerDistribution rule,
+                                    int chunks = 1) {
+  Framework framework;
+  framework.layers = rule;
+  ParallelPlan plan;
+  plan.pipeline = stages;
+  plan.chunks = chunks;
+  const auto placed = distribute_layers(network, plan, framework);
+  if (!std::holds_alternative<StageRuns>(placed)) return {};
+  std::vector<std::int64_t> layers;
+  for (const auto& stage : std::get<StageRuns>(placed)) {
+    layers.push_back(0);
+    for (const BlockRun& run : stage) {
+      if (network.blocks[run.block].kind == BlockKind::Decoder) layers.back() += run.count;
+    }
+  }
+  return layers;
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("what does not divide goes to the first stages") {
+    CHECK(layers_of(network_of(12, 64, 256), 4, LayerDistribution::EvenCeil) ==
+          std::vector<std::int64_t>{3, 3, 3, 3});
+    CHECK(layers_of(network_of(13, 64, 256), 4, LayerDistribution::EvenCeil) ==
+          std::vector<std::int64_t>{4, 3, 3, 3});
+  }
+
+  TEST_CASE("embedding and loss count as a layer when that makes stages even") {
+    CHECK(layers_of(network_of(14, 64, 256), 4, LayerDistribution::EvenCeil) ==
+          std::vector<std::int64_t>{3, 4, 4, 3});
+    // 126 layers on 16 stages of 8 chunks: the first holds the embedding, the last the loss.
+    const Network network = network_of(14, 64, 256);
+    CHECK(layers_of(network, 4, LayerDistribution::EvenCeil, 4) ==
+          std::vector<std::int64_t>{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0});
+    CHECK(layers_of(network_of(13, 64, 256), 4, LayerDistribution::EvenCeil, 4).empty());
+  }
+
+  TEST_CASE("stages without layers hold embedding and head") {
+    const Network network = network_of(2, 64, 256);
+    Framework framework;
+    framework.layers = LayerDistribution::EvenCeil;
+    ParallelPlan plan;
+    plan.pipeline = 4;
+    const auto placed = std::get<StageRuns>(distribute_layers(network, plan, framework));
+    CHECK(network.blocks[placed.front().front().block].kind == BlockKind::Embedding);
+    CHECK(network.blocks[placed.back().back().block].kind == BlockKind::Head);
+  }
+
+  TEST_CASE("a heavy head leaves the last stages to itself") {
+    // A layer weighs 12 + 4 = 16 h^2, the head 256 h / h = 4 layers of it with vocab 64 h.
+    const auto layers =
+        layers_of(network_of(8, 64, 64 * 64), 8, LayerDistribution::EmbeddingAndHeadCount);
+    REQUIRE(layers.size() == 8);
+    CHECK(layers.back() == 0);
+    std::int64_t total = 0;
+    for (const std::int64_t count : layers) total += count;
+    CHECK(total == 8);
+  }
+}
+
+}  // namespace plansearch

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/studies/architecture_table.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "run_tables.hpp"
+
+namespace plansearch {
+namespace {
+
+std::vector<std::string> names(const ArchitectureTable& table, const test::Cells& changes) {
+  std::vector<std::string> found;
+  for (const ArchitectureEntry* entry : table.matching(test::run_of(changes))) {
+    found.push_back(entry->name);
+  }
+  return found;
+}
+
+const test::Cells kDeepSeek{{"mlp", "gated"},        {"layers", "61"},    {"hidden", "7168"},
+                            {"ffn_hidden", "18432"}, {"heads", "128"},    {"moe_experts", "256"},
+                            {"moe_topk", "8"},       {"moe_ffn", "2048"}, {"vocab", "129280"}};
+
+test::Cells with(test::Cells cells, const std::string& column, const std::string& value) {
+  cells[column] = value;
+  return cells;
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("columns decide which published model fills the rest") {
+    const ArchitectureTable table = test::shipped_architectures();
+    CHECK(names(table, {}) == std::vector<std::string>{"gpt-2 style"});
+    CHECK(names(table, {{"mlp", "gated"}}) == std::vector<std::string>{"llama style"});
+    CHECK(names(table, with(kDeepSeek, "model", "some label")) ==
+          std::vector<std::string>{"llama style", "deepseek-v3"});
+    // Another number of experts is another model, whatever the label says.
+    CHECK(names(table, with(with(kDeepSeek, "model", "DeepSeekV3"), "moe_experts", "128")) ==
+          std::vector<std::string>{"llama style"});
+  }
+
+  TEST_CASE("the label decides on the prediction module only") {
+    const ArchitectureTable table = test::shipped_architectures();
+    const auto mtp = [&](const std::string& label) {
+      const auto found = names(table, with(kDeepSeek, "model", label));
+      return std::count(found.begin(), found.end(), "deepseek-v3 with its prediction module");
+    };
+    CHECK(mtp("DeepSeekV3") == 1);
+    CHECK(mtp("DeepSeekV3 (w/o MTP)") == 0);
+    CHECK(mtp("DeepSeekV3 (tokendrop)") == 0);
+  }
+
+  TEST_CASE("framework defaults") {
+    const ArchitectureTable table = test::shipped_architectures();
+    CHECK(table.defaults("megatron").zero == ZeroStage::Optimizer);
+    CHECK(table.defaults("megatron").memory == MemoryReporter::LastStage);
+    CHECK(table.defaults("fsdp").zero == ZeroStage::Parameters);
+    CHECK(table.defaults("unheard of").zero == ZeroStage::None);
+    CHECK(table.default_vocab == 51200);
+  }
+}
+
+}  // namespace plansearch

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/studies/run_case.hpp"
+
+#include <doctest/doctest.h>
+
+#include "run_tables.hpp"
+
+namespace plansearch {
+namespace {
+
+const ArchitectureTable& table() {
+  static const ArchitectureTable kTable = test::shipped_architectures();
+  return kTable;
+}
+
+RunCase case_of(const test::Cells& changes, std::string_view framework = "megatron") {
+  auto made = make_case(test::run_of(changes), table(), framework);
+  REQUIRE(std::holds_alternative<RunCase>(made));
+  return std::get<RunCase>(std::move(made));
+}
+
+std::string refusal_of(const test::Cells& changes) {
+  const auto made = make_case(test::run_of(changes), table(), "megatron");
+  REQUIRE(std::holds_alternative<Inexpressible>(made));
+  return std::get<Inexpressible>(made).reason;
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("empty cells take their documented defaults") {
+    const RunCase run = case_of({});
+    CHECK(run.model.mlp.width == 8192);
+    CHECK(run.model.attention.kv_heads == 16);
+    CHECK(run.model.attention.head_size == 128);
+    CHECK(run.model.embedding.vocab == 51200);
+    CHECK(run.model.embedding.tied);
+    CHECK(run.plan.micro_batches == 8);  // 64 / (4 x 2)
+    CHECK(run.plan.zero == ZeroStage::Optimizer);
+    CHECK(run.plan.schedule == ScheduleKind::OneFOneB);
+    CHECK(run.batch_share == 1.0);
+    CHECK(run.filled == std::vector<std::string>{"vocab 51200", "gpt-2 style"});
+  }
+
+  TEST_CASE("dp is what the other degrees leave") {
+    CHECK(case_of({{"dp", ""}}).plan.data == 4);
+    CHECK(case_of({{"dp", ""}, {"cp", "2"}}).plan.data == 2);
+  }
+
+  TEST_CASE("switches that are not known follow the framework") {
+    const test::Cells open{{"sp", ""}, {"zero", ""}, {"recompute", ""}};
+    const RunCase megatron = case_of(open);
+    CHECK(megatron.plan.sequence_parallel == SequenceParallel::On);
+    CHECK(megatron.plan.zero == ZeroStage::Optimizer);
+    const RunCase fsdp = case_of(open, "fsdp");
+    CHECK(fsdp.plan.sequence_parallel == SequenceParallel::Off);
+    CHECK(fsdp.plan.zero == ZeroStage::Parameters);
+    CHECK(fsdp.filled.back() == "recompute none");
+  }
+
+  TEST_CASE("chunks make an interleaved schedule") {
+    CHECK(case_of({{"vpp", "3"}}).plan.schedule == ScheduleKind::Interleaved);
+  }
+
+  TEST_CASE("a partial last micro-batch is priced by its share") {
+    const RunCase run = case_of({{"global_batch", "60"}});
+    CHECK(run.plan.micro_batches == 8);
+    CHECK(run.batch_share == doctest::Approx(60.0 / 64.0));
+  }
+
+  TEST_CASE("a published model of the same sizes fills its switches") {
+    const RunCase run = case_of({{"mlp", "gated"},
+                                 {"layers", "61"},
+                                 {"hidden", "7168"},
+                                 {"ffn_hidden", "18432"},
+                                 {"heads", "128"},
+                                 {"moe_experts", "256"},
+                                 {"moe_topk", "8"},
+                                 {"moe_ffn", "2048"},
+                                 {"vocab", "129280"},
+                                 {"model", "DeepSeekV3"}});
+    REQUIRE(run.model.moe);
+    CHECK(run.model.moe->leading_dense == 3);
+    CHECK(run.model.moe->shared_width == 2048);
+    CHECK(run.model.moe->experts == 256);
+    CHECK(run.model.mtp_layers == 1);
+    REQUIRE(run.model.attention.latent);
+    CHECK(run.model.attention.latent->kv_rank == 512);
+  }
+
+  TEST_CASE("what cannot be expressed says why") {
+    CHECK(refusal_of({{"mlp", "kan"}}) == "mlp \"kan\" is none of gelu, gated, squared-relu");
+    CHECK(refusal_of({{"attention", "linear"}}) ==
+          "attention \"linear\" is neither flash nor unfused");
+    CHECK(refusal_of({{"precision", "int8"}}) == "precision \"int8\" is unknown");
+    CHECK(refusal_of({{"recompute", "some"}}) ==
+          "recompute \"some\" is none of none, selective, full");
+    CHECK(refusal_of({{"moe_experts", "8"}}) == "experts per token (moe_topk) are unknown");
+    CHECK(refusal_of({{"kv_heads", "5"}}).find("kv_heads") != std::string::npos);
+  }
+}
+
+}  // namespace plansearch

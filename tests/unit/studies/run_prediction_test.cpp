@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/studies/run_prediction.hpp"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "plansearch/studies/run_report.hpp"
+#include "run_tables.hpp"
+
+namespace plansearch {
+namespace {
+
+std::vector<RunPrediction> predict(const std::vector<RunRecord>& runs, int threads = 1) {
+  static const ArchitectureTable kTable = test::shipped_architectures();
+  return predict_runs(runs, kTable, test::shipped_profiles(), threads);
+}
+
+const std::vector<test::Cells> kRows{
+    {},
+    {{"id", "no machine"}, {"hw", "no-such-machine"}},
+    {{"id", "no framework"}, {"framework", "no-such-framework"}},
+    {{"id", "deep"}, {"layers", "1"}},
+    {{"id", "large"}, {"hidden", "16384"}, {"heads", "128"}, {"layers", "96"}},
+    {{"id", "ragged"}, {"global_batch", "60"}},
+    {{"id", "no rate"}, {"hw", "selene"}, {"precision", "fp8"}},
+    {{"id", "wider"}, {"tp", "4"}, {"dp", "2"}},
+};
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("three states of a row") {
+    const auto runs = test::runs_of(kRows);
+    const auto predictions = predict(runs);
+    REQUIRE(predictions.size() == runs.size());
+    CHECK(predictions[0].verdict == Verdict::Feasible);
+    CHECK(predictions[0].reason.empty());
+    REQUIRE(predictions[0].step_time);
+    CHECK(predictions[0].step_time->value() > 0.05);
+    CHECK(predictions[0].step_time->value() < 5.0);
+    CHECK(*predictions[0].p10 <= *predictions[0].step_time);
+    CHECK(*predictions[0].p90 >= *predictions[0].step_time);
+    CHECK(predictions[1].verdict == Verdict::Inexpressible);
+    CHECK(predictions[1].reason.find("no-such-machine") != std::string::npos);
+    CHECK_FALSE(predictions[1].step_time);
+    CHECK(predictions[2].verdict == Verdict::Inexpressible);
+    CHECK(predictions[3].verdict == Verdict::Illegal);
+    CHECK_FALSE(predictions[3].step_time);
+    // The time is predicted although memory says no.
+    CHECK(predictions[4].verdict == Verdict::OutOfMemory);
+    CHECK(predictions[4].step_time);
+    CHECK(predictions[5].verdict == Verdict::Illegal);
+    CHECK(*predictions[5].step_time < *predictions[0].step_time * 1.01);
+    CHECK(predictions[6].verdict == Verdict::Inexpressible);
+    CHECK(predictions[6].reason.find("no fp8 rate") != std::string::npos);
+  }
+
+  TEST_CASE("predictions do not depend on threads or on the other rows") {
+    const auto runs = test::runs_of(kRows);
+    const auto one = predict(runs, 1);
+    const auto many = predict(runs, 4);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      CHECK(one[i].step_time == many[i].step_time);
+      const auto alone = predict({runs[i]});
+      CHECK(alone.front().step_time == one[i].step_time);
+      CHECK(alone.front().memory == one[i].memory);
+    }
+  }
+
+  TEST_CASE("utilisation relates the measured step to the peak") {
+    const auto predictions = predict(test::runs_of({{}}));
+    // 24 layers of 12 h^2 and the logits, 6 FLOPs per parameter and token, attention on top:
+    // 1.21e9 + 0.105e9 parameters, 65,536 tokens: 0.52 PFLOP + 4 %; 16 x 989 TFLOP/s.
+    const double seconds = *predictions[0].peak_seconds;
+    CHECK(seconds == doctest::Approx(6.0 * 1.313e9 * 65536 * 1.04 / (16 * 989e12)).epsilon(0.03));
+    CHECK(*predictions[0].mfu(Seconds(2.0 * seconds)) == doctest::Approx(0.5));
+  }
+
+  TEST_CASE("JSON rows carry every key, unknown is null") {
+    const auto runs = test::runs_of(kRows);
+    const auto predictions = predict(runs);
+    RunReport report{runs, predictions};
+    report.suspects = {"deep"};
+    report.sets.push_back({"all", summarise_runs(runs, predictions, {})});
+    const auto json = nlohmann::json::parse(render_runs(report, Format::Json));
+    REQUIRE(json["rows"].size() == runs.size());
+    CHECK(json["rows"][0]["feasible"] == true);
+    CHECK(json["rows"][0]["reason"].is_null());
+    CHECK(json["rows"][0]["measured_peak_memory_bytes"] == 12.0 * 1073741824);
+    CHECK(json["rows"][1]["expressible"] == false);
+    CHECK(json["rows"][1]["feasible"].is_null());
+    CHECK(json["rows"][1]["predicted_step_time_s"].is_null());
+    CHECK(json["rows"][3]["feasible"] == false);
+    CHECK(json["rows"][3]["suspect"] == true);
+    CHECK(json["summary"][0]["by"] == "all");
+    CHECK(json["summary"][0]["inexpressible"] == 3);
+    CHECK(render_runs(report, Format::Csv).starts_with("id,measured_step_time_s,"));
+    CHECK(render_runs(report, Format::Table).find("cannot be expressed") != std::string::npos);
+  }
+}
+
+}  // namespace plansearch

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/studies/run_record.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "plansearch/base/error.hpp"
+#include "run_tables.hpp"
+
+namespace plansearch {
+namespace {
+
+std::string message_of(const std::string& text) {
+  try {
+    (void)read_runs(io::CsvTable::parse(text, "runs.csv"));
+  } catch (const InputError& error) {
+    return error.formatted();
+  }
+  return "nothing wrong";
+}
+
+std::string message_of_cell(const std::string& column, const std::string& value) {
+  return message_of(test::header_line() + test::row_line() + test::row_line({{column, value}}));
+}
+
+/// Column (from 1) in which the cell starts on its line.
+int start_of(const std::string& column) {
+  int at = 1;
+  for (const auto& [name, value] : test::good_row()) {
+    if (name == column) return at;
+    at += static_cast<int>(value.size()) + 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("empty cells are unknown") {
+    const RunRecord run = test::run_of({{"peak_mem_gib", ""}, {"mem_kind", ""}, {"zero", ""}});
+    CHECK(run.id == "a");
+    CHECK(run.line == 2);
+    CHECK(run.gpus == 16);
+    CHECK(run.step_time == Seconds(0.5));
+    CHECK_FALSE(run.ffn);
+    CHECK_FALSE(run.vocab);
+    CHECK_FALSE(run.peak_memory);
+    CHECK_FALSE(run.zero);
+    CHECK(run.outcome == Outcome::Measured);
+    CHECK(run.cell("source") == "test");
+    CHECK(run.cell("no such column").empty());
+  }
+
+  TEST_CASE("memory is read in bytes, outcomes by name") {
+    CHECK(test::run_of().peak_memory == Bytes(12.0 * 1073741824));
+    CHECK(test::run_of().memory_kind == MemoryKind::Allocated);
+    CHECK(test::run_of({{"mem_kind", "nvidia-smi"}}).memory_kind == MemoryKind::NvidiaSmi);
+    CHECK(test::run_of({{"oom", "1"}}).outcome == Outcome::OutOfMemory);
+    CHECK(test::run_of({{"oom", "failed"}, {"step_time_s", ""}}).outcome == Outcome::Failed);
+  }
+
+  TEST_CASE("malformed cells are named with file, line and column") {
+    const auto starts_with = [&](const std::string& column, const std::string& value,
+                                 const std::string& text) {
+      CAPTURE(column);
+      const std::string expected =
+          "runs.csv:3:" + std::to_string(start_of(column)) + ": error: " + text;
+      CHECK(message_of_cell(column, value).substr(0, expected.size()) == expected);
+    };
+    starts_with("step_time_s", "-0.5", "-0.5 in column step_time_s is below 0");
+    starts_with("step_time_s", "fast", "\"fast\" in column step_time_s is not a number");
+    starts_with("step_time_s", "0", "0 in column step_time_s");
+    starts_with("step_time_s", "nan", "\"nan\" in column step_time_s is not a number");
+    starts_with("hidden", "2048.5", "\"2048.5\" in column hidden is not a whole number");
+    starts_with("gpus", "", "column gpus is empty");
+    starts_with("gpus", "0", "0 in column gpus is below 1");
+    starts_with("layers", "1e15", "1000000000000000 in column layers is too large");
+    starts_with("sp", "2", "2 in column sp is above 1");
+    starts_with("zero", "4", "4 in column zero is above 3");
+    starts_with("mem_kind", "rss", "\"rss\" is no kind of memory figure");
+    starts_with("oom", "maybe", "\"maybe\" in column oom");
+  }
+
+  TEST_CASE("a missing column is named") {
+    std::string text = test::header_line();
+    text.replace(text.find("hidden"), 6, "hiden_");
+    CHECK(message_of(text).starts_with("runs.csv:1:1: error: the table has no column \"hidden\""));
+  }
+
+  TEST_CASE("a row of another length is named") {
+    CHECK(message_of(test::header_line() + "a,b\n").starts_with("runs.csv:2:1: error: 2 cells"));
+  }
+}
+
+}  // namespace plansearch
