@@ -30,6 +30,10 @@ int run_command(const Options& options) {
       return run_list(options);
     case Command::Bench:
       return run_bench(options);
+#ifdef PLANSEARCH_HAS_VALIDATE
+    case Command::Validate:
+      return run_validate(options);
+#endif
     case Command::Completion:
       return run_completion(options);
   }

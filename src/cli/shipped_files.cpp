@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shipped_files.hpp"
 
-#include <array>
 #include <filesystem>
 
 #include "data_root.hpp"
@@ -18,13 +17,6 @@ std::vector<fs::path> directory(const char* kind) {
   return {data_root() / kind};
 }
 
-io::NamedFiles models() {
-  return {"model", directory("models"), {".yaml", ".json"}};
-}
-io::NamedFiles frameworks() {
-  return {"framework", directory("frameworks"), {".yaml"}};
-}
-
 }  // namespace
 
 Cluster load_shipped_cluster(std::string_view name) {
@@ -32,7 +24,7 @@ Cluster load_shipped_cluster(std::string_view name) {
 }
 
 ModelDescription load_shipped_model(std::string_view name) {
-  return io::read_model(io::resolve_file(name, models())).model;
+  return io::load_model(name, directory("models")).model;
 }
 
 Framework load_shipped_framework(std::string_view name) {
