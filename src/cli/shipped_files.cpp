@@ -34,11 +34,11 @@ Framework load_shipped_framework(std::string_view name) {
 std::vector<io::NamedFile> shipped_clusters() {
   return io::list_clusters(directory("hardware_profiles"));
 }
-std::vector<io::NamedFile> shipped_models() {
-  return io::list_files(models());
-}
+
+std::vector<io::NamedFile> shipped_models() { return io::list_models(directory("models")); }
+
 std::vector<io::NamedFile> shipped_frameworks() {
-  return io::list_files(frameworks());
+  return io::list_frameworks(directory("frameworks"));
 }
 
 }  // namespace plansearch::cli
