@@ -54,7 +54,8 @@ std::string explanation(const SearchReport& report) {
   std::string text = render_prediction(first, Format::Table);
   const ParallelPlan& plan = report.plans.front().plan;
   if (plan.pipeline > 1) text += fmt::format("\n{}", pipeline_picture(plan));
-  if (report.plans.size() > 1) text += fmt::format("\n{}", compare_plans(report.plans[0], report.plans[1]));
+  if (report.plans.size() > 1)
+    text += fmt::format("\n{}", compare_plans(report.plans[0], report.plans[1]));
   return text;
 }
 

@@ -11,7 +11,6 @@
 #include "output.hpp"
 #include "parse.hpp"
 #include "plansearch/base/error.hpp"
-#include "validate_command.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -30,10 +29,6 @@ int run_command(const Options& options) {
       return run_list(options);
     case Command::Bench:
       return run_bench(options);
-#ifdef PLANSEARCH_HAS_VALIDATE
-    case Command::Validate:
-      return run_validate(options);
-#endif
     case Command::Completion:
       return run_completion(options);
   }

@@ -13,17 +13,7 @@ class App;
 
 namespace plansearch::cli {
 
-enum class Command {
-  Search,
-  Predict,
-#ifdef PLANSEARCH_HAS_VALIDATE
-  Validate,
-#endif
-  Explain,
-  List,
-  Bench,
-  Completion,
-};
+enum class Command { Search, Predict, Validate, Explain, List, Bench, Completion };
 
 /// Degrees as typed; absent ones are searched, or take their defaults in `predict`.
 struct DegreeOptions {

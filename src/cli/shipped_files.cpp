@@ -35,7 +35,9 @@ std::vector<io::NamedFile> shipped_clusters() {
   return io::list_clusters(directory("hardware_profiles"));
 }
 
-std::vector<io::NamedFile> shipped_models() { return io::list_models(directory("models")); }
+std::vector<io::NamedFile> shipped_models() {
+  return io::list_models(directory("models"));
+}
 
 std::vector<io::NamedFile> shipped_frameworks() {
   return io::list_frameworks(directory("frameworks"));

@@ -12,7 +12,7 @@ namespace {
 std::string step_table(const StepTimeBreakdown& step) {
   TextTable table({{"step time", Align::Left}, {"time"}, {"share"}});
   const auto add = [&](const std::string& name, Seconds part) {
-    if (part > Seconds(0)) table.add_row({name, to_text(part), percent(part / step.total())});
+    if (part > Seconds(0)) table.add_row({name, to_text(part), share_text(part / step.total())});
   };
   add("compute", step.compute);
   add("recompute", step.recompute);
@@ -22,14 +22,14 @@ std::string step_table(const StepTimeBreakdown& step) {
   add("pipeline bubble", step.bubble);
   add("optimizer", step.optimizer);
   add("host", step.host);
-  table.add_row({"total", to_text(step.total()), percent(1.0)});
+  table.add_row({"total", to_text(step.total()), share_text(1.0)});
   return table.text();
 }
 
 std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
   TextTable table({{"peak memory", Align::Left}, {"bytes"}, {"of capacity"}});
   const auto add = [&](const std::string& name, Bytes part) {
-    if (part > Bytes(0)) table.add_row({name, to_text(part), percent(part / capacity)});
+    if (part > Bytes(0)) table.add_row({name, to_text(part), share_text(part / capacity)});
   };
   add("parameters", memory.parameters);
   add("gradients", memory.gradients);
@@ -38,7 +38,7 @@ std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
   add("working set", memory.transient);
   add("communication buffers", memory.buffers);
   add("reserve", memory.reserve);
-  table.add_row({"total", to_text(memory.total()), percent(memory.total() / capacity)});
+  table.add_row({"total", to_text(memory.total()), share_text(memory.total() / capacity)});
   return table.text();
 }
 
@@ -65,8 +65,8 @@ std::string render_prediction(const SearchReport& report, Format format) {
   if (!p.communication.empty()) text += communication_table(p.communication) + "\n";
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);
   text += fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",
-                      to_text(p.model_rate_per_gpu), percent(p.mfu),
-                      to_text(p.hardware_rate_per_gpu), percent(p.hfu));
+                      to_text(p.model_rate_per_gpu), share_text(p.mfu),
+                      to_text(p.hardware_rate_per_gpu), share_text(p.hfu));
   return text;
 }
 
