@@ -418,8 +418,8 @@ class Infeasible(Case):
         self.assertIn("hint: on ", result.stdout)
 
     def test_prediction_beyond_memory(self):
-        result = run("predict", *QUESTION, "--gpus", "64", "--micro-batch", "8", "--format", "json",
-                     "--batch", "4096", "--micro-batch", "64")
+        result = run("predict", *QUESTION, "--gpus", "64", "--batch", "4096", "--micro-batch", "64",
+                     "--format", "json")
         self.assertEqual(result.returncode, 3, result.stderr)
         answer = json.loads(result.stdout)
         self.assertFalse(answer["feasible"])
@@ -463,7 +463,7 @@ class Lists(Case):
     def test_completion(self):
         for shell in ("bash", "zsh", "fish"):
             script = self.succeed("completion", shell)
-            for word in ("micro-batch", "predict", "interleaved", "list models"):
+            for word in ("micro-batch", "predict", "interleaved", "plansearch list"):
                 self.assertIn(word, script)
         script = self.file("completion.bash", self.succeed("completion", "bash"))
         for words, expected in ((["plansearch", "pre"], "predict"),
