@@ -219,6 +219,7 @@ std::vector<CommunicationLine> PlanEvaluator::communication(const ClassProfile& 
     static_cast<void>(step_time(view, MakespanMethod::ClosedForm, workspace));
     for (const StepCollective& c : step_collectives(view, workspace)) {
       CommunicationLine line = line_of(view.problem.network->blocks.front(), c.demand, c.bytes);
+      line.group_size = view.mesh.size(c.demand.axes);  // the class does not know it
       line.wire_bytes = c.wire_bytes;
       line.count = 1;
       line.time = c.time;
