@@ -33,6 +33,7 @@ SearchReport explained(const Options& options, SearchRun& run) {
     return run.report(inputs, search, *inputs.gpus, "searching");
   }
   const GivenPlan plan = load_given_plan(asked);
+  for (const std::string& note : plan.inputs.notes) print_note(note, options);
   if (plan.inexpressible) throw InputError({}, *plan.inexpressible);
   const PlanEvaluator evaluator(plan.problem);
   SearchReport report = make_prediction(plan.inputs, evaluator, plan.plan);

@@ -16,6 +16,7 @@ int run_predict(const Options& options) {
   const Output output(options);
   const AskedOptions asked = complete_from_plan(options);
   const GivenPlan given = load_given_plan(asked);
+  for (const std::string& note : given.inputs.notes) print_note(note, options);
   if (given.inexpressible) {
     print_error(*given.inexpressible, options);
     return kExitInexpressible;

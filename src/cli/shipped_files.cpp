@@ -5,7 +5,6 @@
 
 #include "data_root.hpp"
 #include "plansearch/io/framework_reader.hpp"
-#include "plansearch/io/model_reader.hpp"
 #include "plansearch/io/profile_reader.hpp"
 
 namespace plansearch::cli {
@@ -24,7 +23,11 @@ Cluster load_shipped_cluster(std::string_view name) {
 }
 
 ModelDescription load_shipped_model(std::string_view name) {
-  return io::load_model(name, directory("models")).model;
+  return load_shipped_model_file(name).model;
+}
+
+io::ModelFile load_shipped_model_file(std::string_view name) {
+  return io::load_model(name, directory("models"));
 }
 
 Framework load_shipped_framework(std::string_view name) {

@@ -398,6 +398,28 @@ class Answers(Case):
         self.refuse("predict", "--plan", f"{out}#x", expect=["#"])
         self.assertIn("against the best other plan", self.succeed("explain", f"{out}#2"))
 
+    def test_plan_document(self):
+        path = self.file("plan.yaml", "\n".join([
+            "schema: plansearch/plan/v1", "hardware: {name: selene, hash: 0123456789abcdef}",
+            "model: gpt3-175b", "gpus: 96", "batch: 96", "attention: unfused", "degrees:",
+            "  pp: 12", "  tp: 8", "  recompute: full"]))
+        result = run("predict", "--plan", path, "--batch", "48", "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("selene has changed since the plan was written", result.stderr)
+        answer = json.loads(result.stdout)
+        config = answer["plans"][0]["config"]
+        self.assertEqual((config["dp"], config["pp"], config["tp"], config["recompute"]),
+                         (1, 12, 8, "full"))
+        origins = {s["key"]: (s["value"], s["origin"]) for s in answer["question"]["settings"]}
+        self.assertEqual(origins["batch"], ("48", "flag"))
+        self.assertEqual(origins["attention"], ("unfused", "plan"))
+        wrong = self.file("wrong.yaml", "schema: plansearch/plan/v1\ndegree:\n  pp: 12\n")
+        self.refuse("predict", "--plan", wrong, expect=["wrong.yaml:2:1: error:", "degrees"])
+
+    def test_images_have_the_tokens_of_their_patches(self):
+        answer = self.answer("--hw", "dgx-h100", "--model", "vit-huge-patch14-224", "--gpus", "64")
+        self.assertEqual(answer["question"]["seq_len"], 257)
+
     def test_hugging_face_config(self):
         path = self.file("config.json", json.dumps({
             "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
@@ -497,7 +519,7 @@ class Golden(Case):
     def test_prediction(self):
         self.compare("selene_gpt3-175b_1536.txt", "predict", "--hw", "selene", "--model", "gpt3-175b",
                      "--gpus", "1536", "--batch", "1536", "--tp", "8", "--pp", "12", "--recompute",
-                     "full")
+                     "full", "--attention", "unfused")
 
     def test_explanation(self):
         self.compare("perlmutter_gpt2-xl_explain.txt", "explain", *QUESTION, "--gpus", "16", "--pp",
@@ -509,7 +531,7 @@ class Published(Case):
         """SC'21 Table 2: 141 hardware TFLOP/s per GPU, 1,536 GPUs, full recompute."""
         plan = self.answer("predict", "--hw", "selene", "--model", "gpt3-175b", "--gpus", "1536",
                            "--batch", "1536", "--tp", "8", "--pp", "12", "--micro-batch", "1",
-                           "--recompute", "full")["plans"][0]
+                           "--recompute", "full", "--attention", "unfused")["plans"][0]
         self.assertAlmostEqual(plan["hardware_tflops_per_gpu"] / 141.0, 1.0, delta=0.1)
 
 
