@@ -197,7 +197,7 @@ void append_pass_lines(const PlanView& view, std::vector<CommunicationLine>& lin
 CommunicationLine step_line(const PlanView& view, const StepCollective& collective) {
   CommunicationDemand demand = collective.demand;
   const bool between_stages = demand.axes.contains(Axis::Pipeline);
-  if (between_stages) demand.index = kWholeBlock;
+  demand.index = kWholeBlock;  // messages of all blocks go together
   CommunicationLine line =
       line_of(view.problem.network->blocks.front(), demand, collective.bytes);
   if (between_stages) line.what = "gradient of shared parameters";

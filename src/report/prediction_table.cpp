@@ -43,14 +43,30 @@ std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
 }
 
 std::string communication_table(const std::vector<CommunicationLine>& lines) {
-  TextTable table({{"communication", Align::Left}, {"kind", Align::Left}, {"axis", Align::Left},
-                   {"ranks"}, {"message"}, {"calls"}, {"each"}, {"exposed"}});
+  TextTable table({{"communication", Align::Left},
+                   {"kind", Align::Left},
+                   {"axis", Align::Left},
+                   {"ranks"},
+                   {"message"},
+                   {"calls"},
+                   {"each"},
+                   {"exposed"}});
   for (const CommunicationLine& line : lines) {
     table.add_row({line.what, std::string(to_text(line.kind)), std::string(to_text(line.axis)),
-                   fmt::format("{}", line.group_size), to_text(line.bytes),
-                   count_text(line.count), to_text(line.time), to_text(line.exposed)});
+                   fmt::format("{}", line.group_size), to_text(line.bytes), count_text(line.count),
+                   to_text(line.time), to_text(line.exposed)});
   }
   return table.text();
+}
+
+/// A plan beyond memory, and what would help.
+std::string excess_text(const SearchReport& report) {
+  const NearMissReport& miss = report.misses.front();
+  std::string text =
+      fmt::format("does not fit: needs {} of {}, short by {}\n", to_text(miss.needed),
+                  to_text(miss.limit), to_text(miss.needed - miss.limit));
+  for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
+  return text + "\n";
 }
 
 }  // namespace
@@ -63,6 +79,7 @@ std::string render_prediction(const SearchReport& report, Format format) {
   text += step_table(e.step) + "\n";
   text += memory_table(e.memory, report.question.memory_capacity) + "\n";
   if (!p.communication.empty()) text += communication_table(p.communication) + "\n";
+  if (!report.misses.empty()) text += excess_text(report);
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);
   text += fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",
                       to_text(p.model_rate_per_gpu), share_text(p.mfu),

@@ -153,10 +153,13 @@ class Degrees(Case):
             self.assertEqual((plan["config"]["pp"], plan["config"]["zero"]), (4, 1))
 
     def test_target_that_cannot_express(self):
-        flags = ["predict", *QUESTION, "--gpus", "8", "--tp-x", "5", "--dp", "1"]
-        result = run(*flags, "--target", "megatron")
-        self.assertIn(result.returncode, (2, 4), result.stderr)
-        self.assertEqual(result.stdout, "")
+        self.refuse("predict", *QUESTION, "--tp-x", "5", "--dp", "4", "--pp", "2", "--target",
+                    "megatron", expect=["axonn"], code=4)
+        self.refuse("predict", *QUESTION, "--tp-x", "5", "--dp", "4", "--pp", "2", expect=["axonn"])
+
+    def test_frameworks_that_always_shard(self):
+        plan = self.answer("predict", *QUESTION, "--gpus", "8", "--framework", "fsdp")["plans"][0]
+        self.assertEqual(plan["config"]["zero"], 3)
 
 
 PROFILE = SOURCE / "hardware_profiles" / "perlmutter.yaml"
@@ -449,6 +452,10 @@ class Infeasible(Case):
         self.assertGreater(answer["nearest_misses"][0]["needed_bytes"],
                            answer["nearest_misses"][0]["limit_bytes"])
         self.assertTrue(answer["remedies"])
+        result = run("predict", *QUESTION, "--gpus", "64", "--batch", "4096", "--micro-batch", "64")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("does not fit: needs", result.stdout)
+        self.assertIn("hint: with another --micro-batch it fits", result.stdout)
 
 
 class Interruption(Case):
