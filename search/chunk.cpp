@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: bounds and closed-form prices of a run of plans; which of them stay in the race.
 // Source: branch and bound with admissible bounds; DESIGN of the search in ARCHITECTURE.md.
-// Assumes: bound <= estimate and bound <= simulation (tests/unit/evaluate/bound_test.cpp).
+// Assumes: bound <= estimate and bound <= simulation (tests/unit/evaluate/bound_test.cpp); memory
+//          does not fall when micro-batches grow.
 // Units: seconds and bytes.
 // Checked by: tests/unit/search/search_test.cpp (pruned and exhaustive answers are equal).
 #include "plansearch/search/chunk.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 namespace plansearch {
@@ -26,14 +28,20 @@ class ChunkWorker {
   void visit(const SpacePrefix& prefix) {
     leaves_.clear();
     walk_.append_leaves(prefix, leaves_);
+    enter_family(prefix.plan);
     std::shared_ptr<const ClassProfile> profile;
-    for (const ParallelPlan& plan : leaves_) {
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      const ParallelPlan& plan = leaves_[i];
       if (const auto obstacle = evaluator_.obstacle(plan)) {
         reject(*obstacle);
         continue;
       }
+      if (too_large_[i] && pruning_ == Pruning::On) {
+        reject(Obstacle::OutOfMemory);
+        continue;
+      }
       if (!profile) profile = evaluator_.profile(plan);
-      price(*profile, plan);
+      if (price(*profile, plan) == Fit::TooLarge) too_large_[i] = true;
     }
   }
 
@@ -42,25 +50,37 @@ class ChunkWorker {
  private:
   void reject(Obstacle obstacle) { ++result_.counts.rejected[static_cast<std::size_t>(obstacle)]; }
 
-  void price(const ClassProfile& profile, const ParallelPlan& plan) {
+  enum class Fit { Fits, TooLarge };
+
+  /// A leaf that exceeds memory does so all the more with larger micro-batches: forgets which ones
+  /// do when the prefix differs in anything else.
+  void enter_family(ParallelPlan family) {
+    family.micro_batch = 1;
+    family.micro_batches = 1;
+    if (family_ == family) return;
+    family_ = family;
+    too_large_.assign(leaves_.size(), false);
+  }
+
+  Fit price(const ClassProfile& profile, const ParallelPlan& plan) {
     const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
-    if (bound.memory > limit_) {
-      reject(Obstacle::OutOfMemory);
-      if (result_.contenders.empty()) note_miss(profile, plan);
-      return;
-    }
+    if (bound.memory > limit_) return refuse_for_memory(profile, plan);
     if (pruning_ == Pruning::On && thresholds_.exclude(bound)) {
       ++result_.counts.pruned;
-      return;
+      return Fit::Fits;
     }
     const Estimate estimate = evaluator_.estimate(profile, plan, *workspace_);
-    if (estimate.memory.total() > limit_) {  // a stage the bound does not look at
-      reject(Obstacle::OutOfMemory);
-      if (result_.contenders.empty()) note_miss(profile, plan);
-      return;
-    }
+    // The bound does not look at every stage.
+    if (estimate.memory.total() > limit_) return refuse_for_memory(profile, plan);
     ++result_.counts.evaluated;
     result_.contenders.push_back({{plan, estimate}, bound.step_time});
+    return Fit::Fits;
+  }
+
+  Fit refuse_for_memory(const ClassProfile& profile, const ParallelPlan& plan) {
+    reject(Obstacle::OutOfMemory);
+    if (result_.contenders.empty()) note_miss(profile, plan);
+    return Fit::TooLarge;
   }
 
   void note_miss(const ClassProfile& profile, const ParallelPlan& plan) {
@@ -75,6 +95,8 @@ class ChunkWorker {
   Bytes limit_;
   EvaluationWorkspacePtr workspace_;
   std::vector<ParallelPlan> leaves_;
+  std::optional<ParallelPlan> family_;
+  std::vector<bool> too_large_;  ///< by leaf: exceeds memory with a smaller micro-batch
   ChunkResult result_;
 };
 

@@ -12,14 +12,20 @@
 namespace plansearch {
 namespace {
 
-/// How many micro-batch sizes fit the batch of one replica.
-template <typename Visit>
-void for_each_micro_batch(const SearchSpace& space, int data, Visit visit) {
-  if (space.global_batch % data != 0) return;
+struct MicroBatching {
+  int size = 1;
+  int count = 1;
+};
+
+/// The micro-batch sizes that divide the batch of one replica, ascending.
+std::vector<MicroBatching> micro_batchings(const SearchSpace& space, int data) {
+  std::vector<MicroBatching> found;
+  if (space.global_batch % data != 0) return found;
   const std::int64_t per_replica = space.global_batch / data;
   for (const int size : space.micro_batch) {
-    if (per_replica % size == 0) visit(size, static_cast<int>(per_replica / size));
+    if (per_replica % size == 0) found.push_back({size, static_cast<int>(per_replica / size)});
   }
+  return found;
 }
 
 template <typename Visit>
@@ -74,29 +80,30 @@ void SpaceWalk::append_prefixes(const ParallelPlan& triple, std::vector<SpacePre
   const bool has_tensor = triple.tensor() > 1;
   const bool has_context = triple.context > 1;
   const bool has_replicas = triple.data * triple.context > 1;
-  for_each_micro_batch(space_, triple.data, [&](int micro_batch, int micro_batches) {
-    for_each_expert(space_, triple.data * triple.context * triple.tensor(), [&](int ep, int etp) {
-      for (std::size_t k = 0; k < options(space_.context_kind, has_context); ++k) {
-        for (std::size_t s = 0; s < options(space_.sequence_parallel, has_tensor); ++s) {
-          for (std::size_t z = 0; z < options(space_.zero, has_replicas); ++z) {
-            for (const Recompute recompute : space_.recompute) {
-              SpacePrefix prefix{triple};
-              ParallelPlan& plan = prefix.plan;
-              plan.micro_batch = micro_batch;
-              plan.micro_batches = micro_batches;
-              plan.expert = ep;
-              plan.expert_tensor = etp;
-              plan.context_kind = option(space_.context_kind, k, ContextKind::Ring, has_context);
-              plan.sequence_parallel =
-                  option(space_.sequence_parallel, s, SequenceParallel::Off, has_tensor);
-              plan.zero = option(space_.zero, z, ZeroStage::None, has_replicas);
-              plan.recompute = recompute;
+  const std::vector<MicroBatching> batchings = micro_batchings(space_, triple.data);
+  for_each_expert(space_, triple.data * triple.context * triple.tensor(), [&](int ep, int etp) {
+    for (std::size_t k = 0; k < options(space_.context_kind, has_context); ++k) {
+      for (std::size_t s = 0; s < options(space_.sequence_parallel, has_tensor); ++s) {
+        for (std::size_t z = 0; z < options(space_.zero, has_replicas); ++z) {
+          for (const Recompute recompute : space_.recompute) {
+            SpacePrefix prefix{triple};
+            ParallelPlan& plan = prefix.plan;
+            plan.expert = ep;
+            plan.expert_tensor = etp;
+            plan.context_kind = option(space_.context_kind, k, ContextKind::Ring, has_context);
+            plan.sequence_parallel =
+                option(space_.sequence_parallel, s, SequenceParallel::Off, has_tensor);
+            plan.zero = option(space_.zero, z, ZeroStage::None, has_replicas);
+            plan.recompute = recompute;
+            for (const MicroBatching& batching : batchings) {
+              plan.micro_batch = batching.size;
+              plan.micro_batches = batching.count;
               out.push_back(prefix);
             }
           }
         }
       }
-    });
+    }
   });
 }
 
@@ -131,8 +138,7 @@ std::int64_t SpaceWalk::leaves_below(const SpacePrefix& prefix) const {
 }
 
 std::int64_t SpaceWalk::leaves_below(const ParallelPlan& triple) const {
-  std::int64_t batches = 0;
-  for_each_micro_batch(space_, triple.data, [&](int, int) { ++batches; });
+  const auto batches = static_cast<std::int64_t>(micro_batchings(space_, triple.data).size());
   std::int64_t experts = 0;
   for_each_expert(space_, triple.data * triple.context * triple.tensor(),
                   [&](int, int) { ++experts; });

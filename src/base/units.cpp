@@ -199,7 +199,9 @@ std::string_view expected_unit<UsdPerHour>() {
 }
 
 std::string to_text(Seconds value) {
-  return value.value() == 0.0 ? "0 s" : with_prefix(value.value(), kShownTimes, 1000.0);
+  if (value.value() == 0.0) return "0 s";
+  if (std::abs(value.value()) >= 999.5) return fmt::format("{:.0f} s", value.value());
+  return with_prefix(value.value(), kShownTimes, 1000.0);
 }
 
 std::string to_text(Bytes value) {

@@ -51,7 +51,7 @@ Inputs inputs_of(const FixedProblem& fixed) {
   options.model = fixed.model;
   options.gpus = fixed.gpus;
   options.batch = fixed.batch;
-  return load_inputs({options, {}});
+  return load_inputs({options, {}, {}});
 }
 
 /// Words that are equal exactly when the rankings are.

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "plansearch/base/units.hpp"
 #include "plansearch/report/plan_text.hpp"
 #include "plansearch/report/text_table.hpp"
@@ -13,8 +15,10 @@ namespace {
 /// "+1.2 ms", "-3 GiB"; signs of equal values are left out.
 template <typename Q>
 std::string difference(Q from, Q to) {
-  if (from == to) return "0";
-  return to > from ? fmt::format("+{}", to_text(to - from)) : fmt::format("-{}", to_text(from - to));
+  const double change = (to - from) / (from + to);
+  if (std::abs(change) < 1e-6) return "0";
+  return to > from ? fmt::format("+{}", to_text(to - from))
+                   : fmt::format("-{}", to_text(from - to));
 }
 
 template <typename Q>

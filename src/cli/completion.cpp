@@ -183,7 +183,8 @@ std::string zsh(const CommandWords& top, const std::vector<CommandWords>& comman
   std::string list;
   std::string cases;
   for (const CommandWords& command : commands) {
-    list += fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, zsh_help(command.help))));
+    list +=
+        fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, zsh_help(command.help))));
     cases += fmt::format("    {}) own=(\n{}", command.name, zsh_options(command.options));
     if (!command.arguments.empty()) {
       const std::string action = zsh_action(command.arguments.front());

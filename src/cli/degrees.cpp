@@ -86,10 +86,10 @@ void require_range(const char* flag, std::optional<int> value, int low, int high
   throw InputError({}, fmt::format("{} {}: must be from {} to {}", flag, *value, low, high));
 }
 
-/// The smallest ZeRO stage the framework has (FSDP always shards).
+/// None where the framework can do without; the one that always shards (FSDP) shards all it can.
 ZeroStage default_zero(ParallelPlan plan, const Problem& problem) {
   for (const ZeroStage stage :
-       {ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters}) {
+       {ZeroStage::None, ZeroStage::Parameters, ZeroStage::Gradients, ZeroStage::Optimizer}) {
     plan.zero = stage;
     if (!check_legality(plan, *problem.network, *problem.framework, problem.gpus)) return stage;
   }
@@ -199,7 +199,8 @@ void check_degrees_fit(const DegreeOptions& degrees, const Problem& problem) {
   for (const Pinned& degree : pinned_degrees(degrees)) {
     if (!degree.value || *degree.value == 1) continue;
     if (const auto infeasible = obstacle_alone(degree, *degree.value, problem)) {
-      throw InputError({}, fmt::format("{} {}: {}", degree.flag, *degree.value, infeasible->detail),
+      const std::string reason = infeasible->detail.substr(0, infeasible->detail.find("; legal"));
+      throw InputError({}, fmt::format("{} {}: {}", degree.flag, *degree.value, reason),
                        legal_values(degree, problem));
     }
   }

@@ -33,6 +33,7 @@ SearchReport explained(const Options& options, SearchRun& run) {
     return run.report(inputs, search, *inputs.gpus, "searching");
   }
   const GivenPlan plan = load_given_plan(asked);
+  for (const std::string& note : plan.inputs.notes) print_note(note, options);
   if (plan.inexpressible) throw InputError({}, *plan.inexpressible);
   const PlanEvaluator evaluator(plan.problem);
   SearchReport report = make_prediction(plan.inputs, evaluator, plan.plan);
@@ -53,8 +54,9 @@ std::string explanation(const SearchReport& report) {
   first.plans.resize(1);
   std::string text = render_prediction(first, Format::Table);
   const ParallelPlan& plan = report.plans.front().plan;
-  if (plan.pipeline > 1) text += "\n" + pipeline_picture(plan);
-  if (report.plans.size() > 1) text += "\n" + compare_plans(report.plans[0], report.plans[1]);
+  if (plan.pipeline > 1) text += fmt::format("\n{}", pipeline_picture(plan));
+  if (report.plans.size() > 1)
+    text += fmt::format("\n{}", compare_plans(report.plans[0], report.plans[1]));
   return text;
 }
 

@@ -30,7 +30,8 @@ GivenPlan load_given_plan(const AskedOptions& asked) {
   const Options& options = asked.options;
   check_degrees(options.degrees);
   GivenPlan given{load_inputs(asked), {}, {}, {}};
-  check_degrees_fit(options.degrees, given.inputs.problem);
+  // What a target cannot express is an answer of its own (below).
+  if (options.target.empty()) check_degrees_fit(options.degrees, given.inputs.problem);
   given.plan = plan_from_degrees(options.degrees, given.inputs.problem, given.inputs.gpus);
   given.problem = with_gpus(given.inputs, given.plan.devices());
   check_devices(given);

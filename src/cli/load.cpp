@@ -13,6 +13,7 @@
 #include "evidence.hpp"
 #include "framework_flags.hpp"
 #include "plansearch/base/error.hpp"
+#include "plansearch/base/hash.hpp"
 #include "plansearch/base/units.hpp"
 #include "plansearch/cost/compute_cost.hpp"
 #include "plansearch/workload/transformer_builder.hpp"
@@ -22,6 +23,15 @@ namespace plansearch::cli {
 namespace {
 
 constexpr std::int64_t kDefaultTokensPerStep = std::int64_t{1} << 21;
+
+/// Tokens per image: patches and the class token.
+std::int64_t tokens_of(const Network& network) {
+  std::int64_t tokens = 1;
+  for (const Dimension& dimension : network.dimensions) {
+    if (dimension.role == DimRole::Sequence) tokens = std::max(tokens, dimension.extent);
+  }
+  return tokens;
+}
 
 /// Collects the files and the settings on the way to a Problem.
 class Loader {
@@ -56,8 +66,18 @@ class Loader {
                        "plansearch list models shows the shipped ones");
     }
     cluster_ = load_shipped_cluster(options_.hardware);
-    model_ = load_shipped_model(options_.model);
+    io::ModelFile model = load_shipped_model_file(options_.model);
+    compare_hash("hardware", cluster_.name, cluster_.content_hash);
+    compare_hash("model", model.model.name, model.hash);
+    model_ = std::move(model.model);
     framework_ = load_shipped_framework(framework_name());
+  }
+
+  void compare_hash(const char* key, const std::string& name, std::uint64_t hash) {
+    const auto expected = asked_.content_hashes.find(key);
+    if (expected == asked_.content_hashes.end() || expected->second == hash_text(hash)) return;
+    inputs_.notes.push_back(
+        fmt::format("note: {} {} has changed since the plan was written", key, name));
   }
 
   [[nodiscard]] std::string framework_name() {
@@ -188,9 +208,13 @@ class Loader {
     network_options.attention = attention;
     Chosen<std::int64_t> seq_len;
     seq_len.or_else(options_.seq_len, asked_.origin("seq_len"));
-    if (model_.training.seq_len > 0) seq_len.or_else(model_.training.seq_len, "model");
-    seq_len.or_else(model_.max_positions, "model").or_else(2048, "default");
-    if (model_.stack != StackKind::Vision) network_options.seq_len = seq_len.value();
+    if (model_.stack == StackKind::Vision) {
+      seq_len.or_else(tokens_of(build_network(model_, network_options)), "model");
+    } else {
+      if (model_.training.seq_len > 0) seq_len.or_else(model_.training.seq_len, "model");
+      seq_len.or_else(model_.max_positions, "model").or_else(2048, "default");
+      network_options.seq_len = seq_len.value();
+    }
     inputs_.problem.seq_len = seq_len.value();
     inputs_.problem.network =
         std::make_shared<const Network>(build_network(model_, network_options));

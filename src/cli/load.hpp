@@ -17,7 +17,8 @@ struct Inputs {
   Problem problem;
   std::optional<int> gpus;  ///< as asked for with --gpus or --nodes
   std::vector<SettingReport> settings;
-  std::string evidence;  ///< what the numbers rest on
+  std::string evidence;            ///< what the numbers rest on
+  std::vector<std::string> notes;  ///< what the user should know beside the answer
 };
 
 /// Reads the files and settles every value: flag > plan > model > framework > profile > default.

@@ -11,7 +11,6 @@
 #include "output.hpp"
 #include "parse.hpp"
 #include "plansearch/base/error.hpp"
-#include "validate_command.hpp"
 
 namespace plansearch::cli {
 namespace {

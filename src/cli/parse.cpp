@@ -22,7 +22,8 @@ std::vector<std::string> known_words(const CLI::App& app) {
   std::vector<std::string> words;
   const auto collect = [&](const CLI::App& from) {
     for (const CLI::Option* option : from.get_options()) {
-      for (const std::string& name : option->get_lnames()) words.push_back(fmt::format("--{}", name));
+      for (const std::string& name : option->get_lnames())
+        words.push_back(fmt::format("--{}", name));
     }
   };
   collect(app);

@@ -7,11 +7,13 @@
 
 #include "plansearch/base/error.hpp"
 #include "plansearch/io/document.hpp"
+#include "plansearch/io/plan_document.hpp"
 
 namespace plansearch::cli {
 namespace {
 
 constexpr std::string_view kResultSchema = "plansearch/result/v1";
+constexpr std::string_view kPlanSchema = "plansearch/plan/v1";
 
 struct PlanName {
   std::string file;
@@ -35,7 +37,7 @@ PlanName split_rank(const std::string& text) {
 /// Fills what is open and remembers that the plan did it.
 class Completion {
  public:
-  explicit Completion(const Options& options) : asked_{options, {}} {}
+  explicit Completion(const Options& options) : asked_{options, {}, {}} {}
 
   void fill(const char* key, std::string& field, std::string value) {
     if (!field.empty()) return;
@@ -47,6 +49,17 @@ class Completion {
     if (field) return;
     field = std::move(value);
     asked_.from_plan.insert(key);
+  }
+  /// A value the plan may leave open too.
+  template <typename T>
+  void fill(const char* key, std::optional<T>& field, const std::optional<T>& value) {
+    if (value) fill(key, field, *value);
+  }
+  /// A file by name, with the hash it had when the plan was written.
+  void fill(const char* key, std::string& field, const std::optional<io::NamedContent>& value) {
+    if (!value || !field.empty()) return;
+    fill(key, field, value->name);
+    if (value->hash) asked_.content_hashes[key] = *value->hash;
   }
   [[nodiscard]] Options& options() { return asked_.options; }
   [[nodiscard]] AskedOptions take() { return std::move(asked_); }
@@ -125,10 +138,57 @@ AskedOptions from_result(const Options& options, const io::Node& root, std::size
   return completion.take();
 }
 
+template <typename E>
+std::optional<std::string> words(const std::optional<E>& value) {
+  if (!value) return std::nullopt;
+  return std::string(to_text(*value));
+}
+
+void fill_degrees(Completion& completion, const io::PlanDocument& plan) {
+  DegreeOptions& d = completion.options().degrees;
+  completion.fill("dp", d.dp, plan.dp);
+  completion.fill("pp", d.pp, plan.pp);
+  completion.fill("vpp", d.vpp, plan.vpp);
+  // A flag replaces the file's tensor degrees as a whole: the two spellings do not mix.
+  if (!d.tp && !d.tp_x && !d.tp_y && !d.tp_z) {
+    completion.fill("tp", d.tp, plan.tp);
+    completion.fill("tp_x", d.tp_x, plan.tp_x);
+    completion.fill("tp_y", d.tp_y, plan.tp_y);
+    completion.fill("tp_z", d.tp_z, plan.tp_z);
+  }
+  completion.fill("cp", d.cp, plan.cp);
+  completion.fill("cp_kind", d.cp_kind, words(plan.cp_kind));
+  completion.fill("ep", d.ep, plan.ep);
+  completion.fill("etp", d.etp, plan.etp);
+  completion.fill("shard_group", d.shard_group, plan.shard_group);
+  completion.fill("micro_batch", d.micro_batch, plan.micro_batch);
+  completion.fill("recompute", d.recompute, words(plan.recompute));
+  completion.fill("schedule", d.schedule, words(plan.schedule));
+  if (plan.zero) completion.fill("zero", d.zero, static_cast<int>(*plan.zero));
+  if (plan.sp) completion.fill("sp", d.sp, *plan.sp == SequenceParallel::On ? 1 : 0);
+}
+
+AskedOptions from_document(const Options& options, const io::PlanDocument& plan) {
+  Completion completion(options);
+  Options& o = completion.options();
+  completion.fill("hardware", o.hardware, plan.hardware);
+  completion.fill("model", o.model, plan.model);
+  if (o.target.empty()) completion.fill("framework", o.framework, plan.framework);
+  if (!o.nodes) completion.fill("gpus", o.gpus, plan.gpus);
+  completion.fill("batch", o.batch, plan.global_batch);
+  completion.fill("seq_len", o.seq_len, plan.seq_len);
+  completion.fill("precision", o.precision, words(plan.precision));
+  completion.fill("optimizer", o.optimizer, plan.optimizer);
+  completion.fill("attention", o.attention, plan.attention);
+  completion.fill("rank_order", o.rank_order, plan.rank_order);
+  fill_degrees(completion, plan);
+  return completion.take();
+}
+
 }  // namespace
 
 AskedOptions complete_from_plan(const Options& options) {
-  if (options.plan.empty()) return {options, {}};
+  if (options.plan.empty()) return {options, {}, {}};
   const PlanName name = split_rank(options.plan);
   io::ParseLimits limits;
   limits.size = std::size_t{64} << 20U;
@@ -137,8 +197,10 @@ AskedOptions complete_from_plan(const Options& options) {
   const io::Node root = document.root();
   const std::string schema = root.at("schema").text();
   if (schema == kResultSchema) return from_result(options, root, name.rank);
-  root.at("schema").fail(fmt::format("'{}' is no plan", schema),
-                         fmt::format("plans come from {} files", kResultSchema));
+  if (schema == kPlanSchema) return from_document(options, io::read_plan_document(name.file));
+  root.at("schema").fail(
+      fmt::format("'{}' is no plan", schema),
+      fmt::format("plans come from {} and {} files", kPlanSchema, kResultSchema));
 }
 
 }  // namespace plansearch::cli

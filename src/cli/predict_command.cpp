@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include "commands.hpp"
 #include "degrees.hpp"
 #include "exit_code.hpp"
 #include "given_plan.hpp"
 #include "make_report.hpp"
 #include "output.hpp"
-#include "plansearch/base/units.hpp"
 #include "remedies.hpp"
 
 namespace plansearch::cli {
@@ -16,6 +13,7 @@ int run_predict(const Options& options) {
   const Output output(options);
   const AskedOptions asked = complete_from_plan(options);
   const GivenPlan given = load_given_plan(asked);
+  for (const std::string& note : given.inputs.notes) print_note(note, options);
   if (given.inexpressible) {
     print_error(*given.inexpressible, options);
     return kExitInexpressible;
@@ -30,11 +28,6 @@ int run_predict(const Options& options) {
     report.remedies = find_remedies(pinned, given.inputs, given.plan.devices(), run);
   }
   output.write(render_prediction(report, format_of(options)));
-  if (!fits) {
-    print_note(fmt::format("does not fit: needs {} of {}", to_text(report.misses.front().needed),
-                           to_text(report.misses.front().limit)),
-               options);
-  }
   return fits ? kExitOk : kExitInfeasible;
 }
 

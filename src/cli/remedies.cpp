@@ -63,7 +63,7 @@ std::vector<Change> possible_changes(const Options& options, const Inputs& input
 std::optional<PlanCandidate> best_after(const AskedOptions& asked, const Change& change, int gpus,
                                         SearchRun& run) {
   try {
-    const Inputs inputs = load_inputs({change.options, asked.from_plan});
+    const Inputs inputs = load_inputs({change.options, asked.from_plan, {}});
     return run.best(inputs, change.options, gpus, change.words);
   } catch (const InputError&) {
     return std::nullopt;

@@ -40,7 +40,7 @@ int search_ladder(const AskedOptions& asked, const Inputs& inputs, const Output&
 int run_search(const Options& options) {
   const Output output(options);
   check_degrees(options.degrees);
-  const AskedOptions asked{options, {}};
+  const AskedOptions asked{options, {}, {}};
   const Inputs inputs = load_inputs(asked);
   check_degrees_fit(options.degrees, inputs.problem);
   return inputs.gpus ? search_one(asked, inputs, output) : search_ladder(asked, inputs, output);

@@ -2,6 +2,7 @@
 // The effective configuration and who decided each part of it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +18,8 @@ namespace plansearch::cli {
 struct AskedOptions {
   Options options;
   std::set<std::string> from_plan;  ///< keys ("batch", "tp", ...)
+  /// What the plan document says the content of "hardware" and "model" hashed to.
+  std::map<std::string, std::string> content_hashes;
 
   /// Who set a key that is present: the flag or the plan document.
   [[nodiscard]] std::string origin(const std::string& key) const {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shipped_files.hpp"
 
-#include <array>
 #include <filesystem>
 
 #include "data_root.hpp"
 #include "plansearch/io/framework_reader.hpp"
-#include "plansearch/io/model_reader.hpp"
 #include "plansearch/io/profile_reader.hpp"
 
 namespace plansearch::cli {
@@ -18,13 +16,6 @@ std::vector<fs::path> directory(const char* kind) {
   return {data_root() / kind};
 }
 
-io::NamedFiles models() {
-  return {"model", directory("models"), {".yaml", ".json"}};
-}
-io::NamedFiles frameworks() {
-  return {"framework", directory("frameworks"), {".yaml"}};
-}
-
 }  // namespace
 
 Cluster load_shipped_cluster(std::string_view name) {
@@ -32,7 +23,11 @@ Cluster load_shipped_cluster(std::string_view name) {
 }
 
 ModelDescription load_shipped_model(std::string_view name) {
-  return io::read_model(io::resolve_file(name, models())).model;
+  return load_shipped_model_file(name).model;
+}
+
+io::ModelFile load_shipped_model_file(std::string_view name) {
+  return io::load_model(name, directory("models"));
 }
 
 Framework load_shipped_framework(std::string_view name) {
@@ -42,11 +37,13 @@ Framework load_shipped_framework(std::string_view name) {
 std::vector<io::NamedFile> shipped_clusters() {
   return io::list_clusters(directory("hardware_profiles"));
 }
+
 std::vector<io::NamedFile> shipped_models() {
-  return io::list_files(models());
+  return io::list_models(directory("models"));
 }
+
 std::vector<io::NamedFile> shipped_frameworks() {
-  return io::list_files(frameworks());
+  return io::list_frameworks(directory("frameworks"));
 }
 
 }  // namespace plansearch::cli

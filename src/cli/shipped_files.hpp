@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "plansearch/hardware/cluster.hpp"
+#include "plansearch/io/model_reader.hpp"
 #include "plansearch/io/name_resolver.hpp"
 #include "plansearch/plan/framework.hpp"
-#include "plansearch/workload/model_description.hpp"
 
 namespace plansearch::cli {
 
 [[nodiscard]] Cluster load_shipped_cluster(std::string_view name);
 [[nodiscard]] ModelDescription load_shipped_model(std::string_view name);
+/// The same with what the file says about itself.
+[[nodiscard]] io::ModelFile load_shipped_model_file(std::string_view name);
 [[nodiscard]] Framework load_shipped_framework(std::string_view name);
 
 [[nodiscard]] std::vector<io::NamedFile> shipped_clusters();

@@ -20,6 +20,20 @@ namespace {
 /// Context parallelism stops where a rank would hold fewer tokens than this.
 constexpr std::int64_t kTokensPerContextRank = 256;
 
+/// A fused attention kernel leaves nothing for selective recompute to drop: the plan is the same as
+/// without recompute, and is looked at once.
+std::vector<Recompute> recompute_levels(const Problem& problem) {
+  for (const Block& block : problem.network->blocks) {
+    for (const Operator& op : block.operators) {
+      if (op.recompute == RecomputeScope::Selective && !op.saved.empty() &&
+          op.kind != OperatorKind::Attention) {
+        return {Recompute::None, Recompute::Selective, Recompute::Full};
+      }
+    }
+  }
+  return {Recompute::None, Recompute::Full};
+}
+
 /// Every degree of freedom of Megatron-style plans, all divisors.
 SearchSpace megatron_space(const Problem& problem) {
   const std::int64_t layers = layer_count(*problem.network);
@@ -37,7 +51,7 @@ SearchSpace megatron_space(const Problem& problem) {
   space.context_kind = {ContextKind::Ring, ContextKind::Ulysses};
   space.sequence_parallel = {SequenceParallel::Off, SequenceParallel::On};
   space.zero = {ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters};
-  space.recompute = {Recompute::None, Recompute::Selective, Recompute::Full};
+  space.recompute = recompute_levels(problem);
   space.schedule = {ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
   return space;
 }

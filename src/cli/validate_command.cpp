@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate_command.hpp"
+#include "commands.hpp"
 
 #include <filesystem>
 #include <utility>

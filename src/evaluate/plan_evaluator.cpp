@@ -192,6 +192,23 @@ void append_pass_lines(const PlanView& view, std::vector<CommunicationLine>& lin
   });
 }
 
+/// What is shared between stages (tied embeddings) belongs to no block; the class does not know
+/// the group sizes of what happens once per step.
+CommunicationLine step_line(const PlanView& view, const StepCollective& collective) {
+  CommunicationDemand demand = collective.demand;
+  const bool between_stages = demand.axes.contains(Axis::Pipeline);
+  demand.index = kWholeBlock;  // messages of all blocks go together
+  CommunicationLine line =
+      line_of(view.problem.network->blocks.front(), demand, collective.bytes);
+  if (between_stages) line.what = "gradient of shared parameters";
+  line.group_size = between_stages ? demand.group_size : view.mesh.size(demand.axes);
+  line.wire_bytes = collective.wire_bytes;
+  line.count = 1;
+  line.time = collective.time;
+  line.exposed = collective.exposed;
+  return line;
+}
+
 void append_boundary_line(const PlanView& view, std::vector<CommunicationLine>& lines) {
   if (view.layout.virtual_stages() == 1) return;
   const BoundaryTransfer transfer = boundary_transfer(view);
@@ -218,12 +235,7 @@ std::vector<CommunicationLine> PlanEvaluator::communication(const ClassProfile& 
     append_boundary_line(view, lines);
     static_cast<void>(step_time(view, MakespanMethod::ClosedForm, workspace));
     for (const StepCollective& c : step_collectives(view, workspace)) {
-      CommunicationLine line = line_of(view.problem.network->blocks.front(), c.demand, c.bytes);
-      line.wire_bytes = c.wire_bytes;
-      line.count = 1;
-      line.time = c.time;
-      line.exposed = c.exposed;
-      lines.push_back(std::move(line));
+      lines.push_back(step_line(view, c));
     }
     return lines;
   });

@@ -19,8 +19,11 @@ std::string short_plan(const ParallelPlan& plan) {
   add("vpp", plan.chunks);
   add("tp", plan.tensor());
   add("cp", plan.context);
+  if (plan.context > 1 && plan.context_kind == ContextKind::Ulysses) text += " ulysses";
   add("ep", plan.expert);
-  add("zero", static_cast<int>(plan.zero));
+  if (plan.zero != ZeroStage::None) {
+    text += fmt::format("{}zero {}", text.empty() ? "" : ", ", static_cast<int>(plan.zero));
+  }
   if (text.empty()) text = "one device";
   text += fmt::format(", micro-batch {}", plan.micro_batch);
   if (plan.recompute != Recompute::None) {
@@ -29,7 +32,7 @@ std::string short_plan(const ParallelPlan& plan) {
   return text;
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", share * 100.0); }
+std::string share_text(double share) { return fmt::format("{:.1f} %", share * 100.0); }
 
 std::string memory_of(Bytes used, Bytes capacity) {
   constexpr double kGiB = 1073741824.0;

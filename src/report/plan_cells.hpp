@@ -10,7 +10,7 @@
 namespace plansearch {
 
 /// "17.2 %"
-[[nodiscard]] std::string percent(double share);
+[[nodiscard]] std::string share_text(double share);
 /// "31.2 of 40 GiB"
 [[nodiscard]] std::string memory_of(Bytes used, Bytes capacity);
 /// 1234567 -> "1.23 M"

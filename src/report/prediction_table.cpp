@@ -12,7 +12,7 @@ namespace {
 std::string step_table(const StepTimeBreakdown& step) {
   TextTable table({{"step time", Align::Left}, {"time"}, {"share"}});
   const auto add = [&](const std::string& name, Seconds part) {
-    if (part > Seconds(0)) table.add_row({name, to_text(part), percent(part / step.total())});
+    if (part > Seconds(0)) table.add_row({name, to_text(part), share_text(part / step.total())});
   };
   add("compute", step.compute);
   add("recompute", step.recompute);
@@ -22,14 +22,14 @@ std::string step_table(const StepTimeBreakdown& step) {
   add("pipeline bubble", step.bubble);
   add("optimizer", step.optimizer);
   add("host", step.host);
-  table.add_row({"total", to_text(step.total()), percent(1.0)});
+  table.add_row({"total", to_text(step.total()), share_text(1.0)});
   return table.text();
 }
 
 std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
   TextTable table({{"peak memory", Align::Left}, {"bytes"}, {"of capacity"}});
   const auto add = [&](const std::string& name, Bytes part) {
-    if (part > Bytes(0)) table.add_row({name, to_text(part), percent(part / capacity)});
+    if (part > Bytes(0)) table.add_row({name, to_text(part), share_text(part / capacity)});
   };
   add("parameters", memory.parameters);
   add("gradients", memory.gradients);
@@ -38,19 +38,35 @@ std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
   add("working set", memory.transient);
   add("communication buffers", memory.buffers);
   add("reserve", memory.reserve);
-  table.add_row({"total", to_text(memory.total()), percent(memory.total() / capacity)});
+  table.add_row({"total", to_text(memory.total()), share_text(memory.total() / capacity)});
   return table.text();
 }
 
 std::string communication_table(const std::vector<CommunicationLine>& lines) {
-  TextTable table({{"communication", Align::Left}, {"kind", Align::Left}, {"axis", Align::Left},
-                   {"ranks"}, {"message"}, {"calls"}, {"each"}, {"exposed"}});
+  TextTable table({{"communication", Align::Left},
+                   {"kind", Align::Left},
+                   {"axis", Align::Left},
+                   {"ranks"},
+                   {"message"},
+                   {"calls"},
+                   {"each"},
+                   {"exposed"}});
   for (const CommunicationLine& line : lines) {
     table.add_row({line.what, std::string(to_text(line.kind)), std::string(to_text(line.axis)),
-                   fmt::format("{}", line.group_size), to_text(line.bytes),
-                   count_text(line.count), to_text(line.time), to_text(line.exposed)});
+                   fmt::format("{}", line.group_size), to_text(line.bytes), count_text(line.count),
+                   to_text(line.time), to_text(line.exposed)});
   }
   return table.text();
+}
+
+/// A plan beyond memory, and what would help.
+std::string excess_text(const SearchReport& report) {
+  const NearMissReport& miss = report.misses.front();
+  std::string text =
+      fmt::format("does not fit: needs {} of {}, short by {}\n", to_text(miss.needed),
+                  to_text(miss.limit), to_text(miss.needed - miss.limit));
+  for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
+  return text + "\n";
 }
 
 }  // namespace
@@ -63,10 +79,11 @@ std::string render_prediction(const SearchReport& report, Format format) {
   text += step_table(e.step) + "\n";
   text += memory_table(e.memory, report.question.memory_capacity) + "\n";
   if (!p.communication.empty()) text += communication_table(p.communication) + "\n";
+  if (!report.misses.empty()) text += excess_text(report);
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);
   text += fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",
-                      to_text(p.model_rate_per_gpu), percent(p.mfu),
-                      to_text(p.hardware_rate_per_gpu), percent(p.hfu));
+                      to_text(p.model_rate_per_gpu), share_text(p.mfu),
+                      to_text(p.hardware_rate_per_gpu), share_text(p.hfu));
   return text;
 }
 

@@ -68,10 +68,10 @@ std::string plan_table(const SearchReport& report) {
         to_text(total),
         fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)),
         count_text(p.tokens_per_s),
-        percent(p.mfu),
+        share_text(p.mfu),
         memory_of(p.estimate.memory.total(), report.question.memory_capacity),
-        percent(p.estimate.step.exposed_total() / total),
-        percent(p.estimate.step.bubble / total),
+        share_text(p.estimate.step.exposed_total() / total),
+        share_text(p.estimate.step.bubble / total),
         first_reason(p)};
     if (experts) cells.insert(cells.begin() + 6, fmt::format("{}", p.plan.expert));
     table.add_row(std::move(cells));
@@ -181,9 +181,9 @@ std::string ladder_table(const std::vector<LadderRung>& ladder) {
     const PlanReport& p = rung.report.plans.front();
     table.add_row({gpus, short_plan(p.plan), to_text(p.estimate.step.total()),
                    fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)),
-                   count_text(p.tokens_per_s), percent(p.mfu),
+                   count_text(p.tokens_per_s), share_text(p.mfu),
                    memory_of(p.estimate.memory.total(), rung.report.question.memory_capacity),
-                   fmt::format("{:.2f}", rung.speedup), percent(rung.efficiency)});
+                   fmt::format("{:.2f}", rung.speedup), share_text(rung.efficiency)});
   }
   return table.text();
 }

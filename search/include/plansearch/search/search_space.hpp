@@ -47,7 +47,8 @@ class SpaceWalk {
   /// The (pipeline, tensor, context) triples whose product divides the GPUs, in order.
   [[nodiscard]] const std::vector<ParallelPlan>& triples() const { return triples_; }
 
-  /// Prefixes below a triple, in order, appended to `out`.
+  /// Prefixes below a triple, in order, appended to `out`. Those that differ in the micro-batch
+  /// only follow each other, the smallest first.
   void append_prefixes(const ParallelPlan& triple, std::vector<SpacePrefix>& out) const;
 
   /// Plans below a prefix, in order, appended to `out`.

@@ -1,0 +1,558 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""End-to-end tests of the plansearch executable: exit codes, messages, answers.
+
+  python3 tests/cli/cli_test.py --binary build/check/plansearch [Errors Answers ...]
+  python3 tests/cli/cli_test.py --binary build/check/plansearch --update   # rewrite golden files
+"""
+
+import argparse
+import csv
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import json_schema
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+BINARY = None
+UPDATE = False
+
+QUESTION = ["--hw", "perlmutter", "--model", "gpt2-xl"]
+
+
+def run(*arguments, stdin=None, env=None):
+    environment = dict(os.environ, **(env or {}))
+    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True,
+                          errors="replace", stdin=stdin, env=environment, timeout=300, check=False)
+
+
+class Case(unittest.TestCase):
+    """A directory of its own, and what most tests ask."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="plansearch-cli-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def file(self, name, content):
+        path = self.directory / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def succeed(self, *arguments):
+        result = run(*arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        return result.stdout
+
+    def answer(self, *arguments):
+        return json.loads(self.succeed(*arguments, "--format", "json"))
+
+    def refuse(self, *arguments, expect, code=2):
+        """Exit code, nothing on standard output, and every expected text in the message."""
+        result = run(*arguments)
+        self.assertEqual(result.returncode, code, (arguments, result.stdout, result.stderr))
+        self.assertEqual(result.stdout, "")
+        self.assertIn("error:", result.stderr)
+        for text in expect:
+            self.assertIn(text, result.stderr)
+        return result.stderr
+
+
+class Usage(Case):
+    def test_help_and_version(self):
+        self.assertIn("--model", self.succeed("--help"))
+        self.assertIn("--plan", self.succeed("predict", "--help"))
+        self.assertRegex(self.succeed("--version"), r"^plansearch \d+\.\d+\.\d+\n$")
+
+    def test_missing_question(self):
+        self.refuse(expect=["--hw", "hint:"])
+        self.refuse("--hw", "perlmutter", expect=["--model", "hint:"])
+
+    def test_misspelled_words(self):
+        self.refuse(*QUESTION, "--gpu", "64", expect=["--gpu", "did you mean --gpus"])
+        self.refuse("predct", expect=["predct", "predict"])
+        self.refuse(*QUESTION, "--format", "xml", expect=["xml", "table, json, jsonl, csv"])
+        self.refuse(*QUESTION, "--gpus", "many", expect=["many"])
+        self.refuse("list", "things", expect=["things", "models"])
+        self.refuse(*QUESTION, "--space", "everything", expect=["everything", "megatron"])
+
+    def test_gpu_counts(self):
+        for count in ("0", "-4", "6", "100000000"):
+            self.refuse(*QUESTION, "--gpus", count, expect=[f"--gpus {count}", "hint:", "nodes"])
+        self.refuse(*QUESTION, "--nodes", "0", expect=["--nodes 0"])
+        self.refuse(*QUESTION, "--gpus", "8", "--nodes", "2", expect=["--gpus and --nodes"])
+
+    def test_batch_and_sequence(self):
+        self.refuse(*QUESTION, "--gpus", "8", "--batch", "0", expect=["--batch 0"])
+        self.refuse(*QUESTION, "--gpus", "8", "--seq-len", "-1", expect=["--seq-len -1"])
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--batch", "12",
+                    expect=["batch 12", "legal values", "1, 2, 3, 4, 6, 12"])
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--micro-batch", "7",
+                    expect=["--micro-batch 7", "legal values"])
+
+    def test_memory_reserve(self):
+        self.refuse(*QUESTION, "--gpus", "8", "--mem-reserve", "2", expect=["--mem-reserve", "GiB"])
+        self.refuse(*QUESTION, "--gpus", "8", "--mem-reserve", "80 GiB", expect=["leaves nothing"])
+
+    def test_precision_the_accelerator_lacks(self):
+        self.refuse(*QUESTION, "--gpus", "8", "--precision", "fp8", expect=["fp8", "bf16", "hint:"])
+        self.refuse(*QUESTION, "--gpus", "8", "--precision", "int3", expect=["int3", "bf16"])
+
+    def test_overlap_and_rank_order(self):
+        self.refuse(*QUESTION, "--gpus", "8", "--overlap", "magic", expect=["magic", "grad"])
+        self.refuse(*QUESTION, "--gpus", "8", "--rank-order", "tp-xx", expect=["xx", "dp"])
+        self.refuse(*QUESTION, "--gpus", "8", "--rank-order", "tp-tp", expect=["twice"])
+
+    def test_unknown_names(self):
+        self.refuse("--hw", "perlmuter", "--model", "gpt2-xl", expect=["perlmuter", "perlmutter"])
+        self.refuse("--hw", "perlmutter", "--model", "gpt2-xxl", expect=["gpt2-xxl", "gpt2-xl"])
+        self.refuse(*QUESTION, "--framework", "megatrom", expect=["megatrom", "megatron"])
+
+    def test_aliases_and_spelling(self):
+        wanted = self.succeed("predict", *QUESTION, "--gpus", "4", "--zero", "1")
+        for hardware in ("perlmutter.yaml", "Perlmutter", SOURCE / "hardware_profiles/perlmutter.yaml"):
+            self.assertEqual(self.succeed("predict", "--hw", hardware, "--model", "GPT2_XL", "--gpus",
+                                          "4", "--zero", "1"), wanted)
+
+
+class Degrees(Case):
+    def test_heads(self):
+        for command in ([], ["predict"]):
+            self.refuse(*command, *QUESTION, "--gpus", "56", "--tp", "7",
+                        expect=["--tp 7", "25", "legal values: 1, 5, 25"])
+
+    def test_two_spellings_of_tensor_parallelism(self):
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--tp", "5", "--tp-x", "5",
+                    expect=["--tp together with --tp-x"])
+
+    def test_ranges(self):
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--zero", "4", expect=["--zero 4", "0 to 3"])
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--pp", "0", expect=["--pp 0"])
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--pp", "2", "--vpp", "2", "--schedule",
+                    "1f1b", expect=["--schedule 1f1b with --vpp 2"])
+
+    def test_product(self):
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--dp", "3", expect=["8 GPUs", "3"])
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--tp", "5", expect=["8 GPUs", "5"])
+        self.refuse(*QUESTION, "--gpus", "8", "--tp", "5", expect=["no plan for 8 GPUs"])
+
+    def test_search_honours_pins(self):
+        answer = self.answer(*QUESTION, "--gpus", "64", "--pp", "4", "--zero", "1")
+        self.assertTrue(answer["plans"])
+        for plan in answer["plans"]:
+            self.assertEqual((plan["config"]["pp"], plan["config"]["zero"]), (4, 1))
+
+    def test_target_that_cannot_express(self):
+        self.refuse("predict", *QUESTION, "--tp-x", "5", "--dp", "4", "--pp", "2", "--target",
+                    "megatron", expect=["axonn"], code=4)
+        self.refuse("predict", *QUESTION, "--tp-x", "5", "--dp", "4", "--pp", "2", expect=["axonn"])
+
+    def test_frameworks_that_always_shard(self):
+        plan = self.answer("predict", *QUESTION, "--gpus", "8", "--framework", "fsdp")["plans"][0]
+        self.assertEqual(plan["config"]["zero"], 3)
+
+
+PROFILE = SOURCE / "hardware_profiles" / "perlmutter.yaml"
+
+
+class Files(Case):
+    """Bad files: place, remedy, exit 2."""
+
+    def profile(self, old, new):
+        """The shipped profile with one text replaced, beside the files it refers to."""
+        root = self.directory / "data"
+        if not root.exists():
+            shutil.copytree(SOURCE / "hardware_profiles", root)
+        text = PROFILE.read_text()
+        self.assertIn(old, text)
+        path = root / "changed.yaml"
+        path.write_text(text.replace(old, new, 1))
+        return path
+
+    def refuse_hardware(self, path, expect):
+        return self.refuse("--hw", path, "--model", "gpt2-xl", "--gpus", "4", expect=expect)
+
+    def first_line(self, pattern):
+        for line in PROFILE.read_text().splitlines():
+            if pattern in line and not line.lstrip().startswith("#"):
+                return line
+        self.skipTest(f"no line with {pattern}")
+        return None
+
+    def test_missing_unit(self):
+        line = self.first_line("bandwidth:")
+        key, value = line.split("bandwidth:", 1)
+        number = value.split()[0]
+        path = self.profile(line, f"{key}bandwidth: {number}")
+        self.refuse_hardware(path, ["changed.yaml:", "GB/s", "error:"])
+
+    def test_negative_bandwidth(self):
+        line = self.first_line("bandwidth:")
+        key, value = line.split("bandwidth:", 1)
+        path = self.profile(line, f"{key}bandwidth: -{value.strip()}")
+        self.refuse_hardware(path, ["changed.yaml:"])
+
+    def test_not_a_number(self):
+        line = self.first_line("bandwidth:")
+        key, _ = line.split("bandwidth:", 1)
+        for number in (".nan GB/s", "nan GB/s", ".inf GB/s", "inf GB/s"):
+            self.refuse_hardware(self.profile(line, f"{key}bandwidth: {number}"), ["changed.yaml:"])
+
+    def test_unknown_key(self):
+        line = self.first_line("name:")
+        path = self.profile(line, f"{line}\nacelerator: a100")
+        message = self.refuse_hardware(path, ["changed.yaml:", "acelerator", "accelerator"])
+        self.assertRegex(message, r"changed\.yaml:\d+:\d+: error:")
+
+    def test_tier_sizes_that_do_not_divide(self):
+        line = self.first_line("accelerators_per_node:")
+        path = self.profile(line, "accelerators_per_node: 7")
+        self.refuse_hardware(path, ["changed.yaml:"])
+
+    def test_alias_bomb(self):
+        lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+        for i in range(1, 12):
+            lines.append(f"a{i}: &a{i} [" + ", ".join([f"*a{i - 1}"] * 10) + "]")
+        path = self.file("bomb.yaml", "\n".join(lines))
+        started = time.monotonic()
+        self.refuse_hardware(path, ["bomb.yaml"])
+        self.refuse("--hw", "perlmutter", "--model", path, expect=["bomb.yaml"])
+        self.assertLess(time.monotonic() - started, 20)
+
+    def test_truncated_json(self):
+        path = self.file("config.json", '{"model_type": "gpt2", "n_layer": 48, "n_em')
+        message = self.refuse("--hw", "perlmutter", "--model", path, expect=["config.json:1"])
+        self.assertRegex(message, r"config\.json:\d+:\d+: error:")
+
+    def test_unknown_family_and_missing_key(self):
+        path = self.file("config.json", '{"model_type": "perceiver9", "n_layer": 4}')
+        self.refuse("--hw", "perlmutter", "--model", path, expect=["perceiver9"])
+        path = self.file("config.json", '{"model_type": "gpt2", "n_layer": 4}')
+        self.refuse("--hw", "perlmutter", "--model", path, expect=["config.json"])
+
+    def test_directory(self):
+        self.refuse("--hw", self.directory, "--model", "gpt2-xl", expect=["hint:"])
+        folder = self.directory / "folder.yaml"
+        folder.mkdir()
+        self.refuse("--hw", folder, "--model", "gpt2-xl", expect=["folder.yaml", "directory"])
+
+    def test_missing_file(self):
+        self.refuse("--hw", self.directory / "none.yaml", "--model", "gpt2-xl", expect=["none.yaml"])
+
+    def test_garbage(self):
+        seed = 12345
+        noise = bytearray()
+        for _ in range(1 << 16):
+            seed = (seed * 1103515245 + 12345) % (1 << 31)
+            noise += seed.to_bytes(4, "little")
+        small = bytes(noise)
+        large = small * 40  # 10 MiB
+        for content in (small, large, b"", b"\xff\xfe\x00", b"[" * 100000):
+            for name in ("garbage.yaml", "garbage.json"):
+                path = self.file(name, content)
+                self.refuse("--hw", path, "--model", "gpt2-xl", expect=[name])
+                self.refuse("--hw", "perlmutter", "--model", path, expect=[name])
+
+    def test_data_directory(self):
+        result = run("list", "hw", env={"PLANSEARCH_DATA": str(self.directory)})
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("PLANSEARCH_DATA", result.stderr)
+
+
+class OutFile(Case):
+    def test_written_in_one_step(self):
+        out = self.directory / "answer.json"
+        self.assertEqual(self.succeed(*QUESTION, "--gpus", "8", "--format", "json", "--out", out), "")
+        self.assertEqual(json.loads(out.read_text())["schema"], "plansearch/result/v1")
+        self.assertEqual([path.name for path in self.directory.iterdir()], ["answer.json"])
+
+    def test_unwritable(self):
+        for out in (self.directory, self.directory / "none" / "answer.json", "/proc/answer.json"):
+            self.refuse(*QUESTION, "--gpus", "8", "--out", out, expect=[str(out)])
+        self.assertEqual(list(self.directory.iterdir()), [])
+
+    def test_a_failing_run_keeps_the_old_file(self):
+        out = self.file("answer.json", "old")
+        self.refuse(*QUESTION, "--gpus", "0", "--out", out, expect=["--gpus 0"])
+        self.assertEqual(out.read_text(), "old")
+        self.assertEqual(len(list(self.directory.iterdir())), 1)
+
+    def test_closed_pipe(self):
+        process = subprocess.Popen([BINARY, *QUESTION, "--gpus", "64", "--format", "json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.close()
+        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(process.stderr.read(), b"")
+        process.stderr.close()
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
+    def test_full_device(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([BINARY, *QUESTION, "--gpus", "8"], stdout=full,
+                                    stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("error:", result.stderr)
+
+
+class Answers(Case):
+    def test_schema(self):
+        schema = json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text())
+        for arguments in ([*QUESTION, "--gpus", "64"], QUESTION,
+                          ["predict", *QUESTION, "--gpus", "8", "--zero", "1"],
+                          ["explain", *QUESTION, "--gpus", "8"],
+                          ["--hw", "dgx-h100", "--model", "mixtral-8x7b", "--gpus", "64"]):
+            json_schema.check(self.answer(*arguments), schema)
+        result = run("--hw", "dgx-h100", "--model", "llama3.1-405b", "--gpus", "8", "--format", "json")
+        json_schema.check(json.loads(result.stdout), schema)
+
+    def test_parts_sum_to_totals(self):
+        answer = self.answer(*QUESTION, "--gpus", "64", "--top", "50")
+        for plan in answer["plans"]:
+            step = dict(plan["step"])
+            exposed = sum(step.pop("exposed_communication_s").values())
+            self.assertAlmostEqual(sum(step.values()) + exposed, plan["step_time_s"], places=9)
+            self.assertAlmostEqual(sum(plan["memory"].values()) / plan["peak_memory_bytes"], 1.0,
+                                   places=9)
+            self.assertLess(plan["step_time_p10_s"], plan["step_time_s"])
+            self.assertLess(plan["step_time_s"], plan["step_time_p90_s"])
+            config = plan["config"]
+            self.assertEqual(config["dp"] * config["pp"] * config["tp"] * config["cp"], 64)
+            self.assertEqual(config["global_batch"], answer["question"]["global_batch"])
+            self.assertLessEqual(plan["peak_memory_bytes"], answer["question"]["memory_capacity_bytes"])
+        times = [plan["step_time_s"] for plan in answer["plans"]]
+        self.assertEqual(times, sorted(times))
+
+    def test_counts(self):
+        counts = self.answer(*QUESTION, "--gpus", "64")["counts"]
+        dealt = counts["evaluated"] + counts["pruned"] + sum(counts["rejected"].values())
+        self.assertEqual(dealt + counts["unvisited"], counts["total"])
+        self.assertEqual(counts["unvisited"], 0)
+
+    def test_formats_agree(self):
+        question = [*QUESTION, "--gpus", "32", "--top", "4"]
+        plans = self.answer(*question)["plans"]
+        lines = self.succeed(*question, "--format", "jsonl").splitlines()
+        self.assertEqual([json.loads(line) for line in lines], plans)
+        rows = list(csv.DictReader(io.StringIO(self.succeed(*question, "--format", "csv"))))
+        self.assertEqual([float(row["step_time_s"]) for row in rows],
+                         [plan["step_time_s"] for plan in plans])
+
+    def test_ladder(self):
+        answer = self.answer(*QUESTION)
+        sizes = [rung["gpus"] for rung in answer["ladder"]]
+        self.assertEqual(sizes, sorted(sizes))
+        self.assertEqual(sizes[:3], [4, 8, 16])
+        self.assertIn(answer["question"]["gpus"], sizes)
+        self.assertIn(str(answer["question"]["gpus"]), answer["ladder_choice"])
+
+    def test_threads_do_not_matter(self):
+        for question in ([*QUESTION, "--gpus", "64"],
+                         ["--hw", "dgx-h100", "--model", "mixtral-8x7b", "--gpus", "64"]):
+            wanted = self.succeed(*question, "--format", "json", "--threads", "1")
+            for threads in ("2", "5"):
+                self.assertEqual(
+                    self.succeed(*question, "--format", "json", "--threads", threads), wanted)
+
+    def test_exhaustive_ranks_alike(self):
+        question = [*QUESTION, "--gpus", "64", "--top", "20"]
+        pruned, exhaustive = self.answer(*question), self.answer(*question, "--exhaustive")
+        self.assertEqual(pruned["plans"], exhaustive["plans"])
+        self.assertEqual(pruned["pareto_front"], exhaustive["pareto_front"])
+        self.assertEqual(exhaustive["counts"]["pruned"], 0)
+
+    def test_settings_say_who_decided(self):
+        answer = self.answer(*QUESTION, "--gpus", "8", "--batch", "64", "--overlap", "none")
+        origins = {s["key"]: (s["value"], s["origin"]) for s in answer["question"]["settings"]}
+        self.assertEqual(origins["batch"], ("64", "flag"))
+        self.assertEqual(origins["overlap"], ("none", "flag"))
+        self.assertEqual(origins["seq_len"], ("1024", "model"))
+        self.assertEqual(origins["framework"], ("megatron", "default"))
+
+    def test_overlap_helps(self):
+        question = ["predict", *QUESTION, "--gpus", "64", "--zero", "1", "--micro-batch", "4"]
+        hidden = self.answer(*question)["plans"][0]
+        exposed = self.answer(*question, "--overlap", "none")["plans"][0]
+        self.assertLess(hidden["step_time_s"], exposed["step_time_s"])
+
+    def test_plan_round_trip(self):
+        out = self.directory / "result.json"
+        self.succeed(*QUESTION, "--gpus", "64", "--batch", "256", "--mem-reserve", "1 GiB",
+                     "--format", "json", "--out", out)
+        plans = json.loads(out.read_text())["plans"]
+        for rank in (1, 3):
+            again = self.answer("predict", "--plan", f"{out}#{rank}")
+            self.assertEqual(again["plans"][0]["config"], plans[rank - 1]["config"])
+            self.assertEqual(again["plans"][0]["step_time_s"], plans[rank - 1]["step_time_s"])
+            origins = {s["key"]: s["origin"] for s in again["question"]["settings"]}
+            self.assertEqual((origins["batch"], origins["mem_reserve"]), ("plan", "plan"))
+        changed = self.answer("predict", "--plan", f"{out}#1", "--batch", "512")
+        self.assertEqual(changed["question"]["global_batch"], 512)
+        self.refuse("predict", "--plan", f"{out}#99", expect=["rank 99"])
+        self.refuse("predict", "--plan", f"{out}#x", expect=["#"])
+        self.assertIn("against the best other plan", self.succeed("explain", f"{out}#2"))
+
+    def test_plan_document(self):
+        path = self.file("plan.yaml", "\n".join([
+            "schema: plansearch/plan/v1", "hardware: {name: selene, hash: 0123456789abcdef}",
+            "model: gpt3-175b", "gpus: 96", "batch: 96", "attention: unfused", "degrees:",
+            "  pp: 12", "  tp: 8", "  recompute: full"]))
+        result = run("predict", "--plan", path, "--batch", "48", "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("selene has changed since the plan was written", result.stderr)
+        answer = json.loads(result.stdout)
+        config = answer["plans"][0]["config"]
+        self.assertEqual((config["dp"], config["pp"], config["tp"], config["recompute"]),
+                         (1, 12, 8, "full"))
+        origins = {s["key"]: (s["value"], s["origin"]) for s in answer["question"]["settings"]}
+        self.assertEqual(origins["batch"], ("48", "flag"))
+        self.assertEqual(origins["attention"], ("unfused", "plan"))
+        wrong = self.file("wrong.yaml", "schema: plansearch/plan/v1\ndegree:\n  pp: 12\n")
+        self.refuse("predict", "--plan", wrong, expect=["wrong.yaml:2:1: error:", "degrees"])
+
+    def test_images_have_the_tokens_of_their_patches(self):
+        answer = self.answer("--hw", "dgx-h100", "--model", "vit-huge-patch14-224", "--gpus", "64")
+        self.assertEqual(answer["question"]["seq_len"], 257)
+
+    def test_hugging_face_config(self):
+        path = self.file("config.json", json.dumps({
+            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
+            "intermediate_size": 11008, "num_attention_heads": 32, "num_hidden_layers": 32,
+            "num_key_value_heads": 32, "vocab_size": 32000, "max_position_embeddings": 4096,
+            "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": False}))
+        answer = self.answer("--hw", "dgx-h100", "--model", path, "--gpus", "16")
+        self.assertEqual(answer["question"]["parameters"], 6738415616)
+        self.assertTrue(answer["feasible"])
+
+
+class Infeasible(Case):
+    def test_model_too_large(self):
+        result = run("--hw", "dgx-h100", "--model", "llama3.1-405b", "--gpus", "8")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("no plan fits", result.stdout)
+        self.assertIn("nearest misses", result.stdout)
+        self.assertIn("hint: on ", result.stdout)
+
+    def test_prediction_beyond_memory(self):
+        result = run("predict", *QUESTION, "--gpus", "64", "--batch", "4096", "--micro-batch", "64",
+                     "--format", "json")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        answer = json.loads(result.stdout)
+        self.assertFalse(answer["feasible"])
+        self.assertGreater(answer["plans"][0]["step_time_s"], 0)
+        self.assertGreater(answer["nearest_misses"][0]["needed_bytes"],
+                           answer["nearest_misses"][0]["limit_bytes"])
+        self.assertTrue(answer["remedies"])
+        result = run("predict", *QUESTION, "--gpus", "64", "--batch", "4096", "--micro-batch", "64")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("does not fit: needs", result.stdout)
+        self.assertIn("hint: with another --micro-batch it fits", result.stdout)
+
+
+class Interruption(Case):
+    QUESTION = ["--hw", "selene", "--model", "gpt3-175b", "--gpus", "1024", "--exhaustive",
+                "--space", "megatron", "--threads", "1", "--format", "json"]
+
+    def test_time_limit(self):
+        answer = json.loads(run(*self.QUESTION, "--time-limit", "0.05").stdout)
+        self.assertGreater(answer["counts"]["unvisited"], 0)
+        self.assertIn("stopped early", answer["optimality"])
+
+    def test_interrupt(self):
+        process = subprocess.Popen([BINARY, *self.QUESTION], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        if process.returncode == 0:
+            self.skipTest("the search was done before the signal came")
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("stopped early", json.loads(out)["optimality"])
+        self.assertIn(b"interrupted", err)
+
+
+class Lists(Case):
+    def test_lists(self):
+        for what, name in (("hw", "perlmutter"), ("models", "gpt2-xl"), ("frameworks", "megatron"),
+                           ("schedules", "1f1b")):
+            self.assertIn(name, self.succeed("list", what))
+            rows = list(csv.DictReader(io.StringIO(self.succeed("list", what, "--format", "csv"))))
+            self.assertIn(name, [row["name"] for row in rows])
+            self.assertEqual(len(json.loads(self.succeed("list", what, "--format", "json"))), len(rows))
+
+    def test_completion(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = self.succeed("completion", shell)
+            for word in ("micro-batch", "predict", "interleaved", "plansearch list"):
+                self.assertIn(word, script)
+        script = self.file("completion.bash", self.succeed("completion", "bash"))
+        for words, expected in ((["plansearch", "pre"], "predict"),
+                                (["plansearch", "--recompute", "s"], "selective"),
+                                (["plansearch", "list", "f"], "frameworks"),
+                                (["plansearch", "explain", "--micro"], "--micro-batch")):
+            quoted = " ".join(f"'{word}'" for word in words)
+            shell = (f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
+                     "_plansearch; echo \"${COMPREPLY[@]}\"")
+            result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True,
+                                    timeout=60)
+            self.assertIn(expected, result.stdout.split(), result.stderr)
+
+
+class Golden(Case):
+    """Whole answers. --update rewrites them when a change of numbers or layout is meant."""
+
+    def compare(self, name, *arguments):
+        text = self.succeed(*arguments)
+        path = HERE / "golden" / name
+        if UPDATE:
+            path.write_text(text)
+        self.assertEqual(text, path.read_text(), f"{name}: if this is meant, run with --update")
+
+    def test_ranking(self):
+        self.compare("perlmutter_gpt2-xl_64.txt", *QUESTION, "--gpus", "64", "--top", "5")
+
+    def test_ladder(self):
+        self.compare("perlmutter_gpt2-xl_ladder.txt", *QUESTION, "--top", "3")
+
+    def test_prediction(self):
+        self.compare("selene_gpt3-175b_1536.txt", "predict", "--hw", "selene", "--model", "gpt3-175b",
+                     "--gpus", "1536", "--batch", "1536", "--tp", "8", "--pp", "12", "--recompute",
+                     "full", "--attention", "unfused")
+
+    def test_explanation(self):
+        self.compare("perlmutter_gpt2-xl_explain.txt", "explain", *QUESTION, "--gpus", "16", "--pp",
+                     "4")
+
+
+class Published(Case):
+    def test_gpt3_on_selene(self):
+        """SC'21 Table 2: 141 hardware TFLOP/s per GPU, 1,536 GPUs, full recompute."""
+        plan = self.answer("predict", "--hw", "selene", "--model", "gpt3-175b", "--gpus", "1536",
+                           "--batch", "1536", "--tp", "8", "--pp", "12", "--micro-batch", "1",
+                           "--recompute", "full", "--attention", "unfused")["plans"][0]
+        self.assertAlmostEqual(plan["hardware_tflops_per_gpu"] / 141.0, 1.0, delta=0.1)
+
+
+def main():
+    global BINARY, UPDATE  # pylint: disable=global-statement
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--update", action="store_true", help="rewrite the golden files")
+    parser.add_argument("tests", nargs="*")
+    arguments = parser.parse_args()
+    BINARY, UPDATE = os.path.abspath(arguments.binary), arguments.update
+    tests = ["Golden"] if UPDATE else arguments.tests
+    unittest.main(argv=[sys.argv[0], *tests], verbosity=1)
+
+
+if __name__ == "__main__":
+    main()
