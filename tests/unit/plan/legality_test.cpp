@@ -49,7 +49,10 @@ TEST_SUITE("unit") {
     const auto refused = distribute_layers(decoder(10), plan, framework);
     CHECK(std::get<Infeasible>(refused).obstacle == Obstacle::LayersNotDivisible);
     framework.layers = LayerDistribution::EvenCeil;
-    CHECK(layers_of(distribute_layers(decoder(10), plan, framework)) == Counts{3, 3, 2, 2});
+    CHECK(layers_of(distribute_layers(decoder(9), plan, framework)) == Counts{3, 2, 2, 2});
+    CHECK(layers_of(distribute_layers(decoder(11), plan, framework)) == Counts{3, 3, 3, 2});
+    // 10 + embedding + head = 12 make four even stages of three
+    CHECK(layers_of(distribute_layers(decoder(10), plan, framework)) == Counts{2, 3, 3, 2});
     framework.layers = LayerDistribution::EvenInner;
     CHECK(layers_of(distribute_layers(decoder(10), plan, framework)) == Counts{2, 3, 3, 2});
     CHECK(layers_of(distribute_layers(decoder(11), plan, framework)) == Counts{3, 3, 3, 2});
