@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
+#include "block_memory.hpp"
 #include "plansearch/cost/collective_cost.hpp"
-#include "plansearch/cost/kernel_shape.hpp"
 #include "plansearch/evaluate/operator_time.hpp"
 #include "plansearch/plan/derive.hpp"
 
@@ -29,13 +29,9 @@ bool is_full(const ClassContext& context) {
   return context.plan.recompute == Recompute::Full;
 }
 
-bool dropped(const ClassContext& context, const Operator& op) {
-  return context.plan.recompute == Recompute::Selective &&
-         op.recompute == RecomputeScope::Selective;
-}
 
 bool is_repeated(const ClassContext& context, const Operator& op) {
-  return is_full(context) || dropped(context, op);
+  return is_full(context) || drops_saved(context, op);
 }
 
 /// Whether consecutive stages can lie on different nodes.
@@ -59,7 +55,8 @@ class BlockProfiler {
     profile_.forward.issue = issue_time(forward_);
     profile_.backward.issue = issue_time(backward_);
     profile_.recompute.issue = issue_time(recompute_);
-    add_memory();
+    profile_.memory = block_memory(context_, block_, placement_);
+    profile_.memory.cached = gathered_inputs();
     add_parameters();
     return std::move(profile_);
   }
@@ -147,53 +144,16 @@ class BlockProfiler {
     return c.host_launch * (sum.kernels + sum.collectives) + skew_ * sum.ring_ranks;
   }
 
-  [[nodiscard]] Bytes tensor_bytes(std::size_t op, TensorId id) const {
-    return element_size(block_.tensor(id).element, context_.precision) *
-           local_tensor_elements(*context_.problem.network, block_, op, id, context_.rules,
-                                 placement_);
-  }
-
-  void add_memory() {
-    Bytes all;
-    Bytes kept;
-    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
-      const Operator& op = block_.operators[i];
-      for (const TensorId id : op.saved) {
-        const Bytes bytes = tensor_bytes(i, id);
-        all += bytes;
-        if (!dropped(context_, op)) kept += bytes;
-      }
+  /// Results of the activation gathers of one forward pass.
+  [[nodiscard]] Bytes gathered_inputs() const {
+    Bytes bytes;
+    for (const PassDemand& pass : profile_.passes) {
+      const CommunicationDemand& demand = pass.demand;
+      if (demand.kind != CommunicationKind::AllGather) continue;
+      if (demand.phase != DemandPhase::Forward || demand.subject != Subject::Activation) continue;
+      bytes += pass.bytes * static_cast<double>(demand.count);
     }
-    add_edges();
-    const bool full = is_full(context_) && block_.kind != BlockKind::Head;
-    profile_.saved = full ? inputs_ : kept;
-    profile_.working_set = all - profile_.saved;
-    if (profile_.working_set < Bytes(0)) profile_.working_set = Bytes(0);
-  }
-
-  /// What enters and leaves the block, in the layout its neighbours agree on.
-  void add_edges() {
-    const Network& network = *context_.problem.network;
-    const auto elements = [&](TensorId id) {
-      std::vector<double> extents;
-      for (const DimId dim : block_.tensor(id).dims) {
-        extents.push_back(context_.rules.extents[static_cast<std::size_t>(dim)]);
-      }
-      return local_elements(edge_layout(network, block_, id, context_.rules), context_.rules.mesh,
-                            extents);
-    };
-    const Bytes activation = element_size(context_.precision.activation);
-    for (const TensorId id : block_.inputs) inputs_ += activation * elements(id);
-    for (const TensorId id : block_.outputs) {
-      profile_.tokens_hidden += elements(id);
-      profile_.boundary += activation * elements(id);
-    }
-    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
-      const Operator& op = block_.operators[i];
-      if (op.kind != OperatorKind::CrossEntropy) continue;
-      profile_.logits += local_tensor_elements(network, block_, i, op.inputs.front(),
-                                               context_.rules, placement_);
-    }
+    return bytes;
   }
 
   void add_parameters() {
@@ -236,7 +196,6 @@ class BlockProfiler {
   PassSum forward_;
   PassSum backward_;
   PassSum recompute_;
-  Bytes inputs_;
 };
 
 }  // namespace

@@ -14,10 +14,13 @@
 namespace plansearch {
 namespace {
 
+/// The blocks of one virtual stage, or the most demanding of a device.
 struct BlockShares {
   Bytes saved;
   Bytes working_set;
-  double live = 0.0;    ///< local elements of the residual stream
+  Bytes loss;
+  Bytes cached;
+  double stream = 0.0;
   double logits = 0.0;
 };
 
@@ -25,10 +28,12 @@ BlockShares shares_of(const PlanView& view, const std::vector<double>& copies) {
   BlockShares shares;
   for (std::size_t b = 0; b < copies.size(); ++b) {
     if (copies[b] <= 0.0) continue;
-    const BlockProfile& block = view.profile.blocks[b];
+    const BlockMemory& block = view.profile.blocks[b].memory;
     shares.saved += block.saved * copies[b];
+    shares.cached += block.cached * copies[b];
+    shares.loss += block.loss;
     shares.working_set = std::max(shares.working_set, block.working_set);
-    shares.live = std::max(shares.live, block.tokens_hidden);
+    shares.stream = std::max(shares.stream, block.stream);
     shares.logits = std::max(shares.logits, block.logits);
   }
   return shares;
@@ -41,61 +46,78 @@ void add_states(const PlanView& view, int device, MemoryBreakdown& memory) {
   memory.parameters = Bytes(n.dense * dense.parameter + n.expert * expert.parameter);
   memory.gradients =
       Bytes(n.trainable_dense * dense.gradient + n.trainable_expert * expert.gradient);
+  if (view.mesh[Axis::Data].size > 1) {
+    memory.buffers = Bytes((n.trainable_dense + n.trainable_expert) *
+                           view.constants.memory_reduction_bytes);
+  }
   memory.optimizer =
       Bytes(n.trainable_dense * dense.optimizer + n.trainable_expert * expert.optimizer);
 }
 
-/// Parameters gathered for use under full sharding.
+/// Full sharding: the unit in use and the one gathered ahead, and a gradient not yet reduced.
 Bytes gathered_parameters(const PlanView& view, int device) {
-  // Two units are in flight: the one in use and the one gathered ahead.
   if (view.plan.zero != ZeroStage::Parameters) return Bytes(0);
   double largest = 0.0;
   for_each_chunk(view.layout, device, [&](std::size_t content) {
     const auto& copies = view.layout.contents[content];
     for (std::size_t b = 0; b < copies.size(); ++b) {
       if (copies[b] <= 0.0) continue;
-      const ParameterCount& n = view.profile.blocks[b].parameters;
-      largest = std::max(largest, n.dense + n.expert);
+      ParameterCount unit = view.profile.blocks[b].parameters;
+      for (const SharedCount& shared : view.profile.blocks[b].shared) unit += shared.count;
+      largest = std::max(largest, unit.dense + unit.expert);
     }
   });
-  return element_size(view.precision.gather) * (2.0 * largest);
+  return element_size(view.precision.gather) * (2.0 * largest) +
+         element_size(view.precision.reduction) * largest;
+}
+
+/// What lives only around one operator: the loss of the micro-batch before, tensors around a
+/// block in backward. Where the loss is freed by then, only what exceeds it adds to the peak.
+Bytes transient_bytes(const PlanView& view, const BlockShares& most) {
+  const FrameworkConstants& constants = view.constants;
+  const double previous = view.plan.micro_batches > 1 ? constants.memory_previous_logit_bytes : 0.0;
+  const Bytes loss((constants.memory_logit_bytes + previous) * most.logits);
+  const Bytes block = most.working_set + Bytes(constants.memory_live_bytes * most.stream);
+  if (constants.loss_lifetime == LossLifetime::ThroughBackward) return loss + block;
+  return std::max(loss, block - most.loss);
 }
 
 }  // namespace
 
-MemoryBreakdown device_memory(const PlanView& view, int device, EvaluationWorkspace& workspace) {
+DeviceMemory device_memory(const PlanView& view, int device, EvaluationWorkspace& workspace) {
   const FrameworkConstants& constants = view.constants;
-  MemoryBreakdown memory;
+  DeviceMemory result{{}, Bytes(0), device};
+  MemoryBreakdown& memory = result.memory;
   add_states(view, device, memory);
   BlockShares most;
   workspace.chunk_bytes.clear();
   for_each_chunk(view.layout, device, [&](std::size_t content) {
-    const auto& copies = view.layout.contents[content];
-    const BlockShares shares = shares_of(view, copies);
+    const BlockShares shares = shares_of(view, view.layout.contents[content]);
     workspace.chunk_bytes.push_back(shares.saved);
+    result.cached += shares.cached;
     most.working_set = std::max(most.working_set, shares.working_set);
-    most.live = std::max(most.live, shares.live);
+    most.loss = std::max(most.loss, shares.loss);
+    most.stream = std::max(most.stream, shares.stream);
     most.logits = std::max(most.logits, shares.logits);
   });
   const PipelineShape shape{view.plan.schedule, view.layout.stages, view.plan.micro_batches,
                             view.layout.chunks};
   memory.activations = peak_activation_bytes(shape, device, workspace.chunk_bytes);
-  const double previous = view.plan.micro_batches > 1 ? constants.memory_previous_logit_bytes : 0.0;
-  const Bytes loss((constants.memory_logit_bytes + previous) * most.logits);
-  const Bytes block = most.working_set + Bytes(constants.memory_live_bytes * most.live);
-  memory.transient = std::max(loss, block);
-  memory.buffers = constants.memory_workspace + gathered_parameters(view, device);
-  const Bytes allocated = memory.total();
-  memory.reserve = constants.memory_context +
-                   allocated * (constants.memory_fragmentation - 1.0);
-  return memory;
+  memory.transient = transient_bytes(view, most);
+  memory.buffers += constants.memory_workspace + gathered_parameters(view, device);
+  // A stage boundary waits for the device, and what was gathered is used again.
+  result.cached = view.layout.stages > 1 ? Bytes(0)
+                                         : result.cached * constants.memory_gathered_cached;
+  memory.reserve =
+      constants.memory_context + memory.total() * (constants.memory_fragmentation - 1.0);
+  return result;
 }
 
 DeviceMemory worst_device_memory(const PlanView& view, EvaluationWorkspace& workspace) {
   DeviceMemory worst;
   for (int device = 0; device < view.layout.stages; ++device) {
-    const MemoryBreakdown memory = device_memory(view, device, workspace);
-    if (device == 0 || memory.total() > worst.memory.total()) worst = {memory, device};
+    const DeviceMemory memory = device_memory(view, device, workspace);
+    if (device == 0 || memory.memory.total() > worst.memory.total()) worst = memory;
   }
   return worst;
 }

@@ -6,16 +6,11 @@
 
 namespace plansearch {
 
-struct DeviceMemory {
-  MemoryBreakdown memory;
-  int device = 0;
-};
-
 /// The device that needs most.
 [[nodiscard]] DeviceMemory worst_device_memory(const PlanView& view,
                                                EvaluationWorkspace& workspace);
 /// One given device (stage).
-[[nodiscard]] MemoryBreakdown device_memory(const PlanView& view, int device,
-                                            EvaluationWorkspace& workspace);
+[[nodiscard]] DeviceMemory device_memory(const PlanView& view, int device,
+                                         EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

@@ -128,8 +128,8 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const ParallelPlan& 
     PlanBound bound;
     bound.step_time = step_time_bound(view, workspace);
     // The first device holds most micro-batches, the last one the loss.
-    bound.memory = std::max(device_memory(view, 0, workspace).total(),
-                            device_memory(view, view.layout.stages - 1, workspace).total());
+    bound.memory = std::max(device_memory(view, 0, workspace).memory.total(),
+                            device_memory(view, view.layout.stages - 1, workspace).memory.total());
     return bound;
   });
 }
@@ -144,7 +144,7 @@ Estimate PlanEvaluator::simulate(const ClassProfile& profile, const ParallelPlan
   return implementation_->evaluate(profile, plan, MakespanMethod::Simulation, workspace);
 }
 
-MemoryBreakdown PlanEvaluator::stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
+DeviceMemory PlanEvaluator::stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
                                             int stage, EvaluationWorkspace& workspace) const {
   return implementation_->with_view(profile, plan, [&](const PlanView& view) {
     return device_memory(view, stage, workspace);

@@ -145,7 +145,7 @@ ParameterCount device_parameters(const PlanView& view, int device) {
 
 BoundaryTransfer boundary_transfer(const PlanView& view) {
   Bytes whole;
-  for (const BlockProfile& block : view.profile.blocks) whole = std::max(whole, block.boundary);
+  for (const BlockProfile& block : view.profile.blocks) whole = std::max(whole, block.memory.boundary);
   const Cluster& cluster = *view.problem.cluster;
   const AxisExtent neighbours{2, view.mesh[Axis::Pipeline].stride};
   const AxisExtent tensor = view.mesh[Axis::Out];

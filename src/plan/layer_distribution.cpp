@@ -109,10 +109,9 @@ double block_cost(const Network& network, const Block& block) {
   return cost;
 }
 
-/// Walks the blocks; one that would take the costs so far beyond the share of the stages up to
-/// this one opens the next stage.
+/// Walks the blocks; the one that fills the share of the stages up to this one is their last.
 void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size_t stages) {
-  constexpr double kRounding = 1.0 + 1e-12;
+  constexpr double kRounding = 1.0 - 1e-12;
   std::vector<double> costs;
   for (const Block& block : network.blocks) costs.push_back(block_cost(network, block));
   double total = 0.0;
@@ -120,10 +119,10 @@ void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size
   double so_far = 0.0;
   std::size_t stage = 0;
   for (Piece& piece : pieces) {
+    piece.stage = stage;
     so_far += costs[piece.block];
     const double share = static_cast<double>(stage + 1) / static_cast<double>(stages);
-    if (so_far > total * share * kRounding && stage + 1 < stages) ++stage;
-    piece.stage = stage;
+    if (so_far >= total * share * kRounding && stage + 1 < stages) ++stage;
   }
 }
 

@@ -167,14 +167,17 @@ class Preparation {
 };
 
 /// What a published figure counts, from the parts of a prediction.
-Bytes memory_of_kind(const MemoryBreakdown& memory, std::optional<MemoryKind> kind,
-                     const FrameworkConstants& constants) {
+Bytes memory_of_kind(const DeviceMemory& device, std::optional<MemoryKind> kind,
+                     const FrameworkConstants& constants, Bytes limit) {
+  const MemoryBreakdown& memory = device.memory;
+  const Bytes inside = memory.total() - constants.memory_context;
   switch (kind.value_or(MemoryKind::Allocated)) {
     case MemoryKind::Allocated:
       return memory.total() - memory.reserve;
     case MemoryKind::Reserved:
     case MemoryKind::TorchPeak:
-      return memory.total() - constants.memory_context;
+      // Cached blocks go back to the driver before an allocation fails.
+      return std::max(inside, std::min(inside + device.cached, limit - constants.memory_context));
     case MemoryKind::NvidiaSmi:
       return memory.total();
   }
@@ -220,11 +223,11 @@ class GroupPricer {
     prediction.step_time = time;
     prediction.p10 = time * estimate.relative_p10;
     prediction.p90 = time * estimate.relative_p90;
-    const MemoryBreakdown reported =
-        reporter_ == MemoryReporter::LastStage
-            ? evaluator_.stage_memory(*profile, plan, plan.pipeline - 1, *workspace_)
-            : estimate.memory;
-    prediction.memory = memory_of_kind(reported, run.memory_kind, constants_);
+    const int stage = reporter_ == MemoryReporter::LastStage ? plan.pipeline - 1
+                                                             : estimate.worst_memory_stage;
+    const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
+    prediction.memory = memory_of_kind(reported, run.memory_kind, constants_,
+                                       evaluator_.memory_limit());
     judge(estimate, run_case, prediction);
   }
 

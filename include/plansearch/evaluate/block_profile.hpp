@@ -66,15 +66,22 @@ struct PassDemand {
   Seconds exposed;  ///< of all its messages, per micro-batch and copy of the block
 };
 
+/// What one micro-batch of one block holds on one device.
+struct BlockMemory {
+  Bytes saved;          ///< kept from forward to backward
+  Bytes working_set;    ///< kept in addition while its own backward runs
+  Bytes loss;           ///< share of `saved` that the loss needs (head block)
+  Bytes cached;         ///< gathered inputs, freed after use
+  Bytes boundary;       ///< output activation, the message to the next stage
+  double stream = 0.0;  ///< elements of the residual stream as matmuls read it
+  double logits = 0.0;  ///< local elements of vocabulary scores (head block)
+};
+
 struct BlockProfile {
   PassProfile forward;
   PassProfile backward;   ///< both gradients
   PassProfile recompute;  ///< forward work repeated before backward
-  Bytes saved;            ///< kept from forward to backward
-  Bytes working_set;      ///< kept in addition while its own backward runs
-  Bytes boundary;         ///< output activation, the message to the next stage
-  double tokens_hidden = 0.0;  ///< local elements of the output activation
-  double logits = 0.0;         ///< local elements of vocabulary scores (head block)
+  BlockMemory memory;
   ParameterCount parameters;           ///< without shared ones
   std::vector<SharedCount> shared;
   std::vector<PassDemand> passes;

@@ -44,6 +44,15 @@ struct MemoryBreakdown {
   bool operator==(const MemoryBreakdown&) const = default;
 };
 
+/// Memory of one device (pipeline stage).
+struct DeviceMemory {
+  MemoryBreakdown memory;
+  /// Freed blocks that the allocator keeps while there is room: part of what it has reserved, not
+  /// of what a plan needs.
+  Bytes cached;
+  int device = 0;
+};
+
 /// One line of communication[]: what moves, over which group, how often, at what price.
 struct CommunicationLine {
   std::string what;

@@ -17,6 +17,9 @@ enum class HostRunAhead { Block, Stage };
 /// every rank, or a slice from each that the receivers gather.
 enum class BoundaryMessage { Whole, ScatterGather };
 
+/// Whether the tensors of the loss are still there when the last block runs its backward.
+enum class LossLifetime { FreedBeforeBlocks, ThroughBackward };
+
 struct FrameworkConstants {
   Seconds host_launch;          ///< processor time to issue one kernel
   Seconds host_step;            ///< per optimizer step: data, logging, clipping
@@ -39,7 +42,12 @@ struct FrameworkConstants {
 
   double memory_logit_bytes;           ///< kept per logit at the peak of the last stage
   double memory_previous_logit_bytes;  ///< of the micro-batch before, still referenced
-  double memory_live_bytes;            ///< live per token and hidden feature around a block
+  LossLifetime loss_lifetime = LossLifetime::FreedBeforeBlocks;
+  double memory_live_bytes;        ///< live per token and hidden feature around a block
+  double memory_attention_copies;  ///< bytes kept per query element beside fused attention
+  double memory_gate_copies;       ///< bytes kept per inner feature of a gated MLP
+  double memory_reduction_bytes;   ///< of reduction buffers per parameter, several data ranks
+  double memory_gathered_cached;   ///< share of gathered inputs the allocator keeps
   Bytes memory_context;                ///< driver context and library memory of the process
   Bytes memory_workspace;              ///< kernel workspaces inside the allocator
   double memory_fragmentation;         ///< reserved over allocated

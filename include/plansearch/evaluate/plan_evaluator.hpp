@@ -61,7 +61,7 @@ class PlanEvaluator {
                                   EvaluationWorkspace& workspace) const;
 
   /// Peak memory of one pipeline stage, 0 .. pipeline - 1.
-  [[nodiscard]] MemoryBreakdown stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
+  [[nodiscard]] DeviceMemory stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
                                              int stage, EvaluationWorkspace& workspace) const;
 
   /// Memory a plan may use: capacity less the user's reserve.
