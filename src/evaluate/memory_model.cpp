@@ -108,8 +108,8 @@ DeviceMemory device_memory(const PlanView& view, int device, EvaluationWorkspace
   // A stage boundary waits for the device, and what was gathered is used again.
   result.cached = view.layout.stages > 1 ? Bytes(0)
                                          : result.cached * constants.memory_gathered_cached;
-  memory.reserve =
-      constants.memory_context + memory.total() * (constants.memory_fragmentation - 1.0);
+  result.cached += memory.total() * (constants.memory_fragmentation - 1.0);
+  memory.reserve = constants.memory_context;
   return result;
 }
 

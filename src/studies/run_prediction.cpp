@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -169,17 +170,17 @@ class Preparation {
 /// What a published figure counts, from the parts of a prediction.
 Bytes memory_of_kind(const DeviceMemory& device, std::optional<MemoryKind> kind,
                      const FrameworkConstants& constants, Bytes limit) {
-  const MemoryBreakdown& memory = device.memory;
-  const Bytes inside = memory.total() - constants.memory_context;
+  // Cached blocks go back to the driver before an allocation fails.
+  const Bytes needed = device.memory.total();
+  const Bytes held = std::max(needed, std::min(needed + device.cached, limit));
   switch (kind.value_or(MemoryKind::Allocated)) {
     case MemoryKind::Allocated:
-      return memory.total() - memory.reserve;
+      return needed - constants.memory_context;
     case MemoryKind::Reserved:
     case MemoryKind::TorchPeak:
-      // Cached blocks go back to the driver before an allocation fails.
-      return std::max(inside, std::min(inside + device.cached, limit - constants.memory_context));
+      return held - constants.memory_context;
     case MemoryKind::NvidiaSmi:
-      return memory.total();
+      return held;
   }
   throw InternalError("unknown memory kind");
 }
@@ -228,11 +229,23 @@ class GroupPricer {
     const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
     prediction.memory = memory_of_kind(reported, run.memory_kind, constants_,
                                        evaluator_.memory_limit());
+    prediction.needed = run.recompute.empty() ? least_memory(plan) : estimate.memory.total();
     judge(estimate, run_case, prediction);
   }
 
+  /// An unknown switch condemns nobody: what the plan needs with the recompute that needs least.
+  Bytes least_memory(ParallelPlan plan) {
+    Bytes least = evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_).memory.total();
+    for (const Recompute recompute : {Recompute::Selective, Recompute::Full}) {
+      plan.recompute = recompute;
+      if (evaluator_.obstacle(plan)) continue;
+      least = std::min(least, evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_)
+                                  .memory.total());
+    }
+    return least;
+  }
+
   void judge(const Estimate& estimate, const RunCase& run_case, RunPrediction& prediction) const {
-    prediction.needed = estimate.memory.total();
     prediction.verdict = Verdict::Feasible;
     if (run_case.batch_share != 1.0) {
       prediction.verdict = Verdict::Illegal;

@@ -38,7 +38,7 @@ struct MemoryBreakdown {
   Bytes activations;    ///< saved for backward, all micro-batches in flight
   Bytes transient;      ///< working set of the operator at the peak
   Bytes buffers;        ///< communication buffers and gathered parameters
-  Bytes reserve;        ///< allocator, context and library memory
+  Bytes reserve;        ///< driver context and libraries outside the allocator
 
   [[nodiscard]] Bytes total() const;
   bool operator==(const MemoryBreakdown&) const = default;
