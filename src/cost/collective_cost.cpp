@@ -47,7 +47,8 @@ std::size_t tier_of(const Cluster& cluster, double span) {
 Placement place(const Cluster& cluster, AxisExtent group) {
   Placement placement;
   placement.ranks = group.size;
-  const double span = static_cast<double>(group.size) * group.stride;
+  // From the first to the last rank: the two ends of a pipeline may share a node.
+  const double span = (static_cast<double>(group.size) - 1.0) * group.stride + 1.0;
   placement.wide_tier = tier_of(cluster, span);
   std::size_t outer = placement.wide_tier;
   while (outer > 0 && local_curve(cluster.tiers[outer]) == nullptr) --outer;
