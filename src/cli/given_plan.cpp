@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "degrees.hpp"
+#include "gpu_count.hpp"
 #include "plansearch/base/error.hpp"
 #include "plansearch/plan/legality.hpp"
 

@@ -2,7 +2,6 @@
 #include "load.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,11 +11,12 @@
 
 #include "evidence.hpp"
 #include "framework_flags.hpp"
+#include "gpu_count.hpp"
 #include "plansearch/base/error.hpp"
 #include "plansearch/base/hash.hpp"
 #include "plansearch/base/units.hpp"
-#include "plansearch/cost/compute_cost.hpp"
 #include "plansearch/workload/transformer_builder.hpp"
+#include "precision.hpp"
 #include "shipped_files.hpp"
 
 namespace plansearch::cli {
@@ -40,7 +40,7 @@ class Loader {
 
   Inputs load() {
     read_files();
-    inputs_.gpus = asked_gpus();
+    inputs_.gpus = asked_gpus(options_, cluster_);
     settle_precision();
     settle_optimizer();
     settle_sequence();
@@ -96,70 +96,11 @@ class Loader {
     inputs_.settings.push_back({std::move(key), std::move(value), std::move(origin)});
   }
 
-  [[nodiscard]] std::optional<int> asked_gpus() const {
-    if (options_.gpus && options_.nodes) {
-      throw InputError({}, "--gpus and --nodes both say how many", "give one of them");
-    }
-    if (!options_.gpus && !options_.nodes) return std::nullopt;
-    const bool nodes = options_.nodes.has_value();
-    const std::int64_t count = nodes ? *options_.nodes : *options_.gpus;
-    const std::int64_t gpus = nodes ? count * cluster_.accelerators_per_node : count;
-    const int clamped =
-        static_cast<int>(std::clamp<std::int64_t>(gpus, -1, std::numeric_limits<int>::max()));
-    if (const auto problem = bad_gpu_count(cluster_, clamped)) {
-      throw InputError({}, fmt::format("--{} {}: {}", nodes ? "nodes" : "gpus", count, *problem),
-                       fmt::format("{} has {} nodes of {}: use up to {} inside a node, or whole "
-                                   "nodes up to {}",
-                                   cluster_.name, cluster_.nodes(), cluster_.accelerators_per_node,
-                                   cluster_.accelerators_per_node, cluster_.accelerators()));
-    }
-    return clamped;
-  }
-
-  [[nodiscard]] std::optional<DataType> asked_precision() const {
-    if (!options_.precision) return std::nullopt;
-    if (const auto type = parse_data_type(*options_.precision)) return type;
-    throw InputError({}, fmt::format("--precision: '{}' is no number format", *options_.precision),
-                     "it takes fp32, tf32, fp16, bf16, fp8, mxfp8 or nvfp4");
-  }
-
-  /// A format that the framework knows and the accelerator can run.
-  [[nodiscard]] bool runs(DataType type) const {
-    const auto policy = framework_.precision.find(type);
-    if (policy == framework_.precision.end()) return false;
-    const auto index = static_cast<std::size_t>(policy->second.matmul);
-    return cluster_.accelerator.peak[index] && cluster_.accelerator.kernels.matmul[index];
-  }
-
   void settle_precision() {
-    Chosen<DataType> precision;
-    precision.or_else(asked_precision(), asked_.origin("precision"));
-    if (model_.training.precision && runs(*model_.training.precision)) {
-      precision.or_else(model_.training.precision, "model");
-    }
-    for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Tf32, DataType::Fp32}) {
-      if (runs(type)) precision.or_else(type, type == DataType::Bf16 ? "default" : "profile");
-    }
-    if (!precision.has_value()) {
-      throw InputError({}, fmt::format("{} runs no format that {} trains in",
-                                       cluster_.accelerator.name, framework_.name));
-    }
-    require_precision(precision.value());
+    const auto precision = choose_precision(asked_, model_.training.precision,
+                                            cluster_.accelerator, framework_);
     inputs_.problem.precision = precision.value();
     note("precision", std::string(to_text(precision.value())), precision.origin());
-  }
-
-  void require_precision(DataType type) const {
-    const auto policy = framework_.precision.find(type);
-    if (policy == framework_.precision.end()) {
-      std::vector<std::string> known;
-      for (const auto& [format, unused] : framework_.precision) known.emplace_back(to_text(format));
-      throw InputError(
-          {},
-          fmt::format("--precision {}: {} does not train in it", to_text(type), framework_.name),
-          fmt::format("it has {}", fmt::join(known, ", ")));
-    }
-    require_data_type(cluster_.accelerator, policy->second.matmul);
   }
 
   void settle_optimizer() {
@@ -300,18 +241,6 @@ QuestionReport question_report(const Inputs& inputs, const Problem& problem) {
   question.memory_capacity = problem.cluster->accelerator.memory;
   question.settings = inputs.settings;
   return question;
-}
-
-std::optional<std::string> bad_gpu_count(const Cluster& cluster, int gpus) {
-  if (gpus <= 0) return "must be above zero";
-  if (gpus > cluster.accelerators()) {
-    return fmt::format("{} has only {}", cluster.name, cluster.accelerators());
-  }
-  const int per_node = cluster.accelerators_per_node;
-  if (gpus > per_node && gpus % per_node != 0) {
-    return fmt::format("not a whole number of nodes of {}", per_node);
-  }
-  return std::nullopt;
 }
 
 }  // namespace plansearch::cli

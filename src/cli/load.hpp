@@ -28,7 +28,4 @@ struct Inputs {
 [[nodiscard]] Problem with_gpus(const Inputs& inputs, int gpus);
 [[nodiscard]] QuestionReport question_report(const Inputs& inputs, const Problem& problem);
 
-/// Why a job cannot have this many accelerators of the cluster; nothing when it can.
-[[nodiscard]] std::optional<std::string> bad_gpu_count(const Cluster& cluster, int gpus);
-
 }  // namespace plansearch::cli

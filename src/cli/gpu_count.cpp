@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_count.hpp"
+
+#include <fmt/format.h>
+
+#include "plansearch/base/error.hpp"
+
+namespace plansearch::cli {
+
+std::optional<std::string> bad_gpu_count(const Cluster& cluster, std::int64_t gpus) {
+  if (gpus <= 0) return "must be above zero";
+  if (gpus > cluster.accelerators()) {
+    return fmt::format("{} has only {}", cluster.name, cluster.accelerators());
+  }
+  const int per_node = cluster.accelerators_per_node;
+  if (gpus > per_node && gpus % per_node != 0) {
+    return fmt::format("not a whole number of nodes of {}", per_node);
+  }
+  return std::nullopt;
+}
+
+std::string gpu_count_hint(const Cluster& cluster) {
+  return fmt::format("{} has {} nodes of {}: use up to {} inside a node, or whole nodes up to {}",
+                     cluster.name, cluster.nodes(), cluster.accelerators_per_node,
+                     cluster.accelerators_per_node, cluster.accelerators());
+}
+
+std::optional<int> asked_gpus(const Options& options, const Cluster& cluster) {
+  if (options.gpus && options.nodes) {
+    throw InputError({}, "--gpus and --nodes both say how many", "give one of them");
+  }
+  if (!options.gpus && !options.nodes) return std::nullopt;
+  const bool by_node = options.nodes.has_value();
+  const std::int64_t count = by_node ? *options.nodes : *options.gpus;
+  // Not multiplied where that could overflow: such a count is refused in any case.
+  const bool multiplies = by_node && count <= cluster.nodes();
+  const std::int64_t gpus = multiplies ? count * cluster.accelerators_per_node : count;
+  if (const auto problem = bad_gpu_count(cluster, gpus)) {
+    throw InputError({}, fmt::format("--{} {}: {}", by_node ? "nodes" : "gpus", count, *problem),
+                     gpu_count_hint(cluster));
+  }
+  return static_cast<int>(gpus);
+}
+
+}  // namespace plansearch::cli

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many accelerators a job may have.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "options.hpp"
+#include "plansearch/hardware/cluster.hpp"
+
+namespace plansearch::cli {
+
+/// Why a job cannot have this many accelerators of the cluster; nothing when it can.
+[[nodiscard]] std::optional<std::string> bad_gpu_count(const Cluster& cluster, std::int64_t gpus);
+
+/// What the cluster has to offer, as a hint.
+[[nodiscard]] std::string gpu_count_hint(const Cluster& cluster);
+
+/// --gpus or --nodes; nothing when neither is given.
+[[nodiscard]] std::optional<int> asked_gpus(const Options& options, const Cluster& cluster);
+
+}  // namespace plansearch::cli

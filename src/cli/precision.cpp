@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precision.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "plansearch/base/error.hpp"
+#include "plansearch/cost/compute_cost.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+std::optional<DataType> asked_precision(const Options& options) {
+  if (!options.precision) return std::nullopt;
+  if (const auto type = parse_data_type(*options.precision)) return type;
+  throw InputError({}, fmt::format("--precision: '{}' is no number format", *options.precision),
+                   "it takes fp32, tf32, fp16, bf16, fp8, mxfp8 or nvfp4");
+}
+
+bool runs(DataType type, const Accelerator& accelerator, const Framework& framework) {
+  const auto policy = framework.precision.find(type);
+  if (policy == framework.precision.end()) return false;
+  const auto index = static_cast<std::size_t>(policy->second.matmul);
+  return accelerator.peak[index] && accelerator.kernels.matmul[index];
+}
+
+void require(DataType type, const Accelerator& accelerator, const Framework& framework) {
+  const auto policy = framework.precision.find(type);
+  if (policy == framework.precision.end()) {
+    std::vector<std::string_view> known;
+    for (const auto& [format, unused] : framework.precision) known.push_back(to_text(format));
+    throw InputError(
+        {}, fmt::format("--precision {}: {} does not train in it", to_text(type), framework.name),
+        fmt::format("it has {}", fmt::join(known, ", ")));
+  }
+  require_data_type(accelerator, policy->second.matmul);
+}
+
+}  // namespace
+
+Chosen<DataType> choose_precision(const AskedOptions& asked,
+                                  const std::optional<DataType>& of_model,
+                                  const Accelerator& accelerator, const Framework& framework) {
+  Chosen<DataType> precision;
+  precision.or_else(asked_precision(asked.options), asked.origin("precision"));
+  if (of_model && runs(*of_model, accelerator, framework)) precision.or_else(of_model, "model");
+  for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Tf32, DataType::Fp32}) {
+    if (!runs(type, accelerator, framework)) continue;
+    precision.or_else(type, type == DataType::Bf16 ? "default" : "profile");
+  }
+  if (!precision.has_value()) {
+    throw InputError(
+        {}, fmt::format("{} runs no format that {} trains in", accelerator.name, framework.name));
+  }
+  require(precision.value(), accelerator, framework);
+  return precision;
+}
+
+}  // namespace plansearch::cli
