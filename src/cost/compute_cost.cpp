@@ -110,7 +110,8 @@ Seconds matmul_time(const Accelerator& accelerator, const MatmulKernel& kernel,
   const double rate = kernel.peak.value() * curve.flop_efficiency / processors;
   const double memory = accelerator.memory_bandwidth.value();
   double compute = best_tiling(curve, shape, processors, rate, memory);
-  const double heat = clock == Clock::Sustained ? 1.0 : compute / (compute + kPowerTime.value());
+  const Seconds warm_up = clock == Clock::Sustained ? curve.warm_up : kPowerTime;
+  const double heat = compute / (compute + warm_up.value());
   compute *= 1.0 + curve.power_droop * heat;
   const double bytes = shape.batch * (kernel.element.value() * shape.k * (shape.m + shape.n) +
                                       kResultBytes * shape.m * shape.n);

@@ -29,6 +29,8 @@ MatmulCurve read_matmul(const Node& node, const MatmulCurve* base) {
   curve.wave_quantisation = number("wave_quantisation", &MatmulCurve::wave_quantisation, 1.0);
   curve.split_traffic = number("split_traffic", &MatmulCurve::split_traffic, 1e6);
   curve.power_droop = number("power_droop", &MatmulCurve::power_droop, 10.0);
+  const Seconds hot_throughout;
+  curve.warm_up = time_or(node, "warm_up", base != nullptr ? &base->warm_up : &hot_throughout);
   const double none = 0.0;
   curve.quantise_bytes =
       number_or(node, "quantise_bytes", base != nullptr ? &base->quantise_bytes : &none, 0.0, 1e3);

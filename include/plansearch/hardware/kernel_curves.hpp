@@ -31,6 +31,7 @@ struct MatmulCurve {
   double wave_quantisation = 0.0;  ///< 0: waves overlap freely, 1: whole waves only
   double split_traffic = 0.0;      ///< extra passes over the result when k is split
   double power_droop = 0.0;        ///< slow-down of a chip that is hot
+  Seconds warm_up;  ///< kernel length at half the droop inside a step; 0: hot throughout
   double quantise_bytes = 0.0;     ///< moved per input element to change its format
   std::optional<Residual> residual;
   bool operator==(const MatmulCurve&) const = default;
