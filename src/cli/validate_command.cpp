@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "data_root.hpp"
@@ -11,6 +17,7 @@
 #include "plansearch/io/csv.hpp"
 #include "plansearch/io/profile_reader.hpp"
 #include "plansearch/studies/kernel_validation.hpp"
+#include "plansearch/studies/run_groups.hpp"
 #include "plansearch/studies/run_report.hpp"
 #include "shipped_files.hpp"
 
@@ -48,14 +55,71 @@ KernelProfiles kernel_profiles(const fs::path& table) {
   return found;
 }
 
+/// Files are read once, however many rows name them.
+template <typename T>
+std::function<T(std::string_view)> remembered(std::function<T(std::string_view)> find) {
+  auto known = std::make_shared<std::map<std::string, T, std::less<>>>();
+  return [find = std::move(find), known](std::string_view name) {
+    const auto found = known->find(name);
+    if (found != known->end()) return found->second;
+    return known->emplace(std::string(name), find(name)).first->second;
+  };
+}
+
+ProfileFinder remembered(const ProfileFinder& finder) {
+  return {remembered(finder.cluster), remembered(finder.framework)};
+}
+
+/// A name that only a file can have.
+bool is_path(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(".yaml") ||
+         name.ends_with(".yml");
+}
+
+/// A row of an unknown machine is inexpressible; a file that is not there, or a table without any
+/// known machine, is a mistake in the table.
+template <typename T>
+void require_some_known(const io::CsvTable& table, std::string_view column,
+                        const std::function<T(std::string_view)>& find) {
+  std::optional<std::pair<const io::CsvRow*, InputError>> first;
+  bool any = false;
+  for (const io::CsvRow& row : table.rows()) {
+    const std::string& name = table.text(row, column);
+    if (name.empty()) continue;
+    try {
+      (void)find(name);
+      any = true;
+    } catch (const InputError& error) {
+      const bool in_file = error.where().line > 0;  // found, and wrong inside
+      if (in_file) throw;
+      if (is_path(name) || !error.where().file.empty()) {
+        table.fail(row, column, fmt::format("\"{}\": {}", name, error.what()),
+                   "a path is relative to the folder of the table");
+      }
+      if (!first) first.emplace(&row, error);
+    }
+  }
+  if (!any && first) {
+    const auto& [row, error] = *first;
+    const std::string listing = column == "hw" ? "hw" : "frameworks";
+    const std::string hint = error.hint().empty() ? "" : error.hint() + "; ";
+    table.fail(*row, column, error.what(),
+               fmt::format("{}no row names a known {}: see `plansearch list {}`", hint, column,
+                           listing));
+  }
+}
+
 std::string validate_runs(const io::CsvTable& table, const Options& options) {
   const std::vector<RunRecord> runs = read_runs(table);
   for (const std::string& columns : options.group_by) require_columns(table, columns);
+  const ProfileFinder finder = remembered(profiles(options.argument));
+  require_some_known(table, "hw", finder.cluster);
+  require_some_known(table, "framework", finder.framework);
   const ArchitectureTable architectures =
       read_architectures(data_root() / "validation" / "architectures.yaml", load_shipped_model);
   const int threads = options.threads > 0 ? options.threads : available_threads();
   const std::vector<RunPrediction> predictions =
-      predict_runs(runs, architectures, profiles(options.argument), threads);
+      predict_runs(runs, architectures, finder, threads);
   RunReport report{runs, predictions};
   report.min_mfu = options.min_mfu;
   RunSelection selection;
@@ -71,6 +135,7 @@ std::string validate_runs(const io::CsvTable& table, const Options& options) {
 }
 
 std::string validate_kernels(const io::CsvTable& table, TableKind kind, const Options& options) {
+  for (const std::string& columns : options.group_by) require_kernel_columns(table, columns);
   auto rows = predict_kernels(table, kind, kernel_profiles(options.argument));
   return render_kernels(report_kernels(kind, std::move(rows), options.group_by),
                         format_of(options));
@@ -82,6 +147,9 @@ int run_validate(const Options& options) {
   const Output output(options);
   const io::CsvTable table = io::CsvTable::read(options.argument);
   const TableKind kind = recognise_table(table);
+  if (table.rows().empty()) {
+    table.fail_header("the table has a header but no rows", "add one line per measurement");
+  }
   output.write(kind == TableKind::Runs ? validate_runs(table, options)
                                        : validate_kernels(table, kind, options));
   return kExitOk;

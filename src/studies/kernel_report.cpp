@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "csv_text.hpp"
 #include "plansearch/report/text_table.hpp"
 #include "plansearch/studies/kernel_validation.hpp"
+#include "plansearch/studies/run_groups.hpp"
 #include "summary_json.hpp"
 #include "summary_text.hpp"
 
@@ -33,13 +35,11 @@ std::vector<std::string> default_groups(TableKind kind) {
 /// The cells of the columns joined by '+'; nothing when the table lacks one of them.
 std::optional<std::string> joined(const KernelRow& row, const std::string& columns) {
   std::string value;
-  for (std::size_t at = 0; at <= columns.size();) {
-    const std::size_t end = std::min(columns.find('+', at), columns.size());
-    const auto cell = row.cells.find(columns.substr(at, end - at));
+  for (const std::string& column : split_columns(columns)) {
+    const auto cell = row.cells.find(column);
     if (cell == row.cells.end()) return std::nullopt;
-    if (at > 0) value += ", ";
+    if (!value.empty()) value += ", ";
     value += cell->second;
-    at = end + 1;
   }
   return value;
 }
@@ -81,13 +81,19 @@ std::string cell(const std::optional<Seconds>& time) {
   return time ? fmt::format("{}", time->value() * 1e6) : "";
 }
 
+std::string upper(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return result;
+}
+
 std::string render_table(const KernelReport& report) {
-  TextTable table({{std::string(to_text(report.kind)), Align::Left},
+  TextTable table({{fmt::format("{} TIME, error in %", upper(to_text(report.kind))), Align::Left},
                    {"rows"},
-                   {"mean %"},
-                   {"median %"},
-                   {"p90 %"},
-                   {"bias %"},
+                   {"mean"},
+                   {"median"},
+                   {"p90"},
+                   {"bias"},
                    {"inexpressible"}});
   for (const KernelGroup& group : report.groups) {
     std::vector<std::string> cells{group.by == "all" ? "all" : group.value};
@@ -100,9 +106,13 @@ std::string render_table(const KernelReport& report) {
     if (!row.reason.empty()) ++reasons[row.reason];
   }
   std::string text = table.text();
-  if (!reasons.empty()) text += "\nrows that cannot be expressed\n";
-  for (const auto& [reason, rows] : reasons) text += fmt::format("  {} ({} rows)\n", reason, rows);
-  return text;
+  if (!reasons.empty()) text += "\nROWS THAT CANNOT BE EXPRESSED, by reason\n";
+  for (const auto& [reason, rows] : reasons) {
+    text += fmt::format("  {} ({} {})\n", reason, rows, rows == 1 ? "row" : "rows");
+  }
+  return text +
+         "\n  mean, median, p90  of |predicted / measured - 1| of the time of one call, in %\n"
+         "  bias               mean of predicted / measured - 1, in %: below zero, too fast\n";
 }
 
 Json row_json(const KernelRow& row) {
@@ -153,6 +163,13 @@ std::string render_csv(const KernelReport& report) {
 }
 
 }  // namespace
+
+void require_kernel_columns(const io::CsvTable& table, const std::string& columns) {
+  for (const std::string& column : split_columns(columns)) {
+    const bool derived = column == "shape" && recognise_table(table) == TableKind::Matmul;
+    if (!derived) table.require(column);
+  }
+}
 
 KernelReport report_kernels(TableKind kind, std::vector<KernelRow> rows,
                             const std::vector<std::string>& by) {

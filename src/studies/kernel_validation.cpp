@@ -236,6 +236,14 @@ TableKind recognise_table(const io::CsvTable& table) {
   if (table.has("collective")) return TableKind::Collective;
   if (table.has("head_dim") || table.has("kv_heads")) return TableKind::Attention;
   if (table.has("dtype") || (table.has("m") && table.has("k"))) return TableKind::Matmul;
+  const std::string& first = table.header().front();
+  if (table.header().size() == 1 && first.find_first_of(";\t|") != std::string::npos) {
+    const char separator = first[first.find_first_of(";\t|")];
+    table.fail_header(fmt::format("columns are separated by {}, not by commas",
+                                  separator == '\t' ? std::string("tabs")
+                                                    : fmt::format("\"{}\"", separator)),
+                      "save the table as comma-separated values");
+  }
   table.fail_header(
       "the header is that of no table known here",
       "runs have layers and step_time_s; matmuls gpu, dtype, m, n, k, time_us; attention gpu, "

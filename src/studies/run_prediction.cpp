@@ -7,6 +7,7 @@
 #include "plansearch/studies/run_prediction.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +23,7 @@
 #include "plansearch/evaluate/framework_constants.hpp"
 #include "plansearch/evaluate/plan_evaluator.hpp"
 #include "plansearch/studies/run_case.hpp"
+#include "plansearch/studies/run_groups.hpp"
 
 namespace plansearch {
 namespace {
@@ -116,7 +118,7 @@ class Preparation {
   Prepared prepare(const std::vector<RunRecord>& runs, std::vector<RunPrediction>& predictions) {
     prepared_.cases.resize(runs.size());
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      if (auto reason = add(i, runs[i])) predictions[i].reason = std::move(*reason);
+      if (auto reason = add(i, runs[i], predictions[i])) predictions[i].reason = std::move(*reason);
       predictions[i].filled = prepared_.cases[i].filled;
     }
     return std::move(prepared_);
@@ -124,7 +126,11 @@ class Preparation {
 
  private:
   /// The reason why the row is inexpressible, if it is.
-  std::optional<std::string> add(std::size_t row, const RunRecord& run) {
+  std::optional<std::string> add(std::size_t row, const RunRecord& run,
+                                 RunPrediction& prediction) {
+    if (!run.unknown.empty()) {
+      return fmt::format("unknown: {}", fmt::join(run.unknown, ", "));
+    }
     const auto& cluster = clusters_.get(run.hardware);
     if (const auto* reason = std::get_if<std::string>(&cluster)) return *reason;
     const auto& framework = frameworks_.get(run.framework);
@@ -134,6 +140,7 @@ class Preparation {
     auto made = make_case(run, table_, rules->name);
     if (const auto* refusal = std::get_if<Inexpressible>(&made)) return refusal->reason;
     RunCase& run_case = prepared_.cases[row] = std::get<RunCase>(std::move(made));
+    prediction.regimes = regimes_of(run, run_case, *machine);
     if (auto reason = missing_rate(*machine, *rules, run_case)) return reason;
     join(row, run, run_case, machine, rules);
     return std::nullopt;
@@ -202,8 +209,10 @@ class GroupPricer {
     try {
       price_row(run, run_case, prediction);
     } catch (const InternalError& error) {
+      std::vector<std::string> regimes = std::move(prediction.regimes);
       prediction = RunPrediction{};
       prediction.filled = run_case.filled;
+      prediction.regimes = std::move(regimes);
       prediction.reason = fmt::format("internal error: {}", error.what());
     }
   }
@@ -216,7 +225,8 @@ class GroupPricer {
       prediction.verdict = Verdict::Illegal;
       prediction.reason =
           illegal->detail.empty() ? std::string(to_text(illegal->obstacle)) : illegal->detail;
-      return;
+      // What only the framework's rules forbid can still be priced: the run may know a newer one.
+      if (illegal->obstacle != Obstacle::FrameworkForbids) return;
     }
     const auto profile = evaluator_.profile(plan);
     const Estimate estimate = evaluator_.simulate(*profile, plan, *workspace_);

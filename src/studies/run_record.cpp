@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "plansearch/base/error.hpp"
@@ -38,10 +39,18 @@ class RowReader {
     return table_.text(row_, column);
   }
 
-  [[nodiscard]] std::string required_text(std::string_view column) const {
+  /// A cell without which there is no prediction: its absence is noted, not an error.
+  [[nodiscard]] std::string needed_text(std::string_view column) {
     const std::string& cell = text(column);
-    if (cell.empty()) table_.fail(row_, column, fmt::format("column {} is empty", column));
+    if (cell.empty()) unknown_.emplace_back(column);
     return cell;
+  }
+
+  [[nodiscard]] std::string identifier() const {
+    if (text("id").empty()) {
+      table_.fail(row_, "id", "column id is empty", "give every row a name of its own");
+    }
+    return text("id");
   }
 
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view column,
@@ -53,11 +62,13 @@ class RowReader {
     return value;
   }
 
-  [[nodiscard]] std::int64_t required_count(std::string_view column) const {
+  [[nodiscard]] std::int64_t needed_count(std::string_view column) {
     const auto value = count(column);
-    if (!value) table_.fail(row_, column, fmt::format("column {} is empty", column));
-    return *value;
+    if (!value) unknown_.emplace_back(column);
+    return value.value_or(1);
   }
+
+  [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
 
   /// A whole number from 0 to `high`.
   [[nodiscard]] std::optional<std::int64_t> level(std::string_view column,
@@ -70,9 +81,9 @@ class RowReader {
   }
 
   [[nodiscard]] std::optional<double> positive(std::string_view column) const {
-    const auto value = table_.number(row_, column, 0.0);
-    if (value && *value == 0.0) {
-      table_.fail(row_, column, fmt::format("0 in column {}", column),
+    const auto value = table_.number(row_, column, -std::numeric_limits<double>::max());
+    if (value && *value <= 0.0) {
+      table_.fail(row_, column, fmt::format("{} in column {} is not above 0", text(column), column),
                   "leave the cell empty when the value is unknown");
     }
     return value;
@@ -99,16 +110,17 @@ class RowReader {
  private:
   const io::CsvTable& table_;
   const io::CsvRow& row_;
+  std::vector<std::string> unknown_;
 };
 
-void read_sizes(const RowReader& row, RunRecord& run) {
-  run.gpus = row.required_count("gpus");
-  run.layers = row.required_count("layers");
-  run.hidden = row.required_count("hidden");
-  run.heads = row.required_count("heads");
-  run.seq_len = row.required_count("seq_len");
-  run.global_batch = row.required_count("global_batch");
-  run.micro_batch = row.required_count("micro_batch");
+void read_sizes(RowReader& row, RunRecord& run) {
+  run.gpus = row.needed_count("gpus");
+  run.layers = row.needed_count("layers");
+  run.hidden = row.needed_count("hidden");
+  run.heads = row.needed_count("heads");
+  run.seq_len = row.needed_count("seq_len");
+  run.global_batch = row.needed_count("global_batch");
+  run.micro_batch = row.needed_count("micro_batch");
   run.ffn = row.count("ffn_hidden");
   run.kv_heads = row.count("kv_heads");
   run.head_size = row.count("head_dim");
@@ -130,16 +142,16 @@ void read_degrees(const RowReader& row, RunRecord& run) {
 }
 
 RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells) {
-  const RowReader row(table, cells);
+  RowReader row(table, cells);
   RunRecord run;
   run.line = cells.line;
-  run.id = row.required_text("id");
-  run.hardware = row.required_text("hw");
-  run.framework = row.required_text("framework");
+  run.id = row.identifier();
+  run.hardware = row.needed_text("hw");
+  run.framework = row.needed_text("framework");
   run.model = row.text("model");
-  run.mlp = row.required_text("mlp");
-  run.attention = row.required_text("attention");
-  run.precision = row.required_text("precision");
+  run.mlp = row.needed_text("mlp");
+  run.attention = row.text("attention");
+  run.precision = row.text("precision");
   run.recompute = row.text("recompute");
   read_sizes(row, run);
   read_degrees(row, run);
@@ -148,6 +160,7 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells) {
     run.peak_memory = Bytes(*memory * kGibibyte);
   run.memory_kind = row.memory_kind();
   run.outcome = row.outcome();
+  run.unknown = row.unknown();
   for (std::size_t i = 0; i < table.header().size(); ++i) {
     run.cells.emplace(table.header()[i], cells.cells[i].text);
   }

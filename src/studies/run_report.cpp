@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "csv_text.hpp"
+#include "plansearch/studies/run_ranking.hpp"
 #include "summary_json.hpp"
 #include "summary_text.hpp"
 
@@ -49,9 +51,35 @@ Json row_json(const RunReport& report, std::size_t index) {
   json["feasible"] = expressible ? Json(p.verdict == Verdict::Feasible) : Json(nullptr);
   json["verdict"] = to_text(p.verdict);
   json["reason"] = text(p.reason);
+  json["regimes"] = p.regimes;
   json["suspect"] = report.suspects.contains(run.id);
   json["filled"] = p.filled;
   return json;
+}
+
+/// Sweeps of all rows; ids say what was chosen and what was best.
+Json sweeps_json(const RunReport& report) {
+  std::vector<std::size_t> rows(report.runs.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  Json sweeps = Json::array();
+  for (const Sweep& sweep : sweeps_of(report.runs, report.predictions, rows)) {
+    const RunRecord& best = report.runs[sweep.best];
+    const bool ranked = sweep.rows.size() >= 3;
+    sweeps.push_back({{"source", text(best.cell("source"))},
+                      {"hw", best.hardware},
+                      {"framework", best.framework},
+                      {"precision", text(best.precision)},
+                      {"model", text(best.model)},
+                      {"gpus", best.gpus},
+                      {"seq_len", best.seq_len},
+                      {"global_batch", best.global_batch},
+                      {"rows", sweep.rows.size()},
+                      {"best", best.id},
+                      {"chosen", report.runs[sweep.chosen].id},
+                      {"regret", sweep.ranking.regret},
+                      {"tau", ranked ? Json(sweep.ranking.tau) : Json(nullptr)}});
+  }
+  return sweeps;
 }
 
 std::string render_json(const RunReport& report) {
@@ -65,6 +93,7 @@ std::string render_json(const RunReport& report) {
                   {"table", "runs"},
                   {"min_mfu", report.min_mfu},
                   {"rows", std::move(rows)},
+                  {"sweeps", sweeps_json(report)},
                   {"summary", std::move(summary)}};
   return json.dump(1) + "\n";
 }

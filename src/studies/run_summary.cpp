@@ -1,51 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: errors, rankings inside sweeps, interval coverage and feasibility by group of rows.
+// Computes: errors, interval coverage and feasibility by group of rows.
 // Source: definitions in docs/validation.md.
-// Assumes: failed rows have no time; the fastest measured row of a sweep is its best plan.
+// Assumes: failed rows have no time.
 // Units: ratios and counts.
 // Checked by: tests/unit/studies/run_summary_test.cpp
 #include "plansearch/studies/run_summary.hpp"
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "plansearch/base/error.hpp"
+#include "plansearch/studies/run_groups.hpp"
 
 namespace plansearch {
 namespace {
 
 using Rows = std::vector<std::size_t>;
-
-double mean(const std::vector<double>& values) {
-  if (values.empty()) return 0.0;
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::sort(values.begin(), values.end());
-  return quantile(values, 0.5);
-}
-
-std::vector<std::string> split_columns(const std::string& columns) {
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at <= columns.size();) {
-    const std::size_t end = std::min(columns.find('+', at), columns.size());
-    names.push_back(columns.substr(at, end - at));
-    at = end + 1;
-  }
-  return names;
-}
-
-std::string joined_cells(const RunRecord& run, const std::string& columns) {
-  std::string value;
-  for (const std::string& column : split_columns(columns)) {
-    if (!value.empty()) value += ", ";
-    value += run.cell(column);
-  }
-  return value;
-}
 
 class Summariser {
  public:
@@ -65,21 +35,16 @@ class Summariser {
         }));
     add_step_times(rows, summary);
     add_memory(rows, summary);
-    summary.ranking = rank(rows);
+    summary.ranking = summarise_sweeps(sweeps_of(runs_, predictions_, rows));
     summary.feasibility = judge(rows);
     return summary;
   }
 
  private:
-  [[nodiscard]] bool has_time(std::size_t row) const {
-    return runs_[row].step_time && runs_[row].outcome == Outcome::Measured &&
-           predictions_[row].step_time;
-  }
-
   void add_step_times(const Rows& rows, GroupSummary& summary) const {
     std::vector<double> errors;
     for (const std::size_t row : rows) {
-      if (!has_time(row)) continue;
+      if (!has_both_times(runs_[row], predictions_[row])) continue;
       const Seconds measured = *runs_[row].step_time;
       const RunPrediction& predicted = predictions_[row];
       if (predicted.mfu(measured).value_or(1.0) < selection_.min_mfu) continue;
@@ -100,45 +65,6 @@ class Summariser {
     for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
       summary.memory[kind] = summarise_errors(errors[kind]);
     }
-  }
-
-  [[nodiscard]] RankingSummary rank(const Rows& rows) const {
-    static const std::string kSweep =
-        "source+hw+framework+precision+model+gpus+seq_len+global_batch";
-    std::map<std::string, Rows> sweeps;
-    for (const std::size_t row : rows) {
-      if (has_time(row)) sweeps[joined_cells(runs_[row], kSweep)].push_back(row);
-    }
-    RankingSummary ranking;
-    std::vector<double> regrets;
-    std::vector<double> taus;
-    for (const auto& [key, members] : sweeps) {
-      if (members.size() < 2) continue;
-      const SweepRanking sweep = rank_one(members);
-      regrets.push_back(sweep.regret);
-      if (sweep.rows >= 3) taus.push_back(sweep.tau);
-      ranking.top1 += sweep.top1 ? 1 : 0;
-      ranking.top3 += sweep.top3 ? 1 : 0;
-    }
-    ranking.sweeps = regrets.size();
-    ranking.median_regret = median(regrets);
-    ranking.mean_regret = mean(regrets);
-    ranking.worst_regret =
-        regrets.empty() ? 0.0 : *std::max_element(regrets.begin(), regrets.end());
-    ranking.tau_sweeps = taus.size();
-    ranking.mean_tau = mean(taus);
-    ranking.median_tau = median(taus);
-    return ranking;
-  }
-
-  [[nodiscard]] SweepRanking rank_one(const Rows& members) const {
-    std::vector<double> measured;
-    std::vector<double> predicted;
-    for (const std::size_t row : members) {
-      measured.push_back(runs_[row].step_time->value());
-      predicted.push_back(predictions_[row].step_time->value());
-    }
-    return rank_sweep(measured, predicted);
   }
 
   [[nodiscard]] FeasibilitySummary judge(const Rows& rows) const {
@@ -164,17 +90,21 @@ class Summariser {
   const RunSelection& selection_;
 };
 
-/// Groups of rows with the same cells, in order of first appearance.
+/// Groups of rows with the same values, in order of first appearance; the leftover ones last.
 std::vector<std::pair<std::string, Rows>> group_rows(const std::vector<RunRecord>& runs,
+                                                     const std::vector<RunPrediction>& predictions,
                                                      const Rows& rows, const std::string& by) {
   std::vector<std::pair<std::string, Rows>> groups;
   std::map<std::string, std::size_t> place;
   for (const std::size_t row : rows) {
-    const std::string value = joined_cells(runs[row], by);
-    const auto [found, added] = place.emplace(value, groups.size());
-    if (added) groups.push_back({value, {}});
-    groups[found->second].second.push_back(row);
+    for (const std::string& value : group_values(runs[row], predictions[row], by)) {
+      const auto [found, added] = place.emplace(value, groups.size());
+      if (added) groups.push_back({value, {}});
+      groups[found->second].second.push_back(row);
+    }
   }
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const auto& group) { return group.first != kNoRegime; });
   return groups;
 }
 
@@ -191,15 +121,11 @@ std::vector<GroupSummary> summarise_runs(const std::vector<RunRecord>& runs,
   const Summariser summariser(runs, predictions, selection);
   std::vector<GroupSummary> summaries{summariser.summarise("all", "", rows)};
   for (const std::string& by : selection.by) {
-    for (const auto& [value, members] : group_rows(runs, rows, by)) {
+    for (const auto& [value, members] : group_rows(runs, predictions, rows, by)) {
       summaries.push_back(summariser.summarise(by, value, members));
     }
   }
   return summaries;
-}
-
-void require_columns(const io::CsvTable& table, const std::string& columns) {
-  for (const std::string& column : split_columns(columns)) table.require(column);
 }
 
 std::set<std::string> read_ids(const io::CsvTable& table) {

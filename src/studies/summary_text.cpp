@@ -3,103 +3,182 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "plansearch/report/text_table.hpp"
+#include "plansearch/studies/run_groups.hpp"
 
 namespace plansearch {
 namespace {
 
-std::string name_of(const GroupSummary& group) {
-  return group.by == "all" ? "all" : fmt::format("{} {}", group.by, group.value);
-}
+constexpr std::size_t kWidestName = 46;
 
 std::string count(std::size_t value) {
   return fmt::format("{}", value);
+}
+
+std::string share(std::size_t part, std::size_t whole) {
+  if (whole == 0) return "-";
+  return fmt::format("{:.0f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string of(std::size_t part, std::size_t whole) {
+  return fmt::format("{}/{}", part, whole);
 }
 
 void append(std::vector<std::string>& cells, std::vector<std::string> more) {
   for (std::string& cell : more) cells.push_back(std::move(cell));
 }
 
-std::string step_times(const std::vector<GroupSummary>& groups) {
-  TextTable table({{"step time", Align::Left},
-                   {"rows"},
-                   {"mean %"},
-                   {"median %"},
-                   {"p90 %"},
-                   {"bias %"},
-                   {"in p10-p90 %"}});
-  for (const GroupSummary& group : groups) {
-    if (group.step_time.rows == 0) continue;
-    std::vector<std::string> cells{name_of(group)};
-    append(cells, error_cells(group.step_time));
-    cells.push_back(percent_cell(static_cast<double>(group.within_interval) /
-                                 static_cast<double>(group.step_time.rows)));
-    table.add_row(std::move(cells));
+/// A group of all rows, and the same group without the suspects where there are any.
+struct Pair {
+  const GroupSummary* all = nullptr;
+  const GroupSummary* trusted = nullptr;
+};
+
+std::vector<Pair> pair_up(const RunReport& report) {
+  std::vector<Pair> pairs;
+  const std::vector<GroupSummary>& groups = report.sets.front().groups;
+  for (const GroupSummary& group : groups) pairs.push_back({&group, nullptr});
+  if (report.sets.size() < 2) return pairs;
+  for (const GroupSummary& group : report.sets[1].groups) {
+    const auto same = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+      return pair.all->by == group.by && pair.all->value == group.value;
+    });
+    if (same != pairs.end()) same->trusted = &group;
   }
-  return table.text();
+  return pairs;
 }
 
-std::string memories(const std::vector<GroupSummary>& groups) {
-  TextTable table({{"peak memory", Align::Left},
-                   {"kind", Align::Left},
-                   {"rows"},
-                   {"mean %"},
-                   {"median %"},
-                   {"p90 %"},
-                   {"bias %"}});
-  bool any = false;
-  for (const GroupSummary& group : groups) {
-    for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
-      if (group.memory[kind].rows == 0) continue;
-      std::vector<std::string> cells{name_of(group),
-                                     std::string(to_text(static_cast<MemoryKind>(kind)))};
-      append(cells, error_cells(group.memory[kind]));
-      table.add_row(std::move(cells));
-      any = true;
+std::string shortened(const std::string& value) {
+  if (value.empty()) return "(empty)";
+  if (value.size() <= kWidestName) return value;
+  return value.substr(0, kWidestName - 3) + "...";
+}
+
+/// One table about all groups: titles and cells of one group, repeated for the trusted rows.
+class Section {
+ public:
+  Section(const RunReport& report, std::string title, std::vector<std::string> columns)
+      : columns_(std::move(columns)), twice_(report.sets.size() > 1), table_(titles(title)) {}
+
+  /// Cells of a group; no cells: the group has nothing to say here.
+  template <typename Cells>
+  void add(const Pair& pair, const Cells& cells_of) {
+    const std::vector<std::string> cells = cells_of(*pair.all);
+    if (cells.empty()) return;
+    begin_group(pair.all->by);
+    std::vector<std::string> line{pair.all->by == "all" ? "all" : "  " + shortened(pair.all->value)};
+    append(line, cells);
+    if (twice_) {
+      auto trusted = pair.trusted == nullptr ? std::vector<std::string>{} : cells_of(*pair.trusted);
+      if (trusted.empty()) trusted.assign(columns_.size(), "-");
+      append(line, std::move(trusted));
     }
+    table_.add_row(std::move(line));
+    any_ = true;
   }
-  return any ? "\n" + table.text() : "";
+
+  [[nodiscard]] std::string text() const { return any_ ? "\n" + table_.text() : ""; }
+
+ private:
+  [[nodiscard]] std::vector<TextColumn> titles(const std::string& title) const {
+    std::vector<TextColumn> all{{title, Align::Left}};
+    for (const std::string& column : columns_) all.push_back({column});
+    if (!twice_) return all;
+    for (const std::string& column : columns_) all.push_back({column + "*"});
+    return all;
+  }
+
+  void begin_group(const std::string& by) {
+    if (by == by_ || by == "all") return;
+    by_ = by;
+    std::vector<std::string> line(1 + columns_.size() * (twice_ ? 2 : 1));
+    line.front() = "by " + by;
+    table_.add_row(std::move(line));
+  }
+
+  std::vector<std::string> columns_;
+  bool twice_;
+  TextTable table_;
+  std::string by_;
+  bool any_ = false;
+};
+
+std::string step_times(const RunReport& report, const std::vector<Pair>& pairs) {
+  Section section(report, "STEP TIME, error in %",
+                  {"rows", "mean", "median", "p90", "bias", "inside"});
+  for (const Pair& pair : pairs) {
+    section.add(pair, [](const GroupSummary& group) -> std::vector<std::string> {
+      if (group.step_time.rows == 0) return {};
+      std::vector<std::string> cells = error_cells(group.step_time);
+      cells.push_back(share(group.within_interval, group.step_time.rows));
+      return cells;
+    });
+  }
+  return section.text();
 }
 
-std::string rankings(const std::vector<GroupSummary>& groups) {
-  TextTable table({{"ranking in sweeps", Align::Left},
-                   {"sweeps"},
-                   {"median regret %"},
-                   {"mean regret %"},
-                   {"top-1"},
-                   {"top-3"},
-                   {"with >= 3"},
-                   {"mean tau-b"}});
-  bool any = false;
-  for (const GroupSummary& group : groups) {
-    const RankingSummary& r = group.ranking;
-    if (r.sweeps == 0) continue;
-    table.add_row({name_of(group), count(r.sweeps), percent_cell(r.median_regret),
-                   percent_cell(r.mean_regret), count(r.top1), count(r.top3), count(r.tau_sweeps),
-                   r.tau_sweeps == 0 ? "-" : fmt::format("{:.3f}", r.mean_tau)});
-    any = true;
+std::string memories(const RunReport& report, const std::vector<Pair>& pairs) {
+  std::string text;
+  for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
+    Section section(report,
+                    fmt::format("PEAK MEMORY ({}), error in %",
+                                to_text(static_cast<MemoryKind>(kind))),
+                    {"rows", "mean", "median", "p90", "bias"});
+    for (const Pair& pair : pairs) {
+      section.add(pair, [&](const GroupSummary& group) -> std::vector<std::string> {
+        if (group.memory[kind].rows == 0) return {};
+        return error_cells(group.memory[kind]);
+      });
+    }
+    text += section.text();
   }
-  return any ? "\n" + table.text() : "";
+  return text;
 }
 
-std::string feasibilities(const std::vector<GroupSummary>& groups) {
-  TextTable table({{"feasibility", Align::Left},
+std::string rankings(const RunReport& report, const std::vector<Pair>& pairs) {
+  Section section(report, "RANKING inside sweeps",
+                  {"sweeps", "regret", "median", "top-1", "top-3", "of >= 3", "tau-b"});
+  for (const Pair& pair : pairs) {
+    if (is_derived_group(pair.all->by)) continue;  // would cut sweeps into pieces
+    section.add(pair, [](const GroupSummary& group) -> std::vector<std::string> {
+      const RankingSummary& r = group.ranking;
+      if (r.sweeps == 0) return {};
+      return {count(r.sweeps),
+              percent_cell(r.mean_regret),
+              percent_cell(r.median_regret),
+              of(r.top1, r.sweeps),
+              of(r.top3, r.sweeps),
+              count(r.tau_sweeps),
+              r.tau_sweeps == 0 ? "-" : fmt::format("{:.3f}", r.mean_tau)};
+    });
+  }
+  return section.text();
+}
+
+/// Of all rows: which of them can be trusted does not matter to what can run.
+std::string feasibilities(const std::vector<Pair>& pairs) {
+  TextTable table({{"FEASIBILITY, rows", Align::Left},
                    {"ran"},
-                   {"called illegal"},
-                   {"called too large"},
+                   {"illegal"},
+                   {"too large"},
                    {"failed"},
-                   {"called illegal"},
-                   {"called too large"},
-                   {"called feasible"},
+                   {"illegal"},
+                   {"too large"},
+                   {"feasible"},
                    {"inexpressible"}});
-  for (const GroupSummary& group : groups) {
-    const FeasibilitySummary& f = group.feasibility;
-    table.add_row({name_of(group), count(f.measured), count(f.measured_illegal),
-                   count(f.measured_too_large), count(f.failed), count(f.failed_illegal),
-                   count(f.failed_too_large), count(f.failed_called_feasible),
-                   count(group.inexpressible)});
+  for (const Pair& pair : pairs) {
+    const FeasibilitySummary& f = pair.all->feasibility;
+    const bool overview = pair.all->by == "all" || pair.all->by == "source";
+    if (!overview && f.measured_illegal + f.measured_too_large + f.failed == 0) continue;
+    if (is_derived_group(pair.all->by)) continue;
+    table.add_row({pair.all->by == "all" ? "all" : pair.all->by + " " + shortened(pair.all->value),
+                   count(f.measured), count(f.measured_illegal), count(f.measured_too_large),
+                   count(f.failed), count(f.failed_illegal), count(f.failed_too_large),
+                   count(f.failed_called_feasible), count(pair.all->inexpressible)});
   }
   return "\n" + table.text();
 }
@@ -112,12 +191,44 @@ std::string left_out(const RunReport& report) {
     by_reason[report.predictions[i].reason].push_back(report.runs[i].id);
   }
   if (by_reason.empty()) return {};
-  std::string text = "\nrows that cannot be expressed\n";
+  std::string text = "\nROWS THAT CANNOT BE EXPRESSED, by reason\n";
   constexpr std::size_t kShown = 8;
   for (const auto& [reason, ids] : by_reason) {
-    text += fmt::format("  {} ({} rows):", reason, ids.size());
+    text += fmt::format("  {} ({} {}):", reason, ids.size(), ids.size() == 1 ? "row" : "rows");
     for (std::size_t i = 0; i < ids.size() && i < kShown; ++i) text += " " + ids[i];
     text += ids.size() > kShown ? " ...\n" : "\n";
+  }
+  return text;
+}
+
+std::string opening(const RunReport& report) {
+  const GroupSummary& all = report.sets.front().groups.front();
+  std::string text =
+      fmt::format("{} rows: {} with a measured and a predicted step time, {} failed runs, {} that "
+                  "cannot be expressed",
+                  all.rows, all.step_time.rows, all.feasibility.failed, all.inexpressible);
+  if (report.sets.size() > 1) text += fmt::format(", {} suspects", report.suspects.size());
+  if (report.min_mfu > 0.0) {
+    text += fmt::format("; step times below {:.1f} % MFU left out", 100.0 * report.min_mfu);
+  }
+  return text + "\n";
+}
+
+std::string legend(const RunReport& report) {
+  std::string text =
+      "\n"
+      "  mean, median, p90  of |predicted / measured - 1|; bias: mean of predicted / measured - 1\n"
+      "  inside             % of measured times between the predicted p10 and p90 (ideal: 80)\n"
+      "  sweep              rows that differ in the plan only: same source, hw, framework,\n"
+      "                     precision, model, gpus, seq_len and global_batch; two rows or more\n"
+      "  regret             measured time of the plan predicted fastest over that of the plan\n"
+      "                     measured fastest, minus 1: mean and median over sweeps, in %\n"
+      "  top-1, top-3       sweeps whose best plan is our first choice, among our first three\n"
+      "  tau-b              Kendall's rank correlation, mean over sweeps of three rows or more\n"
+      "  illegal, too large runs that we say cannot run: degrees and rules, or memory; \"feasible\"\n"
+      "                     behind \"failed\": we would have run what crashed\n";
+  if (report.sets.size() > 1) {
+    text += "  *                  the same without the rows that --suspect lists\n";
   }
   return text;
 }
@@ -133,16 +244,9 @@ std::vector<std::string> error_cells(const ErrorSummary& e) {
 }
 
 std::string summary_text(const RunReport& report) {
-  std::string text;
-  for (const SummarySet& set : report.sets) {
-    if (report.sets.size() > 1) {
-      text += fmt::format("{}== {} ==\n", text.empty() ? "" : "\n",
-                          set.name == "all" ? "all rows" : "without the suspect rows");
-    }
-    text += step_times(set.groups) + memories(set.groups) + rankings(set.groups) +
-            feasibilities(set.groups);
-  }
-  return text + left_out(report);
+  const std::vector<Pair> pairs = pair_up(report);
+  return opening(report) + step_times(report, pairs) + memories(report, pairs) +
+         rankings(report, pairs) + feasibilities(pairs) + left_out(report) + legend(report);
 }
 
 }  // namespace plansearch

@@ -55,6 +55,9 @@ struct KernelReport {
   std::vector<KernelGroup> groups;
 };
 
+/// InputError when neither the table nor its kind has one of the columns joined by '+'.
+void require_kernel_columns(const io::CsvTable& table, const std::string& columns);
+
 /// All rows, then groups by column (several joined by '+'); empty `by`: those of the kind of table.
 [[nodiscard]] KernelReport report_kernels(TableKind kind, std::vector<KernelRow> rows,
                                           const std::vector<std::string>& by);

@@ -35,6 +35,9 @@ struct RunPrediction {
   Verdict verdict = Verdict::Inexpressible;
   std::string reason;               ///< empty when feasible
   std::vector<std::string> filled;  ///< what the columns did not say
+  /// What makes the run hard to predict; see run_groups.hpp.
+  std::vector<std::string> regimes{};
+  /// Absent for plans that no framework could run; a rule of the framework does not hinder it.
   std::optional<Seconds> step_time;
   std::optional<Seconds> p10;
   std::optional<Seconds> p90;

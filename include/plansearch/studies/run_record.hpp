@@ -57,6 +57,8 @@ struct RunRecord {
   std::optional<Bytes> peak_memory;
   std::optional<MemoryKind> memory_kind;
   Outcome outcome = Outcome::Measured;
+  /// Columns whose empty cell leaves nothing to predict; the fields above are then meaningless.
+  std::vector<std::string> unknown;
   /// Every cell as written, by column name, for grouping.
   std::map<std::string, std::string, std::less<>> cells;
 

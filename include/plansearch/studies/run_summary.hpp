@@ -9,24 +9,11 @@
 #include <vector>
 
 #include "plansearch/studies/run_prediction.hpp"
+#include "plansearch/studies/run_ranking.hpp"
 #include "plansearch/studies/run_record.hpp"
 #include "plansearch/studies/statistics.hpp"
 
 namespace plansearch {
-
-/// Rankings inside sweeps: rows that share source, machine, framework, precision, model, number of
-/// GPUs, sequence length and global batch. Two rows make a regret, three a tau.
-struct RankingSummary {
-  std::size_t sweeps = 0;  ///< with at least two rows
-  double median_regret = 0.0;
-  double mean_regret = 0.0;
-  double worst_regret = 0.0;
-  std::size_t tau_sweeps = 0;  ///< with at least three rows
-  double mean_tau = 0.0;
-  double median_tau = 0.0;
-  std::size_t top1 = 0;  ///< our choice is the measured best
-  std::size_t top3 = 0;  ///< the measured best is among our first three
-};
 
 struct FeasibilitySummary {
   std::size_t measured = 0;  ///< expressible rows that ran
@@ -39,8 +26,8 @@ struct FeasibilitySummary {
 };
 
 struct GroupSummary {
-  std::string by;     ///< "all" or a column (several joined by '+')
-  std::string value;  ///< the cell(s) its rows share; empty for all
+  std::string by;     ///< "all", a column (several joined by '+'), "regime" or "mfu"
+  std::string value;  ///< what its rows share; empty for all
   std::size_t rows = 0;
   std::size_t inexpressible = 0;
   ErrorSummary step_time;
@@ -51,7 +38,8 @@ struct GroupSummary {
 };
 
 struct RunSelection {
-  std::vector<std::string> by{"source", "framework", "hw", "known"};
+  /// Columns (several joined by '+'), "regime" or "mfu"; see run_groups.hpp.
+  std::vector<std::string> by{"source", "framework", "hw", "known", "mfu", "regime"};
   double min_mfu = 0.0;              ///< measured steps below it are left out of step-time errors
   std::set<std::string> excluded{};  ///< ids left out altogether
 };
@@ -60,9 +48,6 @@ struct RunSelection {
 [[nodiscard]] std::vector<GroupSummary> summarise_runs(
     const std::vector<RunRecord>& runs, const std::vector<RunPrediction>& predictions,
     const RunSelection& selection);
-
-/// InputError when the table lacks one of the columns joined by '+'.
-void require_columns(const io::CsvTable& table, const std::string& columns);
 
 /// Ids of a table with a column `id`.
 [[nodiscard]] std::set<std::string> read_ids(const io::CsvTable& table);

@@ -58,22 +58,103 @@ def check_rows():
 
 
 def check_malformed():
+    """Every broken table: exit 2, the place, a remedy, and nothing on standard output."""
     text = (TABLES / "runs.csv").read_text()
-    broken = {"a negative time": (text.replace(",1.42,", ",-1.42,"), ":2:"),
-              "text in a number": (text.replace(",1.42,", ",quick,"), ":2:"),
-              "a missing column": (text.replace(",hidden,", ",hiden,"), ":1:"),
-              "a short row": (text + "a,b\n", ":6:"),
-              "no table at all": ("x,y\n1,2\n", ":1:")}
+    header = text.split("\n")[0] + "\n"
+    broken = {"a negative time": (text.replace(",1.42,", ",-1.42,"), ":2:178:"),
+              "a time of zero": (text.replace(",1.42,", ",0,"), ":2:178:"),
+              "text in a number": (text.replace(",1.42,", ",quick,"), ":2:178:"),
+              "no number": (text.replace(",1.42,", ",nan,"), ":2:178:"),
+              "a missing column": (text.replace(",hidden,", ",hiden,"), ":1:1:"),
+              "a repeated column": (text.replace(",locator,", ",source,"), ":1:11:"),
+              "a short row": (text + "a,b\n", ":6:1:"),
+              "an open quote": (text.replace("Table 5", '"Table 5'), ":2:65:"),
+              "semicolons": (text.replace(",", ";"), ":1:1:"),
+              "tabs": (text.replace(",", "\t"), ":1:1:"),
+              "nothing": ("", ":1:1:"),
+              "no rows": (header, ":1:1:"),
+              "a profile that is not there": (text.replace("selene", "profiles/x.yaml"), ":2:73:"),
+              "machines all unknown": (header + text.split("\n")[3] + "\n", ":2:23:"),
+              "frameworks all unknown": (text.replace(",megatron,", ",megatrn,")
+                                         .replace(",fsdp,", ",fdsp,"), ":2:80:"),
+              "no table at all": ("x,y\n1,2\n", ":1:1:")}
     with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "broken.csv"
         for what, (content, place) in broken.items():
-            path = pathlib.Path(directory) / "broken.csv"
             path.write_text(content)
             done = run(path)
             check(done.returncode == 2, f"{what}: exit code {done.returncode}")
-            check(f"broken.csv{place}" in done.stderr, f"{what}: {done.stderr}")
+            check(f"broken.csv{place} error: " in done.stderr, f"{what}: {done.stderr}")
+            if what != "a repeated column":
+                check("hint: " in done.stderr, f"{what}: no remedy in {done.stderr}")
             check(not done.stdout, f"{what}: nothing on standard output")
+        for absent in (directory, directory + "/absent.csv"):
+            check(run(absent).returncode == 2, f"{absent} is no table")
+        path.write_text(text)
+        check(run(path, "--by", "no_such_column").returncode == 2, "--by names a column")
+
+
+def check_dialects():
+    """Spreadsheets write byte-order marks, carriage returns and quotes: the same answer."""
+    text = (TABLES / "runs.csv").read_text()
+    plain = run(TABLES / "runs.csv", "--format", "json").stdout
+    variants = {"mark": b"\xef\xbb\xbf" + text.encode(),
+                "returns": text.replace("\n", "\r\n").encode(),
+                "quotes": text.replace("Table 5", '"Table ""5"", first row"').encode()}
+    with tempfile.TemporaryDirectory() as directory:
+        for what, content in variants.items():
+            path = pathlib.Path(directory) / "runs.csv"
+            path.write_bytes(content)
+            check(run(path, "--format", "json").stdout == plain, what)
+
+
+def check_foreign_profiles():
+    """Rows may name profile files, beside the table or below it, and aliases of shipped ones."""
+    text = (TABLES / "runs.csv").read_text()
+    header, row = text.split("\n")[:2]
+    shipped = ROOT / "hardware_profiles"
+    with tempfile.TemporaryDirectory() as directory:
+        folder = pathlib.Path(directory)
+        (folder / "machines").mkdir()
+        (folder / "machines/mine.yaml").write_text(
+            (shipped / "selene.yaml").read_text().replace("name: selene", "name: mine"))
+        names = ["selene", "machines/mine.yaml", "./machines/mine.yaml", "A100-SXM4-80GB",
+                 str(folder / "machines/mine.yaml")]
+        lines = [header] + [row.replace("selene", name).replace("korthikanti-22b-full", f"r{i}")
+                            for i, name in enumerate(names)]
+        lines.append(row.replace(",fp16,", ",float16,").replace("GPT 22B", "").replace(
+            "korthikanti-22b-full", "other-words"))
+        (folder / "runs.csv").write_text("\n".join(lines) + "\n")
+        done = run(folder / "runs.csv", "--format", "json")
+        check(done.returncode == 0, done.stderr)
+        times = [r["predicted_step_time_s"] for r in json.loads(done.stdout)["rows"]]
+        check(None not in times and len(set(times)) == 1, f"the same machine: {times}")
+
+
+def check_unknown_cells():
+    """Empty cells are unknown: filled and reported, or a row that cannot be expressed."""
+    text = (TABLES / "runs.csv").read_text().split("\n")
+    header, row = text[0].split(","), text[1].split(",")
+
+    def without(*columns):
+        return ",".join("" if name in columns else cell for name, cell in zip(header, row))
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "runs.csv"
+        path.write_text("\n".join([text[0], without("layers", "heads"), text[1],
+                                   without("attention", "precision", "vocab", "ffn_hidden", "tp",
+                                           "model", "dp", "sp", "zero", "recompute")]) + "\n")
+        rows = json.loads(run(path, "--format", "json").stdout)["rows"]
+        check(not rows[0]["expressible"] and rows[0]["reason"] == "unknown: layers, heads", rows[0])
+        check(rows[1]["expressible"] and rows[2]["expressible"], "the others are not affected")
+        for what in ("attention flash", "precision bf16", "vocab 51200", "zero 1",
+                     "recompute none"):
+            check(what in rows[2]["filled"], f"{what} in {rows[2]['filled']}")
 
 
 check_tables()
 check_rows()
 check_malformed()
+check_dialects()
+check_foreign_profiles()
+check_unknown_cells()

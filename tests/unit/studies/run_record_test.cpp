@@ -53,6 +53,12 @@ TEST_SUITE("unit") {
     CHECK(run.cell("no such column").empty());
   }
 
+  TEST_CASE("empty cells without which nothing can be predicted are noted") {
+    CHECK(test::run_of().unknown.empty());
+    const RunRecord run = test::run_of({{"gpus", ""}, {"framework", ""}, {"precision", ""}});
+    CHECK(run.unknown == std::vector<std::string>{"framework", "gpus"});
+  }
+
   TEST_CASE("memory is read in bytes, outcomes by name") {
     CHECK(test::run_of().peak_memory == Bytes(12.0 * 1073741824));
     CHECK(test::run_of().memory_kind == MemoryKind::Allocated);
@@ -69,12 +75,11 @@ TEST_SUITE("unit") {
           "runs.csv:3:" + std::to_string(start_of(column)) + ": error: " + text;
       CHECK(message_of_cell(column, value).substr(0, expected.size()) == expected);
     };
-    starts_with("step_time_s", "-0.5", "-0.5 in column step_time_s is below 0");
+    starts_with("step_time_s", "-0.5", "-0.5 in column step_time_s is not above 0");
     starts_with("step_time_s", "fast", "\"fast\" in column step_time_s is not a number");
     starts_with("step_time_s", "0", "0 in column step_time_s");
     starts_with("step_time_s", "nan", "\"nan\" in column step_time_s is not a number");
     starts_with("hidden", "2048.5", "\"2048.5\" in column hidden is not a whole number");
-    starts_with("gpus", "", "column gpus is empty");
     starts_with("gpus", "0", "0 in column gpus is below 1");
     starts_with("layers", "1e15", "1000000000000000 in column layers is too large");
     starts_with("sp", "2", "2 in column sp is above 1");

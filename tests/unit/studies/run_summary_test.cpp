@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include "run_tables.hpp"
 
 namespace plansearch {
@@ -68,6 +70,40 @@ TEST_SUITE("unit") {
     CHECK(ranking.top3 == 2);
     CHECK(ranking.tau_sweeps == 1);
     CHECK(ranking.mean_tau == doctest::Approx(1.0 / 3.0));
+  }
+
+  TEST_CASE("a sweep names its best row and the one we would choose, called feasible or not") {
+    const auto runs = test::runs_of({{{"id", "1"}, {"step_time_s", "3"}},
+                                     {{"id", "2"}, {"step_time_s", "2"}, {"tp", "4"}},
+                                     {{"id", "3"}, {"step_time_s", "4"}, {"gpus", "32"}}});
+    const std::vector<RunPrediction> predictions{prediction(1, Verdict::OutOfMemory),
+                                                 prediction(2), prediction(4)};
+    const std::array<std::size_t, 3> rows{0, 1, 2};
+    const auto sweeps = sweeps_of(runs, predictions, rows);
+    REQUIRE(sweeps.size() == 1);
+    CHECK(sweeps[0].best == 1);
+    CHECK(sweeps[0].chosen == 0);
+    CHECK(sweeps[0].ranking.regret == doctest::Approx(0.5));
+    // Two rows make a regret but no tau.
+    CHECK(summarise_sweeps(sweeps).tau_sweeps == 0);
+  }
+
+  TEST_CASE("rows are grouped by utilisation and by regime") {
+    const auto runs = test::runs_of(
+        {{{"id", "1"}, {"step_time_s", "1"}}, {{"id", "2"}, {"step_time_s", "100"}}, {{"id", "3"}}});
+    std::vector<RunPrediction> predictions{prediction(1), prediction(50), prediction(2)};
+    predictions[0].regimes = {"mixture of experts", "full recomputation"};
+    predictions[2].peak_seconds.reset();
+    const auto groups = summarise_runs(runs, predictions, {{"mfu", "regime"}, 0.0, {}});
+    REQUIRE(groups.size() == 6);
+    CHECK(groups[1].value == ">= 2 %");
+    CHECK(groups[1].rows == 1);
+    CHECK(groups[2].value == "< 2 %");
+    CHECK(groups[2].rows == 1);
+    CHECK(groups[3].value == "mixture of experts");
+    CHECK(groups[4].value == "full recomputation");
+    CHECK(groups[5].value == "none of these");
+    CHECK(groups[5].rows == 2);
   }
 
   TEST_CASE("feasibility counts legality and memory apart; failed rows have no time error") {
