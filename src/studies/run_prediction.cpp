@@ -232,6 +232,7 @@ class GroupPricer {
     const Estimate estimate = evaluator_.simulate(*profile, plan, *workspace_);
     const Seconds time = estimate.step.total() * run_case.batch_share;
     prediction.step_time = time;
+    prediction.parts = estimate.step;
     prediction.p10 = time * estimate.relative_p10;
     prediction.p90 = time * estimate.relative_p90;
     const int stage = reporter_ == MemoryReporter::LastStage ? plan.pipeline - 1

@@ -27,6 +27,15 @@ Json text(const std::string& value) {
   return value;
 }
 
+Json parts_json(const StepTimeBreakdown& parts) {
+  return {{"compute", parts.compute.value()},
+          {"recompute", parts.recompute.value()},
+          {"exposed_communication", parts.exposed_total().value()},
+          {"bubble", parts.bubble.value()},
+          {"optimizer", parts.optimizer.value()},
+          {"host", parts.host.value()}};
+}
+
 Json row_json(const RunReport& report, std::size_t index) {
   const RunRecord& run = report.runs[index];
   const RunPrediction& p = report.predictions[index];
@@ -40,6 +49,7 @@ Json row_json(const RunReport& report, std::size_t index) {
   json["predicted_step_time_s"] = number(p.step_time);
   json["predicted_p10_s"] = number(p.p10);
   json["predicted_p90_s"] = number(p.p90);
+  json["predicted_parts_s"] = p.parts ? parts_json(*p.parts) : Json(nullptr);
   json["measured_peak_memory_bytes"] = number(run.peak_memory);
   json["predicted_peak_memory_bytes"] = number(p.memory);
   const auto mfu = run.step_time ? p.mfu(*run.step_time) : std::nullopt;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plansearch/base/quantity.hpp"
+#include "plansearch/evaluate/evaluation.hpp"
 #include "plansearch/hardware/cluster.hpp"
 #include "plansearch/plan/framework.hpp"
 #include "plansearch/plan/infeasible.hpp"
@@ -39,6 +40,7 @@ struct RunPrediction {
   std::vector<std::string> regimes{};
   /// Absent for plans that no framework could run; a rule of the framework does not hinder it.
   std::optional<Seconds> step_time;
+  std::optional<StepTimeBreakdown> parts;  ///< of `step_time`, before rounding of the batch
   std::optional<Seconds> p10;
   std::optional<Seconds> p90;
   std::optional<Bytes> memory;  ///< of the kind and stage that the row's figure counts
