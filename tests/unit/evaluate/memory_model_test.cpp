@@ -21,15 +21,21 @@ constexpr double kParameters = 8 * kLayer + kTable + 2 * kHidden;
 constexpr double kKept = 32 * kTokens * kHidden + 16 * kTokens + 4 * kTokens * kHeads;
 constexpr double kStream = 2 * kTokens * kHidden;  ///< the residual stream of one sequence
 
-std::vector<MemoryBreakdown> stages_of(const Problem& problem, const ParallelPlan& plan) {
+std::vector<DeviceMemory> devices_of(const Problem& problem, const ParallelPlan& plan) {
   const PlanEvaluator evaluator(problem);
   REQUIRE_FALSE(evaluator.obstacle(plan));
   const auto workspace = PlanEvaluator::make_workspace();
   const auto profile = evaluator.profile(plan);
-  std::vector<MemoryBreakdown> stages;
+  std::vector<DeviceMemory> devices;
   for (int stage = 0; stage < plan.pipeline; ++stage) {
-    stages.push_back(evaluator.stage_memory(*profile, plan, stage, *workspace));
+    devices.push_back(evaluator.stage_memory(*profile, plan, stage, *workspace));
   }
+  return devices;
+}
+
+std::vector<MemoryBreakdown> stages_of(const Problem& problem, const ParallelPlan& plan) {
+  std::vector<MemoryBreakdown> stages;
+  for (const DeviceMemory& device : devices_of(problem, plan)) stages.push_back(device.memory);
   return stages;
 }
 
@@ -130,25 +136,61 @@ TEST_SUITE("unit") {
           doctest::Approx(3 * 2 * ((kKept - whole) / 2 + whole)));
   }
 
-  TEST_CASE("the last stage peaks on its logits, the reserve is context and fragmentation") {
-    // 512 x 51200 logits at 6 bytes; 600 MB of context and a twentieth of what is allocated.
+  TEST_CASE("the last stage peaks on its logits; the allocator keeps a share of what was needed") {
+    // 512 x 51200 logits, 6 bytes each beyond what the loss saves (logits and probabilities);
+    // 600 MB of context outside the allocator, a twentieth of what is needed inside.
     const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
-    const auto stages = stages_of(problem_for(plan), plan);
-    CHECK(stages[3].transient.value() == doctest::Approx(6.0 * 512 * 51200));
-    for (const MemoryBreakdown& m : stages) {
+    const auto devices = devices_of(problem_for(plan), plan);
+    CHECK(devices[3].memory.transient.value() == doctest::Approx(6.0 * 512 * 51200));
+    for (const DeviceMemory& device : devices) {
+      const MemoryBreakdown& m = device.memory;
       const Bytes allocated =
           m.parameters + m.gradients + m.optimizer + m.activations + m.transient + m.buffers;
       CHECK(m.buffers.value() == doctest::Approx(1e8));
-      CHECK(m.reserve.value() == doctest::Approx(6e8 + 0.05 * allocated.value()));
+      CHECK(m.reserve.value() == doctest::Approx(6e8));
+      CHECK(device.cached.value() == doctest::Approx(0.05 * allocated.value()));
       CHECK(m.total().value() == doctest::Approx((allocated + m.reserve).value()));
     }
   }
 
-  TEST_CASE("full sharding holds two gathered layers") {
+  TEST_CASE("the head keeps logits in bf16 and probabilities in fp32") {
+    // Its norm keeps its input and statistics, its product the norm's output: 4 sbh + 8 sb.
+    const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    CHECK(stages_of(problem_for(plan), plan)[3].activations.value() ==
+          doctest::Approx(2 * kKept + 4 * kTokens * kHidden + 8 * kTokens +
+                          6 * kTokens * 51200));
+  }
+
+  TEST_CASE("full sharding holds two gathered units and a gradient of the largest") {
+    // The table with the final norm: bf16 twice, fp32 once.
     ParallelPlan plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
     plan.zero = ZeroStage::Parameters;
     CHECK(stages_of(problem_for(plan), plan)[0].buffers.value() ==
-          doctest::Approx(1e8 + 2 * 2 * kLayer));
+          doctest::Approx(1e8 + (2 * 2 + 4) * (kTable + 2 * kHidden)));
+  }
+
+  TEST_CASE("copies of eager kernels, buffers and cached gathers are constants of the framework") {
+    ParallelPlan plan;
+    plan.tensor_out = 2;
+    plan.data = 8;
+    plan.micro_batches = 4;
+    plan.sequence_parallel = SequenceParallel::On;
+    const Problem plain = problem_for(plan);
+    const DeviceMemory before = devices_of(plain, plan)[0];
+    const auto with = [&](const char* constant, double value) {
+      return devices_of(test::with_framework(
+                            plain, [&](Framework& f) { f.constants[constant] = value; }),
+                        plan)[0];
+    };
+    // 3 bytes for each of 512 x 1024 / 2 query elements of 8 layers.
+    CHECK((with("memory_attention_copies", 3).memory.activations - before.memory.activations)
+              .value() == doctest::Approx(8 * 3 * kTokens * kHidden / 2));
+    // 5 bytes for each local parameter.
+    const double norms = 8 * 4 * kHidden + 2 * kHidden;
+    CHECK((with("memory_reduction_bytes", 5).memory.buffers - before.memory.buffers).value() ==
+          doctest::Approx(5 * ((kParameters - norms) / 2 + norms)));
+    // The MLP of the toy has no gate.
+    CHECK(with("memory_gate_copies", 7).memory == before.memory);
   }
 
   TEST_CASE("the worst device is the one reported") {
