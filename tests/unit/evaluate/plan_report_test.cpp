@@ -40,6 +40,8 @@ TEST_SUITE("unit") {
     CHECK(report.model_rate_per_gpu.value() == doctest::Approx(rate).epsilon(1e-12));
     CHECK(report.mfu == doctest::Approx(rate / 312e12).epsilon(1e-12));
     CHECK(report.hfu == doctest::Approx(report.mfu).epsilon(1e-12));
+    CHECK(report.tokens_per_s ==
+          doctest::Approx(32 * 512 / report.estimate.step.total().value()).epsilon(1e-12));
   }
 
   TEST_CASE("full recompute adds the forward pass of the layers, not of the logits") {
