@@ -39,6 +39,10 @@ class CsvScanner {
     if (!done() && text_[at_] == '"') {
       take();
       quoted(cell);
+      if (!done() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') {
+        throw InputError({file_, line_, column_}, "text after a closing quote",
+                         "quote the whole cell");
+      }
       return cell;
     }
     while (!done() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') {

@@ -13,11 +13,19 @@ ModelDescription toy_gpt(const ToyOptions& options) {
   model.layers = options.layers;
   model.hidden = options.hidden;
   model.attention.heads = options.heads;
-  model.attention.kv_heads = options.heads;
+  model.attention.kv_heads = options.kv_heads > 0 ? options.kv_heads : options.heads;
   model.attention.head_size = options.hidden / options.heads;
   model.mlp.width = 4 * options.hidden;
+  if (options.experts > 0) {
+    MoeDescription moe;
+    moe.experts = options.experts;
+    moe.top_k = options.top_k;
+    moe.expert_width = model.mlp.width;
+    moe.imbalance = options.imbalance;
+    model.moe = moe;
+  }
   model.embedding.vocab = 51200;
-  model.embedding.tied = true;
+  model.embedding.tied = options.tied;
   model.training.seq_len = options.seq_len;
   model.training.global_batch = options.global_batch;
   return model;
@@ -63,6 +71,11 @@ Framework toy_framework() {
                          {"memory_logit_bytes", 6},
                          {"memory_previous_logit_bytes", 0},
                          {"memory_live_bytes", 0},
+                         {"memory_loss_through_backward", 0},
+                         {"memory_attention_copies", 0},
+                         {"memory_gate_copies", 0},
+                         {"memory_reduction_bytes", 0},
+                         {"memory_gathered_cached", 0},
                          {"memory_context", 6e8},
                          {"memory_workspace", 1e8},
                          {"memory_fragmentation", 1.05},

@@ -16,6 +16,11 @@ struct ToyOptions {
   int gpus = 16;
   std::int64_t global_batch = 32;
   double memory_gib = 80;
+  bool tied = true;
+  std::int64_t kv_heads = 0;  ///< 0: as many as heads
+  std::int64_t experts = 0;   ///< 0: a dense MLP
+  std::int64_t top_k = 2;
+  double imbalance = 1.0;
 };
 
 /// 4 nodes of 8 A100-like accelerators, a Megatron-like framework and a GPT.

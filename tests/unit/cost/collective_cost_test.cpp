@@ -103,6 +103,23 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("a ring all-reduce sends what a reduce-scatter and an all-gather send") {
+    // (p - 1)/p of the message each way, wherever the group lies.
+    const Cluster cluster = dgx_like(test::FrozenHardware());
+    for (const AxisExtent group : {AxisExtent{2, 1}, AxisExtent{8, 1}, AxisExtent{8, 8},
+                                   AxisExtent{3, 1}, AxisExtent{64, 1}, AxisExtent{128, 8}}) {
+      const auto sent = [&](CommunicationKind kind) {
+        return collective_cost(cluster, kind, Bytes(960.0), group).wire_bytes.value();
+      };
+      const double share = (group.size - 1.0) / group.size;
+      CHECK(sent(CommunicationKind::ReduceScatter) == doctest::Approx(share * 960));
+      CHECK(sent(CommunicationKind::AllGather) == doctest::Approx(share * 960));
+      CHECK(sent(CommunicationKind::AllToAll) == doctest::Approx(share * 960));
+      CHECK(sent(CommunicationKind::AllReduce) == doctest::Approx(2 * share * 960));
+      CHECK(sent(CommunicationKind::SendReceive) == 960);
+    }
+  }
+
   TEST_CASE("large rings run at what one rank sustains") {
     // 16 GiB over 8 ranks: (7/8 + local copy 0.4099/8) * 16 GiB / 371.3 GB/s = 42.8 ms, plus
     // 0.33 ms of fill and latency.

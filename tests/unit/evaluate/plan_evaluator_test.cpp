@@ -3,9 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <random>
-
-#include "plansearch/evaluate/plan_report.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
@@ -145,25 +142,6 @@ TEST_SUITE("unit") {
     CHECK(m.optimizer.value() == doctest::Approx(12.0 * parameters));
     CHECK(parameters == doctest::Approx(static_cast<double>(
                             parameter_count(*evaluator.problem().network))));
-  }
-
-  TEST_CASE("utilisation follows from step time") {
-    const PlanEvaluator evaluator(test::toy_problem());
-    const auto workspace = PlanEvaluator::make_workspace();
-    ParallelPlan plan;
-    plan.tensor_out = 2;
-    plan.data = 8;
-    plan.micro_batches = 4;
-    plan.recompute = Recompute::Full;
-    const Estimate e = evaluator.simulate(*evaluator.profile(plan), plan, *workspace);
-    const PlanReport report = report_plan(evaluator, plan, e);
-    const Seconds step = e.step.total();
-    CHECK(report.tokens_per_s == doctest::Approx(32 * 512 / step.value()));
-    const Flops forward = model_forward_flops(*evaluator.problem().network) * 32.0;
-    CHECK(report.mfu == doctest::Approx(forward * 3.0 / (step * 16.0) / evaluator.matmul_peak()));
-    CHECK(report.hfu > report.mfu);
-    CHECK(report.p10 < step);
-    CHECK(step < report.p90);
   }
 }
 

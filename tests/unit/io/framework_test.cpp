@@ -72,7 +72,7 @@ TEST_SUITE("unit") {
     CHECK(bytes("megatron-deepspeed", DataType::Fp16) == 20);
     CHECK(bytes("deepspeed", DataType::Bf16) == 16);
     CHECK(bytes("fsdp", DataType::Bf16) == 16);
-    CHECK(bytes("nanotron", DataType::Bf16) == 20);
+    CHECK(bytes("nanotron", DataType::Bf16) == 18);
   }
 
   TEST_CASE("frameworks: aliases and inheritance") {

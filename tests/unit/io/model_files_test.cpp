@@ -124,6 +124,8 @@ TEST_SUITE("unit") {
         {"gemma2-9b", 9241705984},
         {"bert-base", 109482240},
         {"vit-base-patch16-224", 86567656},
+        {"vit-large-patch16-224", 304326632},
+        {"vit-huge-patch14-224", 632045800},
         {"t5-v1_1-xxl", 11135332352},
         {"mt5-xxl", 12921057280},
         {"mbart-large-50", 610879488},
@@ -151,6 +153,16 @@ TEST_SUITE("unit") {
     CHECK(count_of("gpt3-175b") == gpt(96, 12288));
     CHECK(count_of("turing-530b") == gpt(105, 20480));
     CHECK(count_of("megatron-1t") == gpt(128, 25600));
+    // Image classifiers: L(12 h^2 + 13 h), patches of p x p x 3 with a bias, a class token, positions
+    // for it and every patch, a final norm, 1000 classes.
+    const auto vit = [](std::int64_t l, std::int64_t h, std::int64_t p) {
+      const std::int64_t patches = (224 / p) * (224 / p);
+      return l * (12 * h * h + 13 * h) + (3 * p * p + 1) * h + h + (patches + 1) * h + 2 * h +
+             (h + 1) * 1000;
+    };
+    CHECK(count_of("vit-base-patch16-224") == vit(12, 768, 16));
+    CHECK(count_of("vit-large-patch16-224") == vit(24, 1024, 16));
+    CHECK(count_of("vit-huge-patch14-224") == vit(32, 1280, 14));
     CHECK(count_of("kimi-k2") == 1026408232448);
     CHECK(count_of("qwen3-coder-480b-a35b") == 480154875392);
   }

@@ -7,13 +7,13 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "plansearch/base/error.hpp"
 #include "plansearch/io/file.hpp"
 #include "plansearch/io/profile_reader.hpp"
+#include "support/mutator.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;
@@ -21,61 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kMutations = 2000;
-
-constexpr std::array<const char*, 26> kTokens = {
-    "-1",   "0",   "nan", "inf", "1e999",   "99999999999999999999",
-    "null", "~",   "[",   "{",   "}",       "]",
-    ": ",   "- ",  "\n",  "\t",  "&a ",     "*a",
-    "!!x",  "'",   "\"",  "# ",  "12 GB/s", "none",
-    "|\n",  "\xff"};
-
-class Mutator {
- public:
-  explicit Mutator(std::uint32_t seed) : random_(seed) {}
-
-  std::size_t below(std::size_t limit) { return limit == 0 ? 0 : random_() % limit; }
-
-  std::string damage(std::string text) {
-    const std::size_t times = 1 + below(3);
-    for (std::size_t i = 0; i < times; ++i) damage_once(text);
-    return text;
-  }
-
- private:
-  void damage_once(std::string& text) {
-    const std::size_t at = below(text.size());
-    switch (below(6)) {
-      case 0:  // one byte
-        if (!text.empty()) text[at] = static_cast<char>(below(256));
-        return;
-      case 1:  // cut out
-        text.erase(at, 1 + below(40));
-        return;
-      case 2:  // truncate
-        if (below(4) == 0) text.resize(at);
-        return;
-      case 3:  // insert
-        text.insert(at, kTokens.at(below(kTokens.size())));
-        return;
-      case 4: {  // replace a value
-        const std::size_t colon = text.find(": ", at);
-        if (colon == std::string::npos) return;
-        const std::size_t end = text.find('\n', colon);
-        text.replace(colon + 2, end - colon - 2, kTokens.at(below(kTokens.size())));
-        return;
-      }
-      default: {  // repeat a line
-        const std::size_t start = text.rfind('\n', at);
-        const std::size_t end = text.find('\n', at);
-        if (start == std::string::npos || end == std::string::npos || end <= start) return;
-        text.insert(end, text.substr(start, end - start));
-      }
-    }
-  }
-
-  std::mt19937 random_;
-};
+constexpr int kMutations = 1200;
 
 /// A cluster file that makes the loader read `file`, by the folder it lies in.
 std::string reader_of(const fs::path& file) {
@@ -110,7 +56,7 @@ TEST_SUITE("fuzz") {
     std::sort(files.begin(), files.end());
     const std::array<fs::path, 1> directories = {copy};
     const fs::path probe = dir.path() / "probe.yaml";
-    Mutator mutator(20240607);
+    test::Mutator mutator(20240607);
     int loaded = 0;
     int refused = 0;
     for (int i = 0; i < kMutations; ++i) {

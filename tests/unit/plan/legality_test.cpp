@@ -72,7 +72,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("layers: by cost, with a head as dear as four layers") {
     // A layer has 4 x 128 x 128 = 65536 weights counted with one key/value head per query head;
-    // the head 2048 x 128 = four layers. 16 layers + 4 = 20 units: shares of 10, then of 5.
+    // the head 2048 x 128 = four layers. 16 layers + 4 = 20 units: shares of 10, then of 5, then
+    // of 2.5; the layer that fills the shares so far (2.5, 5, 7.5, ...) is the last of its stage.
     Network network = decoder(16);
     network.dimensions.back().extent = 2048;
     Framework framework = test::plain_framework();
@@ -83,7 +84,7 @@ TEST_SUITE("unit") {
     plan.pipeline = 4;
     CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{5, 5, 5, 1});
     plan.pipeline = 8;
-    CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{2, 3, 2, 3, 2, 3, 1, 0});
+    CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{3, 2, 3, 2, 3, 2, 1, 0});
   }
 
   TEST_CASE("legality: each obstacle with the legal values") {

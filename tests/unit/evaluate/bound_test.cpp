@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bound prunes, so it may never be above what it stands for, whatever the plan.
+#include <doctest/doctest.h>
+
+#include "random_plans.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+struct Count {
+  int plans = 0;
+  int pipelines = 0;
+};
+
+Count check_bounds(const Problem& problem, unsigned seed) {
+  const PlanEvaluator evaluator(problem);
+  const auto workspace = PlanEvaluator::make_workspace();
+  std::mt19937 engine(seed);
+  Count count;
+  for (int i = 0; i < 1500; ++i) {
+    const auto plan = test::random_plan(engine, evaluator);
+    if (!plan) continue;
+    const auto profile = evaluator.profile(*plan);
+    const PlanBound bound = evaluator.bound(*profile, *plan, *workspace);
+    const Estimate estimate = evaluator.estimate(*profile, *plan, *workspace);
+    const Estimate simulated = evaluator.simulate(*profile, *plan, *workspace);
+    INFO(test::describe(*plan));
+    CHECK(bound.step_time <= estimate.step.total() * (1.0 + 1e-9));
+    CHECK(bound.step_time <= simulated.step.total() * (1.0 + 1e-9));
+    CHECK(bound.memory <= simulated.memory.total() * (1.0 + 1e-12));
+    CHECK(bound.step_time > Seconds(0));
+    CHECK(simulated.step.bubble >= Seconds(0));
+    CHECK(simulated.memory == estimate.memory);
+    ++count.plans;
+    count.pipelines += plan->pipeline > 1;
+  }
+  return count;
+}
+
+/// A framework that hides what it can.
+Problem overlapping(const test::ToyOptions& options) {
+  return test::with_framework(test::toy_problem(options), [](Framework& framework) {
+    framework.overlap.fill(0.9);
+  });
+}
+
+TEST_SUITE("property") {
+  TEST_CASE("bound <= estimate and bound <= simulation for every kind of plan") {
+    test::ToyOptions experts;
+    experts.experts = 8;
+    experts.imbalance = 1.3;
+    experts.tied = false;
+    unsigned seed = 1;
+    for (const test::ToyOptions& options : {test::ToyOptions{}, experts}) {
+      for (const Problem& problem : {test::toy_problem(options), overlapping(options)}) {
+        const Count count = check_bounds(problem, seed++);
+        CHECK(count.plans > 200);
+        CHECK(count.pipelines > 50);
+      }
+    }
+  }
+
+  TEST_CASE("one slow link, launch or byte of traffic more never makes a step faster") {
+    for (const char* constant :
+         {"host_launch", "host_step", "collective_call", "elementwise_factor", "attention_factor",
+          "loss_bytes_per_logit", "accumulation_bytes", "optimizer_factor"}) {
+      const PlanEvaluator before(test::toy_problem());
+      const PlanEvaluator after(test::with_framework(
+          test::toy_problem(), [&](Framework& f) { f.constants[constant] *= 1.5; }));
+      const auto workspace = PlanEvaluator::make_workspace();
+      std::mt19937 engine(5);
+      bool slower = false;
+      for (int i = 0; i < 60; ++i) {
+        const auto plan = test::random_plan(engine, before);
+        if (!plan) continue;
+        const auto total = [&](const PlanEvaluator& e) {
+          return e.simulate(*e.profile(*plan), *plan, *workspace).step.total();
+        };
+        INFO(constant << ": " << test::describe(*plan));
+        CHECK(total(after) >= total(before) * (1.0 - 1e-9));
+        slower = slower || total(after) > total(before);
+      }
+      CHECK(slower);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plansearch

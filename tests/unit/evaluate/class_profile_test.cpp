@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of one class share their profile. If a class left out something that matters, a plan would
+// be priced with what another one left in the cache.
+#include <doctest/doctest.h>
+
+#include "plansearch/evaluate/plan_evaluator.hpp"
+#include "random_plans.hpp"
+
+namespace plansearch {
+
+TEST_SUITE("property") {
+  TEST_CASE("the price of a plan does not depend on the plans priced before it") {
+    for (const std::int64_t experts : {0, 8}) {
+      test::ToyOptions options;
+      options.experts = experts;
+      const PlanEvaluator used(test::toy_problem(options));
+      const auto workspace = PlanEvaluator::make_workspace();
+      std::mt19937 engine(17);
+      for (int i = 0; i < 150; ++i) {
+        const auto plan = test::random_plan(engine, used);
+        if (!plan) continue;
+        const PlanEvaluator fresh(test::toy_problem(options));
+        const auto own = PlanEvaluator::make_workspace();
+        INFO(test::describe(*plan));
+        CHECK(used.simulate(*used.profile(*plan), *plan, *workspace) ==
+              fresh.simulate(*fresh.profile(*plan), *plan, *own));
+        CHECK(used.communication(*used.profile(*plan), *plan, *workspace) ==
+              fresh.communication(*fresh.profile(*plan), *plan, *own));
+      }
+    }
+  }
+
+  TEST_CASE("a class spans many plans") {
+    // Otherwise the property above would hold for a cache that never shares.
+    const PlanEvaluator evaluator(test::toy_problem());
+    ParallelPlan plan;
+    plan.tensor_out = 2;
+    plan.data = 8;
+    plan.micro_batches = 4;
+    const auto profile = evaluator.profile(plan);
+    plan.data = 4;
+    plan.pipeline = 2;
+    plan.micro_batches = 8;
+    plan.zero = ZeroStage::Optimizer;
+    CHECK(evaluator.profile(plan) != nullptr);
+    plan.data = 2;
+    plan.pipeline = 4;
+    plan.micro_batches = 16;
+    plan.zero = ZeroStage::None;
+    ParallelPlan chunked = plan;
+    chunked.chunks = 2;
+    chunked.schedule = ScheduleKind::Interleaved;
+    CHECK(evaluator.profile(plan) == evaluator.profile(chunked));
+    chunked.micro_batches = 8;
+    chunked.data = 4;
+    chunked.pipeline = 2;
+    CHECK(evaluator.profile(plan) == evaluator.profile(chunked));
+    plan.tensor_out = 4;
+    CHECK(evaluator.profile(plan) != evaluator.profile(chunked));
+    CHECK(evaluator.profile(plan) != profile);
+  }
+}
+
+}  // namespace plansearch

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of every stage against sums made by hand; the toy network is that of step_model_test.cpp.
+// What a layer keeps of one sequence (s = 512, b = 1, fused attention, no dropout), in bf16: the
+// inputs of both norms (2 sbh each), of query-key-value and of the MLP (2 each), query, key and
+// value (6), the attention's output (2), the MLP before and after its activation (8 each):
+// 32 sbh; in fp32 mean and deviation of two norms (16 sb) and one log-sum-exp per head (4 sa).
+#include <doctest/doctest.h>
+
+#include "plansearch/evaluate/plan_evaluator.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kHidden = 1024;
+constexpr double kTokens = 512;
+constexpr double kHeads = 16;
+constexpr double kLayer = 12 * kHidden * kHidden + 4 * kHidden;
+constexpr double kTable = 51200 * kHidden;
+constexpr double kParameters = 8 * kLayer + kTable + 2 * kHidden;
+constexpr double kKept = 32 * kTokens * kHidden + 16 * kTokens + 4 * kTokens * kHeads;
+constexpr double kStream = 2 * kTokens * kHidden;  ///< the residual stream of one sequence
+
+std::vector<DeviceMemory> devices_of(const Problem& problem, const ParallelPlan& plan) {
+  const PlanEvaluator evaluator(problem);
+  REQUIRE_FALSE(evaluator.obstacle(plan));
+  const auto workspace = PlanEvaluator::make_workspace();
+  const auto profile = evaluator.profile(plan);
+  std::vector<DeviceMemory> devices;
+  for (int stage = 0; stage < plan.pipeline; ++stage) {
+    devices.push_back(evaluator.stage_memory(*profile, plan, stage, *workspace));
+  }
+  return devices;
+}
+
+std::vector<MemoryBreakdown> stages_of(const Problem& problem, const ParallelPlan& plan) {
+  std::vector<MemoryBreakdown> stages;
+  for (const DeviceMemory& device : devices_of(problem, plan)) stages.push_back(device.memory);
+  return stages;
+}
+
+ParallelPlan pipeline_plan(int pipeline, int chunks, int micro_batches, ScheduleKind schedule) {
+  ParallelPlan plan;
+  plan.pipeline = pipeline;
+  plan.chunks = chunks;
+  plan.schedule = schedule;
+  plan.data = 16 / pipeline;
+  plan.micro_batches = micro_batches;
+  return plan;
+}
+
+Problem problem_for(const ParallelPlan& plan) {
+  test::ToyOptions options;
+  options.global_batch = plan.global_batch();
+  return test::toy_problem(options);
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("states by ZeRO stage: 2 parameters, 4 gradients, 12 optimizer, divided as they are") {
+    struct Row {
+      ZeroStage zero;
+      double parameters, gradients, optimizer;
+    };
+    for (const Row& row : {Row{ZeroStage::None, 2, 4, 12}, Row{ZeroStage::Optimizer, 2, 4, 12.0 / 16},
+                           Row{ZeroStage::Gradients, 2, 4.0 / 16, 12.0 / 16},
+                           Row{ZeroStage::Parameters, 2.0 / 16, 4.0 / 16, 12.0 / 16}}) {
+      ParallelPlan plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
+      plan.zero = row.zero;
+      const MemoryBreakdown memory = stages_of(problem_for(plan), plan)[0];
+      CHECK(memory.parameters.value() == doctest::Approx(row.parameters * kParameters));
+      CHECK(memory.gradients.value() == doctest::Approx(row.gradients * kParameters));
+      CHECK(memory.optimizer.value() == doctest::Approx(row.optimizer * kParameters));
+    }
+  }
+
+  TEST_CASE("stages hold the network once, and both ends the tied table") {
+    const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const auto stages = stages_of(problem_for(plan), plan);
+    CHECK(stages[0].parameters.value() == doctest::Approx(2 * (2 * kLayer + kTable)));
+    CHECK(stages[1].parameters.value() == doctest::Approx(2 * 2 * kLayer));
+    CHECK(stages[2].parameters.value() == doctest::Approx(2 * 2 * kLayer));
+    CHECK(stages[3].parameters.value() ==
+          doctest::Approx(2 * (2 * kLayer + kTable + 2 * kHidden)));
+  }
+
+  TEST_CASE("tensor parallelism divides matrices and the table, not the norms") {
+    ParallelPlan plan;
+    plan.tensor_out = 4;
+    plan.data = 4;
+    plan.micro_batches = 8;
+    const double norms = 8 * 4 * kHidden + 2 * kHidden;
+    CHECK(stages_of(problem_for(plan), plan)[0].parameters.value() ==
+          doctest::Approx(2 * ((kParameters - norms) / 4 + norms)));
+  }
+
+  TEST_CASE("1F1B: stage r of 4 keeps 4 - r micro-batches, GPipe all of them") {
+    for (const ScheduleKind schedule : {ScheduleKind::OneFOneB, ScheduleKind::GPipe}) {
+      const ParallelPlan plan = pipeline_plan(4, 1, 8, schedule);
+      const auto stages = stages_of(problem_for(plan), plan);
+      for (const std::size_t r : {1U, 2U}) {  // without embedding and head
+        const double in_flight =
+            schedule == ScheduleKind::GPipe ? 8 : 4 - static_cast<double>(r);
+        CHECK(stages[r].activations.value() == doctest::Approx(in_flight * 2 * kKept));
+      }
+    }
+  }
+
+  TEST_CASE("interleaved: device r of 4 with 2 chunks keeps 2 (3 - r) + 4 + 1 of them") {
+    // One layer a chunk; device 1 has no embedding and no head: 9 chunks.
+    const ParallelPlan plan = pipeline_plan(4, 2, 8, ScheduleKind::Interleaved);
+    const auto stages = stages_of(problem_for(plan), plan);
+    CHECK(stages[1].activations.value() == doctest::Approx(9 * kKept));
+    CHECK(stages[2].activations.value() == doctest::Approx(7 * kKept));
+  }
+
+  TEST_CASE("full recompute keeps the input of every layer and works on one layer") {
+    ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    plan.recompute = Recompute::Full;
+    const auto stages = stages_of(problem_for(plan), plan);
+    CHECK(stages[1].activations.value() == doctest::Approx(3 * 2 * kStream));
+    CHECK(stages[1].transient.value() == doctest::Approx(kKept - kStream));
+  }
+
+  TEST_CASE("sequence parallelism divides all that a layer keeps") {
+    ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    plan.data = 2;
+    plan.tensor_out = 2;
+    plan.sequence_parallel = SequenceParallel::On;
+    CHECK(stages_of(problem_for(plan), plan)[1].activations.value() ==
+          doctest::Approx(3 * 2 * kKept / 2));
+    // Without it the norms' inputs, their statistics and the inputs of both products stay whole:
+    // 8 sbh + 16 sb of a layer.
+    plan.sequence_parallel = SequenceParallel::Off;
+    const double whole = 8 * kTokens * kHidden + 16 * kTokens;
+    CHECK(stages_of(problem_for(plan), plan)[1].activations.value() ==
+          doctest::Approx(3 * 2 * ((kKept - whole) / 2 + whole)));
+  }
+
+  TEST_CASE("the last stage peaks on its logits; the allocator keeps a share of what was needed") {
+    // 512 x 51200 logits, 6 bytes each beyond what the loss saves (logits and probabilities);
+    // 600 MB of context outside the allocator, a twentieth of what is needed inside.
+    const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const auto devices = devices_of(problem_for(plan), plan);
+    CHECK(devices[3].memory.transient.value() == doctest::Approx(6.0 * 512 * 51200));
+    for (const DeviceMemory& device : devices) {
+      const MemoryBreakdown& m = device.memory;
+      const Bytes allocated =
+          m.parameters + m.gradients + m.optimizer + m.activations + m.transient + m.buffers;
+      CHECK(m.buffers.value() == doctest::Approx(1e8));
+      CHECK(m.reserve.value() == doctest::Approx(6e8));
+      CHECK(device.cached.value() == doctest::Approx(0.05 * allocated.value()));
+      CHECK(m.total().value() == doctest::Approx((allocated + m.reserve).value()));
+    }
+  }
+
+  TEST_CASE("the head keeps logits in bf16 and probabilities in fp32") {
+    // Its norm keeps its input and statistics, its product the norm's output: 4 sbh + 8 sb.
+    const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    CHECK(stages_of(problem_for(plan), plan)[3].activations.value() ==
+          doctest::Approx(2 * kKept + 4 * kTokens * kHidden + 8 * kTokens +
+                          6 * kTokens * 51200));
+  }
+
+  TEST_CASE("full sharding holds two gathered units and a gradient of the largest") {
+    // The table with the final norm: bf16 twice, fp32 once.
+    ParallelPlan plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
+    plan.zero = ZeroStage::Parameters;
+    CHECK(stages_of(problem_for(plan), plan)[0].buffers.value() ==
+          doctest::Approx(1e8 + (2 * 2 + 4) * (kTable + 2 * kHidden)));
+  }
+
+  TEST_CASE("copies of eager kernels, buffers and cached gathers are constants of the framework") {
+    ParallelPlan plan;
+    plan.tensor_out = 2;
+    plan.data = 8;
+    plan.micro_batches = 4;
+    plan.sequence_parallel = SequenceParallel::On;
+    const Problem plain = problem_for(plan);
+    const DeviceMemory before = devices_of(plain, plan)[0];
+    const auto with = [&](const char* constant, double value) {
+      return devices_of(test::with_framework(
+                            plain, [&](Framework& f) { f.constants[constant] = value; }),
+                        plan)[0];
+    };
+    // 3 bytes for each of 512 x 1024 / 2 query elements of 8 layers.
+    CHECK((with("memory_attention_copies", 3).memory.activations - before.memory.activations)
+              .value() == doctest::Approx(8 * 3 * kTokens * kHidden / 2));
+    // 5 bytes for each local parameter.
+    const double norms = 8 * 4 * kHidden + 2 * kHidden;
+    CHECK((with("memory_reduction_bytes", 5).memory.buffers - before.memory.buffers).value() ==
+          doctest::Approx(5 * ((kParameters - norms) / 2 + norms)));
+    // The MLP of the toy has no gate.
+    CHECK(with("memory_gate_copies", 7).memory == before.memory);
+  }
+
+  TEST_CASE("the worst device is the one reported") {
+    const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const PlanEvaluator evaluator(problem_for(plan));
+    const auto workspace = PlanEvaluator::make_workspace();
+    const Estimate e = evaluator.estimate(*evaluator.profile(plan), plan, *workspace);
+    const auto stages = stages_of(problem_for(plan), plan);
+    for (const MemoryBreakdown& m : stages) CHECK(m.total() <= e.memory.total());
+    CHECK(stages[static_cast<std::size_t>(e.worst_memory_stage)] == e.memory);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch

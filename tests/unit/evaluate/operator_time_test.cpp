@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of the kernels of one device, derived by hand: micro-batch 2 of 512 tokens (1024 rows),
+// hidden 1024, 16 heads of 64, tensor parallelism 2.
+#include <doctest/doctest.h>
+
+#include "plansearch/cost/compute_cost.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+ParallelPlan tensor_plan() {
+  ParallelPlan plan;
+  plan.tensor_out = 2;
+  plan.data = 8;
+  plan.micro_batch = 2;
+  plan.micro_batches = 2;
+  return plan;
+}
+
+double microseconds(Seconds time) { return time.value() * 1e6; }
+
+TEST_SUITE("unit") {
+  TEST_CASE("a linear layer is one product forward and two backward") {
+    // Y = X W: 1024 x 2048 (half of 4096), k = 1024. dX = dY W^T: 1024 x 1024, k = 2048.
+    // dW = X^T dY: 1024 x 2048, k = 1024 rows, added into its buffer at 6 bytes an element.
+    const test::ToyClass toy(test::toy_problem(), tensor_plan());
+    const OperatorTime time = toy.time("decoder", "mlp_in");
+    const auto product = [&](double m, double n, double k) {
+      return matmul_time(toy.chip(), DataType::Bf16, {1, m, n, k});
+    };
+    const Seconds accumulation =
+        Bytes(6.0 * 1024 * 2048) /
+        (toy.chip().memory_bandwidth * toy.chip().kernels.stream.efficiency);
+    CHECK(microseconds(time.forward) == doctest::Approx(microseconds(product(1024, 2048, 1024))));
+    CHECK(microseconds(time.backward) ==
+          doctest::Approx(microseconds(product(1024, 1024, 2048) + product(1024, 2048, 1024) +
+                                       accumulation)));
+    CHECK(time.forward_kernels == 1);
+    CHECK(time.backward_kernels == 2);
+  }
+
+  TEST_CASE("frozen weights need the input gradient only") {
+    const Problem frozen = test::with_network(test::toy_problem(), [](Network& network) {
+      for (Block& block : network.blocks) {
+        for (Parameter& parameter : block.parameters) parameter.trainable = Trainable::No;
+      }
+    });
+    const test::ToyClass toy(frozen, tensor_plan());
+    CHECK(microseconds(toy.time("decoder", "mlp_in").backward) ==
+          doctest::Approx(
+              microseconds(matmul_time(toy.chip(), DataType::Bf16, {1, 1024, 1024, 2048}))));
+  }
+
+  TEST_CASE("query, key and value are one product, charged once") {
+    // 8 local heads of 64 each for query, key and value: 3 x 512 columns. With 4 key/value heads,
+    // 2 of them local: 512 + 2 x 128.
+    test::ToyOptions grouped;
+    grouped.kv_heads = 4;
+    for (const auto& [options, columns] :
+         {std::pair{test::ToyOptions{}, 1536.0}, std::pair{grouped, 768.0}}) {
+      const test::ToyClass toy(test::toy_problem(options), tensor_plan());
+      CHECK(microseconds(toy.time("decoder", "query").forward) ==
+            doctest::Approx(microseconds(
+                matmul_time(toy.chip(), DataType::Bf16, {1, 1024, columns, 1024}))));
+      for (const char* name : {"key", "value"}) {
+        const OperatorTime time = toy.time("decoder", name);
+        CHECK(time.forward == Seconds(0));
+        CHECK(time.backward == Seconds(0));
+        CHECK(time.forward_kernels + time.backward_kernels == 0);
+      }
+    }
+  }
+
+  TEST_CASE("attention runs the local heads, causally") {
+    // Query i of 512 sees i keys: 512 x 513 / 2 of 512 x 512 pairs.
+    test::ToyOptions grouped;
+    grouped.kv_heads = 4;
+    for (const auto& [options, kv] : {std::pair{test::ToyOptions{}, 8.0}, std::pair{grouped, 2.0}}) {
+      const test::ToyClass toy(test::toy_problem(options), tensor_plan());
+      const AttentionShape shape{2, 8, kv, 512, 512, 64, 64, 513.0 / 1024};
+      const OperatorTime time = toy.time("decoder", "attention");
+      CHECK(microseconds(time.forward) ==
+            doctest::Approx(microseconds(
+                attention_time(toy.chip(), DataType::Bf16, shape, Pass::Forward))));
+      CHECK(microseconds(time.backward) ==
+            doctest::Approx(microseconds(
+                attention_time(toy.chip(), DataType::Bf16, shape, Pass::Backward))));
+    }
+  }
+
+  TEST_CASE("a norm streams its input and output, and its input once more in backward") {
+    // 1024 x 1024 bf16 in and out, mean and deviation of 1024 rows in fp32; factor 1.2.
+    const test::ToyClass toy(test::toy_problem(), tensor_plan());
+    const double tensor = 2.0 * 1024 * 1024;
+    const double out = tensor + 4.0 * 2 * 1024;
+    const OperatorTime time = toy.time("decoder", "norm1");
+    CHECK(microseconds(time.forward) ==
+          doctest::Approx(microseconds(stream_time(toy.chip(), Bytes(1.2 * (tensor + out)), 1))));
+    CHECK(microseconds(time.backward) ==
+          doctest::Approx(
+              microseconds(stream_time(toy.chip(), Bytes(1.2 * (tensor + 2 * out)), 2))));
+  }
+
+  TEST_CASE("the loss moves its share of the vocabulary") {
+    // 1024 x 25600 logits on each tensor rank, 20 bytes each, a third of them forward.
+    const test::ToyClass toy(test::toy_problem(), tensor_plan());
+    const double traffic = 20.0 * 1024 * 25600;
+    const OperatorTime time = toy.time("head", "loss");
+    CHECK(microseconds(time.forward) ==
+          doctest::Approx(microseconds(stream_time(toy.chip(), Bytes(traffic / 3), 8))));
+    CHECK(microseconds(time.backward) ==
+          doctest::Approx(microseconds(stream_time(toy.chip(), Bytes(traffic * 2 / 3), 8))));
+  }
+
+  TEST_CASE("experts: the busiest group of local experts decides") {
+    // 8 experts, top 2, ep 4: 2 local experts; the 4 ranks of a group send 4 x 1024 x 2 rows to 8
+    // experts, 1024 each; the busiest get 1.5 times as many. Grouped kernels reach 0.75 and pay
+    // 20 us for each local expert.
+    test::ToyOptions options;
+    options.experts = 8;
+    options.imbalance = 1.5;
+    ParallelPlan plan;
+    plan.data = 16;
+    plan.expert = 4;
+    plan.micro_batch = 2;
+    plan.micro_batches = 1;
+    const test::ToyClass toy(test::toy_problem(options), plan);
+    const auto product = [&](double n, double k) {
+      return matmul_time(toy.chip(), DataType::Bf16, {2, 1536, n, k}) / 0.75 + Seconds(40e-6);
+    };
+    CHECK(microseconds(toy.time("decoder-experts", "expert_in").forward) ==
+          doctest::Approx(microseconds(product(4096, 1024))));
+    CHECK(microseconds(toy.time("decoder-experts", "expert_out").forward) ==
+          doctest::Approx(microseconds(product(1024, 4096))));
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
