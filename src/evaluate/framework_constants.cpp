@@ -78,6 +78,7 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.memory_workspace = c.bytes("memory_workspace");
   constants.memory_fragmentation = c.number("memory_fragmentation");
   constants.sigma = c.number("sigma");
+  constants.sigma_experts = c.number("sigma_experts");
   constants.paired_sigma = c.number("paired_sigma");
   return constants;
 }

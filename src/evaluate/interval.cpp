@@ -1,18 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: p10 and p90 of a log-normal error.
-// Source: quantiles of the normal distribution.
-// Assumes: errors are log-normal around the prediction with the framework's sigma.
-// Units: ratios.
+// Computes: p10 and p90 of a step time around its prediction.
+// Source: residual quantiles of kernel and link curves (data files), residuals of published runs
+//         per framework (docs/validation.md).
+// Assumes: log-normal, independent errors; a curve without residual is twice as wrong as a fitted
+//          one; stragglers slow a step in proportion to the logarithm of the nodes.
+// Units: ratios; logarithms inside.
 // Checked by: tests/unit/evaluate/interval_test.cpp; coverage in docs/validation.md
 #include "plansearch/evaluate/interval.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
+#include <variant>
+
+#include "plansearch/evaluate/framework_constants.hpp"
 
 namespace plansearch {
+namespace {
 
-RelativeInterval relative_interval(double sigma) {
-  constexpr double kNormalP90 = 1.2815515655446004;
-  return {std::exp(-kNormalP90 * sigma), std::exp(kNormalP90 * sigma)};
+constexpr double kNormalP90 = 1.2815515655446004;
+/// Matmuls of a block whose errors average out: attention in and out, MLP in and out.
+constexpr double kMatmulShapes = 4.0;
+/// Of curves that nobody has compared with measurements.
+constexpr double kUnmeasured = 0.12;
+
+double sigma_of(const std::optional<Residual>& residual) {
+  return residual ? (residual->p90 - residual->p10) / (2.0 * kNormalP90) : kUnmeasured;
+}
+
+/// FLOPs of grouped matmuls over all FLOPs of the network.
+double expert_share(const Network& network) {
+  double all = 0.0;
+  double experts = 0.0;
+  for (const BlockRun& run : network.order) {
+    for (const Operator& op : network.blocks[run.block].operators) {
+      const double flops = operator_forward_flops(network, op).value() * static_cast<double>(run.count);
+      all += flops;
+      if (op.kind == OperatorKind::GroupedMatmul) experts += flops;
+    }
+  }
+  return all > 0.0 ? experts / all : 0.0;
+}
+
+void add_tier(const LinkTier& tier, ErrorModel& model) {
+  if (const auto* local = std::get_if<LocalLinkCurve>(&tier.curve)) {
+    model.links = std::max(model.links, sigma_of(local->residual));
+    return;
+  }
+  const auto& fabric = std::get<FabricCurve>(tier.curve);
+  model.network = std::max(model.network, fabric.residual ? sigma_of(fabric.residual)
+                                                          : std::log(fabric.jitter_p90));
+  model.straggler = std::max(model.straggler, fabric.straggler);
+}
+
+}  // namespace
+
+ErrorModel error_model(const Problem& problem) {
+  const FrameworkConstants constants = framework_constants(*problem.framework);
+  const Cluster& cluster = *problem.cluster;
+  const DataType matmul = problem.framework->precision.at(problem.precision).matmul;
+  ErrorModel model;
+  model.framework = constants.sigma;
+  model.accelerators_per_node = cluster.accelerators_per_node;
+  const auto& curve = cluster.accelerator.kernels.matmul[static_cast<std::size_t>(matmul)];
+  model.kernels = sigma_of(curve ? curve->residual : std::nullopt) / std::sqrt(kMatmulShapes);
+  model.experts = constants.sigma_experts * expert_share(*problem.network);
+  for (const LinkTier& tier : cluster.tiers) add_tier(tier, model);
+  return model;
+}
+
+RelativeInterval relative_interval(const ErrorModel& model, const StepTimeBreakdown& step,
+                                   const DeviceMesh& mesh, int devices) {
+  const double total = step.total().value();
+  if (total <= 0.0) return {};
+  double inside = 0.0;
+  double between = 0.0;
+  for (std::size_t i = 0; i < kAxisCount; ++i) {
+    const AxisExtent axis = mesh[static_cast<Axis>(i)];
+    const bool leaves = (axis.size - 1) * axis.stride >= model.accelerators_per_node;
+    (leaves ? between : inside) += step.exposed[i].value() / total;
+  }
+  const double compute = (step.compute + step.recompute).value() / total;
+  const auto square = [](double x) { return x * x; };
+  const double variance = square(model.framework) + square(model.kernels * compute) +
+                          square(model.links * inside) + square(model.network * between) +
+                          square(model.experts);
+  const double spread = kNormalP90 * std::sqrt(variance);
+  const double nodes = static_cast<double>(devices) / model.accelerators_per_node;
+  const double tail = nodes > 1.0 ? model.straggler * std::log2(nodes) : 0.0;
+  return {std::exp(-spread), std::exp(spread + tail)};
 }
 
 }  // namespace plansearch

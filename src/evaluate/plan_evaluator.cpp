@@ -24,11 +24,13 @@ struct PlanEvaluator::Implementation {
       : problem(asked),
         constants(framework_constants(*asked.framework)),
         precision(asked.framework->precision.at(asked.precision)),
+        errors(error_model(problem)),
         layouts(problem) {}
 
   Problem problem;
   FrameworkConstants constants;
   PrecisionPolicy precision;
+  ErrorModel errors;
   LayoutCache layouts;
   ClassCache classes;
 
@@ -84,7 +86,8 @@ struct PlanEvaluator::Implementation {
       const DeviceMemory worst = worst_device_memory(view, workspace);
       estimate.memory = worst.memory;
       estimate.worst_memory_stage = worst.device;
-      const RelativeInterval interval = relative_interval(constants.sigma);
+      const RelativeInterval interval =
+          relative_interval(errors, estimate.step, view.mesh, plan.devices());
       estimate.relative_p10 = interval.p10;
       estimate.relative_p90 = interval.p90;
       return estimate;

@@ -75,6 +75,8 @@ FabricCurve read_fabric(const Node& node, const FabricCurve* base) {
       number_or(node, "send_efficiency", member(base, &F::send_efficiency), 1e-3, 1.0);
   curve.all_to_all_peer = time_or(node, "all_to_all_peer", member(base, &F::all_to_all_peer));
   curve.jitter_p90 = number_or(node, "jitter_p90", member(base, &F::jitter_p90), 1.0, 100.0);
+  const double steady = curve.straggler;
+  curve.straggler = number_or(node, "straggler", &steady, 0.0, 10.0);
   curve.residual = read_residual(node, curve.residual);
   return curve;
 }

@@ -80,7 +80,8 @@ const std::vector<ConstantDescription>& framework_constant_descriptions() {
       {"memory_context", Data, "driver context and library memory of the process"},
       {"memory_workspace", Data, "kernel workspaces inside the allocator"},
       {"memory_fragmentation", Number, "reserved over allocated memory"},
-      {"sigma", Number, "log standard deviation of step times around predictions"},
+      {"sigma", Number, "log standard deviation of step times beyond that of kernels and links"},
+      {"sigma_experts", Number, "further error of mixtures of experts, by their share of the FLOPs"},
       {"paired_sigma", Number, "the same for the ratio of two plans of one problem"},
   };
   return kDescriptions;

@@ -80,6 +80,7 @@ Framework toy_framework() {
                          {"memory_workspace", 1e8},
                          {"memory_fragmentation", 1.05},
                          {"sigma", 0.05},
+                         {"sigma_experts", 0},
                          {"paired_sigma", 0.02}};
   return framework;
 }

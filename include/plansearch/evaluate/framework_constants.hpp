@@ -53,6 +53,7 @@ struct FrameworkConstants {
   double memory_fragmentation;         ///< reserved over allocated
 
   double sigma;         ///< log standard deviation of step times around predictions
+  double sigma_experts; ///< further error where experts do all the work
   double paired_sigma;  ///< the same for the ratio of two plans of one problem
 };
 

@@ -56,6 +56,7 @@ struct FabricCurve {
   double send_efficiency = 1.0;
   Seconds all_to_all_peer;  ///< per remote peer
   double jitter_p90 = 1.0;  ///< slow tail, p90 over median
+  double straggler = 0.0;   ///< growth of ln(p90 / median) of a step per doubling of nodes
   std::optional<Residual> residual;
   bool operator==(const FabricCurve&) const = default;
 };

@@ -6,12 +6,29 @@
 #include <cmath>
 #include <random>
 
+#include "support/toy_problem.hpp"
+
 namespace plansearch {
+namespace {
+
+/// Data parallel over `ranks` GPUs; half of the step computes, half reduces gradients.
+RelativeInterval half_and_half(const ErrorModel& model, int ranks) {
+  ParallelPlan plan;
+  plan.data = ranks;
+  StepTimeBreakdown step;
+  step.compute = Seconds(1.0);
+  step.exposed[static_cast<std::size_t>(Axis::Data)] = Seconds(1.0);
+  const DeviceMesh mesh = make_device_mesh(plan, test::toy_framework().rank_order);
+  return relative_interval(model, step, mesh, ranks);
+}
+
+}  // namespace
 
 TEST_SUITE("unit") {
   TEST_CASE("a tenth of log-normal errors lies below p10, a tenth above p90") {
     // The normal quantile of 0.9 is 1.28155: exp(-0.128155) = 0.87972, exp(0.128155) = 1.13673.
-    const RelativeInterval interval = relative_interval(0.1);
+    const RelativeInterval interval =
+        half_and_half({.framework = 0.1, .accelerators_per_node = 8}, 8);
     CHECK(interval.p10 == doctest::Approx(0.87972).epsilon(1e-5));
     CHECK(interval.p90 == doctest::Approx(1.13673).epsilon(1e-5));
     std::mt19937 engine(3);
@@ -27,9 +44,36 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("no error, no interval") {
-    const RelativeInterval interval = relative_interval(0.0);
+    const RelativeInterval interval = half_and_half({.accelerators_per_node = 8}, 8);
     CHECK(interval.p10 == 1.0);
     CHECK(interval.p90 == 1.0);
+  }
+
+  TEST_CASE("errors weigh by their share of the step and add in squares") {
+    // Shares of one half: sqrt((0.3/2)^2 + (0.4/2)^2) = 0.25, exp(1.28155 x 0.25) = 1.37768.
+    const ErrorModel model{.kernels = 0.3, .links = 0.4, .network = 9.0, .accelerators_per_node = 8};
+    CHECK(half_and_half(model, 8).p90 == doctest::Approx(1.37768).epsilon(1e-5));
+  }
+
+  TEST_CASE("beyond a node the network counts, and stragglers move p90 alone") {
+    // 32 GPUs are 4 nodes, two doublings: exp(1.28155 x 0.2/2 + 2 x 0.1) = exp(0.328155).
+    const ErrorModel model{
+        .links = 9.0, .network = 0.2, .straggler = 0.1, .accelerators_per_node = 8};
+    const RelativeInterval interval = half_and_half(model, 32);
+    CHECK(interval.p90 == doctest::Approx(1.38840).epsilon(1e-5));
+    CHECK(interval.p10 == doctest::Approx(std::exp(-0.128155)).epsilon(1e-5));
+  }
+
+  TEST_CASE("mixtures of experts are less certain") {
+    Problem dense = test::toy_problem();
+    Problem mixed = test::toy_problem({.experts = 8});
+    Framework framework = *dense.framework;
+    framework.constants["sigma_experts"] = 0.2;
+    dense.framework = mixed.framework = std::make_shared<const Framework>(framework);
+    CHECK(error_model(dense).experts == 0.0);
+    // Experts do part of the FLOPs: attention, router and head the rest.
+    CHECK(error_model(mixed).experts > 0.02);
+    CHECK(error_model(mixed).experts < 0.2);
   }
 }
 
