@@ -12,6 +12,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -495,7 +496,23 @@ class Infeasible(Case):
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn("no plan fits", result.stdout)
         self.assertIn("nearest misses", result.stdout)
-        self.assertIn("hint: on ", result.stdout)
+        self.assertRegex(result.stdout, r"hint: on \d+ GPUs it fits: ")
+        json_result = run("--hw", "dgx-h100", "--model", "llama3.1-405b", "--gpus", "8", "--format",
+                          "json")
+        self.assertEqual(json_result.returncode, 3)
+        for miss in json.loads(json_result.stdout)["nearest_misses"]:
+            self.assertGreater(miss["needed_bytes"], miss["limit_bytes"])
+            self.assertAlmostEqual(sum(miss["memory"].values()) / miss["needed_bytes"], 1.0, places=9)
+
+    def test_remedies_are_true(self):
+        """The number of GPUs and the change a remedy names do lead to a plan."""
+        result = run("--hw", "perlmutter", "--model", "llama3-8b", "--gpus", "4", "--recompute", "none")
+        self.assertEqual(result.returncode, 3, result.stdout)
+        self.assertIn("hint: with another --recompute it fits", result.stdout)
+        gpus = re.search(r"hint: on (\d+) GPUs", result.stdout).group(1)
+        self.succeed("--hw", "perlmutter", "--model", "llama3-8b", "--gpus", gpus, "--recompute", "none")
+        result = run("predict", "--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "8")
+        self.assertIn("GPUs and with other degrees it fits", result.stdout)
 
     def test_prediction_beyond_memory(self):
         result = run("predict", *QUESTION, "--gpus", "64", "--batch", "4096", "--micro-batch", "64",
