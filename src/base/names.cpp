@@ -27,6 +27,21 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return previous[b.size()];
 }
 
+/// Canonical, without the characters people leave out.
+std::string letters_of(std::string_view name) {
+  std::string text = canonical_name(name);
+  std::erase(text, '-');
+  return text;
+}
+
+/// "h100" for "dgxh100", "gpt2xlarge" for "gpt2xl"; very short words are in everything.
+bool one_contains_the_other(std::string_view wanted, std::string_view known) {
+  constexpr std::size_t kTelling = 3;
+  if (std::min(wanted.size(), known.size()) < kTelling) return false;
+  if (known.find(wanted) != std::string_view::npos) return true;
+  return 2 * known.size() >= wanted.size() && wanted.find(known) != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string canonical_name(std::string_view name) {
@@ -44,21 +59,28 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
     std::size_t distance;
     const std::string* name;
   };
-  const std::string wanted = canonical_name(name);
+  const std::string wanted = letters_of(name);
   std::vector<Scored> scored;
   for (const std::string& candidate : known) {
-    const std::size_t limit = candidate.size() / 2;
-    const std::size_t longer = std::max(wanted.size(), candidate.size());
-    if (longer - std::min(wanted.size(), candidate.size()) > limit) continue;
-    const std::size_t distance = edit_distance(wanted, canonical_name(candidate));
-    if (distance <= limit) scored.push_back({distance, &candidate});
+    const std::string letters = letters_of(candidate);
+    std::size_t distance = 1;
+    if (!one_contains_the_other(wanted, letters)) {
+      const std::size_t limit = letters.size() / 2;
+      const std::size_t longer = std::max(wanted.size(), letters.size());
+      if (longer - std::min(wanted.size(), letters.size()) > limit) continue;
+      distance = edit_distance(wanted, letters);
+      if (distance > limit) continue;
+    }
+    scored.push_back({distance, &candidate});
   }
   std::stable_sort(scored.begin(), scored.end(),
                    [](const Scored& a, const Scored& b) { return a.distance < b.distance; });
   std::vector<std::string> nearest;
   for (const Scored& s : scored) {
-    if (nearest.size() == count) break;
-    nearest.push_back(*s.name);
+    if (nearest.size() == count || s.distance > scored.front().distance + 2) break;
+    if (std::find(nearest.begin(), nearest.end(), *s.name) == nearest.end()) {
+      nearest.push_back(*s.name);
+    }
   }
   return nearest;
 }

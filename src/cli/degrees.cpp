@@ -81,7 +81,8 @@ std::vector<Pinned> pinned_degrees(const DegreeOptions& d) {
 void require_range(const char* flag, std::optional<int> value, int low, int high) {
   if (!value || (*value >= low && *value <= high)) return;
   if (high == std::numeric_limits<int>::max()) {
-    throw InputError({}, fmt::format("{} {}: must be at least {}", flag, *value, low));
+    throw InputError({}, fmt::format("{} {}: must be at least {}", flag, *value, low),
+                     "degrees count from 1");
   }
   throw InputError({}, fmt::format("{} {}: must be from {} to {}", flag, *value, low, high));
 }
@@ -121,7 +122,8 @@ void set_micro_batches(ParallelPlan& plan, std::int64_t batch) {
   if (batch % replicas != 0) {
     throw InputError(
         {}, fmt::format("batch {} does not divide over dp {}", batch, replicas),
-        fmt::format("legal values of --dp: {}", fmt::join(divisors(batch, kShownDivisors), ", ")));
+        fmt::format("make --batch a multiple of {}; legal values of --dp for batch {}: {}",
+                    replicas, batch, fmt::join(divisors(batch, kShownDivisors), ", ")));
   }
   const std::int64_t local = batch / replicas;
   if (local % plan.micro_batch != 0) {
@@ -220,7 +222,9 @@ ParallelPlan plan_from_degrees(const DegreeOptions& d, const Problem& problem,
   plan.shard_group = d.shard_group.value_or(0);
   plan.micro_batch = d.micro_batch.value_or(1);
   plan.recompute = recompute_of(d).value_or(Recompute::None);
-  plan.sequence_parallel = sequence_parallel_of(d).value_or(SequenceParallel::Off);
+  // Without tensor ranks there is nothing to spread the tokens over.
+  const auto asked_sp = sequence_parallel_of(d).value_or(SequenceParallel::Off);
+  plan.sequence_parallel = plan.tensor() > 1 ? asked_sp : SequenceParallel::Off;
   plan.chunks = d.vpp.value_or(schedule_of(d) == ScheduleKind::Interleaved ? 2 : 1);
   plan.schedule =
       schedule_of(d).value_or(plan.chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB);

@@ -15,6 +15,20 @@ bool is_about_framework(Obstacle obstacle) {
   return obstacle == Obstacle::FrameworkForbids || obstacle == Obstacle::NoSuchFeature;
 }
 
+/// What to change about a plan that is not legal, where the obstacle itself does not say.
+std::string remedy_for(Obstacle obstacle, const std::string& detail) {
+  if (detail.find("legal: ") != std::string::npos) return {};
+  switch (obstacle) {
+    case Obstacle::FrameworkForbids:
+    case Obstacle::NoSuchFeature:
+      return "change the degrees, or price it as another framework: plansearch list frameworks";
+    case Obstacle::ScheduleNeedsMicroBatches:
+      return "change --batch, --dp or --micro-batch, or use --schedule 1f1b";
+    default:
+      return "leave a degree out and plansearch search finds what fits";
+  }
+}
+
 /// The GPUs the plan takes must be a number the machine can give.
 void check_devices(const GivenPlan& given) {
   const Cluster& cluster = *given.problem.cluster;
@@ -40,7 +54,8 @@ GivenPlan load_given_plan(const AskedOptions& asked) {
                                          *given.problem.framework, given.problem.gpus);
   if (!infeasible) return given;
   const InputError error({},
-                         fmt::format("{}: {}", to_text(infeasible->obstacle), infeasible->detail));
+                         fmt::format("{}: {}", to_text(infeasible->obstacle), infeasible->detail),
+                         remedy_for(infeasible->obstacle, infeasible->detail));
   if (options.target.empty() || !is_about_framework(infeasible->obstacle)) throw InputError(error);
   given.inexpressible = error.formatted();
   return given;

@@ -10,7 +10,7 @@ namespace plansearch::cli {
 std::optional<std::string> bad_gpu_count(const Cluster& cluster, std::int64_t gpus) {
   if (gpus <= 0) return "must be above zero";
   if (gpus > cluster.accelerators()) {
-    return fmt::format("{} has only {}", cluster.name, cluster.accelerators());
+    return fmt::format("{} has only {} accelerators", cluster.name, cluster.accelerators());
   }
   const int per_node = cluster.accelerators_per_node;
   if (gpus > per_node && gpus % per_node != 0) {

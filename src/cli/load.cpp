@@ -97,8 +97,8 @@ class Loader {
   }
 
   void settle_precision() {
-    const auto precision = choose_precision(asked_, model_.training.precision,
-                                            cluster_.accelerator, framework_);
+    const auto precision =
+        choose_precision(asked_, model_.training.precision, cluster_.accelerator, framework_);
     inputs_.problem.precision = precision.value();
     note("precision", std::string(to_text(precision.value())), precision.origin());
   }
@@ -136,9 +136,22 @@ class Loader {
     return fused ? AttentionKind::Fused : AttentionKind::Unfused;
   }
 
+  /// A table of positions that were learned ends somewhere.
+  void check_positions(const Chosen<std::int64_t>& seq_len) const {
+    const auto longest = longest_sequence(model_);
+    if (!longest || seq_len.value() <= *longest) return;
+    throw InputError({},
+                     fmt::format("--seq-len {}: {} has {} learned positions", seq_len.value(),
+                                 model_.name, *longest),
+                     fmt::format("use --seq-len {} or less, or a copy of the model with more "
+                                 "max_positions",
+                                 *longest));
+  }
+
   void settle_sequence() {
     if (options_.seq_len && *options_.seq_len <= 0) {
-      throw InputError({}, fmt::format("--seq-len {}: must be above zero", *options_.seq_len));
+      throw InputError({}, fmt::format("--seq-len {}: must be above zero", *options_.seq_len),
+                       "it counts tokens per sequence");
     }
     if (options_.seq_len && model_.stack == StackKind::Vision) {
       throw InputError(
@@ -156,6 +169,7 @@ class Loader {
       seq_len.or_else(model_.max_positions, "model").or_else(2048, "default");
       network_options.seq_len = seq_len.value();
     }
+    check_positions(seq_len);
     inputs_.problem.seq_len = seq_len.value();
     inputs_.problem.network =
         std::make_shared<const Network>(build_network(model_, network_options));
@@ -176,7 +190,8 @@ class Loader {
                   "default");
     constexpr std::int64_t kLargest = std::numeric_limits<int>::max();
     if (batch.value() > kLargest) {
-      throw InputError({}, fmt::format("--batch {}: more than {}", batch.value(), kLargest));
+      throw InputError({}, fmt::format("--batch {}: more than {}", batch.value(), kLargest),
+                       "it counts sequences per optimizer step, not tokens");
     }
     inputs_.problem.global_batch = batch.value();
     note("batch", fmt::format("{}", batch.value()), batch.origin());

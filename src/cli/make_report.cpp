@@ -70,7 +70,7 @@ SearchReport make_report(const Inputs& inputs, const PlanEvaluator& evaluator,
     report.front.push_back(report_plan(evaluator, member.plan, member.estimate));
   }
   for (const NearMiss& miss : result.misses) {
-    report.misses.push_back({miss.plan, miss.estimate.memory.total(), miss.limit});
+    report.misses.push_back({miss.plan, miss.estimate.memory, miss.limit});
   }
   report.counts = counts_report(space.name, result.counts);
   report.optimality = optimality(space.name, result);
@@ -86,7 +86,7 @@ SearchReport make_prediction(const Inputs& inputs, const PlanEvaluator& evaluato
   report.question = question_report(inputs, evaluator.problem());
   report.plans.push_back(report_plan(evaluator, plan, estimate));
   if (estimate.memory.total() > evaluator.memory_limit()) {
-    report.misses.push_back({plan, estimate.memory.total(), evaluator.memory_limit()});
+    report.misses.push_back({plan, estimate.memory, evaluator.memory_limit()});
   }
   report.evidence = inputs.evidence;
   return report;

@@ -6,8 +6,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <limits>
+#include <system_error>
+#include <utility>
 
 #include "plansearch/base/names.hpp"
+#include "plansearch/base/units.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -26,15 +31,48 @@ void restrict_to(CLI::Option* option, const Choices& choices) {
   });
 }
 
+/// What is wrong with a text that should be a whole number; empty when nothing is.
+std::string number_problem(const std::string& text, std::int64_t low, std::int64_t high) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::invalid_argument || stop != end) {
+    return fmt::format("'{}' is no whole number", text);
+  }
+  if (error == std::errc() && value >= low && value <= high) return {};
+  return low < 0 ? fmt::format("{} is far too large", text)
+                 : fmt::format("{} is not from {} to {}", text, low, high);
+}
+
+/// What the commands judge themselves, with the question at hand.
+constexpr std::pair<std::int64_t, std::int64_t> kAnyNumber{std::numeric_limits<int>::min(),
+                                                           std::numeric_limits<int>::max()};
+
+template <typename T>
+CLI::Option* add_number(CLI::App& app, const char* name, T& field, const char* help,
+                        std::pair<std::int64_t, std::int64_t> range = kAnyNumber) {
+  CLI::Option* option = app.add_option(name, field, help)->type_name("N");
+  return option->check(
+      [range](const std::string& text) { return number_problem(text, range.first, range.second); });
+}
+
+void positive_number(CLI::Option* option) {
+  option->check([](const std::string& text) {
+    const auto value = parse_number(text);
+    if (value && *value > 0.0) return std::string();
+    return fmt::format("'{}' is no number above zero", text);
+  });
+}
+
 void add_question(CLI::App& app, Options& o) {
   app.add_option("--hw", o.hardware, "hardware profile: a shipped name or a file")
       ->type_name("HARDWARE");
   app.add_option("--model", o.model, "model: a shipped name, a file, or a Hugging Face config.json")
       ->type_name("MODEL");
-  app.add_option("--gpus", o.gpus, "number of accelerators (default: a ladder of sizes)");
-  app.add_option("--nodes", o.nodes, "number of nodes, instead of --gpus");
-  app.add_option("--batch", o.batch, "sequences per optimizer step");
-  app.add_option("--seq-len", o.seq_len, "tokens per sequence");
+  add_number(app, "--gpus", o.gpus, "number of accelerators (default: a ladder of sizes)");
+  add_number(app, "--nodes", o.nodes, "number of nodes, instead of --gpus");
+  add_number(app, "--batch", o.batch, "sequences per optimizer step");
+  add_number(app, "--seq-len", o.seq_len, "tokens per sequence");
   app.add_option("--precision", o.precision, "number format of the matrix products")
       ->type_name("fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4");
   restrict_to(app.add_option("--optimizer", o.optimizer, "whose states are kept"),
@@ -52,23 +90,23 @@ void add_question(CLI::App& app, Options& o) {
 }
 
 void add_degrees(CLI::App& app, DegreeOptions& d) {
-  app.add_option("--dp", d.dp, "data-parallel degree");
-  app.add_option("--pp", d.pp, "pipeline stages");
-  app.add_option("--vpp", d.vpp, "model chunks per stage");
-  app.add_option("--tp", d.tp, "tensor-parallel degree, as in Megatron");
-  app.add_option("--tp-x", d.tp_x, "tensor axis that contracts (forward all-reduce)");
-  app.add_option("--tp-y", d.tp_y, "tensor axis of outputs (backward all-reduce)");
-  app.add_option("--tp-z", d.tp_z, "tensor axis that shards weights and batch");
-  app.add_option("--cp", d.cp, "context-parallel degree");
+  add_number(app, "--dp", d.dp, "data-parallel degree");
+  add_number(app, "--pp", d.pp, "pipeline stages");
+  add_number(app, "--vpp", d.vpp, "model chunks per stage");
+  add_number(app, "--tp", d.tp, "tensor-parallel degree, as in Megatron");
+  add_number(app, "--tp-x", d.tp_x, "tensor axis that contracts (forward all-reduce)");
+  add_number(app, "--tp-y", d.tp_y, "tensor axis of outputs (backward all-reduce)");
+  add_number(app, "--tp-z", d.tp_z, "tensor axis that shards weights and batch");
+  add_number(app, "--cp", d.cp, "context-parallel degree");
   restrict_to(app.add_option("--cp-kind", d.cp_kind, "how attention is split over cp"),
               {"ring", "ulysses"});
-  app.add_option("--ep", d.ep, "expert-parallel degree, spans dp x cp x tp");
-  app.add_option("--etp", d.etp, "tensor-parallel degree inside an expert");
-  app.add_option("--zero", d.zero, "0: nothing, 1: optimizer, 2: gradients, 3: parameters")
+  add_number(app, "--ep", d.ep, "expert-parallel degree, spans dp x cp x tp");
+  add_number(app, "--etp", d.etp, "tensor-parallel degree inside an expert");
+  add_number(app, "--zero", d.zero, "0: nothing, 1: optimizer, 2: gradients, 3: parameters")
       ->type_name("0|1|2|3");
-  app.add_option("--shard-group", d.shard_group, "ranks that share one ZeRO copy (hybrid shard)");
-  app.add_option("--sp", d.sp, "sequence parallelism with tp")->type_name("0|1");
-  app.add_option("--micro-batch", d.micro_batch, "sequences per device and micro-batch");
+  add_number(app, "--shard-group", d.shard_group, "ranks that share one ZeRO copy (hybrid shard)");
+  add_number(app, "--sp", d.sp, "sequence parallelism with tp")->type_name("0|1");
+  add_number(app, "--micro-batch", d.micro_batch, "sequences per device and micro-batch");
   restrict_to(app.add_option("--recompute", d.recompute, "activations computed again in backward"),
               {"none", "selective", "full"});
   restrict_to(app.add_option("--schedule", d.schedule, "pipeline schedule"),
@@ -79,9 +117,8 @@ void add_output(CLI::App& app, Options& o) {
   restrict_to(app.add_option("--format", o.format, "of the answer"),
               {"table", "json", "jsonl", "csv"});
   app.add_option("--out", o.out, "write to a file instead of standard output")->type_name("FILE");
-  app.add_option("--threads", o.threads, "0: all cores; the answer does not depend on it")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
+  add_number(app, "--threads", o.threads, "0: all cores; the answer does not depend on it",
+             {0, 4096});
   restrict_to(app.add_option("--color", o.color, "headers and errors in colour"),
               {"auto", "always", "never"});
   app.add_flag("--quiet", o.quiet, "no progress and no messages");
@@ -92,10 +129,10 @@ void add_search(CLI::App& app, Options& o) {
       ->type_name("FRAMEWORK");
   restrict_to(app.add_option("--space", o.space, "plans to look at (default: framework)"),
               {"framework", "megatron", "data"});
-  app.add_option("--top", o.top, "plans to show")->check(CLI::Range(1, 10000))->type_name("N");
-  app.add_option("--time-limit", o.time_limit_s, "seconds; the answer says when it was cut short")
-      ->check(CLI::PositiveNumber)
-      ->type_name("SECONDS");
+  add_number(app, "--top", o.top, "plans to show", {1, 10000});
+  positive_number(app.add_option("--time-limit", o.time_limit_s,
+                                 "seconds; the answer says when it was cut short")
+                      ->type_name("SECONDS"));
   app.add_flag("--exhaustive", o.exhaustive, "price every plan, prune nothing");
 }
 

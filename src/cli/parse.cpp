@@ -44,6 +44,37 @@ std::vector<std::string> known_words(const CLI::App& app) {
                    hint.empty() ? kSeeHelp : hint);
 }
 
+/// What --help says about the option that a message "--gpus: ..." begins with.
+std::string help_of(const CLI::App& app, const std::string& message) {
+  const CLI::Option* option = app.get_option_no_throw(message.substr(0, message.find(':')));
+  if (option == nullptr) return kSeeHelp;
+  return fmt::format("{} {}: {}", option->get_name(), option->get_type_name(),
+                     option->get_description());
+}
+
+/// The argument a command cannot do without: what it is and, where there are few, the choices.
+[[noreturn]] void refuse_incomplete(const CLI::App& app, const CLI::RequiredError& error) {
+  for (const CLI::App* sub : app.get_subcommands()) {
+    for (const CLI::Option* option : sub->get_options()) {
+      if (!option->get_required() || option->count() > 0) continue;
+      throw InputError(
+          {}, fmt::format("{}: {} is missing", sub->get_name(), option->get_name()),
+          fmt::format("give {}: {}", option->get_description(), option->get_type_name()));
+    }
+  }
+  throw InputError({}, error.what(), kSeeHelp);
+}
+
+/// "--gpus" without its value, or twice.
+[[noreturn]] void refuse_count(const CLI::App& app, const CLI::ArgumentMismatch& error) {
+  const std::string text = error.what();
+  const std::string name = text.substr(0, text.find(':'));
+  const bool repeated = text.find("At Most") != std::string::npos;
+  throw InputError({},
+                   fmt::format("{}: {}", name, repeated ? "given more than once" : "needs a value"),
+                   repeated ? "give it once" : help_of(app, text));
+}
+
 }  // namespace
 
 std::variant<Options, Help> parse_command_line(int argc, char** argv) {
@@ -59,8 +90,12 @@ std::variant<Options, Help> parse_command_line(int argc, char** argv) {
     return Help{fmt::format("plansearch {}\n", kVersion)};
   } catch (const CLI::ExtrasError&) {
     refuse_extra(app);
+  } catch (const CLI::RequiredError& error) {
+    refuse_incomplete(app, error);
+  } catch (const CLI::ArgumentMismatch& error) {
+    refuse_count(app, error);
   } catch (const CLI::ParseError& error) {
-    throw InputError({}, error.what(), kSeeHelp);
+    throw InputError({}, error.what(), help_of(app, error.what()));
   }
   return options;
 }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "plansearch/base/error.hpp"
-#include "plansearch/cost/compute_cost.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -35,7 +34,16 @@ void require(DataType type, const Accelerator& accelerator, const Framework& fra
         {}, fmt::format("--precision {}: {} does not train in it", to_text(type), framework.name),
         fmt::format("it has {}", fmt::join(known, ", ")));
   }
-  require_data_type(accelerator, policy->second.matmul);
+  if (runs(type, accelerator, framework)) return;
+  std::vector<std::string_view> possible;
+  for (const auto& [format, unused] : framework.precision) {
+    if (runs(format, accelerator, framework)) possible.push_back(to_text(format));
+  }
+  throw InputError(
+      {},
+      fmt::format("--precision {}: {} has no {} rate", to_text(type), accelerator.name,
+                  to_text(policy->second.matmul)),
+      fmt::format("with {} it trains in {}", framework.name, fmt::join(possible, ", ")));
 }
 
 }  // namespace

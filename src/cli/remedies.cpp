@@ -51,6 +51,12 @@ std::vector<Change> possible_changes(const Options& options, const Inputs& input
     changes.push_back({"without --space data", options});
     changes.back().options.space.clear();
   }
+  if (inputs.problem.model->training.optimizer == OptimizerKind::Adam) {
+    changes.push_back({"with --optimizer muon, one moment instead of two,", options});
+    changes.back().options.optimizer = "muon";
+    changes.push_back({"with --optimizer adafactor, no moments,", options});
+    changes.back().options.optimizer = "adafactor";
+  }
   if (inputs.problem.seq_len >= 2048 && inputs.problem.model->stack != StackKind::Vision) {
     const std::int64_t half = inputs.problem.seq_len / 2;
     changes.push_back({fmt::format("with --seq-len {}", half), options});
@@ -75,23 +81,62 @@ std::string fits(const std::string& how, const PlanCandidate& best) {
                      to_text(best.estimate.step.total()));
 }
 
-/// The smallest number of GPUs of the ladder on which something fits.
-std::string more_gpus(const Inputs& inputs, const Options& options, int gpus, SearchRun& run) {
+/// Another number of GPUs; one that the pinned degrees do not divide helps nobody.
+std::optional<PlanCandidate> best_on(const Inputs& inputs, const Options& options, int gpus,
+                                     SearchRun& run) {
+  try {
+    return run.best(inputs, options, gpus, fmt::format("{} GPUs", gpus));
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+/// The smallest size on which something fits, of the ladder and the size half-way below it.
+std::optional<std::string> more_gpus(const Inputs& inputs, const Options& options, int gpus,
+                                     const std::string& words, SearchRun& run) {
   const Cluster& cluster = *inputs.problem.cluster;
+  int smaller = gpus;
   for (const int count : ladder_sizes(cluster)) {
-    if (count <= gpus || run.stopped()) continue;
-    try {
-      if (const auto best = run.best(inputs, options, count, fmt::format("{} GPUs", count))) {
-        return fits(fmt::format("on {} GPUs", count), *best);
-      }
-    } catch (const InputError&) {
-      continue;  // the pinned degrees do not divide this many
+    if (count <= gpus) continue;
+    if (run.stopped()) return std::nullopt;
+    const auto best = best_on(inputs, options, count, run);
+    if (!best) {
+      smaller = count;
+      continue;
+    }
+    const int between = (smaller + count) / 2;
+    const bool whole = between > smaller && between % cluster.accelerators_per_node == 0;
+    const auto fewer = whole ? best_on(inputs, options, between, run) : std::nullopt;
+    return fits(fmt::format("on {} GPUs{}", fewer ? between : count, words),
+                fewer ? *fewer : *best);
+  }
+  return std::nullopt;
+}
+
+/// Every degree free again; nothing when none was pinned.
+std::optional<Options> unpinned(const Options& options) {
+  const DegreeOptions& d = options.degrees;
+  const bool pinned = d.dp || d.pp || d.vpp || d.cp || d.ep || d.etp || d.tp || d.tp_y || d.zero ||
+                      d.micro_batch || d.sp || d.recompute || d.schedule || d.cp_kind;
+  if (!pinned) return std::nullopt;
+  Options free = options;
+  free.degrees = {};
+  return free;
+}
+
+/// More GPUs, with the degrees asked for or, failing that, with any.
+std::string remedy_by_gpus(const Inputs& inputs, const Options& options, int gpus, SearchRun& run) {
+  if (auto found = more_gpus(inputs, options, gpus, "", run)) return *std::move(found);
+  const auto free = unpinned(options);
+  if (free) {
+    if (auto found = more_gpus(inputs, *free, gpus, " and with other degrees", run)) {
+      return *std::move(found);
     }
   }
-  return gpus < cluster.accelerators()
-             ? fmt::format("more GPUs of {} do not help: tried up to all {}", cluster.name,
-                           cluster.accelerators())
-             : std::string();
+  const Cluster& cluster = *inputs.problem.cluster;
+  if (run.stopped() || gpus >= cluster.accelerators()) return {};
+  return fmt::format("more GPUs of {} do not help: tried up to all {}", cluster.name,
+                     cluster.accelerators());
 }
 
 }  // namespace
@@ -100,14 +145,17 @@ std::vector<std::string> find_remedies(const AskedOptions& asked, const Inputs& 
                                        SearchRun& run) {
   constexpr std::size_t kEnough = 4;
   std::vector<std::string> remedies;
-  for (const Change& change : possible_changes(asked.options, inputs)) {
-    if (remedies.size() + 1 >= kEnough || run.stopped()) break;
+  const auto attempt = [&](const Change& change) {
+    if (remedies.size() + 1 >= kEnough || run.stopped()) return;
     if (const auto best = best_after(asked, change, gpus, run)) {
       remedies.push_back(fits(change.words, *best));
     }
-  }
+  };
+  for (const Change& change : possible_changes(asked.options, inputs)) attempt(change);
+  const auto free = unpinned(asked.options);
+  if (remedies.empty() && free) attempt({"with other degrees", *free});
   if (run.stopped()) return remedies;
-  if (std::string more = more_gpus(inputs, asked.options, gpus, run); !more.empty()) {
+  if (std::string more = remedy_by_gpus(inputs, asked.options, gpus, run); !more.empty()) {
     remedies.push_back(std::move(more));
   }
   return remedies;

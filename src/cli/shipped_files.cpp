@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shipped_files.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "data_root.hpp"
+#include "plansearch/base/error.hpp"
 #include "plansearch/io/framework_reader.hpp"
 #include "plansearch/io/profile_reader.hpp"
 
@@ -16,10 +19,22 @@ std::vector<fs::path> directory(const char* kind) {
   return {data_root() / kind};
 }
 
+/// Adds the page that describes the format where a message about a place in a file has no remedy.
+template <typename Load>
+auto with_page(const char* page, Load load) {
+  try {
+    return load();
+  } catch (const InputError& error) {
+    if (!error.hint().empty() || error.where().file.empty()) throw;
+    throw InputError(error.where(), error.what(), fmt::format("{} describes every key", page));
+  }
+}
+
 }  // namespace
 
 Cluster load_shipped_cluster(std::string_view name) {
-  return io::load_cluster(name, directory("hardware_profiles"));
+  return with_page("docs/hardware_profiles.md",
+                   [&] { return io::load_cluster(name, directory("hardware_profiles")); });
 }
 
 ModelDescription load_shipped_model(std::string_view name) {
@@ -27,11 +42,12 @@ ModelDescription load_shipped_model(std::string_view name) {
 }
 
 io::ModelFile load_shipped_model_file(std::string_view name) {
-  return io::load_model(name, directory("models"));
+  return with_page("docs/models.md", [&] { return io::load_model(name, directory("models")); });
 }
 
 Framework load_shipped_framework(std::string_view name) {
-  return io::load_framework(name, directory("frameworks"));
+  return with_page("docs/frameworks.md",
+                   [&] { return io::load_framework(name, directory("frameworks")); });
 }
 
 std::vector<io::NamedFile> shipped_clusters() {

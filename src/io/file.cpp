@@ -43,8 +43,26 @@ class Descriptor {
   throw InputError({path.string(), 0, 0}, std::string(what), std::move(hint));
 }
 
+std::string remedy_of(int reason) {
+  switch (reason) {
+    case ENOENT:
+    case ENOTDIR:
+      return "check the path";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "check who may read and write there";
+    case ENOSPC:
+    case EDQUOT:
+      return "make room, or name a file on another disk";
+    default:
+      return {};
+  }
+}
+
 [[noreturn]] void fail_with_errno(const fs::path& path, std::string_view what) {
-  fail(path, fmt::format("{}: {}", what, std::strerror(errno)));
+  const int reason = errno;
+  fail(path, fmt::format("{}: {}", what, std::strerror(reason)), remedy_of(reason));
 }
 
 bool write_all(int fd, std::string_view content) {
@@ -115,7 +133,9 @@ std::string read_file(const fs::path& path, std::size_t size_limit) {
 void write_file(const fs::path& path, std::string_view content) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) fail(path, "is a directory, cannot write a file there");
+  if (fs::is_directory(status)) {
+    fail(path, "is a directory, cannot write a file there", "name a file inside it");
+  }
   if (fs::exists(status) && !fs::is_regular_file(status)) return write_in_place(path, content);
   if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) {
     fail_with_errno(path, "cannot write");

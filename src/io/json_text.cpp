@@ -29,7 +29,8 @@ class JsonReader {
       builder_.fail(line_, column(), "not valid JSON: the file ends too early",
                     "is the file truncated?");
     }
-    builder_.fail(line_, column(), "not valid JSON: " + message);
+    builder_.fail(line_, column(), "not valid JSON: " + message,
+                  "python3 -m json.tool FILE checks it too");
   }
   [[nodiscard]] int column() const { return static_cast<int>(position_ - line_start_) + 1; }
   [[nodiscard]] char peek() const { return position_ < text_.size() ? text_[position_] : '\0'; }

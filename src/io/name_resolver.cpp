@@ -26,8 +26,11 @@ std::map<std::string, fs::path> files_by_name(const NamedFiles& kind) {
   for (const fs::path& directory : kind.directories) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(directory, error)) {
-      if (!has_extension(entry.path(), kind) || !entry.is_regular_file(error)) continue;
-      found.emplace(canonical_name(entry.path().stem().string()), entry.path());
+      const fs::path& path = entry.path();
+      const auto& apart = kind.apart;
+      if (!has_extension(path, kind) || !entry.is_regular_file(error)) continue;
+      if (std::find(apart.begin(), apart.end(), path.stem()) != apart.end()) continue;
+      found.emplace(canonical_name(path.stem().string()), path);
     }
   }
   return found;
@@ -107,7 +110,11 @@ fs::path resolve_file(std::string_view text, const NamedFiles& kind, const Sourc
                      fmt::join(known.begin(),
                                known.begin() + static_cast<std::ptrdiff_t>(files.size()), ", "));
   }
-  throw InputError(where, fmt::format("unknown {} '{}'", kind.what, text), hint);
+  const bool names_file = has_extension(at_base(text, kind), kind);
+  throw InputError(where,
+                   fmt::format("unknown {} '{}'{}", kind.what, text,
+                               names_file ? ": no such file here, and none that ships" : ""),
+                   hint);
 }
 
 }  // namespace plansearch::io

@@ -56,6 +56,17 @@ void mark_all(const RawValue& value) {
   for (const RawEntry& entry : value.entries) mark_all(entry.value);
 }
 
+/// Whether a key nobody asked for looks like the one that is missing.
+std::string misspelled_hint(const RawValue& map, std::string_view missing) {
+  std::vector<std::string> unused;
+  for (const RawEntry& entry : map.entries) {
+    const bool asked = std::find(map.asked.begin(), map.asked.end(), entry.key) != map.asked.end();
+    if (!asked) unused.push_back(entry.key);
+  }
+  const std::vector<std::string> near = nearest_names(missing, unused, 1);
+  return near.empty() ? std::string() : fmt::format("is '{}' meant to be it?", near.front());
+}
+
 void require_all_asked(const RawValue& value) {
   for (const RawEntry& entry : value.entries) {
     const bool asked = value.all_asked || std::find(value.asked.begin(), value.asked.end(),
@@ -113,7 +124,7 @@ Node Node::at(std::string_view key) const {
   if (const RawEntry* entry = find_entry(*value_, key)) {
     child(entry->value, join_path(path_, key)).fail("has no value");
   }
-  fail(fmt::format("key '{}' is missing", key));
+  fail(fmt::format("key '{}' is missing", key), misspelled_hint(*value_, key));
 }
 
 std::optional<Node> Node::find(std::string_view key) const {

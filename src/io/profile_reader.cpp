@@ -207,11 +207,16 @@ std::vector<fs::path> to_vector(std::span<const fs::path> directories) {
   return {directories.begin(), directories.end()};
 }
 
+NamedFiles profile_files(std::span<const fs::path> directories) {
+  return {"hardware profile", to_vector(directories), {".yaml"}, {}, {"defaults"}};
+}
+
 }  // namespace
 
 Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> directories) {
-  const fs::path path = resolve_file(
-      name_or_path, NamedFiles{"hardware profile", to_vector(directories), {".yaml", ".json"}, {}});
+  NamedFiles kind = profile_files(directories);
+  kind.extensions = {".yaml", ".json"};
+  const fs::path path = resolve_file(name_or_path, kind);
   ProfileLibrary library(to_vector(directories));
   const Document document = library.open(path);
   Cluster cluster = read_cluster(document.root(), library);
@@ -225,10 +230,7 @@ Accelerator load_accelerator(std::string_view name_or_path, std::span<const fs::
 }
 
 std::vector<NamedFile> list_clusters(std::span<const fs::path> directories) {
-  std::vector<NamedFile> files =
-      list_files({"hardware profile", to_vector(directories), {".yaml"}, {}});
-  std::erase_if(files, [](const NamedFile& file) { return file.name == "defaults"; });
-  return files;
+  return list_files(profile_files(directories));
 }
 
 }  // namespace plansearch::io

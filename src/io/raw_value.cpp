@@ -9,6 +9,11 @@ void TreeBuilder::fail(int line, int column, const std::string& message, std::st
   throw InputError({*file_, line, column}, message, std::move(hint));
 }
 
+void TreeBuilder::fail_key(int line, int column) const {
+  fail(line, column, "a key must be a simple text, not a list or a map",
+       "write key: value; is this the right file?");
+}
+
 void TreeBuilder::count(int line, int column, std::size_t values) {
   total_ += values;
   if (total_ > limits_.values) {
@@ -41,7 +46,7 @@ const RawValue& TreeBuilder::place(RawValue value) {
     return frame.value.items.emplace_back(std::move(value));
   }
   if (!frame.key_pending) {
-    fail(value.line, value.column, "a key must be a simple text, not a list or a map");
+    fail_key(value.line, value.column);
   }
   frame.key_pending = false;
   frame.value.entries.push_back(
@@ -66,10 +71,11 @@ void TreeBuilder::scalar(int line, int column, RawKind kind, std::string text) {
 void TreeBuilder::open(int line, int column, RawKind kind) {
   count(line, column, 1);
   if (static_cast<int>(open_.size()) >= limits_.depth) {
-    fail(line, column, fmt::format("nested deeper than {} levels", limits_.depth));
+    fail(line, column, fmt::format("nested deeper than {} levels", limits_.depth),
+         "is this the right file?");
   }
   if (!open_.empty() && open_.back().value.kind == RawKind::Map && !open_.back().key_pending) {
-    fail(line, column, "a key must be a simple text, not a list or a map");
+    fail_key(line, column);
   }
   Frame frame;
   frame.value.kind = kind;

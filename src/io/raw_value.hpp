@@ -56,6 +56,7 @@ class TreeBuilder {
   [[nodiscard]] RawValue take() { return std::move(root_); }
   [[noreturn]] void fail(int line, int column, const std::string& message,
                          std::string hint = {}) const;
+  [[noreturn]] void fail_key(int line, int column) const;
 
  private:
   struct Frame {

@@ -98,9 +98,10 @@ RawValue parse_yaml(std::string_view text, std::shared_ptr<const std::string> fi
       }
     }
   } catch (const YAML::Exception& e) {
-    builder.fail(line_of(e.mark), column_of(e.mark), fmt::format("not valid YAML: {}", e.msg));
+    builder.fail(line_of(e.mark), column_of(e.mark), fmt::format("not valid YAML: {}", e.msg),
+                 "YAML indents with spaces, writes key: value with a space after the colon");
   }
-  if (!builder.complete()) builder.fail(0, 0, "the file is empty");
+  if (!builder.complete()) builder.fail(0, 0, "the file is empty", "is this the right file?");
   return builder.take();
 }
 

@@ -135,8 +135,9 @@ Json to_json(const SearchReport& report) {
   json["nearest_misses"] = Json::array();
   for (const NearMissReport& miss : report.misses) {
     json["nearest_misses"].push_back({{"config", to_json(miss.plan)},
-                                      {"needed_bytes", miss.needed.value()},
-                                      {"limit_bytes", miss.limit.value()}});
+                                      {"needed_bytes", miss.memory.total().value()},
+                                      {"limit_bytes", miss.limit.value()},
+                                      {"memory", memory_json(miss.memory)}});
   }
   json["remedies"] = report.remedies;
   json["counts"] = counts_json(report.counts);

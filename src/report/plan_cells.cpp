@@ -18,6 +18,7 @@ std::string short_plan(const ParallelPlan& plan) {
   add("pp", plan.pipeline);
   add("vpp", plan.chunks);
   add("tp", plan.tensor());
+  if (plan.tensor() > 1 && plan.sequence_parallel == SequenceParallel::On) text += "+sp";
   add("cp", plan.context);
   if (plan.context > 1 && plan.context_kind == ContextKind::Ulysses) text += " ulysses";
   add("ep", plan.expert);
@@ -67,7 +68,7 @@ std::string tensor_cell(const ParallelPlan& plan) {
                          ? fmt::format("{}", plan.tensor_out)
                          : fmt::format("{}x{}x{}", plan.tensor_in, plan.tensor_out,
                                        plan.tensor_depth);
-  if (plan.sequence_parallel == SequenceParallel::On) text += "+sp";
+  if (plan.tensor() > 1 && plan.sequence_parallel == SequenceParallel::On) text += "+sp";
   return text;
 }
 

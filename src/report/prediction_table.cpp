@@ -63,8 +63,8 @@ std::string communication_table(const std::vector<CommunicationLine>& lines) {
 std::string excess_text(const SearchReport& report) {
   const NearMissReport& miss = report.misses.front();
   std::string text =
-      fmt::format("does not fit: needs {} of {}, short by {}\n", to_text(miss.needed),
-                  to_text(miss.limit), to_text(miss.needed - miss.limit));
+      fmt::format("does not fit: needs {} of {}, short by {}\n", to_text(miss.memory.total()),
+                  to_text(miss.limit), to_text(miss.excess()));
   for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
   return text + "\n";
 }

@@ -115,12 +115,23 @@ std::string misses_text(const SearchReport& report) {
   std::string text = "no plan fits\n";
   if (!report.misses.empty()) {
     text += "\nnearest misses:\n";
-    TextTable table({{"plan", Align::Left}, {"needs"}, {"has"}, {"short by"}});
+    TextTable table({{"plan", Align::Left},
+                     {"needs"},
+                     {"has"},
+                     {"short by"},
+                     {"parameters"},
+                     {"gradients"},
+                     {"optimizer"},
+                     {"activations"},
+                     {"rest"}});
     for (const NearMissReport& miss : report.misses) {
-      table.add_row({short_plan(miss.plan), to_text(miss.needed), to_text(miss.limit),
-                     to_text(miss.needed - miss.limit)});
+      const MemoryBreakdown& m = miss.memory;
+      table.add_row({short_plan(miss.plan), to_text(m.total()), to_text(miss.limit),
+                     to_text(miss.excess()), to_text(m.parameters), to_text(m.gradients),
+                     to_text(m.optimizer), to_text(m.activations),
+                     to_text(m.transient + m.buffers + m.reserve)});
     }
-    text += table.text();
+    text += table.text() + "\n";
   }
   for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
   return text;

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -92,6 +93,32 @@ class Usage(Case):
         self.refuse(*QUESTION, "--nodes", "0", expect=["--nodes 0"])
         self.refuse(*QUESTION, "--gpus", "8", "--nodes", "2", expect=["--gpus and --nodes"])
 
+    def test_numbers_that_are_none(self):
+        for value in ("99999999999999999999", "1e3", "4.5", "", "0x10", "8 "):
+            self.refuse(*QUESTION, "--gpus", value, expect=["--gpus: ", "hint: --gpus N"])
+        self.refuse(*QUESTION, "--gpus", expect=["--gpus: needs a value"])
+        self.refuse(*QUESTION, "--gpus", "8", "--gpus", "16", expect=["more than once"])
+        self.refuse(*QUESTION, "--nodes", "2147483647", expect=["perlmutter has only 6144"])
+        self.refuse(*QUESTION, "--batch", "99999999999999999999", expect=["--batch: 9999"])
+        for value in ("0", "-1", "nan", "inf", "soon"):
+            self.refuse(*QUESTION, "--time-limit", value, expect=["--time-limit", "above zero"])
+        self.refuse(*QUESTION, "--threads", "-1", expect=["0 to 4096"])
+        self.refuse(*QUESTION, "--top", "0", expect=["1 to 10000"])
+        self.refuse("predict", *QUESTION, "--dp", "65536", "--pp", "2147483647", expect=["--pp 21474"])
+
+    def test_commands_without_their_argument(self):
+        self.refuse("list", expect=["list: what is missing", "models"])
+        self.refuse("completion", expect=["shell is missing", "zsh"])
+        self.refuse("validate", expect=["table is missing"])
+        self.refuse("explain", self.directory / "none.json", expect=["none.json: error: cannot open"])
+
+    def test_learned_positions_end(self):
+        self.refuse(*QUESTION, "--gpus", "8", "--seq-len", "4096",
+                    expect=["--seq-len 4096: gpt2-xl has 1024 learned positions", "1024 or less"])
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--seq-len", "1025", expect=["1024 or less"])
+        self.succeed("--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--seq-len", "16384",
+                     "--batch", "64")
+
     def test_batch_and_sequence(self):
         self.refuse(*QUESTION, "--gpus", "8", "--batch", "0", expect=["--batch 0"])
         self.refuse(*QUESTION, "--gpus", "8", "--seq-len", "-1", expect=["--seq-len -1"])
@@ -117,6 +144,9 @@ class Usage(Case):
         self.refuse("--hw", "perlmuter", "--model", "gpt2-xl", expect=["perlmuter", "perlmutter"])
         self.refuse("--hw", "perlmutter", "--model", "gpt2-xxl", expect=["gpt2-xxl", "gpt2-xl"])
         self.refuse(*QUESTION, "--framework", "megatrom", expect=["megatrom", "megatron"])
+        self.refuse("--hw", "h100", "--model", "gpt2-xl", expect=["did you mean dgx-h100"])
+        self.refuse("--hw", "perlmutter", "--model", "gpt2xlarge", expect=["gpt2-xl"])
+        self.refuse("--hw", "none.yaml", "--model", "gpt2-xl", expect=["no such file here", "selene"])
 
     def test_aliases_and_spelling(self):
         wanted = self.succeed("predict", *QUESTION, "--gpus", "4", "--zero", "1")
@@ -151,6 +181,13 @@ class Degrees(Case):
         self.assertTrue(answer["plans"])
         for plan in answer["plans"]:
             self.assertEqual((plan["config"]["pp"], plan["config"]["zero"]), (4, 1))
+
+    def test_illegal_plans_come_with_a_remedy(self):
+        for degrees in (["--vpp", "2"], ["--zero", "3", "--pp", "2"], ["--etp", "2"],
+                        ["--pp", "4", "--vpp", "2", "--batch", "12"]):
+            self.refuse("predict", *QUESTION, "--gpus", "8", *degrees, expect=["hint: "])
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--shard-group", "3",
+                    expect=["legal: 1, 2, 4, 8"])
 
     def test_target_that_cannot_express(self):
         self.refuse("predict", *QUESTION, "--tp-x", "5", "--dp", "4", "--pp", "2", "--target",
@@ -257,11 +294,29 @@ class Files(Case):
             noise += seed.to_bytes(4, "little")
         small = bytes(noise)
         large = small * 40  # 10 MiB
-        for content in (small, large, b"", b"\xff\xfe\x00", b"[" * 100000):
-            for name in ("garbage.yaml", "garbage.json"):
+        deep = b"\n".join(b" " * i + b"a:" for i in range(2000))
+        for content in (small, large, b"", b"\xff\xfe\x00", b"[" * 100000, b"\x00" * 4096,
+                        b'{"a":' * 100000, deep, b"- 1\n- 2\n", b"42", b"~\n", b"a: &a [*a]\n",
+                        b"name: x\n\tkey: y\n"):
+            for name in ("garbage.yaml", "config.json"):
                 path = self.file(name, content)
-                self.refuse("--hw", path, "--model", "gpt2-xl", expect=[name])
-                self.refuse("--hw", "perlmutter", "--model", path, expect=[name])
+                self.refuse("--hw", path, "--model", "gpt2-xl", expect=[name, "hint: "])
+                self.refuse("--hw", "perlmutter", "--model", path, expect=[name, "hint: "])
+                self.refuse("predict", "--plan", path, expect=[name])
+                self.refuse("validate", path, expect=[name])
+
+    def test_byte_order_mark_and_windows_line_ends(self):
+        path = self.profile("schema:", "schema:")
+        wanted = self.succeed("--hw", path, "--model", "gpt2-xl", "--gpus", "8")
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+        self.assertEqual(self.succeed("--hw", path, "--model", "gpt2-xl", "--gpus", "8"), wanted)
+        path.write_bytes(path.read_bytes().replace(b"kind: mesh", b"kind: mush"))
+        message = self.refuse_hardware(path, ["did you mean mesh"])
+        self.assertRegex(message, r"changed\.yaml:\d+:\d+: error:")
+
+    def test_misspelled_key_that_is_required(self):
+        path = self.profile("bandwidth: 300", "bandwith: 300")
+        self.refuse_hardware(path, ["key 'bandwidth' is missing", "is 'bandwith' meant"])
 
     def test_data_directory(self):
         result = run("list", "hw", env={"PLANSEARCH_DATA": str(self.directory)})
@@ -277,8 +332,9 @@ class OutFile(Case):
         self.assertEqual([path.name for path in self.directory.iterdir()], ["answer.json"])
 
     def test_unwritable(self):
-        for out in (self.directory, self.directory / "none" / "answer.json", "/proc/answer.json"):
-            self.refuse(*QUESTION, "--gpus", "8", "--out", out, expect=[str(out)])
+        for out in (self.directory, self.directory / "none" / "answer.json", "/proc/answer.json",
+                    "/dev/full"):
+            self.refuse(*QUESTION, "--gpus", "8", "--out", out, expect=[str(out), "hint: "])
         self.assertEqual(list(self.directory.iterdir()), [])
 
     def test_a_failing_run_keeps_the_old_file(self):
@@ -440,7 +496,23 @@ class Infeasible(Case):
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn("no plan fits", result.stdout)
         self.assertIn("nearest misses", result.stdout)
-        self.assertIn("hint: on ", result.stdout)
+        self.assertRegex(result.stdout, r"hint: on \d+ GPUs it fits: ")
+        json_result = run("--hw", "dgx-h100", "--model", "llama3.1-405b", "--gpus", "8", "--format",
+                          "json")
+        self.assertEqual(json_result.returncode, 3)
+        for miss in json.loads(json_result.stdout)["nearest_misses"]:
+            self.assertGreater(miss["needed_bytes"], miss["limit_bytes"])
+            self.assertAlmostEqual(sum(miss["memory"].values()) / miss["needed_bytes"], 1.0, places=9)
+
+    def test_remedies_are_true(self):
+        """The number of GPUs and the change a remedy names do lead to a plan."""
+        result = run("--hw", "perlmutter", "--model", "llama3-8b", "--gpus", "4", "--recompute", "none")
+        self.assertEqual(result.returncode, 3, result.stdout)
+        self.assertIn("hint: with another --recompute it fits", result.stdout)
+        gpus = re.search(r"hint: on (\d+) GPUs", result.stdout).group(1)
+        self.succeed("--hw", "perlmutter", "--model", "llama3-8b", "--gpus", gpus, "--recompute", "none")
+        result = run("predict", "--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "8")
+        self.assertIn("GPUs and with other degrees it fits", result.stdout)
 
     def test_prediction_beyond_memory(self):
         result = run("predict", *QUESTION, "--gpus", "64", "--batch", "4096", "--micro-batch", "64",

@@ -12,8 +12,9 @@ namespace plansearch {
 /// Lower case, '_' and ' ' become '-': "DGX_H100" -> "dgx-h100".
 [[nodiscard]] std::string canonical_name(std::string_view name);
 
-/// Up to `count` known names nearest to `name` by edit distance, best first; names further than
-/// half their length are left out. Ties keep the order of `known`.
+/// Up to `count` different known names nearest to `name`, best first: by edit distance over letters
+/// and digits, where a name inside the other counts as one edit. Names further than half their
+/// length, or much further than the best, are left out. Ties keep the order of `known`.
 [[nodiscard]] std::vector<std::string> nearest_names(std::string_view name,
                                                      std::span<const std::string> known,
                                                      std::size_t count = 3);

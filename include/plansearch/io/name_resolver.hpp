@@ -18,6 +18,7 @@ struct NamedFiles {
   std::vector<std::filesystem::path> directories;  ///< searched in order
   std::vector<std::string> extensions = {".yaml"};
   std::filesystem::path base = {};  ///< where relative paths start; empty: the current directory
+  std::vector<std::string> apart = {};  ///< file names in the directories that are no such thing
 };
 
 /// A file that can be named, with its aliases.

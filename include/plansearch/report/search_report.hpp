@@ -47,8 +47,9 @@ struct CountsReport {
 /// A plan that does not fit, and by how much.
 struct NearMissReport {
   ParallelPlan plan;
-  Bytes needed;
+  MemoryBreakdown memory;  ///< of its worst device
   Bytes limit;
+  [[nodiscard]] Bytes excess() const { return memory.total() - limit; }
 };
 
 struct SearchReport {

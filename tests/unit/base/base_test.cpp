@@ -30,6 +30,10 @@ TEST_SUITE("unit") {
     CHECK(nearest_names("something else entirely", known).empty());
     CHECK(did_you_mean("perlmuter", known) == "did you mean perlmutter or perlmutter-80?");
     CHECK(did_you_mean("zzz", known).empty());
+    CHECK(did_you_mean("h100", known) == "did you mean dgx-h100?");
+    CHECK(did_you_mean("selene-80gb", known) == "did you mean selene?");
+    CHECK(nearest_names("--gpu", std::vector<std::string>{"--dp", "--gpus", "--pp", "--gpus"}) ==
+          std::vector<std::string>{"--gpus"});
   }
 
   TEST_CASE("errors: printed with their place and remedy") {

@@ -124,7 +124,7 @@ TEST_SUITE("unit") {
     CHECK(error_of([] { (void)yaml("a: [1, 2\nb: 3\n"); }).starts_with("f.yaml:"));
     CHECK(error_of([] { (void)yaml("a: {b: 1"); }).starts_with("f.yaml:"));
     CHECK(error_of([] { (void)yaml("a: *nobody\n"); }).starts_with("f.yaml:1:"));
-    CHECK(error_of([] { (void)yaml(""); }) == "f.yaml: error: the file is empty");
+    CHECK(error_of([] { (void)yaml(""); }) == "f.yaml: error: the file is empty\nhint: is this the right file?");
     CHECK(error_of([] { (void)yaml("a: 1\n---\nb: 2\n"); }).find("more than one") !=
           std::string::npos);
     CHECK(error_of([] { (void)yaml("[1]: 2\n"); }).find("key must be") != std::string::npos);
@@ -141,7 +141,8 @@ TEST_SUITE("unit") {
       CHECK(text.starts_with("f.json:1:"));
     }
     CHECK(error_of([] { (void)json("{\n  \"a\": 1,\n}"); }) ==
-          "f.json:3:1: error: not valid JSON: expected a key in double quotes");
+          "f.json:3:1: error: not valid JSON: expected a key in double quotes\n"
+          "hint: python3 -m json.tool FILE checks it too");
     CHECK(error_of([] { (void)json("{\"a\": 01}"); }).starts_with("f.json:1:8:"));
     CHECK(error_of([] { (void)json("{} x"); }).starts_with("f.json:1:4:"));
     CHECK(error_of([] { (void)json("NaN"); }).starts_with("f.json:1:1:"));
