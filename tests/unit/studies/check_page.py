@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The validation page is written from shipped data by one command, and says nothing of the machine
+that wrote it; shipped tables are sound.
+
+Usage: check_page.py REPOSITORY EXECUTABLE
+"""
+import csv
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.dom.minidom
+
+ROOT, EXECUTABLE = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit(f"failed: {what}")
+
+
+def check_page():
+    with tempfile.TemporaryDirectory() as directory:
+        command = [sys.executable, str(ROOT / "tools/validation_page.py"), "--binary", EXECUTABLE,
+                   "--out", directory]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        check(done.returncode == 0, done.stderr)
+        out = pathlib.Path(directory)
+        page = (out / "validation.md").read_text(encoding="utf-8")
+        for section in ("## Step time", "## Peak memory", "## Ranking inside sweeps",
+                        "## What can run", "## Kernels and collectives", "## Weaknesses"):
+            check(section in page, section)
+        constants = (out / "validation_constants.md").read_text(encoding="utf-8")
+        check("`host_launch`" in constants, "constants of frameworks are listed")
+        for text in (page, constants):
+            for path in (str(ROOT), directory, str(pathlib.Path(EXECUTABLE).resolve().parent)):
+                check(path not in text, f"the page mentions {path}")
+        for figure in ("step_time", "memory"):
+            svg = out / f"figures/validation_{figure}.svg"
+            root = xml.dom.minidom.parse(str(svg)).documentElement
+            check(root.tagName == "svg", f"{svg} is a picture")
+            check(f"figures/validation_{figure}.svg" in page, f"{figure} is shown")
+
+
+def rows_of(name):
+    with open(ROOT / "validation" / name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def check_tables():
+    names = set()
+    for table in ("published_runs.csv", "published_memory.csv"):
+        for row in rows_of(table):
+            check(row["id"] not in names, f"{row['id']} appears twice")
+            names.add(row["id"])
+            check(row["source"] and row["locator"], f"{row['id']} says where it was published")
+    for row in rows_of("published_suspect.csv"):
+        check(row["id"] in names and row["why"], f"{row['id']} is a row, with a reason")
+
+
+check_page()
+check_tables()

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/validation.md, docs/validation_constants.md and their figures from shipped data.
+
+  python3 tools/validation_page.py --binary build/release/plansearch
+  python3 tools/validation_page.py --binary B --also runs.csv --suspect suspect.csv
+                                   [--also-memory memory.csv] [--kernels TABLE.csv ...]
+
+The first form needs nothing but this repository. The second also predicts larger tables that do not
+ship and keeps their summary, with date and commit, in validation/results_full.json, from which the
+first form then writes the same page. Only the standard library is needed.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import fitted_constants
+import validation_svg
+from validation_sections import Page
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SCHEMA = "plansearch/validation-results/v1"
+#: Legend of the figures: the first text that a source holds decides.
+LABELS = (("multi-node", "vTrain, several nodes"), ("single-node", "vTrain, one node"),
+          ("llm-foundry", "llm-foundry (FSDP)"), ("Ultra-Scale", "nanotron"),
+          ("Megatron-Bridge", "Megatron-Bridge"), ("MLPerf", "MLPerf Training"),
+          ("NeMo Framework", "NeMo"), ("Jean Zay", "Jean Zay V100"), ("torchao", "torchao (FSDP)"),
+          ("Megatron-LM functional", "Megatron-LM tests"), ("arXiv", "papers"))
+
+
+def validate(binary, table, suspect=None):
+    command = [str(binary), "validate", str(table), "--format", "json", "--quiet"]
+    if suspect:
+        command += ["--suspect", str(suspect)]
+    environment = dict(os.environ)
+    environment.setdefault("PLANSEARCH_DATA", str(ROOT))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode != 0:
+        sys.exit(done.stderr.strip())
+    return json.loads(done.stdout)
+
+
+def label_of(source):
+    for part, label in LABELS:
+        if part in source:
+            return label
+    return source
+
+
+def rounded(value):
+    if isinstance(value, dict):
+        return {key: rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [rounded(inner) for inner in value]
+    return round(value, 5) if isinstance(value, float) else value
+
+
+def summary_of(answer):
+    """What is kept of a table that does not ship: groups, no rows."""
+    kept = {"rows": len(answer["rows"]), "summary": rounded(answer["summary"])}
+    if answer["table"] == "runs":
+        reasons = {}
+        for row in answer["rows"]:
+            if not row["expressible"]:
+                reasons[row["reason"]] = reasons.get(row["reason"], 0) + 1
+        kept["inexpressible"] = reasons
+        worst = sorted(answer["sweeps"], key=lambda sweep: -sweep["regret"])[:8]
+        kept["worst_sweeps"] = [{key: value for key, value in rounded(sweep).items()
+                                 if key not in ("best", "chosen")} for sweep in worst]
+    return kept
+
+
+def commit():
+    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=10", "HEAD"],
+                          capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def write_full_results(args, path):
+    results = {"schema": SCHEMA, "date": datetime.date.today().isoformat(), "commit": commit(),
+               "runs": summary_of(validate(args.binary, args.also, args.suspect))}
+    if args.also_memory:
+        results["memory"] = summary_of(validate(args.binary, args.also_memory, args.suspect))
+    kernels = {}
+    for table in args.kernels or ():
+        answer = validate(args.binary, table)
+        kernels.setdefault(answer["table"], []).append(summary_of(answer))
+    results["kernels"] = kernels
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def read_if_there(path):
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def step_points(answer):
+    return [(label_of(row["source"] or ""), row["measured_step_time_s"],
+             row["predicted_step_time_s"]) for row in answer["rows"]
+            if row["measured_step_time_s"] and row["predicted_step_time_s"] and not row["failed"]]
+
+
+def memory_points(answers):
+    gib = 2.0 ** 30
+    return [(label_of(row["source"] or ""), row["measured_peak_memory_bytes"] / gib,
+             row["predicted_peak_memory_bytes"] / gib) for answer in answers
+            for row in answer["rows"]
+            if row["measured_peak_memory_bytes"] and row["predicted_peak_memory_bytes"]]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--also", help="a larger table of runs, summarised only")
+    parser.add_argument("--also-memory", help="a larger table of memory peaks, summarised only")
+    parser.add_argument("--suspect", help="CSV (id, why) of rows of these tables to report apart")
+    parser.add_argument("--kernels", action="append", help="tables of kernels, summarised only")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs")
+    args = parser.parse_args()
+    shipped = ROOT / "validation"
+    if args.also:
+        write_full_results(args, shipped / "results_full.json")
+
+    suspects = shipped / "published_suspect.csv"
+    runs = validate(args.binary, shipped / "published_runs.csv", suspects)
+    memory = validate(args.binary, shipped / "published_memory.csv", suspects)
+    figures = args.out / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    (figures / "validation_step_time.svg").write_text(
+        validation_svg.scatter("Step time: predicted against measured (shipped table)", "seconds",
+                               step_points(runs)), encoding="utf-8")
+    (figures / "validation_memory.svg").write_text(
+        validation_svg.scatter("Peak memory: predicted against measured (shipped tables)", "GiB",
+                               memory_points([memory, runs])), encoding="utf-8")
+    page = Page(runs=runs, memory=memory, full=read_if_there(shipped / "results_full.json"),
+                kernels=read_if_there(shipped / "results_kernels.json"),
+                left_out=read_if_there(shipped / "leave_one_out.json"),
+                ablation=read_if_there(shipped / "ablation.json"))
+    (args.out / "validation.md").write_text(page.text(), encoding="utf-8")
+    (args.out / "validation_constants.md").write_text(
+        page.constants_text(fitted_constants.collect(ROOT)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sections of docs/validation.md, from the answers of `plansearch validate --format json`."""
+import os
+
+GENERATED = ("<!-- Written by tools/validation_page.py from shipped data; edit that, not this. -->\n"
+             "<!-- SPDX-License-Identifier: Apache-2.0 -->\n\n")
+
+
+def percent(value, digits=1):
+    return "-" if value is None else f"{100 * value:.{digits}f}"
+
+
+def signed(value):
+    return "-" if value is None else f"{100 * value:+.1f}"
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def table(titles, rows, right_from=1):
+    """A Markdown table; columns from `right_from` on are aligned to the right."""
+    lines = ["| " + " | ".join(titles) + " |",
+             "|" + "|".join("---" if i < right_from else "---:" for i in range(len(titles))) + "|"]
+    lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n\n"
+
+
+def groups(summary, by, which="all"):
+    return [g for g in summary if g["by"] == by and g["set"] == which]
+
+
+def both(summary, by):
+    """(group of all rows, the same group without suspects) in order; the second may be absent."""
+    trusted = {g["value"]: g for g in groups(summary, by, "without_suspects")}
+    return [(g, trusted.get(g["value"])) for g in groups(summary, by)]
+
+
+def error_row(name, group, trusted):
+    t = group["step_time"]
+    row = [name, t["rows"], percent(t["mean_absolute_error"]), percent(t["median_absolute_error"]),
+           percent(t["p90_absolute_error"]), signed(t["bias"]), percent(t["within_p10_p90"], 0)]
+    u = trusted["step_time"] if trusted else None
+    if u is None or u["rows"] == 0:
+        return row + ["-"] * 4
+    return row + [u["rows"], percent(u["mean_absolute_error"]),
+                  percent(u["median_absolute_error"]), percent(u["within_p10_p90"], 0)]
+
+
+def name_of(group):
+    if group["by"] == "all":
+        return "**all**"
+    if group["by"] == "mfu":
+        return f"MFU {group['value']}"
+    if group["by"] == "known":
+        return "every switch published" if group["value"] == "1" else "some switches assumed"
+    return group["value"]
+
+
+ERROR_TITLES = ["set", "rows", "mean %", "median %", "p90 %", "bias %", "inside %", "rows*",
+                "mean* %", "median* %", "inside* %"]
+
+
+def error_table(summary, kinds):
+    rows = []
+    for by in kinds:
+        for group, trusted in both(summary, by):
+            if group["step_time"]["rows"]:
+                rows.append(error_row(name_of(group), group, trusted))
+    return table(ERROR_TITLES, rows)
+
+
+def memory_table(named):
+    rows = []
+    for name, summary in named:
+        for by in ("all", "source"):
+            if by == "source" and len(groups(summary, "source")) == 1:
+                continue
+            for group, trusted in both(summary, by):
+                for kind, e in group["memory"].items():
+                    row = [name if by == "all" else group["value"], kind, e["rows"],
+                           percent(e["mean_absolute_error"]), percent(e["median_absolute_error"]),
+                           percent(e["p90_absolute_error"]), signed(e["bias"])]
+                    u = trusted["memory"].get(kind) if trusted else None
+                    row += [u["rows"], percent(u["mean_absolute_error"]),
+                            percent(u["median_absolute_error"])] if u else ["-"] * 3
+                    rows.append(row)
+    return table(["set", "figure", "rows", "mean %", "median %", "p90 %", "bias %", "rows*",
+                  "mean* %", "median* %"], rows, 2)
+
+
+def ranking_table(summary):
+    rows = []
+    for by in ("all", "source", "framework"):
+        for group, trusted in both(summary, by):
+            r = group["ranking"]
+            if r["sweeps"] == 0:
+                continue
+            u = trusted["ranking"] if trusted else r
+            tau = "-" if r["mean_tau"] is None else f"{r['mean_tau']:.3f}"
+            tau_trusted = "-" if u["mean_tau"] is None else f"{u['mean_tau']:.3f}"
+            rows.append(["**all**" if by == "all" else group["value"], r["sweeps"],
+                         percent(r["mean_regret"]), percent(r["median_regret"]),
+                         f"{r['top1']}/{r['sweeps']}", f"{r['top3']}/{r['sweeps']}",
+                         r["tau_sweeps"], tau, percent(u["mean_regret"]),
+                         percent(u["median_regret"]), tau_trusted])
+    return table(["sweeps of", "sweeps", "mean regret %", "median regret %", "top-1", "top-3",
+                  "of >= 3 plans", "tau-b", "mean regret* %", "median regret* %", "tau-b*"], rows)
+
+
+def feasibility_table(summary):
+    rows = []
+    for by in ("all", "source"):
+        for group in groups(summary, by):
+            f = group["feasibility"]
+            quiet = f["measured_called_illegal"] + f["measured_called_out_of_memory"] + f["failed"]
+            if by == "source" and quiet + group["inexpressible"] == 0:
+                continue
+            rows.append(["**all**" if by == "all" else group["value"], f["measured"],
+                         f["measured_called_illegal"], f["measured_called_out_of_memory"],
+                         f["failed"], f["failed_called_illegal"], f["failed_called_out_of_memory"],
+                         f["failed_called_feasible"], group["inexpressible"]])
+    return table(["rows of", "ran", "called illegal", "called too large", "failed",
+                  "called illegal", "called too large", "called feasible", "inexpressible"], rows)
+
+
+class Page:
+    def __init__(self, runs, memory, full, kernels, left_out, ablation):
+        self.runs, self.memory, self.full = runs, memory, full
+        self.kernels, self.left_out, self.ablation = kernels, left_out, ablation
+        #: The widest evidence at hand.
+        self.summary = full["runs"]["summary"] if full else runs["summary"]
+        self.table = "full table" if full else "shipped table"
+
+    def text(self):
+        sections = [self.opening(), self.headline(), self.regimes(), self.memories(),
+                    self.rankings(), self.feasibility(), self.kernel_section(),
+                    self.left_out_section(), self.ablation_section(), self.weaknesses(),
+                    self.closing()]
+        return GENERATED + "".join(sections).rstrip() + "\n"
+
+    def opening(self):
+        words = (
+            "# Validation\n\n"
+            "How far predictions are from what real clusters measured. This page is written by\n\n"
+            "    python3 tools/validation_page.py --binary build/release/plansearch\n\n"
+            f"from [`validation/published_runs.csv`](../validation/published_runs.csv) "
+            f"({len(self.runs['rows'])} training runs) and "
+            "[`validation/published_memory.csv`](../validation/published_memory.csv) "
+            f"({len(self.memory['rows'])} memory peaks): published figures, each with its source "
+            "and place. ")
+        if self.full:
+            words += (
+                f"The shipped table is a sample; the summary of the full table it was drawn from "
+                f"({self.full['runs']['rows']} runs; predicted on {self.full['date']} at commit "
+                f"`{self.full['commit']}`) is kept in "
+                "[`validation/results_full.json`](../validation/results_full.json). ")
+        return words + (
+            "`plansearch validate YOUR_TABLE.csv` makes the same comparison for runs of your own.\n\n"
+            "*Error* is |predicted / measured - 1|; *bias* keeps the sign (below zero: we predict "
+            "too fast); *inside* is the share of measured times between our p10 and p90 (80 % "
+            "would be right). Columns with * leave out the rows that contradict identical or "
+            "neighbouring rows, listed with the reason in "
+            "[`published_suspect.csv`](../validation/published_suspect.csv). "
+            "Constants were fitted to rows of the same sources, so these are mostly in-sample "
+            "errors; [what is left when a source is held out](#held-out) stands further "
+            "down. Sources whose constants saw none of their rows: MT-NLG, PTD-P, BLOOM and "
+            "Llama 3.\n\n")
+
+    def headline(self):
+        words = "## Step time\n\n"
+        if self.full:
+            words += f"Full table, {self.full['runs']['rows']} runs:\n\n"
+            words += error_table(self.summary, ("all", "mfu", "known", "source"))
+            words += ("*MFU*: measured model FLOPs over the dense peak. *Some switches assumed*: "
+                      "recomputation, overlap or precision details are not published, and "
+                      "documented defaults stand in.\n\n")
+        words += "Shipped sample:\n\n" + error_table(self.runs["summary"], ("all", "source"))
+        return words + ("![Predicted against measured step time](figures/validation_step_time.svg)"
+                        "\n\n")
+
+    def regimes(self):
+        return ("## Where it is hard\n\n"
+                f"Step-time error of the {self.table} by what makes a run hard to predict (a run "
+                "may be in several rows), by framework and by machine:\n\n"
+                + error_table(self.summary, ("regime",))
+                + error_table(self.summary, ("framework",)) + error_table(self.summary, ("hw",)))
+
+    def memories(self):
+        named = []
+        if self.full:
+            named.append(("full table of runs", self.full["runs"]["summary"]))
+            if "memory" in self.full:
+                named.append(("Megatron-LM tests, all", self.full["memory"]["summary"]))
+        named += [("shipped runs", self.runs["summary"]),
+                  ("shipped Megatron-LM tests", self.memory["summary"])]
+        return ("## Peak memory\n\n"
+                "*allocated*: peak of the allocator; *torch-peak*: a counter of PyTorch, not said "
+                "which; *nvidia-smi*: the whole process.\n\n" + memory_table(named)
+                + "![Predicted against measured peak memory](figures/validation_memory.svg)\n\n")
+
+    def rankings(self):
+        words = (
+            "## Ranking inside sweeps\n\n"
+            "A sweep is a set of runs that differ in the plan only (same source, machine, "
+            "framework, precision, model, GPUs, sequence length and batch). *Regret*: measured "
+            "time of the plan predicted fastest over that of the plan measured fastest, minus 1; "
+            "runs that we call too large are ranked like any other, for they ran. *Top-3*: the "
+            "best plan is among our first three. *tau-b*: Kendall's rank correlation over sweeps "
+            "of three plans or more.\n\n" + ranking_table(self.summary))
+        sweeps = self.full["runs"]["worst_sweeps"] if self.full else sorted(
+            self.runs["sweeps"], key=lambda sweep: -sweep["regret"])[:8]
+        rows = [[s["source"], s["model"], s["gpus"], s["global_batch"], s["rows"],
+                 percent(s["regret"]), "-" if s["tau"] is None else f"{s['tau']:.2f}"]
+                for s in sweeps if s["regret"] > 0]
+        return words + "The worst sweeps (suspects included):\n\n" + table(
+            ["source", "model", "GPUs", "batch", "plans", "regret %", "tau-b"], rows, 2)
+
+    def feasibility(self):
+        reasons = self.full["runs"]["inexpressible"] if self.full else {
+            row["reason"]: 1 for row in self.runs["rows"] if not row["expressible"]}
+        words = ("## What can run\n\n"
+                 "Runs that we say cannot run although they did, and runs that failed (often, but "
+                 "not always, for memory) though we would have run them. Time is predicted, and "
+                 "counted above, whatever memory says.\n\n" + feasibility_table(self.summary))
+        for reason, count in sorted(reasons.items()):
+            words += f"- cannot be expressed ({count}): {reason}\n"
+        return words + ("\n" if reasons else "")
+
+    def kernel_section(self):
+        if not self.kernels:
+            return ""
+        rows = [[r["kind"], r["owner"], r["subset"], r["rows"], percent(r["mean_absolute_error"]),
+                 percent(r["median_absolute_error"]), signed(r["bias"])]
+                for r in self.kernels["rows"]]
+        words = ("## Kernels and collectives\n\n" + self.kernels["method"] + "\n\n"
+                 + table(["table", "device", "subset", "rows", "mean %", "median %", "bias %"],
+                         rows, 3))
+        if self.full and self.full.get("kernels"):
+            rows = []
+            for kind, answers in self.full["kernels"].items():
+                for answer in answers:
+                    for group in answer["summary"]:
+                        e = group["time"]
+                        if e["rows"] and group["by"] in ("all", "gpu", "gpu+dtype", "hw"):
+                            rows.append([kind, group["value"] or "**all**", e["rows"],
+                                         percent(e["mean_absolute_error"]),
+                                         percent(e["median_absolute_error"]),
+                                         percent(e["p90_absolute_error"]), signed(e["bias"]),
+                                         group["inexpressible"]])
+            words += ("With the constants that ship, through `plansearch validate` (in sample; the "
+                      "last table of collectives holds points of many clusters, most of them "
+                      "without a profile):\n\n")
+            words += table(["table", "group", "rows", "mean %", "median %", "p90 %", "bias %",
+                            "inexpressible"], rows, 2)
+        return words
+
+    def left_out_section(self):
+        if not self.left_out:
+            return ""
+        words = ("## Held out\n\n" + self.left_out["method"] + "\n\n")
+        for study in self.left_out["studies"]:
+            rows = [[f["left_out"], f["rows"], percent(f["in_sample"]), percent(f["held_out"]),
+                     "-" if not f["in_sample"] else f"{f['held_out'] / f['in_sample']:.2f}"]
+                    for f in study["folds"]]
+            words += (f"**{study['title']}** ({len(study['constants'])} constants: "
+                      + ", ".join(f"`{name}`" for name in study["constants"]) + ")\n\n"
+                      + table(["left out", "rows", "in sample %", "held out %", "ratio"], rows))
+        return words
+
+    def ablation_section(self):
+        if not self.ablation:
+            return ""
+        names = list(self.ablation["baseline"])
+        rows = [["*as shipped*"] + [percent(self.ablation["baseline"][n]) for n in names]]
+        for entry in self.ablation["mechanisms"]:
+            row = [entry["name"]]
+            for name in names:
+                change = entry["errors"][name] - self.ablation["baseline"][name]
+                value = percent(entry["errors"][name])
+                row.append(f"**{value}**" if change > 0.02 else value)
+            rows.append(row)
+        titles = ["removed"] + [n for n in names]
+        return ("## What each mechanism bought\n\n" + self.ablation["method"] + "\n\n"
+                + table(titles, rows)
+                + "Bold: more than two percentage points worse. A mechanism that costs nothing to "
+                "remove here is either carried by other constants, or not exercised by these "
+                "runs.\n\n")
+
+    def weaknesses(self):
+        lines = ["## Weaknesses\n\n"]
+        regimes = sorted((g for g in groups(self.summary, "regime") if g["step_time"]["rows"] >= 5),
+                         key=lambda g: -g["step_time"]["mean_absolute_error"])
+        for group in regimes[:3]:
+            t = group["step_time"]
+            lines.append(f"- **{group['value']}**: mean error {percent(t['mean_absolute_error'])} "
+                         f"% (bias {signed(t['bias'])} %) over {t['rows']} runs.\n")
+        low = next((g for g in groups(self.summary, "mfu") if g["value"] == "< 2 %"), None)
+        if low and low["step_time"]["rows"]:
+            t = low["step_time"]
+            lines.append(f"- **Runs below 2 % utilisation** (tensor parallelism across nodes, tiny "
+                         f"models on many GPUs): mean error {percent(t['mean_absolute_error'])} %; "
+                         f"{percent(t['within_p10_p90'], 0)} % lie inside the interval. They "
+                         "matter for ranking only.\n")
+        total = groups(self.summary, "all")[0]
+        covered = total["step_time"]["within_p10_p90"]
+        if covered is not None and covered < 0.75:
+            lines.append(f"- **Intervals are too narrow**: {percent(covered, 0)} % of the measured "
+                         "times lie between p10 and p90, not 80 %.\n")
+        for group in groups(self.summary, "source"):
+            for kind, e in group["memory"].items():
+                if e["mean_absolute_error"] > 0.2:
+                    lines.append(f"- **Memory of {group['value']}** ({kind}): mean error "
+                                 f"{percent(e['mean_absolute_error'])} %, bias "
+                                 f"{signed(e['bias'])} %, over {e['rows']} runs.\n")
+        f = total["feasibility"]
+        if f["measured_called_out_of_memory"] or f["failed_called_feasible"]:
+            lines.append(f"- **Memory decides wrongly** for {f['measured_called_out_of_memory']} "
+                         f"of {f['measured']} runs that ran, and lets {f['failed_called_feasible']}"
+                         f" of {f['failed']} failed ones through (not all of those failed for "
+                         "memory).\n")
+        return "".join(lines) + (
+            "- **Slow modes**: some published runs take several times as long as identical ones; "
+            "no column explains them, nothing here predicts them.\n"
+            "- **Mixture of experts** assumes balanced routing; low-precision recipes are "
+            "represented by one kind of scaling each.\n"
+            "- **No public table** has backward matrix or attention kernels, or large all-gather "
+            "and reduce-scatter sweeps over many nodes: those rest on forward tables, stated "
+            "ratios, and whole training steps.\n"
+            "- **Constants stand in for each other**: launch cost, collective latency and "
+            "element-wise traffic of one framework were fitted to the same steps.\n\n")
+
+    def closing(self):
+        return (
+            "## Constants and data\n\n"
+            "Every fitted constant, with value, unit, data and residual: "
+            "[validation_constants.md](validation_constants.md).\n\n"
+            "The shipped table holds every row of the papers, MLPerf, NeMo and torchao, and a "
+            "systematic sample (every n-th row in published order, no selection by result) of "
+            "vTrain, llm-foundry, the Ultra-Scale Playbook, Megatron-Bridge and Jean Zay. What the "
+            "published columns do not say about a network comes from "
+            "[`validation/architectures.yaml`](../validation/architectures.yaml) and is reported "
+            "per row as `filled`.\n")
+
+    def residual(self, constant):
+        """Residual of a kernel curve, or the error of a framework's runs."""
+        if constant.residual:
+            return constant.residual + " of log(measured / predicted)"
+        name = os.path.basename(constant.file)[:-len(".yaml")]
+        if constant.key.rpartition(".")[2].startswith("memory_"):
+            return self.memory_residual(name)
+        by = "framework" if constant.file.startswith("frameworks/") else "hw"
+        for group in groups(self.summary, by):
+            t = group["step_time"]
+            if group["value"] == name and t["rows"]:
+                return (f"step time: mean {percent(t['mean_absolute_error'])} %, median "
+                        f"{percent(t['median_absolute_error'])} % ({t['rows']} runs)")
+        return "-"
+
+    def memory_residual(self, framework):
+        found = []
+        summaries = [self.summary]
+        if self.full and "memory" in self.full:
+            summaries.append(self.full["memory"]["summary"])
+        for summary in summaries:
+            for group in groups(summary, "framework"):
+                if group["value"] == framework:
+                    found += [f"{kind} memory: mean {percent(e['mean_absolute_error'])} %, median "
+                              f"{percent(e['median_absolute_error'])} % ({e['rows']} runs)"
+                              for kind, e in group["memory"].items()]
+        return "; ".join(found) or "-"
+
+    def constants_text(self, constants):
+        sources, files = [], {}
+        for constant in constants:
+            if constant.source not in sources:
+                sources.append(constant.source)
+            group, _, name = constant.key.rpartition(".")
+            key = (group, sources.index(constant.source) + 1, self.residual(constant))
+            files.setdefault(constant.file, {}).setdefault(key, []).append(
+                f"`{name}` {constant.value}")
+        text = (GENERATED + "# Fitted constants\n\n"
+                f"All {len(constants)} constants of the shipped files that were fitted to "
+                "measurements; the rest are datasheet values, published figures or assumptions, "
+                "each marked so in its file. Numbers in brackets are the sources below. Written by "
+                "`tools/validation_page.py`; see [validation.md](validation.md).\n\n")
+        for file in files:
+            rows = [[f"`{group}`" if group else "", ", ".join(values), f"[{source}]", residual]
+                    for (group, source, residual), values in files[file].items()]
+            text += f"## [{file}](../{file})\n\n" + table(
+                ["group", "constants", "data", "residual"], rows, 4)
+        text += "## Data\n\n"
+        return text + "\n".join(f"{i}. {source}" for i, source in enumerate(sources, 1)) + "\n"
