@@ -59,11 +59,15 @@ TEST_SUITE("unit") {
           doctest::Approx(1 + kAttention / (3 * kForward)).epsilon(1e-12));
   }
 
-  TEST_CASE("the interval is that of log-normal errors of 5 %") {
+  TEST_CASE("the interval is no narrower than the framework's 5 % and no wider than all errors") {
+    // Framework 0.05; nobody measured the toy's kernels (0.12 / 2), links and network (0.12 each);
+    // shares of the step are at most 1: sigma <= sqrt(0.05^2 + 0.06^2 + 0.12^2) = 0.1432.
     const PlanReport report = report_of(test::toy_problem(), Recompute::None);
     const Seconds step = report.estimate.step.total();
-    CHECK(report.p10 / step == doctest::Approx(std::exp(-1.2815516 * 0.05)));
-    CHECK(report.p90 / step == doctest::Approx(std::exp(1.2815516 * 0.05)));
+    CHECK(report.p10 / step < std::exp(-1.2815516 * 0.05));
+    CHECK(report.p90 / step > std::exp(1.2815516 * 0.05));
+    CHECK(report.p10 / step > std::exp(-1.2815516 * 0.1432));
+    CHECK(report.p90 / step < std::exp(1.2815516 * 0.1432));
   }
 }
 
