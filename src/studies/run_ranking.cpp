@@ -76,7 +76,7 @@ RankingSummary summarise_sweeps(std::span<const Sweep> sweeps) {
   std::vector<double> taus;
   for (const Sweep& sweep : sweeps) {
     regrets.push_back(sweep.ranking.regret);
-    if (sweep.rows.size() >= 3) taus.push_back(sweep.ranking.tau);
+    if (sweep.rows.size() >= 3 && sweep.ranking.tau) taus.push_back(*sweep.ranking.tau);
     summary.top1 += sweep.ranking.top1 ? 1 : 0;
     summary.top3 += sweep.ranking.top3 ? 1 : 0;
   }

@@ -87,7 +87,7 @@ Json sweeps_json(const RunReport& report) {
                       {"best", best.id},
                       {"chosen", report.runs[sweep.chosen].id},
                       {"regret", sweep.ranking.regret},
-                      {"tau", ranked ? Json(sweep.ranking.tau) : Json(nullptr)}});
+                      {"tau", ranked && sweep.ranking.tau ? Json(*sweep.ranking.tau) : Json(nullptr)}});
   }
   return sweeps;
 }

@@ -34,7 +34,7 @@ ErrorSummary summarise_errors(std::span<const double> relative_errors) {
   return summary;
 }
 
-double kendall_tau(std::span<const double> a, std::span<const double> b) {
+std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b) {
   double concordance = 0.0;
   double untied_a = 0.0;
   double untied_b = 0.0;
@@ -48,7 +48,7 @@ double kendall_tau(std::span<const double> a, std::span<const double> b) {
       untied_b += std::abs(db);
     }
   }
-  if (untied_a == 0.0 || untied_b == 0.0) return 0.0;
+  if (untied_a == 0.0 || untied_b == 0.0) return std::nullopt;
   return concordance / std::sqrt(untied_a * untied_b);
 }
 

@@ -225,6 +225,7 @@ std::string legend(const RunReport& report) {
       "                     measured fastest, minus 1: mean and median over sweeps, in %\n"
       "  top-1, top-3       sweeps whose best plan is our first choice, among our first three\n"
       "  tau-b              Kendall's rank correlation, mean over sweeps of three rows or more\n"
+      "                     that we do not predict alike (repeated runs of one plan rank nothing)\n"
       "  illegal, too large runs that we say cannot run: degrees and rules, or memory; \"feasible\"\n"
       "                     behind \"failed\": we would have run what crashed\n";
   if (report.sets.size() > 1) {

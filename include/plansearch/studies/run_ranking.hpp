@@ -34,7 +34,7 @@ struct RankingSummary {
   double median_regret = 0.0;
   double mean_regret = 0.0;
   double worst_regret = 0.0;
-  std::size_t tau_sweeps = 0;  ///< with at least three rows
+  std::size_t tau_sweeps = 0;  ///< with at least three rows, not all predicted alike
   double mean_tau = 0.0;
   double median_tau = 0.0;
   std::size_t top1 = 0;  ///< our choice is the measured best

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,14 +24,15 @@ struct ErrorSummary {
 /// Quantile by linear interpolation between order statistics; `sorted` must not be empty.
 [[nodiscard]] double quantile(std::span<const double> sorted, double share);
 
-/// Kendall's tau-b: rank correlation with ties. 0 when either side is constant.
-[[nodiscard]] double kendall_tau(std::span<const double> a, std::span<const double> b);
+/// Kendall's tau-b: rank correlation with ties. Undefined when either side is constant, such as
+/// a sweep of one plan measured several times.
+[[nodiscard]] std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b);
 
 /// How a sweep's ranking by prediction compares with its ranking by measurement.
 struct SweepRanking {
   std::size_t rows = 0;
   double regret = 0.0;  ///< measured time of our choice over the best measured, minus one
-  double tau = 0.0;
+  std::optional<double> tau;
   bool top1 = false;  ///< our choice is the measured best
   bool top3 = false;  ///< the measured best is among our first three
 };
