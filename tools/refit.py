@@ -21,7 +21,7 @@ Options: --suspect FILE leaves rows out; --source TEXT (repeatable) keeps rows o
 kernel tables: gpu, dtype, collective); --min-mfu X leaves rows of less utilisation out; --memory
 fits memory instead of time; --loss mean|robust; --weight-sources gives every source the same
 weight; --hold-out SHARE keeps random rows out of the fit; --rounds N; --write puts the result into
-the data directory; --leave-one-source-out refits without each source in turn and predicts it.
+the data directory. tools/leave_one_out.py refits without one group of runs at a time.
 Only the standard library is needed.
 """
 import argparse
@@ -330,23 +330,6 @@ def report_values(bench, values):
         print(f"  {constant['file']} {constant['key']}: {start:.6g} -> {value:.6g} {unit}{at}")
 
 
-def leave_one_out(bench, loss, wanted, args, inside):
-    sources = sorted(inside)
-    print("leave one source out (refitted without it)")
-    for source in sources:
-        def rest(name, left_out=source):
-            return wanted(name) and name != left_out
-        if len(sources) < 2:
-            break
-        values, _ = fit(bench, loss, rest, args.rounds, lambda text: None)
-        held_out = loss.errors(bench.rows(values), lambda name, only=source: name == only)[source]
-        out = sum(held_out) / len(held_out)
-        seen = sum(inside[source]) / len(inside[source])
-        print(f"  {source[:58]:58s} {len(held_out):5d} rows  in sample {100 * seen:6.2f} %"
-              f"  left out {100 * out:6.2f} %  ratio {out / seen if seen else math.inf:5.2f}")
-        sys.stdout.flush()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("constants")
@@ -363,7 +346,6 @@ def main():
     parser.add_argument("--weight-sources", action="store_true")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--leave-one-source-out", action="store_true")
     args = parser.parse_args()
 
     def wanted(source):
@@ -380,8 +362,6 @@ def main():
         print_errors("after", inside)
         if args.hold_out:
             print_errors("held out", loss.errors(bench.rows(values), wanted, held_out=True))
-        if args.leave_one_source_out:
-            leave_one_out(bench, loss, wanted, args, inside)
         if args.write:
             bench.put(values, args.data)
     finally:

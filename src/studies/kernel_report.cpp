@@ -95,8 +95,15 @@ std::string render_table(const KernelReport& report) {
                    {"p90"},
                    {"bias"},
                    {"inexpressible"}});
+  std::string by;
   for (const KernelGroup& group : report.groups) {
-    std::vector<std::string> cells{group.by == "all" ? "all" : group.value};
+    const bool all = group.by == "all";
+    if (!all && group.errors.rows == 0) continue;  // the reasons below count them
+    if (!all && group.by != by) {
+      by = group.by;
+      table.add_row({"by " + by, "", "", "", "", "", ""});
+    }
+    std::vector<std::string> cells{all ? "all" : "  " + shortened(group.value)};
     for (std::string& cell : error_cells(group.errors)) cells.push_back(std::move(cell));
     cells.push_back(fmt::format("{}", group.inexpressible));
     table.add_row(std::move(cells));

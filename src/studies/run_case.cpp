@@ -183,7 +183,8 @@ ParallelPlan read_plan(const RunRecord& run, const FrameworkDefaults& defaults) 
   ParallelPlan plan;
   plan.tensor_out = degree(run.tensor.value_or(1));
   plan.pipeline = degree(run.pipeline.value_or(1));
-  plan.chunks = degree(run.chunks.value_or(1));
+  // Without stages there is nothing to interleave: the column then repeats a default.
+  plan.chunks = plan.pipeline == 1 ? 1 : degree(run.chunks.value_or(1));
   plan.context = degree(run.context.value_or(1));
   plan.expert = degree(run.expert_parallel.value_or(1));
   const std::int64_t model_ranks = std::int64_t{1} * plan.tensor_out * plan.pipeline * plan.context;

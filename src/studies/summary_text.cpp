@@ -52,12 +52,6 @@ std::vector<Pair> pair_up(const RunReport& report) {
   return pairs;
 }
 
-std::string shortened(const std::string& value) {
-  if (value.empty()) return "(empty)";
-  if (value.size() <= kWidestName) return value;
-  return value.substr(0, kWidestName - 3) + "...";
-}
-
 /// One table about all groups: titles and cells of one group, repeated for the trusted rows.
 class Section {
  public:
@@ -235,6 +229,12 @@ std::string legend(const RunReport& report) {
 }
 
 }  // namespace
+
+std::string shortened(const std::string& value) {
+  if (value.empty()) return "(empty)";
+  if (value.size() <= kWidestName) return value;
+  return value.substr(0, kWidestName - 3) + "...";
+}
 
 std::string percent_cell(double ratio) { return fmt::format("{:.1f}", 100.0 * ratio); }
 

@@ -60,6 +60,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("chunks make an interleaved schedule") {
     CHECK(case_of({{"vpp", "3"}}).plan.schedule == ScheduleKind::Interleaved);
+    CHECK(case_of({{"vpp", "3"}, {"pp", "1"}, {"dp", "8"}}).plan.chunks == 1);
   }
 
   TEST_CASE("a partial last micro-batch is priced by its share") {

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The tools around validation read the shipped files, and change what they say they change.
+
+Usage: check_tools.py REPOSITORY
+"""
+import pathlib
+import shutil
+import sys
+import tempfile
+
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+
+import ablation  # noqa: E402
+import fitted_constants  # noqa: E402
+import leave_one_out  # noqa: E402
+import plain_yaml  # noqa: E402
+import refit  # noqa: E402
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit(f"failed: {what}")
+
+
+def check_yaml():
+    text = ('# head\na: {b: 1 GiB, c: [x, "y: z"]}  # tail\nlist:\n  - name: one\n    size: "2, 3"\n'
+            "  - {name: two}\nplain: [p, q]\nlong: some words\n  go on\nnothing:\n")
+    check(plain_yaml.load(text) ==
+          {"a": {"b": "1 GiB", "c": ["x", "y: z"]},
+           "list": [{"name": "one", "size": "2, 3"}, {"name": "two"}], "plain": ["p", "q"],
+           "long": "some words go on", "nothing": None}, plain_yaml.load(text))
+    for folder in ("frameworks", "hardware_profiles", "models"):
+        for path in (ROOT / folder).rglob("*.yaml"):
+            check("schema" in plain_yaml.load(path.read_text(encoding="utf-8")), f"{path} is read")
+
+
+def check_constants():
+    found = fitted_constants.collect(ROOT)
+    check(all(c.value and c.source for c in found) and len(found) > 100, "constants have sources")
+    fitted = refit.read_constants(str(ROOT / "validation/fitted_constants.yaml"))
+    check(len(fitted) > 20, "constants to fit are listed")
+    for constant in fitted:
+        value, _ = refit.number_and_unit(
+            refit.DataFile(str(ROOT / constant["file"])).get(constant["key"]))
+        check(value >= 0, f"{constant['file']} {constant['key']} is {value}")
+        check(constant["low"] <= leave_one_out.middle(constant) <= constant["high"],
+              f"{constant['key']} has bounds")
+
+
+def check_ablation():
+    for name, edits in ablation.MECHANISMS:
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            for folder in ("frameworks", "hardware_profiles"):
+                shutil.copytree(ROOT / folder, root / folder)
+            changed = sum(ablation.edit(root, *edit) for edit in edits)
+            check(changed > 0, f"{name} is in the data files")
+            for path in root.rglob("*.yaml"):
+                plain_yaml.load(path.read_text(encoding="utf-8"))
+
+
+check_yaml()
+check_constants()
+check_ablation()
