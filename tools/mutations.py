@@ -155,8 +155,16 @@ MUTATIONS = [
              'block.dim("kv_heads", DimRole::KvHead, a.kv_heads)',
              'block.dim("kv_heads", DimRole::KvHead, a.heads)'),
     Mutation("p10-p90", "p10 and p90 swapped", "src/evaluate/interval.cpp",
-             "return {std::exp(-kNormalP90 * sigma), std::exp(kNormalP90 * sigma)};",
-             "return {std::exp(kNormalP90 * sigma), std::exp(-kNormalP90 * sigma)};"),
+             "return {std::exp(-spread), std::exp(spread + tail)};",
+             "return {std::exp(spread + tail), std::exp(-spread)};"),
+    Mutation("step-ring-share", "in a step a ring over nodes sends the message once per node",
+             "src/cost/collective_cost.cpp",
+             "{ return rounds * (nodes - 1.0) / nodes; }", "{ return rounds + 0.0 * nodes; }"),
+    Mutation("saved-as-gathered", "gathered inputs are kept as they are read, not as produced",
+             "src/evaluate/block_memory.cpp",
+             "element_size(block_.tensor(id).element, context_.precision) * kept_elements(id);",
+             "element_size(block_.tensor(id).element, context_.precision) *\n"
+             "               elements(static_cast<std::size_t>(&op - block_.operators.data()), id);"),
 ]
 
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "support/toy_problem.hpp"
+#include "random_plans.hpp"
 
 namespace plansearch {
 namespace {
@@ -70,6 +70,32 @@ TEST_SUITE("property") {
       if (plan.recompute == Recompute::None) CHECK(e.step.recompute == Seconds(0));
       if (plan.pipeline == 1) CHECK(e.step.bubble == Seconds(0));
     });
+  }
+
+  TEST_CASE("with or without words, the same plans are refused for the same reason") {
+    test::ToyOptions narrow;  // 6 heads, 3 of them for keys and values, 5 experts
+    narrow.hidden = 384;
+    narrow.heads = 6;
+    narrow.kv_heads = 3;
+    narrow.experts = 5;
+    for (const test::ToyOptions& options : {test::ToyOptions{}, narrow}) {
+      const PlanEvaluator evaluator(test::toy_problem(options));
+      std::mt19937 engine(23);
+      int refused = 0;
+      for (int i = 0; i < 1000; ++i) {
+        const ParallelPlan plan = test::any_plan(engine, evaluator.problem());
+        const auto quick = evaluator.obstacle(plan);
+        const auto worded = evaluator.legality(plan);
+        INFO(test::describe(plan));
+        REQUIRE(quick.has_value() == worded.has_value());
+        if (!quick) continue;
+        CHECK(*quick == worded->obstacle);
+        CHECK_FALSE(worded->detail.empty());
+        ++refused;
+      }
+      CHECK(refused > 50);
+      CHECK(refused < 1000);
+    }
   }
 
   TEST_CASE("one device communicates nothing") {

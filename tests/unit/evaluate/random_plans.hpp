@@ -18,10 +18,8 @@ inline int power_of_two(std::mt19937& engine, int most) {
   return value;
 }
 
-/// Nothing where the draw is not legal.
-inline std::optional<ParallelPlan> random_plan(std::mt19937& engine,
-                                               const PlanEvaluator& evaluator) {
-  const Problem& problem = evaluator.problem();
+/// Legal or not; the degrees multiply to the number of GPUs.
+inline ParallelPlan any_plan(std::mt19937& engine, const Problem& problem) {
   const auto up_to = [&](unsigned limit) { return static_cast<int>(engine() % limit); };
   ParallelPlan plan;
   int left = problem.gpus;
@@ -51,8 +49,15 @@ inline std::optional<ParallelPlan> random_plan(std::mt19937& engine,
   }
   const std::int64_t at_once =
       std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
-  if (problem.global_batch % at_once != 0) return std::nullopt;
   plan.micro_batches = static_cast<int>(problem.global_batch / at_once);
+  return plan;
+}
+
+/// Nothing where the draw is not legal or leaves a part of the batch.
+inline std::optional<ParallelPlan> random_plan(std::mt19937& engine,
+                                               const PlanEvaluator& evaluator) {
+  const ParallelPlan plan = any_plan(engine, evaluator.problem());
+  if (plan.global_batch() != evaluator.problem().global_batch) return std::nullopt;
   if (evaluator.obstacle(plan)) return std::nullopt;
   return plan;
 }

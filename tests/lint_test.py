@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The lint finds what it is for, and sources name tests that exist.
+
+usage: lint_test.py ROOT
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
+LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
+HEADER = "// Computes: x\n// Source: x\n// Assumes: x\n// Units: x\n// Checked by: x\n"
+TEST_FILE = re.compile(r"\btests/[A-Za-z0-9_/]+\.(?:cpp|py)\b")
+
+
+def lint(files):
+    """Exit status and text of the lint on a tree of these files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = pathlib.Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        done = subprocess.run([sys.executable, str(ROOT / "tools" / "check_layers.py"), folder],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
+        return done.returncode, done.stdout
+
+
+class Layers(unittest.TestCase):
+    def refused(self, name, text, part):
+        status, output = lint({name: text})
+        self.assertEqual(status, 1, output)
+        self.assertIn(part, output)
+
+    def test_lower_layers_may_be_included(self):
+        text = LICENCE + HEADER + '#include "plansearch/plan/axis.hpp"\n#include <vector>\n'
+        status, output = lint({"src/cost/a.cpp": text})
+        self.assertEqual(status, 0, output)
+
+    def test_higher_layers_may_not(self):
+        self.refused("src/base/a.cpp", LICENCE + '#include "plansearch/plan/axis.hpp"\n',
+                     "layer base must not include layer plan")
+        self.refused("include/plansearch/cost/a.hpp",
+                     LICENCE + '#include "plansearch/evaluate/evaluation.hpp"\n', "cost")
+
+    def test_siblings_do_not_see_each_other(self):
+        self.refused("src/hardware/a.cpp",
+                     LICENCE + '#include "plansearch/workload/operator_graph.hpp"\n', "workload")
+        self.refused("src/io/a.cpp", LICENCE + '#include "plansearch/search/search.hpp"\n',
+                     "search")
+
+    def test_headers_licence_and_length(self):
+        self.refused("src/cost/a.cpp", LICENCE + "int x;\n", "Computes")
+        self.refused("src/base/a.cpp", "int x;\n", "licence")
+        self.refused("src/base/a.cpp", LICENCE + "\n" * 600, "split")
+
+
+class CheckedBy(unittest.TestCase):
+    def test_every_test_a_source_names_is_there(self):
+        missing = []
+        for folder in ("include", "src", "search"):
+            for path in sorted((ROOT / folder).rglob("*.?pp")):
+                for name in TEST_FILE.findall(path.read_text()):
+                    if not (ROOT / name).exists():
+                        missing.append(f"{path.relative_to(ROOT)} names {name}")
+        self.assertEqual(missing, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of a training step, on a machine with round numbers and no latency: nodes of 8, 200
+// GB/s for one rank inside a node, 25 GB/s of cards for each rank, of which an isolated benchmark
+// gets 0.8 and a step 0.5; a group with some ranks of a node 0.6 of that, with all of them 0.9.
+#include <doctest/doctest.h>
+
+#include "plansearch/cost/collective_cost.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kMessage = 1.6e9;
+
+Cluster round_numbers(double decay = 0.0) {
+  LocalLinkCurve local;
+  local.low_latency = local.low_latency_128 = Bandwidth(1e6);  // never the best protocol
+  local.simple = Bandwidth(200e9);
+  FabricCurve fabric;
+  fabric.low_latency = Bandwidth(1e6);
+  fabric.nic_efficiency = 0.8;
+  fabric.step_nic_efficiency = 0.5;
+  fabric.rail_efficiency = 0.6;
+  fabric.full_node_efficiency = 0.9;
+  fabric.efficiency_decay = decay;
+  fabric.send_efficiency = 0.7;
+  Cluster cluster;
+  cluster.accelerators_per_node = 8;
+  LinkTier inner;
+  inner.size = 8;
+  inner.bandwidth = Bandwidth(250e9);
+  inner.curve = local;
+  LinkTier outer;
+  outer.size = 1024;
+  outer.bandwidth = Bandwidth(25e9);
+  outer.curve = fabric;
+  cluster.tiers = {inner, outer};
+  return cluster;
+}
+
+double milliseconds(const Cluster& cluster, CommunicationKind kind, AxisExtent group,
+                    Setting setting) {
+  return collective_cost(cluster, kind, Bytes(kMessage), group, setting).time.value() * 1e3;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("whole nodes: the cards carry the share of a ring over nodes") {
+    // Two nodes: half the message through 8 x 25 x 0.5 x 0.9 = 90 GB/s; isolated 15/16 of it
+    // through 160 GB/s. An all-reduce does it twice.
+    const Cluster cluster = round_numbers();
+    for (const CommunicationKind kind :
+         {CommunicationKind::AllGather, CommunicationKind::ReduceScatter}) {
+      CHECK(milliseconds(cluster, kind, {16, 1}, Setting::InStep) ==
+            doctest::Approx(0.8e9 / 90e9 * 1e3).epsilon(1e-4));
+      CHECK(milliseconds(cluster, kind, {16, 1}, Setting::Isolated) ==
+            doctest::Approx(1.5e9 / 160e9 * 1e3).epsilon(1e-4));
+    }
+    CHECK(milliseconds(cluster, CommunicationKind::AllReduce, {16, 1}, Setting::InStep) ==
+          doctest::Approx(1.6e9 / 90e9 * 1e3).epsilon(1e-4));
+  }
+
+  TEST_CASE("some ranks of each node leave their rail, one rank of each does not") {
+    // 4 of 8, two nodes: 4 x 25 x 0.5 x 0.6 = 30 GB/s. One of 8: 12.5 GB/s.
+    const Cluster cluster = round_numbers();
+    CHECK(milliseconds(cluster, CommunicationKind::AllGather, {8, 2}, Setting::InStep) ==
+          doctest::Approx(0.8e9 / 30e9 * 1e3).epsilon(1e-4));
+    CHECK(milliseconds(cluster, CommunicationKind::AllGather, {2, 8}, Setting::InStep) ==
+          doctest::Approx(0.8e9 / 12.5e9 * 1e3).epsilon(1e-4));
+  }
+
+  TEST_CASE("bandwidth decays with the nodes beyond two") {
+    // Four nodes, exponent 1: half of the line; three quarters of the message.
+    CHECK(milliseconds(round_numbers(1.0), CommunicationKind::ReduceScatter, {32, 1},
+                       Setting::InStep) == doctest::Approx(1.2e9 / 45e9 * 1e3).epsilon(1e-4));
+  }
+
+  TEST_CASE("inside a node a step pays what an isolated collective pays") {
+    const Cluster cluster = round_numbers();
+    for (const CommunicationKind kind : {CommunicationKind::AllGather, CommunicationKind::AllReduce,
+                                         CommunicationKind::AllToAll}) {
+      const double rounds = kind == CommunicationKind::AllReduce ? 2.0 : 1.0;
+      for (const Setting setting : {Setting::InStep, Setting::Isolated}) {
+        CHECK(milliseconds(cluster, kind, {8, 1}, setting) ==
+              doctest::Approx(rounds * 1.4e9 / 200e9 * 1e3).epsilon(1e-4));
+      }
+    }
+  }
+
+  TEST_CASE("between neighbours of two nodes a message has one card") {
+    CHECK(milliseconds(round_numbers(), CommunicationKind::SendReceive, {2, 8}, Setting::InStep) ==
+          doctest::Approx(1.6e9 / (25e9 * 0.7) * 1e3).epsilon(1e-6));
+  }
+
+  TEST_CASE("the moving part of a collective is its bytes at the narrowest link") {
+    // 15/16 of the message at 90 GB/s would be 16.7 ms: never more than the collective takes. In a
+    // node 7/8 at 200 GB/s.
+    const Cluster cluster = round_numbers();
+    const CollectiveCost wide = collective_cost(cluster, CommunicationKind::AllGather,
+                                                Bytes(kMessage), {16, 1}, Setting::InStep);
+    CHECK(wide.transfer == wide.time);
+    const CollectiveCost local = collective_cost(cluster, CommunicationKind::AllGather,
+                                                 Bytes(kMessage), {8, 1}, Setting::InStep);
+    CHECK(local.transfer.value() == doctest::Approx(1.4e9 / 200e9));
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
