@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <sys/resource.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "bench_rates.hpp"
 #include "commands.hpp"
 #include "exit_code.hpp"
 #include "load.hpp"
 #include "output.hpp"
 #include "plansearch/base/hash.hpp"
 #include "plansearch/base/parallel.hpp"
+#include "plansearch/base/units.hpp"
 #include "plansearch/report/text_table.hpp"
 #include "plansearch/search/search.hpp"
 #include "space.hpp"
@@ -20,18 +22,20 @@
 namespace plansearch::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Questions whose answers make up the signature. Changing them changes it.
 struct FixedProblem {
   const char* hardware;
   const char* model;
   int gpus;
   std::int64_t batch;
+  Pruning pruning;
 };
-constexpr std::array<FixedProblem, 3> kProblems{{{"perlmutter", "gpt2-xl", 64, 512},
-                                                 {"selene", "gpt3-175b", 1024, 1536},
-                                                 {"dgx-h100", "llama3-70b", 512, 1024}}};
+constexpr std::array<FixedProblem, 5> kProblems{
+    {{"perlmutter", "gpt2-xl", 64, 512, Pruning::On},
+     {"dgx-h100", "llama3-70b", 512, 1024, Pruning::On},
+     {"dgx-h100", "mixtral-8x7b", 256, 1024, Pruning::On},
+     {"selene", "gpt3-175b", 4096, 1536, Pruning::On},
+     {"selene", "gpt3-175b", 4096, 1536, Pruning::Off}}};
 constexpr std::size_t kRanked = 20;
 
 struct SearchTiming {
@@ -40,18 +44,26 @@ struct SearchTiming {
   double seconds = 0.0;
 };
 
-struct Rate {
-  std::string what;
-  double per_second = 0.0;
+struct Measured {
+  int threads = 1;
+  std::vector<Rate> rates;
+  std::vector<SearchTiming> searches;
+  std::uint64_t signature = 0;
+  Bytes peak_memory;
 };
 
-Inputs inputs_of(const FixedProblem& fixed) {
+Options options_of(const FixedProblem& fixed) {
   Options options;
   options.hardware = fixed.hardware;
   options.model = fixed.model;
   options.gpus = fixed.gpus;
   options.batch = fixed.batch;
-  return load_inputs({options, {}, {}});
+  options.space = "megatron";
+  return options;
+}
+
+Problem problem_of(const Options& options) {
+  return with_gpus(load_inputs({options, {}, {}}), *options.gpus);
 }
 
 /// Words that are equal exactly when the rankings are.
@@ -69,124 +81,61 @@ std::string ranking_text(const std::vector<PlanCandidate>& ranked) {
   return text;
 }
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-SearchTiming time_search(const FixedProblem& fixed, int threads, std::uint64_t& signature) {
-  const Inputs inputs = inputs_of(fixed);
-  const Problem problem = with_gpus(inputs, fixed.gpus);
+void time_search(const FixedProblem& fixed, Measured& measured) {
+  const Options options = options_of(fixed);
+  const Problem problem = problem_of(options);
+  SearchOptions search_options;
+  search_options.top = kRanked;
+  search_options.threads = measured.threads;
+  search_options.pruning = fixed.pruning;
+  const auto start = std::chrono::steady_clock::now();
   const PlanEvaluator evaluator(problem);
-  SearchOptions options;
-  options.top = kRanked;
-  options.threads = threads;
-  const auto start = Clock::now();
-  const SearchResult result = search(evaluator, build_space(problem, {}), options);
-  signature = combine_hashes(signature, content_hash(ranking_text(result.ranked)));
-  return {fmt::format("{} on {} x {}", fixed.model, fixed.gpus, fixed.hardware),
-          result.counts.space, seconds_since(start)};
+  const SearchResult result = search(evaluator, build_space(problem, options), search_options);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  measured.signature =
+      combine_hashes(measured.signature, content_hash(ranking_text(result.ranked)));
+  measured.searches.push_back(
+      {fmt::format("{} on {} x {}{}", fixed.model, fixed.gpus, fixed.hardware,
+                   fixed.pruning == Pruning::Off ? ", exhaustive" : ""),
+       result.counts.space, taken.count()});
 }
 
-/// Legal plans of a problem with their profiles at hand, so that only pricing is timed.
-struct Priced {
-  ParallelPlan plan;
-  std::shared_ptr<const ClassProfile> profile;
-};
+Bytes peak_memory() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return Bytes(1024.0 * static_cast<double>(usage.ru_maxrss));
+}
 
-std::vector<Priced> legal_plans(const PlanEvaluator& evaluator, const SearchSpace& space,
-                                std::size_t most, Rate& profiles) {
-  const SpaceWalk walk(space);
-  std::vector<SpacePrefix> prefixes;
-  for (const ParallelPlan& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
-  const std::size_t stride = std::max<std::size_t>(1, prefixes.size() / most);
-  std::vector<Priced> plans;
-  std::vector<ParallelPlan> leaves;
-  double seconds = 0.0;
-  std::size_t derived = 0;
-  for (std::size_t i = 0; i < prefixes.size(); i += stride) {
-    leaves.clear();
-    walk.append_leaves(prefixes[i], leaves);
-    for (const ParallelPlan& plan : leaves) {
-      if (evaluator.obstacle(plan)) continue;
-      const auto start = Clock::now();
-      plans.push_back({plan, evaluator.profile(plan)});
-      seconds += seconds_since(start);
-      ++derived;
-    }
+std::string table(const Measured& measured) {
+  TextTable speeds({{"one core", Align::Left}, {"per second"}, {"each"}});
+  for (const Rate& rate : measured.rates) {
+    speeds.add_row({rate.what, fmt::format("{:.0f}", rate.per_second),
+                    to_text(Seconds(1.0 / rate.per_second))});
   }
-  profiles = {"class profiles (cached ones included)",
-              static_cast<double>(derived) / std::max(seconds, 1e-9)};
-  return plans;
-}
-
-/// Calls `price` for every plan, again and again, for about `duration` seconds.
-template <typename Price>
-Rate measure(std::string what, const std::vector<Priced>& plans, double duration, Price price) {
-  const auto start = Clock::now();
-  std::size_t done = 0;
-  while (seconds_since(start) < duration && !plans.empty()) {
-    for (const Priced& priced : plans) price(priced);
-    done += plans.size();
-  }
-  return {std::move(what), static_cast<double>(done) / seconds_since(start)};
-}
-
-std::vector<Rate> measure_rates() {
-  constexpr std::size_t kSample = 2000;
-  constexpr double kDuration = 0.4;
-  const Inputs inputs = inputs_of(kProblems[1]);
-  const Problem problem = with_gpus(inputs, kProblems[1].gpus);
-  const PlanEvaluator evaluator(problem);
-  const auto workspace = PlanEvaluator::make_workspace();
-  Rate profiles;
-  const auto plans = legal_plans(evaluator, build_space(problem, {}), kSample, profiles);
-  double sink = 0.0;
-  std::vector<Rate> rates;
-  rates.push_back(measure("legality checks", plans, kDuration, [&](const Priced& p) {
-    sink += evaluator.obstacle(p.plan) ? 1.0 : 0.0;
-  }));
-  rates.push_back(profiles);
-  rates.push_back(measure("bounds", plans, kDuration, [&](const Priced& p) {
-    sink += evaluator.bound(*p.profile, p.plan, *workspace).step_time.value();
-  }));
-  rates.push_back(measure("estimates", plans, kDuration, [&](const Priced& p) {
-    sink += evaluator.estimate(*p.profile, p.plan, *workspace).step.compute.value();
-  }));
-  rates.push_back(measure("simulated evaluations", plans, kDuration, [&](const Priced& p) {
-    sink += evaluator.simulate(*p.profile, p.plan, *workspace).step.compute.value();
-  }));
-  if (sink < 0.0) rates.clear();  // the results are used: nothing can be optimised away
-  return rates;
-}
-
-std::string table(const std::vector<Rate>& rates, const std::vector<SearchTiming>& searches,
-                  std::uint64_t signature, int threads) {
-  TextTable speeds({{"per core", Align::Left}, {"per second"}});
-  for (const Rate& rate : rates)
-    speeds.add_row({rate.what, fmt::format("{:.0f}", rate.per_second)});
   TextTable times(
-      {{fmt::format("search on {} threads", threads), Align::Left}, {"plans"}, {"seconds"}});
-  for (const SearchTiming& search : searches) {
+      {{fmt::format("search, {} threads", measured.threads), Align::Left}, {"plans"}, {"seconds"}});
+  for (const SearchTiming& search : measured.searches) {
     times.add_row(
         {search.problem, fmt::format("{}", search.plans), fmt::format("{:.3f}", search.seconds)});
   }
-  return fmt::format("{}\n{}\nsearch signature {}\n", speeds.text(), times.text(),
-                     hash_text(signature));
+  return fmt::format("{}\n{}\npeak memory {}\nsearch signature {} (the same for any threads)\n",
+                     speeds.text(), times.text(), to_text(measured.peak_memory),
+                     hash_text(measured.signature));
 }
 
-std::string json(const std::vector<Rate>& rates, const std::vector<SearchTiming>& searches,
-                 std::uint64_t signature, int threads) {
-  nlohmann::ordered_json document{{"schema", "plansearch/bench/v1"}, {"threads", threads}};
+std::string json(const Measured& measured) {
+  nlohmann::ordered_json document{{"schema", "plansearch/bench/v1"}, {"threads", measured.threads}};
   document["rates"] = nlohmann::ordered_json::array();
-  for (const Rate& rate : rates) {
+  for (const Rate& rate : measured.rates) {
     document["rates"].push_back({{"what", rate.what}, {"per_second_per_core", rate.per_second}});
   }
   document["searches"] = nlohmann::ordered_json::array();
-  for (const SearchTiming& search : searches) {
+  for (const SearchTiming& search : measured.searches) {
     document["searches"].push_back(
         {{"problem", search.problem}, {"plans", search.plans}, {"time_s", search.seconds}});
   }
-  document["signature"] = hash_text(signature);
+  document["peak_memory_bytes"] = measured.peak_memory.value();
+  document["signature"] = hash_text(measured.signature);
   return document.dump(2) + "\n";
 }
 
@@ -194,15 +143,14 @@ std::string json(const std::vector<Rate>& rates, const std::vector<SearchTiming>
 
 int run_bench(const Options& options) {
   const Output output(options);
-  const int threads = options.threads > 0 ? options.threads : available_threads();
-  const std::vector<Rate> rates = measure_rates();
-  std::uint64_t signature = 0;
-  std::vector<SearchTiming> searches;
-  for (const FixedProblem& fixed : kProblems) {
-    searches.push_back(time_search(fixed, threads, signature));
-  }
-  output.write(options.format == "json" ? json(rates, searches, signature, threads)
-                                        : table(rates, searches, signature, threads));
+  Measured measured;
+  measured.threads = options.threads > 0 ? options.threads : available_threads();
+  const Options sampled = options_of(kProblems.back());
+  const Problem problem = problem_of(sampled);
+  measured.rates = measure_rates(PlanEvaluator(problem), build_space(problem, sampled));
+  for (const FixedProblem& fixed : kProblems) time_search(fixed, measured);
+  measured.peak_memory = peak_memory();
+  output.write(options.format == "json" ? json(measured) : table(measured));
   return kExitOk;
 }
 

@@ -31,7 +31,7 @@ void add_step_rows(TextTable& table, const StepTimeBreakdown& a, const StepTimeB
   add_row(table, "compute", a.compute, b.compute);
   add_row(table, "recompute", a.recompute, b.recompute);
   for (std::size_t i = 0; i < kAxisCount; ++i) {
-    add_row(table, fmt::format("exposed communication, {}", to_text(static_cast<Axis>(i))),
+    add_row(table, fmt::format("exposed communication, {}", spoken_name(static_cast<Axis>(i))),
             a.exposed[i], b.exposed[i]);
   }
   add_row(table, "pipeline bubble", a.bubble, b.bubble);

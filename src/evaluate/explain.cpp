@@ -34,8 +34,7 @@ std::vector<std::string> explain(const PlanEvaluator& evaluator, const ParallelP
   add(step.recompute, "recompute");
   for (std::size_t i = 0; i < kAxisCount; ++i) {
     const auto axis = static_cast<Axis>(i);
-    add(step.exposed[i],
-        fmt::format("exposed {} communication", to_text(axis)));
+    add(step.exposed[i], fmt::format("exposed {} communication", spoken_name(axis)));
   }
   add(step.bubble, fmt::format("bubble of {} stages, {} micro-batches", plan.pipeline,
                                plan.micro_batches));

@@ -16,6 +16,19 @@ std::string_view to_text(Axis axis) {
   return kNames[static_cast<std::size_t>(axis)];
 }
 
+std::string_view spoken_name(Axis axis) {
+  switch (axis) {
+    case Axis::In:
+      return "tensor-x";
+    case Axis::Out:
+      return "tensor";
+    case Axis::Depth:
+      return "tensor-z";
+    default:
+      return to_text(axis);
+  }
+}
+
 std::optional<Axis> parse_axis(std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == text) return static_cast<Axis>(i);

@@ -72,6 +72,11 @@ std::string tensor_cell(const ParallelPlan& plan) {
   return text;
 }
 
+std::string context_cell(const ParallelPlan& plan) {
+  const bool ulysses = plan.context > 1 && plan.context_kind == ContextKind::Ulysses;
+  return fmt::format("{}{}", plan.context, ulysses ? "u" : "");
+}
+
 std::string schedule_cell(const ParallelPlan& plan) {
   return plan.pipeline == 1 ? "-" : std::string(to_text(plan.schedule));
 }

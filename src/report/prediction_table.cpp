@@ -17,7 +17,7 @@ std::string step_table(const StepTimeBreakdown& step) {
   add("compute", step.compute);
   add("recompute", step.recompute);
   for (std::size_t i = 0; i < kAxisCount; ++i) {
-    add(fmt::format("exposed communication, {}", to_text(static_cast<Axis>(i))), step.exposed[i]);
+    add(fmt::format("exposed communication, {}", spoken_name(static_cast<Axis>(i))), step.exposed[i]);
   }
   add("pipeline bubble", step.bubble);
   add("optimizer", step.optimizer);
@@ -52,7 +52,7 @@ std::string communication_table(const std::vector<CommunicationLine>& lines) {
                    {"each"},
                    {"exposed"}});
   for (const CommunicationLine& line : lines) {
-    table.add_row({line.what, std::string(to_text(line.kind)), std::string(to_text(line.axis)),
+    table.add_row({line.what, std::string(to_text(line.kind)), std::string(spoken_name(line.axis)),
                    fmt::format("{}", line.group_size), to_text(line.bytes), count_text(line.count),
                    to_text(line.time), to_text(line.exposed)});
   }

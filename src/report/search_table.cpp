@@ -9,6 +9,7 @@
 #include "plansearch/base/units.hpp"
 #include "plansearch/report/search_report.hpp"
 #include "plansearch/report/text_table.hpp"
+#include "ranking_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -17,73 +18,6 @@ std::string headline(const QuestionReport& q) {
   return fmt::format("{} ({} parameters, sequence {}) on {}: {} x {}, batch {}, {}, {}\n", q.model,
                      count_text(static_cast<double>(q.parameters)), q.seq_len, q.hardware, q.gpus,
                      q.accelerator, q.global_batch, q.precision, q.framework);
-}
-
-bool has_experts(const std::vector<PlanReport>& plans) {
-  for (const PlanReport& plan : plans) {
-    if (plan.plan.expert > 1) return true;
-  }
-  return false;
-}
-
-std::string first_reason(const PlanReport& plan) {
-  return plan.why.empty() ? std::string() : plan.why.front();
-}
-
-std::string plan_table(const SearchReport& report) {
-  const bool experts = has_experts(report.plans);
-  std::vector<TextColumn> columns{{"#"},
-                                  {"dp"},
-                                  {"pp"},
-                                  {"vpp"},
-                                  {"tp"},
-                                  {"cp"},
-                                  {"zero"},
-                                  {"mbs"},
-                                  {"recompute", Align::Left},
-                                  {"schedule", Align::Left},
-                                  {"step"},
-                                  {"p10 - p90"},
-                                  {"tokens/s"},
-                                  {"MFU"},
-                                  {"memory"},
-                                  {"comm"},
-                                  {"bubble"},
-                                  {"why", Align::Left}};
-  if (experts) columns.insert(columns.begin() + 6, {"ep"});
-  TextTable table(columns);
-  for (const PlanReport& p : report.plans) {
-    const Seconds total = p.estimate.step.total();
-    std::vector<std::string> cells{
-        fmt::format("{}{}", p.tie == Tie::WithPrevious ? "~" : "", p.rank),
-        fmt::format("{}", p.plan.data),
-        fmt::format("{}", p.plan.pipeline),
-        fmt::format("{}", p.plan.chunks),
-        tensor_cell(p.plan),
-        fmt::format("{}", p.plan.context),
-        fmt::format("{}", static_cast<int>(p.plan.zero)),
-        fmt::format("{}", p.plan.micro_batch),
-        std::string(to_text(p.plan.recompute)),
-        schedule_cell(p.plan),
-        to_text(total),
-        fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)),
-        count_text(p.tokens_per_s),
-        share_text(p.mfu),
-        memory_of(p.estimate.memory.total(), report.question.memory_capacity),
-        share_text(p.estimate.step.exposed_total() / total),
-        share_text(p.estimate.step.bubble / total),
-        first_reason(p)};
-    if (experts) cells.insert(cells.begin() + 6, fmt::format("{}", p.plan.expert));
-    table.add_row(std::move(cells));
-  }
-  return table.text();
-}
-
-bool has_tie(const std::vector<PlanReport>& plans) {
-  for (const PlanReport& plan : plans) {
-    if (plan.tie == Tie::WithPrevious) return true;
-  }
-  return false;
 }
 
 std::string counts_lines(const SearchReport& report) {
@@ -139,8 +73,7 @@ std::string misses_text(const SearchReport& report) {
 
 std::string search_table(const SearchReport& report) {
   std::string text = headline(report.question) + "\n";
-  text += report.plans.empty() ? misses_text(report) : plan_table(report);
-  if (has_tie(report.plans)) text += "~ too close to call against the plan above\n";
+  text += report.plans.empty() ? misses_text(report) : ranking_table(report);
   text += "\n";
   if (report.counts.total > 0) text += counts_lines(report);
   text += settings_line(report.question) + report.evidence + "\n";
@@ -172,6 +105,10 @@ std::string search_lines(const SearchReport& report, Format format) {
   }
   return text;
 }
+
+constexpr const char* kLadderLegend =
+    "each row: the fastest plan of that size; speed-up: of the step over the smallest size that "
+    "runs; efficiency: speed-up over the growth in GPUs; p10 - p90: 80 % of outcomes\n";
 
 std::string ladder_table(const std::vector<LadderRung>& ladder) {
   TextTable table({{"GPUs"},
@@ -219,8 +156,8 @@ std::string render_ladder(const LadderReport& ladder, Format format) {
   if (format == Format::Table) {
     const QuestionReport& q = chosen.question;
     return fmt::format("how many GPUs: {} on {}, batch {} fixed\n\n{}\n{}\n\n{}", q.model,
-                       q.hardware, q.global_batch, ladder_table(ladder.rungs), ladder.choice,
-                       search_table(chosen));
+                       q.hardware, q.global_batch, ladder_table(ladder.rungs) + kLadderLegend,
+                       ladder.choice, search_table(chosen));
   }
   if (format != Format::Json) {
     std::string text = format == Format::Csv ? csv_header() : std::string();

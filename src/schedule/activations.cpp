@@ -20,11 +20,20 @@ int warm_up(const PipelineShape& shape, int rank) {
   return 2 * behind + (shape.chunks - 1) * shape.group_size();
 }
 
-/// Chunk of the forward with this index in Megatron's order.
-int chunk_at(const PipelineShape& shape, int position) {
-  const int cycle = shape.group_size() * shape.chunks;
-  const int left = shape.micro_batches - position / cycle * shape.group_size();
-  return position % cycle / std::min(left, shape.group_size());
+/// Forwards of one chunk that follow each other in Megatron's order.
+struct Run {
+  int chunk = 0;
+  int end = 0;  ///< position after its last forward
+};
+
+/// The run that holds the forward with this index.
+Run run_at(const PipelineShape& shape, int position) {
+  const int group = shape.group_size();
+  const int groups_before = position / (group * shape.chunks);
+  const int start = groups_before * group * shape.chunks;
+  const int length = std::min(shape.micro_batches - groups_before * group, group);
+  const int chunk = (position - start) / length;
+  return {chunk, start + (chunk + 1) * length};
 }
 
 }  // namespace
@@ -46,12 +55,21 @@ Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
   const bool ragged = shape.micro_batches % shape.group_size() != 0;
   const int ahead = warm_up(shape, rank) + 1;
   const int end = ragged || groups_alike < 3 ? total : std::min(total, ahead + 2 * cycle);
+  // Between two changes of chunk the sum rises or falls steadily: its ends are enough.
   Bytes kept;
   Bytes peak;
-  for (int i = 0; i < end; ++i) {
-    kept += bytes(chunk_at(shape, i));
-    if (i >= ahead) kept -= bytes(last_chunk - chunk_at(shape, i - ahead));
-    peak = std::max(peak, kept);
+  for (int i = 0; i < end;) {
+    const Run forward = run_at(shape, i);
+    Bytes change = bytes(forward.chunk);
+    int next = std::min(forward.end, i < ahead ? std::min(ahead, end) : end);
+    if (i >= ahead) {
+      const Run backward = run_at(shape, i - ahead);
+      change -= bytes(last_chunk - backward.chunk);
+      next = std::min(next, backward.end + ahead);
+    }
+    peak = std::max({peak, kept + change, kept + change * static_cast<double>(next - i)});
+    kept += change * static_cast<double>(next - i);
+    i = next;
   }
   return peak;
 }

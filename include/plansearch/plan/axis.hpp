@@ -31,6 +31,8 @@ enum class Axis : std::uint8_t {
 };
 inline constexpr std::size_t kAxisCount = 11;
 [[nodiscard]] std::string_view to_text(Axis axis);
+/// The name users know it by: "tensor" for Out, the only tensor axis most plans have.
+[[nodiscard]] std::string_view spoken_name(Axis axis);
 [[nodiscard]] std::optional<Axis> parse_axis(std::string_view text);
 
 /// A set of axes, one bit each.

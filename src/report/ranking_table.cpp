@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranking_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "plan_cells.hpp"
+#include "plansearch/base/units.hpp"
+#include "plansearch/report/text_table.hpp"
+
+namespace plansearch {
+namespace {
+
+std::string reasons(const PlanReport& plan) {
+  constexpr std::size_t kShown = 2;
+  return fmt::format(
+      "{}",
+      fmt::join(plan.why.begin(),
+                plan.why.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, plan.why.size())),
+                ", "));
+}
+
+/// A column of the ranking and when it tells something.
+struct PlanColumn {
+  TextColumn column;
+  std::function<std::string(const PlanReport&)> cell;
+  std::function<bool(const ParallelPlan&)> tells = [](const ParallelPlan&) { return true; };
+};
+
+std::string number(int value) {
+  return fmt::format("{}", value);
+}
+
+/// Degrees; those that are 1 in every plan are left out, but for the three everybody looks for.
+std::vector<PlanColumn> degree_columns() {
+  return {{{"#"},
+           [](const PlanReport& p) {
+             return fmt::format("{}{}", p.tie == Tie::WithPrevious ? "~" : "", p.rank);
+           }},
+          {{"dp"}, [](const PlanReport& p) { return number(p.plan.data); }},
+          {{"pp"}, [](const PlanReport& p) { return number(p.plan.pipeline); }},
+          {{"vpp"},
+           [](const PlanReport& p) { return number(p.plan.chunks); },
+           [](const ParallelPlan& plan) { return plan.chunks > 1; }},
+          {{"tp"}, [](const PlanReport& p) { return tensor_cell(p.plan); }},
+          {{"cp"},
+           [](const PlanReport& p) { return context_cell(p.plan); },
+           [](const ParallelPlan& plan) { return plan.context > 1; }},
+          {{"ep"},
+           [](const PlanReport& p) { return number(p.plan.expert); },
+           [](const ParallelPlan& plan) { return plan.expert > 1; }},
+          {{"etp"},
+           [](const PlanReport& p) { return number(p.plan.expert_tensor); },
+           [](const ParallelPlan& plan) { return plan.expert_tensor > 1; }},
+          {{"zero"}, [](const PlanReport& p) { return number(static_cast<int>(p.plan.zero)); }},
+          {{"mbs"}, [](const PlanReport& p) { return number(p.plan.micro_batch); }},
+          {{"recompute", Align::Left},
+           [](const PlanReport& p) { return std::string(to_text(p.plan.recompute)); }},
+          {{"schedule", Align::Left},
+           [](const PlanReport& p) { return schedule_cell(p.plan); },
+           [](const ParallelPlan& plan) { return plan.pipeline > 1; }}};
+}
+
+std::vector<PlanColumn> cost_columns(Bytes capacity) {
+  const auto share = [](auto part) {
+    return [part](const PlanReport& p) {
+      return share_text(part(p.estimate.step) / p.estimate.step.total());
+    };
+  };
+  return {
+      {{"step"}, [](const PlanReport& p) { return to_text(p.estimate.step.total()); }},
+      {{"p10 - p90"},
+       [](const PlanReport& p) { return fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)); }},
+      {{"tokens/s"}, [](const PlanReport& p) { return count_text(p.tokens_per_s); }},
+      {{"MFU"}, [](const PlanReport& p) { return share_text(p.mfu); }},
+      {{"memory"},
+       [capacity](const PlanReport& p) { return memory_of(p.estimate.memory.total(), capacity); }},
+      {{"comm"}, share([](const StepTimeBreakdown& step) { return step.exposed_total(); })},
+      {{"bubble"},
+       share([](const StepTimeBreakdown& step) { return step.bubble; }),
+       [](const ParallelPlan& plan) { return plan.pipeline > 1; }},
+      {{"why", Align::Left}, reasons}};
+}
+
+std::string plan_table(const SearchReport& report) {
+  std::vector<PlanColumn> columns = degree_columns();
+  for (PlanColumn& column : cost_columns(report.question.memory_capacity)) {
+    columns.push_back(std::move(column));
+  }
+  std::erase_if(columns, [&](const PlanColumn& column) {
+    return std::none_of(report.plans.begin(), report.plans.end(),
+                        [&](const PlanReport& p) { return column.tells(p.plan); });
+  });
+  std::vector<TextColumn> headers;
+  for (const PlanColumn& column : columns) headers.push_back(column.column);
+  TextTable table(headers);
+  for (const PlanReport& p : report.plans) {
+    std::vector<std::string> cells;
+    for (const PlanColumn& column : columns) cells.push_back(column.cell(p));
+    table.add_row(std::move(cells));
+  }
+  return table.text();
+}
+
+/// What the short names above mean, those that are there.
+std::string legend(const std::vector<PlanReport>& plans) {
+  const auto any = [&](auto which) {
+    return std::any_of(plans.begin(), plans.end(), [&](const PlanReport& p) { return which(p); });
+  };
+  std::string text;
+  if (any([](const PlanReport& p) { return p.tie == Tie::WithPrevious; })) {
+    text += "~ too close to call against the plan above\n";
+  }
+  text +=
+      "mbs: sequences per micro-batch; p10 - p90: 80 % of outcomes; memory: of the fullest GPU; "
+      "comm: exposed communication, share of the step";
+  if (any([](const PlanReport& p) {
+        return p.plan.tensor() > 1 && p.plan.sequence_parallel == SequenceParallel::On;
+      })) {
+    text += "; +sp: with sequence parallelism";
+  }
+  if (any([](const PlanReport& p) {
+        return p.plan.context > 1 && p.plan.context_kind == ContextKind::Ulysses;
+      })) {
+    text += "; cp u: Ulysses, else ring";
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string ranking_table(const SearchReport& report) {
+  return plan_table(report) + legend(report.plans);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plans of an answer, a row each, and what the short names mean.
+#pragma once
+
+#include <string>
+
+#include "plansearch/report/search_report.hpp"
+
+namespace plansearch {
+
+[[nodiscard]] std::string ranking_table(const SearchReport& report);
+
+}  // namespace plansearch
