@@ -83,11 +83,18 @@ class BlockProfiler {
     for (const CommunicationDemand& demand : demands) {
       const Bytes bytes = wire_size(demand.wire, context_.precision) * demand.elements;
       if (demand.scope == Scope::Step || demand.phase == DemandPhase::Step) {
-        profile_.steps.push_back({demand, bytes});
+        profile_.steps.push_back({demand, bytes, shared_key(demand)});
       } else {
         add_pass_demand(demand, bytes);
       }
     }
+  }
+
+  [[nodiscard]] std::string shared_key(const CommunicationDemand& demand) const {
+    const bool one_parameter =
+        (demand.subject == Subject::Parameter || demand.subject == Subject::Gradient) &&
+        demand.index != kWholeBlock;
+    return one_parameter ? block_.parameters[demand.index].shared_key : std::string();
   }
 
   void add_pass_demand(const CommunicationDemand& demand, Bytes bytes) {
