@@ -25,13 +25,10 @@ struct PassSum {
   double ring_ranks = 0.0;  ///< ranks of every tensor-parallel collective, summed
 };
 
-bool is_full(const ClassContext& context) {
-  return context.plan.recompute == Recompute::Full;
-}
-
-
-bool is_repeated(const ClassContext& context, const Operator& op) {
-  return is_full(context) || drops_saved(context, op);
+/// Frameworks checkpoint layers, neither embeddings nor head.
+bool repeats_whole(const ClassContext& context, const Block& block) {
+  return context.plan.recompute == Recompute::Full && block.kind != BlockKind::Embedding &&
+         block.kind != BlockKind::Head;
 }
 
 /// Whether consecutive stages can lie on different nodes.
@@ -69,7 +66,7 @@ class BlockProfiler {
       forward_.kernels += times[i].forward_kernels;
       backward_.compute += times[i].backward;
       backward_.kernels += times[i].backward_kernels;
-      if (is_repeated(context_, block_.operators[i])) {
+      if (repeats_whole(context_, block_) || drops_saved(context_, block_.operators[i])) {
         recompute_.compute += times[i].forward;
         recompute_.kernels += times[i].forward_kernels;
       }
@@ -86,11 +83,18 @@ class BlockProfiler {
     for (const CommunicationDemand& demand : demands) {
       const Bytes bytes = wire_size(demand.wire, context_.precision) * demand.elements;
       if (demand.scope == Scope::Step || demand.phase == DemandPhase::Step) {
-        profile_.steps.push_back({demand, bytes});
+        profile_.steps.push_back({demand, bytes, shared_key(demand)});
       } else {
         add_pass_demand(demand, bytes);
       }
     }
+  }
+
+  [[nodiscard]] std::string shared_key(const CommunicationDemand& demand) const {
+    const bool one_parameter =
+        (demand.subject == Subject::Parameter || demand.subject == Subject::Gradient) &&
+        demand.index != kWholeBlock;
+    return one_parameter ? block_.parameters[demand.index].shared_key : std::string();
   }
 
   void add_pass_demand(const CommunicationDemand& demand, Bytes bytes) {
@@ -102,7 +106,8 @@ class BlockProfiler {
     const bool forward = demand.phase == DemandPhase::Forward;
     priced.exposed += expose(forward ? profile_.forward : profile_.backward,
                              forward ? forward_ : backward_, priced, cost.transfer);
-    if (forward && is_full(context_) && demand.on_recompute == RecomputeGather::Repeated) {
+    if (forward && repeats_whole(context_, block_) &&
+        demand.on_recompute == RecomputeGather::Repeated) {
       priced.exposed += expose(profile_.recompute, recompute_, priced, cost.transfer);
     }
     profile_.passes.push_back(priced);

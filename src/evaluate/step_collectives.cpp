@@ -6,8 +6,10 @@
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/step_model_test.cpp
 #include <algorithm>
+#include <string_view>
 
 #include "plansearch/cost/collective_cost.hpp"
+#include "plansearch/plan/fixed_vector.hpp"
 #include "step_model.hpp"
 
 namespace plansearch {
@@ -17,9 +19,21 @@ bool same_collective(const CommunicationDemand& a, const CommunicationDemand& b)
   return a.axes == b.axes && a.kind == b.kind && a.subject == b.subject && a.wire == b.wire;
 }
 
-void merge(std::vector<StepCollective>& into, const std::vector<StepDemand>& demands,
-           double copies) {
+using Keys = FixedVector<std::string_view, 16>;
+
+/// Adds the messages of a block, but for parameters that a block before it has brought in: all
+/// uses on one device add into one gradient.
+void merge(std::vector<StepCollective>& into, const std::vector<StepDemand>& demands, double copies,
+           Keys& known_keys) {
+  const std::size_t before = known_keys.size();
   for (const StepDemand& demand : demands) {
+    const auto end = known_keys.begin() + before;
+    if (!demand.shared_key.empty()) {
+      if (std::find(known_keys.begin(), end, demand.shared_key) != end) continue;
+      if (std::find(end, known_keys.end(), demand.shared_key) == known_keys.end()) {
+        known_keys.push_back(demand.shared_key);
+      }
+    }
     const Bytes bytes = demand.bytes * (copies * demand.demand.count);
     const auto known = std::find_if(into.begin(), into.end(), [&](const StepCollective& c) {
       return same_collective(c.demand, demand.demand);
@@ -74,12 +88,13 @@ std::vector<StepCollective> collectives_of(const PlanView& view,
   std::vector<StepCollective> own;
   Seconds forward;
   Seconds backward;
+  Keys shared;
   for_each_chunk(view.layout, device, [&](std::size_t content) {
     const auto& copies = view.layout.contents[content];
     forward += workspace.passes[content].forward_total;
     backward += workspace.passes[content].backward_total;
     for (std::size_t b = 0; b < copies.size(); ++b) {
-      if (copies[b] > 0.0) merge(own, view.profile.blocks[b].steps, copies[b]);
+      if (copies[b] > 0.0) merge(own, view.profile.blocks[b].steps, copies[b], shared);
     }
   });
   price(view, own, forward, backward);

@@ -212,14 +212,26 @@ void merge(CommunicationDemand& whole, const CommunicationDemand& part) {
                              : std::min(whole.operator_index, part.operator_index);
 }
 
+/// At the end of a step: another block may add to the same gradient, so it is a message of its own.
+bool is_shared(const Block& block, const CommunicationDemand& demand) {
+  return demand.scope == Scope::Step && demand.index != kWholeBlock &&
+         !block.parameters[demand.index].shared_key.empty();
+}
+
 /// Adds up, in place, the messages from `first` on that a framework sends as one.
-void merge_per_block(Demands& demands, std::size_t first) {
+void merge_per_block(const Block& block, Demands& demands, std::size_t first) {
   std::size_t end = first;
   for (std::size_t i = first; i < demands.size(); ++i) {
+    if (is_shared(block, demands[i])) {
+      demands[end++] = demands[i];
+      continue;
+    }
     const auto begin = demands.begin() + static_cast<std::ptrdiff_t>(first);
     const auto known =
         std::find_if(begin, demands.begin() + static_cast<std::ptrdiff_t>(end),
-                     [&](const auto& whole) { return same_message(whole, demands[i]); });
+                     [&](const auto& whole) {
+                       return !is_shared(block, whole) && same_message(whole, demands[i]);
+                     });
     if (known != demands.begin() + static_cast<std::ptrdiff_t>(end)) {
       merge(*known, demands[i]);
     } else {
@@ -242,7 +254,7 @@ void derive_parameters(const Context& context, Demands& demands) {
       ParameterDeriver(context, demands, i, id).run();
     }
   }
-  if (context.sharding.unit == ParameterUnit::Block) merge_per_block(demands, first);
+  if (context.sharding.unit == ParameterUnit::Block) merge_per_block(context.block, demands, first);
 }
 
 }  // namespace plansearch::derivation

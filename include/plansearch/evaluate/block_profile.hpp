@@ -55,6 +55,8 @@ struct SharedCount {
 struct StepDemand {
   CommunicationDemand demand;
   Bytes bytes;  ///< of one copy of the block
+  /// Of a parameter that other blocks use as well; empty for the others.
+  std::string shared_key{};
 };
 
 /// A collective inside a pass, priced.

@@ -83,8 +83,7 @@ TEST_SUITE("unit") {
               stream_time(toy.chip(), Bytes(30 * 1.1 * kTied), 1).value()));
   }
 
-  TEST_CASE("full recompute runs the layers forward once more, neither embedding nor head" *
-            doctest::may_fail()) {
+  TEST_CASE("full recompute runs the layers forward once more, neither embedding nor head") {
     test::ToyOptions options;
     options.gpus = 1;
     options.global_batch = 4;
@@ -127,7 +126,7 @@ TEST_SUITE("unit") {
   }
 
   // Both uses of a tied table on one stage add into one gradient.
-  TEST_CASE("a tied table on one stage is summed once" * doctest::may_fail()) {
+  TEST_CASE("a tied table on one stage is summed once") {
     const PlanEvaluator evaluator(test::toy_problem());
     double bytes = 0.0;
     for (const CommunicationLine& line : Priced(evaluator, plan_of(16, 1, 1, 2)).on(Axis::Data)) {
