@@ -103,9 +103,9 @@ void require_some_known(const io::CsvTable& table, std::string_view column,
     const auto& [row, error] = *first;
     const std::string listing = column == "hw" ? "hw" : "frameworks";
     const std::string hint = error.hint().empty() ? "" : error.hint() + "; ";
-    table.fail(*row, column, error.what(),
-               fmt::format("{}no row names a known {}: see `plansearch list {}`", hint, column,
-                           listing));
+    table.fail(
+        *row, column, error.what(),
+        fmt::format("{}no row names a known {}: see `plansearch list {}`", hint, column, listing));
   }
 }
 
@@ -118,8 +118,7 @@ std::string validate_runs(const io::CsvTable& table, const Options& options) {
   const ArchitectureTable architectures =
       read_architectures(data_root() / "validation" / "architectures.yaml", load_shipped_model);
   const int threads = options.threads > 0 ? options.threads : available_threads();
-  const std::vector<RunPrediction> predictions =
-      predict_runs(runs, architectures, finder, threads);
+  const std::vector<RunPrediction> predictions = predict_runs(runs, architectures, finder, threads);
   RunReport report{runs, predictions};
   report.min_mfu = options.min_mfu;
   RunSelection selection;

@@ -72,13 +72,18 @@ void add_groups(const std::vector<KernelRow>& rows, const std::string& by,
   for (const std::string& value : order) groups.push_back(summarise(by, value, members[value]));
 }
 
+/// As the table wrote it: digits that only the change of units brought are dropped.
+double in_microseconds(Seconds time) {
+  return std::stod(fmt::format("{:.12g}", time.value() * 1e6));
+}
+
 Json microseconds(const std::optional<Seconds>& time) {
   if (!time) return nullptr;
-  return time->value() * 1e6;
+  return in_microseconds(*time);
 }
 
 std::string cell(const std::optional<Seconds>& time) {
-  return time ? fmt::format("{}", time->value() * 1e6) : "";
+  return time ? fmt::format("{}", in_microseconds(*time)) : "";
 }
 
 std::string upper(std::string_view text) {

@@ -239,10 +239,10 @@ TableKind recognise_table(const io::CsvTable& table) {
   const std::string& first = table.header().front();
   if (table.header().size() == 1 && first.find_first_of(";\t|") != std::string::npos) {
     const char separator = first[first.find_first_of(";\t|")];
-    table.fail_header(fmt::format("columns are separated by {}, not by commas",
-                                  separator == '\t' ? std::string("tabs")
-                                                    : fmt::format("\"{}\"", separator)),
-                      "save the table as comma-separated values");
+    table.fail_header(
+        fmt::format("columns are separated by {}, not by commas",
+                    separator == '\t' ? std::string("tabs") : fmt::format("\"{}\"", separator)),
+        "save the table as comma-separated values");
   }
   table.fail_header(
       "the header is that of no table known here",

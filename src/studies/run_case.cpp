@@ -217,8 +217,7 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
   try {
     RunCase result;
     result.model = describe(run, table, result);
-    const auto precision =
-        run.precision.empty() ? DataType::Bf16 : parse_data_type(run.precision);
+    const auto precision = run.precision.empty() ? DataType::Bf16 : parse_data_type(run.precision);
     if (run.precision.empty()) result.filled.emplace_back("precision bf16");
     if (!precision) throw Refusal{fmt::format("precision \"{}\" is unknown", run.precision)};
     result.precision = *precision;

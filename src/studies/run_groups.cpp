@@ -46,7 +46,9 @@ std::vector<std::string> regimes_of(const RunRecord& run, const RunCase& run_cas
   return regimes;
 }
 
-bool is_derived_group(std::string_view by) { return by == "regime" || by == "mfu"; }
+bool is_derived_group(std::string_view by) {
+  return by == "regime" || by == "mfu";
+}
 
 std::string joined_cells(const RunRecord& run, const std::string& columns) {
   std::string value;

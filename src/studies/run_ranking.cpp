@@ -30,8 +30,7 @@ double median(std::vector<double> values) {
 }
 
 std::size_t place_of_least(const std::vector<double>& values) {
-  return static_cast<std::size_t>(std::min_element(values.begin(), values.end()) -
-                                  values.begin());
+  return static_cast<std::size_t>(std::min_element(values.begin(), values.end()) - values.begin());
 }
 
 void rank(Sweep& sweep, const std::vector<RunRecord>& runs,
@@ -60,8 +59,8 @@ std::vector<Sweep> sweeps_of(const std::vector<RunRecord>& runs,
   std::map<std::string, std::size_t> place;
   for (const std::size_t row : rows) {
     if (!has_both_times(runs[row], predictions[row])) continue;
-    const auto [found, added] = place.emplace(joined_cells(runs[row], kSweepColumns),
-                                              sweeps.size());
+    const auto [found, added] =
+        place.emplace(joined_cells(runs[row], kSweepColumns), sweeps.size());
     if (added) sweeps.emplace_back();
     sweeps[found->second].rows.push_back(row);
   }

@@ -75,19 +75,20 @@ Json sweeps_json(const RunReport& report) {
   for (const Sweep& sweep : sweeps_of(report.runs, report.predictions, rows)) {
     const RunRecord& best = report.runs[sweep.best];
     const bool ranked = sweep.rows.size() >= 3;
-    sweeps.push_back({{"source", text(best.cell("source"))},
-                      {"hw", best.hardware},
-                      {"framework", best.framework},
-                      {"precision", text(best.precision)},
-                      {"model", text(best.model)},
-                      {"gpus", best.gpus},
-                      {"seq_len", best.seq_len},
-                      {"global_batch", best.global_batch},
-                      {"rows", sweep.rows.size()},
-                      {"best", best.id},
-                      {"chosen", report.runs[sweep.chosen].id},
-                      {"regret", sweep.ranking.regret},
-                      {"tau", ranked && sweep.ranking.tau ? Json(*sweep.ranking.tau) : Json(nullptr)}});
+    sweeps.push_back(
+        {{"source", text(best.cell("source"))},
+         {"hw", best.hardware},
+         {"framework", best.framework},
+         {"precision", text(best.precision)},
+         {"model", text(best.model)},
+         {"gpus", best.gpus},
+         {"seq_len", best.seq_len},
+         {"global_batch", best.global_batch},
+         {"rows", sweep.rows.size()},
+         {"best", best.id},
+         {"chosen", report.runs[sweep.chosen].id},
+         {"regret", sweep.ranking.regret},
+         {"tau", ranked && sweep.ranking.tau ? Json(*sweep.ranking.tau) : Json(nullptr)}});
   }
   return sweeps;
 }
@@ -99,12 +100,9 @@ std::string render_json(const RunReport& report) {
   for (const SummarySet& set : report.sets) {
     for (const GroupSummary& group : set.groups) summary.push_back(summary_json(set.name, group));
   }
-  const Json json{{"schema", "plansearch/validate/v1"},
-                  {"table", "runs"},
-                  {"min_mfu", report.min_mfu},
-                  {"rows", std::move(rows)},
-                  {"sweeps", sweeps_json(report)},
-                  {"summary", std::move(summary)}};
+  const Json json{{"schema", "plansearch/validate/v1"}, {"table", "runs"},
+                  {"min_mfu", report.min_mfu},          {"rows", std::move(rows)},
+                  {"sweeps", sweeps_json(report)},      {"summary", std::move(summary)}};
   return json.dump(1) + "\n";
 }
 

@@ -64,7 +64,8 @@ class Section {
     const std::vector<std::string> cells = cells_of(*pair.all);
     if (cells.empty()) return;
     begin_group(pair.all->by);
-    std::vector<std::string> line{pair.all->by == "all" ? "all" : "  " + shortened(pair.all->value)};
+    std::vector<std::string> line{pair.all->by == "all" ? "all"
+                                                        : "  " + shortened(pair.all->value)};
     append(line, cells);
     if (twice_) {
       auto trusted = pair.trusted == nullptr ? std::vector<std::string>{} : cells_of(*pair.trusted);
@@ -118,10 +119,9 @@ std::string step_times(const RunReport& report, const std::vector<Pair>& pairs) 
 std::string memories(const RunReport& report, const std::vector<Pair>& pairs) {
   std::string text;
   for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
-    Section section(report,
-                    fmt::format("PEAK MEMORY ({}), error in %",
-                                to_text(static_cast<MemoryKind>(kind))),
-                    {"rows", "mean", "median", "p90", "bias"});
+    Section section(
+        report, fmt::format("PEAK MEMORY ({}), error in %", to_text(static_cast<MemoryKind>(kind))),
+        {"rows", "mean", "median", "p90", "bias"});
     for (const Pair& pair : pairs) {
       section.add(pair, [&](const GroupSummary& group) -> std::vector<std::string> {
         if (group.memory[kind].rows == 0) return {};
@@ -197,10 +197,10 @@ std::string left_out(const RunReport& report) {
 
 std::string opening(const RunReport& report) {
   const GroupSummary& all = report.sets.front().groups.front();
-  std::string text =
-      fmt::format("{} rows: {} with a measured and a predicted step time, {} failed runs, {} that "
-                  "cannot be expressed",
-                  all.rows, all.step_time.rows, all.feasibility.failed, all.inexpressible);
+  std::string text = fmt::format(
+      "{} rows: {} with a measured and a predicted step time, {} failed runs, {} that "
+      "cannot be expressed",
+      all.rows, all.step_time.rows, all.feasibility.failed, all.inexpressible);
   if (report.sets.size() > 1) text += fmt::format(", {} suspects", report.suspects.size());
   if (report.min_mfu > 0.0) {
     text += fmt::format("; step times below {:.1f} % MFU left out", 100.0 * report.min_mfu);
@@ -220,7 +220,8 @@ std::string legend(const RunReport& report) {
       "  top-1, top-3       sweeps whose best plan is our first choice, among our first three\n"
       "  tau-b              Kendall's rank correlation, mean over sweeps of three rows or more\n"
       "                     that we do not predict alike (repeated runs of one plan rank nothing)\n"
-      "  illegal, too large runs that we say cannot run: degrees and rules, or memory; \"feasible\"\n"
+      "  illegal, too large runs that we say cannot run: degrees and rules, or memory; "
+      "\"feasible\"\n"
       "                     behind \"failed\": we would have run what crashed\n";
   if (report.sets.size() > 1) {
     text += "  *                  the same without the rows that --suspect lists\n";
@@ -236,7 +237,9 @@ std::string shortened(const std::string& value) {
   return value.substr(0, kWidestName - 3) + "...";
 }
 
-std::string percent_cell(double ratio) { return fmt::format("{:.1f}", 100.0 * ratio); }
+std::string percent_cell(double ratio) {
+  return fmt::format("{:.1f}", 100.0 * ratio);
+}
 
 std::vector<std::string> error_cells(const ErrorSummary& e) {
   if (e.rows == 0) return {"0", "-", "-", "-", "-"};

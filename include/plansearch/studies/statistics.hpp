@@ -26,7 +26,8 @@ struct ErrorSummary {
 
 /// Kendall's tau-b: rank correlation with ties. Undefined when either side is constant, such as
 /// a sweep of one plan measured several times.
-[[nodiscard]] std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b);
+[[nodiscard]] std::optional<double> kendall_tau(std::span<const double> a,
+                                                std::span<const double> b);
 
 /// How a sweep's ranking by prediction compares with its ranking by measurement.
 struct SweepRanking {

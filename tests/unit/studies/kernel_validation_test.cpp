@@ -87,7 +87,8 @@ TEST_SUITE("unit") {
     CHECK(json["rows"][0]["measured_us"].get<double>() == doctest::Approx(50.0));
     CHECK(json["rows"][0]["predicted_us"].is_number());
     CHECK(render_kernels(report, Format::Csv).starts_with("row,measured_us,predicted_us"));
-    CHECK(render_kernels(report, Format::Table).find("ATTENTION TIME, error in %") != std::string::npos);
+    CHECK(render_kernels(report, Format::Table).find("ATTENTION TIME, error in %") !=
+          std::string::npos);
   }
 
   TEST_CASE("malformed cells are named") {

@@ -76,8 +76,8 @@ TEST_SUITE("unit") {
     const auto runs = test::runs_of({{{"id", "1"}, {"step_time_s", "3"}},
                                      {{"id", "2"}, {"step_time_s", "2"}, {"tp", "4"}},
                                      {{"id", "3"}, {"step_time_s", "4"}, {"gpus", "32"}}});
-    const std::vector<RunPrediction> predictions{prediction(1, Verdict::OutOfMemory),
-                                                 prediction(2), prediction(4)};
+    const std::vector<RunPrediction> predictions{prediction(1, Verdict::OutOfMemory), prediction(2),
+                                                 prediction(4)};
     const std::array<std::size_t, 3> rows{0, 1, 2};
     const auto sweeps = sweeps_of(runs, predictions, rows);
     REQUIRE(sweeps.size() == 1);
@@ -89,8 +89,9 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("rows are grouped by utilisation and by regime") {
-    const auto runs = test::runs_of(
-        {{{"id", "1"}, {"step_time_s", "1"}}, {{"id", "2"}, {"step_time_s", "100"}}, {{"id", "3"}}});
+    const auto runs = test::runs_of({{{"id", "1"}, {"step_time_s", "1"}},
+                                     {{"id", "2"}, {"step_time_s", "100"}},
+                                     {{"id", "3"}}});
     std::vector<RunPrediction> predictions{prediction(1), prediction(50), prediction(2)};
     predictions[0].regimes = {"mixture of experts", "full recomputation"};
     predictions[2].peak_seconds.reset();
