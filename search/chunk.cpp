@@ -30,18 +30,17 @@ class ChunkWorker {
     walk_.append_leaves(prefix, leaves_);
     enter_family(prefix.plan);
     std::shared_ptr<const ClassProfile> profile;
-    for (std::size_t i = 0; i < leaves_.size(); ++i) {
-      const ParallelPlan& plan = leaves_[i];
+    for (const ParallelPlan& plan : leaves_) {
       if (const auto obstacle = evaluator_.obstacle(plan)) {
         reject(*obstacle);
         continue;
       }
-      if (too_large_[i] && pruning_ == Pruning::On) {
+      if (pruning_ == Pruning::On && is_too_large(plan)) {
         reject(Obstacle::OutOfMemory);
         continue;
       }
       if (!profile) profile = evaluator_.profile(plan);
-      if (price(*profile, plan) == Fit::TooLarge) too_large_[i] = true;
+      if (price(*profile, plan) == Fit::TooLarge) too_large_.push_back(form_of(plan));
     }
   }
 
@@ -52,6 +51,18 @@ class ChunkWorker {
 
   enum class Fit { Fits, TooLarge };
 
+  /// What tells the leaves of one prefix apart.
+  struct Form {
+    int chunks;
+    ScheduleKind schedule;
+    bool operator==(const Form&) const = default;
+  };
+  static Form form_of(const ParallelPlan& plan) { return {plan.chunks, plan.schedule}; }
+
+  [[nodiscard]] bool is_too_large(const ParallelPlan& plan) const {
+    return std::find(too_large_.begin(), too_large_.end(), form_of(plan)) != too_large_.end();
+  }
+
   /// A leaf that exceeds memory does so all the more with larger micro-batches: forgets which ones
   /// do when the prefix differs in anything else.
   void enter_family(ParallelPlan family) {
@@ -59,7 +70,7 @@ class ChunkWorker {
     family.micro_batches = 1;
     if (family_ == family) return;
     family_ = family;
-    too_large_.assign(leaves_.size(), false);
+    too_large_.clear();
   }
 
   Fit price(const ClassProfile& profile, const ParallelPlan& plan) {
@@ -96,7 +107,7 @@ class ChunkWorker {
   EvaluationWorkspacePtr workspace_;
   std::vector<ParallelPlan> leaves_;
   std::optional<ParallelPlan> family_;
-  std::vector<bool> too_large_;  ///< by leaf: exceeds memory with a smaller micro-batch
+  std::vector<Form> too_large_;  ///< these exceed memory with a smaller micro-batch
   ChunkResult result_;
 };
 

@@ -56,6 +56,14 @@ bool schedule_fits(ScheduleKind schedule, int chunks) {
   return (schedule == ScheduleKind::Interleaved) == (chunks > 1);
 }
 
+/// Without a pipeline, or with one micro-batch, GPipe and 1F1B are one and the same order.
+bool tells_orders_apart(const ParallelPlan& plan, const SearchSpace& space) {
+  if (plan.pipeline == 1) return false;
+  const auto& schedules = space.schedule;
+  return plan.micro_batches > 1 ||
+         std::find(schedules.begin(), schedules.end(), ScheduleKind::OneFOneB) == schedules.end();
+}
+
 }  // namespace
 
 SpaceWalk::SpaceWalk(SearchSpace space) : space_(std::move(space)) {
@@ -112,7 +120,7 @@ void SpaceWalk::append_leaves(const SpacePrefix& prefix, std::vector<ParallelPla
     if (chunks > 1 && prefix.plan.pipeline == 1) continue;
     for (const ScheduleKind schedule : space_.schedule) {
       if (!schedule_fits(schedule, chunks)) continue;
-      if (prefix.plan.pipeline == 1 && schedule == ScheduleKind::GPipe) continue;
+      if (schedule == ScheduleKind::GPipe && !tells_orders_apart(prefix.plan, space_)) continue;
       ParallelPlan plan = prefix.plan;
       plan.chunks = chunks;
       plan.schedule = schedule;
@@ -127,7 +135,7 @@ std::int64_t SpaceWalk::leaves_below(const SpacePrefix& prefix) const {
   for (const ScheduleKind schedule : space_.schedule) {
     if (schedule == ScheduleKind::Interleaved) {
       interleaved += 1;
-    } else if (schedule != ScheduleKind::GPipe || prefix.plan.pipeline > 1) {
+    } else if (schedule != ScheduleKind::GPipe || tells_orders_apart(prefix.plan, space_)) {
       flat += 1;
     }
   }
@@ -138,7 +146,12 @@ std::int64_t SpaceWalk::leaves_below(const SpacePrefix& prefix) const {
 }
 
 std::int64_t SpaceWalk::leaves_below(const ParallelPlan& triple) const {
-  const auto batches = static_cast<std::int64_t>(micro_batchings(space_, triple.data).size());
+  std::int64_t leaves = 0;
+  for (const MicroBatching& batching : micro_batchings(space_, triple.data)) {
+    SpacePrefix prefix{triple};
+    prefix.plan.micro_batches = batching.count;
+    leaves += leaves_below(prefix);
+  }
   std::int64_t experts = 0;
   for_each_expert(space_, triple.data * triple.context * triple.tensor(),
                   [&](int, int) { ++experts; });
@@ -146,7 +159,7 @@ std::int64_t SpaceWalk::leaves_below(const ParallelPlan& triple) const {
                      options(space_.sequence_parallel, triple.tensor() > 1) *
                      options(space_.zero, triple.data * triple.context > 1) *
                      space_.recompute.size();
-  return batches * experts * static_cast<std::int64_t>(kinds) * leaves_below(SpacePrefix{triple});
+  return leaves * experts * static_cast<std::int64_t>(kinds);
 }
 
 std::int64_t SpaceWalk::size() const {

@@ -29,9 +29,10 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
   return reports;
 }
 
-CountsReport counts_report(const std::string& space, const SearchCounts& counts) {
+CountsReport counts_report(const SearchSpace& space, const SearchCounts& counts) {
   CountsReport report;
-  report.space = space;
+  report.space = space.name;
+  report.left_out = space.left_out;
   report.total = counts.space;
   report.evaluated = counts.evaluated;
   report.simulated = counts.simulated;
@@ -72,7 +73,7 @@ SearchReport make_report(const Inputs& inputs, const PlanEvaluator& evaluator,
   for (const NearMiss& miss : result.misses) {
     report.misses.push_back({miss.plan, miss.estimate.memory, miss.limit});
   }
-  report.counts = counts_report(space.name, result.counts);
+  report.counts = counts_report(space, result.counts);
   report.optimality = optimality(space.name, result);
   report.evidence = inputs.evidence;
   return report;

@@ -52,6 +52,10 @@ SearchSpace megatron_space(const Problem& problem) {
   space.sequence_parallel = {SequenceParallel::Off, SequenceParallel::On};
   space.zero = {ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters};
   space.recompute = recompute_levels(problem);
+  if (space.recompute.size() < 3) {
+    space.left_out.push_back(
+        "selective recompute (fused attention leaves it nothing to drop: it equals none)");
+  }
   space.schedule = {ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
   return space;
 }
@@ -167,6 +171,7 @@ void pin_degrees(SearchSpace& space, const DegreeOptions& d) {
   pin(space.schedule, schedule_of(d));
   if (d.vpp && *d.vpp > 1) space.schedule = {ScheduleKind::Interleaved};
   if (schedule_of(d) == ScheduleKind::Interleaved) std::erase(space.chunks, 1);
+  if (d.recompute) space.left_out.clear();
 }
 
 std::string pinned_text(const DegreeOptions& d) {

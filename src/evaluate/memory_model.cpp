@@ -90,9 +90,12 @@ DeviceMemory device_memory(const PlanView& view, int device, EvaluationWorkspace
   MemoryBreakdown& memory = result.memory;
   add_states(view, device, memory);
   BlockShares most;
+  BlockShares shares;
+  std::size_t known = view.layout.contents.size();
   workspace.chunk_bytes.clear();
   for_each_chunk(view.layout, device, [&](std::size_t content) {
-    const BlockShares shares = shares_of(view, view.layout.contents[content]);
+    if (content != known) shares = shares_of(view, view.layout.contents[content]);
+    known = content;
     workspace.chunk_bytes.push_back(shares.saved);
     result.cached += shares.cached;
     most.working_set = std::max(most.working_set, shares.working_set);
@@ -113,9 +116,26 @@ DeviceMemory device_memory(const PlanView& view, int device, EvaluationWorkspace
   return result;
 }
 
+namespace {
+
+/// Of neighbours with equal blocks the first keeps at least as many micro-batches, all else equal.
+bool same_contents(const PipelineLayout& layout, int device, int next) {
+  for (int chunk = 0; chunk < layout.chunks; ++chunk) {
+    const auto base = static_cast<std::size_t>(chunk * layout.stages);
+    if (layout.content_of[base + static_cast<std::size_t>(device)] !=
+        layout.content_of[base + static_cast<std::size_t>(next)]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 DeviceMemory worst_device_memory(const PlanView& view, EvaluationWorkspace& workspace) {
   DeviceMemory worst;
   for (int device = 0; device < view.layout.stages; ++device) {
+    if (device > 0 && same_contents(view.layout, device - 1, device)) continue;
     const DeviceMemory memory = device_memory(view, device, workspace);
     if (device == 0 || memory.memory.total() > worst.memory.total()) worst = memory;
   }

@@ -46,7 +46,9 @@ StagePass stage_pass(const PlanView& view, const std::vector<double>& copies) {
 void fill_passes(const PlanView& view, EvaluationWorkspace& workspace) {
   workspace.passes.clear();
   for (const auto& copies : view.layout.contents) {
-    workspace.passes.push_back(stage_pass(view, copies));
+    StagePass& pass = workspace.passes.emplace_back(stage_pass(view, copies));
+    pass.forward_ticks = to_ticks(pass.forward_total);
+    pass.backward_ticks = to_ticks(pass.backward_total);
   }
 }
 
@@ -73,8 +75,8 @@ void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
   d.gradient_transfer.assign(stages - 1, transfer);
   for (std::size_t k = 0; k < stages; ++k) {
     const StagePass& pass = workspace.passes[static_cast<std::size_t>(view.layout.content_of[k])];
-    d.forward[k] = to_ticks(pass.forward_total);
-    d.backward[k] = to_ticks(pass.backward_total);
+    d.forward[k] = pass.forward_ticks;
+    d.backward[k] = pass.backward_ticks;
   }
 }
 
@@ -127,18 +129,28 @@ Seconds host_time(const PlanView& view) {
 ParameterCount device_parameters(const PlanView& view, int device) {
   ParameterCount total;
   FixedVector<std::string_view, 16> seen;
+  // Neighbouring chunks are mostly alike: what they own is summed once.
+  std::size_t known = view.layout.contents.size();
+  ParameterCount own;
   for_each_chunk(view.layout, device, [&](std::size_t content) {
+    if (content == known) {
+      total += own;
+      return;
+    }
+    known = content;
+    own = {};
     const auto& copies = view.layout.contents[content];
     for (std::size_t b = 0; b < copies.size(); ++b) {
       if (copies[b] <= 0.0) continue;
       const BlockProfile& block = view.profile.blocks[b];
-      total += block.parameters * copies[b];
+      own += block.parameters * copies[b];
       for (const SharedCount& shared : block.shared) {
         if (std::find(seen.begin(), seen.end(), shared.key) != seen.end()) continue;
         seen.push_back(shared.key);
         total += shared.count;
       }
     }
+    total += own;
   });
   return total;
 }

@@ -21,6 +21,8 @@ struct StagePass {
   PassProfile recompute;
   Seconds forward_total;   ///< with the wait for the processor
   Seconds backward_total;  ///< recompute included
+  Ticks forward_ticks = 0;
+  Ticks backward_ticks = 0;
 };
 
 /// Reusable buffers of one thread; no allocation once they have grown.

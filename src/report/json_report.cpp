@@ -73,7 +73,8 @@ Json counts_json(const CountsReport& counts) {
   return {{"space", counts.space},         {"total", counts.total},
           {"evaluated", counts.evaluated}, {"simulated", counts.simulated},
           {"pruned", counts.pruned},       {"unvisited", counts.unvisited},
-          {"rejected", std::move(rejected)}};
+          {"rejected", std::move(rejected)},
+          {"left_out", counts.left_out}};
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ std::string counts_lines(const SearchReport& report) {
     reasons.push_back(fmt::format("{} {}", reason, grouped(plans)));
   }
   if (!reasons.empty()) text += fmt::format("\nrejected: {}", fmt::join(reasons, ", "));
+  for (const std::string& what : c.left_out) text += fmt::format("\nleft out: {}", what);
   return text + "\n" + report.optimality + "\n";
 }
 

@@ -20,21 +20,38 @@ int warm_up(const PipelineShape& shape, int rank) {
   return 2 * behind + (shape.chunks - 1) * shape.group_size();
 }
 
-/// Forwards of one chunk that follow each other in Megatron's order.
-struct Run {
-  int chunk = 0;
-  int end = 0;  ///< position after its last forward
-};
+/// Walks Megatron's order run by run: forwards of one chunk that follow each other. The last group
+/// of micro-batches may be shorter than the others.
+class RunWalk {
+ public:
+  explicit RunWalk(const PipelineShape& shape)
+      : chunks_(shape.chunks),
+        group_(shape.group_size()),
+        left_(shape.micro_batches),
+        length_(std::min(left_, group_)),
+        end_(length_) {}
 
-/// The run that holds the forward with this index.
-Run run_at(const PipelineShape& shape, int position) {
-  const int group = shape.group_size();
-  const int groups_before = position / (group * shape.chunks);
-  const int start = groups_before * group * shape.chunks;
-  const int length = std::min(shape.micro_batches - groups_before * group, group);
-  const int chunk = (position - start) / length;
-  return {chunk, start + (chunk + 1) * length};
-}
+  [[nodiscard]] int chunk() const { return chunk_; }
+  /// Position after the last forward of the run.
+  [[nodiscard]] int end() const { return end_; }
+
+  void next() {
+    if (++chunk_ == chunks_) {
+      chunk_ = 0;
+      left_ -= length_;
+      length_ = std::min(left_, group_);
+    }
+    end_ += length_;
+  }
+
+ private:
+  int chunks_;
+  int group_;
+  int left_;
+  int length_;
+  int chunk_ = 0;
+  int end_;
+};
 
 }  // namespace
 
@@ -56,20 +73,22 @@ Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
   const int ahead = warm_up(shape, rank) + 1;
   const int end = ragged || groups_alike < 3 ? total : std::min(total, ahead + 2 * cycle);
   // Between two changes of chunk the sum rises or falls steadily: its ends are enough.
+  RunWalk forward(shape);
+  RunWalk backward(shape);
   Bytes kept;
   Bytes peak;
   for (int i = 0; i < end;) {
-    const Run forward = run_at(shape, i);
-    Bytes change = bytes(forward.chunk);
-    int next = std::min(forward.end, i < ahead ? std::min(ahead, end) : end);
+    Bytes change = bytes(forward.chunk());
+    int next = std::min(forward.end(), i < ahead ? std::min(ahead, end) : end);
     if (i >= ahead) {
-      const Run backward = run_at(shape, i - ahead);
-      change -= bytes(last_chunk - backward.chunk);
-      next = std::min(next, backward.end + ahead);
+      change -= bytes(last_chunk - backward.chunk());
+      next = std::min(next, backward.end() + ahead);
     }
     peak = std::max({peak, kept + change, kept + change * static_cast<double>(next - i)});
     kept += change * static_cast<double>(next - i);
     i = next;
+    if (i == forward.end()) forward.next();
+    if (i == backward.end() + ahead) backward.next();
   }
   return peak;
 }

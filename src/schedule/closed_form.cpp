@@ -112,6 +112,9 @@ struct Prefix {
 
 Prefix first_pieces(const Pieces& pieces, std::size_t device, Ticks forwards, Ticks backwards,
                     Ticks group) {
+  if (pieces.count() == pieces.stages()) {
+    return {forwards * pieces.forward(device), backwards * pieces.backward(device)};
+  }
   const auto chunks = static_cast<Ticks>(pieces.count() / pieces.stages());
   const Ticks cycle = group * chunks;
   const auto runs = [&](Ticks count, Ticks turn) {

@@ -42,6 +42,7 @@ struct CountsReport {
   std::int64_t pruned = 0;
   std::int64_t unvisited = 0;
   std::vector<std::pair<std::string, std::int64_t>> rejected;  ///< reason, plans; most first
+  std::vector<std::string> left_out;  ///< what the space does not hold, and why
 };
 
 /// A plan that does not fit, and by how much.

@@ -79,6 +79,27 @@ TEST_SUITE("perft") {
     CHECK(static_cast<std::int64_t>(seen.size()) == visited);
   }
 
+  TEST_CASE("orders that are the same are looked at once") {
+    const SpaceWalk walk(rich_space());
+    std::vector<SpacePrefix> prefixes;
+    std::vector<ParallelPlan> leaves;
+    for (const ParallelPlan& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
+    for (const SpacePrefix& prefix : prefixes) walk.append_leaves(prefix, leaves);
+    bool has_gpipe = false;
+    for (const ParallelPlan& plan : leaves) {
+      if (plan.schedule != ScheduleKind::GPipe) continue;
+      has_gpipe = true;
+      CHECK(plan.micro_batches > 1);
+      CHECK(plan.pipeline > 1);
+    }
+    CHECK(has_gpipe);
+    SearchSpace pinned = plain_space(4);
+    pinned.pipeline = {4};
+    pinned.global_batch = 1;
+    pinned.schedule = {ScheduleKind::GPipe};
+    CHECK(SpaceWalk(pinned).size() == 1);
+  }
+
   TEST_CASE("every plan uses all GPUs and the whole batch") {
     const SpaceWalk walk(rich_space());
     std::vector<SpacePrefix> prefixes;

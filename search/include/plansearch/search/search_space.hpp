@@ -29,6 +29,7 @@ struct SearchSpace {
   std::vector<ZeroStage> zero;                      ///< None where data x context is 1
   std::vector<Recompute> recompute;
   std::vector<ScheduleKind> schedule;  ///< Interleaved with chunks > 1, the others with 1
+  std::vector<std::string> left_out;   ///< what is not in it although one might look for it, and why
 };
 
 /// A partial assignment: every field but `chunks` and `schedule`. All leaves below it share the
