@@ -212,7 +212,8 @@ CommunicationLine step_line(const PlanView& view, const StepCollective& collecti
   return line;
 }
 
-void append_boundary_line(const PlanView& view, std::vector<CommunicationLine>& lines) {
+void append_boundary_line(const PlanView& view, Seconds exposed,
+                          std::vector<CommunicationLine>& lines) {
   if (view.layout.virtual_stages() == 1) return;
   const BoundaryTransfer transfer = boundary_transfer(view);
   CommunicationLine line;
@@ -224,6 +225,7 @@ void append_boundary_line(const PlanView& view, std::vector<CommunicationLine>& 
   line.wire_bytes = transfer.bytes;
   line.count = 2.0 * view.plan.micro_batches * view.layout.chunks;
   line.time = transfer.time;
+  line.exposed = exposed;
   lines.push_back(std::move(line));
 }
 
@@ -235,11 +237,14 @@ std::vector<CommunicationLine> PlanEvaluator::communication(const ClassProfile& 
   return implementation_->with_view(profile, plan, [&](const PlanView& view) {
     std::vector<CommunicationLine> lines;
     append_pass_lines(view, lines);
-    append_boundary_line(view, lines);
-    static_cast<void>(step_time(view, MakespanMethod::ClosedForm, workspace));
-    for (const StepCollective& c : step_collectives(view, workspace)) {
-      lines.push_back(step_line(view, c));
+    const StepTimeBreakdown step = step_time(view, MakespanMethod::Simulation, workspace);
+    const std::vector<StepCollective> collectives = step_collectives(view, workspace);
+    Seconds boundary = step.exposed[static_cast<std::size_t>(Axis::Pipeline)];
+    for (const StepCollective& c : collectives) {
+      if (c.demand.axes.front() == Axis::Pipeline) boundary -= c.exposed;
     }
+    append_boundary_line(view, std::max(boundary, Seconds(0)), lines);
+    for (const StepCollective& c : collectives) lines.push_back(step_line(view, c));
     return lines;
   });
 }
