@@ -44,6 +44,7 @@ SearchSpace megatron_space(const Problem& problem) {
   space.tensor = divisors(problem.gpus, std::max<std::int64_t>(1, problem.model->attention.heads));
   space.context =
       divisors(problem.gpus, std::max<std::int64_t>(1, problem.seq_len / kTokensPerContextRank));
+  std::erase_if(space.context, [&](int degree) { return problem.seq_len % degree != 0; });
   space.expert = problem.model->moe ? divisors(problem.model->moe->experts) : std::vector<int>{1};
   space.expert_tensor = {1};
   space.micro_batch = divisors(problem.global_batch);

@@ -212,6 +212,28 @@ CommunicationLine step_line(const PlanView& view, const StepCollective& collecti
   return line;
 }
 
+bool same_message(const CommunicationLine& a, const CommunicationLine& b) {
+  return a.what == b.what && a.kind == b.kind && a.axis == b.axis &&
+         a.group_size == b.group_size && a.bytes == b.bytes && a.time == b.time;
+}
+
+/// One line for what several chunks of a device send alike.
+std::vector<CommunicationLine> merged(const std::vector<CommunicationLine>& lines) {
+  std::vector<CommunicationLine> kept;
+  for (const CommunicationLine& line : lines) {
+    const auto known = std::find_if(kept.begin(), kept.end(), [&](const CommunicationLine& k) {
+      return same_message(k, line);
+    });
+    if (known == kept.end()) {
+      kept.push_back(line);
+    } else {
+      known->count += line.count;
+      known->exposed += line.exposed;
+    }
+  }
+  return kept;
+}
+
 void append_boundary_line(const PlanView& view, Seconds exposed,
                           std::vector<CommunicationLine>& lines) {
   if (view.layout.virtual_stages() == 1) return;
@@ -245,7 +267,7 @@ std::vector<CommunicationLine> PlanEvaluator::communication(const ClassProfile& 
     }
     append_boundary_line(view, std::max(boundary, Seconds(0)), lines);
     for (const StepCollective& c : collectives) lines.push_back(step_line(view, c));
-    return lines;
+    return merged(lines);
   });
 }
 

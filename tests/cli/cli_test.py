@@ -426,6 +426,36 @@ class Answers(Case):
         self.assertEqual(pruned["pareto_front"], exhaustive["pareto_front"])
         self.assertEqual(exhaustive["counts"]["pruned"], 0)
 
+    def test_exhaustive_ranks_alike_with_experts(self):
+        question = ["--hw", "dgx-h100", "--model", "deepseek-v2-lite", "--gpus", "16", "--top", "20"]
+        pruned, exhaustive = self.answer(*question), self.answer(*question, "--exhaustive")
+        self.assertEqual(pruned["plans"], exhaustive["plans"])
+        self.assertEqual(pruned["pareto_front"], exhaustive["pareto_front"])
+        self.assertGreater(pruned["counts"]["pruned"], 0)
+
+    def test_no_plan_appears_twice(self):
+        answer = self.answer("--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "64", "--batch", "64",
+                             "--top", "50")
+        seen = [json.dumps(plan["config"], sort_keys=True) for plan in answer["plans"]]
+        self.assertEqual(len(seen), len(set(seen)))
+        for plan in answer["plans"]:
+            config = plan["config"]
+            self.assertNotEqual(config["recompute"], "selective")
+            if config["micro_batches"] == 1 or config["pp"] == 1:
+                self.assertNotEqual(config["schedule"], "gpipe")
+        self.assertIn("selective recompute", answer["counts"]["left_out"][0])
+        lines = [json.dumps({k: v for k, v in line.items() if k not in ("count", "exposed_s")})
+                 for line in answer["plans"][0]["communication"]]
+        self.assertEqual(len(lines), len(set(lines)))
+
+    def test_table_explains_itself(self):
+        table = self.succeed("--hw", "selene", "--model", "gpt3-175b", "--gpus", "64", "--batch", "64")
+        for text in ("mbs: sequences per micro-batch", "comm: exposed communication", "left out: "):
+            self.assertIn(text, table)
+        self.assertEqual("+sp:" in table, re.search(r"\d\+sp ", table) is not None)
+        ladder = self.succeed(*QUESTION, "--top", "1")
+        self.assertIn("efficiency: speed-up over the growth in GPUs", ladder)
+
     def test_settings_say_who_decided(self):
         answer = self.answer(*QUESTION, "--gpus", "8", "--batch", "64", "--overlap", "none")
         origins = {s["key"]: (s["value"], s["origin"]) for s in answer["question"]["settings"]}
@@ -577,6 +607,17 @@ class Lists(Case):
             result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True,
                                     timeout=60)
             self.assertIn(expected, result.stdout.split(), result.stderr)
+
+
+class Bench(Case):
+    def test_bench(self):
+        bench = json.loads(self.succeed("bench", "--format", "json", "--threads", "2"))
+        what = [rate["what"] for rate in bench["rates"]]
+        for text in ("bounds", "estimates", "16 stages x 64 micro-batches"):
+            self.assertTrue(any(text in name for name in what), what)
+        self.assertLess(bench["peak_memory_bytes"], 2**30)
+        other = json.loads(self.succeed("bench", "--format", "json", "--threads", "1"))
+        self.assertEqual(bench["signature"], other["signature"])
 
 
 class Golden(Case):
