@@ -45,7 +45,8 @@ METHOD = (
     "for nanotron runs below 2 % utilisation. nanotron has a single source, so models and numbers "
     "of GPUs are left out instead. Constants of kernels, links and fabrics stay as shipped; the few "
     "of them that were fitted to steps (marked so in "
-    "[validation_constants.md](validation_constants.md)) have seen all runs.")
+    "[validation_constants.md](validation_constants.md)) have seen all runs. The search is a "
+    "coordinate descent of twelve rounds: a ratio below one is its noise, not a virtue.")
 
 
 def middle(constant):
