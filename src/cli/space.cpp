@@ -13,6 +13,7 @@
 #include "numbers.hpp"
 #include "plansearch/base/error.hpp"
 #include "plansearch/plan/legality.hpp"
+#include "plansearch/plan/recompute.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -20,16 +21,10 @@ namespace {
 /// Context parallelism stops where a rank would hold fewer tokens than this.
 constexpr std::int64_t kTokensPerContextRank = 256;
 
-/// A fused attention kernel leaves nothing for selective recompute to drop: the plan is the same as
-/// without recompute, and is looked at once.
+/// Where selective recompute drops nothing it is the same as none, and looked at once.
 std::vector<Recompute> recompute_levels(const Problem& problem) {
-  for (const Block& block : problem.network->blocks) {
-    for (const Operator& op : block.operators) {
-      if (op.recompute == RecomputeScope::Selective && !op.saved.empty() &&
-          op.kind != OperatorKind::Attention) {
-        return {Recompute::None, Recompute::Selective, Recompute::Full};
-      }
-    }
+  if (selective_drops(*problem.network, problem.framework->selective)) {
+    return {Recompute::None, Recompute::Selective, Recompute::Full};
   }
   return {Recompute::None, Recompute::Full};
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "plansearch/cost/kernel_shape.hpp"
+#include "plansearch/plan/recompute.hpp"
 
 namespace plansearch {
 namespace {
@@ -23,11 +24,14 @@ class BlockKeeper {
     add_edges();
     Bytes all;
     Bytes kept;
+    const SelectiveRule rule = context_.problem.framework->selective;
+    const std::vector<double> repeated =
+        repeated_shares(block_, context_.plan.recompute, rule);
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
       const Operator& op = block_.operators[i];
       const Bytes bytes = saved_by(op) + eager_copies(i);
       all += bytes;
-      if (!drops_saved(context_, op)) kept += bytes;
+      if (repeated[i] == 0.0) kept += bytes;
       if (op.kind == OperatorKind::CrossEntropy) {
         memory_.loss += bytes;
         memory_.logits += elements(i, op.inputs.front());
@@ -36,9 +40,11 @@ class BlockKeeper {
         memory_.stream = std::max(memory_.stream, hidden_elements(i, op.inputs.front()));
       }
     }
-    const bool full =
-        context_.plan.recompute == Recompute::Full && block_.kind != BlockKind::Head;
-    memory_.saved = full ? inputs_ : kept;
+    if (context_.plan.recompute == Recompute::Selective &&
+        rule == SelectiveRule::AlternateMatmuls) {
+      kept = inputs_ + policy_outputs(repeated);
+    }
+    memory_.saved = repeats_whole(block_, context_.plan.recompute) ? inputs_ : kept;
     memory_.working_set = std::max(all - memory_.saved, Bytes(0));
     return memory_;
   }
@@ -62,6 +68,18 @@ class BlockKeeper {
     Bytes bytes;
     for (const TensorId id : op.saved) {
       bytes += element_size(block_.tensor(id).element, context_.precision) * kept_elements(id);
+    }
+    return bytes;
+  }
+
+  /// A policy by operator keeps whole outputs, needed by backward or not.
+  [[nodiscard]] Bytes policy_outputs(const std::vector<double>& repeated) const {
+    Bytes bytes;
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      for (const TensorId id : block_.operators[i].outputs) {
+        bytes += element_size(block_.tensor(id).element, context_.precision) *
+                 (elements(i, id) * (1.0 - repeated[i]));
+      }
     }
     return bytes;
   }
@@ -113,11 +131,6 @@ class BlockKeeper {
 };
 
 }  // namespace
-
-bool drops_saved(const ClassContext& context, const Operator& op) {
-  return context.plan.recompute == Recompute::Selective &&
-         op.recompute == RecomputeScope::Selective;
-}
 
 BlockMemory block_memory(const ClassContext& context, const Block& block,
                          const BlockPlacement& placement) {

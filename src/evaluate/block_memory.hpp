@@ -7,9 +7,6 @@
 
 namespace plansearch {
 
-/// Whether selective recompute drops what the operator saves.
-[[nodiscard]] bool drops_saved(const ClassContext& context, const Operator& op);
-
 /// All but `cached`, which communication decides.
 [[nodiscard]] BlockMemory block_memory(const ClassContext& context, const Block& block,
                                        const BlockPlacement& placement);

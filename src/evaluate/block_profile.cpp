@@ -13,6 +13,7 @@
 #include "plansearch/cost/collective_cost.hpp"
 #include "plansearch/evaluate/operator_time.hpp"
 #include "plansearch/plan/derive.hpp"
+#include "plansearch/plan/recompute.hpp"
 
 namespace plansearch {
 namespace {
@@ -24,12 +25,6 @@ struct PassSum {
   double collectives = 0.0;
   double ring_ranks = 0.0;  ///< ranks of every tensor-parallel collective, summed
 };
-
-/// Frameworks checkpoint layers, neither embeddings nor head.
-bool repeats_whole(const ClassContext& context, const Block& block) {
-  return context.plan.recompute == Recompute::Full && block.kind != BlockKind::Embedding &&
-         block.kind != BlockKind::Head;
-}
 
 /// Whether consecutive stages can lie on different nodes.
 bool pipeline_leaves_node(const ClassContext& context) {
@@ -61,15 +56,15 @@ class BlockProfiler {
  private:
   void add_kernels() {
     const auto times = operator_times(context_, block_, placement_);
+    const auto repeated = repeated_shares(block_, context_.plan.recompute,
+                                          context_.problem.framework->selective);
     for (std::size_t i = 0; i < times.size(); ++i) {
       forward_.compute += times[i].forward;
       forward_.kernels += times[i].forward_kernels;
       backward_.compute += times[i].backward;
       backward_.kernels += times[i].backward_kernels;
-      if (repeats_whole(context_, block_) || drops_saved(context_, block_.operators[i])) {
-        recompute_.compute += times[i].forward;
-        recompute_.kernels += times[i].forward_kernels;
-      }
+      recompute_.compute += times[i].forward * repeated[i];
+      recompute_.kernels += times[i].forward_kernels * repeated[i];
     }
     profile_.forward.compute = forward_.compute;
     profile_.backward.compute = backward_.compute;
@@ -106,7 +101,7 @@ class BlockProfiler {
     const bool forward = demand.phase == DemandPhase::Forward;
     priced.exposed += expose(forward ? profile_.forward : profile_.backward,
                              forward ? forward_ : backward_, priced, cost.transfer);
-    if (forward && repeats_whole(context_, block_) &&
+    if (forward && repeats_whole(block_, context_.plan.recompute) &&
         demand.on_recompute == RecomputeGather::Repeated) {
       priced.exposed += expose(profile_.recompute, recompute_, priced, cost.transfer);
     }

@@ -7,24 +7,9 @@
 // Checked by: tests/unit/evaluate/plan_report_test.cpp
 #include "plansearch/evaluate/plan_report.hpp"
 
+#include "plansearch/plan/recompute.hpp"
+
 namespace plansearch {
-namespace {
-
-/// Forward passes that recompute adds, as a share of one forward pass.
-double repeated_share(const Network& network, Recompute recompute) {
-  switch (recompute) {
-    case Recompute::None:
-      return 0.0;
-    case Recompute::Selective:
-      return selective_forward_flops(network) / model_forward_flops(network);
-    case Recompute::Full:
-      return layer_forward_flops(network) / model_forward_flops(network);
-  }
-  return 0.0;
-}
-
-}  // namespace
-
 PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                        const Estimate& estimate) {
   const Problem& problem = evaluator.problem();
@@ -41,7 +26,9 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   const Seconds gpu_time = step * static_cast<double>(plan.devices());
   report.model_rate_per_gpu = forward * 3.0 / gpu_time;
   report.hardware_rate_per_gpu =
-      forward * (3.0 + repeated_share(*problem.network, plan.recompute)) / gpu_time;
+      forward *
+      (3.0 + repeated_flops_share(*problem.network, plan.recompute, problem.framework->selective)) /
+      gpu_time;
   const FlopRate peak = evaluator.matmul_peak();
   report.mfu = report.model_rate_per_gpu / peak;
   report.hfu = report.hardware_rate_per_gpu / peak;

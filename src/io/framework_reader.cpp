@@ -14,6 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array<Choice<SelectiveRule>, 2> kSelective{
+    {{"attention-core", SelectiveRule::AttentionCore},
+     {"alternate-matmuls", SelectiveRule::AlternateMatmuls}}};
 constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
     {{"even", LayerDistribution::EvenOnly},
      {"first-more", LayerDistribution::EvenCeil},
@@ -159,6 +162,10 @@ class Reader {
     if (const auto layers = root.find("layers")) {
       framework.layers = layers->choice<LayerDistribution>(kLayers);
       log.given("layers");
+    }
+    if (const auto selective = root.find("selective_recompute")) {
+      framework.selective = selective->choice<SelectiveRule>(kSelective);
+      log.given("selective_recompute");
     }
     if (const auto kernel = root.find("attention_kernel")) {
       framework.attention_kernel = kernel->text();

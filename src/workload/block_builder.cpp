@@ -88,6 +88,7 @@ TensorId BlockBuilder::linear(const Linear& spec) {
   op.flops_per_point = 2.0;
   op.useful_fraction = spec.useful_fraction;
   op.fused_key = spec.fused_key;
+  op.products = spec.products;
   op.backward_kernels = 2;
   const bool joins = !spec.fused_key.empty() &&
                      std::any_of(block_.operators.begin(), block_.operators.end(),

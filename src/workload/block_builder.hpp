@@ -27,6 +27,7 @@ struct Linear {
   Dims outputs{};
   Bias bias = Bias::No;
   std::string fused_key{};
+  int products = 1;
   OperatorKind kind = OperatorKind::Matmul;
   Dims per_item{};  ///< dimensions of the input that the weight has too (experts)
   double useful_fraction = 1.0;

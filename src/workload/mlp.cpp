@@ -16,6 +16,7 @@ TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
             .per_item = parts.per_item,
             .useful_fraction = parts.useful_fraction};
   if (mlp.gated) up.outputs = {block.dim("gate_and_up", DimRole::Other, 2), parts.inner};
+  up.products = mlp.gated ? 2 : 1;
   const TensorId before = block.linear(up);
 
   Operator activation;

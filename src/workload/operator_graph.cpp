@@ -73,39 +73,19 @@ Flops operator_forward_flops(const Network& network, const Operator& op) {
   return Flops(op.flops_per_point * element_count(network, op.loop));
 }
 
-namespace {
+Flops useful_forward_flops(const Network& network, const Operator& op) {
+  if (!is_matrix_product(op.kind)) return Flops(0);
+  return operator_forward_flops(network, op) * op.useful_fraction;
+}
 
-/// Useful matmul FLOPs of the operators that `counts` accepts, one forward pass over one sequence.
-template <typename Counts>
-Flops forward_flops(const Network& network, Counts counts) {
+Flops model_forward_flops(const Network& network) {
   Flops total;
   for (const BlockRun& run : network.order) {
-    const Block& block = network.blocks[run.block];
-    for (const Operator& op : block.operators) {
-      if (!is_matrix_product(op.kind) || !counts(block, op)) continue;
-      total +=
-          operator_forward_flops(network, op) * op.useful_fraction * static_cast<double>(run.count);
+    for (const Operator& op : network.blocks[run.block].operators) {
+      total += useful_forward_flops(network, op) * static_cast<double>(run.count);
     }
   }
   return total;
-}
-
-}  // namespace
-
-Flops model_forward_flops(const Network& network) {
-  return forward_flops(network, [](const Block&, const Operator&) { return true; });
-}
-
-Flops selective_forward_flops(const Network& network) {
-  return forward_flops(network, [](const Block&, const Operator& op) {
-    return op.recompute == RecomputeScope::Selective;
-  });
-}
-
-Flops layer_forward_flops(const Network& network) {
-  return forward_flops(network, [](const Block& block, const Operator&) {
-    return block.kind != BlockKind::Embedding && block.kind != BlockKind::Head;
-  });
 }
 
 std::vector<DimId> contracted_dimensions(const Block& block, const Operator& op) {

@@ -44,6 +44,12 @@ enum class Overlap : std::uint8_t {
 };
 inline constexpr std::size_t kOverlapCount = 6;
 
+/// What selective recompute drops.
+enum class SelectiveRule : std::uint8_t {
+  AttentionCore,     ///< scores and softmax (Korthikanti et al.)
+  AlternateMatmuls,  ///< all but fused attention and every other matmul (PyTorch's operator policy)
+};
+
 /// How layers go to stages when the counts do not divide, or always.
 enum class LayerDistribution : std::uint8_t {
   EvenOnly,               ///< refuse what does not divide
@@ -89,6 +95,7 @@ struct Framework {
   std::map<DataType, PrecisionPolicy> precision;  ///< by the precision the user asks for
   std::array<double, kOverlapCount> overlap{};    ///< hidden share, 0..1
   LayerDistribution layers = LayerDistribution::EvenOnly;
+  SelectiveRule selective = SelectiveRule::AttentionCore;
   ShardingRules sharding;
   /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
   /// accelerator: the accelerator's first.

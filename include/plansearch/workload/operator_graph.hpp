@@ -126,6 +126,7 @@ struct Operator {
   /// Consecutive operators with the same non-empty key run as one kernel (query, key and value
   /// projections): same kind and input, output widths add; all but the first launch nothing.
   std::string fused_key;
+  int products = 1;  ///< matmuls in one launch: 2 for a gate and its value
   int forward_kernels = 1;  ///< launches
   int backward_kernels = 1;
   /// Extra element passes over memory beyond reading inputs and writing outputs once (forward,
@@ -196,12 +197,10 @@ struct Network {
 [[nodiscard]] double block_parameter_count(const Network& network, const Block& block);
 /// Forward FLOPs of one operator over the whole loop nest, useful or not.
 [[nodiscard]] Flops operator_forward_flops(const Network& network, const Operator& op);
+/// The useful share of a matrix product (causal attention counts half); zero for other operators.
+[[nodiscard]] Flops useful_forward_flops(const Network& network, const Operator& op);
 /// FLOPs of one forward pass over one sequence: matmuls, attention (useful part) and logits.
 [[nodiscard]] Flops model_forward_flops(const Network& network);
-/// The share of it that selective recompute runs again (the attention core).
-[[nodiscard]] Flops selective_forward_flops(const Network& network);
-/// The share of it that full recompute runs again: everything but embeddings and head.
-[[nodiscard]] Flops layer_forward_flops(const Network& network);
 /// Whether model FLOPs count the operator: matrix products, grouped and batched ones included.
 [[nodiscard]] bool is_matrix_product(OperatorKind kind);
 /// The dimensions of the loop nest that none of the outputs carries.

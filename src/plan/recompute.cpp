@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/plan/recompute.hpp"
+
+#include <algorithm>
+
+namespace plansearch {
+namespace {
+
+bool is_matmul(const Operator& op) {
+  return op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
+}
+
+/// Every other product is kept, the first one first; fused attention always; all else runs again.
+std::vector<double> alternate_matmuls(const Block& block) {
+  std::vector<double> shares;
+  int count = 0;
+  for (const Operator& op : block.operators) {
+    if (is_matmul(op)) {
+      int kept = 0;
+      for (int i = 0; i < op.products; ++i) kept += ++count % 2;
+      shares.push_back(1.0 - static_cast<double>(kept) / op.products);
+    } else {
+      shares.push_back(op.kind == OperatorKind::Attention ? 0.0 : 1.0);
+    }
+  }
+  return shares;
+}
+
+std::vector<double> attention_core(const Block& block) {
+  std::vector<double> shares;
+  for (const Operator& op : block.operators) {
+    shares.push_back(op.recompute == RecomputeScope::Selective ? 1.0 : 0.0);
+  }
+  return shares;
+}
+
+bool is_layer(const Block& block) {
+  return block.kind != BlockKind::Embedding && block.kind != BlockKind::Head;
+}
+
+}  // namespace
+
+bool repeats_whole(const Block& block, Recompute recompute) {
+  return recompute == Recompute::Full && is_layer(block);
+}
+
+std::vector<double> repeated_shares(const Block& block, Recompute recompute, SelectiveRule rule) {
+  if (repeats_whole(block, recompute)) return std::vector<double>(block.operators.size(), 1.0);
+  if (recompute != Recompute::Selective || !is_layer(block)) {
+    return std::vector<double>(block.operators.size(), 0.0);
+  }
+  return rule == SelectiveRule::AttentionCore ? attention_core(block) : alternate_matmuls(block);
+}
+
+double repeated_flops_share(const Network& network, Recompute recompute, SelectiveRule rule) {
+  double all = 0.0;
+  double repeated = 0.0;
+  for (const BlockRun& run : network.order) {
+    const Block& block = network.blocks[run.block];
+    const std::vector<double> shares = repeated_shares(block, recompute, rule);
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      const double flops = useful_forward_flops(network, block.operators[i]).value() *
+                           static_cast<double>(run.count);
+      all += flops;
+      repeated += flops * shares[i];
+    }
+  }
+  return all > 0.0 ? repeated / all : 0.0;
+}
+
+bool selective_drops(const Network& network, SelectiveRule rule) {
+  if (rule == SelectiveRule::AlternateMatmuls) return true;
+  return std::any_of(network.blocks.begin(), network.blocks.end(), [](const Block& block) {
+    return std::any_of(block.operators.begin(), block.operators.end(), [](const Operator& op) {
+      return op.recompute == RecomputeScope::Selective && !op.saved.empty() &&
+             op.kind != OperatorKind::Attention;
+    });
+  });
+}
+
+}  // namespace plansearch
