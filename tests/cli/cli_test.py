@@ -73,6 +73,8 @@ class Usage(Case):
     def test_help_and_version(self):
         self.assertIn("--model", self.succeed("--help"))
         self.assertIn("--plan", self.succeed("predict", "--help"))
+        self.assertIn("Usage: plansearch predict", self.succeed("predict", "--help"))
+        self.assertIn("plansearch --help", self.succeed("predict", "--help"))
         self.assertRegex(self.succeed("--version"), r"^plansearch \d+\.\d+\.\d+\n$")
 
     def test_missing_question(self):
