@@ -24,6 +24,7 @@ void install_signal_handlers() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and says so
 }
 
 }  // namespace plansearch::cli

@@ -150,6 +150,7 @@ void build_command_line(CLI::App& app, Options& o) {
   const auto command = [&](const char* name, const char* help, Command value) {
     CLI::App* sub = app.add_subcommand(name, help);
     sub->fallthrough();
+    sub->footer("Options of the question, degrees and output: plansearch --help");
     sub->callback([&o, value] { o.command = value; });
     return sub;
   };

@@ -84,8 +84,7 @@ std::variant<Options, Help> parse_command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const auto chosen = app.get_subcommands();
-    return Help{chosen.empty() ? app.help() : chosen.front()->help()};
+    return Help{app.help()};  // of the command, when one was named
   } catch (const CLI::CallForVersion&) {
     return Help{fmt::format("plansearch {}\n", kVersion)};
   } catch (const CLI::ExtrasError&) {

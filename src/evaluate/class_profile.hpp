@@ -62,11 +62,14 @@ class ClassCache {
     }
     std::shared_ptr<const ClassProfile> made = make();
     const std::lock_guard lock(mutexes_[shard]);
+    if (maps_[shard].size() >= kMostPerShard) maps_[shard].clear();
     return maps_[shard].emplace(key, std::move(made)).first->second;
   }
 
  private:
   static constexpr std::size_t kShards = 16;
+  /// Bounds memory; a walk rarely comes back to classes that far behind.
+  static constexpr std::size_t kMostPerShard = 4096;
   mutable std::array<std::mutex, kShards> mutexes_;
   mutable std::array<
       std::unordered_map<ClassKey, std::shared_ptr<const ClassProfile>, ClassKeyHash>, kShards>

@@ -131,8 +131,11 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const ParallelPlan& 
     PlanBound bound;
     bound.step_time = step_time_bound(view, workspace);
     // The first device holds most micro-batches, the last one the loss.
-    bound.memory = std::max(device_memory(view, 0, workspace).memory.total(),
-                            device_memory(view, view.layout.stages - 1, workspace).memory.total());
+    const int last = view.layout.stages - 1;
+    bound.memory = device_memory(view, 0, workspace).memory.total();
+    if (last > 0) {
+      bound.memory = std::max(bound.memory, device_memory(view, last, workspace).memory.total());
+    }
     return bound;
   });
 }

@@ -88,7 +88,8 @@ double optimizer_traffic(const PlanView& view, int device) {
 
 Seconds optimizer_time(const PlanView& view) {
   const double first = optimizer_traffic(view, 0);
-  const double last = optimizer_traffic(view, view.layout.stages - 1);
+  const double last =
+      view.layout.stages > 1 ? optimizer_traffic(view, view.layout.stages - 1) : first;
   return stream_time(view.problem.cluster->accelerator,
                      Bytes(std::max(first, last) * view.constants.optimizer_factor), 1);
 }

@@ -53,6 +53,7 @@ std::string remedy_of(int reason) {
     case EROFS:
       return "check who may read and write there";
     case ENOSPC:
+    case EFBIG:
     case EDQUOT:
       return "make room, or name a file on another disk";
     default:

@@ -71,7 +71,7 @@ Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
   const int groups_alike = shape.micro_batches / shape.group_size();
   const bool ragged = shape.micro_batches % shape.group_size() != 0;
   const int ahead = warm_up(shape, rank) + 1;
-  const int end = ragged || groups_alike < 3 ? total : std::min(total, ahead + 2 * cycle);
+  const int end = ragged || groups_alike < 3 ? total : std::min(total, ahead + cycle);
   // Between two changes of chunk the sum rises or falls steadily: its ends are enough.
   RunWalk forward(shape);
   RunWalk backward(shape);

@@ -117,14 +117,23 @@ Prefix first_pieces(const Pieces& pieces, std::size_t device, Ticks forwards, Ti
   }
   const auto chunks = static_cast<Ticks>(pieces.count() / pieces.stages());
   const Ticks cycle = group * chunks;
-  const auto runs = [&](Ticks count, Ticks turn) {
-    return count / cycle * group + std::clamp<Ticks>(count % cycle - turn * group, 0, group);
+  struct Position {
+    Ticks whole;  ///< micro-batches of every chunk in full groups
+    Ticks rest;   ///< pieces of the group under way
+  };
+  const auto position = [&](Ticks count) {
+    return Position{count / cycle * group, count % cycle};
+  };
+  const Position ahead = position(forwards);
+  const Position behind = position(backwards);
+  const auto runs = [&](const Position& at, Ticks turn) {
+    return at.whole + std::clamp<Ticks>(at.rest - turn * group, 0, group);
   };
   Prefix sum;
   Ticks chunk = 0;
   for (std::size_t k = device; k < pieces.count(); k += pieces.stages(), ++chunk) {
-    sum.forward += runs(forwards, chunk) * pieces.forward(k);
-    sum.backward += runs(backwards, chunks - 1 - chunk) * pieces.backward(k);
+    sum.forward += runs(ahead, chunk) * pieces.forward(k);
+    sum.backward += runs(behind, chunks - 1 - chunk) * pieces.backward(k);
   }
   return sum;
 }

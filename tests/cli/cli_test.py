@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -73,6 +74,8 @@ class Usage(Case):
     def test_help_and_version(self):
         self.assertIn("--model", self.succeed("--help"))
         self.assertIn("--plan", self.succeed("predict", "--help"))
+        self.assertIn("Usage: plansearch predict", self.succeed("predict", "--help"))
+        self.assertIn("plansearch --help", self.succeed("predict", "--help"))
         self.assertRegex(self.succeed("--version"), r"^plansearch \d+\.\d+\.\d+\n$")
 
     def test_missing_question(self):
@@ -336,6 +339,22 @@ class OutFile(Case):
                     "/dev/full"):
             self.refuse(*QUESTION, "--gpus", "8", "--out", out, expect=[str(out), "hint: "])
         self.assertEqual(list(self.directory.iterdir()), [])
+
+    def test_no_room_leaves_nothing_behind(self):
+        """A limit on file sizes stands for a full disk: half of the answer fits."""
+        for content in (None, "old"):
+            out = self.directory / "answer.json"
+            if content:
+                out.write_text(content)
+            result = subprocess.run(
+                [BINARY, *QUESTION, "--gpus", "8", "--format", "json", "--out", out],
+                capture_output=True, text=True, timeout=60, check=False,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("cannot write", result.stderr)
+            self.assertIn("hint: make room", result.stderr)
+            self.assertEqual(len(list(self.directory.iterdir())), 1 if content else 0)
+        self.assertEqual(out.read_text(), "old")
 
     def test_a_failing_run_keeps_the_old_file(self):
         out = self.file("answer.json", "old")
