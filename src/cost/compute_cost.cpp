@@ -168,7 +168,7 @@ void require_data_type(const Accelerator& accelerator, DataType type) {
   std::string known;
   for (std::size_t i = 0; i < kDataTypeCount; ++i) {
     if (!accelerator.peak[i]) continue;
-    known += (known.empty() ? "" : ", ") + std::string(to_text(static_cast<DataType>(i)));
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", to_text(static_cast<DataType>(i)));
   }
   throw InputError({}, fmt::format("{} has no {} rate", accelerator.name, to_text(type)),
                    fmt::format("it has {}", known));

@@ -47,6 +47,10 @@ class BlockProfiler {
     profile_.forward.issue = issue_time(forward_);
     profile_.backward.issue = issue_time(backward_);
     profile_.recompute.issue = issue_time(recompute_);
+    profile_.forward_length = std::max(profile_.forward.device(), profile_.forward.issue);
+    profile_.backward_length =
+        std::max(profile_.backward.device() + profile_.recompute.device(),
+                 profile_.backward.issue + profile_.recompute.issue);
     profile_.memory = block_memory(context_, block_, placement_);
     profile_.memory.cached = gathered_inputs();
     add_parameters();

@@ -7,6 +7,8 @@
 #include "plansearch/evaluate/plan_evaluator.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <utility>
 
 #include "class_profile.hpp"
@@ -19,6 +21,16 @@
 
 namespace plansearch {
 
+namespace {
+
+/// A number of its own for every evaluator of the process.
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
 struct PlanEvaluator::Implementation {
   explicit Implementation(const Problem& asked)
       : problem(asked),
@@ -27,6 +39,7 @@ struct PlanEvaluator::Implementation {
         errors(error_model(problem)),
         layouts(problem) {}
 
+  std::uint64_t id = next_id();
   Problem problem;
   FrameworkConstants constants;
   PrecisionPolicy precision;
@@ -67,20 +80,35 @@ struct PlanEvaluator::Implementation {
   /// Adam keeps two moments, the others fewer.
   [[nodiscard]] double moments() const { return optimizer_moments(problem.model->training.optimizer); }
 
+  /// Mesh, states and layout of a plan: those of the plan before where its degrees are the same.
+  const PlanGround& ground(const ParallelPlan& plan, EvaluationWorkspace& workspace) const {
+    ParallelPlan degrees = plan;
+    degrees.micro_batch = degrees.micro_batches = 1;
+    degrees.recompute = Recompute::None;
+    degrees.schedule = ScheduleKind::OneFOneB;
+    PlanGround& known = workspace.ground;
+    if (known.evaluator == id && known.degrees == degrees) return known;
+    known.mesh = mesh(plan);
+    known.statics = static_policy(
+        tensor_policies(plan, known.mesh, *problem.framework, problem.precision), known.mesh,
+        moments());
+    known.layout = &layouts.get(plan);
+    known.degrees = degrees;
+    known.evaluator = id;
+    return known;
+  }
+
   template <typename Visit>
-  auto with_view(const ClassProfile& profile, const ParallelPlan& plan, Visit visit) const {
-    const DeviceMesh device_mesh = mesh(plan);
-    const StaticPolicy statics =
-        static_policy(tensor_policies(plan, device_mesh, *problem.framework, problem.precision),
-                      device_mesh, moments());
-    const PlanView view{problem, constants, precision,   profile, layouts.get(plan),
-                        plan,    device_mesh, statics};
+  auto with_view(const ClassProfile& profile, const ParallelPlan& plan,
+                 EvaluationWorkspace& workspace, Visit visit) const {
+    const PlanGround& g = ground(plan, workspace);
+    const PlanView view{problem, constants, precision, profile, *g.layout, plan, g.mesh, g.statics};
     return visit(view);
   }
 
   [[nodiscard]] Estimate evaluate(const ClassProfile& profile, const ParallelPlan& plan,
                                   MakespanMethod method, EvaluationWorkspace& workspace) const {
-    return with_view(profile, plan, [&](const PlanView& view) {
+    return with_view(profile, plan, workspace, [&](const PlanView& view) {
       Estimate estimate;
       estimate.step = step_time(view, method, workspace);
       const DeviceMemory worst = worst_device_memory(view, workspace);
@@ -127,7 +155,7 @@ std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const ParallelPlan& p
 
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const ParallelPlan& plan,
                                EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, [&](const PlanView& view) {
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
     PlanBound bound;
     bound.step_time = step_time_bound(view, workspace);
     // The first device holds most micro-batches, the last one the loss.
@@ -152,7 +180,7 @@ Estimate PlanEvaluator::simulate(const ClassProfile& profile, const ParallelPlan
 
 DeviceMemory PlanEvaluator::stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
                                             int stage, EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, [&](const PlanView& view) {
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
     return device_memory(view, stage, workspace);
   });
 }
@@ -259,7 +287,7 @@ void append_boundary_line(const PlanView& view, Seconds exposed,
 std::vector<CommunicationLine> PlanEvaluator::communication(const ClassProfile& profile,
                                                             const ParallelPlan& plan,
                                                             EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, [&](const PlanView& view) {
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
     std::vector<CommunicationLine> lines;
     append_pass_lines(view, lines);
     const StepTimeBreakdown step = step_time(view, MakespanMethod::Simulation, workspace);

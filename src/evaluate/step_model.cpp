@@ -17,16 +17,17 @@
 namespace plansearch {
 namespace {
 
+void add_lengths(StagePass& pass, const BlockProfile& block, double copies) {
+  pass.forward_total += copies * block.forward_length;
+  pass.backward_total += copies * block.backward_length;
+}
+
 void add_block(StagePass& pass, const BlockProfile& block, double copies, HostRunAhead ahead) {
   pass.forward.add(block.forward, copies);
   pass.backward.add(block.backward, copies);
   pass.recompute.add(block.recompute, copies);
   if (ahead == HostRunAhead::Stage) return;
-  const Seconds forward = block.forward.device();
-  const Seconds backward = block.backward.device() + block.recompute.device();
-  pass.forward_total += copies * std::max(forward, block.forward.issue);
-  pass.backward_total +=
-      copies * std::max(backward, block.backward.issue + block.recompute.issue);
+  add_lengths(pass, block, copies);
 }
 
 StagePass stage_pass(const PlanView& view, const std::vector<double>& copies) {
@@ -43,10 +44,21 @@ StagePass stage_pass(const PlanView& view, const std::vector<double>& copies) {
   return pass;
 }
 
-void fill_passes(const PlanView& view, EvaluationWorkspace& workspace) {
+/// Only how long passes take, which is all that a bound needs.
+StagePass stage_lengths(const PlanView& view, const std::vector<double>& copies) {
+  if (view.constants.run_ahead == HostRunAhead::Stage) return stage_pass(view, copies);
+  StagePass pass;
+  for (std::size_t b = 0; b < copies.size(); ++b) {
+    if (copies[b] > 0.0) add_lengths(pass, view.profile.blocks[b], copies[b]);
+  }
+  return pass;
+}
+
+template <typename MakePass>
+void fill_passes(const PlanView& view, EvaluationWorkspace& workspace, MakePass make) {
   workspace.passes.clear();
   for (const auto& copies : view.layout.contents) {
-    StagePass& pass = workspace.passes.emplace_back(stage_pass(view, copies));
+    StagePass& pass = workspace.passes.emplace_back(make(view, copies));
     pass.forward_ticks = to_ticks(pass.forward_total);
     pass.backward_ticks = to_ticks(pass.backward_total);
   }
@@ -179,7 +191,7 @@ BoundaryTransfer boundary_transfer(const PlanView& view) {
 }
 
 Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
-  fill_passes(view, workspace);
+  fill_passes(view, workspace, stage_lengths);
   fill_durations(view, workspace);
   return to_seconds(order_bound(pipeline_shape(view), workspace.durations.view())) +
          optimizer_time(view) + host_time(view);
@@ -187,7 +199,7 @@ Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
 
 StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
                             EvaluationWorkspace& workspace) {
-  fill_passes(view, workspace);
+  fill_passes(view, workspace, stage_pass);
   fill_durations(view, workspace);
   const PipelineShape shape = pipeline_shape(view);
   const PipelineTimes times = workspace.durations.view();

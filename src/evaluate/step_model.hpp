@@ -25,8 +25,18 @@ struct StagePass {
   Ticks backward_ticks = 0;
 };
 
+/// What consecutive plans share when they differ in batches, recompute and schedule only.
+struct PlanGround {
+  std::uint64_t evaluator = 0;  ///< whose; 0: nobody's
+  ParallelPlan degrees;
+  DeviceMesh mesh;
+  StaticPolicy statics;
+  const PipelineLayout* layout = nullptr;
+};
+
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
+  PlanGround ground;
   std::vector<StagePass> passes;      ///< by content of the layout
   PipelineDurations durations;
   PipelineSimulator simulator;

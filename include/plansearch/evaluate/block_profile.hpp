@@ -83,6 +83,8 @@ struct BlockProfile {
   PassProfile forward;
   PassProfile backward;   ///< both gradients
   PassProfile recompute;  ///< forward work repeated before backward
+  Seconds forward_length;   ///< of one micro-batch, the wait for the processor included
+  Seconds backward_length;  ///< the same, with recompute
   BlockMemory memory;
   ParameterCount parameters;           ///< without shared ones
   std::vector<SharedCount> shared;
