@@ -10,6 +10,7 @@
 #include "plansearch/plan/recompute.hpp"
 
 namespace plansearch {
+
 PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                        const Estimate& estimate) {
   const Problem& problem = evaluator.problem();
@@ -25,10 +26,9 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   const Flops forward = model_forward_flops(*problem.network) * sequences;
   const Seconds gpu_time = step * static_cast<double>(plan.devices());
   report.model_rate_per_gpu = forward * 3.0 / gpu_time;
-  report.hardware_rate_per_gpu =
-      forward *
-      (3.0 + repeated_flops_share(*problem.network, plan.recompute, problem.framework->selective)) /
-      gpu_time;
+  const double repeated =
+      repeated_flops_share(*problem.network, plan.recompute, problem.framework->selective);
+  report.hardware_rate_per_gpu = forward * (3.0 + repeated) / gpu_time;
   const FlopRate peak = evaluator.matmul_peak();
   report.mfu = report.model_rate_per_gpu / peak;
   report.hfu = report.hardware_rate_per_gpu / peak;
