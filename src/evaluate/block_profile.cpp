@@ -47,10 +47,8 @@ class BlockProfiler {
     profile_.forward.issue = issue_time(forward_);
     profile_.backward.issue = issue_time(backward_);
     profile_.recompute.issue = issue_time(recompute_);
-    profile_.forward_length = std::max(profile_.forward.device(), profile_.forward.issue);
-    profile_.backward_length =
-        std::max(profile_.backward.device() + profile_.recompute.device(),
-                 profile_.backward.issue + profile_.recompute.issue);
+    profile_.forward_length = profile_.forward.length();
+    profile_.backward_length = joint_length(profile_.backward, profile_.recompute);
     profile_.memory = block_memory(context_, block_, placement_);
     profile_.memory.cached = gathered_inputs();
     add_parameters();
@@ -231,8 +229,10 @@ void PassProfile::add(const PassProfile& other, double copies) {
   issue += other.issue * copies;
 }
 
-Seconds host_wait(Seconds device, Seconds issue) {
-  return issue > device ? issue - device : Seconds(0);
+Seconds PassProfile::length() const { return std::max(device(), issue); }
+
+Seconds joint_length(const PassProfile& first, const PassProfile& second) {
+  return std::max(first.device() + second.device(), first.issue + second.issue);
 }
 
 BlockProfile profile_block(const ClassContext& context, const Block& block) {

@@ -37,9 +37,8 @@ StagePass stage_pass(const PlanView& view, const std::vector<double>& copies) {
     if (copies[b] > 0.0) add_block(pass, view.profile.blocks[b], copies[b], ahead);
   }
   if (ahead == HostRunAhead::Stage) {
-    const Seconds backward = pass.backward.device() + pass.recompute.device();
-    pass.forward_total = std::max(pass.forward.device(), pass.forward.issue);
-    pass.backward_total = std::max(backward, pass.backward.issue + pass.recompute.issue);
+    pass.forward_total = pass.forward.length();
+    pass.backward_total = joint_length(pass.backward, pass.recompute);
   }
   return pass;
 }

@@ -27,12 +27,14 @@ struct PassProfile {
   [[nodiscard]] Seconds exposed_total() const;
   /// Compute and exposed communication.
   [[nodiscard]] Seconds device() const;
+  /// Wall time: the device waits for its processor where that takes longer.
+  [[nodiscard]] Seconds length() const;
   void add(const PassProfile& other, double copies);
   bool operator==(const PassProfile&) const = default;
 };
 
-/// What the device waits for its processor.
-[[nodiscard]] Seconds host_wait(Seconds device, Seconds issue);
+/// Wall time of passes that run back to back, so that one's waits hide in the other's work.
+[[nodiscard]] Seconds joint_length(const PassProfile& first, const PassProfile& second);
 
 /// Local elements of the parameters of a block, before any sharding over data ranks.
 struct ParameterCount {
