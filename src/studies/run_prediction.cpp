@@ -89,18 +89,20 @@ class GroupPricer {
     const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
     prediction.memory =
         memory_of_kind(reported, run.memory_kind, constants_, evaluator_.memory_limit());
-    prediction.needed = run.recompute.empty() ? least_memory(plan) : estimate.memory.total();
+    prediction.needed = run.recompute.empty()
+                            ? least_memory(plan, estimate.memory.total())
+                            : estimate.memory.total();
     judge(estimate, run_case, prediction);
   }
 
-  /// An unknown switch condemns nobody: what the plan needs with the recompute that needs least.
-  Bytes least_memory(ParallelPlan plan) {
-    Bytes least = evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_).memory.total();
+  /// An unknown switch condemns nobody: what the plan needs with the recompute that needs least,
+  /// `least` being what it needs as priced.
+  Bytes least_memory(ParallelPlan plan, Bytes least) {
     for (const Recompute recompute : {Recompute::Selective, Recompute::Full}) {
       plan.recompute = recompute;
       if (evaluator_.obstacle(plan)) continue;
       least = std::min(
-          least, evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_).memory.total());
+          least, evaluator_.estimate(*evaluator_.profile(plan), plan, *workspace_).memory.total());
     }
     return least;
   }
