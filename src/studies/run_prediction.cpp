@@ -70,7 +70,8 @@ class GroupPricer {
   void price_row(const RunRecord& run, const RunCase& run_case, RunPrediction& prediction) {
     prediction.peak_seconds = peak_seconds_ * run_case.batch_share;
     const ParallelPlan& plan = run_case.plan;
-    if (const auto illegal = evaluator_.legality(plan)) {
+    const auto illegal = evaluator_.legality(plan);
+    if (illegal) {
       prediction.verdict = Verdict::Illegal;
       prediction.reason =
           illegal->detail.empty() ? std::string(to_text(illegal->obstacle)) : illegal->detail;
@@ -92,7 +93,7 @@ class GroupPricer {
     prediction.needed = run.recompute.empty()
                             ? least_memory(plan, estimate.memory.total())
                             : estimate.memory.total();
-    judge(estimate, run_case, prediction);
+    if (!illegal) judge(estimate, run_case, prediction);
   }
 
   /// An unknown switch condemns nobody: what the plan needs with the recompute that needs least,

@@ -25,6 +25,7 @@ const std::vector<test::Cells> kRows{
     {{"id", "ragged"}, {"global_batch", "60"}},
     {{"id", "no rate"}, {"hw", "selene"}, {"precision", "fp8"}},
     {{"id", "wider"}, {"tp", "4"}, {"dp", "2"}},
+    {{"id", "forbidden"}, {"framework", "nanotron"}, {"recompute", "selective"}},
 };
 
 }  // namespace
@@ -54,6 +55,13 @@ TEST_SUITE("unit") {
     CHECK(*predictions[5].step_time < *predictions[0].step_time * 1.01);
     CHECK(predictions[6].verdict == Verdict::Inexpressible);
     CHECK(predictions[6].reason.find("no fp8 rate") != std::string::npos);
+  }
+
+  TEST_CASE("what a framework's rule forbids is illegal, with the rule's words and a time") {
+    const RunPrediction forbidden = predict(test::runs_of({kRows.back()})).front();
+    CHECK(forbidden.verdict == Verdict::Illegal);
+    CHECK(forbidden.reason.find("recomputes whole layers only") != std::string::npos);
+    CHECK(forbidden.step_time);
   }
 
   TEST_CASE("predictions do not depend on threads or on the other rows") {
