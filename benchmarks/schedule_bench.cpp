@@ -8,9 +8,9 @@
 #include <new>
 #include <string_view>
 
-#include "plansearch/schedule/closed_form.hpp"
-#include "plansearch/schedule/lowering.hpp"
-#include "plansearch/schedule/simulator.hpp"
+#include "schedule/closed_form.hpp"
+#include "schedule/lowering.hpp"
+#include "schedule/simulator.hpp"
 
 namespace {
 long allocations = 0;

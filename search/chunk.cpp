@@ -5,7 +5,7 @@
 //          does not fall when micro-batches grow.
 // Units: seconds and bytes.
 // Checked by: tests/unit/search/search_test.cpp (pruned and exhaustive answers are equal).
-#include "plansearch/search/chunk.hpp"
+#include "search/chunk.hpp"
 
 #include <algorithm>
 #include <optional>

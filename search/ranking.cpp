@@ -4,7 +4,7 @@
 // Assumes: class-level errors are common to both plans and cancel in the difference.
 // Units: seconds, bytes, probabilities.
 // Checked by: tests/unit/search/ranking_test.cpp
-#include "plansearch/search/ranking.hpp"
+#include "plansearch/ranking.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,14 +4,14 @@
 // Assumes: legality of a (pipeline, tensor, context) triple is necessary for every plan below it.
 // Units: seconds and bytes.
 // Checked by: tests/unit/search/search_test.cpp (exhaustive = pruned; 1, 2 and 5 threads equal).
-#include "plansearch/search/search.hpp"
+#include "plansearch/search.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "plansearch/base/parallel.hpp"
-#include "plansearch/search/chunk.hpp"
+#include "base/parallel.hpp"
+#include "search/chunk.hpp"
 
 namespace plansearch {
 namespace {

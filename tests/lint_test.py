@@ -37,21 +37,26 @@ class Layers(unittest.TestCase):
         self.assertIn(part, output)
 
     def test_lower_layers_may_be_included(self):
-        text = LICENCE + HEADER + '#include "plansearch/plan/axis.hpp"\n#include <vector>\n'
+        text = LICENCE + HEADER + '#include "plan/legality.hpp"\n#include <vector>\n'
         status, output = lint({"src/cost/a.cpp": text})
         self.assertEqual(status, 0, output)
 
     def test_higher_layers_may_not(self):
-        self.refused("src/base/a.cpp", LICENCE + '#include "plansearch/plan/axis.hpp"\n',
+        self.refused("src/base/a.cpp", LICENCE + '#include "plan/legality.hpp"\n',
                      "layer base must not include layer plan")
-        self.refused("include/plansearch/cost/a.hpp",
-                     LICENCE + '#include "plansearch/evaluate/evaluation.hpp"\n', "cost")
+        self.refused("src/cost/a.hpp",
+                     LICENCE + '#include "plansearch/evaluation.hpp"\n', "cost")
 
     def test_siblings_do_not_see_each_other(self):
         self.refused("src/hardware/a.cpp",
-                     LICENCE + '#include "plansearch/workload/operator_graph.hpp"\n', "workload")
-        self.refused("src/io/a.cpp", LICENCE + '#include "plansearch/search/search.hpp"\n',
+                     LICENCE + '#include "plansearch/network.hpp"\n', "workload")
+        self.refused("src/io/a.cpp", LICENCE + '#include "plansearch/search.hpp"\n',
                      "search")
+
+    def test_installed_headers_are_closed_and_known(self):
+        self.refused("include/plansearch/cluster.hpp",
+                     LICENCE + '#include "hardware/tier.hpp"\n', "private")
+        self.refused("include/plansearch/unheard_of.hpp", LICENCE, "PUBLIC")
 
     def test_headers_licence_and_length(self):
         self.refused("src/cost/a.cpp", LICENCE + "int x;\n", "Computes")

@@ -12,19 +12,34 @@ import sys
 # Lower first; layers of one row are siblings that do not see each other.
 ROWS = [
     ["base"],
-    ["hardware", "workload"],
+    ["hardware", "workload", "framework", "schedule"],
     ["plan"],
+    ["communication"],
     ["cost"],
-    ["schedule"],
     ["evaluate"],
     ["search", "report", "io"],
     ["studies"],
     ["cli"],
 ]
+# The installed headers, flat in include/plansearch, by the layer that implements them.
+PUBLIC = {
+    "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope",
+             "infeasible"],
+    "hardware": ["cluster", "kernel_curves", "link_curves"],
+    "workload": ["network", "model_description", "transformer_builder"],
+    "framework": ["framework"],
+    "schedule": ["schedule_kind"],
+    "plan": ["degrees", "device_mesh"],
+    "communication": ["communication_kind"],
+    "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],
+    "search": ["space", "search", "ranking"],
+    "report": ["report"],
+}
+LAYER_OF_PUBLIC = {name: layer for layer, names in PUBLIC.items() for name in names}
 RANK = {layer: rank for rank, row in enumerate(ROWS) for layer in row}
 HEADER_KEYS = ["Computes:", "Source:", "Assumes:", "Units:", "Checked by:"]
 MOST_LINES = 500
-INCLUDE = re.compile(r'#include "(?:plansearch/)?([a-z_]+)/')
+INCLUDE = re.compile(r'#include "([a-z_]+)/(?:[a-z_]+/)*([a-z_0-9]+)\.hpp"')
 
 
 def layer_of(path, root):
@@ -33,7 +48,13 @@ def layer_of(path, root):
         return "search"
     if parts[0] == "src":
         return parts[1]
-    return parts[2]  # include/plansearch/<layer>
+    return LAYER_OF_PUBLIC.get(path.stem)  # include/plansearch/<name>.hpp
+
+
+def used_layer(match):
+    """The layer of an included header: its folder, or the table above for an installed one."""
+    folder, name = match.groups()
+    return LAYER_OF_PUBLIC.get(name) if folder == "plansearch" else folder
 
 
 def sources(root):
@@ -47,15 +68,20 @@ def faults(path, root):
     text = path.read_text()
     lines = text.splitlines()
     layer = layer_of(path, root)
+    if layer not in RANK:
+        yield 1, "no layer: name the header in PUBLIC of tools/check_layers.py"
+        return
     if not lines or "SPDX-License-Identifier: Apache-2.0" not in lines[0]:
         yield 1, "the first line must be the licence identifier"
     if len(lines) > MOST_LINES:
         yield len(lines), f"{len(lines)} lines; split files above {MOST_LINES}"
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)
-        if not match or match.group(1) not in RANK:
+        used = used_layer(match) if match else None
+        if used not in RANK:
             continue
-        used = match.group(1)
+        if path.parts[-3:-1] == ("include", "plansearch") and match.group(1) != "plansearch":
+            yield number, "an installed header must not include a private one"
         if used != layer and RANK[used] >= RANK[layer]:
             yield number, f"layer {layer} must not include layer {used}"
     if path.suffix == ".cpp" and layer in ("cost", "schedule", "search"):

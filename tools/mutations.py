@@ -62,7 +62,7 @@ MUTATIONS = [
     Mutation("bubble-stages", "p instead of p - 1 stages to fill", "src/schedule/uniform.cpp",
              "const double wasted = shape.stages - 1;", "const double wasted = shape.stages;"),
     Mutation("dual-collective", "backward repeats the forward collective instead of its dual",
-             "src/plan/derive_activations.cpp",
+             "src/communication/derive_activations.cpp",
              "    demand.kind = step.kind;\n",
              "    demand.kind = step.kind;\n"
              "    if (phase == DemandPhase::InputGradient &&\n"
@@ -73,7 +73,7 @@ MUTATIONS = [
              "      demand.kind = CommunicationKind::AllGather;\n"
              "    }\n"),
     Mutation("second-gather", "ZeRO-3 gathers parameters for forward only",
-             "src/plan/derive_parameters.cpp",
+             "src/communication/derive_parameters.cpp",
              "      demand.on_recompute = RecomputeGather::Shared;\n"
              "      demands_.push_back(demand);\n", ""),
     Mutation("weight-gradient-time", "backward of a linear layer computes the input gradient only",
@@ -86,11 +86,11 @@ MUTATIONS = [
              "  return (w * (w + 1.0) / 2.0 + (s - w) * w) / (s * s);",
              "  return 1.0 + 0.0 * w * s;"),
     Mutation("heads-over-tp", "attention heads are not divided by tensor parallelism",
-             "src/plan/placement_rules.cpp",
+             "src/communication/placement_rules.cpp",
              "      case DimRole::Head:\n      case DimRole::Ffn:",
              "      case DimRole::Head:\n        return {};\n      case DimRole::Ffn:"),
     Mutation("reduce-every-micro-batch", "gradients reduced for every micro-batch",
-             "src/plan/tensor_policy.cpp",
+             "src/communication/tensor_policy.cpp",
              "rules.gradient_reduce[static_cast<std::size_t>(plan.zero)];",
              "rules.gradient_reduce[static_cast<std::size_t>(plan.zero) & 0U] == Scope::Step\n"
              "                           ? Scope::MicroBatch\n"
@@ -122,18 +122,18 @@ MUTATIONS = [
              "src/workload/experts.cpp",
              "static_cast<double>(tokens * moe.top_k)", "static_cast<double>(tokens)"),
     Mutation("tied-forgotten", "a tied embedding is not counted at all",
-             "src/workload/operator_graph.cpp",
+             "src/workload/network.cpp",
              "      } else if (seen.insert(parameter.shared_key).second) {\n"
              "        total += size;\n", "      } else if (seen.insert(parameter.shared_key).second) {\n"),
     Mutation("tied-twice", "a tied embedding is counted at both ends",
-             "src/workload/operator_graph.cpp",
+             "src/workload/network.cpp",
              "} else if (seen.insert(parameter.shared_key).second) {", "} else {"),
     Mutation("tied-on-one-device", "one device stores a tied embedding twice",
              "src/evaluate/step_model.cpp",
              "        if (std::find(seen.begin(), seen.end(), shared.key) != seen.end()) continue;\n",
              ""),
     Mutation("states-over-dp", "ZeRO-1 keeps whole optimizer states on every rank",
-             "src/plan/tensor_policy.cpp",
+             "src/communication/tensor_policy.cpp",
              "const FlatCut states = cut(depth, shard, plan.zero, ZeroStage::Optimizer);",
              "const FlatCut states = cut(depth, shard, plan.zero, ZeroStage::Parameters);"),
     Mutation("update-over-dp", "every rank updates all parameters under ZeRO-1",

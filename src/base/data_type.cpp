@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/base/data_type.hpp"
+#include "plansearch/data_type.hpp"
 
 #include <utility>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/names.hpp"
+#include "base/names.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 #include <fmt/format.h>
 

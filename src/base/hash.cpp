@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/base/hash.hpp"
+#include "base/hash.hpp"
 
 #include <fmt/format.h>
 

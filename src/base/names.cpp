@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/base/names.hpp"
+#include "base/names.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/base/provenance.hpp"
+#include "plansearch/provenance.hpp"
 
 #include <array>
 

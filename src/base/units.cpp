@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/base/units.hpp"
+#include "base/units.hpp"
 
 #include <fmt/format.h>
 

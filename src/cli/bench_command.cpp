@@ -7,17 +7,17 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "bench_rates.hpp"
-#include "commands.hpp"
-#include "exit_code.hpp"
-#include "load.hpp"
-#include "output.hpp"
-#include "plansearch/base/hash.hpp"
-#include "plansearch/base/parallel.hpp"
-#include "plansearch/base/units.hpp"
-#include "plansearch/report/text_table.hpp"
-#include "plansearch/search/search.hpp"
-#include "space.hpp"
+#include "base/hash.hpp"
+#include "base/parallel.hpp"
+#include "base/units.hpp"
+#include "cli/bench_rates.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/load.hpp"
+#include "cli/output.hpp"
+#include "cli/space.hpp"
+#include "plansearch/search.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch::cli {
 namespace {

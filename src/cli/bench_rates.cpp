@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench_rates.hpp"
+#include "cli/bench_rates.hpp"
 
 #include <algorithm>
 #include <ctime>
 #include <memory>
 #include <utility>
 
-#include "plansearch/schedule/simulator.hpp"
+#include "schedule/simulator.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/evaluate/plan_evaluator.hpp"
-#include "plansearch/search/search_space.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/space.hpp"
 
 namespace plansearch::cli {
 

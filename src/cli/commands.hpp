@@ -2,7 +2,7 @@
 // The commands: each reads what it needs, writes its answer and says how it went.
 #pragma once
 
-#include "options.hpp"
+#include "cli/options.hpp"
 
 namespace plansearch::cli {
 

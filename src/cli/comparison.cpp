@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comparison.hpp"
+#include "cli/comparison.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "plansearch/base/units.hpp"
-#include "plansearch/report/plan_text.hpp"
-#include "plansearch/report/text_table.hpp"
+#include "base/units.hpp"
+#include "report/plan_text.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch::cli {
 namespace {

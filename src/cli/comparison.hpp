@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plansearch/evaluate/plan_report.hpp"
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "completion.hpp"
+#include "cli/completion.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "options.hpp"
+#include "cli/options.hpp"
 
 namespace plansearch::cli {
 namespace {

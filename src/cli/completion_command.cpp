@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands.hpp"
-#include "completion.hpp"
-#include "exit_code.hpp"
-#include "output.hpp"
+#include "cli/commands.hpp"
+#include "cli/completion.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/output.hpp"
 
 namespace plansearch::cli {
 

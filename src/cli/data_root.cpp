@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data_root.hpp"
+#include "cli/data_root.hpp"
 
 #include <cstdlib>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "degrees.hpp"
+#include "cli/degrees.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "numbers.hpp"
-#include "plansearch/base/error.hpp"
-#include "plansearch/plan/legality.hpp"
+#include "cli/numbers.hpp"
+#include "plan/legality.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

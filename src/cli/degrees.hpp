@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "options.hpp"
-#include "plansearch/evaluate/problem.hpp"
-#include "plansearch/plan/parallel_plan.hpp"
+#include "cli/options.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/problem.hpp"
 
 namespace plansearch::cli {
 

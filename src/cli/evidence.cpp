@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evidence.hpp"
+#include "cli/evidence.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

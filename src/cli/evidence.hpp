@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "plansearch/hardware/cluster.hpp"
-#include "plansearch/plan/framework.hpp"
+#include "plansearch/cluster.hpp"
+#include "plansearch/framework.hpp"
 
 namespace plansearch::cli {
 

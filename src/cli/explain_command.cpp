@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "commands.hpp"
-#include "comparison.hpp"
-#include "degrees.hpp"
-#include "exit_code.hpp"
-#include "given_plan.hpp"
-#include "make_report.hpp"
-#include "output.hpp"
-#include "pipeline_picture.hpp"
-#include "plansearch/base/error.hpp"
-#include "search_run.hpp"
+#include "cli/commands.hpp"
+#include "cli/comparison.hpp"
+#include "cli/degrees.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/given_plan.hpp"
+#include "cli/make_report.hpp"
+#include "cli/output.hpp"
+#include "cli/pipeline_picture.hpp"
+#include "cli/search_run.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "framework_flags.hpp"
+#include "cli/framework_flags.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,8 @@
 #include <array>
 #include <vector>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/names.hpp"
+#include "base/names.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

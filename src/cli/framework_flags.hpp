@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "plansearch/plan/framework.hpp"
+#include "plansearch/framework.hpp"
 
 namespace plansearch::cli {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "given_plan.hpp"
+#include "cli/given_plan.hpp"
 
 #include <fmt/format.h>
 
-#include "degrees.hpp"
-#include "gpu_count.hpp"
-#include "plansearch/base/error.hpp"
-#include "plansearch/plan/legality.hpp"
+#include "cli/degrees.hpp"
+#include "cli/gpu_count.hpp"
+#include "plan/legality.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "load.hpp"
-#include "plan_source.hpp"
+#include "cli/load.hpp"
+#include "cli/plan_source.hpp"
 
 namespace plansearch::cli {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu_count.hpp"
+#include "cli/gpu_count.hpp"
 
 #include <fmt/format.h>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "options.hpp"
-#include "plansearch/hardware/cluster.hpp"
+#include "cli/options.hpp"
+#include "plansearch/cluster.hpp"
 
 namespace plansearch::cli {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ladder.hpp"
+#include "cli/ladder.hpp"
 
 #include <fmt/format.h>
 
 #include <optional>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

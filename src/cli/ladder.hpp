@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "search_run.hpp"
+#include "cli/search_run.hpp"
 
 namespace plansearch::cli {
 

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "commands.hpp"
-#include "exit_code.hpp"
-#include "output.hpp"
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/units.hpp"
-#include "plansearch/report/text_table.hpp"
-#include "plansearch/workload/transformer_builder.hpp"
-#include "shipped_files.hpp"
+#include "base/units.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/output.hpp"
+#include "cli/shipped_files.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/transformer_builder.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch::cli {
 namespace {

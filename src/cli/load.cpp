@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "load.hpp"
+#include "cli/load.hpp"
 
 #include <fmt/format.h>
 
@@ -9,15 +9,15 @@
 #include <limits>
 #include <utility>
 
-#include "evidence.hpp"
-#include "framework_flags.hpp"
-#include "gpu_count.hpp"
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/hash.hpp"
-#include "plansearch/base/units.hpp"
-#include "plansearch/workload/transformer_builder.hpp"
-#include "precision.hpp"
-#include "shipped_files.hpp"
+#include "base/hash.hpp"
+#include "base/units.hpp"
+#include "cli/evidence.hpp"
+#include "cli/framework_flags.hpp"
+#include "cli/gpu_count.hpp"
+#include "cli/precision.hpp"
+#include "cli/shipped_files.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/evaluate/problem.hpp"
-#include "plansearch/report/search_report.hpp"
-#include "settings.hpp"
+#include "cli/settings.hpp"
+#include "plansearch/problem.hpp"
+#include "plansearch/report.hpp"
 
 namespace plansearch::cli {
 

@@ -5,12 +5,12 @@
 #include <exception>
 #include <variant>
 
-#include "commands.hpp"
-#include "exit_code.hpp"
-#include "interrupt.hpp"
-#include "output.hpp"
-#include "parse.hpp"
-#include "plansearch/base/error.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/parse.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

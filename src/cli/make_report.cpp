@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "make_report.hpp"
+#include "cli/make_report.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "plansearch/evaluate/framework_constants.hpp"
-#include "plansearch/search/ranking.hpp"
+#include "evaluate/framework_constants.hpp"
+#include "plansearch/ranking.hpp"
 
 namespace plansearch::cli {
 namespace {

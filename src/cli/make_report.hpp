@@ -2,10 +2,10 @@
 // From what the search found to what the reader is told.
 #pragma once
 
-#include "load.hpp"
-#include "plansearch/evaluate/plan_evaluator.hpp"
-#include "plansearch/report/search_report.hpp"
-#include "plansearch/search/search.hpp"
+#include "cli/load.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/report.hpp"
+#include "plansearch/search.hpp"
 
 namespace plansearch::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "options.hpp"
+#include "cli/options.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "plansearch/base/names.hpp"
-#include "plansearch/base/units.hpp"
+#include "base/names.hpp"
+#include "base/units.hpp"
 
 namespace plansearch::cli {
 namespace {

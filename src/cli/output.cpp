@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output.hpp"
+#include "cli/output.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/io/file.hpp"
+#include "io/file.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

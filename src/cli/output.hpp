@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "options.hpp"
-#include "plansearch/report/search_report.hpp"
+#include "cli/options.hpp"
+#include "plansearch/report.hpp"
 
 namespace plansearch::cli {
 

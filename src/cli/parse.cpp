@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parse.hpp"
+#include "cli/parse.hpp"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <vector>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/names.hpp"
+#include "base/names.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "options.hpp"
+#include "cli/options.hpp"
 
 namespace plansearch::cli {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline_picture.hpp"
+#include "cli/pipeline_picture.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <variant>
 
-#include "plansearch/schedule/compute_order.hpp"
-#include "plansearch/schedule/timeline.hpp"
+#include "schedule/compute_order.hpp"
+#include "schedule/timeline.hpp"
 
 namespace plansearch::cli {
 namespace {

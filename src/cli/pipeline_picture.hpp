@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plansearch/plan/parallel_plan.hpp"
+#include "plansearch/degrees.hpp"
 
 namespace plansearch::cli {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan_source.hpp"
+#include "cli/plan_source.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/io/document.hpp"
-#include "plansearch/io/plan_document.hpp"
+#include "io/document.hpp"
+#include "io/plan_document.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -2,7 +2,7 @@
 // Plans that come from files: plan documents and entries of earlier answers.
 #pragma once
 
-#include "settings.hpp"
+#include "cli/settings.hpp"
 
 namespace plansearch::cli {
 

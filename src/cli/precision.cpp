@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "precision.hpp"
+#include "cli/precision.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <vector>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

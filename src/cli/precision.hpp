@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "plansearch/hardware/cluster.hpp"
-#include "plansearch/plan/framework.hpp"
-#include "settings.hpp"
+#include "cli/settings.hpp"
+#include "plansearch/cluster.hpp"
+#include "plansearch/framework.hpp"
 
 namespace plansearch::cli {
 

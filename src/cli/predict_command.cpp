@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands.hpp"
-#include "degrees.hpp"
-#include "exit_code.hpp"
-#include "given_plan.hpp"
-#include "make_report.hpp"
-#include "output.hpp"
-#include "remedies.hpp"
+#include "cli/commands.hpp"
+#include "cli/degrees.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/given_plan.hpp"
+#include "cli/make_report.hpp"
+#include "cli/output.hpp"
+#include "cli/remedies.hpp"
 
 namespace plansearch::cli {
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "options.hpp"
+#include "cli/options.hpp"
 
 namespace plansearch::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "remedies.hpp"
+#include "cli/remedies.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "ladder.hpp"
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/units.hpp"
-#include "plansearch/report/plan_text.hpp"
+#include "base/units.hpp"
+#include "cli/ladder.hpp"
+#include "plansearch/error.hpp"
+#include "report/plan_text.hpp"
 
 namespace plansearch::cli {
 namespace {

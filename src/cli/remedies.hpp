@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "search_run.hpp"
+#include "cli/search_run.hpp"
 
 namespace plansearch::cli {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands.hpp"
-#include "degrees.hpp"
-#include "exit_code.hpp"
-#include "ladder.hpp"
-#include "output.hpp"
-#include "remedies.hpp"
-#include "search_run.hpp"
+#include "cli/commands.hpp"
+#include "cli/degrees.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/ladder.hpp"
+#include "cli/output.hpp"
+#include "cli/remedies.hpp"
+#include "cli/search_run.hpp"
 
 namespace plansearch::cli {
 namespace {

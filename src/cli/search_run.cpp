@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search_run.hpp"
+#include "cli/search_run.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "exit_code.hpp"
-#include "interrupt.hpp"
-#include "make_report.hpp"
-#include "output.hpp"
-#include "plansearch/base/parallel.hpp"
-#include "space.hpp"
+#include "base/parallel.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/make_report.hpp"
+#include "cli/output.hpp"
+#include "cli/space.hpp"
 
 namespace plansearch::cli {
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "load.hpp"
-#include "plansearch/report/search_report.hpp"
-#include "plansearch/search/search.hpp"
-#include "progress.hpp"
+#include "cli/load.hpp"
+#include "cli/progress.hpp"
+#include "plansearch/report.hpp"
+#include "plansearch/search.hpp"
 
 namespace plansearch::cli {
 

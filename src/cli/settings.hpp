@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "options.hpp"
-#include "plansearch/report/search_report.hpp"
+#include "cli/options.hpp"
+#include "plansearch/report.hpp"
 
 namespace plansearch::cli {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shipped_files.hpp"
+#include "cli/shipped_files.hpp"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "data_root.hpp"
-#include "plansearch/base/error.hpp"
-#include "plansearch/io/framework_reader.hpp"
-#include "plansearch/io/profile_reader.hpp"
+#include "cli/data_root.hpp"
+#include "io/framework_reader.hpp"
+#include "io/profile_reader.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

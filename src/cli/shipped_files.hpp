@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "plansearch/hardware/cluster.hpp"
-#include "plansearch/io/model_reader.hpp"
-#include "plansearch/io/name_resolver.hpp"
-#include "plansearch/plan/framework.hpp"
+#include "io/model_reader.hpp"
+#include "io/name_resolver.hpp"
+#include "plansearch/cluster.hpp"
+#include "plansearch/framework.hpp"
 
 namespace plansearch::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "space.hpp"
+#include "cli/space.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "degrees.hpp"
-#include "numbers.hpp"
-#include "plansearch/base/error.hpp"
-#include "plansearch/plan/legality.hpp"
-#include "plansearch/plan/recompute.hpp"
+#include "cli/degrees.hpp"
+#include "cli/numbers.hpp"
+#include "plan/legality.hpp"
+#include "plan/recompute.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -2,9 +2,9 @@
 // The named spaces: which plans a search looks at.
 #pragma once
 
-#include "options.hpp"
-#include "plansearch/evaluate/problem.hpp"
-#include "plansearch/search/search_space.hpp"
+#include "cli/options.hpp"
+#include "plansearch/problem.hpp"
+#include "plansearch/space.hpp"
 
 namespace plansearch::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands.hpp"
+#include "cli/commands.hpp"
 
 #include <fmt/format.h>
 
@@ -10,16 +10,16 @@
 #include <optional>
 #include <utility>
 
-#include "data_root.hpp"
-#include "exit_code.hpp"
-#include "output.hpp"
-#include "plansearch/base/parallel.hpp"
-#include "plansearch/io/csv.hpp"
-#include "plansearch/io/profile_reader.hpp"
-#include "plansearch/studies/kernel_validation.hpp"
-#include "plansearch/studies/run_groups.hpp"
-#include "plansearch/studies/run_report.hpp"
-#include "shipped_files.hpp"
+#include "base/parallel.hpp"
+#include "cli/data_root.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/output.hpp"
+#include "cli/shipped_files.hpp"
+#include "io/csv.hpp"
+#include "io/profile_reader.hpp"
+#include "studies/kernel_validation.hpp"
+#include "studies/run_groups.hpp"
+#include "studies/run_report.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -5,14 +5,14 @@
 // Assumes: ranks are placed block-wise; every device belongs to one active group of the axis.
 // Units: seconds, bytes.
 // Checked by: tests/unit/cost/collective_cost_test.cpp; docs/validation.md (collective tables).
-#include "plansearch/cost/collective_cost.hpp"
+#include "cost/collective_cost.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
@@ -181,7 +181,9 @@ struct Fabric {
 };
 
 /// Bytes the busiest node of a ring over nodes passes on, over bytes of the message.
-double node_ring_share(double rounds, double nodes) { return rounds * (nodes - 1.0) / nodes; }
+double node_ring_share(double rounds, double nodes) {
+  return rounds * (nodes - 1.0) / nodes;
+}
 
 double all_to_all_time(const Fabric& f, const Placement& p, double size) {
   const double remote = p.ranks - p.local;
@@ -200,12 +202,11 @@ double tree_time(const Fabric& f, const Placement& p, double size) {
                             : 2.0 * (p.local - 1.0) / p.local * size / f.local_simple;
   // A double tree: with two nodes each sends the message once, an inner node of more sends twice.
   // Steps of real runs show the average over nodes instead: their skew hides the busiest one.
-  const double sent = f.setting == Setting::InStep ? node_ring_share(2.0, p.nodes)
-                                                   : (p.nodes > 2.0 ? 2.0 : 1.0);
+  const double sent =
+      f.setting == Setting::InStep ? node_ring_share(2.0, p.nodes) : (p.nodes > 2.0 ? 2.0 : 1.0);
   const double outside = sent * size / f.line;
-  const double quick =
-      base + 2.0 * levels * f.curve.hop_low_latency.value() +
-      wire_share(CommunicationKind::AllReduce, p.ranks) * size / f.low_latency;
+  const double quick = base + 2.0 * levels * f.curve.hop_low_latency.value() +
+                       wire_share(CommunicationKind::AllReduce, p.ranks) * size / f.low_latency;
   const double bulk =
       base + 2.0 * levels * f.curve.hop.value() + std::max(inside, outside) +
       root * (f.curve.fill + f.curve.forward_fill * 2.0 * std::max(0.0, levels - 1.0));
@@ -230,8 +231,8 @@ double ring_time(const Fabric& f, const Placement& p, CommunicationKind kind, do
 
 /// Bytes per second the NICs give the ranks of one group in one node, its share when all sister
 /// groups are active. Rings of some but not all ranks of a node leave their rail.
-double line_rate(const LinkTier& tier, const FabricCurve& fabric, const Placement& p,
-                 double domain, Setting setting) {
+double line_rate(const LinkTier& tier, const FabricCurve& fabric, const Placement& p, double domain,
+                 Setting setting) {
   double efficiency = fabric.nic_efficiency;
   if (setting == Setting::InStep) {
     efficiency = fabric.step_nic_efficiency.value_or(efficiency);
@@ -243,8 +244,8 @@ double line_rate(const LinkTier& tier, const FabricCurve& fabric, const Placemen
   return tier.bandwidth.value() * p.local * efficiency * decay;
 }
 
-Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message,
-                  const Placement& p, Setting setting) {
+Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message, const Placement& p,
+                  Setting setting) {
   const LinkTier& tier = cluster.tiers[p.wide_tier];
   const LinkTier& inner = cluster.tiers[p.local_tier];
   const auto* fabric = std::get_if<FabricCurve>(&tier.curve);
@@ -253,8 +254,12 @@ Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message,
   const double simple = local_link(inner, std::max(2.0, p.local)).simple;
   const double line = line_rate(tier, *fabric, p, cluster.tiers[p.local_tier].size, setting);
   const double flagged = fabric->low_latency.value();
-  const Fabric f{*fabric, *local, simple, line,
-                 setting == Setting::InStep ? std::min(flagged, 0.5 * line) : flagged, setting};
+  const Fabric f{*fabric,
+                 *local,
+                 simple,
+                 line,
+                 setting == Setting::InStep ? std::min(flagged, 0.5 * line) : flagged,
+                 setting};
   const double size = message.value();
   switch (kind) {
     case CommunicationKind::SendReceive:
@@ -275,8 +280,7 @@ Seconds transfer_time(const Cluster& cluster, Bytes wire, const Placement& p, Se
   const double local = local_link(inner, std::max(2.0, p.local)).simple;
   if (p.nodes <= 1.0) return Seconds(wire.value() / local);
   const LinkTier& tier = cluster.tiers[p.wide_tier];
-  const double line =
-      line_rate(tier, std::get<FabricCurve>(tier.curve), p, inner.size, setting);
+  const double line = line_rate(tier, std::get<FabricCurve>(tier.curve), p, inner.size, setting);
   return Seconds(wire.value() / std::min(local, line));
 }
 

@@ -5,7 +5,7 @@
 // Assumes: the tiles below, 128 queries a block; backward layouts run like forward ones.
 // Units: seconds, bytes, FLOP.
 // Checked by: tests/unit/cost/compute_cost_test.cpp; docs/validation.md (kernel tables).
-#include "plansearch/cost/compute_cost.hpp"
+#include "cost/compute_cost.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include <limits>
 #include <string>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

@@ -5,11 +5,11 @@
 // Assumes: activations come first among the operands.
 // Units: elements.
 // Checked by: tests/unit/cost/kernel_shape_test.cpp
-#include "plansearch/cost/kernel_shape.hpp"
+#include "cost/kernel_shape.hpp"
 
 #include <algorithm>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

@@ -5,12 +5,12 @@
 // Assumes: full recompute keeps the inputs of a block; a gathered input is not saved.
 // Units: bytes, elements.
 // Checked by: tests/unit/evaluate/block_memory_test.cpp; docs/validation.md (allocator peaks)
-#include "block_memory.hpp"
+#include "evaluate/block_memory.hpp"
 
 #include <algorithm>
 
-#include "plansearch/cost/kernel_shape.hpp"
-#include "plansearch/plan/recompute.hpp"
+#include "cost/kernel_shape.hpp"
+#include "plan/recompute.hpp"
 
 namespace plansearch {
 namespace {
@@ -25,8 +25,7 @@ class BlockKeeper {
     Bytes all;
     Bytes kept;
     const SelectiveRule rule = context_.problem.framework->selective;
-    const std::vector<double> repeated =
-        repeated_shares(block_, context_.plan.recompute, rule);
+    const std::vector<double> repeated = repeated_shares(block_, context_.plan.recompute, rule);
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
       const Operator& op = block_.operators[i];
       const Bytes bytes = saved_by(op) + eager_copies(i);
@@ -89,8 +88,7 @@ class BlockKeeper {
   [[nodiscard]] Bytes eager_copies(std::size_t index) const {
     const Operator& op = block_.operators[index];
     if (op.kind == OperatorKind::Attention) {
-      return Bytes(context_.constants.memory_attention_copies *
-                   elements(index, op.inputs.front()));
+      return Bytes(context_.constants.memory_attention_copies * elements(index, op.inputs.front()));
     }
     if (op.kind != OperatorKind::Elementwise || op.saved.empty()) return Bytes(0);
     const double in = elements(index, op.saved.front());

@@ -2,8 +2,8 @@
 // Saved tensors of a block as one device holds them.
 #pragma once
 
-#include "plansearch/evaluate/block_profile.hpp"
-#include "plansearch/plan/placement.hpp"
+#include "communication/placement.hpp"
+#include "evaluate/block_profile.hpp"
 
 namespace plansearch {
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: time, exposed communication, saved bytes and parameters of one block on one device.
-// Source: sum of kernels; communication derived from placement (plan/derive.hpp); hidden share by
+// Source: sum of kernels; communication derived from placement (communication/derive.hpp); hidden
+// share by
 //         framework data; a processor that issues kernels slower than the device runs them.
 // Assumes: what is hidden slows what hides it by the framework's contention factor.
 // Units: seconds, bytes, elements.
 // Checked by: tests/unit/evaluate/block_profile_test.cpp
-#include "plansearch/evaluate/block_profile.hpp"
+#include "evaluate/block_profile.hpp"
 
 #include <algorithm>
 
-#include "block_memory.hpp"
-#include "plansearch/cost/collective_cost.hpp"
-#include "plansearch/evaluate/operator_time.hpp"
-#include "plansearch/plan/derive.hpp"
-#include "plansearch/plan/recompute.hpp"
+#include "communication/derive.hpp"
+#include "cost/collective_cost.hpp"
+#include "evaluate/block_memory.hpp"
+#include "evaluate/operator_time.hpp"
+#include "plan/recompute.hpp"
 
 namespace plansearch {
 namespace {
@@ -58,8 +59,8 @@ class BlockProfiler {
  private:
   void add_kernels() {
     const auto times = operator_times(context_, block_, placement_);
-    const auto repeated = repeated_shares(block_, context_.plan.recompute,
-                                          context_.problem.framework->selective);
+    const auto repeated =
+        repeated_shares(block_, context_.plan.recompute, context_.problem.framework->selective);
     for (std::size_t i = 0; i < times.size(); ++i) {
       forward_.compute += times[i].forward;
       forward_.kernels += times[i].forward_kernels;
@@ -162,8 +163,7 @@ class BlockProfiler {
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
       for (const ParameterId id : block_.operators[i].parameters) {
         const Parameter& parameter = block_.parameter(id);
-        const double elements =
-            local_parameter_elements(block_, i, id, context_.rules, placement_);
+        const double elements = local_parameter_elements(block_, i, id, context_.rules, placement_);
         const bool expert = has_expert_dimension(parameter);
         ParameterCount& count = count_for(parameter);
         (expert ? count.expert : count.dense) += elements;
@@ -221,7 +221,9 @@ Seconds PassProfile::exposed_total() const {
   return sum;
 }
 
-Seconds PassProfile::device() const { return compute + exposed_total(); }
+Seconds PassProfile::device() const {
+  return compute + exposed_total();
+}
 
 void PassProfile::add(const PassProfile& other, double copies) {
   compute += other.compute * copies;
@@ -229,7 +231,9 @@ void PassProfile::add(const PassProfile& other, double copies) {
   issue += other.issue * copies;
 }
 
-Seconds PassProfile::length() const { return std::max(device(), issue); }
+Seconds PassProfile::length() const {
+  return std::max(device(), issue);
+}
 
 Seconds joint_length(const PassProfile& first, const PassProfile& second) {
   return std::max(first.device() + second.device(), first.issue + second.issue);

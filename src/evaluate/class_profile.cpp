@@ -6,9 +6,9 @@
 //          micro-batch.
 // Units: bytes per element.
 // Checked by: tests/unit/evaluate/class_profile_test.cpp
-#include "class_profile.hpp"
+#include "evaluate/class_profile.hpp"
 
-#include "plansearch/base/hash.hpp"
+#include "base/hash.hpp"
 
 namespace plansearch {
 namespace {
@@ -29,9 +29,10 @@ StaticBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, 
   // owns the piece of the optimizer state.
   const double owners = pieces(policy.moment.storage, mesh);
   const double full_gradient =
-      gradient * pieces(policy.main_gradient.dtype ? policy.main_gradient.storage
-                                                   : policy.gradient.storage,
-                        mesh) / owners;
+      gradient *
+      pieces(policy.main_gradient.dtype ? policy.main_gradient.storage : policy.gradient.storage,
+             mesh) /
+      owners;
   bytes.optimizer_traffic = full_gradient + 2.0 * bytes.optimizer +
                             element_size(*policy.parameter.dtype).value() / owners;
   return bytes;
@@ -39,8 +40,7 @@ StaticBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, 
 
 }  // namespace
 
-StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
-                           double moments) {
+StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh, double moments) {
   return {static_bytes(policies.dense, mesh, moments),
           static_bytes(policies.expert, mesh, moments)};
 }
@@ -54,16 +54,16 @@ ClassKey class_key(const ParallelPlan& plan, const DeviceMesh& mesh, const Frame
   key.plan.chunks = 1;
   key.plan.micro_batches = 1;
   key.plan.schedule = ScheduleKind::OneFOneB;
-  const bool inside = plan.zero == ZeroStage::Parameters ||
-                      framework.sharding.gradient_reduce[static_cast<std::size_t>(plan.zero)] !=
-                          Scope::Step;
+  const bool inside =
+      plan.zero == ZeroStage::Parameters ||
+      framework.sharding.gradient_reduce[static_cast<std::size_t>(plan.zero)] != Scope::Step;
   if (!inside) {
     key.plan.data = plan.data > 1 ? 2 : 1;
     key.plan.shard_group = 0;
     key.plan.zero = plan.zero == ZeroStage::None ? ZeroStage::None : ZeroStage::Optimizer;
   }
-  for (const Axis axis : {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Expert,
-                          Axis::ExpertTensor}) {
+  for (const Axis axis :
+       {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Expert, Axis::ExpertTensor}) {
     key.axes[static_cast<std::size_t>(axis)] = mesh[axis];
   }
   for (const Axis axis : {Axis::Data, Axis::ExpertData, Axis::Shard, Axis::Replica}) {
@@ -81,8 +81,8 @@ std::size_t ClassKeyHash::operator()(const ClassKey& key) const noexcept {
     hash *= 0xFF51AFD7ED558CCDULL;
   };
   const ParallelPlan& p = key.plan;
-  for (const int field : {p.data, p.pipeline, p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.expert,
-                          p.expert_tensor, p.shard_group, p.micro_batch,
+  for (const int field : {p.data, p.pipeline, p.tensor_in, p.tensor_out, p.tensor_depth, p.context,
+                          p.expert, p.expert_tensor, p.shard_group, p.micro_batch,
                           static_cast<int>(p.context_kind), static_cast<int>(p.sequence_parallel),
                           static_cast<int>(p.zero), static_cast<int>(p.recompute)}) {
     mix(static_cast<std::uint64_t>(field));

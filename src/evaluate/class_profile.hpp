@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plansearch/evaluate/block_profile.hpp"
-#include "plansearch/evaluate/plan_evaluator.hpp"
+#include "evaluate/block_profile.hpp"
+#include "plansearch/evaluator.hpp"
 
 namespace plansearch {
 

@@ -4,7 +4,7 @@
 // Assumes: nothing.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/breakdown_test.cpp
-#include "plansearch/evaluate/evaluation.hpp"
+#include "plansearch/evaluation.hpp"
 
 namespace plansearch {
 

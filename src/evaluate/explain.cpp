@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "plansearch/base/units.hpp"
-#include "plansearch/evaluate/plan_report.hpp"
+#include "base/units.hpp"
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch {
 namespace {
@@ -36,8 +36,8 @@ std::vector<std::string> explain(const PlanEvaluator& evaluator, const ParallelP
     const auto axis = static_cast<Axis>(i);
     add(step.exposed[i], fmt::format("exposed {} communication", spoken_name(axis)));
   }
-  add(step.bubble, fmt::format("bubble of {} stages, {} micro-batches", plan.pipeline,
-                               plan.micro_batches));
+  add(step.bubble,
+      fmt::format("bubble of {} stages, {} micro-batches", plan.pipeline, plan.micro_batches));
   add(step.optimizer, "optimizer");
   add(step.host, "waiting for the host");
   std::stable_sort(reasons.begin(), reasons.end(),

@@ -4,13 +4,13 @@
 // Assumes: base units (seconds, bytes) in the file's canonical form.
 // Units: as named.
 // Checked by: tests/unit/evaluate/framework_constants_test.cpp
-#include "plansearch/evaluate/framework_constants.hpp"
+#include "evaluate/framework_constants.hpp"
 
 #include <fmt/format.h>
 
 #include <string>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
@@ -58,12 +58,10 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.grouped_efficiency = c.number("grouped_efficiency");
   constants.sink_attention_factor = c.number("sink_attention_factor");
   constants.host_parameter = c.time("host_parameter");
-  constants.contention = {c.number("contention_gradient_reduction"),
-                          c.number("contention_parameter_gather"),
-                          c.number("contention_pipeline_send"),
-                          c.number("contention_tensor_parallel"),
-                          c.number("contention_context_ring"),
-                          c.number("contention_expert_all_to_all")};
+  constants.contention = {
+      c.number("contention_gradient_reduction"), c.number("contention_parameter_gather"),
+      c.number("contention_pipeline_send"),      c.number("contention_tensor_parallel"),
+      c.number("contention_context_ring"),       c.number("contention_expert_all_to_all")};
   constants.memory_logit_bytes = c.number("memory_logit_bytes");
   constants.memory_previous_logit_bytes = c.number("memory_previous_logit_bytes");
   constants.loss_lifetime = c.number("memory_loss_through_backward") > 0.0

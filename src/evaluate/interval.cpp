@@ -6,14 +6,14 @@
 //          one; stragglers slow a step in proportion to the logarithm of the nodes.
 // Units: ratios; logarithms inside.
 // Checked by: tests/unit/evaluate/interval_test.cpp; coverage in docs/validation.md
-#include "plansearch/evaluate/interval.hpp"
+#include "evaluate/interval.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <variant>
 
-#include "plansearch/evaluate/framework_constants.hpp"
+#include "evaluate/framework_constants.hpp"
 
 namespace plansearch {
 namespace {
@@ -34,7 +34,8 @@ double expert_share(const Network& network) {
   double experts = 0.0;
   for (const BlockRun& run : network.order) {
     for (const Operator& op : network.blocks[run.block].operators) {
-      const double flops = operator_forward_flops(network, op).value() * static_cast<double>(run.count);
+      const double flops =
+          operator_forward_flops(network, op).value() * static_cast<double>(run.count);
       all += flops;
       if (op.kind == OperatorKind::GroupedMatmul) experts += flops;
     }
@@ -48,8 +49,8 @@ void add_tier(const LinkTier& tier, ErrorModel& model) {
     return;
   }
   const auto& fabric = std::get<FabricCurve>(tier.curve);
-  model.network = std::max(model.network, fabric.residual ? sigma_of(fabric.residual)
-                                                          : std::log(fabric.jitter_p90));
+  model.network = std::max(
+      model.network, fabric.residual ? sigma_of(fabric.residual) : std::log(fabric.jitter_p90));
   model.straggler = std::max(model.straggler, fabric.straggler);
 }
 

@@ -5,11 +5,11 @@
 // Assumes: the peak is in backward of the last stage's loss or of the block with most saved bytes.
 // Units: bytes.
 // Checked by: tests/unit/evaluate/memory_model_test.cpp; docs/validation.md (allocator peaks)
-#include "memory_model.hpp"
+#include "evaluate/memory_model.hpp"
 
 #include <algorithm>
 
-#include "plansearch/cost/kernel_shape.hpp"
+#include "cost/kernel_shape.hpp"
 
 namespace plansearch {
 namespace {
@@ -47,8 +47,8 @@ void add_states(const PlanView& view, int device, MemoryBreakdown& memory) {
   memory.gradients =
       Bytes(n.trainable_dense * dense.gradient + n.trainable_expert * expert.gradient);
   if (view.mesh[Axis::Data].size > 1) {
-    memory.buffers = Bytes((n.trainable_dense + n.trainable_expert) *
-                           view.constants.memory_reduction_bytes);
+    memory.buffers =
+        Bytes((n.trainable_dense + n.trainable_expert) * view.constants.memory_reduction_bytes);
   }
   memory.optimizer =
       Bytes(n.trainable_dense * dense.optimizer + n.trainable_expert * expert.optimizer);
@@ -109,8 +109,8 @@ DeviceMemory device_memory(const PlanView& view, int device, EvaluationWorkspace
   memory.transient = transient_bytes(view, most);
   memory.buffers += constants.memory_workspace + gathered_parameters(view, device);
   // A stage boundary waits for the device, and what was gathered is used again.
-  result.cached = view.layout.stages > 1 ? Bytes(0)
-                                         : result.cached * constants.memory_gathered_cached;
+  result.cached =
+      view.layout.stages > 1 ? Bytes(0) : result.cached * constants.memory_gathered_cached;
   result.cached += memory.total() * (constants.memory_fragmentation - 1.0);
   memory.reserve = constants.memory_context;
   return result;

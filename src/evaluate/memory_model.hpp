@@ -2,7 +2,7 @@
 // Peak memory of a plan, device by device.
 #pragma once
 
-#include "step_model.hpp"
+#include "evaluate/step_model.hpp"
 
 namespace plansearch {
 

@@ -5,13 +5,13 @@
 //          activation format; the weight gradient is added into the accumulation buffer.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/operator_time_test.cpp
-#include "plansearch/evaluate/operator_time.hpp"
+#include "evaluate/operator_time.hpp"
 
 #include <algorithm>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/cost/compute_cost.hpp"
-#include "plansearch/cost/kernel_shape.hpp"
+#include "cost/compute_cost.hpp"
+#include "cost/kernel_shape.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
@@ -101,8 +101,8 @@ class OperatorPricer {
     const MatmulKernel kernel = matmul_kernel(chip(), type);
     MatmulCurve curve = kernel.curve;
     curve.quantise_bytes = 0.0;
-    return matmul_time(chip(), {curve, kernel.peak, kernel.element}, {shape.batch, shape.k, shape.n, shape.m},
-                       Clock::Sustained) +
+    return matmul_time(chip(), {curve, kernel.peak, kernel.element},
+                       {shape.batch, shape.k, shape.n, shape.m}, Clock::Sustained) +
            accumulation(shape);
   }
 
@@ -162,14 +162,13 @@ class OperatorPricer {
 
   OperatorTime attention(std::size_t index, const Operator& op) {
     AttentionShape shape = attention_shape(network(), op, load(index, op));
-    const double keys = local_tensor_elements(network(), block_, index, op.inputs[1],
-                                              context_.rules, placement_);
+    const double keys =
+        local_tensor_elements(network(), block_, index, op.inputs[1], context_.rules, placement_);
     shape.kv_heads = keys / (shape.batch * shape.keys * shape.key_size);
     const double steps = placement_.operators[index].steps;
     const DataType type = context_.precision.activation;
     // Learned sinks enter as parameters of the operator.
-    const double sinks =
-        op.parameters.empty() ? 1.0 : context_.constants.sink_attention_factor;
+    const double sinks = op.parameters.empty() ? 1.0 : context_.constants.sink_attention_factor;
     const double slow = steps * sinks * context_.constants.attention_factor;
     const AttentionCurves curves = attention_curves(context_.problem);
     OperatorTime time;

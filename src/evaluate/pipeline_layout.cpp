@@ -4,13 +4,13 @@
 // Assumes: the plan is legal.
 // Units: copies of blocks.
 // Checked by: tests/unit/evaluate/pipeline_layout_test.cpp
-#include "pipeline_layout.hpp"
+#include "evaluate/pipeline_layout.hpp"
 
 #include <algorithm>
 #include <variant>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/plan/layer_distribution.hpp"
+#include "plan/layer_distribution.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

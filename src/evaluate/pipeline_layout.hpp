@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "plansearch/evaluate/problem.hpp"
-#include "plansearch/plan/parallel_plan.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/problem.hpp"
 
 namespace plansearch {
 

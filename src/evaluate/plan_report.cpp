@@ -5,9 +5,9 @@
 // Assumes: every device carries the same share of the FLOPs.
 // Units: FLOP/s, tokens per second, shares.
 // Checked by: tests/unit/evaluate/plan_report_test.cpp
-#include "plansearch/evaluate/plan_report.hpp"
+#include "plansearch/plan_report.hpp"
 
-#include "plansearch/plan/recompute.hpp"
+#include "plan/recompute.hpp"
 
 namespace plansearch {
 

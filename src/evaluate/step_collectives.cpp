@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "plansearch/cost/collective_cost.hpp"
-#include "plansearch/plan/fixed_vector.hpp"
-#include "step_model.hpp"
+#include "cost/collective_cost.hpp"
+#include "evaluate/step_model.hpp"
+#include "plansearch/fixed_vector.hpp"
 
 namespace plansearch {
 namespace {
@@ -57,8 +57,7 @@ void price(const PlanView& view, std::vector<StepCollective>& collectives, Secon
     const bool gather = c.demand.subject == Subject::Parameter;
     const auto kind = static_cast<std::size_t>(overlap_class(c.demand));
     Seconds& window = gather ? forward : backward;
-    const Seconds hidden =
-        std::min(c.time * view.problem.framework->overlap[kind], window);
+    const Seconds hidden = std::min(c.time * view.problem.framework->overlap[kind], window);
     window -= hidden;
     const Seconds moving = std::min(hidden, cost.transfer);
     c.exposed = c.time - hidden + moving * view.constants.contention[kind];

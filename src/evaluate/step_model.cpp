@@ -6,13 +6,13 @@
 //          are one message.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/step_model_test.cpp, bound_test.cpp
-#include "step_model.hpp"
+#include "evaluate/step_model.hpp"
 
 #include <algorithm>
 #include <string_view>
 
-#include "plansearch/cost/collective_cost.hpp"
-#include "plansearch/cost/compute_cost.hpp"
+#include "cost/collective_cost.hpp"
+#include "cost/compute_cost.hpp"
 
 namespace plansearch {
 namespace {
@@ -106,8 +106,7 @@ Seconds optimizer_time(const PlanView& view) {
 }
 
 /// Work of the device whose backward ends the pipeline, per step.
-void add_work(const PlanView& view, const EvaluationWorkspace& workspace,
-              StepTimeBreakdown& step) {
+void add_work(const PlanView& view, const EvaluationWorkspace& workspace, StepTimeBreakdown& step) {
   const auto repeats = static_cast<double>(view.plan.micro_batches);
   for_each_chunk(view.layout, 0, [&](std::size_t content) {
     const StagePass& pass = workspace.passes[content];
@@ -132,8 +131,7 @@ Seconds host_time(const PlanView& view) {
                            : static_cast<double>(network.blocks[run.block].parameters.size());
     tensors += own * static_cast<double>(run.count);
   }
-  return view.constants.host_step +
-         view.constants.host_parameter * (tensors / view.layout.stages);
+  return view.constants.host_step + view.constants.host_parameter * (tensors / view.layout.stages);
 }
 
 }  // namespace
@@ -169,7 +167,8 @@ ParameterCount device_parameters(const PlanView& view, int device) {
 
 BoundaryTransfer boundary_transfer(const PlanView& view) {
   Bytes whole;
-  for (const BlockProfile& block : view.profile.blocks) whole = std::max(whole, block.memory.boundary);
+  for (const BlockProfile& block : view.profile.blocks)
+    whole = std::max(whole, block.memory.boundary);
   const Cluster& cluster = *view.problem.cluster;
   const AxisExtent neighbours{2, view.mesh[Axis::Pipeline].stride};
   const AxisExtent tensor = view.mesh[Axis::Out];
@@ -182,9 +181,8 @@ BoundaryTransfer boundary_transfer(const PlanView& view) {
                       .time +
                   view.constants.collective_call;
   if (scatters) {
-    transfer.time += collective_cost(cluster, CommunicationKind::AllGather, whole, tensor,
-                                     Setting::InStep)
-                         .time;
+    transfer.time +=
+        collective_cost(cluster, CommunicationKind::AllGather, whole, tensor, Setting::InStep).time;
   }
   return transfer;
 }

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "class_profile.hpp"
-#include "pipeline_layout.hpp"
-#include "plansearch/schedule/closed_form.hpp"
-#include "plansearch/schedule/simulator.hpp"
+#include "evaluate/class_profile.hpp"
+#include "evaluate/pipeline_layout.hpp"
+#include "schedule/closed_form.hpp"
+#include "schedule/simulator.hpp"
 
 namespace plansearch {
 
@@ -37,7 +37,7 @@ struct PlanGround {
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
   PlanGround ground;
-  std::vector<StagePass> passes;      ///< by content of the layout
+  std::vector<StagePass> passes;  ///< by content of the layout
   PipelineDurations durations;
   PipelineSimulator simulator;
   std::vector<Bytes> chunk_bytes;

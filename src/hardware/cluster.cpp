@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/hardware/cluster.hpp"
+#include "plansearch/cluster.hpp"
 
 namespace plansearch {
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "profile_parts.hpp"
+#include "io/profile_parts.hpp"
 
 namespace plansearch::io {
 namespace {

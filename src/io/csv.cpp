@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/csv.hpp"
+#include "io/csv.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <utility>
 
-#include "plansearch/base/names.hpp"
-#include "plansearch/io/file.hpp"
+#include "base/names.hpp"
+#include "io/file.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -86,7 +86,9 @@ class CsvScanner {
   int column_ = 1;
 };
 
-bool is_blank(const CsvRow& row) { return row.cells.size() == 1 && row.cells[0].text.empty(); }
+bool is_blank(const CsvRow& row) {
+  return row.cells.size() == 1 && row.cells[0].text.empty();
+}
 
 std::string_view without_mark(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -117,10 +119,10 @@ CsvTable CsvTable::parse(std::string_view text, std::string file_name) {
     CsvRow row = scanner.next_row();
     if (is_blank(row)) continue;
     if (row.cells.size() != table.header_.size()) {
-      throw InputError({table.file_, row.line, 1},
-                       fmt::format("{} cells where the header has {}", row.cells.size(),
-                                   table.header_.size()),
-                       "quote cells that hold a comma");
+      throw InputError(
+          {table.file_, row.line, 1},
+          fmt::format("{} cells where the header has {}", row.cells.size(), table.header_.size()),
+          "quote cells that hold a comma");
     }
     table.rows_.push_back(std::move(row));
   }
@@ -175,7 +177,8 @@ std::optional<std::int64_t> CsvTable::integer(const CsvRow& row, std::string_vie
   const auto value = number(row, column, static_cast<double>(low));
   if (!value) return std::nullopt;
   if (*value != std::floor(*value) || *value > 9e15) {
-    fail(row, column, fmt::format("\"{}\" in column {} is not a whole number", text(row, column), column));
+    fail(row, column,
+         fmt::format("\"{}\" in column {} is not a whole number", text(row, column), column));
   }
   return static_cast<std::int64_t>(*value);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/document.hpp"
+#include "io/document.hpp"
 
 #include <fmt/format.h>
 
-#include "plansearch/base/hash.hpp"
-#include "raw_value.hpp"
+#include "base/hash.hpp"
+#include "io/raw_value.hpp"
 
 namespace plansearch::io {
 namespace {

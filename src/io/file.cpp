@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/file.hpp"
+#include "io/file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,9 +12,9 @@
 #include <system_error>
 #include <utility>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/quantity.hpp"
-#include "plansearch/base/units.hpp"
+#include "base/units.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/quantity.hpp"
 
 namespace plansearch::io {
 namespace {

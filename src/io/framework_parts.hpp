@@ -2,9 +2,9 @@
 // Parts of the framework reader. Private to io.
 #pragma once
 
-#include "plansearch/io/document.hpp"
-#include "plansearch/plan/framework.hpp"
-#include "profile_parts.hpp"
+#include "io/document.hpp"
+#include "io/profile_parts.hpp"
+#include "plansearch/framework.hpp"
 
 namespace plansearch::io {
 

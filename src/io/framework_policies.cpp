@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "framework_parts.hpp"
+#include "io/framework_parts.hpp"
 
 namespace plansearch::io {
 namespace {

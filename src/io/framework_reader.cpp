@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/framework_reader.hpp"
+#include "io/framework_reader.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "framework_parts.hpp"
-#include "plansearch/base/names.hpp"
-#include "plansearch/plan/legality.hpp"
+#include "base/names.hpp"
+#include "io/framework_parts.hpp"
+#include "plan/legality.hpp"
 
 namespace plansearch::io {
 namespace {

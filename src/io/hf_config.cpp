@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/hf_config.hpp"
+#include "io/hf_config.hpp"
 
 #include <fmt/format.h>
 
 #include <map>
 
-#include "hf_keys.hpp"
-#include "plansearch/base/names.hpp"
+#include "base/names.hpp"
+#include "io/hf_keys.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoder families before Llama: GPT-2, OPT, BLOOM, GPT-NeoX (Pythia), Falcon, Phi.
-#include "hf_keys.hpp"
+#include "io/hf_keys.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -2,7 +2,7 @@
 // Families with an encoder: BERT, ViT, T5 and mT5, mBART.
 #include <algorithm>
 
-#include "hf_keys.hpp"
+#include "io/hf_keys.hpp"
 
 namespace plansearch::io {
 namespace {

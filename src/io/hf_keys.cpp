@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hf_keys.hpp"
+#include "io/hf_keys.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model_sections.hpp"
+#include "io/model_sections.hpp"
 
 namespace plansearch::io {
 

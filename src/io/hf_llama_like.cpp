@@ -2,7 +2,7 @@
 // RMS norm, rotary positions, gated MLP: Llama, Mistral, Gemma, Qwen and their expert models.
 #include <fmt/format.h>
 
-#include "hf_keys.hpp"
+#include "io/hf_keys.hpp"
 
 namespace plansearch::io {
 namespace {

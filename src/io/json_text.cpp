@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "raw_value.hpp"
+#include "io/raw_value.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "profile_parts.hpp"
+#include "io/profile_parts.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/model_reader.hpp"
+#include "io/model_reader.hpp"
 
 #include <fmt/format.h>
 
-#include "model_sections.hpp"
-#include "plansearch/io/hf_config.hpp"
-#include "plansearch/workload/transformer_builder.hpp"
+#include "io/hf_config.hpp"
+#include "io/model_sections.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model_sections.hpp"
+#include "io/model_sections.hpp"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-#include "plansearch/io/document.hpp"
-#include "plansearch/workload/model_description.hpp"
+#include "io/document.hpp"
+#include "plansearch/model_description.hpp"
 
 namespace plansearch::io {
 

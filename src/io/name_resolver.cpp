@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/name_resolver.hpp"
+#include "io/name_resolver.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "plansearch/base/names.hpp"
-#include "plansearch/io/document.hpp"
+#include "base/names.hpp"
+#include "io/document.hpp"
 
 namespace plansearch::io {
 namespace {

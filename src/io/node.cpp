@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "plansearch/base/names.hpp"
-#include "plansearch/io/document.hpp"
-#include "raw_value.hpp"
+#include "base/names.hpp"
+#include "io/document.hpp"
+#include "io/raw_value.hpp"
 
 namespace plansearch::io {
 namespace {

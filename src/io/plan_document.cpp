@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/plan_document.hpp"
+#include "io/plan_document.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/io/document.hpp"
-#include "profile_parts.hpp"
+#include "io/document.hpp"
+#include "io/profile_parts.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "plansearch/base/names.hpp"
-#include "profile_parts.hpp"
+#include "base/names.hpp"
+#include "io/profile_parts.hpp"
 
 namespace plansearch::io {
 namespace {

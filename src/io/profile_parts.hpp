@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "plansearch/base/hash.hpp"
-#include "plansearch/hardware/cluster.hpp"
-#include "plansearch/io/document.hpp"
-#include "plansearch/io/name_resolver.hpp"
+#include "base/hash.hpp"
+#include "io/document.hpp"
+#include "io/name_resolver.hpp"
+#include "plansearch/cluster.hpp"
 
 namespace plansearch::io {
 

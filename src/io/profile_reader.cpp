@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/profile_reader.hpp"
+#include "io/profile_reader.hpp"
 
 #include <fmt/format.h>
 
-#include "profile_parts.hpp"
+#include "io/profile_parts.hpp"
 
 namespace plansearch::io {
 namespace {

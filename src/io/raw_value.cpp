@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "raw_value.hpp"
+#include "io/raw_value.hpp"
 
 #include <fmt/format.h>
 

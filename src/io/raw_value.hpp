@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/io/document.hpp"
+#include "io/document.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::io {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <sstream>
 
-#include "raw_value.hpp"
+#include "io/raw_value.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/plan/device_mesh.hpp"
+#include "plansearch/device_mesh.hpp"
 
 #include <algorithm>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

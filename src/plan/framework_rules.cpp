@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "legality_parts.hpp"
+#include "plan/legality_parts.hpp"
 
 namespace plansearch {
 namespace legality {

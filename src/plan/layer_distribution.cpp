@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/plan/layer_distribution.hpp"
+#include "plan/layer_distribution.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "legality_parts.hpp"
+#include "plan/legality_parts.hpp"
 
 namespace plansearch {
 namespace {

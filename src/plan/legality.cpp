@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/plan/legality.hpp"
+#include "plan/legality.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "legality_parts.hpp"
-#include "plansearch/base/error.hpp"
+#include "plan/legality_parts.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace legality {

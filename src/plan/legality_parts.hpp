@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "plansearch/plan/legality.hpp"
+#include "plan/legality.hpp"
 
 namespace plansearch::legality {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/plan/recompute.hpp"
+#include "plan/recompute.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/plan/temporal_split.hpp"
+#include "plan/temporal_split.hpp"
 
 namespace plansearch {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "json_report.hpp"
+#include "report/json_report.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include "plansearch/base/units.hpp"
+#include "base/units.hpp"
 
 namespace plansearch {
 namespace {
@@ -70,11 +70,10 @@ Json question_json(const QuestionReport& question) {
 Json counts_json(const CountsReport& counts) {
   Json rejected = Json::object();
   for (const auto& [reason, plans] : counts.rejected) rejected[reason] = plans;
-  return {{"space", counts.space},         {"total", counts.total},
-          {"evaluated", counts.evaluated}, {"simulated", counts.simulated},
-          {"pruned", counts.pruned},       {"unvisited", counts.unvisited},
-          {"rejected", std::move(rejected)},
-          {"left_out", counts.left_out}};
+  return {{"space", counts.space},           {"total", counts.total},
+          {"evaluated", counts.evaluated},   {"simulated", counts.simulated},
+          {"pruned", counts.pruned},         {"unvisited", counts.unvisited},
+          {"rejected", std::move(rejected)}, {"left_out", counts.left_out}};
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "plansearch/report/search_report.hpp"
+#include "plansearch/report.hpp"
 
 namespace plansearch {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan_cells.hpp"
+#include "report/plan_cells.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
 
-#include "plansearch/base/units.hpp"
+#include "base/units.hpp"
 
 namespace plansearch {
 
@@ -33,7 +33,9 @@ std::string short_plan(const ParallelPlan& plan) {
   return text;
 }
 
-std::string share_text(double share) { return fmt::format("{:.1f} %", share * 100.0); }
+std::string share_text(double share) {
+  return fmt::format("{:.1f} %", share * 100.0);
+}
 
 std::string memory_of(Bytes used, Bytes capacity) {
   constexpr double kGiB = 1073741824.0;
@@ -64,10 +66,10 @@ std::string grouped(std::int64_t count) {
 }
 
 std::string tensor_cell(const ParallelPlan& plan) {
-  std::string text = plan.tensor_in == 1 && plan.tensor_depth == 1
-                         ? fmt::format("{}", plan.tensor_out)
-                         : fmt::format("{}x{}x{}", plan.tensor_in, plan.tensor_out,
-                                       plan.tensor_depth);
+  std::string text =
+      plan.tensor_in == 1 && plan.tensor_depth == 1
+          ? fmt::format("{}", plan.tensor_out)
+          : fmt::format("{}x{}x{}", plan.tensor_in, plan.tensor_out, plan.tensor_depth);
   if (plan.tensor() > 1 && plan.sequence_parallel == SequenceParallel::On) text += "+sp";
   return text;
 }

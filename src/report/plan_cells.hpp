@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "plansearch/report/plan_text.hpp"
-#include "plansearch/report/search_report.hpp"
+#include "plansearch/report.hpp"
+#include "report/plan_text.hpp"
 
 namespace plansearch {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "plan_cells.hpp"
-#include "plansearch/base/units.hpp"
-#include "plansearch/report/search_report.hpp"
-#include "plansearch/report/text_table.hpp"
+#include "base/units.hpp"
+#include "plansearch/report.hpp"
+#include "report/plan_cells.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -17,7 +17,8 @@ std::string step_table(const StepTimeBreakdown& step) {
   add("compute", step.compute);
   add("recompute", step.recompute);
   for (std::size_t i = 0; i < kAxisCount; ++i) {
-    add(fmt::format("exposed communication, {}", spoken_name(static_cast<Axis>(i))), step.exposed[i]);
+    add(fmt::format("exposed communication, {}", spoken_name(static_cast<Axis>(i))),
+        step.exposed[i]);
   }
   add("pipeline bubble", step.bubble);
   add("optimizer", step.optimizer);

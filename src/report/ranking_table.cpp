@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ranking_table.hpp"
+#include "report/ranking_table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,9 +8,9 @@
 #include <functional>
 #include <utility>
 
-#include "plan_cells.hpp"
-#include "plansearch/base/units.hpp"
-#include "plansearch/report/text_table.hpp"
+#include "base/units.hpp"
+#include "report/plan_cells.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plansearch/report/search_report.hpp"
+#include "plansearch/report.hpp"
 
 namespace plansearch {
 

@@ -4,12 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "json_report.hpp"
-#include "plan_cells.hpp"
-#include "plansearch/base/units.hpp"
-#include "plansearch/report/search_report.hpp"
-#include "plansearch/report/text_table.hpp"
-#include "ranking_table.hpp"
+#include "base/units.hpp"
+#include "plansearch/report.hpp"
+#include "report/json_report.hpp"
+#include "report/plan_cells.hpp"
+#include "report/ranking_table.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/report/text_table.hpp"
+#include "report/text_table.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
 
 /// Characters, not bytes: continuation bytes of UTF-8 take no column.
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
 }
 
 void append_padded(std::string& line, const std::string& cell, std::size_t columns, Align align) {
@@ -20,7 +21,9 @@ void append_padded(std::string& line, const std::string& cell, std::size_t colum
   line += align == Align::Right ? space + cell : cell + space;
 }
 
-void trim_right(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
+void trim_right(std::string& line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+}
 
 }  // namespace
 

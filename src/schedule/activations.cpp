@@ -6,8 +6,8 @@
 // Checked by: tests/unit/schedule/activations_test.cpp, against a walk of the generated orders.
 #include <algorithm>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/schedule/simulator.hpp"
+#include "plansearch/error.hpp"
+#include "schedule/simulator.hpp"
 
 namespace plansearch {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "plansearch/schedule/lowering.hpp"
+#include "schedule/lowering.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,7 +4,7 @@
 // Assumes:    as the simulator: in-order compute queues, one send stream per direction.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/closed_form_test.cpp, against simulation of random pipelines.
-#include "plansearch/schedule/closed_form.hpp"
+#include "schedule/closed_form.hpp"
 
 #include <algorithm>
 
@@ -121,9 +121,7 @@ Prefix first_pieces(const Pieces& pieces, std::size_t device, Ticks forwards, Ti
     Ticks whole;  ///< micro-batches of every chunk in full groups
     Ticks rest;   ///< pieces of the group under way
   };
-  const auto position = [&](Ticks count) {
-    return Position{count / cycle * group, count % cycle};
-  };
+  const auto position = [&](Ticks count) { return Position{count / cycle * group, count % cycle}; };
   const Position ahead = position(forwards);
   const Position behind = position(backwards);
   const auto runs = [&](const Position& at, Ticks turn) {

@@ -4,12 +4,12 @@
 // Assumes:    activations are kept from a chunk's forward to the end of its last backward phase.
 // Units:      chunks; bytes.
 // Checked by: tests/unit/schedule/orders_test.cpp
-#include "plansearch/schedule/compute_order.hpp"
+#include "schedule/compute_order.hpp"
 
 #include <algorithm>
 #include <map>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

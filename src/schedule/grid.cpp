@@ -8,8 +8,8 @@
 #include <charconv>
 #include <numeric>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/schedule/timeline.hpp"
+#include "plansearch/error.hpp"
+#include "schedule/timeline.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,13 +4,13 @@
 // Assumes:    one channel per pair of devices and direction.
 // Units:      none.
 // Checked by: tests/unit/schedule/lowering_test.cpp
-#include "plansearch/schedule/lowering.hpp"
+#include "schedule/lowering.hpp"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,13 +4,25 @@
 // Assumes:    looped placement of virtual stages.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/pipeline_test.cpp
-#include "plansearch/schedule/pipeline.hpp"
+#include "schedule/pipeline.hpp"
 
 #include <string>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
+
+std::string_view to_text(ScheduleKind value) {
+  switch (value) {
+    case ScheduleKind::GPipe:
+      return "gpipe";
+    case ScheduleKind::OneFOneB:
+      return "1f1b";
+    case ScheduleKind::Interleaved:
+      return "interleaved";
+  }
+  throw InternalError("unknown schedule");
+}
 namespace {
 
 Infeasible refuse(Obstacle obstacle, int needed, int available, std::string detail) {

@@ -4,7 +4,7 @@
 // Assumes:    row 0 takes no time; three phases per virtual stage; two directions per boundary.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/lowering_test.cpp
-#include "plansearch/schedule/program.hpp"
+#include "schedule/program.hpp"
 
 namespace plansearch {
 

@@ -4,11 +4,11 @@
 // Assumes:    in-order compute queues; one send stream per device and direction.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/simulator_test.cpp, against the task graph of the same order.
-#include "plansearch/schedule/simulator.hpp"
+#include "schedule/simulator.hpp"
 
 #include <algorithm>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,7 +4,7 @@
 // Assumes:    nothing.
 // Units:      ticks; micro-batches of one device-stage.
 // Checked by: tests/unit/schedule/summary_test.cpp
-#include "plansearch/schedule/summary.hpp"
+#include "schedule/summary.hpp"
 
 #include <algorithm>
 

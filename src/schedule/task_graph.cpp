@@ -4,7 +4,7 @@
 // Assumes:    tasks stand after all that they wait for.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/simulator_test.cpp, against the pipeline simulator.
-#include "plansearch/schedule/task_graph.hpp"
+#include "schedule/task_graph.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 // Assumes:    transfers take at least as long as the table says; queues may delay them further.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/timeline_test.cpp
-#include "plansearch/schedule/timeline.hpp"
+#include "schedule/timeline.hpp"
 
 #include <algorithm>
 #include <map>

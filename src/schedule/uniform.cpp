@@ -7,7 +7,7 @@
 // Checked by: tests/unit/schedule/closed_form_test.cpp
 #include <algorithm>
 
-#include "plansearch/schedule/closed_form.hpp"
+#include "schedule/closed_form.hpp"
 
 namespace plansearch {
 

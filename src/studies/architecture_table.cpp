@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/studies/architecture_table.hpp"
+#include "studies/architecture_table.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "plansearch/base/names.hpp"
-#include "plansearch/io/document.hpp"
+#include "base/names.hpp"
+#include "io/document.hpp"
 
 namespace plansearch {
 namespace {

@@ -6,12 +6,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "csv_text.hpp"
-#include "plansearch/report/text_table.hpp"
-#include "plansearch/studies/kernel_validation.hpp"
-#include "plansearch/studies/run_groups.hpp"
-#include "summary_json.hpp"
-#include "summary_text.hpp"
+#include "report/text_table.hpp"
+#include "studies/csv_text.hpp"
+#include "studies/kernel_validation.hpp"
+#include "studies/run_groups.hpp"
+#include "studies/summary_json.hpp"
+#include "studies/summary_text.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,18 +4,18 @@
 // Assumes: an accelerator's collectives run on the widest switched node that ships for it.
 // Units: seconds, bytes.
 // Checked by: tests/unit/studies/kernel_validation_test.cpp
-#include "plansearch/studies/kernel_validation.hpp"
+#include "studies/kernel_validation.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/names.hpp"
-#include "plansearch/base/units.hpp"
-#include "plansearch/cost/collective_cost.hpp"
-#include "plansearch/cost/compute_cost.hpp"
+#include "base/names.hpp"
+#include "base/units.hpp"
+#include "cost/collective_cost.hpp"
+#include "cost/compute_cost.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

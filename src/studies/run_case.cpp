@@ -4,7 +4,7 @@
 // Assumes: expert tensor parallelism 1; experts of a width not given are as wide as the MLP.
 // Units: counts.
 // Checked by: tests/unit/studies/run_case_test.cpp
-#include "plansearch/studies/run_case.hpp"
+#include "studies/run_case.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/studies/run_groups.hpp"
+#include "studies/run_groups.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 // Assumes: rows with the same sizes, machine, framework and batch are one problem.
 // Units: seconds, bytes.
 // Checked by: tests/unit/studies/run_prediction_test.cpp
-#include "plansearch/studies/run_prediction.hpp"
+#include "studies/run_prediction.hpp"
 
 #include <fmt/format.h>
 
@@ -12,13 +12,13 @@
 #include <memory>
 #include <utility>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/parallel.hpp"
-#include "plansearch/base/units.hpp"
-#include "plansearch/evaluate/framework_constants.hpp"
-#include "plansearch/evaluate/plan_evaluator.hpp"
-#include "plansearch/studies/run_case.hpp"
-#include "run_problems.hpp"
+#include "base/parallel.hpp"
+#include "base/units.hpp"
+#include "evaluate/framework_constants.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/evaluator.hpp"
+#include "studies/run_case.hpp"
+#include "studies/run_problems.hpp"
 
 namespace plansearch {
 namespace {
@@ -90,9 +90,8 @@ class GroupPricer {
     const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
     prediction.memory =
         memory_of_kind(reported, run.memory_kind, constants_, evaluator_.memory_limit());
-    prediction.needed = run.recompute.empty()
-                            ? least_memory(plan, estimate.memory.total())
-                            : estimate.memory.total();
+    prediction.needed = run.recompute.empty() ? least_memory(plan, estimate.memory.total())
+                                              : estimate.memory.total();
     if (!illegal) judge(estimate, run_case, prediction);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run_problems.hpp"
+#include "studies/run_problems.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,9 +10,9 @@
 #include <utility>
 #include <variant>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/cost/compute_cost.hpp"
-#include "plansearch/studies/run_groups.hpp"
+#include "cost/compute_cost.hpp"
+#include "plansearch/error.hpp"
+#include "studies/run_groups.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "plansearch/evaluate/plan_evaluator.hpp"
-#include "plansearch/studies/run_case.hpp"
-#include "plansearch/studies/run_prediction.hpp"
+#include "plansearch/evaluator.hpp"
+#include "studies/run_case.hpp"
+#include "studies/run_prediction.hpp"
 
 namespace plansearch {
 

@@ -4,13 +4,13 @@
 // Assumes: the fastest measured row of a sweep is its best plan; ties go to the earlier row.
 // Units: ratios and counts.
 // Checked by: tests/unit/studies/run_summary_test.cpp
-#include "plansearch/studies/run_ranking.hpp"
+#include "studies/run_ranking.hpp"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "plansearch/studies/run_groups.hpp"
+#include "studies/run_groups.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/studies/run_report.hpp"
+#include "studies/run_report.hpp"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "csv_text.hpp"
-#include "plansearch/studies/run_ranking.hpp"
-#include "summary_json.hpp"
-#include "summary_text.hpp"
+#include "studies/csv_text.hpp"
+#include "studies/run_ranking.hpp"
+#include "studies/summary_json.hpp"
+#include "studies/summary_text.hpp"
 
 namespace plansearch {
 namespace {

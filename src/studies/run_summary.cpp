@@ -4,13 +4,13 @@
 // Assumes: failed rows have no time.
 // Units: ratios and counts.
 // Checked by: tests/unit/studies/run_summary_test.cpp
-#include "plansearch/studies/run_summary.hpp"
+#include "studies/run_summary.hpp"
 
 #include <algorithm>
 #include <map>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/studies/run_groups.hpp"
+#include "plansearch/error.hpp"
+#include "studies/run_groups.hpp"
 
 namespace plansearch {
 namespace {

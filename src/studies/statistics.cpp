@@ -4,7 +4,7 @@
 // Assumes: measured values are positive.
 // Units: ratios.
 // Checked by: tests/unit/studies/statistics_test.cpp
-#include "plansearch/studies/statistics.hpp"
+#include "studies/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>

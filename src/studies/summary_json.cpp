@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "summary_json.hpp"
+#include "studies/summary_json.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "plansearch/studies/run_summary.hpp"
+#include "studies/run_summary.hpp"
 
 namespace plansearch {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "summary_text.hpp"
+#include "studies/summary_text.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 #include <optional>
 
-#include "plansearch/report/text_table.hpp"
-#include "plansearch/studies/run_groups.hpp"
+#include "report/text_table.hpp"
+#include "studies/run_groups.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/studies/run_report.hpp"
+#include "studies/run_report.hpp"
 
 namespace plansearch {
 

@@ -2,8 +2,8 @@
 // Self- and cross-attention around the core: projections, query-key norm, rotary, output.
 #include <algorithm>
 
-#include "layer_parts.hpp"
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
+#include "workload/layer_parts.hpp"
 
 namespace plansearch {
 namespace {

@@ -2,7 +2,7 @@
 // The attention core. Unfused it materialises scores of queries x keys per head: softmax output,
 // dropout mask and dropped output are kept, 2 + 1 + 2 bytes (the 5as/h of Korthikanti et al. 2022,
 // arXiv:2205.05198, equation 1). Fused it keeps one statistic per row.
-#include "layer_parts.hpp"
+#include "workload/layer_parts.hpp"
 
 namespace plansearch {
 namespace {

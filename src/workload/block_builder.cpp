@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "block_builder.hpp"
+#include "workload/block_builder.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 

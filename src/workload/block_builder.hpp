@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/workload/operator_graph.hpp"
+#include "plansearch/network.hpp"
 
 namespace plansearch {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "plansearch/workload/operator_graph.hpp"
+#include "plansearch/network.hpp"
 
 namespace plansearch {
 namespace {

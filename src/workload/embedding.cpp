@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The block in front of the layers: table look-ups, their sum, norm and dropout.
-#include "network_parts.hpp"
+#include "workload/network_parts.hpp"
 
 namespace plansearch {
 namespace {

@@ -3,7 +3,7 @@
 // shared experts beside them.
 #include <cmath>
 
-#include "layer_parts.hpp"
+#include "workload/layer_parts.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The block behind the layers: final norm, logits, loss; and the modules that predict further
 // tokens (DeepSeek-V3, arXiv:2412.19437, section 2.2).
-#include "network_parts.hpp"
+#include "workload/network_parts.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One transformer layer: the order of norms, attention, MLP and residual additions.
-#include "layer_parts.hpp"
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
+#include "workload/layer_parts.hpp"
 
 namespace plansearch {
 namespace {

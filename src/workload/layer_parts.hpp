@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "block_builder.hpp"
-#include "plansearch/workload/transformer_builder.hpp"
+#include "plansearch/transformer_builder.hpp"
+#include "workload/block_builder.hpp"
 
 namespace plansearch {
 

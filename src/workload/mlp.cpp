@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The MLP: one matrix product out of the stream, an activation, one product back.
-#include "layer_parts.hpp"
+#include "workload/layer_parts.hpp"
 
 namespace plansearch {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/workload/model_description.hpp"
+#include "plansearch/model_description.hpp"
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 #include <fmt/format.h>
 

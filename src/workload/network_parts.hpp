@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "layer_parts.hpp"
+#include "workload/layer_parts.hpp"
 
 namespace plansearch {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "network_parts.hpp"
+#include "workload/network_parts.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/workload/transformer_builder.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 #include <algorithm>
 
-#include "network_parts.hpp"
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
+#include "workload/network_parts.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Image classifier (ViT, arXiv:2010.11929): patches times a matrix, a class token, learned
 // positions, an encoder, and a classifier on the class token.
-#include "network_parts.hpp"
+#include "workload/network_parts.hpp"
 
 namespace plansearch {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/io/document.hpp"
+#include "io/document.hpp"
 
 namespace plansearch::test {
 

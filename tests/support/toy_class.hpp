@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/evaluate/operator_time.hpp"
+#include "evaluate/operator_time.hpp"
+#include "plansearch/error.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch::test {

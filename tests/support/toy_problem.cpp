@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/toy_problem.hpp"
 
-#include "plansearch/workload/transformer_builder.hpp"
+#include "plansearch/transformer_builder.hpp"
 #include "unit/cost/frozen_hardware.hpp"
 
 namespace plansearch::test {

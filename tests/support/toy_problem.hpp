@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "plansearch/evaluate/problem.hpp"
+#include "plansearch/problem.hpp"
 
 namespace plansearch::test {
 

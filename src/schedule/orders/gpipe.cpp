@@ -4,7 +4,7 @@
 // Assumes:    backwards in the sequence of the forwards.
 // Units:      none.
 // Checked by: tests/unit/schedule/orders_test.cpp
-#include "plansearch/schedule/compute_order.hpp"
+#include "schedule/compute_order.hpp"
 
 namespace plansearch {
 

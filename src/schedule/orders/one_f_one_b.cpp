@@ -6,7 +6,7 @@
 // Checked by: tests/unit/schedule/orders_test.cpp
 #include <algorithm>
 
-#include "plansearch/schedule/compute_order.hpp"
+#include "schedule/compute_order.hpp"
 
 namespace plansearch {
 

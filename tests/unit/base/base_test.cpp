@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/base/data_type.hpp"
-#include "plansearch/base/error.hpp"
-#include "plansearch/base/hash.hpp"
-#include "plansearch/base/names.hpp"
-#include "plansearch/base/parallel.hpp"
-#include "plansearch/base/provenance.hpp"
+#include "base/hash.hpp"
+#include "base/names.hpp"
+#include "base/parallel.hpp"
+#include "plansearch/data_type.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/provenance.hpp"
 
 using namespace plansearch;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "plansearch/base/units.hpp"
+#include "base/units.hpp"
 
 using namespace plansearch;
 using namespace plansearch::literals;

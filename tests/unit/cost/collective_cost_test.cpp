@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/cost/collective_cost.hpp"
+#include "cost/collective_cost.hpp"
 
 #include <doctest/doctest.h>
 
@@ -98,7 +98,8 @@ TEST_SUITE("unit") {
                 0.999 * time(CommunicationKind::ReduceScatter));
         }
         CHECK(time(CommunicationKind::AllReduce) <=
-              1.001 * (time(CommunicationKind::ReduceScatter) + time(CommunicationKind::AllGather)));
+              1.001 *
+                  (time(CommunicationKind::ReduceScatter) + time(CommunicationKind::AllGather)));
       }
     }
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/cost/compute_cost.hpp"
+#include "cost/compute_cost.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "frozen_hardware.hpp"
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

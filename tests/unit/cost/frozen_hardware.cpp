@@ -4,7 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "plansearch/io/csv.hpp"
+#include "io/csv.hpp"
 
 namespace plansearch::test {
 namespace {

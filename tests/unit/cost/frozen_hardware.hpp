@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/hardware/cluster.hpp"
-#include "plansearch/plan/communication.hpp"
+#include "communication/communication.hpp"
+#include "plansearch/cluster.hpp"
 
 namespace plansearch::test {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/cost/kernel_shape.hpp"
+#include "cost/kernel_shape.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "plansearch/workload/transformer_builder.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 namespace plansearch {
 namespace {

@@ -3,7 +3,7 @@
 // memory_model_test.cpp. Micro-batch 2 of s = 512 tokens, h = 1024, a = 16 heads.
 #include <doctest/doctest.h>
 
-#include "plansearch/workload/transformer_builder.hpp"
+#include "plansearch/transformer_builder.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {

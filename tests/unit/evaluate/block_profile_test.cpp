@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times, communication and parameters of one block. One sequence of 512 tokens, h = 1024.
-#include "plansearch/evaluate/block_profile.hpp"
+#include "evaluate/block_profile.hpp"
 
 #include <doctest/doctest.h>
 
@@ -101,7 +101,7 @@ TEST_SUITE("unit") {
     plan.expert = 4;
     const test::ToyClass moe(test::toy_problem(options), plan);
     const ParameterCount count = moe.profile("decoder-experts").parameters;
-    CHECK(count.expert == 8 / 4 * 8 * h * h);                // two matrices of 4 h^2 each
+    CHECK(count.expert == 8 / 4 * 8 * h * h);         // two matrices of 4 h^2 each
     CHECK(count.dense == 4 * h * h + 4 * h + 8 * h);  // attention, norms, router
   }
 }

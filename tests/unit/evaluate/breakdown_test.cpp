@@ -2,7 +2,7 @@
 // Parts sum to the total: every part is a different power of two, so a lost one shows.
 #include <doctest/doctest.h>
 
-#include "plansearch/evaluate/evaluation.hpp"
+#include "plansearch/evaluation.hpp"
 
 namespace plansearch {
 

@@ -3,7 +3,7 @@
 // be priced with what another one left in the cache.
 #include <doctest/doctest.h>
 
-#include "plansearch/evaluate/plan_evaluator.hpp"
+#include "plansearch/evaluator.hpp"
 #include "random_plans.hpp"
 
 namespace plansearch {

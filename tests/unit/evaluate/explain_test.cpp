@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "plansearch/evaluate/plan_report.hpp"
+#include "plansearch/plan_report.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
@@ -19,9 +19,9 @@ TEST_SUITE("unit") {
     estimate.step.exposed[static_cast<std::size_t>(Axis::Data)] = Seconds(19.2);
     estimate.step.host = Seconds(0.8);
     using Lines = std::vector<std::string>;
-    CHECK(explain(evaluator, plan, estimate) ==
-          Lines{"kernels 50 %", "bubble of 4 stages, 8 micro-batches 30 %",
-                "exposed data communication 19 %"});
+    CHECK(explain(evaluator, plan, estimate) == Lines{"kernels 50 %",
+                                                      "bubble of 4 stages, 8 micro-batches 30 %",
+                                                      "exposed data communication 19 %"});
     estimate.step.optimizer = Seconds(100);
     CHECK(explain(evaluator, plan, estimate) ==
           Lines{"optimizer 50 %", "kernels 25 %", "bubble of 4 stages, 8 micro-batches 15 %"});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/evaluate/framework_constants.hpp"
+#include "evaluate/framework_constants.hpp"
 
 #include <doctest/doctest.h>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
@@ -29,8 +29,9 @@ TEST_SUITE("unit") {
   TEST_CASE("contention stands in the order of the overlap classes") {
     Framework framework = test::toy_framework();
     const std::array<const char*, kOverlapCount> names{
-        "contention_gradient_reduction", "contention_parameter_gather", "contention_pipeline_send",
-        "contention_tensor_parallel",    "contention_context_ring",     "contention_expert_all_to_all"};
+        "contention_gradient_reduction", "contention_parameter_gather",
+        "contention_pipeline_send",      "contention_tensor_parallel",
+        "contention_context_ring",       "contention_expert_all_to_all"};
     for (std::size_t i = 0; i < names.size(); ++i) {
       framework.constants[names[i]] = static_cast<double>(i + 1);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/evaluate/interval.hpp"
+#include "evaluate/interval.hpp"
 
 #include <doctest/doctest.h>
 
@@ -51,7 +51,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("errors weigh by their share of the step and add in squares") {
     // Shares of one half: sqrt((0.3/2)^2 + (0.4/2)^2) = 0.25, exp(1.28155 x 0.25) = 1.37768.
-    const ErrorModel model{.kernels = 0.3, .links = 0.4, .network = 9.0, .accelerators_per_node = 8};
+    const ErrorModel model{
+        .kernels = 0.3, .links = 0.4, .network = 9.0, .accelerators_per_node = 8};
     CHECK(half_and_half(model, 8).p90 == doctest::Approx(1.37768).epsilon(1e-5));
   }
 

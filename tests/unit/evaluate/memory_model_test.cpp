@@ -6,7 +6,7 @@
 // 32 sbh; in fp32 mean and deviation of two norms (16 sb) and one log-sum-exp per head (4 sa).
 #include <doctest/doctest.h>
 
-#include "plansearch/evaluate/plan_evaluator.hpp"
+#include "plansearch/evaluator.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {
@@ -61,9 +61,10 @@ TEST_SUITE("unit") {
       ZeroStage zero;
       double parameters, gradients, optimizer;
     };
-    for (const Row& row : {Row{ZeroStage::None, 2, 4, 12}, Row{ZeroStage::Optimizer, 2, 4, 12.0 / 16},
-                           Row{ZeroStage::Gradients, 2, 4.0 / 16, 12.0 / 16},
-                           Row{ZeroStage::Parameters, 2.0 / 16, 4.0 / 16, 12.0 / 16}}) {
+    for (const Row& row :
+         {Row{ZeroStage::None, 2, 4, 12}, Row{ZeroStage::Optimizer, 2, 4, 12.0 / 16},
+          Row{ZeroStage::Gradients, 2, 4.0 / 16, 12.0 / 16},
+          Row{ZeroStage::Parameters, 2.0 / 16, 4.0 / 16, 12.0 / 16}}) {
       ParallelPlan plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
       plan.zero = row.zero;
       const MemoryBreakdown memory = stages_of(problem_for(plan), plan)[0];
@@ -79,8 +80,7 @@ TEST_SUITE("unit") {
     CHECK(stages[0].parameters.value() == doctest::Approx(2 * (2 * kLayer + kTable)));
     CHECK(stages[1].parameters.value() == doctest::Approx(2 * 2 * kLayer));
     CHECK(stages[2].parameters.value() == doctest::Approx(2 * 2 * kLayer));
-    CHECK(stages[3].parameters.value() ==
-          doctest::Approx(2 * (2 * kLayer + kTable + 2 * kHidden)));
+    CHECK(stages[3].parameters.value() == doctest::Approx(2 * (2 * kLayer + kTable + 2 * kHidden)));
   }
 
   TEST_CASE("tensor parallelism divides matrices and the table, not the norms") {
@@ -98,8 +98,7 @@ TEST_SUITE("unit") {
       const ParallelPlan plan = pipeline_plan(4, 1, 8, schedule);
       const auto stages = stages_of(problem_for(plan), plan);
       for (const std::size_t r : {1U, 2U}) {  // without embedding and head
-        const double in_flight =
-            schedule == ScheduleKind::GPipe ? 8 : 4 - static_cast<double>(r);
+        const double in_flight = schedule == ScheduleKind::GPipe ? 8 : 4 - static_cast<double>(r);
         CHECK(stages[r].activations.value() == doctest::Approx(in_flight * 2 * kKept));
       }
     }
@@ -157,8 +156,7 @@ TEST_SUITE("unit") {
     // Its norm keeps its input and statistics, its product the norm's output: 4 sbh + 8 sb.
     const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
     CHECK(stages_of(problem_for(plan), plan)[3].activations.value() ==
-          doctest::Approx(2 * kKept + 4 * kTokens * kHidden + 8 * kTokens +
-                          6 * kTokens * 51200));
+          doctest::Approx(2 * kKept + 4 * kTokens * kHidden + 8 * kTokens + 6 * kTokens * 51200));
   }
 
   TEST_CASE("full sharding holds two gathered units and a gradient of the largest") {
@@ -178,9 +176,9 @@ TEST_SUITE("unit") {
     const Problem plain = problem_for(plan);
     const DeviceMemory before = devices_of(plain, plan)[0];
     const auto with = [&](const char* constant, double value) {
-      return devices_of(test::with_framework(
-                            plain, [&](Framework& f) { f.constants[constant] = value; }),
-                        plan)[0];
+      return devices_of(
+          test::with_framework(plain, [&](Framework& f) { f.constants[constant] = value; }),
+          plan)[0];
     };
     // 3 bytes for each of 512 x 1024 / 2 query elements of 8 layers.
     CHECK((with("memory_attention_copies", 3).memory.activations - before.memory.activations)

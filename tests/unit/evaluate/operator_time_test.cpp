@@ -3,7 +3,7 @@
 // hidden 1024, 16 heads of 64, tensor parallelism 2.
 #include <doctest/doctest.h>
 
-#include "plansearch/cost/compute_cost.hpp"
+#include "cost/compute_cost.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {
@@ -18,7 +18,9 @@ ParallelPlan tensor_plan() {
   return plan;
 }
 
-double microseconds(Seconds time) { return time.value() * 1e6; }
+double microseconds(Seconds time) {
+  return time.value() * 1e6;
+}
 
 TEST_SUITE("unit") {
   TEST_CASE("a linear layer is one product forward and two backward") {
@@ -29,13 +31,12 @@ TEST_SUITE("unit") {
     const auto product = [&](double m, double n, double k) {
       return matmul_time(toy.chip(), DataType::Bf16, {1, m, n, k});
     };
-    const Seconds accumulation =
-        Bytes(6.0 * 1024 * 2048) /
-        (toy.chip().memory_bandwidth * toy.chip().kernels.stream.efficiency);
+    const Seconds accumulation = Bytes(6.0 * 1024 * 2048) / (toy.chip().memory_bandwidth *
+                                                             toy.chip().kernels.stream.efficiency);
     CHECK(microseconds(time.forward) == doctest::Approx(microseconds(product(1024, 2048, 1024))));
     CHECK(microseconds(time.backward) ==
-          doctest::Approx(microseconds(product(1024, 1024, 2048) + product(1024, 2048, 1024) +
-                                       accumulation)));
+          doctest::Approx(
+              microseconds(product(1024, 1024, 2048) + product(1024, 2048, 1024) + accumulation)));
     CHECK(time.forward_kernels == 1);
     CHECK(time.backward_kernels == 2);
   }
@@ -61,8 +62,8 @@ TEST_SUITE("unit") {
          {std::pair{test::ToyOptions{}, 1536.0}, std::pair{grouped, 768.0}}) {
       const test::ToyClass toy(test::toy_problem(options), tensor_plan());
       CHECK(microseconds(toy.time("decoder", "query").forward) ==
-            doctest::Approx(microseconds(
-                matmul_time(toy.chip(), DataType::Bf16, {1, 1024, columns, 1024}))));
+            doctest::Approx(
+                microseconds(matmul_time(toy.chip(), DataType::Bf16, {1, 1024, columns, 1024}))));
       for (const char* name : {"key", "value"}) {
         const OperatorTime time = toy.time("decoder", name);
         CHECK(time.forward == Seconds(0));
@@ -76,16 +77,16 @@ TEST_SUITE("unit") {
     // Query i of 512 sees i keys: 512 x 513 / 2 of 512 x 512 pairs.
     test::ToyOptions grouped;
     grouped.kv_heads = 4;
-    for (const auto& [options, kv] : {std::pair{test::ToyOptions{}, 8.0}, std::pair{grouped, 2.0}}) {
+    for (const auto& [options, kv] :
+         {std::pair{test::ToyOptions{}, 8.0}, std::pair{grouped, 2.0}}) {
       const test::ToyClass toy(test::toy_problem(options), tensor_plan());
       const AttentionShape shape{2, 8, kv, 512, 512, 64, 64, 513.0 / 1024};
       const OperatorTime time = toy.time("decoder", "attention");
-      CHECK(microseconds(time.forward) ==
-            doctest::Approx(microseconds(
-                attention_time(toy.chip(), DataType::Bf16, shape, Pass::Forward))));
+      CHECK(microseconds(time.forward) == doctest::Approx(microseconds(attention_time(
+                                              toy.chip(), DataType::Bf16, shape, Pass::Forward))));
       CHECK(microseconds(time.backward) ==
-            doctest::Approx(microseconds(
-                attention_time(toy.chip(), DataType::Bf16, shape, Pass::Backward))));
+            doctest::Approx(
+                microseconds(attention_time(toy.chip(), DataType::Bf16, shape, Pass::Backward))));
     }
   }
 
@@ -97,9 +98,8 @@ TEST_SUITE("unit") {
     const OperatorTime time = toy.time("decoder", "norm1");
     CHECK(microseconds(time.forward) ==
           doctest::Approx(microseconds(stream_time(toy.chip(), Bytes(1.2 * (tensor + out)), 1))));
-    CHECK(microseconds(time.backward) ==
-          doctest::Approx(
-              microseconds(stream_time(toy.chip(), Bytes(1.2 * (tensor + 2 * out)), 2))));
+    CHECK(microseconds(time.backward) == doctest::Approx(microseconds(stream_time(
+                                             toy.chip(), Bytes(1.2 * (tensor + 2 * out)), 2))));
   }
 
   TEST_CASE("the loss moves its share of the vocabulary") {

@@ -2,7 +2,7 @@
 // Which blocks a device holds, read off the parameters of its stage.
 #include <doctest/doctest.h>
 
-#include "plansearch/evaluate/plan_evaluator.hpp"
+#include "plansearch/evaluator.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/evaluate/plan_evaluator.hpp"
+#include "plansearch/evaluator.hpp"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,8 @@ void for_each_plan(const PlanEvaluator& evaluator, Visit visit) {
     for (const int pipeline : {1, 2, 4}) {
       for (const int chunks : {1, 2}) {
         for (const int micro_batch : {1, 2}) {
-          for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+          for (const Recompute recompute :
+               {Recompute::None, Recompute::Selective, Recompute::Full}) {
             ParallelPlan plan;
             plan.tensor_out = tensor;
             plan.pipeline = pipeline;
@@ -25,8 +26,7 @@ void for_each_plan(const PlanEvaluator& evaluator, Visit visit) {
             plan.data = problem.gpus / tensor / pipeline;
             if (plan.data == 0) continue;
             plan.micro_batch = micro_batch;
-            plan.micro_batches =
-                static_cast<int>(problem.global_batch / plan.data / micro_batch);
+            plan.micro_batches = static_cast<int>(problem.global_batch / plan.data / micro_batch);
             plan.recompute = recompute;
             if (plan.micro_batches > 0 && !evaluator.obstacle(plan)) visit(plan);
           }
@@ -161,13 +161,12 @@ TEST_SUITE("unit") {
     ParallelPlan plan;
     plan.data = 16;
     plan.micro_batches = 2;
-    const MemoryBreakdown m =
-        evaluator.simulate(*evaluator.profile(plan), plan, *workspace).memory;
+    const MemoryBreakdown m = evaluator.simulate(*evaluator.profile(plan), plan, *workspace).memory;
     const double parameters = m.parameters.value() / 2.0;
     CHECK(m.gradients.value() == doctest::Approx(4.0 * parameters));
     CHECK(m.optimizer.value() == doctest::Approx(12.0 * parameters));
-    CHECK(parameters == doctest::Approx(static_cast<double>(
-                            parameter_count(*evaluator.problem().network))));
+    CHECK(parameters ==
+          doctest::Approx(static_cast<double>(parameter_count(*evaluator.problem().network))));
   }
 }
 

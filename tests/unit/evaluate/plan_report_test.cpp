@@ -2,13 +2,13 @@
 // Utilisation by the formulas of the field. The toy network: l = 8, h = 1024, s = 512, V = 51200;
 // one forward pass of a sequence is 24 s l h^2 (products), 4 s^2 l h (s + 1) / (2 s) (causal
 // attention) and 2 s h V (logits).
-#include "plansearch/evaluate/plan_report.hpp"
+#include "plansearch/plan_report.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "plansearch/workload/transformer_builder.hpp"
+#include "plansearch/transformer_builder.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {

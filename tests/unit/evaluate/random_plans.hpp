@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "plansearch/evaluate/plan_evaluator.hpp"
+#include "plansearch/evaluator.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch::test {
@@ -47,8 +47,7 @@ inline ParallelPlan any_plan(std::mt19937& engine, const Problem& problem) {
     plan.expert = power_of_two(engine, 8);
     plan.expert_tensor = up_to(2) == 0 ? plan.tensor_out : 1;
   }
-  const std::int64_t at_once =
-      std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
+  const std::int64_t at_once = std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
   plan.micro_batches = static_cast<int>(problem.global_batch / at_once);
   return plan;
 }

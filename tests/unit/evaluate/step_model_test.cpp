@@ -4,8 +4,8 @@
 // a final norm of 2 h; h = 1024.
 #include <doctest/doctest.h>
 
-#include "plansearch/cost/compute_cost.hpp"
-#include "plansearch/evaluate/plan_evaluator.hpp"
+#include "cost/compute_cost.hpp"
+#include "plansearch/evaluator.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {
@@ -79,8 +79,7 @@ TEST_SUITE("unit") {
     // fp32 gradient read (4), master and two moments read and written (24), bf16 parameter written
     // (2): 30 bytes per parameter, times 1.1.
     CHECK(step.optimizer.value() ==
-          doctest::Approx(
-              stream_time(toy.chip(), Bytes(30 * 1.1 * kTied), 1).value()));
+          doctest::Approx(stream_time(toy.chip(), Bytes(30 * 1.1 * kTied), 1).value()));
   }
 
   TEST_CASE("full recompute runs the layers forward once more, neither embedding nor head") {

@@ -4,7 +4,7 @@
 #include <set>
 #include <string_view>
 
-#include "plansearch/hardware/cluster.hpp"
+#include "plansearch/cluster.hpp"
 
 using namespace plansearch;
 

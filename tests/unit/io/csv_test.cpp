@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/csv.hpp"
+#include "io/csv.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,9 @@
 namespace plansearch::io {
 namespace {
 
-CsvTable table(std::string_view text) { return CsvTable::parse(text, "t.csv"); }
+CsvTable table(std::string_view text) {
+  return CsvTable::parse(text, "t.csv");
+}
 
 std::string error_of(const std::function<void()>& call) {
   try {
@@ -25,7 +27,8 @@ std::string error_of(std::string_view text) {
 
 TEST_SUITE("unit") {
   TEST_CASE("tables: quotes hold commas, line ends and quotes") {
-    const CsvTable t = table("\xEF\xBB\xBFname,note\r\na,\"x, y\"\r\n\"b\nc\",\"say \"\"hi\"\"\"\n");
+    const CsvTable t =
+        table("\xEF\xBB\xBFname,note\r\na,\"x, y\"\r\n\"b\nc\",\"say \"\"hi\"\"\"\n");
     CHECK(t.header() == std::vector<std::string>{"name", "note"});
     REQUIRE(t.rows().size() == 2);
     CHECK(t.text(t.rows()[0], "note") == "x, y");
@@ -57,8 +60,9 @@ TEST_SUITE("unit") {
     CHECK_FALSE(t.number(t.rows()[0], "x", 0.0).has_value());
     CHECK_FALSE(t.integer(t.rows()[0], "n", 0).has_value());
     CHECK(t.number(t.rows()[1], "x", 0.0) == 0.0);
-    CHECK(error_of([&] { static_cast<void>(t.number(t.rows()[2], "x", 0.0)); })
-              .starts_with("t.csv:4:1: error:"));
+    CHECK(error_of([&] {
+            static_cast<void>(t.number(t.rows()[2], "x", 0.0));
+          }).starts_with("t.csv:4:1: error:"));
     CHECK(t.integer(t.rows()[2], "n", 1) == 7);
   }
 
@@ -66,10 +70,12 @@ TEST_SUITE("unit") {
     for (const char* cell : {"1x", "x", "nan", "inf", "1e999", "1 2", "0x10", "--1"}) {
       const CsvTable t = table(std::string("v\n") + cell + "\n");
       CAPTURE(cell);
-      CHECK(error_of([&] { static_cast<void>(t.number(t.rows()[0], "v", -1e300)); })
-                .starts_with("t.csv:2:1: error:"));
-      CHECK(error_of([&] { static_cast<void>(t.integer(t.rows()[0], "v", -100)); })
-                .starts_with("t.csv:2:1: error:"));
+      CHECK(error_of([&] {
+              static_cast<void>(t.number(t.rows()[0], "v", -1e300));
+            }).starts_with("t.csv:2:1: error:"));
+      CHECK(error_of([&] {
+              static_cast<void>(t.integer(t.rows()[0], "v", -100));
+            }).starts_with("t.csv:2:1: error:"));
     }
     const CsvTable t = table("v\n1.5\n99999999999999999999\n");
     CHECK(error_of([&] { static_cast<void>(t.integer(t.rows()[0], "v", 0)); }) != "no error");

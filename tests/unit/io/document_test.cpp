@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "plansearch/io/document.hpp"
+#include "io/document.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;
@@ -124,7 +124,8 @@ TEST_SUITE("unit") {
     CHECK(error_of([] { (void)yaml("a: [1, 2\nb: 3\n"); }).starts_with("f.yaml:"));
     CHECK(error_of([] { (void)yaml("a: {b: 1"); }).starts_with("f.yaml:"));
     CHECK(error_of([] { (void)yaml("a: *nobody\n"); }).starts_with("f.yaml:1:"));
-    CHECK(error_of([] { (void)yaml(""); }) == "f.yaml: error: the file is empty\nhint: is this the right file?");
+    CHECK(error_of([] { (void)yaml(""); }) ==
+          "f.yaml: error: the file is empty\nhint: is this the right file?");
     CHECK(error_of([] { (void)yaml("a: 1\n---\nb: 2\n"); }).find("more than one") !=
           std::string::npos);
     CHECK(error_of([] { (void)yaml("[1]: 2\n"); }).find("key must be") != std::string::npos);

@@ -4,8 +4,8 @@
 
 #include <iterator>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/io/file.hpp"
+#include "io/file.hpp"
+#include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;

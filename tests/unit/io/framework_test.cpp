@@ -4,9 +4,9 @@
 #include <fstream>
 #include <set>
 
-#include "plansearch/io/file.hpp"
-#include "plansearch/io/framework_reader.hpp"
-#include "plansearch/plan/legality.hpp"
+#include "io/file.hpp"
+#include "io/framework_reader.hpp"
+#include "plan/legality.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 namespace plansearch::io {

@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
-#include "plansearch/io/hf_config.hpp"
-#include "plansearch/io/model_reader.hpp"
-#include "plansearch/workload/transformer_builder.hpp"
+#include "io/hf_config.hpp"
+#include "io/model_reader.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 using namespace plansearch;
 

@@ -7,9 +7,9 @@
 #include <map>
 #include <set>
 
-#include "plansearch/base/names.hpp"
-#include "plansearch/io/model_reader.hpp"
-#include "plansearch/workload/transformer_builder.hpp"
+#include "base/names.hpp"
+#include "io/model_reader.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 using namespace plansearch;
 
@@ -153,8 +153,8 @@ TEST_SUITE("unit") {
     CHECK(count_of("gpt3-175b") == gpt(96, 12288));
     CHECK(count_of("turing-530b") == gpt(105, 20480));
     CHECK(count_of("megatron-1t") == gpt(128, 25600));
-    // Image classifiers: L(12 h^2 + 13 h), patches of p x p x 3 with a bias, a class token, positions
-    // for it and every patch, a final norm, 1000 classes.
+    // Image classifiers: L(12 h^2 + 13 h), patches of p x p x 3 with a bias, a class token,
+    // positions for it and every patch, a final norm, 1000 classes.
     const auto vit = [](std::int64_t l, std::int64_t h, std::int64_t p) {
       const std::int64_t patches = (224 / p) * (224 / p);
       return l * (12 * h * h + 13 * h) + (3 * p * p + 1) * h + h + (patches + 1) * h + 2 * h +

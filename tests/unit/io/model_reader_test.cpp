@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/model_reader.hpp"
+#include "io/model_reader.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "plansearch/io/file.hpp"
-#include "plansearch/workload/transformer_builder.hpp"
+#include "io/file.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 using namespace plansearch;
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/io/model_reader.hpp"
+#include "io/model_reader.hpp"
 #include "support/json_schema.hpp"
 
 using namespace plansearch;

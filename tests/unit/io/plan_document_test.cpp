@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/io/plan_document.hpp"
+#include "io/plan_document.hpp"
 
 #include <doctest/doctest.h>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 namespace plansearch::io {

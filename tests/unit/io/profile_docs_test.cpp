@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/io/file.hpp"
-#include "plansearch/io/profile_reader.hpp"
+#include "io/file.hpp"
+#include "io/profile_reader.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/io/profile_reader.hpp"
+#include "io/profile_reader.hpp"
+#include "plansearch/error.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;
@@ -209,8 +209,9 @@ TEST_SUITE("unit") {
           "hint: did you mean perlmutter, perlmutter-80 or perlmutter-40?");
     CHECK(error(dir.path().string()) ==
           dir.path().string() + ": error: is a directory, not a file\nhint: name a file inside it");
-    CHECK(error("/no/such/file.yaml") ==
-          "/no/such/file.yaml: error: cannot open: No such file or directory\nhint: check the path");
+    CHECK(
+        error("/no/such/file.yaml") ==
+        "/no/such/file.yaml: error: cannot open: No such file or directory\nhint: check the path");
     const std::string cut =
         dir.write("cut.json", R"({"schema": "plansearch/profile/v1", "name")").string();
     CHECK(error(cut) == cut +

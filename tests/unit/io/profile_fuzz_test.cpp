@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/io/file.hpp"
-#include "plansearch/io/profile_reader.hpp"
+#include "io/file.hpp"
+#include "io/profile_reader.hpp"
+#include "plansearch/error.hpp"
 #include "support/mutator.hpp"
 #include "unit/io/temporary_directory.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/io/profile_reader.hpp"
+#include "io/profile_reader.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;

@@ -7,16 +7,16 @@
 #include <functional>
 #include <vector>
 
-#include "plansearch/base/error.hpp"
-#include "plansearch/io/csv.hpp"
-#include "plansearch/io/document.hpp"
-#include "plansearch/io/file.hpp"
-#include "plansearch/io/framework_reader.hpp"
-#include "plansearch/io/model_reader.hpp"
-#include "plansearch/io/plan_document.hpp"
-#include "plansearch/io/profile_reader.hpp"
-#include "plansearch/studies/kernel_validation.hpp"
-#include "plansearch/studies/run_record.hpp"
+#include "io/csv.hpp"
+#include "io/document.hpp"
+#include "io/file.hpp"
+#include "io/framework_reader.hpp"
+#include "io/model_reader.hpp"
+#include "io/plan_document.hpp"
+#include "io/profile_reader.hpp"
+#include "plansearch/error.hpp"
+#include "studies/kernel_validation.hpp"
+#include "studies/run_record.hpp"
 #include "support/mutator.hpp"
 #include "unit/io/temporary_directory.hpp"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "plansearch/plan/device_mesh.hpp"
+#include "plansearch/device_mesh.hpp"
 
 namespace plansearch {
 namespace {

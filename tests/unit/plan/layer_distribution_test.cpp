@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/plan/layer_distribution.hpp"
+#include "plan/layer_distribution.hpp"
 
 #include <doctest/doctest.h>
 
-#include "plansearch/workload/transformer_builder.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 namespace plansearch {
 namespace {

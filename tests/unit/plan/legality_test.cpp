@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/plan/legality.hpp"
+#include "plan/legality.hpp"
 
 #include <doctest/doctest.h>
 
-#include "plansearch/plan/layer_distribution.hpp"
-#include "small_networks.hpp"
+#include "plan/layer_distribution.hpp"
+#include "unit/communication/small_networks.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/plan/recompute.hpp"
+#include "plan/recompute.hpp"
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,8 @@ Block llama_layer() {
 
 TEST_SUITE("unit") {
   TEST_CASE("recompute by operator keeps attention and every other product") {
-    // Products in order: query 1, key 2, value 3, projection 4, gate 5, up 6, down 7; odd ones stay.
+    // Products in order: query 1, key 2, value 3, projection 4, gate 5, up 6, down 7; odd ones
+    // stay.
     CHECK(repeated_shares(llama_layer(), Recompute::Selective, SelectiveRule::AlternateMatmuls) ==
           std::vector<double>{1, 0, 1, 0, 0, 1, 1, 0.5, 1, 0});
   }

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "pipeline_support.hpp"
-#include "plansearch/schedule/simulator.hpp"
+#include "schedule/simulator.hpp"
 
 namespace plansearch::testing {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/schedule/lowering.hpp"
+#include "schedule/lowering.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "pipeline_support.hpp"
-#include "plansearch/schedule/timeline.hpp"
+#include "schedule/timeline.hpp"
 
 namespace plansearch::testing {
 namespace {

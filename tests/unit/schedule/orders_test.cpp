@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "pipeline_support.hpp"
-#include "plansearch/schedule/compute_order.hpp"
+#include "schedule/compute_order.hpp"
 
 namespace plansearch::testing {
 namespace {

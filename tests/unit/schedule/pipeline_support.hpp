@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "plansearch/schedule/compute_order.hpp"
-#include "plansearch/schedule/simulator.hpp"
+#include "schedule/compute_order.hpp"
+#include "schedule/simulator.hpp"
 
 namespace plansearch::testing {
 

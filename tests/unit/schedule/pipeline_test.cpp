@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/schedule/pipeline.hpp"
+#include "schedule/pipeline.hpp"
 
 #include <doctest/doctest.h>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/schedule/simulator.hpp"
+#include "schedule/simulator.hpp"
 
 #include <doctest/doctest.h>
 
 #include "pipeline_support.hpp"
-#include "plansearch/schedule/lowering.hpp"
+#include "schedule/lowering.hpp"
 
 namespace plansearch::testing {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/schedule/timeline.hpp"
+#include "schedule/timeline.hpp"
 
 #include <doctest/doctest.h>
 
 #include "pipeline_support.hpp"
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::testing {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/search/ranking.hpp"
+#include "plansearch/ranking.hpp"
 
 #include <doctest/doctest.h>
 
@@ -23,8 +23,8 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("the front keeps what no other plan beats twice") {
-    const auto front = pareto_front({candidate(3, 1), candidate(1, 5), candidate(2, 6),
-                                     candidate(2, 3), candidate(4, 1)});
+    const auto front = pareto_front(
+        {candidate(3, 1), candidate(1, 5), candidate(2, 6), candidate(2, 3), candidate(4, 1)});
     REQUIRE(front.size() == 3);
     CHECK(front[0].estimate.step.total() == Seconds(1));
     CHECK(front[1].estimate.step.total() == Seconds(2));
@@ -34,8 +34,10 @@ TEST_SUITE("unit") {
   TEST_CASE("the chance of being faster is that of a normal difference of logarithms") {
     CHECK(probability_faster(Seconds(1), Seconds(1), 0.02) == 0.5);
     // ln(1.02) / 0.02 = 0.990131; Phi(0.990131) = 0.83895 (tables of the normal distribution).
-    CHECK(probability_faster(Seconds(1), Seconds(1.02), 0.02) == doctest::Approx(0.83895).epsilon(1e-4));
-    CHECK(probability_faster(Seconds(1.02), Seconds(1), 0.02) == doctest::Approx(0.16105).epsilon(1e-4));
+    CHECK(probability_faster(Seconds(1), Seconds(1.02), 0.02) ==
+          doctest::Approx(0.83895).epsilon(1e-4));
+    CHECK(probability_faster(Seconds(1.02), Seconds(1), 0.02) ==
+          doctest::Approx(0.16105).epsilon(1e-4));
   }
 }
 

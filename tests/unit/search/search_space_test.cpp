@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/search/search_space.hpp"
+#include "plansearch/space.hpp"
 
 #include <doctest/doctest.h>
 
@@ -48,8 +48,8 @@ SearchSpace rich_space() {
 TEST_SUITE("perft") {
   TEST_CASE("ordered factorisations over four axes are counted by prime exponents") {
     // The number of (dp, pp, tp, cp) with product n = prod p^e is the product of C(e + 3, 3):
-    // 8 = 2^3: C(6,3) = 20; 12 = 2^2 3: 10 * 4 = 40; 64 = 2^6: C(9,3) = 84; 96 = 2^5 3: 56 * 4 = 224;
-    // 1024 = 2^10: C(13,3) = 286.
+    // 8 = 2^3: C(6,3) = 20; 12 = 2^2 3: 10 * 4 = 40; 64 = 2^6: C(9,3) = 84; 96 = 2^5 3: 56 * 4 =
+    // 224; 1024 = 2^10: C(13,3) = 286.
     CHECK(SpaceWalk(plain_space(8)).size() == 20);
     CHECK(SpaceWalk(plain_space(12)).size() == 40);
     CHECK(SpaceWalk(plain_space(64)).size() == 84);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/studies/kernel_validation.hpp"
+#include "studies/kernel_validation.hpp"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 #include "run_tables.hpp"
 
 namespace plansearch {

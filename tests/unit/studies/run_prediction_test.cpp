@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/studies/run_prediction.hpp"
+#include "studies/run_prediction.hpp"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "plansearch/studies/run_report.hpp"
 #include "run_tables.hpp"
+#include "studies/run_report.hpp"
 
 namespace plansearch {
 namespace {

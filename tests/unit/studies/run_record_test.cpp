@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/studies/run_record.hpp"
+#include "studies/run_record.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string>
 
-#include "plansearch/base/error.hpp"
+#include "plansearch/error.hpp"
 #include "run_tables.hpp"
 
 namespace plansearch {

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/io/csv.hpp"
-#include "plansearch/io/framework_reader.hpp"
-#include "plansearch/io/model_reader.hpp"
-#include "plansearch/io/profile_reader.hpp"
-#include "plansearch/studies/architecture_table.hpp"
-#include "plansearch/studies/run_prediction.hpp"
-#include "plansearch/studies/run_record.hpp"
+#include "io/csv.hpp"
+#include "io/framework_reader.hpp"
+#include "io/model_reader.hpp"
+#include "io/profile_reader.hpp"
+#include "studies/architecture_table.hpp"
+#include "studies/run_prediction.hpp"
+#include "studies/run_record.hpp"
 
 namespace plansearch::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plansearch/studies/statistics.hpp"
+#include "studies/statistics.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "plansearch/workload/transformer_builder.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::test {
 

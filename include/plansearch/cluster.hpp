@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What machine: accelerators, link tiers, and where each number comes from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "plansearch/data_type.hpp"
+#include "plansearch/kernel_curves.hpp"
+#include "plansearch/link_curves.hpp"
+#include "plansearch/provenance.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+/// By field path, e.g. "peak.bf16"; a path stands for everything below it.
+using ProvenanceMap = std::map<std::string, Provenance>;
+
+struct Accelerator {
+  std::string name;
+  std::vector<std::string> aliases;
+  Bytes memory;                ///< capacity the driver reports
+  Bandwidth memory_bandwidth;  ///< datasheet peak
+  Bytes l2_cache;
+  int multiprocessors = 0;  ///< SMs or compute units
+  /// Dense peak of the matrix engine; absent where the accelerator has no such format.
+  std::array<std::optional<FlopRate>, kDataTypeCount> peak;
+  std::optional<double> power_watt;
+  /// Whether frameworks run collectives through user buffers beside matmuls (Hopper and newer).
+  bool user_buffers = false;
+  KernelCurves kernels;
+  ProvenanceMap provenance;
+
+  [[nodiscard]] std::optional<FlopRate> peak_of(DataType type) const {
+    return peak.at(static_cast<std::size_t>(type));
+  }
+  bool operator==(const Accelerator&) const = default;
+};
+
+enum class TierKind : std::uint8_t { Switch, Mesh, Ring, Torus, FatTree, Dragonfly };
+[[nodiscard]] std::string_view to_text(TierKind kind);
+
+/// Network cards of one node.
+struct Nics {
+  int per_node = 1;
+  Bandwidth bandwidth;  ///< line rate of one card, per direction
+  bool operator==(const Nics&) const = default;
+};
+
+/// One level of the network. `size` accelerators can reach each other without a wider tier.
+struct LinkTier {
+  std::string name;
+  TierKind kind = TierKind::Switch;
+  int size = 1;
+  Bandwidth bandwidth;  ///< per accelerator, per direction, nominal, all of them sending
+  std::optional<Bandwidth> pair_bandwidth;  ///< Mesh: what one pair of neighbours has
+  std::optional<Nics> nics;  ///< present exactly when the tier leaves the node by NICs
+  LinkCurve curve;           ///< FabricCurve exactly when `nics` is present
+  ProvenanceMap provenance;
+
+  [[nodiscard]] bool is_fabric() const { return std::holds_alternative<FabricCurve>(curve); }
+  [[nodiscard]] const LocalLinkCurve& link() const { return std::get<LocalLinkCurve>(curve); }
+  [[nodiscard]] const FabricCurve& fabric() const { return std::get<FabricCurve>(curve); }
+  /// Line rate of all cards of one node. Only for fabrics.
+  [[nodiscard]] Bandwidth node_bandwidth() const {
+    return nics.value().bandwidth * static_cast<double>(nics.value().per_node);
+  }
+  bool operator==(const LinkTier&) const = default;
+};
+
+/// What the jobs of a machine are known to run with, where no framework setting says it.
+struct SoftwareStack {
+  std::optional<std::string> attention_kernel;  ///< a name of KernelCurves::attention
+  std::optional<bool> flat_parameters;          ///< FSDP: one flat parameter per block
+  bool operator==(const SoftwareStack&) const = default;
+};
+
+struct Cluster {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::string description;
+  Accelerator accelerator;
+  int accelerators_per_node = 1;
+  std::vector<LinkTier> tiers;  ///< innermost first; the last one spans the whole machine
+  std::optional<double> price_usd_per_accelerator_hour;
+  SoftwareStack software;
+  ProvenanceMap provenance;
+  std::uint64_t content_hash = 0;  ///< of every file the profile was read from
+
+  [[nodiscard]] int accelerators() const { return tiers.back().size; }
+  [[nodiscard]] int nodes() const { return accelerators() / accelerators_per_node; }
+  bool operator==(const Cluster&) const = default;
+};
+
+/// How many of the profile's numbers rest on each kind of evidence, in the order of `Evidence`.
+[[nodiscard]] std::array<int, 4> count_evidence(const Cluster& cluster);
+
+}  // namespace plansearch

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Number formats of tensors and matrix engines.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+enum class DataType { Fp64, Fp32, Tf32, Fp16, Bf16, Fp8, Mxfp8, Nvfp4 };
+inline constexpr std::size_t kDataTypeCount = 8;
+
+/// Bytes one element occupies, block scales included (mxfp8: one scale byte per 32 elements,
+/// nvfp4: one per 16).
+[[nodiscard]] Bytes element_size(DataType type);
+[[nodiscard]] std::string_view to_text(DataType type);
+/// Accepts aliases: bfloat16, float16, half, float8, e4m3.
+[[nodiscard]] std::optional<DataType> parse_data_type(std::string_view text);
+
+}  // namespace plansearch

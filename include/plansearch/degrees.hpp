@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A uniform plan as plain values: the degrees a user types and what the search enumerates.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "plansearch/schedule_kind.hpp"
+
+namespace plansearch {
+
+enum class Recompute : std::uint8_t { None, Selective, Full };
+enum class ContextKind : std::uint8_t { Ring, Ulysses };
+enum class SequenceParallel : std::uint8_t { Off, On };
+/// What data parallelism shards: nothing, optimizer states, + gradients, + parameters.
+enum class ZeroStage : std::uint8_t { None = 0, Optimizer = 1, Gradients = 2, Parameters = 3 };
+
+[[nodiscard]] std::string_view to_text(Recompute value);
+[[nodiscard]] std::string_view to_text(ContextKind value);
+
+struct ParallelPlan {
+  int data = 1;           ///< dp
+  int pipeline = 1;       ///< pp
+  int chunks = 1;         ///< vpp: model chunks per pipeline stage
+  int tensor_in = 1;      ///< tp-x
+  int tensor_out = 1;     ///< tp-y; Megatron's tp
+  int tensor_depth = 1;   ///< tp-z
+  int context = 1;        ///< cp
+  int expert = 1;         ///< ep; spans data x context x tensor ranks
+  int expert_tensor = 1;  ///< etp
+  int shard_group = 0;    ///< ranks that share one copy under ZeRO; 0: all data ranks
+  int micro_batch = 1;    ///< sequences per device and micro-batch
+  int micro_batches = 1;  ///< per step
+  ContextKind context_kind = ContextKind::Ring;
+  SequenceParallel sequence_parallel = SequenceParallel::Off;
+  ZeroStage zero = ZeroStage::None;
+  Recompute recompute = Recompute::None;
+  ScheduleKind schedule = ScheduleKind::OneFOneB;
+
+  [[nodiscard]] int tensor() const { return tensor_in * tensor_out * tensor_depth; }
+  [[nodiscard]] int devices() const { return data * pipeline * context * tensor(); }
+  [[nodiscard]] std::int64_t global_batch() const {
+    return std::int64_t{1} * data * tensor_depth * micro_batch * micro_batches;
+  }
+  auto operator<=>(const ParallelPlan&) const = default;
+};
+
+}  // namespace plansearch

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan costs: plain values whose parts sum to their totals.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "plansearch/communication_kind.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/device_mesh.hpp"
+#include "plansearch/infeasible.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+/// Wall time of one optimizer step on the device that finishes last. The parts sum to the total.
+struct StepTimeBreakdown {
+  Seconds compute;    ///< forward, input gradient and weight gradient kernels
+  Seconds recompute;  ///< forward kernels run again
+  std::array<Seconds, kAxisCount> exposed{};  ///< communication nothing hides, by mesh axis
+  Seconds bubble;                             ///< waiting for other stages
+  Seconds optimizer;
+  Seconds host;  ///< launch-bound time and per-step work of the processor
+
+  [[nodiscard]] Seconds exposed_total() const;
+  [[nodiscard]] Seconds total() const;
+  bool operator==(const StepTimeBreakdown&) const = default;
+};
+
+/// Device memory of the worst device at its peak. The parts sum to the peak.
+struct MemoryBreakdown {
+  Bytes parameters;
+  Bytes gradients;
+  Bytes optimizer;    ///< master copies and moments
+  Bytes activations;  ///< saved for backward, all micro-batches in flight
+  Bytes transient;    ///< working set of the operator at the peak
+  Bytes buffers;      ///< communication buffers and gathered parameters
+  Bytes reserve;      ///< driver context and libraries outside the allocator
+
+  [[nodiscard]] Bytes total() const;
+  bool operator==(const MemoryBreakdown&) const = default;
+};
+
+/// Memory of one device (pipeline stage).
+struct DeviceMemory {
+  MemoryBreakdown memory;
+  /// Freed blocks that the allocator keeps while there is room: part of what it has reserved, not
+  /// of what a plan needs.
+  Bytes cached;
+  int device = 0;
+};
+
+/// One line of communication[]: what moves, over which group, how often, at what price.
+struct CommunicationLine {
+  std::string what;
+  CommunicationKind kind = CommunicationKind::AllReduce;
+  Axis axis = Axis::Data;
+  int group_size = 1;
+  Bytes bytes;       ///< full message, nccl-tests convention
+  Bytes wire_bytes;  ///< sent by one device per call
+  double count = 0;  ///< calls per step
+  Seconds time;      ///< one call
+  Seconds exposed;   ///< per step, on the critical path
+  bool operator==(const CommunicationLine&) const = default;
+};
+
+/// The price of one plan.
+struct Estimate {
+  StepTimeBreakdown step;
+  MemoryBreakdown memory;
+  double relative_p10 = 1.0;  ///< p10 step time over the median
+  double relative_p90 = 1.0;
+  int worst_memory_stage = 0;
+  bool operator==(const Estimate&) const = default;
+};
+
+using Evaluation = std::variant<Estimate, Infeasible>;
+
+}  // namespace plansearch

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prices plans. One source of numbers at three depths: an admissible bound, a closed-form estimate
+// and a simulated evaluation all read the same block profiles.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/evaluation.hpp"
+#include "plansearch/problem.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+/// Lower bounds of one plan: no order of instructions and no overlap can beat them.
+struct PlanBound {
+  Seconds step_time;
+  Bytes memory;
+};
+
+/// Block profiles of one equivalence class: everything of a plan but how layers go to stages, how
+/// many micro-batches run and how many replicas there are. Opaque to callers.
+struct ClassProfile;
+
+/// Reusable buffers of one thread.
+struct EvaluationWorkspace;
+struct EvaluationWorkspaceDeleter {
+  void operator()(EvaluationWorkspace* workspace) const;
+};
+using EvaluationWorkspacePtr = std::unique_ptr<EvaluationWorkspace, EvaluationWorkspaceDeleter>;
+
+/// Immutable after construction; safe to share between threads, each with its own workspace.
+class PlanEvaluator {
+ public:
+  explicit PlanEvaluator(Problem problem);
+  ~PlanEvaluator();
+  PlanEvaluator(const PlanEvaluator&) = delete;
+  PlanEvaluator& operator=(const PlanEvaluator&) = delete;
+
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+  [[nodiscard]] static EvaluationWorkspacePtr make_workspace();
+
+  /// Why the framework or the network forbid the plan, if they do; memory is not looked at.
+  [[nodiscard]] std::optional<Infeasible> legality(const ParallelPlan& plan) const;
+  /// The same without the words, for the search.
+  [[nodiscard]] std::optional<Obstacle> obstacle(const ParallelPlan& plan) const;
+
+  /// The profile of the class of `plan` (its tensor, context, expert, micro-batch, recompute,
+  /// sequence-parallel and ZeRO fields and the strides its data and pipeline degrees imply).
+  [[nodiscard]] std::shared_ptr<const ClassProfile> profile(const ParallelPlan& plan) const;
+
+  /// Precondition of the three: `legality(plan)` is empty and `profile` is the plan's own.
+  [[nodiscard]] PlanBound bound(const ClassProfile& profile, const ParallelPlan& plan,
+                                EvaluationWorkspace& workspace) const;
+  [[nodiscard]] Estimate estimate(const ClassProfile& profile, const ParallelPlan& plan,
+                                  EvaluationWorkspace& workspace) const;
+  [[nodiscard]] Estimate simulate(const ClassProfile& profile, const ParallelPlan& plan,
+                                  EvaluationWorkspace& workspace) const;
+
+  /// Peak memory of one pipeline stage, 0 .. pipeline - 1.
+  [[nodiscard]] DeviceMemory stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
+                                          int stage, EvaluationWorkspace& workspace) const;
+
+  /// Memory a plan may use: capacity less the user's reserve.
+  [[nodiscard]] Bytes memory_limit() const;
+  /// Dense peak of the format the matmuls run in.
+  [[nodiscard]] FlopRate matmul_peak() const;
+
+  /// communication[] of a plan, for reports.
+  [[nodiscard]] std::vector<CommunicationLine> communication(const ClassProfile& profile,
+                                                             const ParallelPlan& plan,
+                                                             EvaluationWorkspace& workspace) const;
+
+ private:
+  struct Implementation;
+  Problem problem_;
+  std::unique_ptr<const Implementation> implementation_;
+};
+
+}  // namespace plansearch

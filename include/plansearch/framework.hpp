@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training framework does with a plan: data, read from frameworks/*.yaml, never code.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plansearch/axis.hpp"
+#include "plansearch/data_type.hpp"
+#include "plansearch/provenance.hpp"
+#include "plansearch/quantity.hpp"
+#include "plansearch/scope.hpp"
+
+namespace plansearch {
+
+/// Bytes per element of everything that is kept; absent: not kept.
+struct PrecisionPolicy {
+  DataType matmul = DataType::Bf16;
+  DataType activation = DataType::Bf16;
+  DataType parameter = DataType::Bf16;
+  std::optional<DataType> gradient = DataType::Bf16;  ///< kept beside the main gradient
+  std::optional<DataType> main_gradient;              ///< accumulation buffer
+  std::optional<DataType> master;                     ///< master copy of the parameters
+  DataType moment = DataType::Fp32;                   ///< each optimizer moment
+  DataType reduction = DataType::Bf16;                ///< on the wire
+  DataType gather = DataType::Bf16;                   ///< parameters on the wire
+  bool operator==(const PrecisionPolicy&) const = default;
+};
+
+/// Communication that a framework can hide, and behind what.
+enum class Overlap : std::uint8_t {
+  GradientReduction,  ///< bucketed, under the last backward
+  ParameterGather,    ///< under the next forward (ZeRO-1) or one unit ahead (FSDP)
+  PipelineSend,       ///< asynchronous sends under compute
+  TensorParallel,     ///< user-buffer or decomposed collectives under matmuls
+  ContextRing,        ///< K/V ring under attention
+  ExpertAllToAll,
+};
+inline constexpr std::size_t kOverlapCount = 6;
+
+/// What selective recompute drops.
+enum class SelectiveRule : std::uint8_t {
+  AttentionCore,     ///< scores and softmax (Korthikanti et al.)
+  AlternateMatmuls,  ///< all but fused attention and every other matmul (PyTorch's operator policy)
+};
+
+/// How layers go to stages when the counts do not divide, or always.
+enum class LayerDistribution : std::uint8_t {
+  EvenOnly,               ///< refuse what does not divide
+  EvenCeil,               ///< earlier stages get the extra layers
+  EvenInner,              ///< stages without embedding and head get the extra layers first
+  EmbeddingAndHeadCount,  ///< embedding and head are blocks with a cost of their own
+};
+
+/// What is gathered and reduced as one message.
+enum class ParameterUnit : std::uint8_t { Parameter, Block };
+
+/// Whether recomputing a block in backward gathers its parameters once more, or the gather of the
+/// backward pass serves both.
+enum class RecomputeGather : std::uint8_t { Shared, Repeated };
+
+/// How the framework treats sharded parameters and gradients (see docs/frameworks.md).
+struct ShardingRules {
+  Scope parameter_gather = Scope::Use;            ///< ZeRO-3 and FSDP
+  Scope parameter_gather_pipelined = Scope::Use;  ///< the same with more than one stage
+  Scope depth_gather = Scope::Use;                ///< AxoNN's z axis
+  Scope depth_reduce = Scope::MicroBatch;
+  /// By ZeRO stage: when gradients of data-parallel replicas are summed.
+  std::array<Scope, 4> gradient_reduce{Scope::Step, Scope::Step, Scope::MicroBatch,
+                                       Scope::MicroBatch};
+  AxisSet shard_with{Axis::Context};  ///< axes that shard together with Data
+  ParameterUnit unit = ParameterUnit::Block;
+  RecomputeGather recompute_gather = RecomputeGather::Shared;
+  bool operator==(const ShardingRules&) const = default;
+};
+
+/// One legality rule: which feature or combination a framework refuses, with its own words.
+struct FrameworkRule {
+  std::string name;  ///< key of the closed rule vocabulary, see docs/frameworks.md
+  double limit = 0.0;
+  std::string message;
+  bool operator==(const FrameworkRule&) const = default;
+};
+
+struct Framework {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::vector<Axis> rank_order;                   ///< dense grid, fastest axis first
+  std::map<DataType, PrecisionPolicy> precision;  ///< by the precision the user asks for
+  std::array<double, kOverlapCount> overlap{};    ///< hidden share, 0..1
+  LayerDistribution layers = LayerDistribution::EvenOnly;
+  SelectiveRule selective = SelectiveRule::AttentionCore;
+  ShardingRules sharding;
+  /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
+  /// accelerator: the accelerator's first.
+  std::optional<std::string> attention_kernel;
+  int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
+  std::vector<FrameworkRule> rules;
+  std::map<std::string, double> constants;       ///< fitted numbers, see docs/frameworks.md
+  std::map<std::string, Provenance> provenance;  ///< by field path, e.g. "constants.host_launch"
+  std::uint64_t content_hash = 0;                ///< of every file it was read from
+};
+
+/// The constants a framework file may hold: name, unit and meaning.
+enum class ConstantUnit : std::uint8_t { Number, Time, Data };
+struct ConstantDescription {
+  std::string_view name;
+  ConstantUnit unit = ConstantUnit::Number;
+  std::string_view meaning;
+};
+[[nodiscard]] const std::vector<ConstantDescription>& framework_constant_descriptions();
+
+[[nodiscard]] std::string_view to_text(Overlap overlap);
+[[nodiscard]] std::string_view to_text(LayerDistribution value);
+
+}  // namespace plansearch

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fitted speed of the collectives of one link tier. The equations are in
+// src/cost/collective_cost.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "plansearch/kernel_curves.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+/// Links inside a node (or a switched domain): three ring protocols and, where the switch can
+/// reduce, a fourth for all-reduce.
+struct LocalLinkCurve {
+  std::string name;
+  Seconds base;           ///< of any collective
+  Seconds step;           ///< per ring step
+  Bandwidth low_latency;  ///< 8-byte flags with every 8 bytes
+  Seconds low_latency_128_base;
+  Bandwidth low_latency_128;
+  Seconds simple_base;
+  Seconds simple_step;
+  Bandwidth simple;         ///< large messages, what one rank sustains
+  Seconds pairwise_base;    ///< of all-to-all and send/receive, beyond `base`
+  double local_copy = 0.0;  ///< share of the own part copied
+  double fill = 0.0;        ///< us per sqrt(byte): pipeline fill of the chunked transfer
+  std::optional<Bandwidth> switch_reduction;
+  Seconds switch_base;
+  /// Exponent of (2 / ranks) by which bandwidth falls where ranks share a bus; 0: they do not.
+  double sharing_exponent = 0.0;
+  std::optional<Residual> residual;
+  bool operator==(const LocalLinkCurve&) const = default;
+};
+
+/// Links between nodes.
+struct FabricCurve {
+  std::string name;
+  Seconds hop_low_latency;
+  Bandwidth low_latency;
+  Seconds hop;
+  Seconds ring_step;
+  double fill = 0.0;              ///< us per sqrt(byte)
+  double forward_fill = 0.0;      ///< further us per sqrt(byte) per inner level of a tree
+  double nic_efficiency = 1.0;    ///< of line rate, two nodes
+  double efficiency_decay = 0.0;  ///< exponent of nodes / 2
+  /// Of line rate inside a training step, where it is known to differ from isolated benchmarks.
+  std::optional<double> step_nic_efficiency;
+  /// Further factor of groups with some but not all accelerators of each node: off their rail.
+  double rail_efficiency = 1.0;
+  /// Further factor of groups with all accelerators of each node, where cards are not rails.
+  double full_node_efficiency = 1.0;
+  Seconds send;  ///< latency of a send/receive
+  double send_efficiency = 1.0;
+  Seconds all_to_all_peer;  ///< per remote peer
+  double jitter_p90 = 1.0;  ///< slow tail, p90 over median
+  double straggler = 0.0;   ///< growth of ln(p90 / median) of a step per doubling of nodes
+  std::optional<Residual> residual;
+  bool operator==(const FabricCurve&) const = default;
+};
+
+using LinkCurve = std::variant<LocalLinkCurve, FabricCurve>;
+
+}  // namespace plansearch

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// An architecture as plain switches that no family owns. Readers (our YAML, Hugging Face) fill it,
+// the transformer builder turns it into a network. Nothing downstream knows a family's name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plansearch/data_type.hpp"
+
+namespace plansearch {
+
+enum class Activation { Gelu, Relu, Silu, SquaredRelu };
+enum class NormKind { LayerNorm, LayerNormNoBias, RmsNorm };
+
+/// Where the norms of a layer stand.
+enum class NormPlacement {
+  Pre,          ///< before attention and before the MLP (GPT-2 and most since)
+  Post,         ///< after each residual addition (BERT)
+  Sandwich,     ///< before and after each (Gemma 2)
+  Parallel,     ///< attention and MLP read one norm (Falcon 7B, Phi)
+  ParallelTwo,  ///< attention and MLP read a norm each of the same stream (GPT-NeoX)
+};
+
+enum class PositionKind { None, Learned, Rotary, Alibi, Relative };
+
+/// Normalisation of queries and keys.
+enum class QkNorm {
+  None,
+  PerHead,    ///< one weight of a head's size, shared by the heads (Qwen 3)
+  FullWidth,  ///< a weight for every head (OLMo 2)
+};
+
+/// Multi-head latent attention (DeepSeek): low-rank queries, keys and values.
+struct LatentAttention {
+  std::optional<std::int64_t> query_rank;  ///< absent: queries are projected directly
+  std::int64_t kv_rank = 0;
+  std::int64_t nope_size = 0;  ///< features of a head without rotary positions
+  std::int64_t rope_size = 0;  ///< features with them, shared by all heads on the key side
+  std::int64_t value_size = 0;
+  bool operator==(const LatentAttention&) const = default;
+};
+
+struct AttentionDescription {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_size = 0;
+  bool query_key_value_bias = false;
+  bool output_bias = false;
+  bool sinks = false;  ///< one learned logit per head (gpt-oss)
+  QkNorm qk_norm = QkNorm::None;
+  PositionKind positions = PositionKind::None;
+  std::int64_t relative_buckets = 0;      ///< entries of the bias table (Relative only)
+  std::optional<std::int64_t> window;     ///< tokens a query sees; absent: all
+  std::int64_t full_attention_every = 0;  ///< with a window: every n-th layer sees all; 0: none
+  std::optional<LatentAttention> latent;
+  bool operator==(const AttentionDescription&) const = default;
+};
+
+struct MlpDescription {
+  std::int64_t width = 0;
+  Activation activation = Activation::Gelu;
+  bool gated = false;
+  bool bias = false;
+  bool operator==(const MlpDescription&) const = default;
+};
+
+struct MoeDescription {
+  std::int64_t experts = 0;
+  std::int64_t top_k = 0;
+  std::int64_t expert_width = 0;
+  std::int64_t shared_width = 0;  ///< summed width of the shared experts; 0: none
+  bool shared_gate = false;       ///< a sigmoid gate on the shared expert (Qwen 2 MoE)
+  bool router_bias = false;       ///< trained bias of the router (gpt-oss)
+  bool correction_bias = false;   ///< balancing bias, moved without gradient (DeepSeek-V3)
+  bool expert_bias = false;
+  std::int64_t leading_dense = 0;  ///< first layers with a dense MLP
+  std::int64_t every = 1;          ///< of the others, each n-th has experts
+  std::optional<double> capacity_factor;
+  double imbalance = 1.0;
+  bool operator==(const MoeDescription&) const = default;
+};
+
+struct NormDescription {
+  NormKind kind = NormKind::LayerNorm;
+  NormPlacement placement = NormPlacement::Pre;
+  bool final_norm = true;
+  bool operator==(const NormDescription&) const = default;
+};
+
+struct EmbeddingDescription {
+  std::int64_t vocab = 0;
+  bool tied = false;                  ///< logits use the word embedding
+  std::optional<std::int64_t> width;  ///< factorised embedding (OPT-350m)
+  std::int64_t position_rows = 0;     ///< learned positions, offsets included
+  std::int64_t token_types = 0;
+  bool norm = false;       ///< normalised after summing (BLOOM, BERT, mBART)
+  bool head_bias = false;  ///< bias of the logits (Phi)
+  bool pooler = false;     ///< dense layer on the first token (BERT)
+  bool operator==(const EmbeddingDescription&) const = default;
+};
+
+/// Second stack, reading the first through cross attention (T5, mBART). The first has `layers`.
+struct DecoderDescription {
+  std::int64_t layers = 0;
+  std::int64_t mlp_width = 0;
+  std::int64_t sequence = 0;  ///< default length of the target sequence
+  bool operator==(const DecoderDescription&) const = default;
+};
+
+/// Image classifier input and output (ViT). The sequence is the patches and a class token.
+struct VisionDescription {
+  std::int64_t image_size = 0;
+  std::int64_t patch_size = 0;
+  std::int64_t channels = 3;
+  std::int64_t classes = 0;
+  bool operator==(const VisionDescription&) const = default;
+};
+
+enum class StackKind { Decoder, Encoder, EncoderDecoder, Vision };
+enum class OptimizerKind { Adam, Sgd, Adafactor, Muon };
+
+/// Defaults of a training job; every one can be overridden.
+struct TrainingDefaults {
+  std::int64_t seq_len = 0;
+  std::int64_t global_batch = 0;
+  std::optional<DataType> precision;
+  OptimizerKind optimizer = OptimizerKind::Adam;
+  /// Patterns ('*' matches any run) of "block/parameter" names that are not trained.
+  std::vector<std::string> frozen;
+  bool operator==(const TrainingDefaults&) const = default;
+};
+
+struct ModelDescription {
+  std::string name;
+  std::string source;  ///< where the sizes were published
+  StackKind stack = StackKind::Decoder;
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::optional<std::int64_t> max_positions;
+  AttentionDescription attention;
+  MlpDescription mlp;
+  NormDescription norm;
+  EmbeddingDescription embedding;
+  double dropout = 0.0;  ///< of the residual branches and the embedding
+  double attention_dropout = 0.0;
+  std::int64_t mtp_layers = 0;  ///< multi-token prediction modules (DeepSeek-V3)
+  std::optional<MoeDescription> moe;
+  std::optional<DecoderDescription> decoder;
+  std::optional<VisionDescription> vision;
+  TrainingDefaults training;
+  bool operator==(const ModelDescription&) const = default;
+};
+
+/// Moments an optimizer keeps per parameter: Adam two, Muon one, SGD with momentum one; Adafactor
+/// keeps row and column statistics only, which do not count.
+[[nodiscard]] double optimizer_moments(OptimizerKind optimizer);
+
+/// What is wrong with the sizes, one sentence each ("heads 25 is not a multiple of kv_heads 4").
+[[nodiscard]] std::vector<std::string> contradictions(const ModelDescription& description);
+
+/// The longest sequence the architecture has positions for; absent: any.
+[[nodiscard]] std::optional<std::int64_t> longest_sequence(const ModelDescription& description);
+
+}  // namespace plansearch

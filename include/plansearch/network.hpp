@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is computed, before anyone decides where: operators with named dimensions.
+//
+// An operator is a loop nest over named dimensions. Its tensors carry subsets of them; a dimension
+// of the loop that the output does not carry is contracted. Everything the rest of the program
+// needs (FLOPs, bytes, parameters, saved activations, the two backward operators and, once the
+// dimensions are placed on a mesh, the communication) follows from these lists.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plansearch/data_type.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+/// The part a dimension plays. Placement rules speak of roles ("shard Head and Ffn over the tensor
+/// axis"), never of operator names.
+enum class DimRole {
+  Batch,         ///< sequences (or images) of one micro-batch
+  Sequence,      ///< tokens of a sequence
+  KeySequence,   ///< tokens attended to
+  Hidden,        ///< residual stream
+  Head,          ///< query heads
+  KvHead,        ///< key/value heads
+  HeadSize,      ///< features of one head; never sharded
+  Ffn,           ///< inner width of the MLP
+  Vocab,         ///< vocabulary entries
+  Expert,        ///< expert index after dispatch
+  ExpertChoice,  ///< expert index of router scores; never sharded
+  Routed,        ///< tokens of one expert after dispatch
+  ExpertFfn,     ///< inner width of one expert
+  Latent,        ///< low-rank latent of MLA; never sharded
+  Position,      ///< learned position, token type and similar tables
+  Pixel,         ///< spatial positions of a convolution
+  Channel,       ///< channels of a convolution
+  Kernel,        ///< taps of a convolution
+  Other,         ///< constants such as the pair of a gated MLP; never sharded
+};
+
+enum class DimId : std::uint32_t {};
+enum class TensorId : std::uint32_t {};
+enum class ParameterId : std::uint32_t {};
+
+struct Dimension {
+  std::string name;
+  DimRole role = DimRole::Other;
+  std::int64_t extent = 1;
+  bool operator==(const Dimension&) const = default;
+};
+
+/// What one element of a tensor is; the precision policy of the plan turns it into bytes.
+enum class ElementClass {
+  Activation,  ///< matmul inputs and outputs, residual stream
+  Statistic,   ///< fp32 row statistics (norm, softmax)
+  Mask,        ///< one byte per element (dropout)
+  Index,       ///< token and expert indices, 8 bytes
+  Logit,       ///< router and vocabulary scores, fp32 where the framework keeps them so
+};
+
+struct Tensor {
+  std::string name;
+  std::vector<DimId> dims;
+  ElementClass element = ElementClass::Activation;
+  bool operator==(const Tensor&) const = default;
+};
+
+enum class Trainable { Yes, No };
+
+/// Which rule of the optimizer and of sharding a parameter follows.
+enum class ParameterClass { Matrix, Vector, Embedding };
+
+struct Parameter {
+  std::string name;
+  std::vector<DimId> dims;
+  ParameterClass kind = ParameterClass::Matrix;
+  Trainable trainable = Trainable::Yes;
+  /// Parameters with the same non-empty key are one tensor used in several places (tied
+  /// embeddings): counted once, and their gradients are reduced across the places.
+  std::string shared_key;
+  bool operator==(const Parameter&) const = default;
+};
+
+enum class OperatorKind {
+  Matmul,         ///< activations times parameters (several parameters: one fused launch)
+  BatchedMatmul,  ///< activations times activations (unfused attention)
+  /// Fused attention kernel; inputs q, k, v in this order. k and v are read with their token
+  /// dimension as KeySequence and their KvHead as Head (context parallelism pays for that).
+  Attention,
+  GroupedMatmul,  ///< one matmul per local expert
+  Norm,
+  Softmax,
+  Elementwise,   ///< activation functions, dropout, residual additions, rotary embedding, bias
+  Embedding,     ///< contracts Vocab or Position (a sharded table leaves partial sums)
+  CrossEntropy,  ///< loop over (batch, sequence, vocabulary)
+  Route,         ///< top-k choice of experts
+  Dispatch,      ///< tokens to experts: (batch, sequence, ...) -> (expert, routed, ...)
+  Combine,       ///< experts to tokens
+  Convolution,
+};
+
+/// Which recompute level drops the tensors that an operator saves.
+enum class RecomputeScope {
+  FullOnly,   ///< kept unless the whole block is recomputed
+  Selective,  ///< also dropped by selective recompute (the attention core)
+};
+
+struct Operator {
+  std::string name;
+  OperatorKind kind = OperatorKind::Elementwise;
+  std::vector<DimId> loop;       ///< every dimension of the loop nest
+  std::vector<TensorId> inputs;  ///< activations read
+  std::vector<ParameterId> parameters;
+  std::vector<TensorId> outputs;  ///< activations written
+  /// Kept from forward to backward; each tensor is listed once per block. What a Selective region
+  /// reads is listed at the operator that produces it, so that dropping the tensors listed at
+  /// Selective operators is right as it stands.
+  std::vector<TensorId> saved;
+  RecomputeScope recompute = RecomputeScope::FullOnly;
+  double flops_per_point = 0.0;  ///< forward FLOPs per point of the loop nest (2 for a matmul)
+  double useful_fraction = 1.0;  ///< share of the nest that is really needed (causal: about 1/2)
+  double backward_flops_factor = 2.0;  ///< input + weight gradient FLOPs over forward FLOPs
+  /// Consecutive operators with the same non-empty key run as one kernel (query, key and value
+  /// projections): same kind and input, output widths add; all but the first launch nothing.
+  std::string fused_key;
+  int products = 1;         ///< matmuls in one launch: 2 for a gate and its value
+  int forward_kernels = 1;  ///< launches
+  int backward_kernels = 1;
+  /// Extra element passes over memory beyond reading inputs and writing outputs once (forward,
+  /// backward), in units of the operator's output elements. Element-wise kinds only.
+  double extra_forward_passes = 0.0;
+  double extra_backward_passes = 0.0;
+  bool operator==(const Operator&) const = default;
+};
+
+/// A piece of network that is laid out, recomputed and repeated as a whole.
+enum class BlockKind { Embedding, Encoder, Decoder, CrossDecoder, Head, Other };
+
+struct Block {
+  std::string name;
+  BlockKind kind = BlockKind::Decoder;
+  std::vector<Tensor> tensors;        ///< indexed by TensorId
+  std::vector<Parameter> parameters;  ///< indexed by ParameterId
+  std::vector<Operator> operators;    ///< in a topological order
+  std::vector<TensorId> inputs;       ///< produced by the previous block (residual stream, memory)
+  std::vector<TensorId> outputs;
+  bool operator==(const Block&) const = default;
+
+  [[nodiscard]] const Tensor& tensor(TensorId id) const {
+    return tensors[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] const Parameter& parameter(ParameterId id) const {
+    return parameters[static_cast<std::size_t>(id)];
+  }
+};
+
+/// `count` consecutive copies of block `block`.
+struct BlockRun {
+  std::size_t block = 0;
+  std::int64_t count = 1;
+  bool operator==(const BlockRun&) const = default;
+};
+
+/// How tokens go to experts. The extent of Routed holds the balanced load (times the capacity
+/// factor when tokens are dropped); the imbalance is a factor on the slowest device.
+struct Routing {
+  std::int64_t experts = 1;
+  std::int64_t top_k = 1;
+  std::optional<double> capacity_factor;  ///< absent: no token is dropped, nothing is padded
+  double imbalance = 1.0;                 ///< tokens of the busiest expert group over the mean
+  bool operator==(const Routing&) const = default;
+};
+
+/// A network for one micro-batch of one sequence per step of the Batch dimension. Extents of Batch
+/// and Sequence are those of one sequence (Batch = 1); plans scale Batch by the micro-batch.
+struct Network {
+  std::string name;
+  std::vector<Dimension> dimensions;  ///< indexed by DimId, shared by all blocks
+  std::vector<Block> blocks;          ///< each distinct block once
+  std::vector<BlockRun> order;        ///< the network as runs of blocks, first to last
+  std::optional<Routing> routing;     ///< of its mixture-of-experts blocks, if any
+
+  [[nodiscard]] const Dimension& dimension(DimId id) const {
+    return dimensions[static_cast<std::size_t>(id)];
+  }
+  bool operator==(const Network&) const = default;
+};
+
+/// Number of elements of dims, all extents full.
+[[nodiscard]] double element_count(const Network& network, const std::vector<DimId>& dims);
+/// Exact number of parameters; shared parameters count once.
+[[nodiscard]] std::int64_t parameter_count(const Network& network);
+/// Parameters of one copy of a block, shared ones included.
+[[nodiscard]] double block_parameter_count(const Network& network, const Block& block);
+/// Forward FLOPs of one operator over the whole loop nest, useful or not.
+[[nodiscard]] Flops operator_forward_flops(const Network& network, const Operator& op);
+/// The useful share of a matrix product (causal attention counts half); zero for other operators.
+[[nodiscard]] Flops useful_forward_flops(const Network& network, const Operator& op);
+/// FLOPs of one forward pass over one sequence: matmuls, attention (useful part) and logits.
+[[nodiscard]] Flops model_forward_flops(const Network& network);
+/// Whether model FLOPs count the operator: matrix products, grouped and batched ones included.
+[[nodiscard]] bool is_matrix_product(OperatorKind kind);
+/// The dimensions of the loop nest that none of the outputs carries.
+[[nodiscard]] std::vector<DimId> contracted_dimensions(const Block& block, const Operator& op);
+/// The number of layers: runs of blocks that are neither embedding nor head nor other.
+[[nodiscard]] std::int64_t layer_count(const Network& network);
+/// The broken rules of a network, one sentence each; empty when it is well formed: ids in range,
+/// operators in topological order, every tensor produced once, saved at most once, every
+/// parameter used, dimensions inside the loop nest, fused operators side by side.
+[[nodiscard]] std::vector<std::string> broken_rules(const Network& network);
+
+}  // namespace plansearch

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A priced plan with everything a reader wants to know about it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/evaluation.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/problem.hpp"
+
+namespace plansearch {
+
+enum class Tie { No, WithPrevious };
+
+/// Rates follow from the step time. Model FLOPs are matmuls, attention (causal half) and logits,
+/// forward times three; hardware FLOPs add recompute; both are set against the dense peak of the
+/// matmul format.
+struct PlanReport {
+  int rank = 1;
+  Tie tie = Tie::No;
+  ParallelPlan plan;
+  Estimate estimate;
+  Seconds p10;
+  Seconds p90;
+  double tokens_per_s = 0.0;
+  double mfu = 0.0;
+  double hfu = 0.0;
+  FlopRate model_rate_per_gpu;
+  FlopRate hardware_rate_per_gpu;
+  std::vector<CommunicationLine> communication;
+  std::vector<std::string> why;
+};
+
+/// Rates, communication and reasons of one plan.
+[[nodiscard]] PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                                     const Estimate& estimate);
+
+/// Up to three short reasons, the heaviest first, with the numbers that support them.
+[[nodiscard]] std::vector<std::string> explain(const PlanEvaluator& evaluator,
+                                               const ParallelPlan& plan, const Estimate& estimate);
+
+}  // namespace plansearch

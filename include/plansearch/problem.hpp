@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The question: which network, on which machine, run by which framework, with which batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "plansearch/cluster.hpp"
+#include "plansearch/data_type.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/model_description.hpp"
+#include "plansearch/network.hpp"
+
+namespace plansearch {
+
+/// Shared, immutable inputs of every evaluation. Cheap to copy.
+struct Problem {
+  std::shared_ptr<const Cluster> cluster;
+  std::shared_ptr<const ModelDescription> model;
+  std::shared_ptr<const Network> network;  ///< built for the sequence length and attention kind
+  std::shared_ptr<const Framework> framework;
+  DataType precision = DataType::Bf16;
+  int gpus = 1;
+  std::int64_t global_batch = 1;  ///< sequences per optimizer step
+  std::int64_t seq_len = 1;
+  Bytes memory_reserve;  ///< asked for by the user, beyond the framework's own
+};
+
+}  // namespace plansearch

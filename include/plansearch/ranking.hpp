@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One total order on priced plans, the Pareto front, and when two plans are too close to call.
+#pragma once
+
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/evaluation.hpp"
+
+namespace plansearch {
+
+struct PlanCandidate {
+  ParallelPlan plan;
+  Estimate estimate;
+  bool operator==(const PlanCandidate&) const = default;
+};
+
+/// Median step time, then peak memory, then the plan itself: no two different plans compare equal.
+[[nodiscard]] bool ranks_before(const PlanCandidate& a, const PlanCandidate& b);
+
+/// Sorts by `ranks_before` and keeps the first `count`.
+void keep_best(std::vector<PlanCandidate>& candidates, std::size_t count);
+
+/// The candidates no other beats in both step time and memory, fastest first.
+[[nodiscard]] std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates);
+
+/// The chance that `a` really is faster than `b`, when their errors share everything but a
+/// log-normal remainder of relative size `paired_sigma`.
+[[nodiscard]] double probability_faster(Seconds a, Seconds b, double paired_sigma);
+
+/// Below this chance two plans are reported as a tie.
+inline constexpr double kTieProbability = 0.8;
+
+}  // namespace plansearch

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer of a search as plain data, and its views: table, JSON, JSON lines, CSV.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plansearch/plan_report.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+/// One setting of the effective configuration and who decided it.
+struct SettingReport {
+  std::string key;
+  std::string value;
+  std::string origin;  ///< flag | plan | model | framework | profile | default
+};
+
+/// What was asked, in words and numbers.
+struct QuestionReport {
+  std::string hardware;
+  std::string accelerator;
+  std::string model;
+  std::int64_t parameters = 0;
+  std::string framework;
+  std::string precision;
+  int gpus = 1;
+  std::int64_t global_batch = 1;
+  std::int64_t seq_len = 1;
+  Bytes memory_capacity;
+  std::vector<SettingReport> settings;
+};
+
+struct CountsReport {
+  std::string space;
+  std::int64_t total = 0;
+  std::int64_t evaluated = 0;
+  std::int64_t simulated = 0;
+  std::int64_t pruned = 0;
+  std::int64_t unvisited = 0;
+  std::vector<std::pair<std::string, std::int64_t>> rejected;  ///< reason, plans; most first
+  std::vector<std::string> left_out;  ///< what the space does not hold, and why
+};
+
+/// A plan that does not fit, and by how much.
+struct NearMissReport {
+  ParallelPlan plan;
+  MemoryBreakdown memory;  ///< of its worst device
+  Bytes limit;
+  [[nodiscard]] Bytes excess() const { return memory.total() - limit; }
+};
+
+struct SearchReport {
+  QuestionReport question;
+  std::vector<PlanReport> plans;
+  std::vector<PlanReport> front;
+  std::vector<NearMissReport> misses;
+  std::vector<std::string> remedies;  ///< what would make something fit
+  CountsReport counts;
+  std::string optimality;  ///< "optimal within space megatron" or the gap
+  std::string evidence;    ///< what the numbers rest on
+};
+
+/// One rung of the capacity ladder: the best plan for a number of GPUs.
+struct LadderRung {
+  SearchReport report;
+  double speedup = 1.0;     ///< over the smallest feasible rung
+  double efficiency = 1.0;  ///< speed-up over the ratio of GPUs
+};
+
+/// The capacity view: how many GPUs make sense for a fixed batch.
+struct LadderReport {
+  std::vector<LadderRung> rungs;
+  std::size_t chosen = 0;  ///< the rung whose plans are shown in full
+  std::string choice;      ///< why that one, in one line
+};
+
+enum class Format { Table, Json, JsonLines, Csv };
+
+[[nodiscard]] std::string render_search(const SearchReport& report, Format format);
+[[nodiscard]] std::string render_ladder(const LadderReport& ladder, Format format);
+/// One given plan in full (predict): breakdowns, memory and communication.
+[[nodiscard]] std::string render_prediction(const SearchReport& report, Format format);
+
+}  // namespace plansearch

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exhaustive search with admissible pruning: the best plans of a space, and proof of how it looked.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "plansearch/evaluator.hpp"
+#include "plansearch/infeasible.hpp"
+#include "plansearch/ranking.hpp"
+#include "plansearch/space.hpp"
+
+namespace plansearch {
+
+enum class Pruning { On, Off };
+
+struct SearchOptions {
+  std::size_t top = 10;
+  int threads = 1;
+  Pruning pruning = Pruning::On;
+  std::optional<std::chrono::steady_clock::duration> time_limit;
+  const std::atomic<bool>* interrupted = nullptr;  ///< polled between batches
+  /// Told the share of the space that is done, from the calling thread.
+  std::function<void(double)> progress;
+};
+
+/// How every plan of the space was dealt with. The counts sum to `space`.
+struct SearchCounts {
+  std::int64_t space = 0;      ///< plans in the space
+  std::int64_t evaluated = 0;  ///< priced by closed form
+  std::int64_t pruned = 0;     ///< a bound showed they cannot enter the answer
+  std::int64_t unvisited = 0;  ///< left when a limit or an interrupt stopped the search
+  std::array<std::int64_t, kObstacleCount> rejected{};
+  std::int64_t simulated = 0;  ///< of the evaluated ones, priced by simulation as well
+  [[nodiscard]] std::int64_t rejected_total() const;
+  bool operator==(const SearchCounts&) const = default;
+};
+
+/// A plan that does not run, and by how little.
+struct NearMiss {
+  ParallelPlan plan;
+  Estimate estimate;
+  Bytes limit;
+};
+
+enum class Completeness { Optimal, Stopped };
+
+struct SearchResult {
+  std::vector<PlanCandidate> ranked;  ///< best first, simulated
+  std::vector<PlanCandidate> front;   ///< Pareto front over step time and memory
+  std::vector<NearMiss> misses;       ///< plans that exceed memory least, when nothing fits
+  SearchCounts counts;
+  Completeness completeness = Completeness::Optimal;
+};
+
+/// The same result for any thread count. Never prints.
+[[nodiscard]] SearchResult search(const PlanEvaluator& evaluator, const SearchSpace& space,
+                                  const SearchOptions& options);
+
+}  // namespace plansearch

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantities as text: "80 GiB", "25 GB/s", "400 Gbit/s", "4.2 us", "312 TFLOP/s".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+/// Electrical power and money: quantities no formula mixes with the others.
+struct Watts {
+  double value = 0.0;
+  bool operator==(const Watts&) const = default;
+};
+struct UsdPerHour {
+  double value = 0.0;
+  bool operator==(const UsdPerHour&) const = default;
+};
+
+/// Parses text into a quantity; nullopt when the number or unit is malformed or missing, when the
+/// unit has another dimension, or when the value is not finite. Negative values parse (callers
+/// decide what is legal).
+template <typename Q>
+[[nodiscard]] std::optional<Q> parse_quantity(std::string_view text);
+template <>
+std::optional<Seconds> parse_quantity<Seconds>(std::string_view text);
+template <>
+std::optional<Bytes> parse_quantity<Bytes>(std::string_view text);
+template <>
+std::optional<Bandwidth> parse_quantity<Bandwidth>(std::string_view text);
+template <>
+std::optional<FlopRate> parse_quantity<FlopRate>(std::string_view text);
+template <>
+std::optional<Watts> parse_quantity<Watts>(std::string_view text);
+template <>
+std::optional<UsdPerHour> parse_quantity<UsdPerHour>(std::string_view text);
+
+/// The whole text as one finite number ("1e-3", "-2"); nullopt for anything else.
+[[nodiscard]] std::optional<double> parse_number(std::string_view text);
+
+/// What a reader should have written, for error messages: "a time such as 4.2 us".
+template <typename Q>
+[[nodiscard]] std::string_view expected_unit();
+template <>
+std::string_view expected_unit<Seconds>();
+template <>
+std::string_view expected_unit<Bytes>();
+template <>
+std::string_view expected_unit<Bandwidth>();
+template <>
+std::string_view expected_unit<FlopRate>();
+template <>
+std::string_view expected_unit<Watts>();
+template <>
+std::string_view expected_unit<UsdPerHour>();
+
+/// Three significant digits and the best prefix: "18.4 ms", "61.2 GiB", "312 TFLOP/s".
+[[nodiscard]] std::string to_text(Seconds value);
+[[nodiscard]] std::string to_text(Bytes value);
+[[nodiscard]] std::string to_text(Bandwidth value);
+[[nodiscard]] std::string to_text(FlopRate value);
+
+}  // namespace plansearch

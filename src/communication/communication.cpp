@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communication/communication.hpp"
+
+#include <fmt/format.h>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+
+DataType wire_type(WireClass wire, const PrecisionPolicy& precision) {
+  switch (wire) {
+    case WireClass::Activation:
+      return precision.activation;
+    case WireClass::Statistic:
+    case WireClass::Logit:
+      return DataType::Fp32;
+    case WireClass::Parameter:
+      return precision.gather;
+    case WireClass::Gradient:
+      return precision.reduction;
+    case WireClass::Index:
+    case WireClass::Mask:
+      break;
+  }
+  throw InternalError("indices and masks have no number format");
+}
+
+Bytes wire_size(WireClass wire, const PrecisionPolicy& precision) {
+  if (wire == WireClass::Index) return Bytes(8.0);
+  if (wire == WireClass::Mask) return Bytes(1.0);
+  return element_size(wire_type(wire, precision));
+}
+
+std::string_view to_text(DemandPhase phase) {
+  switch (phase) {
+    case DemandPhase::Forward:
+      return "forward";
+    case DemandPhase::InputGradient:
+      return "input-gradient";
+    case DemandPhase::WeightGradient:
+      return "weight-gradient";
+    case DemandPhase::Step:
+      return "step";
+  }
+  throw InternalError("unknown phase");
+}
+
+std::string_view to_text(Scope scope) {
+  switch (scope) {
+    case Scope::Use:
+      return "use";
+    case Scope::MicroBatch:
+      return "micro-batch";
+    case Scope::Step:
+      return "step";
+  }
+  throw InternalError("unknown scope");
+}
+
+std::string subject_name(const Block& block, const CommunicationDemand& demand) {
+  const auto parameter = [&]() -> std::string {
+    return demand.index == kWholeBlock ? "block parameters" : block.parameters[demand.index].name;
+  };
+  switch (demand.subject) {
+    case Subject::Activation:
+      return block.tensors[demand.index].name;
+    case Subject::ActivationGradient:
+      return fmt::format("gradient of {}", block.tensors[demand.index].name);
+    case Subject::Statistics:
+      return fmt::format("statistics of {}", block.operators[demand.index].name);
+    case Subject::Parameter:
+      return parameter();
+    case Subject::Gradient:
+      return fmt::format("gradient of {}", parameter());
+  }
+  throw InternalError("unknown subject");
+}
+
+std::string to_text(const CommunicationDemand& demand) {
+  return fmt::format("{} {} x{} {} elements {} {} {}, {} times per {}", to_text(demand.kind),
+                     to_text(demand.axes), demand.group_size, demand.elements,
+                     demand.side == Side::Before ? "before" : "after", demand.operator_index,
+                     to_text(demand.phase), demand.count, to_text(demand.scope));
+}
+
+}  // namespace plansearch

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations: from the layout in which they are produced to every layout in which they are used,
+// forward, and the mirror for their gradients.
+#include <algorithm>
+#include <limits>
+
+#include "communication/derivation.hpp"
+
+namespace plansearch::derivation {
+namespace {
+
+constexpr std::size_t kEdge = std::numeric_limits<std::size_t>::max();
+
+/// Relabelling between token order and expert order contracts nothing; normalisations resolve
+/// their reductions as row statistics.
+bool contracts(OperatorKind kind) {
+  return kind != OperatorKind::Dispatch && kind != OperatorKind::Combine &&
+         kind != OperatorKind::Norm && kind != OperatorKind::Softmax &&
+         kind != OperatorKind::CrossEntropy;
+}
+
+double total_price(const std::vector<RedistributionStep>& steps) {
+  double sum = 0.0;
+  for (const RedistributionStep& step : steps) {
+    sum += elements_moved(step.kind, step.group_size, step.elements);
+  }
+  return sum;
+}
+
+bool is_reduction(CommunicationKind kind) {
+  return kind == CommunicationKind::AllReduce || kind == CommunicationKind::ReduceScatter;
+}
+
+class ActivationDeriver {
+ public:
+  ActivationDeriver(const Context& context, Demands& demands)
+      : context_(context), demands_(demands) {}
+
+  void run() {
+    const Block& block = context_.block;
+    producers_.assign(block.tensors.size(), kEdge);
+    consumers_.resize(block.tensors.size());
+    for (std::size_t i = 0; i < block.operators.size(); ++i) {
+      for (const TensorId id : block.operators[i].outputs) producers_[index(id)] = i;
+      for (const TensorId id : block.operators[i].inputs) {
+        auto& list = consumers_[index(id)];
+        if (list.empty() || list.back() != i) list.push_back(i);
+      }
+    }
+    for (std::size_t t = 0; t < block.tensors.size(); ++t) {
+      if (!differentiable(block.tensors[t])) continue;
+      tensor_ = static_cast<TensorId>(t);
+      set_extents();
+      forward();
+      backward();
+    }
+  }
+
+ private:
+  static std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
+
+  void set_extents() {
+    extents_.clear();
+    for (const DimId dim : context_.block.tensor(tensor_).dims) {
+      extents_.push_back(context_.rules.extents[static_cast<std::size_t>(dim)]);
+    }
+  }
+
+  [[nodiscard]] bool leaves_block() const {
+    const auto& outputs = context_.block.outputs;
+    return std::find(outputs.begin(), outputs.end(), tensor_) != outputs.end();
+  }
+
+  /// The layout under which an operator touches the tensor, at the start or the end of a phase.
+  [[nodiscard]] Layout touched(std::size_t op, OperatorPhase phase) const {
+    Layout layout;
+    if (crosses_orders(context_, op, tensor_)) {
+      for (const DimId dim : context_.block.tensor(tensor_).dims) {
+        layout.dims.push_back(context_.rules.slice(PlacementVariant::TokenExchange, dim));
+      }
+      return layout;
+    }
+    layout.dims = context_.slices(op, tensor_, phase);
+    const int steps = context_.placement.operators[op].steps;
+    for (SliceMap& map : layout.dims) {
+      if (map.varies()) map = map.at(0, steps);
+    }
+    return layout;
+  }
+
+  [[nodiscard]] Layout produced() const {
+    const std::size_t producer = producers_[index(tensor_)];
+    if (producer == kEdge) return at_edge();
+    Layout layout = touched(producer, OperatorPhase::Forward);
+    if (contracts(context_.op(producer).kind)) {
+      layout.partial = partial_axes(context_, producer, OperatorPhase::Forward,
+                                    carried_positions(context_, producer, tensor_));
+    }
+    return layout;
+  }
+
+  [[nodiscard]] Layout at_edge() const {
+    return edge_layout(context_.network, context_.block, tensor_, context_.rules);
+  }
+
+  void forward() {
+    available_.clear();
+    available_.push_back(produced());
+    for (const std::size_t consumer : consumers_[index(tensor_)]) {
+      const Layout target = touched(consumer, OperatorPhase::Forward);
+      supply(target, consumer);
+      if (crosses_orders(context_, consumer, tensor_)) exchange(target, consumer);
+    }
+    if (leaves_block()) supply(at_edge(), kEdge);
+  }
+
+  /// Weights of tokens travel with their tokens to the experts, and their gradients back.
+  void exchange(const Layout& layout, std::size_t consumer) {
+    const int size = context_.mesh()[Axis::Expert].size;
+    if (size == 1) return;
+    RedistributionStep step;
+    step.kind = CommunicationKind::AllToAll;
+    step.axis = Axis::Expert;
+    step.group_size = size;
+    step.elements = elements(layout);
+    emit(step, Subject::Activation, DemandPhase::Forward, consumer, Side::Before);
+    emit(step, Subject::ActivationGradient, DemandPhase::InputGradient, consumer, Side::After);
+  }
+
+  /// Brings the tensor into the layout of a consumer, from the nearest layout that exists.
+  void supply(const Layout& target, std::size_t consumer) {
+    std::vector<RedistributionStep> best;
+    std::size_t from = available_.size();
+    for (std::size_t i = 0; i < available_.size(); ++i) {
+      auto steps = redistribute(context_.mesh(), extents_span(), available_[i], target);
+      if (steps.empty()) return;
+      if (from == available_.size() || total_price(steps) < total_price(best)) {
+        best = std::move(steps);
+        from = i;
+      }
+    }
+    const Layout source = available_[from];
+    for (const RedistributionStep& step : best) {
+      const std::size_t producer = producers_[index(tensor_)];
+      const bool after = (is_reduction(step.kind) && producer != kEdge) || consumer == kEdge;
+      emit(step, Subject::Activation, DemandPhase::Forward, after ? producer : consumer,
+           after ? Side::After : Side::Before);
+    }
+    if (consumer != kEdge && source.partial.empty()) regather(source, target, best);
+    available_.push_back(target);
+  }
+
+  /// A matmul keeps its input in the smallest layout on the way, so its backward gathers again.
+  void regather(const Layout& source, const Layout& target,
+                const std::vector<RedistributionStep>& steps) {
+    const std::size_t kept = smallest(source, steps);
+    if (kept == steps.size()) return;
+    const auto& consumers = consumers_[index(tensor_)];
+    for (auto it = consumers.rbegin(); it != consumers.rend(); ++it) {
+      const Operator& op = context_.op(*it);
+      if (op.kind != OperatorKind::Matmul || !has_trainable(context_.block, op)) continue;
+      if (!(touched(*it, OperatorPhase::Forward) == target)) continue;
+      for (std::size_t i = kept; i < steps.size(); ++i) {
+        emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, *it, Side::Before);
+      }
+      return;
+    }
+  }
+
+  /// How many steps lead to the smallest layout (the last one among equals).
+  [[nodiscard]] std::size_t smallest(const Layout& source,
+                                     const std::vector<RedistributionStep>& steps) const {
+    std::size_t best = 0;
+    double least = elements(source);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const double here = elements(steps[i].result);
+      if (here > least) continue;
+      least = here;
+      best = i + 1;
+    }
+    return best;
+  }
+
+  void backward() {
+    const std::size_t producer = producers_[index(tensor_)];
+    if (producer != kEdge && context_.op(producer).kind == OperatorKind::CrossEntropy) return;
+    const Layout needed =
+        producer == kEdge ? at_edge() : touched(producer, OperatorPhase::InputGradient);
+    const AxisSet deferred =
+        producer == kEdge ? AxisSet{} : deferred_axes(context_, context_.op(producer));
+    available_.clear();  // contributions already on their way
+    if (leaves_block()) contribute(at_edge(), needed, kEdge);
+    for (const std::size_t consumer : consumers_[index(tensor_)]) {
+      Layout gradient = touched(consumer, OperatorPhase::InputGradient);
+      if (contracts(context_.op(consumer).kind) && !crosses_orders(context_, consumer, tensor_)) {
+        gradient.partial = partial_axes(context_, consumer, OperatorPhase::InputGradient,
+                                        carried_positions(context_, consumer, tensor_)) -
+                           deferred;
+      }
+      contribute(gradient, needed, consumer);
+    }
+  }
+
+  /// Contributions in one layout are added before they move; they move after the consumer that
+  /// comes first in forward order, which backward visits last.
+  void contribute(const Layout& gradient, const Layout& needed, std::size_t consumer) {
+    if (std::find(available_.begin(), available_.end(), gradient) != available_.end()) return;
+    available_.push_back(gradient);
+    const std::size_t producer = producers_[index(tensor_)];
+    for (const RedistributionStep& step :
+         redistribute(context_.mesh(), extents_span(), gradient, needed)) {
+      const bool after = consumer != kEdge && (is_reduction(step.kind) || producer == kEdge);
+      const std::size_t place = after || producer == kEdge ? consumer : producer;
+      if (place == kEdge) continue;  // handed through the block untouched
+      emit(step, Subject::ActivationGradient, DemandPhase::InputGradient, place,
+           after ? Side::After : Side::Before);
+    }
+  }
+
+  void emit(const RedistributionStep& step, Subject subject, DemandPhase phase, std::size_t op,
+            Side side) {
+    if (step.kind == CommunicationKind::Slice || op == kEdge) return;
+    CommunicationDemand demand;
+    demand.subject = subject;
+    demand.kind = step.kind;
+    demand.wire = wire_class(context_.block.tensor(tensor_).element);
+    demand.phase = phase;
+    demand.side = side;
+    demand.axes = {step.axis};
+    demand.index = static_cast<std::uint32_t>(tensor_);
+    demand.operator_index = static_cast<std::uint32_t>(op);
+    demand.group_size = step.group_size;
+    demand.elements = step.elements;
+    demands_.push_back(demand);
+  }
+
+  [[nodiscard]] std::span<const double> extents_span() const {
+    return {extents_.begin(), extents_.size()};
+  }
+  [[nodiscard]] double elements(const Layout& layout) const {
+    return local_elements(layout, context_.mesh(), extents_span());
+  }
+
+  const Context& context_;
+  Demands& demands_;
+  std::vector<std::size_t> producers_;
+  std::vector<std::vector<std::size_t>> consumers_;
+  std::vector<Layout> available_;
+  FixedVector<double, kMaxTensorRank> extents_;
+  TensorId tensor_{};
+};
+
+}  // namespace
+
+void derive_activations(const Context& context, Demands& demands) {
+  ActivationDeriver(context, demands).run();
+}
+
+}  // namespace plansearch::derivation

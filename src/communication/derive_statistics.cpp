@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row statistics of operators that normalise over a sharded dimension: partial means and variances
+// of a norm, maxima and sums of a softmax, maxima, sums and target logits of a loss.
+#include "communication/derivation.hpp"
+
+namespace plansearch::derivation {
+namespace {
+
+bool normalised(OperatorKind kind, DimRole role) {
+  switch (kind) {
+    case OperatorKind::Norm:
+      return role == DimRole::Hidden || role == DimRole::HeadSize || role == DimRole::Latent;
+    case OperatorKind::Softmax:
+      return role == DimRole::KeySequence || role == DimRole::ExpertChoice;
+    case OperatorKind::CrossEntropy:
+      return role == DimRole::Vocab;
+    default:
+      return false;
+  }
+}
+
+/// Messages one after the other, and values per row in each.
+struct Rounds {
+  int forward = 1;
+  int backward = 1;
+  double values = 1.0;
+};
+
+Rounds rounds(OperatorKind kind) {
+  if (kind == OperatorKind::Norm) return {1, 1, 2.0};     // sum and sum of squares
+  if (kind == OperatorKind::Softmax) return {2, 1, 1.0};  // maximum, then sum
+  return {3, 0, 1.0};                                     // maximum, target logit, sum
+}
+
+}  // namespace
+
+void derive_statistics(const Context& context, Demands& demands) {
+  for (std::size_t i = 0; i < context.block.operators.size(); ++i) {
+    const Operator& op = context.op(i);
+    const auto& slices = context.placement.operators[i].loop;
+    AxisSet axes;
+    double rows = 1.0;
+    for (std::size_t p = 0; p < op.loop.size(); ++p) {
+      if (normalised(op.kind, context.network.dimension(op.loop[p]).role)) {
+        axes = axes | slices[p].spatial_axes();
+      } else {
+        rows *= context.rules.extents[static_cast<std::size_t>(op.loop[p])] / slices[p].slices();
+      }
+    }
+    if (axes.empty()) continue;
+    const Rounds needed = rounds(op.kind);
+    CommunicationDemand demand;
+    demand.subject = Subject::Statistics;
+    demand.kind = CommunicationKind::AllReduce;
+    demand.wire = WireClass::Statistic;
+    demand.side = Side::After;
+    demand.axes = axes;
+    demand.index = static_cast<std::uint32_t>(i);
+    demand.operator_index = static_cast<std::uint32_t>(i);
+    demand.group_size = context.mesh().size(axes);
+    demand.elements = rows * needed.values;
+    demand.count = needed.forward;
+    demands.push_back(demand);
+    if (needed.backward == 0) continue;
+    demand.phase = DemandPhase::InputGradient;
+    demand.count = needed.backward;
+    demands.push_back(demand);
+  }
+}
+
+}  // namespace plansearch::derivation

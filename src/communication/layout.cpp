@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communication/layout.hpp"
+
+#include <fmt/format.h>
+
+namespace plansearch {
+
+std::string_view to_text(PartialOperator value) {
+  switch (value) {
+    case PartialOperator::Sum:
+      return "sum";
+    case PartialOperator::Max:
+      return "max";
+    case PartialOperator::LogSumExp:
+      return "log-sum-exp";
+    case PartialOperator::MeanVariance:
+      return "mean/variance";
+  }
+  throw InternalError("unknown partial operator");
+}
+
+AxisSet Layout::axes() const {
+  AxisSet set;
+  for (const SliceMap& map : dims) set = set | map.axes();
+  for (const Axis axis : flat) set.insert(axis);
+  return set;
+}
+
+double local_elements(const Layout& layout, const DeviceMesh& mesh,
+                      std::span<const double> extents) {
+  PLANSEARCH_CHECK(extents.size() == layout.dims.size());
+  double count = 1.0;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    count *= extents[i] / static_cast<double>(layout.dims[i].slices());
+  }
+  for (const Axis axis : layout.flat) count /= mesh[axis].size;
+  return count;
+}
+
+std::string to_text(const Layout& layout) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < layout.dims.size(); ++i) {
+    if (layout.dims[i].whole()) continue;
+    if (text.size() > 1) text += ' ';
+    text += fmt::format("{}:{}", i, to_text(layout.dims[i].axes()));
+  }
+  text += ']';
+  if (!layout.partial.empty()) text += fmt::format(" partial{{{}}}", to_text(layout.partial));
+  AxisSet flat;
+  for (const Axis axis : layout.flat) flat.insert(axis);
+  if (!flat.empty()) text += fmt::format(" flat{{{}}}", to_text(flat));
+  return text;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communication/placement.hpp"
+
+#include <algorithm>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+std::size_t find_dim(const std::vector<DimId>& dims, DimId dim) {
+  return static_cast<std::size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin());
+}
+
+std::optional<std::size_t> find_role(const Network& network, const std::vector<DimId>& dims,
+                                     DimRole role) {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (network.dimension(dims[i]).role == role) return i;
+  }
+  return std::nullopt;
+}
+
+bool carries_out(const PlacementRules& rules, const std::vector<DimId>& dims) {
+  return std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+    return rules.slice(PlacementVariant::Plain, dim).axes().contains(Axis::Out);
+  });
+}
+
+bool in_expert_order(const Network& network, const std::vector<DimId>& dims) {
+  return find_role(network, dims, DimRole::Expert).has_value() ||
+         find_role(network, dims, DimRole::Routed).has_value();
+}
+
+PlacementVariant surroundings(const Network& network, const PlacementRules& rules,
+                              const std::vector<DimId>& dims) {
+  const bool spread = rules.sequence_parallel == SequenceParallel::On &&
+                      !carries_out(rules, dims) && !in_expert_order(network, dims);
+  return spread ? PlacementVariant::SequenceSpread : PlacementVariant::Plain;
+}
+
+PlacementVariant variant_of(const Network& network, const PlacementRules& rules,
+                            const Operator& op) {
+  if (op.kind == OperatorKind::Dispatch || op.kind == OperatorKind::Combine) {
+    return PlacementVariant::TokenExchange;
+  }
+  if (find_role(network, op.loop, DimRole::KeySequence)) return PlacementVariant::Attention;
+  return surroundings(network, rules, op.loop);
+}
+
+/// The loop dimension under which the operator reads dimension `dim` of one of its inputs: keys
+/// and values have their tokens read as KeySequence.
+DimId read_as(const Network& network, const Operator& op, std::size_t input, const Tensor& tensor,
+              DimId dim) {
+  const bool second_operand = input >= 1 && input < op.inputs.size();
+  const bool attends = op.kind == OperatorKind::Attention || op.kind == OperatorKind::BatchedMatmul;
+  if (!second_operand || !attends) return dim;
+  if (network.dimension(dim).role != DimRole::Sequence) return dim;
+  const auto key = find_role(network, op.loop, DimRole::KeySequence);
+  if (!key || find_role(network, tensor.dims, DimRole::KeySequence)) return dim;
+  return op.loop[*key];
+}
+
+/// Drops a map whose axes the operator already uses for another dimension.
+void keep_axes_disjoint(std::vector<SliceMap>& loop) {
+  AxisSet used;
+  for (SliceMap& map : loop) {
+    if (!map.varies() && !(map.axes() & used).empty()) map = SliceMap{};
+    used = used | map.axes();
+  }
+}
+
+}  // namespace
+
+BlockPlacement place_block(const Network& network, const Block& block,
+                           const PlacementRules& rules) {
+  BlockPlacement placement;
+  placement.operators.resize(block.operators.size());
+  for (std::size_t i = 0; i < block.operators.size(); ++i) {
+    const Operator& op = block.operators[i];
+    OperatorPlacement& placed = placement.operators[i];
+    placed.variant = variant_of(network, rules, op);
+    placed.loop.reserve(op.loop.size());
+    bool varies = false;
+    for (const DimId dim : op.loop) {
+      placed.loop.push_back(rules.slice(placed.variant, dim));
+      varies = varies || placed.loop.back().varies();
+    }
+    placed.steps = varies ? rules.ring_steps : 1;
+    keep_axes_disjoint(placed.loop);
+  }
+  return placement;
+}
+
+FixedVector<int, kMaxTensorRank> loop_positions(const Network& network, const Block& block,
+                                                std::size_t operator_index, TensorId id) {
+  const Operator& op = block.operators[operator_index];
+  const Tensor& tensor = block.tensor(id);
+  const auto input = static_cast<std::size_t>(std::find(op.inputs.begin(), op.inputs.end(), id) -
+                                              op.inputs.begin());
+  FixedVector<int, kMaxTensorRank> positions;
+  for (const DimId own : tensor.dims) {
+    std::optional<std::size_t> position =
+        find_dim(op.loop, read_as(network, op, input, tensor, own));
+    if (*position == op.loop.size() && network.dimension(own).role == DimRole::KvHead) {
+      position = find_role(network, op.loop, DimRole::Head);
+    }
+    const bool known = position && *position < op.loop.size();
+    positions.push_back(known ? static_cast<int>(*position) : -1);
+  }
+  return positions;
+}
+
+FixedVector<SliceMap, kMaxTensorRank> tensor_slices(const Network& network, const Block& block,
+                                                    std::size_t operator_index, TensorId id,
+                                                    OperatorPhase phase,
+                                                    const PlacementRules& rules,
+                                                    const BlockPlacement& placement) {
+  const Operator& op = block.operators[operator_index];
+  const OperatorPlacement& placed = placement.operators[operator_index];
+  const std::vector<DimId>& dims = block.tensor(id).dims;
+  const auto positions = loop_positions(network, block, operator_index, id);
+  FixedVector<SliceMap, kMaxTensorRank> slices;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const bool grouped_head = network.dimension(dims[i]).role == DimRole::KvHead &&
+                              find_dim(op.loop, dims[i]) == op.loop.size();
+    slices.push_back(positions[i] < 0 || grouped_head
+                         ? rules.slice(placed.variant, dims[i])
+                         : placed.slices(phase)[static_cast<std::size_t>(positions[i])]);
+  }
+  return slices;
+}
+
+Layout edge_layout(const Network& network, const Block& block, TensorId id,
+                   const PlacementRules& rules) {
+  const std::vector<DimId>& dims = block.tensor(id).dims;
+  const PlacementVariant variant = surroundings(network, rules, dims);
+  Layout layout;
+  for (const DimId dim : dims) layout.dims.push_back(rules.slice(variant, dim));
+  return layout;
+}
+
+double local_extent(DimId dim, std::size_t operator_index, const Block& block,
+                    const PlacementRules& rules, const BlockPlacement& placement,
+                    OperatorPhase phase) {
+  const Operator& op = block.operators[operator_index];
+  const std::size_t position = find_dim(op.loop, dim);
+  PLANSEARCH_CHECK(position < op.loop.size());
+  const SliceMap& map = placement.operators[operator_index].slices(phase)[position];
+  return rules.extents[static_cast<std::size_t>(dim)] / map.slices();
+}
+
+double local_points(std::size_t operator_index, const Block& block, const PlacementRules& rules,
+                    const BlockPlacement& placement, OperatorPhase phase) {
+  double points = 1.0;
+  for (const DimId dim : block.operators[operator_index].loop) {
+    points *= local_extent(dim, operator_index, block, rules, placement, phase);
+  }
+  return points;
+}
+
+double local_tensor_elements(const Network& network, const Block& block, std::size_t operator_index,
+                             TensorId tensor, const PlacementRules& rules,
+                             const BlockPlacement& placement) {
+  const auto slices = tensor_slices(network, block, operator_index, tensor, OperatorPhase::Forward,
+                                    rules, placement);
+  const std::vector<DimId>& dims = block.tensor(tensor).dims;
+  double count = 1.0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    count *= rules.extents[static_cast<std::size_t>(dims[i])] / slices[i].slices();
+  }
+  return count;
+}
+
+double local_parameter_elements(const Block& block, std::size_t operator_index,
+                                ParameterId parameter, const PlacementRules& rules,
+                                const BlockPlacement& placement) {
+  double count = 1.0;
+  for (const DimId dim : block.parameter(parameter).dims) {
+    count *= local_extent(dim, operator_index, block, rules, placement);
+  }
+  return count;
+}
+
+}  // namespace plansearch

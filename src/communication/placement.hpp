@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which dimension of which operator lies on which axes: rules by the role of a dimension, made
+// from a plan, and their result for one block.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "communication/layout.hpp"
+#include "communication/slice_map.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/device_mesh.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/network.hpp"
+
+namespace plansearch {
+
+/// Operators of one kind of surroundings share a table "dimension -> slices".
+enum class PlacementVariant : std::uint8_t {
+  Plain,           ///< Head, KvHead, Ffn, Vocab over Out; Hidden over In; tokens over the rest
+  SequenceSpread,  ///< sequence parallelism: tokens also over Out
+  Attention,       ///< attends to KeySequence: ring or Ulysses over Context
+  TokenExchange,   ///< between token order and expert order
+};
+inline constexpr std::size_t kPlacementVariantCount = 4;
+
+/// Tables of one (network, plan, mesh); all blocks of the network share them.
+struct PlacementRules {
+  DeviceMesh mesh;
+  std::vector<double> extents;  ///< by DimId, of one micro-batch of the whole machine
+  std::array<std::vector<SliceMap>, kPlacementVariantCount> slices;  ///< by variant and DimId
+  int ring_steps = 1;  ///< steps of operators that attend to KeySequence
+  SequenceParallel sequence_parallel = SequenceParallel::Off;
+
+  [[nodiscard]] const SliceMap& slice(PlacementVariant variant, DimId dim) const {
+    return slices[static_cast<std::size_t>(variant)][static_cast<std::size_t>(dim)];
+  }
+};
+
+[[nodiscard]] PlacementRules placement_rules(const Network& network, const ParallelPlan& plan,
+                                             const DeviceMesh& mesh, const Framework& framework);
+
+/// Extent of a dimension after padding (vocabulary) and scaling (batch, routed tokens).
+[[nodiscard]] double placed_extent(const Dimension& dimension, const ParallelPlan& plan,
+                                   const Framework& framework);
+
+/// The slices of one operator: its loop dimensions in order, for each phase.
+struct OperatorPlacement {
+  PlacementVariant variant = PlacementVariant::Plain;
+  std::array<std::vector<SliceMap>, kOperatorPhaseCount> overrides;  ///< empty: the forward ones
+  std::vector<SliceMap> loop;                                        ///< forward
+  int steps = 1;
+
+  [[nodiscard]] const std::vector<SliceMap>& slices(OperatorPhase phase) const {
+    const auto& own = overrides[static_cast<std::size_t>(phase)];
+    return own.empty() ? loop : own;
+  }
+};
+
+struct BlockPlacement {
+  std::vector<OperatorPlacement> operators;
+};
+
+[[nodiscard]] BlockPlacement place_block(const Network& network, const Block& block,
+                                         const PlacementRules& rules);
+
+/// The slices under which an operator sees the dimensions of one of its tensors: keys and values
+/// are read with their tokens as KeySequence and their heads grouped under the query heads.
+[[nodiscard]] FixedVector<SliceMap, kMaxTensorRank> tensor_slices(
+    const Network& network, const Block& block, std::size_t operator_index, TensorId tensor,
+    OperatorPhase phase, const PlacementRules& rules, const BlockPlacement& placement);
+
+/// The positions in the operator's loop nest under which it reads or writes the dimensions of a
+/// tensor; -1 for a dimension the nest does not have.
+[[nodiscard]] FixedVector<int, kMaxTensorRank> loop_positions(const Network& network,
+                                                              const Block& block,
+                                                              std::size_t operator_index,
+                                                              TensorId tensor);
+
+/// The layout of a tensor at the edge of a block: what the neighbours agree on.
+[[nodiscard]] Layout edge_layout(const Network& network, const Block& block, TensorId tensor,
+                                 const PlacementRules& rules);
+
+/// Extent of one loop dimension on one device, in one step. Not rounded.
+[[nodiscard]] double local_extent(DimId dim, std::size_t operator_index, const Block& block,
+                                  const PlacementRules& rules, const BlockPlacement& placement,
+                                  OperatorPhase phase = OperatorPhase::Forward);
+/// Points of the loop nest that one device computes in one step.
+[[nodiscard]] double local_points(std::size_t operator_index, const Block& block,
+                                  const PlacementRules& rules, const BlockPlacement& placement,
+                                  OperatorPhase phase = OperatorPhase::Forward);
+/// Elements of a tensor that one device holds as this operator uses it.
+[[nodiscard]] double local_tensor_elements(const Network& network, const Block& block,
+                                           std::size_t operator_index, TensorId tensor,
+                                           const PlacementRules& rules,
+                                           const BlockPlacement& placement);
+/// Elements of a parameter on one device in use (before any flat cut).
+[[nodiscard]] double local_parameter_elements(const Block& block, std::size_t operator_index,
+                                              ParameterId parameter, const PlacementRules& rules,
+                                              const BlockPlacement& placement);
+
+}  // namespace plansearch

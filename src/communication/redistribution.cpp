@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Uniform-cost search over the few layouts between two layouts. Only cuts that differ move: the
+// common leading digits of every dimension stay where they are.
+#include "communication/redistribution.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Breaks ties toward fewer steps; far below one element of any real message.
+constexpr double kStepCharge = 1e-3;
+
+using Cut = FixedVector<SliceDigit, 4>;
+
+std::size_t common_prefix(const Cut& a, const Cut& b) {
+  std::size_t n = 0;
+  while (n < a.size() && n < b.size() && a[n] == b[n]) ++n;
+  return n;
+}
+
+bool holds(const Cut& digits, const SliceDigit& digit) {
+  return std::find(digits.begin(), digits.end(), digit) != digits.end();
+}
+
+bool same_digits(const Cut& a, const Cut& b) {
+  return a.size() == b.size() &&
+         std::all_of(a.begin(), a.end(), [&](const SliceDigit& digit) { return holds(b, digit); });
+}
+
+struct Node {
+  Layout layout;
+  double cost = 0.0;
+  std::size_t parent = 0;
+  bool settled = false;
+  RedistributionStep step;
+};
+
+class Search {
+ public:
+  Search(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
+         const Layout& to, const StepPrice* price)
+      : mesh_(mesh), extents_(extents), from_(from), to_(to), price_(price) {
+    nodes_.reserve(16);
+  }
+
+  void run(std::vector<RedistributionStep>& steps) {
+    nodes_.push_back({from_, 0.0, 0, false, {}});
+    while (true) {
+      const std::size_t best = cheapest_open();
+      PLANSEARCH_CHECK(best < nodes_.size());
+      if (nodes_[best].layout == to_) return trace(best, steps);
+      nodes_[best].settled = true;
+      expand(best);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t cheapest_open() const {
+    std::size_t best = nodes_.size();
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].settled) continue;
+      if (best == nodes_.size() || nodes_[i].cost < nodes_[best].cost) best = i;
+    }
+    return best;
+  }
+
+  void trace(std::size_t node, std::vector<RedistributionStep>& steps) {
+    const std::size_t first = steps.size();
+    for (; node != 0; node = nodes_[node].parent) {
+      steps.push_back(nodes_[node].step);
+      steps.back().result = nodes_[node].layout;
+    }
+    std::reverse(steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end());
+  }
+
+  void expand(std::size_t index) {
+    const Layout here = nodes_[index].layout;  // a copy: pushing nodes may move the storage
+    const double local = local_elements(here, mesh_, extents_);
+    reduce_partials(index, here, local);
+    for (std::size_t dim = 0; dim < here.dims.size(); ++dim) {
+      const Cut& digits = here.dims[dim].digits();
+      if (digits.size() > common_prefix(digits, to_.dims[dim].digits())) {
+        loosen(index, here, local, dim);
+      }
+      slice(index, here, local, dim);
+    }
+  }
+
+  void reduce_partials(std::size_t index, const Layout& here, double local) {
+    for_each_axis(here.partial - to_.partial, [&](Axis axis) {
+      RedistributionStep step{
+          CommunicationKind::AllReduce, axis, mesh_[axis].size, local, -1, -1, {}};
+      Layout next = here;
+      next.partial.erase(axis);
+      push(index, next, step);
+      for (std::size_t dim = 0; dim < here.dims.size(); ++dim) {
+        for (const SliceDigit& digit : to_.dims[dim].digits()) {
+          if (digit.terms[0].axis != axis || digit.modulus != mesh_[axis].size) continue;
+          Layout scattered = next;
+          scattered.dims[dim].push_back(digit);
+          step.kind = CommunicationKind::ReduceScatter;
+          step.to_dim = static_cast<std::int8_t>(dim);
+          push(index, scattered, step);
+        }
+      }
+    });
+  }
+
+  /// Gathers the innermost cut of `dim`, moves it to another dimension, or reorders the cuts.
+  void loosen(std::size_t index, const Layout& here, double local, std::size_t dim) {
+    const SliceDigit digit = here.dims[dim].digits().back();
+    const Axis axis = digit.terms[0].axis;
+    Layout next = here;
+    next.dims[dim].pop_back();
+    const auto lost = static_cast<std::int8_t>(dim);
+    push(index, next,
+         {CommunicationKind::AllGather, axis, digit.modulus, local * digit.modulus, lost, -1, {}});
+    for (std::size_t other = 0; other < here.dims.size(); ++other) {
+      if (other == dim || !holds(to_.dims[other].digits(), digit)) continue;
+      if (digit.modulus != mesh_[axis].size) continue;
+      Layout exchanged = next;
+      exchanged.dims[other].push_back(digit);
+      push(index, exchanged,
+           {CommunicationKind::AllToAll,
+            axis,
+            digit.modulus,
+            local,
+            lost,
+            static_cast<std::int8_t>(other),
+            {}});
+    }
+    if (same_digits(here.dims[dim].digits(), to_.dims[dim].digits())) {
+      Layout ordered = here;
+      ordered.dims[dim] = to_.dims[dim];
+      push(index, ordered,
+           {CommunicationKind::Permute, axis, here.dims[dim].slices(), local, lost, lost, {}});
+    }
+  }
+
+  void slice(std::size_t index, const Layout& here, double local, std::size_t dim) {
+    for (const SliceDigit& digit : to_.dims[dim].digits()) {
+      const Axis axis = digit.terms[0].axis;
+      if (here.partial.contains(axis) || here.axes().contains(axis)) continue;
+      Layout next = here;
+      next.dims[dim].push_back(digit);
+      push(index, next,
+           {CommunicationKind::Slice,
+            axis,
+            digit.modulus,
+            local,
+            -1,
+            static_cast<std::int8_t>(dim),
+            {}});
+    }
+  }
+
+  void push(std::size_t parent, const Layout& layout, const RedistributionStep& step) {
+    const double price = price_ != nullptr
+                             ? (*price_)(step)
+                             : elements_moved(step.kind, step.group_size, step.elements);
+    const double cost = nodes_[parent].cost + price + kStepCharge;
+    for (Node& node : nodes_) {
+      if (!(node.layout == layout)) continue;
+      if (!node.settled && cost < node.cost) {
+        node.cost = cost;
+        node.parent = parent;
+        node.step = step;
+      }
+      return;
+    }
+    nodes_.push_back({layout, cost, parent, false, step});
+  }
+
+  const DeviceMesh& mesh_;
+  std::span<const double> extents_;
+  const Layout& from_;
+  const Layout& to_;
+  const StepPrice* price_;
+  std::vector<Node> nodes_;
+};
+
+bool is_plain(const Layout& layout) {
+  return std::all_of(layout.dims.begin(), layout.dims.end(),
+                     [](const SliceMap& map) { return map.plain(); });
+}
+
+Layout straightened(const Layout& layout) {
+  Layout plain = layout;
+  AxisSet taken;
+  for (const SliceMap& map : layout.dims) {
+    if (map.plain()) taken = taken | map.axes();
+  }
+  for (SliceMap& map : plain.dims) {
+    if (!map.plain()) map = map.straightened(taken);
+  }
+  return plain;
+}
+
+RedistributionStep permutation(const DeviceMesh& mesh, std::span<const double> extents,
+                               const Layout& from, const Layout& to) {
+  AxisSet axes;
+  for (std::size_t i = 0; i < from.dims.size(); ++i) {
+    if (!(from.dims[i] == to.dims[i])) axes = axes | from.dims[i].axes() | to.dims[i].axes();
+  }
+  return {CommunicationKind::Permute,
+          axes.front(),
+          mesh.size(axes),
+          local_elements(from, mesh, extents),
+          -1,
+          -1,
+          to};
+}
+
+/// Whether `longer` is `shorter` with one more plain cut inside.
+bool adds_one_cut(const SliceMap& shorter, const SliceMap& longer) {
+  const Cut& a = shorter.digits();
+  const Cut& b = longer.digits();
+  return b.size() == a.size() + 1 && b.back().plain() && common_prefix(a, b) == a.size();
+}
+
+/// The frequent cases that one step solves and no sequence beats: gather one cut, sum one axis of
+/// parts, or sum and scatter it.
+std::optional<RedistributionStep> single_step(const DeviceMesh& mesh,
+                                              std::span<const double> extents, const Layout& from,
+                                              const Layout& to) {
+  std::size_t changed = from.dims.size();
+  for (std::size_t dim = 0; dim < from.dims.size(); ++dim) {
+    if (from.dims[dim] == to.dims[dim]) continue;
+    if (changed != from.dims.size()) return std::nullopt;
+    changed = dim;
+  }
+  const AxisSet summed = from.partial - to.partial;
+  const double local = local_elements(from, mesh, extents);
+  const auto dim = static_cast<std::int8_t>(changed);
+  if (changed == from.dims.size()) {
+    if (summed.count() != 1) return std::nullopt;
+    const Axis axis = summed.front();
+    return RedistributionStep{
+        CommunicationKind::AllReduce, axis, mesh[axis].size, local, -1, -1, to};
+  }
+  const SliceMap& before = from.dims[changed];
+  const SliceMap& after = to.dims[changed];
+  if (summed.empty() && adds_one_cut(after, before)) {
+    const SliceDigit& digit = before.digits().back();
+    return RedistributionStep{CommunicationKind::AllGather,
+                              digit.terms[0].axis,
+                              digit.modulus,
+                              local * digit.modulus,
+                              dim,
+                              -1,
+                              to};
+  }
+  if (summed.count() == 1 && adds_one_cut(before, after)) {
+    const SliceDigit& digit = after.digits().back();
+    const Axis axis = summed.front();
+    if (digit.terms[0].axis != axis || digit.modulus != mesh[axis].size) return std::nullopt;
+    return RedistributionStep{
+        CommunicationKind::ReduceScatter, axis, digit.modulus, local, -1, dim, to};
+  }
+  return std::nullopt;
+}
+
+std::vector<RedistributionStep> find_steps(const DeviceMesh& mesh, std::span<const double> extents,
+                                           const Layout& from, const Layout& to,
+                                           const StepPrice* price) {
+  std::vector<RedistributionStep> steps;
+  if (from == to) return steps;
+  PLANSEARCH_CHECK(from.dims.size() == to.dims.size() && (to.partial - from.partial).empty());
+  PLANSEARCH_CHECK(from.flat == to.flat);
+  if (price == nullptr) {
+    if (auto step = single_step(mesh, extents, from, to)) return {*step};
+  }
+  const Layout start = is_plain(from) ? from : straightened(from);
+  const Layout goal = is_plain(to) ? to : straightened(to);
+  if (start == goal) return {permutation(mesh, extents, from, to)};
+  if (!(start == from)) steps.push_back(permutation(mesh, extents, from, start));
+  Search(mesh, extents, start, goal, price).run(steps);
+  if (!(goal == to)) steps.push_back(permutation(mesh, extents, goal, to));
+  return steps;
+}
+
+}  // namespace
+
+double elements_moved(CommunicationKind kind, int group_size, double elements) {
+  const double others = (group_size - 1.0) / group_size;
+  switch (kind) {
+    case CommunicationKind::AllGather:
+    case CommunicationKind::ReduceScatter:
+    case CommunicationKind::AllToAll:
+      return others * elements;
+    case CommunicationKind::AllReduce:
+      return 2.0 * others * elements;
+    case CommunicationKind::SendReceive:
+    case CommunicationKind::Permute:
+      return elements;
+    case CommunicationKind::Slice:
+      return 0.0;
+  }
+  throw InternalError("unknown communication kind");
+}
+
+std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
+                                             std::span<const double> extents, const Layout& from,
+                                             const Layout& to) {
+  return find_steps(mesh, extents, from, to, nullptr);
+}
+
+std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
+                                             std::span<const double> extents, const Layout& from,
+                                             const Layout& to, const StepPrice& price) {
+  return find_steps(mesh, extents, from, to, &price);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// From one layout to another on the same mesh: the cheapest sequence of steps.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "communication/layout.hpp"
+#include "plansearch/communication_kind.hpp"
+
+namespace plansearch {
+
+/// `elements`: the full message, nccl-tests convention. All-gather: what one rank ends with;
+/// reduce-scatter and all-reduce: what one rank starts with; all-to-all, permute and
+/// send/receive: what one rank holds and sends.
+struct RedistributionStep {
+  CommunicationKind kind = CommunicationKind::Slice;
+  Axis axis = Axis::In;
+  int group_size = 1;
+  double elements = 0.0;
+  std::int8_t from_dim = -1;  ///< tensor dimension that loses a cut, -1: none
+  std::int8_t to_dim = -1;    ///< tensor dimension that gains a cut, -1: none
+  Layout result;              ///< the layout after the step
+  bool operator==(const RedistributionStep&) const = default;
+};
+
+using StepPrice = std::function<double(const RedistributionStep&)>;
+
+/// Elements one device sends with the ring or pairwise algorithm.
+[[nodiscard]] double elements_moved(CommunicationKind kind, int group_size, double elements);
+
+/// The cheapest sequence of steps; the default price is elements moved plus a small charge per
+/// step. `from` and `to` hold the same tensor; `to.partial` must be a subset of `from.partial`,
+/// and neither has a flat cut (see TensorPolicy for those). Empty when the layouts are equal.
+[[nodiscard]] std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
+                                                           std::span<const double> extents,
+                                                           const Layout& from, const Layout& to);
+[[nodiscard]] std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
+                                                           std::span<const double> extents,
+                                                           const Layout& from, const Layout& to,
+                                                           const StepPrice& price);
+
+}  // namespace plansearch

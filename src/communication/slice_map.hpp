@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which slice of a dimension a device works on, and when.
+//
+//   slice = (sum of a_i * coordinate_i + b * t + d * [t is the last step] + k) mod s
+//
+// in mixed radix: a map is a list of such digits, most significant first. No digit: the dimension
+// is whole on every device (replicated). One plain digit (one axis, coefficient 1): sharded. Time
+// coefficients give rings and PrimePar's primitive.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "plansearch/axis.hpp"
+#include "plansearch/device_mesh.hpp"
+#include "plansearch/fixed_vector.hpp"
+
+namespace plansearch {
+
+/// The three products of training that an operator stands for.
+enum class OperatorPhase : std::uint8_t { Forward, InputGradient, WeightGradient };
+inline constexpr std::size_t kOperatorPhaseCount = 3;
+
+/// The place of a device: its coordinate on every axis.
+using Coordinates = std::array<int, kAxisCount>;
+
+struct SliceTerm {
+  Axis axis = Axis::In;
+  std::int8_t coefficient = 0;
+  bool operator==(const SliceTerm&) const = default;
+};
+
+struct SliceDigit {
+  std::int32_t modulus = 1;  ///< s; smaller than the axis: the slices repeat along it
+  FixedVector<SliceTerm, 2> terms;
+  std::int8_t time = 0;     ///< b
+  std::int8_t last = 0;     ///< d
+  std::int16_t offset = 0;  ///< k
+
+  [[nodiscard]] int evaluate(const Coordinates& device, int step, int steps) const;
+  [[nodiscard]] AxisSet axes() const;
+  [[nodiscard]] bool varies() const { return time != 0 || last != 0; }
+  /// One axis, coefficient one, no time, no offset.
+  [[nodiscard]] bool plain() const {
+    return terms.size() == 1 && terms[0].coefficient == 1 && !varies() && offset == 0;
+  }
+  bool operator==(const SliceDigit&) const = default;
+};
+
+class SliceMap {
+ public:
+  /// Sharded over axes, the first one outermost; axes of one rank leave no digit.
+  [[nodiscard]] static SliceMap shard(const DeviceMesh& mesh, std::initializer_list<Axis> axes);
+
+  void push_back(const SliceDigit& digit) {
+    if (digit.modulus > 1) digits_.push_back(digit);
+  }
+  void pop_back() { digits_.pop_back(); }
+  [[nodiscard]] const FixedVector<SliceDigit, 4>& digits() const { return digits_; }
+  [[nodiscard]] bool whole() const { return digits_.empty(); }
+  /// Number of slices the dimension is cut into.
+  [[nodiscard]] int slices() const;
+  [[nodiscard]] int evaluate(const Coordinates& device, int step = 0, int steps = 1) const;
+  /// Every axis that a digit mentions.
+  [[nodiscard]] AxisSet axes() const;
+  /// Whether the slice of a device changes with the step.
+  [[nodiscard]] bool varies() const;
+  /// Axes of digits that no step coefficient completes: what a contraction leaves partial over.
+  [[nodiscard]] AxisSet spatial_axes() const;
+  /// Axes of digits that travel with the step.
+  [[nodiscard]] AxisSet travelling_axes() const;
+  /// The map at one step, time folded into the offsets.
+  [[nodiscard]] SliceMap at(int step, int steps) const;
+  /// The map as plain digits, offsets and skews dropped: every digit keeps the first of its axes
+  /// that is not `taken` yet, and takes it.
+  [[nodiscard]] SliceMap straightened(AxisSet& taken) const;
+  [[nodiscard]] bool plain() const;
+  bool operator==(const SliceMap&) const = default;
+
+ private:
+  FixedVector<SliceDigit, 4> digits_;
+};
+
+/// How far away, per axis, the device is whose slices at `step` I need at `step + 1`: I receive
+/// from coordinate + shift. All zero: nothing moves. `maps` are the dimensions of one tensor.
+using Shift = std::array<int, kAxisCount>;
+[[nodiscard]] Shift ring_shift(std::span<const SliceMap> maps, int step, int steps,
+                               const DeviceMesh& mesh);
+/// The shift that turns the placement `from` into the placement `to` (both without time).
+[[nodiscard]] std::optional<Shift> alignment_shift(std::span<const SliceMap> from,
+                                                   std::span<const SliceMap> to,
+                                                   const DeviceMesh& mesh);
+
+}  // namespace plansearch

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communication/tensor_policy.hpp"
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+const PrecisionPolicy& precision_policy(const Framework& framework, DataType precision) {
+  const auto found = framework.precision.find(precision);
+  PLANSEARCH_CHECK(found != framework.precision.end());
+  return found->second;
+}
+
+/// A cut over `outer` (AxoNN's z) and, where the ZeRO stage reaches `threshold`, over `data`.
+FlatCut cut(AxisSet outer, AxisSet data, ZeroStage stage, ZeroStage threshold) {
+  FlatCut result;
+  if (!outer.empty()) result.push_back(outer);
+  if (stage >= threshold && !data.empty()) result.push_back(data);
+  return result;
+}
+
+ParameterPolicy make_policy(const ParallelPlan& plan, const Framework& framework,
+                            const PrecisionPolicy& precision, AxisSet depth, AxisSet shard,
+                            AxisSet data) {
+  const ShardingRules& rules = framework.sharding;
+  const FlatCut parameters = cut(depth, shard, plan.zero, ZeroStage::Parameters);
+  const FlatCut gradients = cut(depth, shard, plan.zero, ZeroStage::Gradients);
+  const FlatCut states = cut(depth, shard, plan.zero, ZeroStage::Optimizer);
+  const bool parameters_sharded = plan.zero == ZeroStage::Parameters && !shard.empty();
+  const Scope sharded_gather =
+      plan.pipeline > 1 ? rules.parameter_gather_pipelined : rules.parameter_gather;
+  const Scope gather = parameters_sharded ? sharded_gather : rules.depth_gather;
+  const Scope reduce = rules.gradient_reduce[static_cast<std::size_t>(plan.zero)];
+  ParameterPolicy policy;
+  policy.parameter = {parameters, {}, gather, Scope::Step, precision.parameter};
+  policy.gradient = {gradients, {}, Scope::Step, reduce, precision.gradient};
+  policy.main_gradient = {gradients, {}, Scope::Step, reduce, precision.main_gradient};
+  policy.master = {states, {}, Scope::Step, Scope::Step, precision.master};
+  policy.moment = {states, {}, Scope::Step, Scope::Step, precision.moment};
+  policy.data = data;
+  return policy;
+}
+
+}  // namespace
+
+int pieces(const FlatCut& cut, const DeviceMesh& mesh) {
+  int product = 1;
+  for (const AxisSet axes : cut) product *= mesh.size(axes);
+  return product;
+}
+
+TensorPolicies tensor_policies(const ParallelPlan& plan, const DeviceMesh& mesh,
+                               const Framework& framework, DataType precision) {
+  const PrecisionPolicy& types = precision_policy(framework, precision);
+  const bool hybrid = mesh[Axis::Replica].size > 1;
+  const AxisSet replicas = hybrid ? AxisSet{Axis::Shard, Axis::Replica} : AxisSet{Axis::Data};
+  const AxisSet own = hybrid ? AxisSet{Axis::Shard} : AxisSet{Axis::Data};
+  const AxisSet depth = mesh.active({Axis::Depth});
+  const AxisSet shard = mesh.active(own | framework.sharding.shard_with);
+  const AxisSet data = mesh.active(replicas | AxisSet{Axis::Context});
+  const AxisSet expert_data = mesh.active({Axis::ExpertData});
+  return {make_policy(plan, framework, types, depth, shard, data),
+          make_policy(plan, framework, types, {}, expert_data, expert_data)};
+}
+
+}  // namespace plansearch

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a tensor lives versus where it is used. ZeRO, FSDP, hybrid shard and AxoNN's z axis are
+// settings of these policies; gathers and reductions follow from storage, use and what backward
+// produced.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "plansearch/axis.hpp"
+#include "plansearch/data_type.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/device_mesh.hpp"
+#include "plansearch/framework.hpp"
+
+namespace plansearch {
+
+/// The local tile, flattened and cut over groups of axes, outermost first. The axes of one group
+/// act as one process group (data and context parallel ranks shard one optimizer together).
+using FlatCut = FixedVector<AxisSet, 3>;
+
+/// Number of pieces of a flat cut.
+[[nodiscard]] int pieces(const FlatCut& cut, const DeviceMesh& mesh);
+
+/// The layouts of a policy are the operator's own layout with these flat cuts on top.
+struct TensorPolicy {
+  FlatCut storage;
+  FlatCut use;
+  Scope gather = Scope::Use;         ///< how often storage becomes use
+  Scope reduce = Scope::MicroBatch;  ///< how often what was produced becomes storage
+  std::optional<DataType> dtype;     ///< absent: the tensor is not kept
+  bool operator==(const TensorPolicy&) const = default;
+};
+
+/// Everything an optimizer keeps of one parameter.
+struct ParameterPolicy {
+  TensorPolicy parameter;
+  TensorPolicy gradient;
+  TensorPolicy main_gradient;
+  TensorPolicy master;
+  TensorPolicy moment;
+  AxisSet data;  ///< axes over which gradients of replicas are summed in one go
+  bool operator==(const ParameterPolicy&) const = default;
+};
+
+struct TensorPolicies {
+  ParameterPolicy dense;
+  ParameterPolicy expert;  ///< parameters with an Expert dimension, on the expert grid
+  bool operator==(const TensorPolicies&) const = default;
+};
+
+/// `precision` is what the user asked for (a key of Framework::precision).
+[[nodiscard]] TensorPolicies tensor_policies(const ParallelPlan& plan, const DeviceMesh& mesh,
+                                             const Framework& framework, DataType precision);
+
+}  // namespace plansearch

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long one collective takes on one process group, with every sister group of the same axis
+// active at the same time.
+#pragma once
+
+#include "communication/redistribution.hpp"
+#include "plansearch/cluster.hpp"
+#include "plansearch/device_mesh.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+struct CollectiveCost {
+  Seconds time;
+  Seconds transfer;         ///< part of `time` that grows with the message; the rest is latency
+  Bytes wire_bytes;         ///< sent by one device
+  double jitter_p90 = 1.0;  ///< slow tail of `time`, p90 over median
+  std::size_t tier = 0;     ///< widest tier the group crosses, index into Cluster::tiers
+  bool operator==(const CollectiveCost&) const = default;
+};
+
+/// Measured by itself, or as one of many things a training step does at the same time.
+enum class Setting { Isolated, InStep };
+
+/// `message` follows the nccl-tests convention: the full buffer of all-reduce, the gathered buffer
+/// of all-gather, the buffer before reduce-scatter, what one device holds for all-to-all, what one
+/// device sends for send/receive. A group of one costs nothing.
+[[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind,
+                                             Bytes message, AxisExtent group,
+                                             Setting setting = Setting::Isolated);
+
+}  // namespace plansearch

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: bound, estimate and simulated evaluation of a plan.
+// Source: block profiles (block_profile.cpp) composed into stages, pipeline and step.
+// Assumes: plans are legal; the caller passes the profile of the plan's own class.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/plan_evaluator_test.cpp, bound_test.cpp
+#include "plansearch/evaluator.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "communication/derive.hpp"
+#include "evaluate/class_profile.hpp"
+#include "evaluate/interval.hpp"
+#include "evaluate/memory_model.hpp"
+#include "evaluate/pipeline_layout.hpp"
+#include "evaluate/step_model.hpp"
+#include "plan/legality.hpp"
+
+namespace plansearch {
+
+namespace {
+
+/// A number of its own for every evaluator of the process.
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+struct PlanEvaluator::Implementation {
+  explicit Implementation(const Problem& asked)
+      : problem(asked),
+        constants(framework_constants(*asked.framework)),
+        precision(asked.framework->precision.at(asked.precision)),
+        errors(error_model(problem)),
+        layouts(problem) {}
+
+  std::uint64_t id = next_id();
+  Problem problem;
+  FrameworkConstants constants;
+  PrecisionPolicy precision;
+  ErrorModel errors;
+  LayoutCache layouts;
+  ClassCache classes;
+
+  [[nodiscard]] DeviceMesh mesh(const ParallelPlan& plan) const {
+    return make_device_mesh(plan, problem.framework->rank_order);
+  }
+
+  [[nodiscard]] std::shared_ptr<const ClassProfile> make_profile(const ParallelPlan& plan,
+                                                                 const DeviceMesh& mesh) const {
+    const ClassContext context{problem,
+                               constants,
+                               precision,
+                               plan,
+                               placement_rules(*problem.network, plan, mesh, *problem.framework),
+                               tensor_policies(plan, mesh, *problem.framework, problem.precision)};
+    auto profile = std::make_shared<ClassProfile>();
+    for (const Block& block : problem.network->blocks) {
+      profile->blocks.push_back(profile_block(context, block));
+    }
+    profile->shared = shared_reductions(context);
+    return profile;
+  }
+
+  /// Every block taken as a stage of its own: what would have to be reduced between them.
+  [[nodiscard]] std::vector<StepDemand> shared_reductions(const ClassContext& context) const {
+    StageBlocks stages;
+    for (std::size_t b = 0; b < problem.network->blocks.size(); ++b) stages.push_back({b});
+    std::vector<StepDemand> reductions;
+    for (const CommunicationDemand& demand :
+         derive_shared_parameters(*problem.network, context.rules, stages, context.policies)) {
+      reductions.push_back({demand, wire_size(demand.wire, precision) * demand.elements});
+    }
+    return reductions;
+  }
+
+  /// Adam keeps two moments, the others fewer.
+  [[nodiscard]] double moments() const {
+    return optimizer_moments(problem.model->training.optimizer);
+  }
+
+  /// Mesh, states and layout of a plan: those of the plan before where its degrees are the same.
+  const PlanGround& ground(const ParallelPlan& plan, EvaluationWorkspace& workspace) const {
+    ParallelPlan degrees = plan;
+    degrees.micro_batch = degrees.micro_batches = 1;
+    degrees.recompute = Recompute::None;
+    degrees.schedule = ScheduleKind::OneFOneB;
+    PlanGround& known = workspace.ground;
+    if (known.evaluator == id && known.degrees == degrees) return known;
+    known.mesh = mesh(plan);
+    known.statics =
+        static_policy(tensor_policies(plan, known.mesh, *problem.framework, problem.precision),
+                      known.mesh, moments());
+    known.layout = &layouts.get(plan);
+    known.degrees = degrees;
+    known.evaluator = id;
+    return known;
+  }
+
+  template <typename Visit>
+  auto with_view(const ClassProfile& profile, const ParallelPlan& plan,
+                 EvaluationWorkspace& workspace, Visit visit) const {
+    const PlanGround& g = ground(plan, workspace);
+    const PlanView view{problem, constants, precision, profile, *g.layout, plan, g.mesh, g.statics};
+    return visit(view);
+  }
+
+  [[nodiscard]] Estimate evaluate(const ClassProfile& profile, const ParallelPlan& plan,
+                                  MakespanMethod method, EvaluationWorkspace& workspace) const {
+    return with_view(profile, plan, workspace, [&](const PlanView& view) {
+      Estimate estimate;
+      estimate.step = step_time(view, method, workspace);
+      const DeviceMemory worst = worst_device_memory(view, workspace);
+      estimate.memory = worst.memory;
+      estimate.worst_memory_stage = worst.device;
+      const RelativeInterval interval =
+          relative_interval(errors, estimate.step, view.mesh, plan.devices());
+      estimate.relative_p10 = interval.p10;
+      estimate.relative_p90 = interval.p90;
+      return estimate;
+    });
+  }
+};
+
+void EvaluationWorkspaceDeleter::operator()(EvaluationWorkspace* workspace) const {
+  delete workspace;
+}
+
+EvaluationWorkspacePtr PlanEvaluator::make_workspace() {
+  return EvaluationWorkspacePtr(new EvaluationWorkspace);
+}
+
+PlanEvaluator::PlanEvaluator(Problem problem)
+    : problem_(std::move(problem)),
+      implementation_(std::make_unique<const Implementation>(problem_)) {}
+
+PlanEvaluator::~PlanEvaluator() = default;
+
+std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) const {
+  return check_legality(plan, *problem_.network, *problem_.framework, problem_.gpus);
+}
+
+std::optional<Obstacle> PlanEvaluator::obstacle(const ParallelPlan& plan) const {
+  return find_obstacle(plan, *problem_.network, *problem_.framework, problem_.gpus);
+}
+
+std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const ParallelPlan& plan) const {
+  const DeviceMesh mesh = implementation_->mesh(plan);
+  const ClassKey key =
+      class_key(plan, mesh, *problem_.framework, problem_.cluster->accelerators_per_node);
+  return implementation_->classes.get(key,
+                                      [&] { return implementation_->make_profile(plan, mesh); });
+}
+
+PlanBound PlanEvaluator::bound(const ClassProfile& profile, const ParallelPlan& plan,
+                               EvaluationWorkspace& workspace) const {
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+    PlanBound bound;
+    bound.step_time = step_time_bound(view, workspace);
+    // The first device holds most micro-batches, the last one the loss.
+    const int last = view.layout.stages - 1;
+    bound.memory = device_memory(view, 0, workspace).memory.total();
+    if (last > 0) {
+      bound.memory = std::max(bound.memory, device_memory(view, last, workspace).memory.total());
+    }
+    return bound;
+  });
+}
+
+Estimate PlanEvaluator::estimate(const ClassProfile& profile, const ParallelPlan& plan,
+                                 EvaluationWorkspace& workspace) const {
+  return implementation_->evaluate(profile, plan, MakespanMethod::ClosedForm, workspace);
+}
+
+Estimate PlanEvaluator::simulate(const ClassProfile& profile, const ParallelPlan& plan,
+                                 EvaluationWorkspace& workspace) const {
+  return implementation_->evaluate(profile, plan, MakespanMethod::Simulation, workspace);
+}
+
+DeviceMemory PlanEvaluator::stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
+                                         int stage, EvaluationWorkspace& workspace) const {
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+    return device_memory(view, stage, workspace);
+  });
+}
+
+Bytes PlanEvaluator::memory_limit() const {
+  return problem_.cluster->accelerator.memory - problem_.memory_reserve;
+}
+
+FlopRate PlanEvaluator::matmul_peak() const {
+  return problem_.cluster->accelerator
+      .peak[static_cast<std::size_t>(implementation_->precision.matmul)]
+      .value();
+}
+
+namespace {
+
+CommunicationLine line_of(const Block& block, const CommunicationDemand& demand, Bytes bytes) {
+  CommunicationLine line;
+  line.what = subject_name(block, demand);
+  line.kind = demand.kind;
+  line.axis = demand.axes.front();
+  line.group_size = demand.group_size;
+  line.bytes = bytes;
+  return line;
+}
+
+/// In-pass communication of every block on the first device, per step.
+void append_pass_lines(const PlanView& view, std::vector<CommunicationLine>& lines) {
+  for_each_chunk(view.layout, 0, [&](std::size_t content) {
+    const auto& copies = view.layout.contents[content];
+    for (std::size_t b = 0; b < copies.size(); ++b) {
+      if (copies[b] <= 0.0) continue;
+      const double repeats = copies[b] * view.plan.micro_batches;
+      for (const PassDemand& demand : view.profile.blocks[b].passes) {
+        CommunicationLine line =
+            line_of(view.problem.network->blocks[b], demand.demand, demand.bytes);
+        line.wire_bytes = demand.wire_bytes;
+        line.count = repeats * demand.demand.count;
+        line.time = demand.time;
+        line.exposed = demand.exposed * repeats;
+        lines.push_back(std::move(line));
+      }
+    }
+  });
+}
+
+/// What is shared between stages (tied embeddings) belongs to no block; the class does not know
+/// the group sizes of what happens once per step.
+CommunicationLine step_line(const PlanView& view, const StepCollective& collective) {
+  CommunicationDemand demand = collective.demand;
+  const bool between_stages = demand.axes.contains(Axis::Pipeline);
+  demand.index = kWholeBlock;  // messages of all blocks go together
+  CommunicationLine line = line_of(view.problem.network->blocks.front(), demand, collective.bytes);
+  if (between_stages) line.what = "gradient of shared parameters";
+  line.group_size = between_stages ? demand.group_size : view.mesh.size(demand.axes);
+  line.wire_bytes = collective.wire_bytes;
+  line.count = 1;
+  line.time = collective.time;
+  line.exposed = collective.exposed;
+  return line;
+}
+
+bool same_message(const CommunicationLine& a, const CommunicationLine& b) {
+  return a.what == b.what && a.kind == b.kind && a.axis == b.axis && a.group_size == b.group_size &&
+         a.bytes == b.bytes && a.time == b.time;
+}
+
+/// One line for what several chunks of a device send alike.
+std::vector<CommunicationLine> merged(const std::vector<CommunicationLine>& lines) {
+  std::vector<CommunicationLine> kept;
+  for (const CommunicationLine& line : lines) {
+    const auto known = std::find_if(kept.begin(), kept.end(), [&](const CommunicationLine& k) {
+      return same_message(k, line);
+    });
+    if (known == kept.end()) {
+      kept.push_back(line);
+    } else {
+      known->count += line.count;
+      known->exposed += line.exposed;
+    }
+  }
+  return kept;
+}
+
+void append_boundary_line(const PlanView& view, Seconds exposed,
+                          std::vector<CommunicationLine>& lines) {
+  if (view.layout.virtual_stages() == 1) return;
+  const BoundaryTransfer transfer = boundary_transfer(view);
+  CommunicationLine line;
+  line.what = "stage boundary";
+  line.kind = CommunicationKind::SendReceive;
+  line.axis = Axis::Pipeline;
+  line.group_size = 2;
+  line.bytes = transfer.bytes;
+  line.wire_bytes = transfer.bytes;
+  line.count = 2.0 * view.plan.micro_batches * view.layout.chunks;
+  line.time = transfer.time;
+  line.exposed = exposed;
+  lines.push_back(std::move(line));
+}
+
+}  // namespace
+
+std::vector<CommunicationLine> PlanEvaluator::communication(const ClassProfile& profile,
+                                                            const ParallelPlan& plan,
+                                                            EvaluationWorkspace& workspace) const {
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+    std::vector<CommunicationLine> lines;
+    append_pass_lines(view, lines);
+    const StepTimeBreakdown step = step_time(view, MakespanMethod::Simulation, workspace);
+    const std::vector<StepCollective> collectives = step_collectives(view, workspace);
+    Seconds boundary = step.exposed[static_cast<std::size_t>(Axis::Pipeline)];
+    for (const StepCollective& c : collectives) {
+      if (c.demand.axes.front() == Axis::Pipeline) boundary -= c.exposed;
+    }
+    append_boundary_line(view, std::max(boundary, Seconds(0)), lines);
+    for (const StepCollective& c : collectives) lines.push_back(step_line(view, c));
+    return merged(lines);
+  });
+}
+
+}  // namespace plansearch

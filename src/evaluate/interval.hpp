@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Error bars of predictions.
+#pragma once
+
+#include "plansearch/device_mesh.hpp"
+#include "plansearch/evaluation.hpp"
+#include "plansearch/problem.hpp"
+
+namespace plansearch {
+
+/// Quantiles of the step time relative to its median.
+struct RelativeInterval {
+  double p10 = 1.0;
+  double p90 = 1.0;
+};
+
+/// Where errors come from, as standard deviations of logarithms. Kernel and link errors weigh by
+/// their share of the step; the framework's holds for the step as a whole.
+struct ErrorModel {
+  double framework = 0.0;
+  double kernels = 0.0;    ///< residual of the accelerator's matmul curve
+  double links = 0.0;      ///< residual of the collectives inside a node
+  double network = 0.0;    ///< of the collectives between nodes
+  double experts = 0.0;    ///< further error of experts, weighed by their share of the FLOPs
+  double straggler = 0.0;  ///< growth of ln(p90 / median) with every doubling of nodes
+  int accelerators_per_node = 1;
+};
+
+[[nodiscard]] ErrorModel error_model(const Problem& problem);
+
+/// Independent errors add in squares; what only slows down (stragglers) moves p90 alone.
+[[nodiscard]] RelativeInterval relative_interval(const ErrorModel& model,
+                                                 const StepTimeBreakdown& step,
+                                                 const DeviceMesh& mesh, int devices);
+
+}  // namespace plansearch

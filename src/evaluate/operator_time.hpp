@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel time of one operator on one device, forward and backward.
+#pragma once
+
+#include "evaluate/block_profile.hpp"
+
+namespace plansearch {
+
+struct OperatorTime {
+  Seconds forward;
+  Seconds backward;
+  int forward_kernels = 0;
+  int backward_kernels = 0;
+};
+
+/// Times of every operator of the block, in order. A fused launch is charged to its first operator.
+[[nodiscard]] std::vector<OperatorTime> operator_times(const ClassContext& context,
+                                                       const Block& block,
+                                                       const BlockPlacement& placement);
+
+}  // namespace plansearch

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// YAML and JSON files as one located tree. A reader asks for the keys it knows, with the type it
+// wants; whatever is wrong becomes an InputError with file, line, column and a remedy, and
+// `finish()` reports the keys nobody asked for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/units.hpp"
+#include "io/file.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch::io {
+
+struct RawValue;  // one value of the parsed file (src/io/raw_value.hpp)
+
+/// Closed range of integers a field accepts.
+struct IntegerRange {
+  std::int64_t low = std::numeric_limits<std::int64_t>::min();
+  std::int64_t high = std::numeric_limits<std::int64_t>::max();
+};
+inline constexpr IntegerRange kPositive{1, std::numeric_limits<std::int64_t>::max()};
+inline constexpr IntegerRange kNonNegative{0, std::numeric_limits<std::int64_t>::max()};
+
+/// One spelling of an enumerator.
+template <typename E>
+struct Choice {
+  std::string_view name;
+  E value;
+};
+
+enum class Syntax { Yaml, Json };
+
+/// Bounds on what a file may expand to; beyond them it is refused.
+struct ParseLimits {
+  std::size_t size = kDefaultSizeLimit;
+  std::size_t values = 400'000;  ///< after expanding YAML aliases
+  int depth = 64;
+};
+
+/// A value of the tree. Cheap to copy; keeps the whole document alive.
+class Node {
+ public:
+  struct Entry;
+
+  [[nodiscard]] bool is_null() const;
+  [[nodiscard]] bool is_scalar() const;
+  [[nodiscard]] bool is_list() const;
+  [[nodiscard]] bool is_map() const;
+  [[nodiscard]] SourceLocation where() const;
+  /// Place in the document for messages: "tiers[1].bandwidth"; empty at the root.
+  [[nodiscard]] std::string path() const;
+  [[noreturn]] void fail(const std::string& message, std::string hint = {}) const;
+
+  // Maps. `find` treats an empty value as absent. Keys asked for count as known and used.
+  [[nodiscard]] Node at(std::string_view key) const;
+  [[nodiscard]] std::optional<Node> find(std::string_view key) const;
+  /// All entries in file order; every key counts as used.
+  [[nodiscard]] std::vector<Entry> entries() const;
+  /// Refuses keys of this map, and of the maps below it, that were never asked for.
+  void finish() const;
+  /// Marks this value and everything below as used.
+  void ignore() const;
+
+  // Lists.
+  [[nodiscard]] std::vector<Node> items() const;
+
+  // Scalars.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] double number() const;
+  [[nodiscard]] double positive_number() const;
+  [[nodiscard]] bool boolean() const;
+  [[nodiscard]] std::int64_t integer(IntegerRange range = {}) const;
+  /// As `integer`, for counts kept in an int.
+  [[nodiscard]] int count(int low = 1, int high = std::numeric_limits<int>::max()) const;
+  template <typename E>
+  [[nodiscard]] E choice(std::span<const Choice<E>> choices) const;
+
+  // Quantities with a unit.
+  template <typename Q>
+  [[nodiscard]] Q quantity() const;
+  template <typename Q>
+  [[nodiscard]] Q positive() const;
+  template <typename Q>
+  [[nodiscard]] Q non_negative() const;
+
+ private:
+  friend class Document;
+  Node(std::shared_ptr<const RawValue> root, const RawValue* value, std::string path);
+  [[nodiscard]] Node child(const RawValue& value, std::string path) const;
+  [[nodiscard]] std::string_view plain_scalar(std::string_view expected) const;
+  [[noreturn]] void fail_quantity(std::string_view text, std::string_view expected) const;
+  [[noreturn]] void fail_choice(const std::vector<std::string>& names) const;
+
+  std::shared_ptr<const RawValue> root_;  // owns the tree
+  const RawValue* value_;
+  std::string path_;
+};
+
+struct Node::Entry {
+  std::string key;
+  SourceLocation where;  ///< of the key
+  Node value;
+};
+
+/// A parsed file: its tree, its text's hash and its directory (relative paths start there).
+class Document {
+ public:
+  /// JSON when the name ends in .json, YAML otherwise.
+  [[nodiscard]] static Document read(const std::filesystem::path& path,
+                                     const ParseLimits& limits = {});
+  [[nodiscard]] static Document parse(std::string_view text, std::string file_name, Syntax syntax,
+                                      const ParseLimits& limits = {});
+  [[nodiscard]] Node root() const;
+  [[nodiscard]] std::uint64_t hash() const { return hash_; }
+  [[nodiscard]] std::filesystem::path directory() const;
+
+ private:
+  Document(std::shared_ptr<const RawValue> root, std::uint64_t hash, std::string file);
+  std::shared_ptr<const RawValue> root_;
+  std::uint64_t hash_;
+  std::string file_;
+};
+
+template <typename E>
+E Node::choice(std::span<const Choice<E>> choices) const {
+  const std::string wanted = text();
+  std::vector<std::string> names;
+  for (const Choice<E>& c : choices) {
+    if (c.name == wanted) return c.value;
+    names.emplace_back(c.name);
+  }
+  fail_choice(names);
+}
+
+template <typename Q>
+Q Node::quantity() const {
+  const std::string wanted = text();
+  if (const auto parsed = parse_quantity<Q>(wanted)) return *parsed;
+  fail_quantity(wanted, expected_unit<Q>());
+}
+
+namespace detail {
+template <typename Q>
+double base_units(Q quantity) {
+  if constexpr (requires { quantity.value(); }) {
+    return quantity.value();
+  } else {
+    return quantity.value;
+  }
+}
+}  // namespace detail
+
+template <typename Q>
+Q Node::positive() const {
+  const Q parsed = quantity<Q>();
+  if (detail::base_units(parsed) <= 0.0) fail("'" + text() + "' must be above zero");
+  return parsed;
+}
+
+template <typename Q>
+Q Node::non_negative() const {
+  const Q parsed = quantity<Q>();
+  if (detail::base_units(parsed) < 0.0) fail("'" + text() + "' must not be negative");
+  return parsed;
+}
+
+}  // namespace plansearch::io

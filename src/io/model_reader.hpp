@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model files: our own format plansearch/model/v1 (docs/models.md) and Hugging Face config.json.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/document.hpp"
+#include "io/name_resolver.hpp"
+#include "plansearch/model_description.hpp"
+
+namespace plansearch::io {
+
+enum class ModelFormat { Plansearch, HuggingFace };
+
+struct ModelFile {
+  ModelDescription model;
+  ModelFormat format = ModelFormat::Plansearch;
+  std::vector<std::string> aliases;
+  std::optional<std::int64_t> published_parameters;  ///< checked against the sizes on reading
+  std::uint64_t hash = 0;                            ///< of the file's text
+};
+
+/// Reads a model by path. A document with `schema` is ours, one with `model_type` Hugging Face's.
+/// Throws InputError for anything wrong, contradicting sizes included.
+[[nodiscard]] ModelFile read_model(const std::filesystem::path& path);
+[[nodiscard]] ModelFile read_model(const Document& document, const std::string& fallback_name);
+
+/// Reads a model by path, shipped name or alias; `directories` hold model files.
+[[nodiscard]] ModelFile load_model(std::string_view name_or_path,
+                                   std::span<const std::filesystem::path> directories);
+/// Names, aliases and paths of all models in the directories.
+[[nodiscard]] std::vector<NamedFile> list_models(
+    std::span<const std::filesystem::path> directories);
+
+}  // namespace plansearch::io

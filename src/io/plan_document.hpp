@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan files (plansearch/plan/v1): one plan, and what it was made for. The format is documented in
+// docs/plan_format.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plansearch/data_type.hpp"
+#include "plansearch/degrees.hpp"
+
+namespace plansearch::io {
+
+/// A shipped name or a file, and the hash of its content when the plan was written.
+struct NamedContent {
+  std::string name;
+  std::optional<std::string> hash;
+  bool operator==(const NamedContent&) const = default;
+};
+
+/// What a plan file says; everything but the schema may be left open and comes from the command
+/// line or from defaults then.
+struct PlanDocument {
+  std::optional<NamedContent> hardware;
+  std::optional<NamedContent> model;
+  std::optional<NamedContent> framework;
+  std::optional<int> gpus;
+  std::optional<std::int64_t> global_batch;
+  std::optional<std::int64_t> seq_len;
+  std::optional<DataType> precision;
+  std::optional<std::string> optimizer;
+  std::optional<std::string> attention;
+  std::optional<std::string> rank_order;
+
+  // The degrees, by the names of their flags.
+  std::optional<int> dp, pp, vpp, tp, tp_x, tp_y, tp_z, cp, ep, etp, shard_group, micro_batch;
+  std::optional<ContextKind> cp_kind;
+  std::optional<SequenceParallel> sp;
+  std::optional<ZeroStage> zero;
+  std::optional<Recompute> recompute;
+  std::optional<ScheduleKind> schedule;
+
+  bool operator==(const PlanDocument&) const = default;
+};
+
+/// Reads a plan file, YAML or JSON. Throws InputError for anything wrong.
+[[nodiscard]] PlanDocument read_plan_document(const std::filesystem::path& path);
+
+/// The degrees of a plan as a document; the caller adds what it was made for.
+[[nodiscard]] PlanDocument to_document(const ParallelPlan& plan);
+
+/// YAML text that `read_plan_document` reads back to the same document.
+[[nodiscard]] std::string to_yaml(const PlanDocument& document);
+
+}  // namespace plansearch::io

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hardware profiles (plansearch/profile/v1 and the files they refer to) into `Cluster`.
+// The format is documented in docs/hardware_profiles.md.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "io/name_resolver.hpp"
+#include "plansearch/cluster.hpp"
+
+namespace plansearch::io {
+
+/// Reads a cluster by path, name or alias. `directories` hold profiles, with the sub-directories
+/// `accelerators`, `links` and `fabrics` and the file `defaults.yaml`. Names inside a profile are
+/// looked up beside that profile first. Throws InputError for anything wrong in any of the files.
+[[nodiscard]] Cluster load_cluster(std::string_view name_or_path,
+                                   std::span<const std::filesystem::path> directories);
+
+/// Reads one accelerator by path, name or alias.
+[[nodiscard]] Accelerator load_accelerator(std::string_view name_or_path,
+                                           std::span<const std::filesystem::path> directories);
+
+/// Names, aliases and paths of all clusters in the directories.
+[[nodiscard]] std::vector<NamedFile> list_clusters(
+    std::span<const std::filesystem::path> directories);
+
+}  // namespace plansearch::io

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which blocks each virtual pipeline stage holds, by the rule of the framework.
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/infeasible.hpp"
+#include "plansearch/network.hpp"
+
+namespace plansearch {
+
+/// Runs of blocks by virtual stage, first to last. Virtual stage k is chunk k / pipeline of the
+/// device at pipeline coordinate k % pipeline.
+using StageRuns = std::vector<std::vector<BlockRun>>;
+
+/// Layers (encoder and decoder blocks) go to stages by `framework.layers`; embeddings stand before
+/// the layer they feed, heads and additional prediction blocks behind the last layer.
+[[nodiscard]] std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
+                                                                    const ParallelPlan& plan,
+                                                                    const Framework& framework);
+
+}  // namespace plansearch

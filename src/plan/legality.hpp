@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a plan can run at all, before anything is priced.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/infeasible.hpp"
+#include "plansearch/network.hpp"
+
+namespace plansearch {
+
+/// The first reason why the plan cannot run on `gpus` devices, in a fixed order: degrees, the
+/// network's divisibility, pipeline, schedule, then the rules of the framework. Memory is not
+/// looked at.
+[[nodiscard]] std::optional<Infeasible> check_legality(const ParallelPlan& plan,
+                                                       const Network& network,
+                                                       const Framework& framework, int gpus);
+
+/// The same without words: cheap enough for every plan of a search.
+[[nodiscard]] std::optional<Obstacle> find_obstacle(const ParallelPlan& plan,
+                                                    const Network& network,
+                                                    const Framework& framework, int gpus);
+
+/// The closed vocabulary of framework rules (docs/frameworks.md) and what each forbids.
+struct RuleDescription {
+  std::string_view name;
+  std::string_view meaning;
+  bool takes_limit = false;
+};
+[[nodiscard]] const std::vector<RuleDescription>& framework_rules();
+
+}  // namespace plansearch

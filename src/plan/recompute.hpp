@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which forward work a recompute level runs again before backward.
+#pragma once
+
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/network.hpp"
+
+namespace plansearch {
+
+/// By operator of the block, the share of it that is run again, 0 to 1. Full recompute repeats
+/// layers, neither embeddings nor head.
+[[nodiscard]] std::vector<double> repeated_shares(const Block& block, Recompute recompute,
+                                                  SelectiveRule rule);
+
+/// Whether only the inputs of the block are kept.
+[[nodiscard]] bool repeats_whole(const Block& block, Recompute recompute);
+
+/// Forward FLOPs that are run again over those of one forward pass.
+[[nodiscard]] double repeated_flops_share(const Network& network, Recompute recompute,
+                                          SelectiveRule rule);
+
+/// Whether selective recompute drops anything: fused attention leaves the attention core nothing.
+[[nodiscard]] bool selective_drops(const Network& network, SelectiveRule rule);
+
+}  // namespace plansearch

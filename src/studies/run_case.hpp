@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// From one row of measurements to a question that can be priced.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "plansearch/data_type.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/model_description.hpp"
+#include "plansearch/transformer_builder.hpp"
+#include "studies/architecture_table.hpp"
+#include "studies/run_record.hpp"
+
+namespace plansearch {
+
+/// What the row says about network and plan, with nothing left open.
+struct RunCase {
+  ModelDescription model;
+  NetworkOptions network;
+  DataType precision = DataType::Bf16;
+  ParallelPlan plan;
+  std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead
+  /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
+  double batch_share = 1.0;
+};
+
+/// The reason why a row cannot be expressed, one sentence.
+struct Inexpressible {
+  std::string reason;
+};
+
+[[nodiscard]] std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
+                                                             const ArchitectureTable& table,
+                                                             std::string_view framework);
+
+}  // namespace plansearch

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predictions for measured runs.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plansearch/cluster.hpp"
+#include "plansearch/evaluation.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/infeasible.hpp"
+#include "plansearch/quantity.hpp"
+#include "studies/architecture_table.hpp"
+#include "studies/run_record.hpp"
+
+namespace plansearch {
+
+/// Finds what the rows name; throws InputError for unknown names and broken files.
+struct ProfileFinder {
+  std::function<Cluster(std::string_view)> cluster;
+  std::function<Framework(std::string_view)> framework;
+};
+
+enum class Verdict : std::uint8_t {
+  Feasible,
+  Illegal,  ///< degrees, divisibility, or a rule of the framework
+  OutOfMemory,
+  Inexpressible,  ///< neither: the row describes something that has no model here
+};
+[[nodiscard]] std::string_view to_text(Verdict verdict);
+
+struct RunPrediction {
+  Verdict verdict = Verdict::Inexpressible;
+  std::string reason;               ///< empty when feasible
+  std::vector<std::string> filled;  ///< what the columns did not say
+  /// What makes the run hard to predict; see run_groups.hpp.
+  std::vector<std::string> regimes{};
+  /// Absent for plans that no framework could run; a rule of the framework does not hinder it.
+  std::optional<Seconds> step_time;
+  std::optional<StepTimeBreakdown> parts;  ///< of `step_time`, before rounding of the batch
+  std::optional<Seconds> p10;
+  std::optional<Seconds> p90;
+  std::optional<Bytes> memory;  ///< of the kind and stage that the row's figure counts
+  std::optional<Bytes> needed;  ///< by the worst device, everything included
+  /// FLOPs of the model per step over what the accelerators could do in one second.
+  std::optional<double> peak_seconds;
+
+  /// Model FLOPs utilisation of a step that takes `time`.
+  [[nodiscard]] std::optional<double> mfu(Seconds time) const;
+};
+
+/// One prediction per row, in order; the same for any number of threads.
+[[nodiscard]] std::vector<RunPrediction> predict_runs(const std::vector<RunRecord>& runs,
+                                                      const ArchitectureTable& table,
+                                                      const ProfileFinder& finder, int threads);
+
+}  // namespace plansearch

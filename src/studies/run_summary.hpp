@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// How well predictions of measured runs hold, overall and by group.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "studies/run_prediction.hpp"
+#include "studies/run_ranking.hpp"
+#include "studies/run_record.hpp"
+#include "studies/statistics.hpp"
+
+namespace plansearch {
+
+struct FeasibilitySummary {
+  std::size_t measured = 0;  ///< expressible rows that ran
+  std::size_t measured_illegal = 0;
+  std::size_t measured_too_large = 0;
+  std::size_t failed = 0;  ///< expressible rows that failed
+  std::size_t failed_illegal = 0;
+  std::size_t failed_too_large = 0;
+  std::size_t failed_called_feasible = 0;
+};
+
+struct GroupSummary {
+  std::string by;     ///< "all", a column (several joined by '+'), "regime" or "mfu"
+  std::string value;  ///< what its rows share; empty for all
+  std::size_t rows = 0;
+  std::size_t inexpressible = 0;
+  ErrorSummary step_time;
+  std::size_t within_interval = 0;  ///< measured steps inside p10 .. p90
+  std::array<ErrorSummary, kMemoryKindCount> memory;
+  RankingSummary ranking;
+  FeasibilitySummary feasibility;
+};
+
+struct RunSelection {
+  /// Columns (several joined by '+'), "regime" or "mfu"; see run_groups.hpp.
+  std::vector<std::string> by{"source", "framework", "hw", "known", "mfu", "regime"};
+  double min_mfu = 0.0;              ///< measured steps below it are left out of step-time errors
+  std::set<std::string> excluded{};  ///< ids left out altogether
+};
+
+/// The overall group first, then every group of every column, in order of first appearance.
+[[nodiscard]] std::vector<GroupSummary> summarise_runs(
+    const std::vector<RunRecord>& runs, const std::vector<RunPrediction>& predictions,
+    const RunSelection& selection);
+
+/// Ids of a table with a column `id`.
+[[nodiscard]] std::set<std::string> read_ids(const io::CsvTable& table);
+
+}  // namespace plansearch

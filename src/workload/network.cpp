@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/network.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+std::int64_t exact_count(const Network& network, const std::vector<DimId>& dims) {
+  std::int64_t count = 1;
+  for (const DimId id : dims) count *= network.dimension(id).extent;
+  return count;
+}
+
+}  // namespace
+
+double element_count(const Network& network, const std::vector<DimId>& dims) {
+  double count = 1.0;
+  for (const DimId id : dims) count *= static_cast<double>(network.dimension(id).extent);
+  return count;
+}
+
+std::int64_t parameter_count(const Network& network) {
+  std::int64_t total = 0;
+  std::set<std::string> seen;
+  for (const BlockRun& run : network.order) {
+    PLANSEARCH_CHECK(run.block < network.blocks.size());
+    for (const Parameter& parameter : network.blocks[run.block].parameters) {
+      const std::int64_t size = exact_count(network, parameter.dims);
+      if (parameter.shared_key.empty()) {
+        total += size * run.count;
+      } else if (seen.insert(parameter.shared_key).second) {
+        total += size;
+      }
+    }
+  }
+  return total;
+}
+
+double block_parameter_count(const Network& network, const Block& block) {
+  double total = 0.0;
+  for (const Parameter& parameter : block.parameters) {
+    total += element_count(network, parameter.dims);
+  }
+  return total;
+}
+
+bool is_matrix_product(OperatorKind kind) {
+  switch (kind) {
+    case OperatorKind::Matmul:
+    case OperatorKind::BatchedMatmul:
+    case OperatorKind::Attention:
+    case OperatorKind::GroupedMatmul:
+    case OperatorKind::Convolution:
+      return true;
+    case OperatorKind::Norm:
+    case OperatorKind::Softmax:
+    case OperatorKind::Elementwise:
+    case OperatorKind::Embedding:
+    case OperatorKind::CrossEntropy:
+    case OperatorKind::Route:
+    case OperatorKind::Dispatch:
+    case OperatorKind::Combine:
+      return false;
+  }
+  throw InternalError("unknown operator kind");
+}
+
+Flops operator_forward_flops(const Network& network, const Operator& op) {
+  return Flops(op.flops_per_point * element_count(network, op.loop));
+}
+
+Flops useful_forward_flops(const Network& network, const Operator& op) {
+  if (!is_matrix_product(op.kind)) return Flops(0);
+  return operator_forward_flops(network, op) * op.useful_fraction;
+}
+
+Flops model_forward_flops(const Network& network) {
+  Flops total;
+  for (const BlockRun& run : network.order) {
+    for (const Operator& op : network.blocks[run.block].operators) {
+      total += useful_forward_flops(network, op) * static_cast<double>(run.count);
+    }
+  }
+  return total;
+}
+
+std::vector<DimId> contracted_dimensions(const Block& block, const Operator& op) {
+  std::vector<DimId> contracted;
+  for (const DimId dim : op.loop) {
+    const bool carried = std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+      const std::vector<DimId>& dims = block.tensor(id).dims;
+      return std::find(dims.begin(), dims.end(), dim) != dims.end();
+    });
+    if (!carried) contracted.push_back(dim);
+  }
+  return contracted;
+}
+
+std::int64_t layer_count(const Network& network) {
+  std::int64_t layers = 0;
+  for (const BlockRun& run : network.order) {
+    const BlockKind kind = network.blocks[run.block].kind;
+    const bool layer =
+        kind == BlockKind::Encoder || kind == BlockKind::Decoder || kind == BlockKind::CrossDecoder;
+    if (layer) layers += run.count;
+  }
+  return layers;
+}
+
+}  // namespace plansearch

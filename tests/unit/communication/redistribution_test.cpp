@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Redistribution: known answers, and every sequence of steps carried out on simulated devices.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "communication/redistribution.hpp"
+
+namespace plansearch {
+namespace {
+
+DeviceMesh small_mesh() {
+  DeviceMesh mesh;
+  mesh[Axis::Out] = {2, 1};
+  mesh[Axis::Context] = {3, 2};
+  mesh[Axis::Data] = {2, 6};
+  return mesh;
+}
+
+constexpr std::array kAxes{Axis::Out, Axis::Context, Axis::Data};
+constexpr int kRows = 12;
+constexpr int kColumns = 12;
+constexpr std::array<double, 2> kExtents{kRows, kColumns};
+
+/// A layout as one digit per axis: 0 replicated, 1 rows, 2 columns, 3 partial.
+Layout layout_of(const DeviceMesh& mesh, std::array<int, 3> choice) {
+  Layout layout;
+  layout.dims.push_back({});
+  layout.dims.push_back({});
+  for (std::size_t i = 0; i < kAxes.size(); ++i) {
+    if (choice[i] == 3) layout.partial.insert(kAxes[i]);
+    if (choice[i] == 1 || choice[i] == 2) {
+      const SliceMap cut = SliceMap::shard(mesh, {kAxes[i]});
+      layout.dims[static_cast<std::size_t>(choice[i] - 1)].push_back(cut.digits()[0]);
+    }
+  }
+  return layout;
+}
+
+/// Devices that hold cells (row, column) of a matrix, each cell with a value.
+class Devices {
+ public:
+  using Tile = std::map<std::pair<int, int>, double>;
+
+  /// Places the matrix value(r, c) = 100 r + c; partial axes hold shares that sum to the value.
+  Devices(const DeviceMesh& mesh, const Layout& layout) : mesh_(mesh), layout_(layout) {
+    for_each_device([&](const Coordinates& device) {
+      Tile& tile = tiles_[device];
+      for (int r = 0; r < kRows; ++r) {
+        for (int c = 0; c < kColumns; ++c) {
+          if (!holds(layout, device, r, c)) continue;
+          tile[{r, c}] = (100.0 * r + c) * share(layout, device);
+        }
+      }
+    });
+  }
+
+  /// Carries out one step: cells come only from the group of the step's axis.
+  void apply(const RedistributionStep& step) {
+    std::map<Coordinates, Tile> next;
+    for_each_device([&](const Coordinates& device) {
+      for (int r = 0; r < kRows; ++r) {
+        for (int c = 0; c < kColumns; ++c) {
+          if (!holds(step.result, device, r, c)) continue;
+          next[device][{r, c}] = fetch(step, device, r, c);
+        }
+      }
+    });
+    tiles_ = std::move(next);
+    layout_ = step.result;
+  }
+
+  [[nodiscard]] bool matches(const Layout& layout) const {
+    bool equal = true;
+    for_each_device([&](const Coordinates& device) {
+      const Tile& tile = tiles_.at(device);
+      for (int r = 0; r < kRows; ++r) {
+        for (int c = 0; c < kColumns; ++c) {
+          const auto cell = tile.find({r, c});
+          if ((cell != tile.end()) != holds(layout, device, r, c)) equal = false;
+          if (cell == tile.end() || !layout.partial.empty()) continue;
+          if (std::abs(cell->second - (100.0 * r + c)) > 1e-9) equal = false;
+        }
+      }
+    });
+    return equal;
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_device(Visit visit) const {
+    Coordinates device{};
+    for (int a = 0; a < mesh_[Axis::Out].size; ++a) {
+      for (int b = 0; b < mesh_[Axis::Context].size; ++b) {
+        for (int c = 0; c < mesh_[Axis::Data].size; ++c) {
+          device[static_cast<std::size_t>(Axis::Out)] = a;
+          device[static_cast<std::size_t>(Axis::Context)] = b;
+          device[static_cast<std::size_t>(Axis::Data)] = c;
+          visit(device);
+        }
+      }
+    }
+  }
+
+  static bool holds(const Layout& layout, const Coordinates& device, int r, int c) {
+    const auto inside = [&](const SliceMap& map, int index, int extent) {
+      const int size = extent / map.slices();
+      return index / size == map.evaluate(device);
+    };
+    return inside(layout.dims[0], r, kRows) && inside(layout.dims[1], c, kColumns);
+  }
+
+  [[nodiscard]] double share(const Layout& layout, const Coordinates& device) const {
+    double result = 1.0;
+    for_each_axis(layout.partial, [&](Axis axis) {
+      // Shares 1/(n(n+1)/2), 2/(..), ...: different on every device, sum one.
+      const int n = mesh_[axis].size;
+      result *= (device[static_cast<std::size_t>(axis)] + 1.0) / (n * (n + 1) / 2.0);
+    });
+    return result;
+  }
+
+  [[nodiscard]] double fetch(const RedistributionStep& step, const Coordinates& device, int r,
+                             int c) const {
+    const bool reduces =
+        step.kind == CommunicationKind::AllReduce || step.kind == CommunicationKind::ReduceScatter;
+    AxisSet group{step.axis};
+    if (step.kind == CommunicationKind::Permute) {
+      group = step.result.dims[static_cast<std::size_t>(step.to_dim)].axes();
+    }
+    double sum = 0.0;
+    int found = 0;
+    for_each_device([&](const Coordinates& other) {
+      for (std::size_t i = 0; i < other.size(); ++i) {
+        const bool same_group = group.contains(static_cast<Axis>(i)) || other[i] == device[i];
+        if (!same_group) return;
+      }
+      if (step.kind == CommunicationKind::Slice && !(other == device)) return;
+      const auto cell = tiles_.at(other).find({r, c});
+      if (cell == tiles_.at(other).end()) return;
+      ++found;
+      if (reduces) sum += cell->second;
+      if (!reduces) sum = cell->second;
+    });
+    REQUIRE(found > 0);
+    return sum;
+  }
+
+  const DeviceMesh& mesh_;
+  Layout layout_;
+  std::map<Coordinates, Tile> tiles_;
+};
+
+double price_of(const std::vector<RedistributionStep>& steps) {
+  double sum = 0.0;
+  for (const auto& step : steps) sum += elements_moved(step.kind, step.group_size, step.elements);
+  return sum;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("redistribution: single steps are the collectives everyone expects") {
+    const DeviceMesh mesh = small_mesh();
+    struct Expected {
+      std::array<int, 3> from, to;
+      CommunicationKind kind;
+      double elements;  // 144 cells in all
+    };
+    const std::vector<Expected> cases{
+        {{1, 0, 0}, {0, 0, 0}, CommunicationKind::AllGather, 144},
+        {{3, 0, 0}, {0, 0, 0}, CommunicationKind::AllReduce, 144},
+        {{3, 0, 0}, {1, 0, 0}, CommunicationKind::ReduceScatter, 144},
+        {{1, 0, 0}, {2, 0, 0}, CommunicationKind::AllToAll, 72},
+        {{0, 0, 0}, {2, 0, 0}, CommunicationKind::Slice, 144},
+        {{3, 1, 2}, {0, 1, 2}, CommunicationKind::AllReduce, 24},
+    };
+    for (const Expected& expected : cases) {
+      const auto steps = redistribute(mesh, kExtents, layout_of(mesh, expected.from),
+                                      layout_of(mesh, expected.to));
+      REQUIRE(steps.size() == 1);
+      CHECK(steps[0].kind == expected.kind);
+      CHECK(steps[0].elements == expected.elements);
+      CHECK(steps[0].group_size == 2);
+    }
+    CHECK(redistribute(mesh, kExtents, layout_of(mesh, {1, 2, 0}), layout_of(mesh, {1, 2, 0}))
+              .empty());
+  }
+
+  TEST_CASE("redistribution: reduce-scatter and all-gather move what an all-reduce moves") {
+    for (const int n : {2, 3, 8, 64}) {
+      CHECK(elements_moved(CommunicationKind::ReduceScatter, n, 960) +
+                elements_moved(CommunicationKind::AllGather, n, 960) ==
+            doctest::Approx(elements_moved(CommunicationKind::AllReduce, n, 960)));
+    }
+  }
+
+  TEST_CASE("redistribution: all pairs of layouts on 12 devices give the right data") {
+    const DeviceMesh mesh = small_mesh();
+    int checked = 0;
+    for (int from = 0; from < 64; ++from) {
+      for (int to = 0; to < 64; ++to) {
+        const std::array<int, 3> a{from % 4, from / 4 % 4, from / 16};
+        const std::array<int, 3> b{to % 4, to / 4 % 4, to / 16};
+        bool possible = true;  // a partial value cannot be made from a whole one
+        for (std::size_t i = 0; i < 3; ++i) possible = possible && !(b[i] == 3 && a[i] != 3);
+        if (!possible) continue;
+        const Layout source = layout_of(mesh, a);
+        const Layout target = layout_of(mesh, b);
+        const auto steps = redistribute(mesh, kExtents, source, target);
+        Devices devices(mesh, source);
+        double local = local_elements(source, mesh, kExtents);
+        for (const RedistributionStep& step : steps) {
+          devices.apply(step);
+          const double now = local_elements(step.result, mesh, kExtents);
+          // Elements are conserved: a gather grows the tile by the group, a scatter shrinks it.
+          if (step.kind == CommunicationKind::AllGather) CHECK(now == step.elements);
+          if (step.kind == CommunicationKind::AllGather) CHECK(now == local * step.group_size);
+          if (step.kind == CommunicationKind::ReduceScatter) CHECK(step.elements == local);
+          if (step.kind == CommunicationKind::ReduceScatter) CHECK(now * step.group_size == local);
+          if (step.kind == CommunicationKind::AllToAll) CHECK(now == local);
+          local = now;
+        }
+        CAPTURE(to_text(source));
+        CAPTURE(to_text(target));
+        CHECK(devices.matches(target));
+        ++checked;
+      }
+    }
+    CHECK(checked == 13 * 13 * 13);
+  }
+
+  TEST_CASE("redistribution: the caller's price decides between equivalent sequences") {
+    const DeviceMesh mesh = small_mesh();
+    const Layout from = layout_of(mesh, {1, 0, 0});
+    const Layout to = layout_of(mesh, {2, 0, 0});
+    CHECK(redistribute(mesh, kExtents, from, to).size() == 1);
+    const StepPrice no_all_to_all = [](const RedistributionStep& step) {
+      const double base = elements_moved(step.kind, step.group_size, step.elements);
+      return step.kind == CommunicationKind::AllToAll ? base + 1e6 : base;
+    };
+    const auto steps = redistribute(mesh, kExtents, from, to, no_all_to_all);
+    REQUIRE(steps.size() == 2);
+    CHECK(steps[0].kind == CommunicationKind::AllGather);
+    CHECK(steps[1].kind == CommunicationKind::Slice);
+  }
+
+  TEST_CASE("redistribution: never dearer than going through the replicated layout") {
+    const DeviceMesh mesh = small_mesh();
+    const Layout whole = layout_of(mesh, {0, 0, 0});
+    std::mt19937 random(7);
+    for (int i = 0; i < 200; ++i) {
+      std::array<int, 3> a{};
+      std::array<int, 3> b{};
+      for (std::size_t k = 0; k < 3; ++k) {
+        a[k] = static_cast<int>(random() % 4);
+        b[k] = static_cast<int>(random() % 3);
+      }
+      const Layout from = layout_of(mesh, a);
+      const Layout to = layout_of(mesh, b);
+      const double direct = price_of(redistribute(mesh, kExtents, from, to));
+      const double detour = price_of(redistribute(mesh, kExtents, from, whole)) +
+                            price_of(redistribute(mesh, kExtents, whole, to));
+      CHECK(direct <= detour + 1e-9);
+    }
+  }
+
+  TEST_CASE("redistribution: a skew is one permutation") {
+    DeviceMesh mesh;
+    mesh[Axis::In] = {3, 1};
+    mesh[Axis::Out] = {3, 3};
+    Layout straight;
+    straight.dims.push_back(SliceMap::shard(mesh, {Axis::In}));
+    straight.dims.push_back(SliceMap::shard(mesh, {Axis::Out}));
+    Layout skewed = straight;
+    SliceDigit digit;
+    digit.modulus = 3;
+    digit.terms = {{Axis::In, 1}, {Axis::Out, 1}};
+    skewed.dims[1] = SliceMap{};
+    skewed.dims[1].push_back(digit);
+    const auto steps = redistribute(mesh, kExtents, straight, skewed);
+    REQUIRE(steps.size() == 1);
+    CHECK(steps[0].kind == CommunicationKind::Permute);
+    CHECK(steps[0].elements == 16);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
