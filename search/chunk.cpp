@@ -30,7 +30,7 @@ class ChunkWorker {
     walk_.append_leaves(prefix, leaves_);
     enter_family(prefix.plan);
     std::shared_ptr<const ClassProfile> profile;
-    for (const ParallelPlan& plan : leaves_) {
+    for (const PlanDegrees& plan : leaves_) {
       if (const auto obstacle = evaluator_.obstacle(plan)) {
         reject(*obstacle);
         continue;
@@ -57,15 +57,15 @@ class ChunkWorker {
     ScheduleKind schedule;
     bool operator==(const Form&) const = default;
   };
-  static Form form_of(const ParallelPlan& plan) { return {plan.chunks, plan.schedule}; }
+  static Form form_of(const PlanDegrees& plan) { return {plan.chunks, plan.schedule}; }
 
-  [[nodiscard]] bool is_too_large(const ParallelPlan& plan) const {
+  [[nodiscard]] bool is_too_large(const PlanDegrees& plan) const {
     return std::find(too_large_.begin(), too_large_.end(), form_of(plan)) != too_large_.end();
   }
 
   /// A leaf that exceeds memory does so all the more with larger micro-batches: forgets which ones
   /// do when the prefix differs in anything else.
-  void enter_family(ParallelPlan family) {
+  void enter_family(PlanDegrees family) {
     family.micro_batch = 1;
     family.micro_batches = 1;
     if (family_ == family) return;
@@ -73,7 +73,7 @@ class ChunkWorker {
     too_large_.clear();
   }
 
-  Fit price(const ClassProfile& profile, const ParallelPlan& plan) {
+  Fit price(const ClassProfile& profile, const PlanDegrees& plan) {
     const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
     if (bound.memory > limit_) return refuse_for_memory(profile, plan);
     if (pruning_ == Pruning::On && thresholds_.exclude(bound)) {
@@ -88,13 +88,13 @@ class ChunkWorker {
     return Fit::Fits;
   }
 
-  Fit refuse_for_memory(const ClassProfile& profile, const ParallelPlan& plan) {
+  Fit refuse_for_memory(const ClassProfile& profile, const PlanDegrees& plan) {
     reject(Obstacle::OutOfMemory);
     if (result_.contenders.empty()) note_miss(profile, plan);
     return Fit::TooLarge;
   }
 
-  void note_miss(const ClassProfile& profile, const ParallelPlan& plan) {
+  void note_miss(const ClassProfile& profile, const PlanDegrees& plan) {
     if (thresholds_.time) return;  // something fits: nobody will ask for misses
     merge_misses(result_.misses, {{plan, evaluator_.estimate(profile, plan, *workspace_), limit_}});
   }
@@ -105,8 +105,8 @@ class ChunkWorker {
   Pruning pruning_;
   Bytes limit_;
   EvaluationWorkspacePtr workspace_;
-  std::vector<ParallelPlan> leaves_;
-  std::optional<ParallelPlan> family_;
+  std::vector<PlanDegrees> leaves_;
+  std::optional<PlanDegrees> family_;
   std::vector<Form> too_large_;  ///< these exceed memory with a smaller micro-batch
   ChunkResult result_;
 };

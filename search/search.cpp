@@ -32,7 +32,7 @@ class Driver {
   SearchResult run() {
     seed();
     std::vector<SpacePrefix> batch;
-    for (const ParallelPlan& triple : walk_.triples()) {
+    for (const PlanDegrees& triple : walk_.triples()) {
       if (reject_subtree(triple)) continue;
       walk_.append_prefixes(triple, batch);
       if (batch.size() >= kBatchPrefixes) {
@@ -52,7 +52,7 @@ class Driver {
     if (options_.pruning == Pruning::Off) return;
     std::vector<SpacePrefix> sample;
     std::vector<SpacePrefix> below;
-    for (const ParallelPlan& triple : walk_.triples()) {
+    for (const PlanDegrees& triple : walk_.triples()) {
       if (structural_obstacle(triple)) continue;
       below.clear();
       walk_.append_prefixes(triple, below);
@@ -62,7 +62,7 @@ class Driver {
     absorb(map_chunks(sample), Accounting::Off);
   }
 
-  [[nodiscard]] std::optional<Obstacle> structural_obstacle(const ParallelPlan& triple) const {
+  [[nodiscard]] std::optional<Obstacle> structural_obstacle(const PlanDegrees& triple) const {
     const auto obstacle = evaluator_.obstacle(triple);
     if (obstacle && is_structural(*obstacle)) return obstacle;
     return std::nullopt;
@@ -84,7 +84,7 @@ class Driver {
     }
   }
 
-  bool reject_subtree(const ParallelPlan& triple) {
+  bool reject_subtree(const PlanDegrees& triple) {
     const auto obstacle = structural_obstacle(triple);
     if (!obstacle) return false;
     result_.counts.rejected[static_cast<std::size_t>(*obstacle)] += walk_.leaves_below(triple);
@@ -151,12 +151,12 @@ class Driver {
     }
   }
 
-  [[nodiscard]] PlanCandidate simulated(const ParallelPlan& plan) {
+  [[nodiscard]] PlanCandidate simulated(const PlanDegrees& plan) {
     const auto profile = evaluator_.profile(plan);
     return {plan, evaluator_.simulate(*profile, plan, *workspace_)};
   }
 
-  [[nodiscard]] bool is_known(const ParallelPlan& plan) const {
+  [[nodiscard]] bool is_known(const PlanDegrees& plan) const {
     return std::any_of(best_.begin(), best_.end(),
                        [&](const PlanCandidate& known) { return known.plan == plan; });
   }

@@ -57,7 +57,7 @@ bool schedule_fits(ScheduleKind schedule, int chunks) {
 }
 
 /// Without a pipeline, or with one micro-batch, GPipe and 1F1B are one and the same order.
-bool tells_orders_apart(const ParallelPlan& plan, const SearchSpace& space) {
+bool tells_orders_apart(const PlanDegrees& plan, const SearchSpace& space) {
   if (plan.pipeline == 1) return false;
   const auto& schedules = space.schedule;
   return plan.micro_batches > 1 ||
@@ -72,7 +72,7 @@ SpaceWalk::SpaceWalk(SearchSpace space) : space_(std::move(space)) {
       for (const int context : space_.context) {
         const std::int64_t product = std::int64_t{pipeline} * tensor * context;
         if (space_.gpus % product != 0) continue;
-        ParallelPlan plan;
+        PlanDegrees plan;
         plan.pipeline = pipeline;
         plan.tensor_out = tensor;
         plan.context = context;
@@ -84,7 +84,7 @@ SpaceWalk::SpaceWalk(SearchSpace space) : space_(std::move(space)) {
   }
 }
 
-void SpaceWalk::append_prefixes(const ParallelPlan& triple, std::vector<SpacePrefix>& out) const {
+void SpaceWalk::append_prefixes(const PlanDegrees& triple, std::vector<SpacePrefix>& out) const {
   const bool has_tensor = triple.tensor() > 1;
   const bool has_context = triple.context > 1;
   const bool has_replicas = triple.data * triple.context > 1;
@@ -95,7 +95,7 @@ void SpaceWalk::append_prefixes(const ParallelPlan& triple, std::vector<SpacePre
         for (std::size_t z = 0; z < options(space_.zero, has_replicas); ++z) {
           for (const Recompute recompute : space_.recompute) {
             SpacePrefix prefix{triple};
-            ParallelPlan& plan = prefix.plan;
+            PlanDegrees& plan = prefix.plan;
             plan.expert = ep;
             plan.expert_tensor = etp;
             plan.context_kind = option(space_.context_kind, k, ContextKind::Ring, has_context);
@@ -115,13 +115,13 @@ void SpaceWalk::append_prefixes(const ParallelPlan& triple, std::vector<SpacePre
   });
 }
 
-void SpaceWalk::append_leaves(const SpacePrefix& prefix, std::vector<ParallelPlan>& out) const {
+void SpaceWalk::append_leaves(const SpacePrefix& prefix, std::vector<PlanDegrees>& out) const {
   for (const int chunks : space_.chunks) {
     if (chunks > 1 && prefix.plan.pipeline == 1) continue;
     for (const ScheduleKind schedule : space_.schedule) {
       if (!schedule_fits(schedule, chunks)) continue;
       if (schedule == ScheduleKind::GPipe && !tells_orders_apart(prefix.plan, space_)) continue;
-      ParallelPlan plan = prefix.plan;
+      PlanDegrees plan = prefix.plan;
       plan.chunks = chunks;
       plan.schedule = schedule;
       out.push_back(plan);
@@ -145,7 +145,7 @@ std::int64_t SpaceWalk::leaves_below(const SpacePrefix& prefix) const {
   return single * flat + (prefix.plan.pipeline > 1 ? many * interleaved : 0);
 }
 
-std::int64_t SpaceWalk::leaves_below(const ParallelPlan& triple) const {
+std::int64_t SpaceWalk::leaves_below(const PlanDegrees& triple) const {
   std::int64_t leaves = 0;
   for (const MicroBatching& batching : micro_batchings(space_, triple.data)) {
     SpacePrefix prefix{triple};
@@ -164,7 +164,7 @@ std::int64_t SpaceWalk::leaves_below(const ParallelPlan& triple) const {
 
 std::int64_t SpaceWalk::size() const {
   std::int64_t total = 0;
-  for (const ParallelPlan& triple : triples_) total += leaves_below(triple);
+  for (const PlanDegrees& triple : triples_) total += leaves_below(triple);
   return total;
 }
 

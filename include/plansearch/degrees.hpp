@@ -20,7 +20,7 @@ enum class ZeroStage : std::uint8_t { None = 0, Optimizer = 1, Gradients = 2, Pa
 [[nodiscard]] std::string_view to_text(Recompute value);
 [[nodiscard]] std::string_view to_text(ContextKind value);
 
-struct ParallelPlan {
+struct PlanDegrees {
   int data = 1;           ///< dp
   int pipeline = 1;       ///< pp
   int chunks = 1;         ///< vpp: model chunks per pipeline stage
@@ -44,7 +44,7 @@ struct ParallelPlan {
   [[nodiscard]] std::int64_t global_batch() const {
     return std::int64_t{1} * data * tensor_depth * micro_batch * micro_batches;
   }
-  auto operator<=>(const ParallelPlan&) const = default;
+  auto operator<=>(const PlanDegrees&) const = default;
 };
 
 }  // namespace plansearch

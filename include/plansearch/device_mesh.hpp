@@ -38,7 +38,7 @@ struct DeviceMesh {
 /// Builds the mesh of a plan. `rank_order` names the dense axes, fastest first; an axis it leaves
 /// out must have one rank. The expert grid folds the ranks of one pipeline stage (data x context x
 /// tensor) with ExpertTensor fastest, then Expert, then ExpertData, as Megatron's does.
-[[nodiscard]] DeviceMesh make_device_mesh(const ParallelPlan& plan,
+[[nodiscard]] DeviceMesh make_device_mesh(const PlanDegrees& plan,
                                           std::span<const Axis> rank_order);
 
 /// The process group that several axes form together: nested extents, smallest stride first.

@@ -44,24 +44,24 @@ class PlanEvaluator {
   [[nodiscard]] static EvaluationWorkspacePtr make_workspace();
 
   /// Why the framework or the network forbid the plan, if they do; memory is not looked at.
-  [[nodiscard]] std::optional<Infeasible> legality(const ParallelPlan& plan) const;
+  [[nodiscard]] std::optional<Infeasible> legality(const PlanDegrees& plan) const;
   /// The same without the words, for the search.
-  [[nodiscard]] std::optional<Obstacle> obstacle(const ParallelPlan& plan) const;
+  [[nodiscard]] std::optional<Obstacle> obstacle(const PlanDegrees& plan) const;
 
   /// The profile of the class of `plan` (its tensor, context, expert, micro-batch, recompute,
   /// sequence-parallel and ZeRO fields and the strides its data and pipeline degrees imply).
-  [[nodiscard]] std::shared_ptr<const ClassProfile> profile(const ParallelPlan& plan) const;
+  [[nodiscard]] std::shared_ptr<const ClassProfile> profile(const PlanDegrees& plan) const;
 
   /// Precondition of the three: `legality(plan)` is empty and `profile` is the plan's own.
-  [[nodiscard]] PlanBound bound(const ClassProfile& profile, const ParallelPlan& plan,
+  [[nodiscard]] PlanBound bound(const ClassProfile& profile, const PlanDegrees& plan,
                                 EvaluationWorkspace& workspace) const;
-  [[nodiscard]] Estimate estimate(const ClassProfile& profile, const ParallelPlan& plan,
+  [[nodiscard]] Estimate estimate(const ClassProfile& profile, const PlanDegrees& plan,
                                   EvaluationWorkspace& workspace) const;
-  [[nodiscard]] Estimate simulate(const ClassProfile& profile, const ParallelPlan& plan,
+  [[nodiscard]] Estimate simulate(const ClassProfile& profile, const PlanDegrees& plan,
                                   EvaluationWorkspace& workspace) const;
 
   /// Peak memory of one pipeline stage, 0 .. pipeline - 1.
-  [[nodiscard]] DeviceMemory stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
+  [[nodiscard]] DeviceMemory stage_memory(const ClassProfile& profile, const PlanDegrees& plan,
                                           int stage, EvaluationWorkspace& workspace) const;
 
   /// Memory a plan may use: capacity less the user's reserve.
@@ -71,7 +71,7 @@ class PlanEvaluator {
 
   /// communication[] of a plan, for reports.
   [[nodiscard]] std::vector<CommunicationLine> communication(const ClassProfile& profile,
-                                                             const ParallelPlan& plan,
+                                                             const PlanDegrees& plan,
                                                              EvaluationWorkspace& workspace) const;
 
  private:

@@ -20,7 +20,7 @@ enum class Tie { No, WithPrevious };
 struct PlanReport {
   int rank = 1;
   Tie tie = Tie::No;
-  ParallelPlan plan;
+  PlanDegrees plan;
   Estimate estimate;
   Seconds p10;
   Seconds p90;
@@ -34,11 +34,11 @@ struct PlanReport {
 };
 
 /// Rates, communication and reasons of one plan.
-[[nodiscard]] PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+[[nodiscard]] PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                                      const Estimate& estimate);
 
 /// Up to three short reasons, the heaviest first, with the numbers that support them.
 [[nodiscard]] std::vector<std::string> explain(const PlanEvaluator& evaluator,
-                                               const ParallelPlan& plan, const Estimate& estimate);
+                                               const PlanDegrees& plan, const Estimate& estimate);
 
 }  // namespace plansearch

@@ -10,7 +10,7 @@
 namespace plansearch {
 
 struct PlanCandidate {
-  ParallelPlan plan;
+  PlanDegrees plan;
   Estimate estimate;
   bool operator==(const PlanCandidate&) const = default;
 };

@@ -47,7 +47,7 @@ struct CountsReport {
 
 /// A plan that does not fit, and by how much.
 struct NearMissReport {
-  ParallelPlan plan;
+  PlanDegrees plan;
   MemoryBreakdown memory;  ///< of its worst device
   Bytes limit;
   [[nodiscard]] Bytes excess() const { return memory.total() - limit; }

@@ -43,7 +43,7 @@ struct SearchCounts {
 
 /// A plan that does not run, and by how little.
 struct NearMiss {
-  ParallelPlan plan;
+  PlanDegrees plan;
   Estimate estimate;
   Bytes limit;
 };

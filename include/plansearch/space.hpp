@@ -35,7 +35,7 @@ struct SearchSpace {
 /// A partial assignment: every field but `chunks` and `schedule`. All leaves below it share the
 /// block profiles of one equivalence class.
 struct SpacePrefix {
-  ParallelPlan plan;
+  PlanDegrees plan;
 };
 
 /// Walks the space in a fixed order, one (pipeline, tensor, context) triple at a time.
@@ -46,25 +46,25 @@ class SpaceWalk {
   [[nodiscard]] const SearchSpace& space() const { return space_; }
 
   /// The (pipeline, tensor, context) triples whose product divides the GPUs, in order.
-  [[nodiscard]] const std::vector<ParallelPlan>& triples() const { return triples_; }
+  [[nodiscard]] const std::vector<PlanDegrees>& triples() const { return triples_; }
 
   /// Prefixes below a triple, in order, appended to `out`. Those that differ in the micro-batch
   /// only follow each other, the smallest first.
-  void append_prefixes(const ParallelPlan& triple, std::vector<SpacePrefix>& out) const;
+  void append_prefixes(const PlanDegrees& triple, std::vector<SpacePrefix>& out) const;
 
   /// Plans below a prefix, in order, appended to `out`.
-  void append_leaves(const SpacePrefix& prefix, std::vector<ParallelPlan>& out) const;
+  void append_leaves(const SpacePrefix& prefix, std::vector<PlanDegrees>& out) const;
 
   /// Plans below a prefix or triple, by formula (without walking them).
   [[nodiscard]] std::int64_t leaves_below(const SpacePrefix& prefix) const;
-  [[nodiscard]] std::int64_t leaves_below(const ParallelPlan& triple) const;
+  [[nodiscard]] std::int64_t leaves_below(const PlanDegrees& triple) const;
 
   /// The number of plans in the space.
   [[nodiscard]] std::int64_t size() const;
 
  private:
   SearchSpace space_;
-  std::vector<ParallelPlan> triples_;
+  std::vector<PlanDegrees> triples_;
 };
 
 }  // namespace plansearch

@@ -70,7 +70,7 @@ Problem problem_of(const Options& options) {
 std::string ranking_text(const std::vector<PlanCandidate>& ranked) {
   std::string text;
   for (const PlanCandidate& candidate : ranked) {
-    const ParallelPlan& p = candidate.plan;
+    const PlanDegrees& p = candidate.plan;
     text +=
         fmt::format("{} {} {} {} {} {} {} {} {} {} {} {:.9e} {:.9e}\n", p.data, p.pipeline,
                     p.chunks, p.tensor_out, p.context, p.expert, static_cast<int>(p.zero),

@@ -23,22 +23,22 @@ double cpu_seconds() {
 
 /// A legal plan with its profile at hand, so that only pricing is timed.
 struct Priced {
-  ParallelPlan plan;
+  PlanDegrees plan;
   std::shared_ptr<const ClassProfile> profile;
 };
 
 /// Plans spread over the whole space, those that fail on legality left out.
-std::vector<ParallelPlan> legal_plans(const PlanEvaluator& evaluator, const SearchSpace& space) {
+std::vector<PlanDegrees> legal_plans(const PlanEvaluator& evaluator, const SearchSpace& space) {
   const SpaceWalk walk(space);
   std::vector<SpacePrefix> prefixes;
-  for (const ParallelPlan& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
+  for (const PlanDegrees& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
   const std::size_t stride = std::max<std::size_t>(1, prefixes.size() / kSample);
-  std::vector<ParallelPlan> leaves;
+  std::vector<PlanDegrees> leaves;
   for (std::size_t i = 0; i < prefixes.size(); i += stride) {
     walk.append_leaves(prefixes[i], leaves);
   }
   std::erase_if(leaves,
-                [&](const ParallelPlan& plan) { return evaluator.obstacle(plan).has_value(); });
+                [&](const PlanDegrees& plan) { return evaluator.obstacle(plan).has_value(); });
   return leaves;
 }
 
@@ -78,15 +78,15 @@ Rate measure_simulator() {
 
 std::vector<Rate> measure_rates(const PlanEvaluator& evaluator, const SearchSpace& space) {
   const auto workspace = PlanEvaluator::make_workspace();
-  const std::vector<ParallelPlan> plans = legal_plans(evaluator, space);
+  const std::vector<PlanDegrees> plans = legal_plans(evaluator, space);
   std::vector<Priced> priced;
   std::vector<Rate> rates;
   double sink = 0.0;
-  rates.push_back(measure("legality checks", plans, [&](const ParallelPlan& plan) {
+  rates.push_back(measure("legality checks", plans, [&](const PlanDegrees& plan) {
     sink += evaluator.obstacle(plan) ? 1.0 : 0.0;
   }));
   const double start = cpu_seconds();
-  for (const ParallelPlan& plan : plans) priced.push_back({plan, evaluator.profile(plan)});
+  for (const PlanDegrees& plan : plans) priced.push_back({plan, evaluator.profile(plan)});
   rates.push_back({"class profiles, known ones included",
                    static_cast<double>(plans.size()) / std::max(1e-9, cpu_seconds() - start)});
   rates.push_back(measure("bounds", priced, [&](const Priced& p) {

@@ -22,13 +22,13 @@ namespace {
 struct Pinned {
   const char* flag;
   std::optional<int> value;
-  std::function<void(ParallelPlan&, int)> set;
+  std::function<void(PlanDegrees&, int)> set;
 };
 
 /// What stands in the way when only this degree is above one. Whatever concerns the rest of the
 /// plan (number of GPUs, batch) is not looked at.
 std::optional<Infeasible> obstacle_alone(const Pinned& degree, int value, const Problem& problem) {
-  ParallelPlan plan;
+  PlanDegrees plan;
   degree.set(plan, value);
   plan.micro_batches = plan.pipeline;
   const auto infeasible =
@@ -60,18 +60,18 @@ std::string legal_values(const Pinned& degree, const Problem& problem) {
 
 std::vector<Pinned> pinned_degrees(const DegreeOptions& d) {
   return {
-      {"--tp", d.tp, [](ParallelPlan& plan, int value) { plan.tensor_out = value; }},
-      {"--tp-x", d.tp_x, [](ParallelPlan& plan, int value) { plan.tensor_in = value; }},
-      {"--tp-y", d.tp_y, [](ParallelPlan& plan, int value) { plan.tensor_out = value; }},
-      {"--tp-z", d.tp_z, [](ParallelPlan& plan, int value) { plan.tensor_depth = value; }},
-      {"--pp", d.pp, [](ParallelPlan& plan, int value) { plan.pipeline = value; }},
+      {"--tp", d.tp, [](PlanDegrees& plan, int value) { plan.tensor_out = value; }},
+      {"--tp-x", d.tp_x, [](PlanDegrees& plan, int value) { plan.tensor_in = value; }},
+      {"--tp-y", d.tp_y, [](PlanDegrees& plan, int value) { plan.tensor_out = value; }},
+      {"--tp-z", d.tp_z, [](PlanDegrees& plan, int value) { plan.tensor_depth = value; }},
+      {"--pp", d.pp, [](PlanDegrees& plan, int value) { plan.pipeline = value; }},
       {"--cp", d.cp,
-       [kind = context_kind_of(d)](ParallelPlan& plan, int value) {
+       [kind = context_kind_of(d)](PlanDegrees& plan, int value) {
          plan.context = value;
          plan.context_kind = kind.value_or(ContextKind::Ring);
        }},
       {"--ep", d.ep,
-       [](ParallelPlan& plan, int value) {
+       [](PlanDegrees& plan, int value) {
          plan.expert = value;
          plan.data = value;
        }},
@@ -88,7 +88,7 @@ void require_range(const char* flag, std::optional<int> value, int low, int high
 }
 
 /// None where the framework can do without; the one that always shards (FSDP) shards all it can.
-ZeroStage default_zero(ParallelPlan plan, const Problem& problem) {
+ZeroStage default_zero(PlanDegrees plan, const Problem& problem) {
   for (const ZeroStage stage :
        {ZeroStage::None, ZeroStage::Parameters, ZeroStage::Gradients, ZeroStage::Optimizer}) {
     plan.zero = stage;
@@ -98,7 +98,7 @@ ZeroStage default_zero(ParallelPlan plan, const Problem& problem) {
 }
 
 /// Data-parallel degree from the flag, or what the GPUs leave.
-int data_degree(const DegreeOptions& d, const ParallelPlan& plan, std::optional<int> gpus) {
+int data_degree(const DegreeOptions& d, const PlanDegrees& plan, std::optional<int> gpus) {
   const std::int64_t others = std::int64_t{plan.pipeline} * plan.context * plan.tensor_in *
                               plan.tensor_out * plan.tensor_depth;
   const std::int64_t product = others * d.dp.value_or(1);
@@ -117,7 +117,7 @@ int data_degree(const DegreeOptions& d, const ParallelPlan& plan, std::optional<
   return static_cast<int>(*gpus / others);
 }
 
-void set_micro_batches(ParallelPlan& plan, std::int64_t batch) {
+void set_micro_batches(PlanDegrees& plan, std::int64_t batch) {
   const std::int64_t replicas = std::int64_t{plan.data} * plan.tensor_depth;
   if (batch % replicas != 0) {
     throw InputError(
@@ -208,9 +208,9 @@ void check_degrees_fit(const DegreeOptions& degrees, const Problem& problem) {
   }
 }
 
-ParallelPlan plan_from_degrees(const DegreeOptions& d, const Problem& problem,
-                               std::optional<int> gpus) {
-  ParallelPlan plan;
+PlanDegrees plan_from_degrees(const DegreeOptions& d, const Problem& problem,
+                              std::optional<int> gpus) {
+  PlanDegrees plan;
   plan.pipeline = d.pp.value_or(1);
   plan.tensor_out = tensor_out_of(d).value_or(1);
   plan.tensor_in = d.tp_x.value_or(1);
@@ -236,7 +236,7 @@ ParallelPlan plan_from_degrees(const DegreeOptions& d, const Problem& problem,
   return plan;
 }
 
-DegreeOptions pinned_to(const ParallelPlan& plan, DegreeOptions degrees) {
+DegreeOptions pinned_to(const PlanDegrees& plan, DegreeOptions degrees) {
   degrees.pp = plan.pipeline;
   degrees.vpp = plan.chunks;
   degrees.cp = plan.context;

@@ -27,10 +27,10 @@ void check_degrees_fit(const DegreeOptions& degrees, const Problem& problem);
 
 /// The one plan the flags describe; what is absent takes its default, --dp what the GPUs leave.
 /// InputError for degrees that do not multiply to the GPUs or divide the batch.
-[[nodiscard]] ParallelPlan plan_from_degrees(const DegreeOptions& degrees, const Problem& problem,
-                                             std::optional<int> gpus);
+[[nodiscard]] PlanDegrees plan_from_degrees(const DegreeOptions& degrees, const Problem& problem,
+                                            std::optional<int> gpus);
 
 /// `degrees` with everything but dp pinned to what the plan has.
-[[nodiscard]] DegreeOptions pinned_to(const ParallelPlan& plan, DegreeOptions degrees);
+[[nodiscard]] DegreeOptions pinned_to(const PlanDegrees& plan, DegreeOptions degrees);
 
 }  // namespace plansearch::cli

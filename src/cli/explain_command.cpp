@@ -53,7 +53,7 @@ std::string explanation(const SearchReport& report) {
   SearchReport first = report;
   first.plans.resize(1);
   std::string text = render_prediction(first, Format::Table);
-  const ParallelPlan& plan = report.plans.front().plan;
+  const PlanDegrees& plan = report.plans.front().plan;
   if (plan.pipeline > 1) text += fmt::format("\n{}", pipeline_picture(plan));
   if (report.plans.size() > 1)
     text += fmt::format("\n{}", compare_plans(report.plans[0], report.plans[1]));

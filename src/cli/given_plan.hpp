@@ -13,7 +13,7 @@ namespace plansearch::cli {
 struct GivenPlan {
   Inputs inputs;
   Problem problem;
-  ParallelPlan plan;
+  PlanDegrees plan;
   /// With --target: why the target cannot express the plan ("error: ..." and "hint: ...").
   std::optional<std::string> inexpressible;
 };

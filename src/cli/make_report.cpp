@@ -80,7 +80,7 @@ SearchReport make_report(const Inputs& inputs, const PlanEvaluator& evaluator,
 }
 
 SearchReport make_prediction(const Inputs& inputs, const PlanEvaluator& evaluator,
-                             const ParallelPlan& plan) {
+                             const PlanDegrees& plan) {
   const auto workspace = PlanEvaluator::make_workspace();
   const Estimate estimate = evaluator.simulate(*evaluator.profile(plan), plan, *workspace);
   SearchReport report;

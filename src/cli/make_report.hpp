@@ -15,6 +15,6 @@ namespace plansearch::cli {
 
 /// One given plan as the only entry of a report; beyond memory it is also the nearest miss.
 [[nodiscard]] SearchReport make_prediction(const Inputs& inputs, const PlanEvaluator& evaluator,
-                                           const ParallelPlan& plan);
+                                           const PlanDegrees& plan);
 
 }  // namespace plansearch::cli

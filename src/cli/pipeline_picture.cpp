@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostStages = 8;
 
 /// A smaller pipeline of the same kind that still shows its shape.
-PipelineShape drawn_shape(const ParallelPlan& plan) {
+PipelineShape drawn_shape(const PlanDegrees& plan) {
   PipelineShape shape;
   shape.schedule = plan.schedule;
   shape.stages = std::min(plan.pipeline, kMostStages);
@@ -30,7 +30,7 @@ PipelineShape drawn_shape(const ParallelPlan& plan) {
 
 }  // namespace
 
-std::string pipeline_picture(const ParallelPlan& plan) {
+std::string pipeline_picture(const PlanDegrees& plan) {
   const PipelineShape shape = drawn_shape(plan);
   const auto order = make_order(shape);
   if (std::holds_alternative<Infeasible>(order)) return {};

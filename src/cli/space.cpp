@@ -65,24 +65,24 @@ class FrameworkFilter {
   }
 
   void narrow(SearchSpace& space) {
-    keep(space.zero, [](ParallelPlan& plan, ZeroStage value) { plan.zero = value; });
+    keep(space.zero, [](PlanDegrees& plan, ZeroStage value) { plan.zero = value; });
     if (!space.zero.empty()) base_.zero = space.zero.front();
-    keep(space.recompute, [](ParallelPlan& plan, Recompute value) { plan.recompute = value; });
-    keep(space.pipeline, [](ParallelPlan& plan, int value) { plan.pipeline = value; });
-    keep(space.tensor, [](ParallelPlan& plan, int value) {
+    keep(space.recompute, [](PlanDegrees& plan, Recompute value) { plan.recompute = value; });
+    keep(space.pipeline, [](PlanDegrees& plan, int value) { plan.pipeline = value; });
+    keep(space.tensor, [](PlanDegrees& plan, int value) {
       plan.tensor_out = value;
       plan.sequence_parallel = value > 1 ? SequenceParallel::On : SequenceParallel::Off;
     });
-    keep(space.context_kind, [](ParallelPlan& plan, ContextKind value) {
+    keep(space.context_kind, [](PlanDegrees& plan, ContextKind value) {
       plan.context = 2;
       plan.context_kind = value;
     });
     keep_contexts(space);
-    keep(space.expert, [](ParallelPlan& plan, int value) {
+    keep(space.expert, [](PlanDegrees& plan, int value) {
       plan.expert = value;
       plan.data = 2 * value;
     });
-    keep(space.schedule, [](ParallelPlan& plan, ScheduleKind value) {
+    keep(space.schedule, [](PlanDegrees& plan, ScheduleKind value) {
       plan.schedule = value;
       plan.pipeline = 2;
       plan.chunks = value == ScheduleKind::Interleaved ? 2 : 1;
@@ -98,7 +98,7 @@ class FrameworkFilter {
     return std::find(values.begin(), values.end(), value) != values.end();
   }
 
-  [[nodiscard]] bool forbidden(const ParallelPlan& plan) const {
+  [[nodiscard]] bool forbidden(const PlanDegrees& plan) const {
     const auto infeasible =
         check_legality(plan, *problem_.network, *problem_.framework, plan.devices());
     return infeasible && (infeasible->obstacle == Obstacle::FrameworkForbids ||
@@ -110,7 +110,7 @@ class FrameworkFilter {
   void keep(std::vector<T>& values, Set set) const {
     std::vector<T> kept;
     for (const T& value : values) {
-      ParallelPlan plan = base_;
+      PlanDegrees plan = base_;
       set(plan, value);
       if (!forbidden(plan)) kept.push_back(value);
     }
@@ -118,14 +118,14 @@ class FrameworkFilter {
   }
 
   void keep_contexts(SearchSpace& space) const {
-    keep(space.context, [&](ParallelPlan& plan, int value) {
+    keep(space.context, [&](PlanDegrees& plan, int value) {
       plan.context = value;
       plan.context_kind = space.context_kind.front();
     });
   }
 
   const Problem& problem_;
-  ParallelPlan base_;
+  PlanDegrees base_;
 };
 
 /// Replication and sharding over data only: what needs no change to the network's code.

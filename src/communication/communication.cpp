@@ -57,7 +57,7 @@ std::string_view to_text(Scope scope) {
   throw InternalError("unknown scope");
 }
 
-std::string subject_name(const Block& block, const CommunicationDemand& demand) {
+std::string subject_name(const Block& block, const Communication& demand) {
   const auto parameter = [&]() -> std::string {
     return demand.index == kWholeBlock ? "block parameters" : block.parameters[demand.index].name;
   };
@@ -76,7 +76,7 @@ std::string subject_name(const Block& block, const CommunicationDemand& demand) 
   throw InternalError("unknown subject");
 }
 
-std::string to_text(const CommunicationDemand& demand) {
+std::string to_text(const Communication& demand) {
   return fmt::format("{} {} x{} {} elements {} {} {}, {} times per {}", to_text(demand.kind),
                      to_text(demand.axes), demand.group_size, demand.elements,
                      demand.side == Side::Before ? "before" : "after", demand.operator_index,

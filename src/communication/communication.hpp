@@ -14,7 +14,7 @@
 
 namespace plansearch {
 
-/// What `CommunicationDemand::index` counts.
+/// What `Communication::index` counts.
 enum class Subject : std::uint8_t {
   Activation,          ///< index: TensorId
   ActivationGradient,  ///< index: TensorId
@@ -44,7 +44,7 @@ enum class DemandPhase : std::uint8_t { Forward, InputGradient, WeightGradient, 
 /// On which side of its operator, in that phase, the communication stands.
 enum class Side : std::uint8_t { Before, After };
 
-struct CommunicationDemand {
+struct Communication {
   Subject subject = Subject::Activation;
   CommunicationKind kind = CommunicationKind::AllReduce;
   WireClass wire = WireClass::Activation;
@@ -58,13 +58,13 @@ struct CommunicationDemand {
   int group_size = 1;
   int count = 1;          ///< messages of this size, one after the other
   double elements = 0.0;  ///< of one message, nccl-tests convention
-  bool operator==(const CommunicationDemand&) const = default;
+  bool operator==(const Communication&) const = default;
 };
 
 /// The name of what moves: "mlp.up", "gradient of mlp.hidden", "block parameters".
-[[nodiscard]] std::string subject_name(const Block& block, const CommunicationDemand& demand);
+[[nodiscard]] std::string subject_name(const Block& block, const Communication& demand);
 /// "all-reduce out x8 4096 elements after 3 forward" for messages and tests.
-[[nodiscard]] std::string to_text(const CommunicationDemand& demand);
+[[nodiscard]] std::string to_text(const Communication& demand);
 [[nodiscard]] std::string_view to_text(DemandPhase phase);
 
 }  // namespace plansearch

@@ -25,7 +25,7 @@ struct Context {
   }
 };
 
-using Demands = std::vector<CommunicationDemand>;
+using Demands = std::vector<Communication>;
 
 /// Loop positions as bits.
 using PositionMask = std::uint32_t;

@@ -96,7 +96,7 @@ WireClass wire_class(ElementClass element) {
 namespace {
 
 /// Phases in order; forward visits operators upwards, the others downwards.
-bool comes_before(const CommunicationDemand& a, const CommunicationDemand& b) {
+bool comes_before(const Communication& a, const Communication& b) {
   if (a.phase != b.phase) return a.phase < b.phase;
   if (a.operator_index != b.operator_index) {
     const bool upwards = a.phase == DemandPhase::Forward || a.phase == DemandPhase::Step;
@@ -108,13 +108,13 @@ bool comes_before(const CommunicationDemand& a, const CommunicationDemand& b) {
 }  // namespace
 }  // namespace derivation
 
-std::vector<CommunicationDemand> derive_communication(const Network& network, const Block& block,
-                                                      const PlacementRules& rules,
-                                                      const BlockPlacement& placement,
-                                                      const TensorPolicies& policies,
-                                                      const ShardingRules& sharding) {
+std::vector<Communication> derive_communication(const Network& network, const Block& block,
+                                                const PlacementRules& rules,
+                                                const BlockPlacement& placement,
+                                                const TensorPolicies& policies,
+                                                const ShardingRules& sharding) {
   const derivation::Context context{network, block, rules, placement, policies, sharding};
-  std::vector<CommunicationDemand> demands;
+  std::vector<Communication> demands;
   demands.reserve(32);
   derivation::derive_activations(context, demands);
   derivation::derive_statistics(context, demands);
@@ -124,9 +124,9 @@ std::vector<CommunicationDemand> derive_communication(const Network& network, co
   return demands;
 }
 
-std::vector<CommunicationDemand> derive_stage_edge(const Network& network, const Block& block,
-                                                   const PlacementRules& rules) {
-  std::vector<CommunicationDemand> demands;
+std::vector<Communication> derive_stage_edge(const Network& network, const Block& block,
+                                             const PlacementRules& rules) {
+  std::vector<Communication> demands;
   const auto last = static_cast<std::uint32_t>(block.operators.size() - 1);
   for (const TensorId id : block.outputs) {
     const Tensor& tensor = block.tensor(id);
@@ -136,7 +136,7 @@ std::vector<CommunicationDemand> derive_stage_edge(const Network& network, const
     for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
       elements *= rules.extents[static_cast<std::size_t>(tensor.dims[i])] / layout.dims[i].slices();
     }
-    CommunicationDemand demand;
+    Communication demand;
     demand.kind = CommunicationKind::SendReceive;
     demand.wire = derivation::wire_class(tensor.element);
     demand.scope = Scope::MicroBatch;
@@ -156,10 +156,10 @@ std::vector<CommunicationDemand> derive_stage_edge(const Network& network, const
   return demands;
 }
 
-std::vector<CommunicationDemand> derive_shared_parameters(const Network& network,
-                                                          const PlacementRules& rules,
-                                                          const StageBlocks& stages,
-                                                          const TensorPolicies& policies) {
+std::vector<Communication> derive_shared_parameters(const Network& network,
+                                                    const PlacementRules& rules,
+                                                    const StageBlocks& stages,
+                                                    const TensorPolicies& policies) {
   struct Place {
     std::set<std::size_t> stages;
     double elements = 0.0;
@@ -183,10 +183,10 @@ std::vector<CommunicationDemand> derive_shared_parameters(const Network& network
       }
     }
   }
-  std::vector<CommunicationDemand> demands;
+  std::vector<Communication> demands;
   for (const auto& [key, place] : places) {
     if (place.stages.size() < 2) continue;
-    CommunicationDemand demand;
+    Communication demand;
     demand.subject = Subject::Gradient;
     demand.kind = CommunicationKind::AllReduce;
     demand.wire = WireClass::Gradient;

@@ -14,24 +14,25 @@ namespace plansearch {
 /// regathered inputs of weight gradients, row statistics, rings, parameters and gradients. Ordered
 /// by phase, then by operator in the order that phase visits them. Data that only changes hands on
 /// the device (slices) is not listed.
-[[nodiscard]] std::vector<CommunicationDemand> derive_communication(
+[[nodiscard]] std::vector<Communication> derive_communication(
     const Network& network, const Block& block, const PlacementRules& rules,
     const BlockPlacement& placement, const TensorPolicies& policies, const ShardingRules& sharding);
 
 /// What crosses the edge of a pipeline stage that ends with `block`: outputs forward, their
 /// gradients backward, each in the layout of the edge.
-[[nodiscard]] std::vector<CommunicationDemand> derive_stage_edge(const Network& network,
-                                                                 const Block& block,
-                                                                 const PlacementRules& rules);
+[[nodiscard]] std::vector<Communication> derive_stage_edge(const Network& network,
+                                                           const Block& block,
+                                                           const PlacementRules& rules);
 
 /// The blocks one pipeline stage holds.
 using StageBlocks = std::vector<std::vector<std::size_t>>;
 
 /// Parameters that live on several stages (tied embeddings): one gradient all-reduce per step over
 /// the stages that hold them, on the elements of one copy.
-[[nodiscard]] std::vector<CommunicationDemand> derive_shared_parameters(
-    const Network& network, const PlacementRules& rules, const StageBlocks& stages,
-    const TensorPolicies& policies);
+[[nodiscard]] std::vector<Communication> derive_shared_parameters(const Network& network,
+                                                                  const PlacementRules& rules,
+                                                                  const StageBlocks& stages,
+                                                                  const TensorPolicies& policies);
 
 /// One group of equal moves of a tile along a ring (or a diagonal of the grid).
 struct RingMove {

@@ -220,7 +220,7 @@ class ActivationDeriver {
   void emit(const RedistributionStep& step, Subject subject, DemandPhase phase, std::size_t op,
             Side side) {
     if (step.kind == CommunicationKind::Slice || op == kEdge) return;
-    CommunicationDemand demand;
+    Communication demand;
     demand.subject = subject;
     demand.kind = step.kind;
     demand.wire = wire_class(context_.block.tensor(tensor_).element);

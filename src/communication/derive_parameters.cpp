@@ -56,8 +56,8 @@ class ParameterDeriver {
       const AxisSet axes = without(cut[i], used_);
       if (axes.empty()) continue;
       const double message = elements_ / tiles(cut, i);
-      CommunicationDemand demand = about(Subject::Parameter, CommunicationKind::AllGather, axes,
-                                         message, DemandPhase::Forward, scope);
+      Communication demand = about(Subject::Parameter, CommunicationKind::AllGather, axes, message,
+                                   DemandPhase::Forward, scope);
       demand.side = Side::Before;
       demand.on_recompute =
           scope == Scope::Use ? context_.sharding.recompute_gather : RecomputeGather::Shared;
@@ -169,9 +169,9 @@ class ParameterDeriver {
     return scope == Scope::Step ? DemandPhase::Step : DemandPhase::WeightGradient;
   }
 
-  [[nodiscard]] CommunicationDemand about(Subject subject, CommunicationKind kind, AxisSet axes,
-                                          double elements, DemandPhase phase, Scope scope) const {
-    CommunicationDemand demand;
+  [[nodiscard]] Communication about(Subject subject, CommunicationKind kind, AxisSet axes,
+                                    double elements, DemandPhase phase, Scope scope) const {
+    Communication demand;
     demand.subject = subject;
     demand.kind = kind;
     demand.wire = subject == Subject::Parameter ? WireClass::Parameter : WireClass::Gradient;
@@ -198,13 +198,13 @@ class ParameterDeriver {
   double elements_ = 1.0;
 };
 
-bool same_message(const CommunicationDemand& a, const CommunicationDemand& b) {
+bool same_message(const Communication& a, const Communication& b) {
   return a.subject == b.subject && a.kind == b.kind && a.phase == b.phase && a.scope == b.scope &&
          a.side == b.side && a.axes == b.axes && a.group_size == b.group_size;
 }
 
 /// The message of a whole block stands where its first use, or its last result, is.
-void merge(CommunicationDemand& whole, const CommunicationDemand& part) {
+void merge(Communication& whole, const Communication& part) {
   whole.index = kWholeBlock;
   whole.elements += part.elements;
   whole.operator_index = whole.phase == DemandPhase::InputGradient
@@ -213,7 +213,7 @@ void merge(CommunicationDemand& whole, const CommunicationDemand& part) {
 }
 
 /// At the end of a step: another block may add to the same gradient, so it is a message of its own.
-bool is_shared(const Block& block, const CommunicationDemand& demand) {
+bool is_shared(const Block& block, const Communication& demand) {
   return demand.scope == Scope::Step && demand.index != kWholeBlock &&
          !block.parameters[demand.index].shared_key.empty();
 }

@@ -79,7 +79,7 @@ class RingDeriver {
     const bool weights = has_trainable(context_.block, op);
     for (const TensorId id : op.inputs) {
       if (!differentiable(context_.block.tensor(id))) continue;
-      const CommunicationDemand demand = about(Subject::Activation, id);
+      const Communication demand = about(Subject::Activation, id);
       Visits visits{visit(OperatorPhase::Forward, id)};
       if (input_gradient_reads_inputs(op.kind)) {
         visits.push_back(visit(OperatorPhase::InputGradient, id));
@@ -122,9 +122,9 @@ class RingDeriver {
     return count;
   }
 
-  [[nodiscard]] CommunicationDemand about(Subject subject, TensorId id) const {
+  [[nodiscard]] Communication about(Subject subject, TensorId id) const {
     const Tensor& tensor = context_.block.tensor(id);
-    CommunicationDemand demand;
+    Communication demand;
     demand.subject = subject;
     demand.kind = CommunicationKind::SendReceive;
     demand.wire = wire_class(tensor.element);
@@ -137,7 +137,7 @@ class RingDeriver {
   void parameter(ParameterId id) {
     const Parameter& parameter = context_.block.parameter(id);
     const Visit forward = visit(OperatorPhase::Forward, id);
-    CommunicationDemand demand;
+    Communication demand;
     demand.subject = Subject::Parameter;
     demand.kind = CommunicationKind::SendReceive;
     demand.wire = WireClass::Parameter;
@@ -153,7 +153,7 @@ class RingDeriver {
 
   /// An operand: it moves between steps; where the next phase starts elsewhere, either the first
   /// layout was kept for it, or one more move brings the travelling copy there.
-  void read(const CommunicationDemand& demand, const Visits& visits, Afterwards afterwards) {
+  void read(const Communication& demand, const Visits& visits, Afterwards afterwards) {
     const Slices home = at(visits[0].slices, 0, steps_);
     bool home_kept = false;
     for (std::size_t i = 0; i < visits.size(); ++i) {
@@ -175,7 +175,7 @@ class RingDeriver {
   }
 
   /// A result: a tile that travels is complete when it has visited everyone, and then goes home.
-  void result(const CommunicationDemand& demand, const Visit& visit) {
+  void result(const Communication& demand, const Visit& visit) {
     RingMoves moves = ring_moves(view(visit.slices), steps_, context_.mesh());
     const bool travels =
         std::any_of(visit.slices.begin(), visit.slices.end(),
@@ -189,7 +189,7 @@ class RingDeriver {
     if (shift) add_move(moves, moved_axes(*shift));
   }
 
-  void emit(CommunicationDemand demand, OperatorPhase phase, const RingMoves& moves) {
+  void emit(Communication demand, OperatorPhase phase, const RingMoves& moves) {
     demand.phase = static_cast<DemandPhase>(phase);
     for (const RingMove& move : moves) {
       demand.axes = move.axes;

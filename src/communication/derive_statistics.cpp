@@ -49,7 +49,7 @@ void derive_statistics(const Context& context, Demands& demands) {
     }
     if (axes.empty()) continue;
     const Rounds needed = rounds(op.kind);
-    CommunicationDemand demand;
+    Communication demand;
     demand.subject = Subject::Statistics;
     demand.kind = CommunicationKind::AllReduce;
     demand.wire = WireClass::Statistic;

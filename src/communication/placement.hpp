@@ -39,11 +39,11 @@ struct PlacementRules {
   }
 };
 
-[[nodiscard]] PlacementRules placement_rules(const Network& network, const ParallelPlan& plan,
+[[nodiscard]] PlacementRules placement_rules(const Network& network, const PlanDegrees& plan,
                                              const DeviceMesh& mesh, const Framework& framework);
 
 /// Extent of a dimension after padding (vocabulary) and scaling (batch, routed tokens).
-[[nodiscard]] double placed_extent(const Dimension& dimension, const ParallelPlan& plan,
+[[nodiscard]] double placed_extent(const Dimension& dimension, const PlanDegrees& plan,
                                    const Framework& framework);
 
 /// The slices of one operator: its loop dimensions in order, for each phase.

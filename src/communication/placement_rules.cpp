@@ -36,7 +36,7 @@ SliceMap ring(const DeviceMesh& mesh) {
 
 class RuleBuilder {
  public:
-  RuleBuilder(const ParallelPlan& plan, const DeviceMesh& mesh) : plan_(plan), mesh_(mesh) {
+  RuleBuilder(const PlanDegrees& plan, const DeviceMesh& mesh) : plan_(plan), mesh_(mesh) {
     const bool repeated_over_out = plan.sequence_parallel == SequenceParallel::Off &&
                                    plan.tensor_out > 1 && plan.expert_tensor == plan.tensor_out;
     distinct_tokens_ = !repeated_over_out;
@@ -108,14 +108,14 @@ class RuleBuilder {
   }
 
  private:
-  const ParallelPlan& plan_;
+  const PlanDegrees& plan_;
   const DeviceMesh& mesh_;
   bool distinct_tokens_ = true;
 };
 
 }  // namespace
 
-double placed_extent(const Dimension& dimension, const ParallelPlan& plan,
+double placed_extent(const Dimension& dimension, const PlanDegrees& plan,
                      const Framework& framework) {
   const auto extent = static_cast<double>(dimension.extent);
   switch (dimension.role) {
@@ -132,7 +132,7 @@ double placed_extent(const Dimension& dimension, const ParallelPlan& plan,
   }
 }
 
-PlacementRules placement_rules(const Network& network, const ParallelPlan& plan,
+PlacementRules placement_rules(const Network& network, const PlanDegrees& plan,
                                const DeviceMesh& mesh, const Framework& framework) {
   const RuleBuilder builder(plan, mesh);
   PlacementRules rules;

@@ -20,7 +20,7 @@ FlatCut cut(AxisSet outer, AxisSet data, ZeroStage stage, ZeroStage threshold) {
   return result;
 }
 
-ParameterPolicy make_policy(const ParallelPlan& plan, const Framework& framework,
+ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
                             const PrecisionPolicy& precision, AxisSet depth, AxisSet shard,
                             AxisSet data) {
   const ShardingRules& rules = framework.sharding;
@@ -50,7 +50,7 @@ int pieces(const FlatCut& cut, const DeviceMesh& mesh) {
   return product;
 }
 
-TensorPolicies tensor_policies(const ParallelPlan& plan, const DeviceMesh& mesh,
+TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,
                                const Framework& framework, DataType precision) {
   const PrecisionPolicy& types = precision_policy(framework, precision);
   const bool hybrid = mesh[Axis::Replica].size > 1;

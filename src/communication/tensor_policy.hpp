@@ -50,7 +50,7 @@ struct TensorPolicies {
 };
 
 /// `precision` is what the user asked for (a key of Framework::precision).
-[[nodiscard]] TensorPolicies tensor_policies(const ParallelPlan& plan, const DeviceMesh& mesh,
+[[nodiscard]] TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,
                                              const Framework& framework, DataType precision);
 
 }  // namespace plansearch

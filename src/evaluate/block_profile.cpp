@@ -78,7 +78,7 @@ class BlockProfiler {
     const auto demands =
         derive_communication(*context_.problem.network, block_, context_.rules, placement_,
                              context_.policies, context_.problem.framework->sharding);
-    for (const CommunicationDemand& demand : demands) {
+    for (const Communication& demand : demands) {
       const Bytes bytes = wire_size(demand.wire, context_.precision) * demand.elements;
       if (demand.scope == Scope::Step || demand.phase == DemandPhase::Step) {
         profile_.steps.push_back({demand, bytes, shared_key(demand)});
@@ -88,14 +88,14 @@ class BlockProfiler {
     }
   }
 
-  [[nodiscard]] std::string shared_key(const CommunicationDemand& demand) const {
+  [[nodiscard]] std::string shared_key(const Communication& demand) const {
     const bool one_parameter =
         (demand.subject == Subject::Parameter || demand.subject == Subject::Gradient) &&
         demand.index != kWholeBlock;
     return one_parameter ? block_.parameters[demand.index].shared_key : std::string();
   }
 
-  void add_pass_demand(const CommunicationDemand& demand, Bytes bytes) {
+  void add_pass_demand(const Communication& demand, Bytes bytes) {
     const AxisExtent group = group_extent(context_.rules.mesh, demand.axes);
     const CollectiveCost cost =
         collective_cost(*context_.problem.cluster, demand.kind, bytes, group, Setting::InStep);
@@ -124,7 +124,7 @@ class BlockProfiler {
   /// only moving bytes contends: waiting for a latency disturbs nobody.
   Seconds expose(PassProfile& pass, PassSum& sum, const PassDemand& priced,
                  Seconds transfer) const {
-    const CommunicationDemand& demand = priced.demand;
+    const Communication& demand = priced.demand;
     const auto kind = static_cast<std::size_t>(overlap_class(demand));
     const bool possible = static_cast<Overlap>(kind) != Overlap::TensorParallel ||
                           context_.problem.cluster->accelerator.user_buffers;
@@ -151,7 +151,7 @@ class BlockProfiler {
   [[nodiscard]] Bytes gathered_inputs() const {
     Bytes bytes;
     for (const PassDemand& pass : profile_.passes) {
-      const CommunicationDemand& demand = pass.demand;
+      const Communication& demand = pass.demand;
       if (demand.kind != CommunicationKind::AllGather) continue;
       if (demand.phase != DemandPhase::Forward || demand.subject != Subject::Activation) continue;
       bytes += pass.bytes * static_cast<double>(demand.count);
@@ -248,7 +248,7 @@ AxisExtent group_extent(const DeviceMesh& mesh, AxisSet axes) {
   return {group.size(), group.count > 0 ? group.extents[0].stride : 1};
 }
 
-Overlap overlap_class(const CommunicationDemand& demand) {
+Overlap overlap_class(const Communication& demand) {
   switch (demand.subject) {
     case Subject::Parameter:
       return Overlap::ParameterGather;

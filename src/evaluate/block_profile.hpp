@@ -55,7 +55,7 @@ struct SharedCount {
 
 /// A collective at the end of the step; messages of all blocks of a stage go together.
 struct StepDemand {
-  CommunicationDemand demand;
+  Communication demand;
   Bytes bytes;  ///< of one copy of the block
   /// Of a parameter that other blocks use as well; empty for the others.
   std::string shared_key{};
@@ -63,7 +63,7 @@ struct StepDemand {
 
 /// A collective inside a pass, priced.
 struct PassDemand {
-  CommunicationDemand demand;
+  Communication demand;
   Bytes bytes;
   Bytes wire_bytes;
   Seconds time;     ///< one message
@@ -99,7 +99,7 @@ struct ClassContext {
   const Problem& problem;
   const FrameworkConstants& constants;
   const PrecisionPolicy& precision;
-  const ParallelPlan& plan;
+  const PlanDegrees& plan;
   PlacementRules rules;
   TensorPolicies policies;
 };
@@ -110,6 +110,6 @@ struct ClassContext {
 [[nodiscard]] AxisExtent group_extent(const DeviceMesh& mesh, AxisSet axes);
 
 /// Which framework switch decides whether this communication is hidden.
-[[nodiscard]] Overlap overlap_class(const CommunicationDemand& demand);
+[[nodiscard]] Overlap overlap_class(const Communication& demand);
 
 }  // namespace plansearch

@@ -45,7 +45,7 @@ StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mes
           static_bytes(policies.expert, mesh, moments)};
 }
 
-ClassKey class_key(const ParallelPlan& plan, const DeviceMesh& mesh, const Framework& framework,
+ClassKey class_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framework& framework,
                    int accelerators_per_node) {
   ClassKey key;
   key.plan = plan;
@@ -80,7 +80,7 @@ std::size_t ClassKeyHash::operator()(const ClassKey& key) const noexcept {
     hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
     hash *= 0xFF51AFD7ED558CCDULL;
   };
-  const ParallelPlan& p = key.plan;
+  const PlanDegrees& p = key.plan;
   for (const int field : {p.data, p.pipeline, p.tensor_in, p.tensor_out, p.tensor_depth, p.context,
                           p.expert, p.expert_tensor, p.shard_group, p.micro_batch,
                           static_cast<int>(p.context_kind), static_cast<int>(p.sequence_parallel),

@@ -37,11 +37,11 @@ struct StaticPolicy {
 
 /// Everything the block profiles depend on; equal keys have equal profiles.
 struct ClassKey {
-  ParallelPlan plan;  ///< with the fields set to 1 that do not matter
+  PlanDegrees plan;  ///< with the fields set to 1 that do not matter
   std::array<AxisExtent, kAxisCount> axes{};
   bool operator==(const ClassKey&) const = default;
 };
-[[nodiscard]] ClassKey class_key(const ParallelPlan& plan, const DeviceMesh& mesh,
+[[nodiscard]] ClassKey class_key(const PlanDegrees& plan, const DeviceMesh& mesh,
                                  const Framework& framework, int accelerators_per_node);
 
 struct ClassKeyHash {

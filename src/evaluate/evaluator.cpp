@@ -47,11 +47,11 @@ struct PlanEvaluator::Implementation {
   LayoutCache layouts;
   ClassCache classes;
 
-  [[nodiscard]] DeviceMesh mesh(const ParallelPlan& plan) const {
+  [[nodiscard]] DeviceMesh mesh(const PlanDegrees& plan) const {
     return make_device_mesh(plan, problem.framework->rank_order);
   }
 
-  [[nodiscard]] std::shared_ptr<const ClassProfile> make_profile(const ParallelPlan& plan,
+  [[nodiscard]] std::shared_ptr<const ClassProfile> make_profile(const PlanDegrees& plan,
                                                                  const DeviceMesh& mesh) const {
     const ClassContext context{problem,
                                constants,
@@ -72,7 +72,7 @@ struct PlanEvaluator::Implementation {
     StageBlocks stages;
     for (std::size_t b = 0; b < problem.network->blocks.size(); ++b) stages.push_back({b});
     std::vector<StepDemand> reductions;
-    for (const CommunicationDemand& demand :
+    for (const Communication& demand :
          derive_shared_parameters(*problem.network, context.rules, stages, context.policies)) {
       reductions.push_back({demand, wire_size(demand.wire, precision) * demand.elements});
     }
@@ -85,8 +85,8 @@ struct PlanEvaluator::Implementation {
   }
 
   /// Mesh, states and layout of a plan: those of the plan before where its degrees are the same.
-  const PlanGround& ground(const ParallelPlan& plan, EvaluationWorkspace& workspace) const {
-    ParallelPlan degrees = plan;
+  const PlanGround& ground(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+    PlanDegrees degrees = plan;
     degrees.micro_batch = degrees.micro_batches = 1;
     degrees.recompute = Recompute::None;
     degrees.schedule = ScheduleKind::OneFOneB;
@@ -103,14 +103,14 @@ struct PlanEvaluator::Implementation {
   }
 
   template <typename Visit>
-  auto with_view(const ClassProfile& profile, const ParallelPlan& plan,
+  auto with_view(const ClassProfile& profile, const PlanDegrees& plan,
                  EvaluationWorkspace& workspace, Visit visit) const {
     const PlanGround& g = ground(plan, workspace);
     const PlanView view{problem, constants, precision, profile, *g.layout, plan, g.mesh, g.statics};
     return visit(view);
   }
 
-  [[nodiscard]] Estimate evaluate(const ClassProfile& profile, const ParallelPlan& plan,
+  [[nodiscard]] Estimate evaluate(const ClassProfile& profile, const PlanDegrees& plan,
                                   MakespanMethod method, EvaluationWorkspace& workspace) const {
     return with_view(profile, plan, workspace, [&](const PlanView& view) {
       Estimate estimate;
@@ -141,15 +141,15 @@ PlanEvaluator::PlanEvaluator(Problem problem)
 
 PlanEvaluator::~PlanEvaluator() = default;
 
-std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) const {
+std::optional<Infeasible> PlanEvaluator::legality(const PlanDegrees& plan) const {
   return check_legality(plan, *problem_.network, *problem_.framework, problem_.gpus);
 }
 
-std::optional<Obstacle> PlanEvaluator::obstacle(const ParallelPlan& plan) const {
+std::optional<Obstacle> PlanEvaluator::obstacle(const PlanDegrees& plan) const {
   return find_obstacle(plan, *problem_.network, *problem_.framework, problem_.gpus);
 }
 
-std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const ParallelPlan& plan) const {
+std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& plan) const {
   const DeviceMesh mesh = implementation_->mesh(plan);
   const ClassKey key =
       class_key(plan, mesh, *problem_.framework, problem_.cluster->accelerators_per_node);
@@ -157,7 +157,7 @@ std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const ParallelPlan& p
                                       [&] { return implementation_->make_profile(plan, mesh); });
 }
 
-PlanBound PlanEvaluator::bound(const ClassProfile& profile, const ParallelPlan& plan,
+PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
                                EvaluationWorkspace& workspace) const {
   return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
     PlanBound bound;
@@ -172,17 +172,17 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const ParallelPlan& 
   });
 }
 
-Estimate PlanEvaluator::estimate(const ClassProfile& profile, const ParallelPlan& plan,
+Estimate PlanEvaluator::estimate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
   return implementation_->evaluate(profile, plan, MakespanMethod::ClosedForm, workspace);
 }
 
-Estimate PlanEvaluator::simulate(const ClassProfile& profile, const ParallelPlan& plan,
+Estimate PlanEvaluator::simulate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
   return implementation_->evaluate(profile, plan, MakespanMethod::Simulation, workspace);
 }
 
-DeviceMemory PlanEvaluator::stage_memory(const ClassProfile& profile, const ParallelPlan& plan,
+DeviceMemory PlanEvaluator::stage_memory(const ClassProfile& profile, const PlanDegrees& plan,
                                          int stage, EvaluationWorkspace& workspace) const {
   return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
     return device_memory(view, stage, workspace);
@@ -201,7 +201,7 @@ FlopRate PlanEvaluator::matmul_peak() const {
 
 namespace {
 
-CommunicationLine line_of(const Block& block, const CommunicationDemand& demand, Bytes bytes) {
+CommunicationLine line_of(const Block& block, const Communication& demand, Bytes bytes) {
   CommunicationLine line;
   line.what = subject_name(block, demand);
   line.kind = demand.kind;
@@ -234,7 +234,7 @@ void append_pass_lines(const PlanView& view, std::vector<CommunicationLine>& lin
 /// What is shared between stages (tied embeddings) belongs to no block; the class does not know
 /// the group sizes of what happens once per step.
 CommunicationLine step_line(const PlanView& view, const StepCollective& collective) {
-  CommunicationDemand demand = collective.demand;
+  Communication demand = collective.demand;
   const bool between_stages = demand.axes.contains(Axis::Pipeline);
   demand.index = kWholeBlock;  // messages of all blocks go together
   CommunicationLine line = line_of(view.problem.network->blocks.front(), demand, collective.bytes);
@@ -289,7 +289,7 @@ void append_boundary_line(const PlanView& view, Seconds exposed,
 }  // namespace
 
 std::vector<CommunicationLine> PlanEvaluator::communication(const ClassProfile& profile,
-                                                            const ParallelPlan& plan,
+                                                            const PlanDegrees& plan,
                                                             EvaluationWorkspace& workspace) const {
   return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
     std::vector<CommunicationLine> lines;

@@ -21,7 +21,7 @@ struct Reason {
 
 }  // namespace
 
-std::vector<std::string> explain(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+std::vector<std::string> explain(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                                  const Estimate& estimate) {
   const StepTimeBreakdown& step = estimate.step;
   const Seconds total = step.total();

@@ -15,7 +15,7 @@
 namespace plansearch {
 namespace {
 
-PipelineLayout make_layout(const Problem& problem, const ParallelPlan& plan) {
+PipelineLayout make_layout(const Problem& problem, const PlanDegrees& plan) {
   const auto distribution = distribute_layers(*problem.network, plan, *problem.framework);
   const auto* runs = std::get_if<StageRuns>(&distribution);
   PLANSEARCH_CHECK(runs != nullptr);
@@ -34,7 +34,7 @@ PipelineLayout make_layout(const Problem& problem, const ParallelPlan& plan) {
 
 }  // namespace
 
-const PipelineLayout& LayoutCache::get(const ParallelPlan& plan) const {
+const PipelineLayout& LayoutCache::get(const PlanDegrees& plan) const {
   const std::lock_guard lock(mutex_);
   auto& slot = layouts_[{plan.pipeline, plan.chunks}];
   if (!slot) slot = std::make_unique<const PipelineLayout>(make_layout(problem_, plan));

@@ -26,7 +26,7 @@ struct PipelineLayout {
 class LayoutCache {
  public:
   explicit LayoutCache(const Problem& problem) : problem_(problem) {}
-  [[nodiscard]] const PipelineLayout& get(const ParallelPlan& plan) const;
+  [[nodiscard]] const PipelineLayout& get(const PlanDegrees& plan) const;
 
  private:
   const Problem& problem_;

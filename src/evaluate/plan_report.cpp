@@ -11,7 +11,7 @@
 
 namespace plansearch {
 
-PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                        const Estimate& estimate) {
   const Problem& problem = evaluator.problem();
   PlanReport report;

@@ -15,7 +15,7 @@
 namespace plansearch {
 namespace {
 
-bool same_collective(const CommunicationDemand& a, const CommunicationDemand& b) {
+bool same_collective(const Communication& a, const Communication& b) {
   return a.axes == b.axes && a.kind == b.kind && a.subject == b.subject && a.wire == b.wire;
 }
 

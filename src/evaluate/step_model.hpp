@@ -28,7 +28,7 @@ struct StagePass {
 /// What consecutive plans share when they differ in batches, recompute and schedule only.
 struct PlanGround {
   std::uint64_t evaluator = 0;  ///< whose; 0: nobody's
-  ParallelPlan degrees;
+  PlanDegrees degrees;
   DeviceMesh mesh;
   StaticPolicy statics;
   const PipelineLayout* layout = nullptr;
@@ -50,7 +50,7 @@ struct PlanView {
   const PrecisionPolicy& precision;
   const ClassProfile& profile;
   const PipelineLayout& layout;
-  const ParallelPlan& plan;
+  const PlanDegrees& plan;
   const DeviceMesh& mesh;
   const StaticPolicy& statics;
 };
@@ -69,7 +69,7 @@ void for_each_chunk(const PipelineLayout& layout, int device, Visit visit) {
 
 /// One collective at the end of a step, all blocks of the busiest stage together.
 struct StepCollective {
-  CommunicationDemand demand;
+  Communication demand;
   Bytes bytes;
   Bytes wire_bytes;
   Seconds time;

@@ -151,7 +151,7 @@ PlanDocument read_plan_document(const std::filesystem::path& path) {
   return document;
 }
 
-PlanDocument to_document(const ParallelPlan& plan) {
+PlanDocument to_document(const PlanDegrees& plan) {
   PlanDocument document;
   document.dp = plan.data;
   document.pp = plan.pipeline;

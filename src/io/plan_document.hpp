@@ -50,7 +50,7 @@ struct PlanDocument {
 [[nodiscard]] PlanDocument read_plan_document(const std::filesystem::path& path);
 
 /// The degrees of a plan as a document; the caller adds what it was made for.
-[[nodiscard]] PlanDocument to_document(const ParallelPlan& plan);
+[[nodiscard]] PlanDocument to_document(const PlanDegrees& plan);
 
 /// YAML text that `read_plan_document` reads back to the same document.
 [[nodiscard]] std::string to_yaml(const PlanDocument& document);

@@ -8,7 +8,7 @@
 namespace plansearch {
 namespace {
 
-int degree(const ParallelPlan& plan, Axis axis) {
+int degree(const PlanDegrees& plan, Axis axis) {
   switch (axis) {
     case Axis::In:
       return plan.tensor_in;
@@ -38,7 +38,7 @@ constexpr std::array kDenseAxes{Axis::In,      Axis::Out,  Axis::Depth,
 /// The expert grid: ExpertTensor and Expert take the fastest ranks, ExpertData what is left of the
 /// stage. Where the pipeline is not the slowest axis, legality demands that Data starts at the
 /// same rank in both grids.
-void add_expert_grid(const ParallelPlan& plan, DeviceMesh& mesh) {
+void add_expert_grid(const PlanDegrees& plan, DeviceMesh& mesh) {
   const int stage_ranks = plan.data * plan.context * plan.tensor();
   const int inner = plan.expert * plan.expert_tensor;
   mesh[Axis::ExpertTensor] = {plan.expert_tensor, 1};
@@ -51,7 +51,7 @@ void add_expert_grid(const ParallelPlan& plan, DeviceMesh& mesh) {
                             pipeline_inside_data ? data.stride : inner};
 }
 
-void add_shard_views(const ParallelPlan& plan, DeviceMesh& mesh) {
+void add_shard_views(const PlanDegrees& plan, DeviceMesh& mesh) {
   const AxisExtent& data = mesh[Axis::Data];
   const bool hybrid = plan.shard_group > 0 && plan.shard_group < plan.data;
   const int shard = hybrid ? plan.shard_group : plan.data;
@@ -75,7 +75,7 @@ AxisSet DeviceMesh::active(AxisSet set) const {
   return result;
 }
 
-DeviceMesh make_device_mesh(const ParallelPlan& plan, std::span<const Axis> rank_order) {
+DeviceMesh make_device_mesh(const PlanDegrees& plan, std::span<const Axis> rank_order) {
   DeviceMesh mesh;
   AxisSet placed;
   int stride = 1;

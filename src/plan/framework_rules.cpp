@@ -12,7 +12,7 @@ namespace {
 
 /// What a rule looks at.
 struct Case {
-  const ParallelPlan& plan;
+  const PlanDegrees& plan;
   const Network& network;
 };
 
@@ -131,7 +131,7 @@ const std::vector<Rule>& rules() {
 
 }  // namespace
 
-std::optional<Infeasible> check_rules(const ParallelPlan& plan, const Network& network,
+std::optional<Infeasible> check_rules(const PlanDegrees& plan, const Network& network,
                                       const Framework& framework, Wording wording) {
   const Case here{plan, network};
   for (const FrameworkRule& rule : framework.rules) {

@@ -126,7 +126,7 @@ void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size
   }
 }
 
-Infeasible too_many_stages(const ParallelPlan& plan, std::int64_t layers, Wording wording) {
+Infeasible too_many_stages(const PlanDegrees& plan, std::int64_t layers, Wording wording) {
   const int stages = plan.pipeline * plan.chunks;
   return legality::refuse(
       wording, Obstacle::MoreStagesThanLayers, static_cast<double>(stages),
@@ -137,7 +137,7 @@ Infeasible too_many_stages(const ParallelPlan& plan, std::int64_t layers, Wordin
       });
 }
 
-Infeasible not_divisible(const ParallelPlan& plan, std::int64_t layers, Wording wording) {
+Infeasible not_divisible(const PlanDegrees& plan, std::int64_t layers, Wording wording) {
   const int stages = plan.pipeline * plan.chunks;
   return legality::refuse(
       wording, Obstacle::LayersNotDivisible, static_cast<double>(stages),
@@ -161,7 +161,7 @@ std::int64_t count_layers(const Network& network) {
 
 namespace legality {
 
-std::optional<Infeasible> check_layers(const ParallelPlan& plan, const Network& network,
+std::optional<Infeasible> check_layers(const PlanDegrees& plan, const Network& network,
                                        const Framework& framework, Wording wording) {
   const int stages = plan.pipeline * plan.chunks;
   if (stages == 1) return std::nullopt;
@@ -183,7 +183,7 @@ std::optional<Infeasible> check_layers(const ParallelPlan& plan, const Network& 
 }  // namespace legality
 
 std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
-                                                      const ParallelPlan& plan,
+                                                      const PlanDegrees& plan,
                                                       const Framework& framework) {
   const auto stages = static_cast<std::size_t>(plan.pipeline * plan.chunks);
   std::vector<Piece> pieces = unrolled(network);

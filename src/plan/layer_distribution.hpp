@@ -19,7 +19,7 @@ using StageRuns = std::vector<std::vector<BlockRun>>;
 /// Layers (encoder and decoder blocks) go to stages by `framework.layers`; embeddings stand before
 /// the layer they feed, heads and additional prediction blocks behind the last layer.
 [[nodiscard]] std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
-                                                                    const ParallelPlan& plan,
+                                                                    const PlanDegrees& plan,
                                                                     const Framework& framework);
 
 }  // namespace plansearch

@@ -23,7 +23,7 @@ namespace {
 
 using Result = std::optional<Infeasible>;
 
-Result check_degrees(const ParallelPlan& plan, const Framework& framework, int gpus,
+Result check_degrees(const PlanDegrees& plan, const Framework& framework, int gpus,
                      Wording wording) {
   const std::array degrees{plan.data,          plan.pipeline,     plan.chunks,       plan.tensor_in,
                            plan.tensor_out,    plan.tensor_depth, plan.context,      plan.expert,
@@ -93,7 +93,7 @@ Result check_kv_heads(std::int64_t heads, std::int64_t ranks, Wording wording) {
                 });
 }
 
-Result check_dimension(const ParallelPlan& plan, const Framework& framework,
+Result check_dimension(const PlanDegrees& plan, const Framework& framework,
                        const Dimension& dimension, Wording wording) {
   const std::int64_t out = plan.tensor_out;
   const std::int64_t extent = dimension.extent;
@@ -143,7 +143,7 @@ bool has_role(const Network& network, DimRole role) {
                      [&](const Dimension& dimension) { return dimension.role == role; });
 }
 
-Result check_experts(const ParallelPlan& plan, const Network& network, const Framework& framework,
+Result check_experts(const PlanDegrees& plan, const Network& network, const Framework& framework,
                      Wording wording) {
   const int group = plan.expert * plan.expert_tensor;
   if (group == 1) return std::nullopt;
@@ -183,7 +183,7 @@ Result check_experts(const ParallelPlan& plan, const Network& network, const Fra
 }
 
 /// Unfused attention keeps whole score rows, which no ring can pass around.
-Result check_ring(const ParallelPlan& plan, const Network& network, Wording wording) {
+Result check_ring(const PlanDegrees& plan, const Network& network, Wording wording) {
   if (plan.context == 1 || plan.context_kind != ContextKind::Ring) return std::nullopt;
   for (const Block& block : network.blocks) {
     for (const Operator& op : block.operators) {
@@ -203,7 +203,7 @@ Result check_ring(const ParallelPlan& plan, const Network& network, Wording word
   return std::nullopt;
 }
 
-Result check_shard_group(const ParallelPlan& plan, Wording wording) {
+Result check_shard_group(const PlanDegrees& plan, Wording wording) {
   if (plan.shard_group == 0 || plan.data % plan.shard_group == 0) return std::nullopt;
   return refuse(wording, Obstacle::DegreesDoNotMultiply, static_cast<double>(plan.shard_group),
                 static_cast<double>(plan.data), [&] {
@@ -212,7 +212,7 @@ Result check_shard_group(const ParallelPlan& plan, Wording wording) {
                 });
 }
 
-Result check_schedule(const ParallelPlan& plan, Wording wording) {
+Result check_schedule(const PlanDegrees& plan, Wording wording) {
   const bool interleaved = plan.schedule == ScheduleKind::Interleaved;
   if (interleaved != (plan.chunks > 1) || (interleaved && plan.pipeline == 1)) {
     return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.chunks), 1, [&] {
@@ -234,7 +234,7 @@ Result check_schedule(const ParallelPlan& plan, Wording wording) {
   return std::nullopt;
 }
 
-Result check_all(const ParallelPlan& plan, const Network& network, const Framework& framework,
+Result check_all(const PlanDegrees& plan, const Network& network, const Framework& framework,
                  int gpus, Wording wording) {
   if (auto bad = check_degrees(plan, framework, gpus, wording)) return bad;
   for (const Dimension& dimension : network.dimensions) {
@@ -251,12 +251,12 @@ Result check_all(const ParallelPlan& plan, const Network& network, const Framewo
 }  // namespace
 }  // namespace legality
 
-std::optional<Infeasible> check_legality(const ParallelPlan& plan, const Network& network,
+std::optional<Infeasible> check_legality(const PlanDegrees& plan, const Network& network,
                                          const Framework& framework, int gpus) {
   return legality::check_all(plan, network, framework, gpus, legality::Wording::Full);
 }
 
-std::optional<Obstacle> find_obstacle(const ParallelPlan& plan, const Network& network,
+std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
                                       const Framework& framework, int gpus) {
   const auto bad = legality::check_all(plan, network, framework, gpus, legality::Wording::Silent);
   return bad ? std::optional(bad->obstacle) : std::nullopt;

@@ -17,13 +17,12 @@ namespace plansearch {
 /// The first reason why the plan cannot run on `gpus` devices, in a fixed order: degrees, the
 /// network's divisibility, pipeline, schedule, then the rules of the framework. Memory is not
 /// looked at.
-[[nodiscard]] std::optional<Infeasible> check_legality(const ParallelPlan& plan,
+[[nodiscard]] std::optional<Infeasible> check_legality(const PlanDegrees& plan,
                                                        const Network& network,
                                                        const Framework& framework, int gpus);
 
 /// The same without words: cheap enough for every plan of a search.
-[[nodiscard]] std::optional<Obstacle> find_obstacle(const ParallelPlan& plan,
-                                                    const Network& network,
+[[nodiscard]] std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
                                                     const Framework& framework, int gpus);
 
 /// The closed vocabulary of framework rules (docs/frameworks.md) and what each forbids.

@@ -24,11 +24,10 @@ template <typename Words>
   return infeasible;
 }
 
-[[nodiscard]] std::optional<Infeasible> check_layers(const ParallelPlan& plan,
+[[nodiscard]] std::optional<Infeasible> check_layers(const PlanDegrees& plan,
                                                      const Network& network,
                                                      const Framework& framework, Wording wording);
-[[nodiscard]] std::optional<Infeasible> check_rules(const ParallelPlan& plan,
-                                                    const Network& network,
+[[nodiscard]] std::optional<Infeasible> check_rules(const PlanDegrees& plan, const Network& network,
                                                     const Framework& framework, Wording wording);
 
 }  // namespace plansearch::legality

@@ -78,7 +78,7 @@ Json counts_json(const CountsReport& counts) {
 
 }  // namespace
 
-Json to_json(const ParallelPlan& plan) {
+Json to_json(const PlanDegrees& plan) {
   return {{"gpus", plan.devices()},
           {"dp", plan.data},
           {"pp", plan.pipeline},

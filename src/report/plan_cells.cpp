@@ -9,7 +9,7 @@
 
 namespace plansearch {
 
-std::string short_plan(const ParallelPlan& plan) {
+std::string short_plan(const PlanDegrees& plan) {
   std::string text;
   const auto add = [&](const char* name, int degree) {
     if (degree > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, degree);
@@ -65,7 +65,7 @@ std::string grouped(std::int64_t count) {
   return text;
 }
 
-std::string tensor_cell(const ParallelPlan& plan) {
+std::string tensor_cell(const PlanDegrees& plan) {
   std::string text =
       plan.tensor_in == 1 && plan.tensor_depth == 1
           ? fmt::format("{}", plan.tensor_out)
@@ -74,12 +74,12 @@ std::string tensor_cell(const ParallelPlan& plan) {
   return text;
 }
 
-std::string context_cell(const ParallelPlan& plan) {
+std::string context_cell(const PlanDegrees& plan) {
   const bool ulysses = plan.context > 1 && plan.context_kind == ContextKind::Ulysses;
   return fmt::format("{}{}", plan.context, ulysses ? "u" : "");
 }
 
-std::string schedule_cell(const ParallelPlan& plan) {
+std::string schedule_cell(const PlanDegrees& plan) {
   return plan.pipeline == 1 ? "-" : std::string(to_text(plan.schedule));
 }
 

@@ -18,10 +18,10 @@ namespace plansearch {
 /// 1234567 -> "1,234,567"
 [[nodiscard]] std::string grouped(std::int64_t count);
 /// Tensor degree: "8", or "2x4x1" for a grid, with "+sp" under sequence parallelism.
-[[nodiscard]] std::string tensor_cell(const ParallelPlan& plan);
+[[nodiscard]] std::string tensor_cell(const PlanDegrees& plan);
 /// Context degree: "4", or "4u" for Ulysses.
-[[nodiscard]] std::string context_cell(const ParallelPlan& plan);
+[[nodiscard]] std::string context_cell(const PlanDegrees& plan);
 /// "1f1b", "interleaved", or "-" without a pipeline.
-[[nodiscard]] std::string schedule_cell(const ParallelPlan& plan);
+[[nodiscard]] std::string schedule_cell(const PlanDegrees& plan);
 
 }  // namespace plansearch

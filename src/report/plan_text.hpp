@@ -9,6 +9,6 @@
 namespace plansearch {
 
 /// "dp 8, pp 4, tp 2, ..." with only the degrees above one.
-[[nodiscard]] std::string short_plan(const ParallelPlan& plan);
+[[nodiscard]] std::string short_plan(const PlanDegrees& plan);
 
 }  // namespace plansearch

@@ -28,7 +28,7 @@ std::string reasons(const PlanReport& plan) {
 struct PlanColumn {
   TextColumn column;
   std::function<std::string(const PlanReport&)> cell;
-  std::function<bool(const ParallelPlan&)> tells = [](const ParallelPlan&) { return true; };
+  std::function<bool(const PlanDegrees&)> tells = [](const PlanDegrees&) { return true; };
 };
 
 std::string number(int value) {
@@ -45,24 +45,24 @@ std::vector<PlanColumn> degree_columns() {
           {{"pp"}, [](const PlanReport& p) { return number(p.plan.pipeline); }},
           {{"vpp"},
            [](const PlanReport& p) { return number(p.plan.chunks); },
-           [](const ParallelPlan& plan) { return plan.chunks > 1; }},
+           [](const PlanDegrees& plan) { return plan.chunks > 1; }},
           {{"tp"}, [](const PlanReport& p) { return tensor_cell(p.plan); }},
           {{"cp"},
            [](const PlanReport& p) { return context_cell(p.plan); },
-           [](const ParallelPlan& plan) { return plan.context > 1; }},
+           [](const PlanDegrees& plan) { return plan.context > 1; }},
           {{"ep"},
            [](const PlanReport& p) { return number(p.plan.expert); },
-           [](const ParallelPlan& plan) { return plan.expert > 1; }},
+           [](const PlanDegrees& plan) { return plan.expert > 1; }},
           {{"etp"},
            [](const PlanReport& p) { return number(p.plan.expert_tensor); },
-           [](const ParallelPlan& plan) { return plan.expert_tensor > 1; }},
+           [](const PlanDegrees& plan) { return plan.expert_tensor > 1; }},
           {{"zero"}, [](const PlanReport& p) { return number(static_cast<int>(p.plan.zero)); }},
           {{"mbs"}, [](const PlanReport& p) { return number(p.plan.micro_batch); }},
           {{"recompute", Align::Left},
            [](const PlanReport& p) { return std::string(to_text(p.plan.recompute)); }},
           {{"schedule", Align::Left},
            [](const PlanReport& p) { return schedule_cell(p.plan); },
-           [](const ParallelPlan& plan) { return plan.pipeline > 1; }}};
+           [](const PlanDegrees& plan) { return plan.pipeline > 1; }}};
 }
 
 std::vector<PlanColumn> cost_columns(Bytes capacity) {
@@ -82,7 +82,7 @@ std::vector<PlanColumn> cost_columns(Bytes capacity) {
       {{"comm"}, share([](const StepTimeBreakdown& step) { return step.exposed_total(); })},
       {{"bubble"},
        share([](const StepTimeBreakdown& step) { return step.bubble; }),
-       [](const ParallelPlan& plan) { return plan.pipeline > 1; }},
+       [](const PlanDegrees& plan) { return plan.pipeline > 1; }},
       {{"why", Align::Left}, reasons}};
 }
 

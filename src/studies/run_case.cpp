@@ -179,8 +179,8 @@ SequenceParallel read_sequence_parallel(const RunRecord& run, const FrameworkDef
   return on ? SequenceParallel::On : SequenceParallel::Off;
 }
 
-ParallelPlan read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
-  ParallelPlan plan;
+PlanDegrees read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
+  PlanDegrees plan;
   plan.tensor_out = degree(run.tensor.value_or(1));
   plan.pipeline = degree(run.pipeline.value_or(1));
   // Without stages there is nothing to interleave: the column then repeats a default.
@@ -199,7 +199,7 @@ ParallelPlan read_plan(const RunRecord& run, const FrameworkDefaults& defaults) 
   return plan;
 }
 
-void note_defaults(const RunRecord& run, const ParallelPlan& plan, RunCase& result) {
+void note_defaults(const RunRecord& run, const PlanDegrees& plan, RunCase& result) {
   if (!run.zero) result.filled.push_back(fmt::format("zero {}", static_cast<int>(plan.zero)));
   if (!run.sequence_parallel && plan.tensor_out > 1) {
     result.filled.push_back(

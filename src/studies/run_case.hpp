@@ -21,7 +21,7 @@ struct RunCase {
   ModelDescription model;
   NetworkOptions network;
   DataType precision = DataType::Bf16;
-  ParallelPlan plan;
+  PlanDegrees plan;
   std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead
   /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
   double batch_share = 1.0;

@@ -29,7 +29,7 @@ std::vector<std::string> split_columns(const std::string& columns) {
 
 std::vector<std::string> regimes_of(const RunRecord& run, const RunCase& run_case,
                                     const Cluster& cluster) {
-  const ParallelPlan& plan = run_case.plan;
+  const PlanDegrees& plan = run_case.plan;
   std::vector<std::string> regimes;
   const auto add_if = [&](bool holds, const char* name) {
     if (holds) regimes.emplace_back(name);

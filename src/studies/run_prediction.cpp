@@ -69,7 +69,7 @@ class GroupPricer {
  private:
   void price_row(const RunRecord& run, const RunCase& run_case, RunPrediction& prediction) {
     prediction.peak_seconds = peak_seconds_ * run_case.batch_share;
-    const ParallelPlan& plan = run_case.plan;
+    const PlanDegrees& plan = run_case.plan;
     const auto illegal = evaluator_.legality(plan);
     if (illegal) {
       prediction.verdict = Verdict::Illegal;
@@ -97,7 +97,7 @@ class GroupPricer {
 
   /// An unknown switch condemns nobody: what the plan needs with the recompute that needs least,
   /// `least` being what it needs as priced.
-  Bytes least_memory(ParallelPlan plan, Bytes least) {
+  Bytes least_memory(PlanDegrees plan, Bytes least) {
     for (const Recompute recompute : {Recompute::Selective, Recompute::Full}) {
       plan.recompute = recompute;
       if (evaluator_.obstacle(plan)) continue;

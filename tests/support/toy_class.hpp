@@ -14,7 +14,7 @@ namespace plansearch::test {
 
 class ToyClass {
  public:
-  ToyClass(Problem problem, const ParallelPlan& plan)
+  ToyClass(Problem problem, const PlanDegrees& plan)
       : problem_(std::move(problem)),
         plan_(plan),
         constants_(framework_constants(*problem_.framework)),
@@ -57,7 +57,7 @@ class ToyClass {
 
  private:
   Problem problem_;
-  ParallelPlan plan_;
+  PlanDegrees plan_;
   FrameworkConstants constants_;
   PrecisionPolicy precision_;
   DeviceMesh mesh_;

@@ -9,9 +9,9 @@
 namespace plansearch {
 namespace {
 
-double moved(const std::vector<CommunicationDemand>& demands) {
+double moved(const std::vector<Communication>& demands) {
   double sum = 0.0;
-  for (const CommunicationDemand& d : demands) {
+  for (const Communication& d : demands) {
     sum += d.count * elements_moved(d.kind, d.group_size, d.elements);
   }
   return sum;
@@ -50,7 +50,7 @@ constexpr double kTokens = 512;
 constexpr double kHidden = 64;
 
 double tensor_volume(int in, int out) {
-  ParallelPlan plan;
+  PlanDegrees plan;
   plan.tensor_in = in;
   plan.tensor_out = out;
   return moved(test::derive(gpt_linears(512, 64), plan));
@@ -64,9 +64,9 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("degenerate grid: depth only is ZeRO-3: two gathers and one scatter of every weight") {
-    ParallelPlan depth;
+    PlanDegrees depth;
     depth.tensor_depth = 8;
-    ParallelPlan fsdp;
+    PlanDegrees fsdp;
     fsdp.data = 8;
     fsdp.zero = ZeroStage::Parameters;
     const Network network = gpt_linears(512, 64);
@@ -76,7 +76,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("degenerate grid: data only is DDP, 2 (G - 1) / G of every weight") {
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 8;
     CHECK(moved(test::derive(gpt_linears(512, 64), plan)) ==
           doctest::Approx(2 * 12 * kHidden * kHidden * 7 / 8));
@@ -92,7 +92,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("Tensor3D: per layer (2 m / (in out)) [(in - 1) n + (out - 1) k]") {
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_in = 2;
     plan.tensor_out = 4;
     const Network pair = test::linear_pair(1024, 64, 256);
@@ -125,7 +125,7 @@ TEST_SUITE("unit") {
     for (const int in : {1, 2}) {
       for (const int out : {1, 4}) {
         for (const int depth : {1, 2}) {
-          ParallelPlan plan;
+          PlanDegrees plan;
           plan.tensor_in = in;
           plan.tensor_out = out;
           plan.tensor_depth = depth;
@@ -148,7 +148,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("fewer key/value heads than tensor ranks: repeated, gradients summed over the copies") {
     const Network network = test::attention_block(1024, 16, 4, 8);
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_out = 8;
     using Lines = std::vector<std::string>;
     CHECK(test::lines(network, test::derive(network, plan)) ==
@@ -161,12 +161,12 @@ TEST_SUITE("unit") {
   TEST_CASE("Ulysses exchanges sequence for heads around attention and back") {
     // cp = 4, 16 heads of 8: q, k, v, o tiles are 1024/4 x 16 x 8 = 32768 elements.
     const Network network = test::attention_block(1024, 16, 16, 8);
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.context = 4;
     plan.context_kind = ContextKind::Ulysses;
     const auto demands = test::derive(network, plan);
     int exchanges = 0;
-    for (const CommunicationDemand& demand : demands) {
+    for (const Communication& demand : demands) {
       if (demand.kind != CommunicationKind::AllToAll) continue;
       ++exchanges;
       CHECK(demand.elements == 32768);
@@ -179,7 +179,7 @@ TEST_SUITE("unit") {
     // 8 experts, top 2, ep 4, etp 2, tp 2 with sequence parallelism, dp 4: 8 ranks a stage.
     // Tokens per rank after routing: 4 x 1024 x 2 / 8 = 1024; x 64 features = 65536.
     const Network network = test::expert_block(1024, 64, 8, 2, 128);
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 4;
     plan.tensor_out = 2;
     plan.sequence_parallel = SequenceParallel::On;
@@ -207,7 +207,7 @@ TEST_SUITE("unit") {
     Network network = b.finish();
     Framework framework = test::plain_framework();
     framework.vocab_multiple = 128;
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_out = 2;
     plan.pipeline = 4;
     const DeviceMesh mesh = make_device_mesh(plan, framework.rank_order);

@@ -21,9 +21,9 @@ bool is_divided(const Network& network, const Operator& op) {
   });
 }
 
-ParallelPlan random_plan(std::mt19937& engine, bool experts) {
+PlanDegrees random_plan(std::mt19937& engine, bool experts) {
   const auto power = [&](unsigned most) { return 1 << (engine() % (most + 1)); };
-  ParallelPlan plan;
+  PlanDegrees plan;
   plan.data = power(3) * (engine() % 3 == 0 ? 3 : 1);
   plan.tensor_out = power(2);
   plan.tensor_in = power(1);
@@ -43,7 +43,7 @@ ParallelPlan random_plan(std::mt19937& engine, bool experts) {
   return plan;
 }
 
-void check_conserved(const Network& network, const ParallelPlan& plan) {
+void check_conserved(const Network& network, const PlanDegrees& plan) {
   const Framework framework = test::plain_framework();
   const DeviceMesh mesh = make_device_mesh(plan, framework.rank_order);
   const PlacementRules rules = placement_rules(network, plan, mesh, framework);
@@ -86,7 +86,7 @@ TEST_SUITE("property") {
     const Network network = build_network(test::llama(48, 64, 8, 8, 128, 512));
     std::mt19937 engine(13);
     for (int i = 0; i < 200; ++i) {
-      ParallelPlan plan;
+      PlanDegrees plan;
       plan.pipeline = 1 + static_cast<int>(engine() % 8);
       plan.chunks = plan.pipeline > 1 ? 1 + static_cast<int>(engine() % 3) : 1;
       plan.schedule = plan.chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;

@@ -16,7 +16,7 @@ TEST_SUITE("unit") {
     // the gradient of `normed` is partial over out because up contracts n = ffn.
     // Full messages: tokens x hidden = 1024 x 64 = 65536.
     const Network network = test::mlp_block(1024, 64, 256);
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_out = 4;
     CHECK(test::lines(network, test::derive(network, plan)) ==
           Lines{"forward: all-reduce out x4 of down, 65536 per use",
@@ -28,7 +28,7 @@ TEST_SUITE("unit") {
     // mirror. The weight gradient of up needs `normed` again, which was kept scattered. gamma saw
     // only a quarter of the tokens on each rank: its gradient is summed over out once per step.
     const Network network = test::mlp_block(1024, 64, 256);
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_out = 4;
     plan.sequence_parallel = SequenceParallel::On;
     CHECK(test::lines(network, test::derive(network, plan)) ==
@@ -54,7 +54,7 @@ TEST_SUITE("unit") {
     b.block.inputs = {x};
     b.block.outputs = {y};
     const Network network = b.finish();
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_out = 4;
     CHECK(test::lines(network, test::derive(network, plan)) ==
           Lines{"forward: all-reduce out x4 of y, 65536 per use"});
@@ -83,7 +83,7 @@ TEST_SUITE("unit") {
     b.block.inputs = {x};
     b.block.outputs = {y};
     const Network network = b.finish();
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 4;
     CHECK(test::lines(network, test::derive(network, plan)) ==
           Lines{"step: all-reduce data x4 of gradient of t, 512 per step"});
@@ -92,7 +92,7 @@ TEST_SUITE("unit") {
   TEST_CASE("derivation 2: FSDP gathers per use and scatters gradients per micro-batch") {
     // Storage of every parameter: flat over data. 64 x 256 = 16384 elements per matrix.
     const Network network = test::linear_pair(1024, 64, 256);
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 8;
     plan.zero = ZeroStage::Parameters;
     CHECK(
@@ -107,7 +107,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("derivation 2b: the other ZeRO stages and hybrid shard are settings of the policy") {
     const Network network = test::linear_pair(1024, 64, 256);
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 8;
     CHECK(test::lines(network, test::derive(network, plan)) ==
           Lines{"step: all-reduce data x8 of gradient of w1, 16384 per step",
@@ -144,7 +144,7 @@ TEST_SUITE("unit") {
     //  dX of the transposed layer: in, m n / out;  of the normal layer: out, m k / in
     //  dW: RS(z) k n / (in out) = 2048 per micro-batch, AR(data) k n / (in out z) = 1024 per step
     const Network network = test::linear_pair(1024, 64, 256);
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_in = 2;
     plan.tensor_out = 4;
     plan.tensor_depth = 2;
@@ -178,10 +178,10 @@ TEST_SUITE("unit") {
     // Communication is that of the smaller tensor degree: 2 (g - 1) / g of the same message.
     const Network network = test::mlp_block(1024, 64, 256);
     const auto moved = [&](int tensor) {
-      ParallelPlan plan;
+      PlanDegrees plan;
       plan.tensor_out = tensor;
       double sum = 0.0;
-      for (const CommunicationDemand& d : test::derive(network, plan)) {
+      for (const Communication& d : test::derive(network, plan)) {
         sum += elements_moved(d.kind, d.group_size, d.elements);
       }
       return sum;
@@ -205,7 +205,7 @@ TEST_SUITE("unit") {
     b.block.outputs = {x};
     const Network network = b.finish();
     const Framework framework = test::plain_framework();
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.pipeline = 4;
     plan.tensor_out = 2;
     const DeviceMesh mesh = make_device_mesh(plan, framework.rank_order);

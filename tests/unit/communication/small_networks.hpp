@@ -170,8 +170,8 @@ inline Framework plain_framework() {
   return framework;
 }
 
-inline std::vector<CommunicationDemand> derive(const Network& network, const ParallelPlan& plan,
-                                               const Framework& framework = plain_framework()) {
+inline std::vector<Communication> derive(const Network& network, const PlanDegrees& plan,
+                                         const Framework& framework = plain_framework()) {
   const DeviceMesh mesh = make_device_mesh(plan, framework.rank_order);
   const PlacementRules rules = placement_rules(network, plan, mesh, framework);
   const Block& block = network.blocks.front();
@@ -182,9 +182,9 @@ inline std::vector<CommunicationDemand> derive(const Network& network, const Par
 
 /// One line per demand: "forward: all-reduce in x2 of y, 4096" (and "3 x" before the kind).
 inline std::vector<std::string> lines(const Network& network,
-                                      const std::vector<CommunicationDemand>& demands) {
+                                      const std::vector<Communication>& demands) {
   std::vector<std::string> result;
-  for (const CommunicationDemand& demand : demands) {
+  for (const Communication& demand : demands) {
     std::string line{to_text(demand.phase)};
     line += ": ";
     if (demand.count != 1) line += std::to_string(demand.count) + " ";

@@ -37,7 +37,7 @@ std::array<Primitive, 3> primitive(int s) {
 }
 
 DeviceMesh square(int s) {
-  ParallelPlan plan;
+  PlanDegrees plan;
   plan.tensor_in = s;
   plan.tensor_out = s;
   return make_device_mesh(plan, test::plain_framework().rank_order);
@@ -72,7 +72,7 @@ Linear cannon(int s, std::int64_t m, std::int64_t n, std::int64_t k) {
   Linear linear;
   linear.network = b.finish();
   Framework framework = test::plain_framework();
-  ParallelPlan plan;
+  PlanDegrees plan;
   linear.rules = placement_rules(linear.network, plan, square(s), framework);
   linear.placement = place_block(linear.network, linear.network.blocks[0], linear.rules);
   OperatorPlacement& placed = linear.placement.operators[0];
@@ -172,7 +172,7 @@ TEST_SUITE("unit") {
                                linear.placement, linear.policies, linear.sharding);
       std::map<DemandPhase, int> moves;
       std::map<std::string, double> elements;
-      for (const CommunicationDemand& demand : demands) {
+      for (const Communication& demand : demands) {
         if (demand.subject == Subject::ActivationGradient &&
             demand.kind == CommunicationKind::Permute) {
           continue;  // dI is (r, r+c-1), the neighbour wants (r, r+c): redistribution, not the
@@ -197,7 +197,7 @@ TEST_SUITE("unit") {
     // Forward 3 moves each; backward 3 again, and 4 for the gradients (the last one brings them
     // home). Weight gradients are partial over context: 128 x 128 (wq, wo), 128 x 32 (wk, wv).
     const Network network = test::attention_block(1024, 16, 4, 8);
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.context = 4;
     using Lines = std::vector<std::string>;
     CHECK(test::lines(network, test::derive(network, plan)) ==

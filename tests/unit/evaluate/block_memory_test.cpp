@@ -12,8 +12,8 @@ namespace {
 constexpr double kTokens = 2 * 512;
 constexpr double kHidden = 1024;
 
-ParallelPlan plan_of(int tensor, SequenceParallel spread, Recompute recompute = Recompute::None) {
-  ParallelPlan plan;
+PlanDegrees plan_of(int tensor, SequenceParallel spread, Recompute recompute = Recompute::None) {
+  PlanDegrees plan;
   plan.tensor_out = tensor;
   plan.data = 16 / tensor;
   plan.micro_batch = 2;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kOut = static_cast<std::size_t>(Axis::Out);
 
-ParallelPlan tensor_plan(int tensor) {
-  ParallelPlan plan;
+PlanDegrees tensor_plan(int tensor) {
+  PlanDegrees plan;
   plan.tensor_out = tensor;
   plan.data = 16 / tensor;
   plan.micro_batches = 32 / plan.data;
@@ -97,7 +97,7 @@ TEST_SUITE("unit") {
 
     test::ToyOptions options;
     options.experts = 8;
-    ParallelPlan plan = tensor_plan(1);
+    PlanDegrees plan = tensor_plan(1);
     plan.expert = 4;
     const test::ToyClass moe(test::toy_problem(options), plan);
     const ParameterCount count = moe.profile("decoder-experts").parameters;

@@ -33,7 +33,7 @@ TEST_SUITE("property") {
   TEST_CASE("a class spans many plans") {
     // Otherwise the property above would hold for a cache that never shares.
     const PlanEvaluator evaluator(test::toy_problem());
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_out = 2;
     plan.data = 8;
     plan.micro_batches = 4;
@@ -47,7 +47,7 @@ TEST_SUITE("property") {
     plan.pipeline = 4;
     plan.micro_batches = 16;
     plan.zero = ZeroStage::None;
-    ParallelPlan chunked = plan;
+    PlanDegrees chunked = plan;
     chunked.chunks = 2;
     chunked.schedule = ScheduleKind::Interleaved;
     CHECK(evaluator.profile(plan) == evaluator.profile(chunked));

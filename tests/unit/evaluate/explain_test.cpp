@@ -9,7 +9,7 @@ namespace plansearch {
 TEST_SUITE("unit") {
   TEST_CASE("the three largest parts, largest first, nothing below one percent") {
     const PlanEvaluator evaluator(test::toy_problem());
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.pipeline = 4;
     plan.data = 4;
     plan.micro_batches = 8;

@@ -13,7 +13,7 @@ namespace {
 
 /// Data parallel over `ranks` GPUs; half of the step computes, half reduces gradients.
 RelativeInterval half_and_half(const ErrorModel& model, int ranks) {
-  ParallelPlan plan;
+  PlanDegrees plan;
   plan.data = ranks;
   StepTimeBreakdown step;
   step.compute = Seconds(1.0);

@@ -21,7 +21,7 @@ constexpr double kParameters = 8 * kLayer + kTable + 2 * kHidden;
 constexpr double kKept = 32 * kTokens * kHidden + 16 * kTokens + 4 * kTokens * kHeads;
 constexpr double kStream = 2 * kTokens * kHidden;  ///< the residual stream of one sequence
 
-std::vector<DeviceMemory> devices_of(const Problem& problem, const ParallelPlan& plan) {
+std::vector<DeviceMemory> devices_of(const Problem& problem, const PlanDegrees& plan) {
   const PlanEvaluator evaluator(problem);
   REQUIRE_FALSE(evaluator.obstacle(plan));
   const auto workspace = PlanEvaluator::make_workspace();
@@ -33,14 +33,14 @@ std::vector<DeviceMemory> devices_of(const Problem& problem, const ParallelPlan&
   return devices;
 }
 
-std::vector<MemoryBreakdown> stages_of(const Problem& problem, const ParallelPlan& plan) {
+std::vector<MemoryBreakdown> stages_of(const Problem& problem, const PlanDegrees& plan) {
   std::vector<MemoryBreakdown> stages;
   for (const DeviceMemory& device : devices_of(problem, plan)) stages.push_back(device.memory);
   return stages;
 }
 
-ParallelPlan pipeline_plan(int pipeline, int chunks, int micro_batches, ScheduleKind schedule) {
-  ParallelPlan plan;
+PlanDegrees pipeline_plan(int pipeline, int chunks, int micro_batches, ScheduleKind schedule) {
+  PlanDegrees plan;
   plan.pipeline = pipeline;
   plan.chunks = chunks;
   plan.schedule = schedule;
@@ -49,7 +49,7 @@ ParallelPlan pipeline_plan(int pipeline, int chunks, int micro_batches, Schedule
   return plan;
 }
 
-Problem problem_for(const ParallelPlan& plan) {
+Problem problem_for(const PlanDegrees& plan) {
   test::ToyOptions options;
   options.global_batch = plan.global_batch();
   return test::toy_problem(options);
@@ -65,7 +65,7 @@ TEST_SUITE("unit") {
          {Row{ZeroStage::None, 2, 4, 12}, Row{ZeroStage::Optimizer, 2, 4, 12.0 / 16},
           Row{ZeroStage::Gradients, 2, 4.0 / 16, 12.0 / 16},
           Row{ZeroStage::Parameters, 2.0 / 16, 4.0 / 16, 12.0 / 16}}) {
-      ParallelPlan plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
+      PlanDegrees plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
       plan.zero = row.zero;
       const MemoryBreakdown memory = stages_of(problem_for(plan), plan)[0];
       CHECK(memory.parameters.value() == doctest::Approx(row.parameters * kParameters));
@@ -75,7 +75,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("stages hold the network once, and both ends the tied table") {
-    const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
     const auto stages = stages_of(problem_for(plan), plan);
     CHECK(stages[0].parameters.value() == doctest::Approx(2 * (2 * kLayer + kTable)));
     CHECK(stages[1].parameters.value() == doctest::Approx(2 * 2 * kLayer));
@@ -84,7 +84,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("tensor parallelism divides matrices and the table, not the norms") {
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_out = 4;
     plan.data = 4;
     plan.micro_batches = 8;
@@ -95,7 +95,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("1F1B: stage r of 4 keeps 4 - r micro-batches, GPipe all of them") {
     for (const ScheduleKind schedule : {ScheduleKind::OneFOneB, ScheduleKind::GPipe}) {
-      const ParallelPlan plan = pipeline_plan(4, 1, 8, schedule);
+      const PlanDegrees plan = pipeline_plan(4, 1, 8, schedule);
       const auto stages = stages_of(problem_for(plan), plan);
       for (const std::size_t r : {1U, 2U}) {  // without embedding and head
         const double in_flight = schedule == ScheduleKind::GPipe ? 8 : 4 - static_cast<double>(r);
@@ -106,14 +106,14 @@ TEST_SUITE("unit") {
 
   TEST_CASE("interleaved: device r of 4 with 2 chunks keeps 2 (3 - r) + 4 + 1 of them") {
     // One layer a chunk; device 1 has no embedding and no head: 9 chunks.
-    const ParallelPlan plan = pipeline_plan(4, 2, 8, ScheduleKind::Interleaved);
+    const PlanDegrees plan = pipeline_plan(4, 2, 8, ScheduleKind::Interleaved);
     const auto stages = stages_of(problem_for(plan), plan);
     CHECK(stages[1].activations.value() == doctest::Approx(9 * kKept));
     CHECK(stages[2].activations.value() == doctest::Approx(7 * kKept));
   }
 
   TEST_CASE("full recompute keeps the input of every layer and works on one layer") {
-    ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
     plan.recompute = Recompute::Full;
     const auto stages = stages_of(problem_for(plan), plan);
     CHECK(stages[1].activations.value() == doctest::Approx(3 * 2 * kStream));
@@ -121,7 +121,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("sequence parallelism divides all that a layer keeps") {
-    ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
     plan.data = 2;
     plan.tensor_out = 2;
     plan.sequence_parallel = SequenceParallel::On;
@@ -138,7 +138,7 @@ TEST_SUITE("unit") {
   TEST_CASE("the last stage peaks on its logits; the allocator keeps a share of what was needed") {
     // 512 x 51200 logits, 6 bytes each beyond what the loss saves (logits and probabilities);
     // 600 MB of context outside the allocator, a twentieth of what is needed inside.
-    const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
     const auto devices = devices_of(problem_for(plan), plan);
     CHECK(devices[3].memory.transient.value() == doctest::Approx(6.0 * 512 * 51200));
     for (const DeviceMemory& device : devices) {
@@ -154,21 +154,21 @@ TEST_SUITE("unit") {
 
   TEST_CASE("the head keeps logits in bf16 and probabilities in fp32") {
     // Its norm keeps its input and statistics, its product the norm's output: 4 sbh + 8 sb.
-    const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
     CHECK(stages_of(problem_for(plan), plan)[3].activations.value() ==
           doctest::Approx(2 * kKept + 4 * kTokens * kHidden + 8 * kTokens + 6 * kTokens * 51200));
   }
 
   TEST_CASE("full sharding holds two gathered units and a gradient of the largest") {
     // The table with the final norm: bf16 twice, fp32 once.
-    ParallelPlan plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
+    PlanDegrees plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
     plan.zero = ZeroStage::Parameters;
     CHECK(stages_of(problem_for(plan), plan)[0].buffers.value() ==
           doctest::Approx(1e8 + (2 * 2 + 4) * (kTable + 2 * kHidden)));
   }
 
   TEST_CASE("copies of eager kernels, buffers and cached gathers are constants of the framework") {
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_out = 2;
     plan.data = 8;
     plan.micro_batches = 4;
@@ -192,7 +192,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("the worst device is the one reported") {
-    const ParallelPlan plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
     const PlanEvaluator evaluator(problem_for(plan));
     const auto workspace = PlanEvaluator::make_workspace();
     const Estimate e = evaluator.estimate(*evaluator.profile(plan), plan, *workspace);

@@ -9,8 +9,8 @@
 namespace plansearch {
 namespace {
 
-ParallelPlan tensor_plan() {
-  ParallelPlan plan;
+PlanDegrees tensor_plan() {
+  PlanDegrees plan;
   plan.tensor_out = 2;
   plan.data = 8;
   plan.micro_batch = 2;
@@ -120,7 +120,7 @@ TEST_SUITE("unit") {
     test::ToyOptions options;
     options.experts = 8;
     options.imbalance = 1.5;
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 16;
     plan.expert = 4;
     plan.micro_batch = 2;

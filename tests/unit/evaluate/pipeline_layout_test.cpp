@@ -18,7 +18,7 @@ std::vector<double> parameters_of(std::int64_t layers, int pipeline, int chunks,
   options.layers = layers;
   options.tied = tied;
   const PlanEvaluator evaluator(test::toy_problem(options));
-  ParallelPlan plan;
+  PlanDegrees plan;
   plan.pipeline = pipeline;
   plan.chunks = chunks;
   plan.schedule = chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;

@@ -18,7 +18,7 @@ void for_each_plan(const PlanEvaluator& evaluator, Visit visit) {
         for (const int micro_batch : {1, 2}) {
           for (const Recompute recompute :
                {Recompute::None, Recompute::Selective, Recompute::Full}) {
-            ParallelPlan plan;
+            PlanDegrees plan;
             plan.tensor_out = tensor;
             plan.pipeline = pipeline;
             plan.chunks = chunks;
@@ -41,7 +41,7 @@ TEST_SUITE("property") {
     const PlanEvaluator evaluator(test::toy_problem());
     const auto workspace = PlanEvaluator::make_workspace();
     int plans = 0;
-    for_each_plan(evaluator, [&](const ParallelPlan& plan) {
+    for_each_plan(evaluator, [&](const PlanDegrees& plan) {
       const auto profile = evaluator.profile(plan);
       const PlanBound bound = evaluator.bound(*profile, plan, *workspace);
       const Estimate estimate = evaluator.estimate(*profile, plan, *workspace);
@@ -59,7 +59,7 @@ TEST_SUITE("property") {
   TEST_CASE("parts are not negative and memory does not depend on the method") {
     const PlanEvaluator evaluator(test::toy_problem());
     const auto workspace = PlanEvaluator::make_workspace();
-    for_each_plan(evaluator, [&](const ParallelPlan& plan) {
+    for_each_plan(evaluator, [&](const PlanDegrees& plan) {
       const auto profile = evaluator.profile(plan);
       const Estimate e = evaluator.simulate(*profile, plan, *workspace);
       CHECK(e.step.compute > Seconds(0));
@@ -83,7 +83,7 @@ TEST_SUITE("property") {
       std::mt19937 engine(23);
       int refused = 0;
       for (int i = 0; i < 1000; ++i) {
-        const ParallelPlan plan = test::any_plan(engine, evaluator.problem());
+        const PlanDegrees plan = test::any_plan(engine, evaluator.problem());
         const auto quick = evaluator.obstacle(plan);
         const auto worded = evaluator.legality(plan);
         INFO(test::describe(plan));
@@ -103,7 +103,7 @@ TEST_SUITE("property") {
     options.gpus = 1;
     options.global_batch = 4;
     const PlanEvaluator evaluator(test::toy_problem(options));
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.micro_batches = 4;
     const auto workspace = PlanEvaluator::make_workspace();
     const auto profile = evaluator.profile(plan);
@@ -114,7 +114,7 @@ TEST_SUITE("property") {
   TEST_CASE("recompute trades time for memory") {
     const PlanEvaluator evaluator(test::toy_problem());
     const auto workspace = PlanEvaluator::make_workspace();
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.tensor_out = 2;
     plan.data = 8;
     plan.micro_batches = 4;
@@ -135,7 +135,7 @@ TEST_SUITE("property") {
   TEST_CASE("ZeRO divides what it shards and nothing else") {
     const PlanEvaluator evaluator(test::toy_problem());
     const auto workspace = PlanEvaluator::make_workspace();
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 16;
     plan.micro_batches = 2;
     const auto memory = [&](ZeroStage zero) {
@@ -158,7 +158,7 @@ TEST_SUITE("unit") {
     // bf16 parameter 2, fp32 main gradient 4, fp32 master 4, two fp32 moments 8.
     const PlanEvaluator evaluator(test::toy_problem());
     const auto workspace = PlanEvaluator::make_workspace();
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 16;
     plan.micro_batches = 2;
     const MemoryBreakdown m = evaluator.simulate(*evaluator.profile(plan), plan, *workspace).memory;

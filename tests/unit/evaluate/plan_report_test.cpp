@@ -22,7 +22,7 @@ constexpr double kForward = kLayers + kAttention + kLogits;
 
 PlanReport report_of(const Problem& problem, Recompute recompute) {
   const PlanEvaluator evaluator(problem);
-  ParallelPlan plan;
+  PlanDegrees plan;
   plan.tensor_out = 2;
   plan.data = 4;
   plan.pipeline = 2;

@@ -19,9 +19,9 @@ inline int power_of_two(std::mt19937& engine, int most) {
 }
 
 /// Legal or not; the degrees multiply to the number of GPUs.
-inline ParallelPlan any_plan(std::mt19937& engine, const Problem& problem) {
+inline PlanDegrees any_plan(std::mt19937& engine, const Problem& problem) {
   const auto up_to = [&](unsigned limit) { return static_cast<int>(engine() % limit); };
-  ParallelPlan plan;
+  PlanDegrees plan;
   int left = problem.gpus;
   const auto take = [&](int most) {
     const int size = power_of_two(engine, std::min(most, left));
@@ -53,15 +53,15 @@ inline ParallelPlan any_plan(std::mt19937& engine, const Problem& problem) {
 }
 
 /// Nothing where the draw is not legal or leaves a part of the batch.
-inline std::optional<ParallelPlan> random_plan(std::mt19937& engine,
-                                               const PlanEvaluator& evaluator) {
-  const ParallelPlan plan = any_plan(engine, evaluator.problem());
+inline std::optional<PlanDegrees> random_plan(std::mt19937& engine,
+                                              const PlanEvaluator& evaluator) {
+  const PlanDegrees plan = any_plan(engine, evaluator.problem());
   if (plan.global_batch() != evaluator.problem().global_batch) return std::nullopt;
   if (evaluator.obstacle(plan)) return std::nullopt;
   return plan;
 }
 
-inline std::string describe(const ParallelPlan& plan) {
+inline std::string describe(const PlanDegrees& plan) {
   const auto field = [](const char* name, int value) {
     return std::string(name) + " " + std::to_string(value) + ", ";
   };

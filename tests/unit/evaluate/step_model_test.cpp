@@ -24,8 +24,8 @@ Problem untied(std::int64_t global_batch = 32) {
   return test::toy_problem(options);
 }
 
-ParallelPlan plan_of(int data, int tensor, int pipeline, int micro_batches) {
-  ParallelPlan plan;
+PlanDegrees plan_of(int data, int tensor, int pipeline, int micro_batches) {
+  PlanDegrees plan;
   plan.data = data;
   plan.tensor_out = tensor;
   plan.pipeline = pipeline;
@@ -35,7 +35,7 @@ ParallelPlan plan_of(int data, int tensor, int pipeline, int micro_batches) {
 
 /// One evaluator and everything it says about one plan.
 struct Priced {
-  Priced(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
+  Priced(const PlanEvaluator& evaluator, const PlanDegrees& plan) {
     const auto workspace = PlanEvaluator::make_workspace();
     const auto profile = evaluator.profile(plan);
     simulated = evaluator.simulate(*profile, plan, *workspace);
@@ -63,7 +63,7 @@ TEST_SUITE("unit") {
     options.gpus = 1;
     options.global_batch = 4;
     const PlanEvaluator evaluator(test::toy_problem(options));
-    const ParallelPlan plan = plan_of(1, 1, 1, 4);
+    const PlanDegrees plan = plan_of(1, 1, 1, 4);
     const Priced priced(evaluator, plan);
     const test::ToyClass toy(test::toy_problem(options), plan);
     Seconds kernels;
@@ -87,7 +87,7 @@ TEST_SUITE("unit") {
     options.gpus = 1;
     options.global_batch = 4;
     const PlanEvaluator evaluator(test::toy_problem(options));
-    ParallelPlan plan = plan_of(1, 1, 1, 4);
+    PlanDegrees plan = plan_of(1, 1, 1, 4);
     const Seconds compute = Priced(evaluator, plan).simulated.step.compute;
     plan.recompute = Recompute::Full;
     const StepTimeBreakdown step = Priced(evaluator, plan).simulated.step;
@@ -100,7 +100,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("under ZeRO-1 each rank updates its own piece") {
     const PlanEvaluator evaluator(test::toy_problem());
-    ParallelPlan plan = plan_of(16, 1, 1, 2);
+    PlanDegrees plan = plan_of(16, 1, 1, 2);
     plan.zero = ZeroStage::Optimizer;
     const Accelerator& chip = evaluator.problem().cluster->accelerator;
     CHECK(Priced(evaluator, plan).simulated.step.optimizer.value() ==
@@ -136,7 +136,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("ZeRO-1 scatters fp32 gradients and gathers bf16 parameters") {
     const PlanEvaluator evaluator(untied());
-    ParallelPlan plan = plan_of(16, 1, 1, 2);
+    PlanDegrees plan = plan_of(16, 1, 1, 2);
     plan.zero = ZeroStage::Optimizer;
     const auto lines = Priced(evaluator, plan).on(Axis::Data);
     REQUIRE(lines.size() == 2);
@@ -220,7 +220,7 @@ TEST_SUITE("property") {
             for (const ZeroStage zero : {ZeroStage::None, ZeroStage::Optimizer,
                                          ZeroStage::Gradients, ZeroStage::Parameters}) {
               for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
-                ParallelPlan plan = plan_of(16 / tensor / pipeline / context, tensor, pipeline, 1);
+                PlanDegrees plan = plan_of(16 / tensor / pipeline / context, tensor, pipeline, 1);
                 plan.micro_batches = 32 / plan.data;
                 plan.context = context;
                 plan.zero = zero;

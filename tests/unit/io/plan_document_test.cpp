@@ -29,7 +29,7 @@ bool contains(const std::string& text, std::string_view part) {
 
 TEST_SUITE("unit") {
   TEST_CASE("plan documents: written and read back, every field") {
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 4;
     plan.pipeline = 8;
     plan.chunks = 3;
@@ -57,7 +57,7 @@ TEST_SUITE("unit") {
     document.optimizer = "adam";
     CHECK(read(to_yaml(document)) == document);
     CHECK(document.gpus == 4 * 8 * 2 * 16);
-    CHECK(to_document(ParallelPlan{}).tp == 1);
+    CHECK(to_document(PlanDegrees{}).tp == 1);
   }
 
   TEST_CASE("plan documents: everything may be left open") {

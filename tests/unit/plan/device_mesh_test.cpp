@@ -51,8 +51,8 @@ Groups reshaped_groups(const std::vector<int>& shape, std::size_t dim) {
   return groups;
 }
 
-ParallelPlan plan_of(int tp, int cp, int dp, int pp) {
-  ParallelPlan plan;
+PlanDegrees plan_of(int tp, int cp, int dp, int pp) {
+  PlanDegrees plan;
   plan.tensor_out = tp;
   plan.context = cp;
   plan.data = dp;
@@ -64,7 +64,7 @@ TEST_SUITE("unit") {
   TEST_CASE("mesh: Megatron, nanotron, torchtitan: tp, cp, dp, pp, the first fastest") {
     // Megatron: rank = tp + TP (cp + CP (dp + DP pp)); nanotron and torchtitan reshape
     // (pp, dp, cp, tp). The same groups.
-    const ParallelPlan plan = plan_of(2, 3, 4, 5);
+    const PlanDegrees plan = plan_of(2, 3, 4, 5);
     const std::vector<Axis> order{Axis::Out, Axis::Context, Axis::Data, Axis::Pipeline};
     const DeviceMesh mesh = make_device_mesh(plan, order);
     const std::vector<int> shape{5, 4, 3, 2};
@@ -75,7 +75,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("mesh: DeepSpeed's topology (pipe, data, model in C order)") {
-    const ParallelPlan plan = plan_of(4, 1, 3, 2);
+    const PlanDegrees plan = plan_of(4, 1, 3, 2);
     const DeviceMesh mesh =
         make_device_mesh(plan, std::vector<Axis>{Axis::Out, Axis::Data, Axis::Pipeline});
     CHECK(groups_of(mesh, Axis::Data, 24) == reshaped_groups({2, 3, 4}, 1));
@@ -83,12 +83,12 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("mesh: tp-cp-ep-pp-dp and AxoNN put data last") {
-    const ParallelPlan plan = plan_of(2, 1, 3, 4);
+    const PlanDegrees plan = plan_of(2, 1, 3, 4);
     const DeviceMesh mesh =
         make_device_mesh(plan, std::vector<Axis>{Axis::Out, Axis::Pipeline, Axis::Data});
     CHECK(mesh[Axis::Pipeline] == AxisExtent{4, 2});
     CHECK(mesh[Axis::Data] == AxisExtent{3, 8});
-    ParallelPlan axonn = plan_of(2, 1, 2, 2);
+    PlanDegrees axonn = plan_of(2, 1, 2, 2);
     axonn.tensor_in = 3;
     axonn.tensor_depth = 5;
     const DeviceMesh grid = make_device_mesh(
@@ -99,7 +99,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("mesh: the expert grid folds data x context x tensor of one stage") {
     // Megatron's expert generator: etp, ep, expert-dp, pp over the same 32 ranks.
-    ParallelPlan plan = plan_of(4, 1, 4, 2);
+    PlanDegrees plan = plan_of(4, 1, 4, 2);
     plan.expert = 4;
     plan.expert_tensor = 2;
     const DeviceMesh mesh = make_device_mesh(
@@ -112,7 +112,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("mesh: hybrid shard splits data into shard (near) and replica (far)") {
-    ParallelPlan plan = plan_of(2, 1, 8, 1);
+    PlanDegrees plan = plan_of(2, 1, 8, 1);
     plan.shard_group = 4;
     const DeviceMesh mesh = make_device_mesh(plan, std::vector<Axis>{Axis::Out, Axis::Data});
     CHECK(groups_of(mesh, Axis::Shard, 16) == reshaped_groups({2, 4, 2}, 1));

@@ -27,7 +27,7 @@ std::vector<std::int64_t> layers_of(const Network& network, int stages, LayerDis
                                     int chunks = 1) {
   Framework framework;
   framework.layers = rule;
-  ParallelPlan plan;
+  PlanDegrees plan;
   plan.pipeline = stages;
   plan.chunks = chunks;
   const auto placed = distribute_layers(network, plan, framework);
@@ -66,7 +66,7 @@ TEST_SUITE("unit") {
     const Network network = network_of(2, 64, 256);
     Framework framework;
     framework.layers = LayerDistribution::EvenCeil;
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.pipeline = 4;
     const auto placed = std::get<StageRuns>(distribute_layers(network, plan, framework));
     CHECK(network.blocks[placed.front().front().block].kind == BlockKind::Embedding);

@@ -42,7 +42,7 @@ using Counts = std::vector<std::int64_t>;
 
 TEST_SUITE("unit") {
   TEST_CASE("layers: even, earlier first, inner first") {
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.pipeline = 4;
     Framework framework = test::plain_framework();
     CHECK(layers_of(distribute_layers(decoder(8), plan, framework)) == Counts{2, 2, 2, 2});
@@ -61,7 +61,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("layers: embedding opens the first stage, the head closes the last") {
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.pipeline = 2;
     plan.chunks = 2;
     plan.schedule = ScheduleKind::Interleaved;
@@ -78,7 +78,7 @@ TEST_SUITE("unit") {
     network.dimensions.back().extent = 2048;
     Framework framework = test::plain_framework();
     framework.layers = LayerDistribution::EmbeddingAndHeadCount;
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.pipeline = 2;
     CHECK(layers_of(distribute_layers(network, plan, framework)) == Counts{10, 6});
     plan.pipeline = 4;
@@ -90,10 +90,10 @@ TEST_SUITE("unit") {
   TEST_CASE("legality: each obstacle with the legal values") {
     const Network network = decoder(8);
     const Framework framework = test::plain_framework();
-    const auto check = [&](const ParallelPlan& plan) {
+    const auto check = [&](const PlanDegrees& plan) {
       return check_legality(plan, network, framework, plan.devices());
     };
-    ParallelPlan plan;
+    PlanDegrees plan;
     CHECK_FALSE(check(plan).has_value());
     CHECK(check_legality(plan, network, framework, 2)->obstacle == Obstacle::DegreesDoNotMultiply);
     plan.tensor_out = 3;
@@ -134,7 +134,7 @@ TEST_SUITE("unit") {
   TEST_CASE("legality: experts over the ranks of a stage") {
     const Network network = test::expert_block(1024, 64, 8, 2, 128);
     const Framework framework = test::plain_framework();
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.data = 4;
     plan.expert = 8;
     CHECK(check_legality(plan, network, framework, 4)->obstacle == Obstacle::ExpertsNotDivisible);
@@ -150,7 +150,7 @@ TEST_SUITE("unit") {
     Framework framework = test::plain_framework();
     framework.rules = {{"max-zero-with-pipeline", 1, "no ZeRO-2 or 3 with a pipeline"},
                        {"kv-heads-at-least-tensor", 0, "needs a key/value head per tensor rank"}};
-    ParallelPlan plan;
+    PlanDegrees plan;
     plan.pipeline = 2;
     plan.data = 2;
     plan.zero = ZeroStage::Gradients;

@@ -59,14 +59,14 @@ TEST_SUITE("perft") {
 
   TEST_CASE("the formula counts what the walk visits, and the walk repeats nothing") {
     const SpaceWalk walk(rich_space());
-    std::set<ParallelPlan> seen;
+    std::set<PlanDegrees> seen;
     std::int64_t visited = 0;
-    for (const ParallelPlan& triple : walk.triples()) {
+    for (const PlanDegrees& triple : walk.triples()) {
       std::vector<SpacePrefix> prefixes;
       walk.append_prefixes(triple, prefixes);
       std::int64_t below = 0;
       for (const SpacePrefix& prefix : prefixes) {
-        std::vector<ParallelPlan> leaves;
+        std::vector<PlanDegrees> leaves;
         walk.append_leaves(prefix, leaves);
         CHECK(static_cast<std::int64_t>(leaves.size()) == walk.leaves_below(prefix));
         seen.insert(leaves.begin(), leaves.end());
@@ -82,11 +82,11 @@ TEST_SUITE("perft") {
   TEST_CASE("orders that are the same are looked at once") {
     const SpaceWalk walk(rich_space());
     std::vector<SpacePrefix> prefixes;
-    std::vector<ParallelPlan> leaves;
-    for (const ParallelPlan& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
+    std::vector<PlanDegrees> leaves;
+    for (const PlanDegrees& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
     for (const SpacePrefix& prefix : prefixes) walk.append_leaves(prefix, leaves);
     bool has_gpipe = false;
-    for (const ParallelPlan& plan : leaves) {
+    for (const PlanDegrees& plan : leaves) {
       if (plan.schedule != ScheduleKind::GPipe) continue;
       has_gpipe = true;
       CHECK(plan.micro_batches > 1);
@@ -103,7 +103,7 @@ TEST_SUITE("perft") {
   TEST_CASE("every plan uses all GPUs and the whole batch") {
     const SpaceWalk walk(rich_space());
     std::vector<SpacePrefix> prefixes;
-    for (const ParallelPlan& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
+    for (const PlanDegrees& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
     for (const SpacePrefix& prefix : prefixes) {
       CHECK(prefix.plan.devices() == 24);
       CHECK(prefix.plan.global_batch() == 48);
