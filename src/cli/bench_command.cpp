@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <array>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -38,10 +37,15 @@ constexpr std::array<FixedProblem, 5> kProblems{
      {"selene", "gpt3-175b", 4096, 1536, Pruning::Off}}};
 constexpr std::size_t kRanked = 20;
 
+/// Spaces whose plans are priced one by one: a dense model, and one with experts.
+constexpr std::array<FixedProblem, 2> kSampled{
+    {{"selene", "gpt3-175b", 4096, 1536, Pruning::Off},
+     {"dgx-h100", "deepseek-v3", 2048, 4096, Pruning::Off}}};
+
 struct SearchTiming {
   std::string problem;
   std::int64_t plans = 0;
-  double seconds = 0.0;
+  Clocks taken;
 };
 
 struct Measured {
@@ -51,6 +55,11 @@ struct Measured {
   std::uint64_t signature = 0;
   Bytes peak_memory;
 };
+
+std::string name_of(const FixedProblem& fixed) {
+  return fmt::format("{} on {} x {}{}", fixed.model, fixed.gpus, fixed.hardware,
+                     fixed.pruning == Pruning::Off ? ", exhaustive" : "");
+}
 
 Options options_of(const FixedProblem& fixed) {
   Options options;
@@ -88,16 +97,13 @@ void time_search(const FixedProblem& fixed, Measured& measured) {
   search_options.top = kRanked;
   search_options.threads = measured.threads;
   search_options.pruning = fixed.pruning;
-  const auto start = std::chrono::steady_clock::now();
+  const Clocks start = process_clocks();
   const PlanEvaluator evaluator(problem);
   const SearchResult result = search(evaluator, build_space(problem, options), search_options);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  const Clocks taken = process_clocks() - start;
   measured.signature =
       combine_hashes(measured.signature, content_hash(ranking_text(result.ranked)));
-  measured.searches.push_back(
-      {fmt::format("{} on {} x {}{}", fixed.model, fixed.gpus, fixed.hardware,
-                   fixed.pruning == Pruning::Off ? ", exhaustive" : ""),
-       result.counts.space, taken.count()});
+  measured.searches.push_back({name_of(fixed), result.counts.space, taken});
 }
 
 Bytes peak_memory() {
@@ -107,16 +113,24 @@ Bytes peak_memory() {
 }
 
 std::string table(const Measured& measured) {
-  TextTable speeds({{"one core", Align::Left}, {"per second"}, {"each"}});
+  TextTable speeds({{"one thread", Align::Left},
+                    {"problem", Align::Left},
+                    {"per CPU s"},
+                    {"each"},
+                    {"per wall s"}});
   for (const Rate& rate : measured.rates) {
-    speeds.add_row({rate.what, fmt::format("{:.0f}", rate.per_second),
-                    to_text(Seconds(1.0 / rate.per_second))});
+    speeds.add_row({rate.what, rate.problem, fmt::format("{:.0f}", rate.per_cpu_second),
+                    to_text(Seconds(1.0 / rate.per_cpu_second)),
+                    fmt::format("{:.0f}", rate.per_wall_second)});
   }
-  TextTable times(
-      {{fmt::format("search, {} threads", measured.threads), Align::Left}, {"plans"}, {"seconds"}});
+  TextTable times({{fmt::format("search, {} threads", measured.threads), Align::Left},
+                   {"plans"},
+                   {"CPU s"},
+                   {"wall s"}});
   for (const SearchTiming& search : measured.searches) {
-    times.add_row(
-        {search.problem, fmt::format("{}", search.plans), fmt::format("{:.3f}", search.seconds)});
+    times.add_row({search.problem, fmt::format("{}", search.plans),
+                   fmt::format("{:.3f}", search.taken.cpu),
+                   fmt::format("{:.3f}", search.taken.wall)});
   }
   return fmt::format("{}\n{}\npeak memory {}\nsearch signature {} (the same for any threads)\n",
                      speeds.text(), times.text(), to_text(measured.peak_memory),
@@ -124,15 +138,20 @@ std::string table(const Measured& measured) {
 }
 
 std::string json(const Measured& measured) {
-  nlohmann::ordered_json document{{"schema", "plansearch/bench/v1"}, {"threads", measured.threads}};
+  nlohmann::ordered_json document{{"schema", "plansearch/bench/v2"}, {"threads", measured.threads}};
   document["rates"] = nlohmann::ordered_json::array();
   for (const Rate& rate : measured.rates) {
-    document["rates"].push_back({{"what", rate.what}, {"per_second_per_core", rate.per_second}});
+    document["rates"].push_back({{"what", rate.what},
+                                 {"problem", rate.problem},
+                                 {"per_cpu_second", rate.per_cpu_second},
+                                 {"per_wall_second", rate.per_wall_second}});
   }
   document["searches"] = nlohmann::ordered_json::array();
   for (const SearchTiming& search : measured.searches) {
-    document["searches"].push_back(
-        {{"problem", search.problem}, {"plans", search.plans}, {"time_s", search.seconds}});
+    document["searches"].push_back({{"problem", search.problem},
+                                    {"plans", search.plans},
+                                    {"cpu_s", search.taken.cpu},
+                                    {"wall_s", search.taken.wall}});
   }
   document["peak_memory_bytes"] = measured.peak_memory.value();
   document["signature"] = hash_text(measured.signature);
@@ -145,9 +164,14 @@ int run_bench(const Options& options) {
   const Output output(options);
   Measured measured;
   measured.threads = options.threads > 0 ? options.threads : available_threads();
-  const Options sampled = options_of(kProblems.back());
-  const Problem problem = problem_of(sampled);
-  measured.rates = measure_rates(PlanEvaluator(problem), build_space(problem, sampled));
+  for (const FixedProblem& fixed : kSampled) {
+    const Options sampled = options_of(fixed);
+    const Problem problem = problem_of(sampled);
+    const std::string name = fmt::format("{}, {} GPUs", fixed.model, fixed.gpus);
+    const auto rates = measure_rates(name, problem, build_space(problem, sampled));
+    measured.rates.insert(measured.rates.end(), rates.begin(), rates.end());
+  }
+  measured.rates.push_back(measure_simulator());
   for (const FixedProblem& fixed : kProblems) time_search(fixed, measured);
   measured.peak_memory = peak_memory();
   output.write(options.format == "json" ? json(measured) : table(measured));

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
 #include <memory>
+#include <unordered_set>
 #include <utility>
 
 #include "schedule/simulator.hpp"
@@ -11,14 +13,33 @@
 namespace plansearch::cli {
 namespace {
 
-constexpr std::size_t kSample = 4000;
 constexpr double kSeconds = 0.3;  ///< per rate
+/// A search visits neighbours one after the other, and they share work: so does the sample.
+constexpr std::size_t kRun = 256;
+constexpr std::size_t kRuns = 24;
 
-/// Processor time of this thread: other work on the machine does not count.
-double cpu_seconds() {
+double seconds(clockid_t clock) {
   timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  ::clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Rate rate(std::string what, std::size_t done, Clocks taken) {
+  const auto count = static_cast<double>(done);
+  return {
+      {}, std::move(what), count / std::max(1e-9, taken.cpu), count / std::max(1e-9, taken.wall)};
+}
+
+/// Calls `pass`, which handles `items` things, again and again.
+template <typename Pass>
+Rate repeat(std::string what, std::size_t items, Pass pass) {
+  const Clocks start = thread_clocks();
+  std::size_t done = 0;
+  while (items > 0 && (thread_clocks() - start).cpu < kSeconds) {
+    pass();
+    done += items;
+  }
+  return rate(std::move(what), done, thread_clocks() - start);
 }
 
 /// A legal plan with its profile at hand, so that only pricing is timed.
@@ -27,31 +48,98 @@ struct Priced {
   std::shared_ptr<const ClassProfile> profile;
 };
 
-/// Plans spread over the whole space, those that fail on legality left out.
-std::vector<PlanDegrees> legal_plans(const PlanEvaluator& evaluator, const SearchSpace& space) {
-  const SpaceWalk walk(space);
-  std::vector<SpacePrefix> prefixes;
-  for (const PlanDegrees& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
-  const std::size_t stride = std::max<std::size_t>(1, prefixes.size() / kSample);
-  std::vector<PlanDegrees> leaves;
-  for (std::size_t i = 0; i < prefixes.size(); i += stride) {
-    walk.append_leaves(prefixes[i], leaves);
+class Sample {
+ public:
+  Sample(const Problem& problem, const SearchSpace& space) : evaluator_(problem) {
+    for (const PlanDegrees& plan : legal_plans(space)) plans_.push_back({plan, nullptr});
+    std::unordered_set<const ClassProfile*> seen;
+    for (Priced& priced : plans_) {
+      priced.profile = evaluator_.profile(priced.plan);
+      if (seen.insert(priced.profile.get()).second) classes_.push_back(priced.plan);
+      const Estimate estimate = evaluator_.estimate(*priced.profile, priced.plan, *workspace_);
+      if (estimate.memory.total() <= evaluator_.memory_limit()) fitting_.push_back(priced);
+    }
   }
-  std::erase_if(leaves,
-                [&](const PlanDegrees& plan) { return evaluator.obstacle(plan).has_value(); });
-  return leaves;
+
+  [[nodiscard]] std::vector<Rate> rates() const {
+    std::vector<Rate> rates;
+    rates.push_back(over("legality checks", plans_,
+                         [&](const Priced& p) { return evaluator_.obstacle(p.plan) ? 1.0 : 0.0; }));
+    rates.push_back(fresh_classes());
+    rates.push_back(over("known class profiles", plans_, [&](const Priced& p) {
+      return evaluator_.profile(p.plan) == p.profile ? 0.0 : 1.0;
+    }));
+    const auto bound = [&](const Priced& p) {
+      return evaluator_.bound(*p.profile, p.plan, *workspace_).step_time.value();
+    };
+    rates.push_back(over("bounds", plans_, bound));
+    rates.push_back(over("bounds of plans that fit", fitting_, bound));
+    rates.push_back(over("estimates of plans that fit", fitting_, [&](const Priced& p) {
+      return evaluator_.estimate(*p.profile, p.plan, *workspace_).step.compute.value();
+    }));
+    rates.push_back(over("simulated evaluations of plans that fit", fitting_, [&](const Priced& p) {
+      return evaluator_.simulate(*p.profile, p.plan, *workspace_).step.compute.value();
+    }));
+    return rates;
+  }
+
+ private:
+  /// Runs of consecutive prefixes at equal distances, those that fail on legality left out.
+  [[nodiscard]] std::vector<PlanDegrees> legal_plans(const SearchSpace& space) const {
+    const SpaceWalk walk(space);
+    std::vector<SpacePrefix> prefixes;
+    for (const PlanDegrees& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
+    const std::size_t stride = std::max(kRun, prefixes.size() / kRuns);
+    std::vector<PlanDegrees> leaves;
+    for (std::size_t first = 0; first < prefixes.size(); first += stride) {
+      const std::size_t end = std::min(first + kRun, prefixes.size());
+      for (std::size_t i = first; i < end; ++i) walk.append_leaves(prefixes[i], leaves);
+    }
+    std::erase_if(leaves, [&](const PlanDegrees& p) { return evaluator_.obstacle(p).has_value(); });
+    return leaves;
+  }
+
+  [[nodiscard]] Rate fresh_classes() const {
+    return repeat("fresh class profiles", classes_.size(), [&] {
+      const PlanEvaluator fresh(evaluator_.problem());
+      for (const PlanDegrees& plan : classes_) sink_ = sink_ + (fresh.profile(plan) ? 0.0 : 1.0);
+    });
+  }
+
+  template <typename Price>
+  [[nodiscard]] Rate over(std::string what, const std::vector<Priced>& plans, Price price) const {
+    return repeat(std::move(what), plans.size(), [&] {
+      for (const Priced& plan : plans) sink_ = sink_ + price(plan);
+    });
+  }
+
+  PlanEvaluator evaluator_;
+  EvaluationWorkspacePtr workspace_ = PlanEvaluator::make_workspace();
+  std::vector<Priced> plans_;
+  std::vector<Priced> fitting_;
+  std::vector<PlanDegrees> classes_;    ///< one plan of each
+  mutable volatile double sink_ = 0.0;  ///< results are used: nothing can be optimised away
+};
+
+}  // namespace
+
+Clocks thread_clocks() {
+  return {seconds(CLOCK_THREAD_CPUTIME_ID), seconds(CLOCK_MONOTONIC)};
 }
 
-/// Calls `price` for every item, again and again.
-template <typename Item, typename Price>
-Rate measure(std::string what, const std::vector<Item>& items, Price price) {
-  const double start = cpu_seconds();
-  std::size_t done = 0;
-  while (cpu_seconds() - start < kSeconds && !items.empty()) {
-    for (const Item& item : items) price(item);
-    done += items.size();
-  }
-  return {std::move(what), static_cast<double>(done) / std::max(1e-9, cpu_seconds() - start)};
+Clocks process_clocks() {
+  return {seconds(CLOCK_PROCESS_CPUTIME_ID), seconds(CLOCK_MONOTONIC)};
+}
+
+Clocks operator-(Clocks end, Clocks start) {
+  return {end.cpu - start.cpu, end.wall - start.wall};
+}
+
+std::vector<Rate> measure_rates(const std::string& name, const Problem& problem,
+                                const SearchSpace& space) {
+  std::vector<Rate> rates = Sample(problem, space).rates();
+  for (Rate& rate : rates) rate.problem = name;
+  return rates;
 }
 
 /// Every stage and boundary with a time of its own, and no steady state taken for granted.
@@ -66,41 +154,10 @@ Rate measure_simulator() {
   durations.activation_transfer.assign(kStages - 1, 100'000);
   durations.gradient_transfer.assign(kStages - 1, 100'000);
   PipelineSimulator simulator;
-  Ticks sink = 0;
-  return measure("pipelines of 16 stages x 64 micro-batches, every piece simulated",
-                 std::vector<int>(100), [&](int) {
-                   sink +=
-                       simulator.run(shape, durations.view(), SteadyState::SimulateAll).makespan;
-                 });
-}
-
-}  // namespace
-
-std::vector<Rate> measure_rates(const PlanEvaluator& evaluator, const SearchSpace& space) {
-  const auto workspace = PlanEvaluator::make_workspace();
-  const std::vector<PlanDegrees> plans = legal_plans(evaluator, space);
-  std::vector<Priced> priced;
-  std::vector<Rate> rates;
-  double sink = 0.0;
-  rates.push_back(measure("legality checks", plans, [&](const PlanDegrees& plan) {
-    sink += evaluator.obstacle(plan) ? 1.0 : 0.0;
-  }));
-  const double start = cpu_seconds();
-  for (const PlanDegrees& plan : plans) priced.push_back({plan, evaluator.profile(plan)});
-  rates.push_back({"class profiles, known ones included",
-                   static_cast<double>(plans.size()) / std::max(1e-9, cpu_seconds() - start)});
-  rates.push_back(measure("bounds", priced, [&](const Priced& p) {
-    sink += evaluator.bound(*p.profile, p.plan, *workspace).step_time.value();
-  }));
-  rates.push_back(measure("estimates", priced, [&](const Priced& p) {
-    sink += evaluator.estimate(*p.profile, p.plan, *workspace).step.compute.value();
-  }));
-  rates.push_back(measure("simulated evaluations", priced, [&](const Priced& p) {
-    sink += evaluator.simulate(*p.profile, p.plan, *workspace).step.compute.value();
-  }));
-  rates.push_back(measure_simulator());
-  if (sink < 0.0) rates.clear();  // the results are used: nothing can be optimised away
-  return rates;
+  volatile Ticks sink = 0;
+  return repeat("pipelines of 16 stages x 64 micro-batches, every piece simulated", 1, [&] {
+    sink = simulator.run(shape, durations.view(), SteadyState::SimulateAll).makespan;
+  });
 }
 
 }  // namespace plansearch::cli

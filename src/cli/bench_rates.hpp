@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast plans are priced, in processor time of one core.
+// How fast plans are priced, in processor time and in wall time of one thread.
 #pragma once
 
 #include <string>
@@ -10,14 +10,31 @@
 
 namespace plansearch::cli {
 
+/// Seconds by two clocks. Other work on the machine lengthens the wall time only.
+struct Clocks {
+  double cpu = 0.0;
+  double wall = 0.0;
+};
+/// Processor time of this thread.
+[[nodiscard]] Clocks thread_clocks();
+/// Processor time of all threads of the process.
+[[nodiscard]] Clocks process_clocks();
+[[nodiscard]] Clocks operator-(Clocks end, Clocks start);
+
 struct Rate {
+  std::string problem;
   std::string what;
-  double per_second = 0.0;
+  double per_cpu_second = 0.0;
+  double per_wall_second = 0.0;
 };
 
-/// Legality, profiles, bounds, estimates and simulations over a sample of the legal plans of a
-/// space, and one pipeline of 16 stages with 64 micro-batches.
-[[nodiscard]] std::vector<Rate> measure_rates(const PlanEvaluator& evaluator,
+/// Legality, fresh class profiles, look-ups of known ones, bounds, and estimates and simulations of
+/// the plans that fit, over runs of neighbouring plans spread over the space. Fresh classes are
+/// made by an evaluator that has seen nothing before.
+[[nodiscard]] std::vector<Rate> measure_rates(const std::string& name, const Problem& problem,
                                               const SearchSpace& space);
+
+/// One pipeline of 16 stages with 64 micro-batches.
+[[nodiscard]] Rate measure_simulator();
 
 }  // namespace plansearch::cli

@@ -634,6 +634,10 @@ class Bench(Case):
         what = [rate["what"] for rate in bench["rates"]]
         for text in ("bounds", "estimates", "16 stages x 64 micro-batches"):
             self.assertTrue(any(text in name for name in what), what)
+        for model in ("gpt3-175b", "deepseek-v3"):
+            rate = {r["what"]: r["per_cpu_second"] for r in bench["rates"] if model in r["problem"]}
+            # Making a profile is never as quick as finding one: the two are told apart.
+            self.assertLess(2 * rate["fresh class profiles"], rate["known class profiles"])
         self.assertLess(bench["peak_memory_bytes"], 2**30)
         other = json.loads(self.succeed("bench", "--format", "json", "--threads", "1"))
         self.assertEqual(bench["signature"], other["signature"])
