@@ -1,171 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the plans of a named space, their order and their number.
-// Source: ordered factorisations of the GPU count over (dp, pp, tp, cp); Megatron's expert folding.
-// Assumes: lists of candidates are ascending and free of duplicates.
+// Computes: the plans of a space, their order and their number.
+// Source: a space is the product of its dimensions less what constraints forbid; counting keeps one
+//         sum for everything that later dimensions cannot tell apart.
+// Assumes: predicates look only at the degrees they say they read.
 // Units: degrees and counts.
 // Checked by: tests/unit/search/search_space_test.cpp (formula against walk, perft counts).
 #include "plansearch/space.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
 
-struct MicroBatching {
-  int size = 1;
-  int count = 1;
+struct Field {
+  int (*get)(const PlanDegrees&);
+  void (*set)(PlanDegrees&, int);
 };
 
-/// The micro-batch sizes that divide the batch of one replica, ascending.
-std::vector<MicroBatching> micro_batchings(const SearchSpace& space, int data) {
-  std::vector<MicroBatching> found;
-  if (space.global_batch % data != 0) return found;
-  const std::int64_t per_replica = space.global_batch / data;
-  for (const int size : space.micro_batch) {
-    if (per_replica % size == 0) found.push_back({size, static_cast<int>(per_replica / size)});
+template <auto Member>
+constexpr Field field() {
+  return {[](const PlanDegrees& plan) { return static_cast<int>(plan.*Member); },
+          [](PlanDegrees& plan, int value) {
+            plan.*Member = static_cast<std::remove_reference_t<decltype(plan.*Member)>>(value);
+          }};
+}
+
+/// By enumerator of `Degree`.
+constexpr std::array<Field, kDegreeCount> kFields{
+    {field<&PlanDegrees::data>(), field<&PlanDegrees::pipeline>(), field<&PlanDegrees::chunks>(),
+     field<&PlanDegrees::tensor_in>(), field<&PlanDegrees::tensor_out>(),
+     field<&PlanDegrees::tensor_depth>(), field<&PlanDegrees::context>(),
+     field<&PlanDegrees::context_kind>(), field<&PlanDegrees::expert>(),
+     field<&PlanDegrees::expert_tensor>(), field<&PlanDegrees::zero>(),
+     field<&PlanDegrees::shard_group>(), field<&PlanDegrees::sequence_parallel>(),
+     field<&PlanDegrees::micro_batch>(), field<&PlanDegrees::recompute>(),
+     field<&PlanDegrees::schedule>()}};
+
+const Field& field_of(Degree degree) {
+  return kFields[static_cast<std::size_t>(degree)];
+}
+
+bool intersects(DegreeSet a, DegreeSet b) {
+  for (std::size_t i = 0; i < kDegreeCount; ++i) {
+    const auto degree = static_cast<Degree>(i);
+    if (a.contains(degree) && b.contains(degree)) return true;
   }
-  return found;
+  return false;
 }
 
-template <typename Visit>
-void for_each_expert(const SearchSpace& space, int ranks, Visit visit) {
-  for (const int expert : space.expert) {
-    for (const int expert_tensor : space.expert_tensor) {
-      if (ranks % (expert * expert_tensor) == 0) visit(expert, expert_tensor);
-    }
+/// `plan` with everything but some degrees as in `PlanDegrees{}`.
+PlanDegrees only(DegreeSet kept, const PlanDegrees& plan) {
+  PlanDegrees result;
+  for (std::size_t i = 0; i < kDegreeCount; ++i) {
+    if (kept.contains(static_cast<Degree>(i))) kFields[i].set(result, kFields[i].get(plan));
   }
-}
-
-template <typename T>
-std::size_t options(const std::vector<T>& values, bool applies) {
-  return applies ? values.size() : std::size_t{1};
-}
-
-/// The value that stands for "not applicable": the first of the list.
-template <typename T>
-const T& option(const std::vector<T>& values, std::size_t index, const T& fallback, bool applies) {
-  return applies ? values[index] : fallback;
-}
-
-bool admits(const std::vector<int>& values, int value) {
-  return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
-}
-
-bool schedule_fits(ScheduleKind schedule, int chunks) {
-  return (schedule == ScheduleKind::Interleaved) == (chunks > 1);
-}
-
-/// Without a pipeline, or with one micro-batch, GPipe and 1F1B are one and the same order.
-bool tells_orders_apart(const PlanDegrees& plan, const SearchSpace& space) {
-  if (plan.pipeline == 1) return false;
-  const auto& schedules = space.schedule;
-  return plan.micro_batches > 1 ||
-         std::find(schedules.begin(), schedules.end(), ScheduleKind::OneFOneB) == schedules.end();
+  // The number of micro-batches follows from degrees that are kept where it matters.
+  return result;
 }
 
 }  // namespace
 
-SpaceWalk::SpaceWalk(SearchSpace space) : space_(std::move(space)) {
-  for (const int pipeline : space_.pipeline) {
-    for (const int tensor : space_.tensor) {
-      for (const int context : space_.context) {
-        const std::int64_t product = std::int64_t{pipeline} * tensor * context;
-        if (space_.gpus % product != 0) continue;
-        PlanDegrees plan;
-        plan.pipeline = pipeline;
-        plan.tensor_out = tensor;
-        plan.context = context;
-        plan.data = static_cast<int>(space_.gpus / product);
-        if (!admits(space_.data, plan.data)) continue;
-        triples_.push_back(plan);
-      }
+int degree_value(const PlanDegrees& plan, Degree degree) {
+  return field_of(degree).get(plan);
+}
+
+void set_degree(PlanDegrees& plan, Degree degree, int value) {
+  field_of(degree).set(plan, value);
+}
+
+const SpaceDimension& SearchSpace::dimension(Degree degree) const {
+  const auto found =
+      std::find_if(dimensions.begin(), dimensions.end(),
+                   [&](const SpaceDimension& dimension) { return dimension.degree == degree; });
+  PLANSEARCH_CHECK(found != dimensions.end());
+  return *found;
+}
+
+SpaceDimension& SearchSpace::dimension(Degree degree) {
+  return const_cast<SpaceDimension&>(std::as_const(*this).dimension(degree));
+}
+
+std::vector<SpaceConstraint> mesh_constraints(int gpus, std::int64_t global_batch) {
+  const auto replicas = [](const PlanDegrees& plan) {
+    return std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
+  };
+  return {
+      {{kMeshDegrees, [gpus](const PlanDegrees& plan) { return gpus % plan.devices() == 0; }},
+       Asked::Throughout},
+      {{kMeshDegrees, [gpus](const PlanDegrees& plan) { return gpus == plan.devices(); }}},
+      {{kBatchDegrees, [global_batch, replicas](
+                           const PlanDegrees& plan) { return global_batch % replicas(plan) == 0; }},
+       Asked::Throughout}};
+}
+
+SpaceWalk::SpaceWalk(SearchSpace space)
+    : space_(std::move(space)), asked_(depth()), read_from_(depth() + 1) {
+  for (const SpaceConstraint& constraint : space_.constraints) {
+    const std::size_t known = level_above(constraint.admits.reads);
+    for (std::size_t level = 0; level < depth(); ++level) {
+      const bool last = level + 1 == known;
+      const bool early = constraint.asked == Asked::Throughout &&
+                         constraint.admits.reads.contains(space_.dimensions[level].degree);
+      if (last || early) asked_[level].push_back(constraint.admits);
     }
+  }
+  batching_level_ = level_above(kBatchDegrees);
+  for (std::size_t level = depth(); level-- > 0;) {
+    DegreeSet reads = read_from_[level + 1] | space_.dimensions[level].applies.reads;
+    for (const PlanPredicate& predicate : asked_[level]) reads = reads | predicate.reads;
+    read_from_[level] = reads;
   }
 }
 
-void SpaceWalk::append_prefixes(const PlanDegrees& triple, std::vector<SpacePrefix>& out) const {
-  const bool has_tensor = triple.tensor() > 1;
-  const bool has_context = triple.context > 1;
-  const bool has_replicas = triple.data * triple.context > 1;
-  const std::vector<MicroBatching> batchings = micro_batchings(space_, triple.data);
-  for_each_expert(space_, triple.data * triple.context * triple.tensor(), [&](int ep, int etp) {
-    for (std::size_t k = 0; k < options(space_.context_kind, has_context); ++k) {
-      for (std::size_t s = 0; s < options(space_.sequence_parallel, has_tensor); ++s) {
-        for (std::size_t z = 0; z < options(space_.zero, has_replicas); ++z) {
-          for (const Recompute recompute : space_.recompute) {
-            SpacePrefix prefix{triple};
-            PlanDegrees& plan = prefix.plan;
-            plan.expert = ep;
-            plan.expert_tensor = etp;
-            plan.context_kind = option(space_.context_kind, k, ContextKind::Ring, has_context);
-            plan.sequence_parallel =
-                option(space_.sequence_parallel, s, SequenceParallel::Off, has_tensor);
-            plan.zero = option(space_.zero, z, ZeroStage::None, has_replicas);
-            plan.recompute = recompute;
-            for (const MicroBatching& batching : batchings) {
-              plan.micro_batch = batching.size;
-              plan.micro_batches = batching.count;
-              out.push_back(prefix);
-            }
-          }
-        }
-      }
-    }
-  });
+std::size_t SpaceWalk::level_of(Degree degree) const {
+  return static_cast<std::size_t>(&space_.dimension(degree) - space_.dimensions.data());
 }
 
-void SpaceWalk::append_leaves(const SpacePrefix& prefix, std::vector<PlanDegrees>& out) const {
-  for (const int chunks : space_.chunks) {
-    if (chunks > 1 && prefix.plan.pipeline == 1) continue;
-    for (const ScheduleKind schedule : space_.schedule) {
-      if (!schedule_fits(schedule, chunks)) continue;
-      if (schedule == ScheduleKind::GPipe && !tells_orders_apart(prefix.plan, space_)) continue;
-      PlanDegrees plan = prefix.plan;
-      plan.chunks = chunks;
-      plan.schedule = schedule;
-      out.push_back(plan);
-    }
+std::size_t SpaceWalk::level_above(DegreeSet degrees) const {
+  std::size_t level = 0;
+  for (std::size_t k = 0; k < depth(); ++k) {
+    if (degrees.contains(space_.dimensions[k].degree)) level = k + 1;
   }
+  return level;
 }
 
-std::int64_t SpaceWalk::leaves_below(const SpacePrefix& prefix) const {
-  std::int64_t flat = 0;
-  std::int64_t interleaved = 0;
-  for (const ScheduleKind schedule : space_.schedule) {
-    if (schedule == ScheduleKind::Interleaved) {
-      interleaved += 1;
-    } else if (schedule != ScheduleKind::GPipe || tells_orders_apart(prefix.plan, space_)) {
-      flat += 1;
-    }
+bool SpaceWalk::decide(std::size_t level, PlanDegrees& plan, int value) const {
+  set_degree(plan, space_.dimensions[level].degree, value);
+  if (level + 1 == batching_level_) {
+    const std::int64_t parts = std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
+    plan.micro_batches = static_cast<int>(space_.global_batch / parts);
   }
-  std::int64_t single = 0;
-  std::int64_t many = 0;
-  for (const int chunks : space_.chunks) (chunks == 1 ? single : many) += 1;
-  return single * flat + (prefix.plan.pipeline > 1 ? many * interleaved : 0);
+  return std::all_of(asked_[level].begin(), asked_[level].end(),
+                     [&](const PlanPredicate& admits) { return admits(plan); });
 }
 
-std::int64_t SpaceWalk::leaves_below(const PlanDegrees& triple) const {
-  std::int64_t leaves = 0;
-  for (const MicroBatching& batching : micro_batchings(space_, triple.data)) {
-    SpacePrefix prefix{triple};
-    prefix.plan.micro_batches = batching.count;
-    leaves += leaves_below(prefix);
-  }
-  std::int64_t experts = 0;
-  for_each_expert(space_, triple.data * triple.context * triple.tensor(),
-                  [&](int, int) { ++experts; });
-  const auto kinds = options(space_.context_kind, triple.context > 1) *
-                     options(space_.sequence_parallel, triple.tensor() > 1) *
-                     options(space_.zero, triple.data * triple.context > 1) *
-                     space_.recompute.size();
-  return leaves * experts * static_cast<std::int64_t>(kinds);
-}
-
-std::int64_t SpaceWalk::size() const {
+std::int64_t SpaceCounter::below(std::size_t level, const PlanDegrees& plan) {
+  if (level == walk_.depth()) return 1;
+  PlanDegrees key = only(walk_.read_from(level), plan);
+  if (intersects(walk_.read_from(level), kBatchDegrees)) key.micro_batches = plan.micro_batches;
+  const auto known = known_[level].find(key);
+  if (known != known_[level].end()) return known->second;
+  const DegreeSet own{walk_.space().dimensions[level].degree};
+  const bool matters = intersects(walk_.read_from(level + 1), own);
+  std::int64_t values = 0;
   std::int64_t total = 0;
-  for (const PlanDegrees& triple : triples_) total += leaves_below(triple);
+  walk_.for_each_value(level, plan, [&](const PlanDegrees& next) {
+    ++values;
+    if (matters) total += below(level + 1, next);
+    // What comes later cannot tell the values apart: one of them stands for all.
+    if (!matters && values == 1) total = below(level + 1, next);
+  });
+  if (!matters) total *= values;
+  known_[level].emplace(key, total);
   return total;
+}
+
+std::size_t SpaceCounter::Hash::operator()(const PlanDegrees& plan) const noexcept {
+  std::uint64_t hash = static_cast<std::uint64_t>(plan.micro_batches);
+  for (const Field& field : kFields) {
+    hash = (hash ^ static_cast<std::uint64_t>(field.get(plan))) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 29U;
+  }
+  return static_cast<std::size_t>(hash);
 }
 
 }  // namespace plansearch

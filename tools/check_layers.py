@@ -29,7 +29,7 @@ PUBLIC = {
     "workload": ["network", "model_description", "transformer_builder"],
     "framework": ["framework"],
     "schedule": ["schedule_kind"],
-    "plan": ["degrees", "device_mesh"],
+    "plan": ["degree_set", "degrees", "device_mesh"],
     "communication": ["communication_kind"],
     "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],
     "search": ["space", "search", "ranking"],

@@ -23,6 +23,7 @@ struct SearchOptions {
   std::size_t top = 10;
   int threads = 1;
   Pruning pruning = Pruning::On;
+  std::size_t misses = 5;  ///< nearest misses to name when nothing fits
   std::optional<std::chrono::steady_clock::duration> time_limit;
   const std::atomic<bool>* interrupted = nullptr;  ///< polled between batches
   /// Told the share of the space that is done, from the calling thread.

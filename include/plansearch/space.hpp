@@ -1,70 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans a search looks at, as an object with named dimensions that can be counted.
+// The plans a search looks at: a list of dimensions that can be walked, cut and counted.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
+#include "plansearch/problem.hpp"
 
 namespace plansearch {
 
-/// Values each degree of freedom may take. data x pipeline x context x tensor is the number of
-/// GPUs; everything else is free within the lists.
+/// A question about a plan of which only some degrees are decided; the others are as in
+/// `PlanDegrees{}`. It looks at the degrees it reads and at nothing else.
+struct PlanPredicate {
+  DegreeSet reads;
+  std::function<bool(const PlanDegrees&)> holds;  ///< empty: always
+  [[nodiscard]] bool operator()(const PlanDegrees& plan) const { return !holds || holds(plan); }
+};
+
+/// One degree of freedom. A value is the number of the degree, of an enumerator for kinds.
+struct SpaceDimension {
+  Degree degree = Degree::Data;
+  std::vector<int> values;  ///< in the order they are looked at; one value pins the degree
+  PlanPredicate applies;    ///< where it does not, the degree is `otherwise`, once
+  int otherwise = 1;
+};
+
+/// When a constraint of a space is asked.
+enum class Asked {
+  WhenKnown,   ///< once everything it reads is decided
+  Throughout,  ///< whenever one of them is: degrees still open count as in `PlanDegrees{}`
+};
+
+/// Combinations that are no plans at all: they are not part of the space and never counted.
+struct SpaceConstraint {
+  PlanPredicate admits;
+  Asked asked = Asked::WhenKnown;
+};
+
+/// The plans of a space are all combinations of the dimensions' values that the constraints admit.
 struct SearchSpace {
   std::string name;
-  int gpus = 1;
-  std::int64_t global_batch = 1;
-  std::vector<int> data;  ///< empty: whatever the other degrees leave
-  std::vector<int> pipeline;
-  std::vector<int> tensor;
-  std::vector<int> context;
-  std::vector<int> expert;         ///< those that divide data x context x tensor are used
-  std::vector<int> expert_tensor;  ///< expert_tensor x expert must divide data x context x tensor
-  std::vector<int> micro_batch;    ///< those that divide batch / data are used
-  std::vector<int> chunks;         ///< vpp; above 1 only where pipeline > 1
-  std::vector<ContextKind> context_kind;            ///< one of them where context is 1
-  std::vector<SequenceParallel> sequence_parallel;  ///< Off where tensor is 1
-  std::vector<ZeroStage> zero;                      ///< None where data x context is 1
-  std::vector<Recompute> recompute;
-  std::vector<ScheduleKind> schedule;  ///< Interleaved with chunks > 1, the others with 1
+  std::int64_t global_batch = 1;           ///< decides the number of micro-batches
+  std::vector<SpaceDimension> dimensions;  ///< outermost first
+  std::vector<SpaceConstraint> constraints;
   std::vector<std::string> left_out;  ///< what is not in it although one might look for it, and why
+
+  /// InternalError when the space has no such dimension.
+  [[nodiscard]] SpaceDimension& dimension(Degree degree);
+  [[nodiscard]] const SpaceDimension& dimension(Degree degree) const;
 };
 
-/// A partial assignment: every field but `chunks` and `schedule`. All leaves below it share the
-/// block profiles of one equivalence class.
-struct SpacePrefix {
-  PlanDegrees plan;
-};
+/// dp, pp, tp, cp multiply to the GPUs; micro-batches divide what a replica has of the batch.
+[[nodiscard]] std::vector<SpaceConstraint> mesh_constraints(int gpus, std::int64_t global_batch);
 
-/// Walks the space in a fixed order, one (pipeline, tensor, context) triple at a time.
+[[nodiscard]] int degree_value(const PlanDegrees& plan, Degree degree);
+void set_degree(PlanDegrees& plan, Degree degree, int value);
+
+/// Walks a space dimension by dimension. Level k decides dimension k; plans are at level `depth()`.
+/// Immutable; safe to share between threads.
 class SpaceWalk {
  public:
   explicit SpaceWalk(SearchSpace space);
 
   [[nodiscard]] const SearchSpace& space() const { return space_; }
+  [[nodiscard]] std::size_t depth() const { return space_.dimensions.size(); }
+  /// The level that decides a degree; InternalError when the space has no such dimension.
+  [[nodiscard]] std::size_t level_of(Degree degree) const;
+  /// The first level at which all these degrees are decided.
+  [[nodiscard]] std::size_t level_above(DegreeSet degrees) const;
 
-  /// The (pipeline, tensor, context) triples whose product divides the GPUs, in order.
-  [[nodiscard]] const std::vector<PlanDegrees>& triples() const { return triples_; }
+  /// Calls visit(plan) with every admitted value of dimension `level` put into `plan`, whose outer
+  /// dimensions are decided.
+  template <typename Visit>
+  void for_each_value(std::size_t level, PlanDegrees plan, Visit visit) const {
+    const SpaceDimension& dimension = space_.dimensions[level];
+    if (!dimension.applies(plan)) {
+      if (decide(level, plan, dimension.otherwise)) visit(std::as_const(plan));
+      return;
+    }
+    for (const int value : dimension.values) {
+      if (decide(level, plan, value)) visit(std::as_const(plan));
+    }
+  }
 
-  /// Prefixes below a triple, in order, appended to `out`. Those that differ in the micro-batch
-  /// only follow each other, the smallest first.
-  void append_prefixes(const PlanDegrees& triple, std::vector<SpacePrefix>& out) const;
+  /// Calls visit(plan) with every partial plan of level `to` below one of level `from`, in order.
+  template <typename Visit>
+  void for_each_plan(std::size_t from, std::size_t to, const PlanDegrees& plan,
+                     const Visit& visit) const {
+    if (from == to) {
+      visit(plan);
+      return;
+    }
+    for_each_value(from, plan,
+                   [&](const PlanDegrees& next) { for_each_plan(from + 1, to, next, visit); });
+  }
 
-  /// Plans below a prefix, in order, appended to `out`.
-  void append_leaves(const SpacePrefix& prefix, std::vector<PlanDegrees>& out) const;
-
-  /// Plans below a prefix or triple, by formula (without walking them).
-  [[nodiscard]] std::int64_t leaves_below(const SpacePrefix& prefix) const;
-  [[nodiscard]] std::int64_t leaves_below(const PlanDegrees& triple) const;
-
-  /// The number of plans in the space.
-  [[nodiscard]] std::int64_t size() const;
+  /// The degrees decided above `level` that choices from there on depend on.
+  [[nodiscard]] DegreeSet read_from(std::size_t level) const { return read_from_[level]; }
 
  private:
+  /// Sets the value and what follows from it; false when a constraint forbids it.
+  [[nodiscard]] bool decide(std::size_t level, PlanDegrees& plan, int value) const;
+
   SearchSpace space_;
-  std::vector<PlanDegrees> triples_;
+  std::vector<std::vector<PlanPredicate>> asked_;  ///< constraints by level
+  std::vector<DegreeSet> read_from_;               ///< by level, one more than dimensions
+  std::size_t batching_level_ = 0;                 ///< where the number of micro-batches is known
 };
+
+/// Counts plans by products and sums over dimensions, without walking them. One per thread.
+class SpaceCounter {
+ public:
+  explicit SpaceCounter(const SpaceWalk& walk) : walk_(walk), known_(walk.depth()) {}
+
+  /// Plans below a partial plan whose outer `level` dimensions are decided.
+  [[nodiscard]] std::int64_t below(std::size_t level, const PlanDegrees& plan);
+  [[nodiscard]] std::int64_t all() { return below(0, PlanDegrees{}); }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const PlanDegrees& plan) const noexcept;
+  };
+  const SpaceWalk& walk_;
+  /// By level: counts by the degrees that matter from there on.
+  std::vector<std::unordered_map<PlanDegrees, std::int64_t, Hash>> known_;
+};
+
+/// A degree that the user decided.
+struct PinnedDegree {
+  Degree degree = Degree::Data;
+  int value = 1;
+};
+
+/// A space people can ask for by name.
+struct NamedSpace {
+  std::string_view name;
+  std::string_view summary;
+  SearchSpace (*build)(const Problem& problem);
+};
+[[nodiscard]] const std::vector<NamedSpace>& named_spaces();
+
+/// The space of that name for this problem; pinned degrees are dimensions of one value. Values that
+/// no plan of the problem can have are left out before anything is counted. InputError for an
+/// unknown name, and when the pinned degrees leave no plan at all.
+[[nodiscard]] SearchSpace make_space(std::string_view name, const Problem& problem,
+                                     const std::vector<PinnedDegree>& pinned);
 
 }  // namespace plansearch

@@ -11,10 +11,10 @@
 #include "base/units.hpp"
 #include "cli/bench_rates.hpp"
 #include "cli/commands.hpp"
+#include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/load.hpp"
 #include "cli/output.hpp"
-#include "cli/space.hpp"
 #include "plansearch/search.hpp"
 #include "report/text_table.hpp"
 

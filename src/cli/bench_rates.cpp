@@ -87,13 +87,18 @@ class Sample {
   /// Runs of consecutive prefixes at equal distances, those that fail on legality left out.
   [[nodiscard]] std::vector<PlanDegrees> legal_plans(const SearchSpace& space) const {
     const SpaceWalk walk(space);
-    std::vector<SpacePrefix> prefixes;
-    for (const PlanDegrees& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
+    const std::size_t level = walk.level_above(kBatchDegrees);
+    std::vector<PlanDegrees> prefixes;
+    walk.for_each_plan(0, level, PlanDegrees{},
+                       [&](const PlanDegrees& plan) { prefixes.push_back(plan); });
     const std::size_t stride = std::max(kRun, prefixes.size() / kRuns);
     std::vector<PlanDegrees> leaves;
     for (std::size_t first = 0; first < prefixes.size(); first += stride) {
       const std::size_t end = std::min(first + kRun, prefixes.size());
-      for (std::size_t i = first; i < end; ++i) walk.append_leaves(prefixes[i], leaves);
+      for (std::size_t i = first; i < end; ++i) {
+        walk.for_each_plan(level, walk.depth(), prefixes[i],
+                           [&](const PlanDegrees& plan) { leaves.push_back(plan); });
+      }
     }
     std::erase_if(leaves, [&](const PlanDegrees& p) { return evaluator_.obstacle(p).has_value(); });
     return leaves;

@@ -236,6 +236,39 @@ PlanDegrees plan_from_degrees(const DegreeOptions& d, const Problem& problem,
   return plan;
 }
 
+namespace {
+
+std::vector<PinnedDegree> searched_degrees(const DegreeOptions& d) {
+  std::vector<PinnedDegree> pinned;
+  const auto pin = [&](Degree degree, const auto& value) {
+    if (value) pinned.push_back({degree, static_cast<int>(*value)});
+  };
+  pin(Degree::Data, d.dp);
+  pin(Degree::Pipeline, d.pp);
+  pin(Degree::Chunks, d.vpp);
+  pin(Degree::TensorIn, d.tp_x);
+  pin(Degree::TensorOut, tensor_out_of(d));
+  pin(Degree::TensorDepth, d.tp_z);
+  pin(Degree::Context, d.cp);
+  pin(Degree::ContextKind, context_kind_of(d));
+  pin(Degree::Expert, d.ep);
+  pin(Degree::ExpertTensor, d.etp);
+  pin(Degree::Zero, zero_of(d));
+  pin(Degree::ShardGroup, d.shard_group);
+  pin(Degree::SequenceParallel, sequence_parallel_of(d));
+  pin(Degree::MicroBatch, d.micro_batch);
+  pin(Degree::Recompute, recompute_of(d));
+  pin(Degree::Schedule, schedule_of(d));
+  return pinned;
+}
+
+}  // namespace
+
+SearchSpace build_space(const Problem& problem, const Options& options) {
+  return make_space(options.space.empty() ? "framework" : options.space, problem,
+                    searched_degrees(options.degrees));
+}
+
 DegreeOptions pinned_to(const PlanDegrees& plan, DegreeOptions degrees) {
   degrees.pp = plan.pipeline;
   degrees.vpp = plan.chunks;

@@ -7,6 +7,7 @@
 #include "cli/options.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/problem.hpp"
+#include "plansearch/space.hpp"
 
 namespace plansearch::cli {
 
@@ -29,6 +30,9 @@ void check_degrees_fit(const DegreeOptions& degrees, const Problem& problem);
 /// InputError for degrees that do not multiply to the GPUs or divide the batch.
 [[nodiscard]] PlanDegrees plan_from_degrees(const DegreeOptions& degrees, const Problem& problem,
                                             std::optional<int> gpus);
+
+/// The space asked for with --space (default: framework), with the degrees given as flags pinned.
+[[nodiscard]] SearchSpace build_space(const Problem& problem, const Options& options);
 
 /// `degrees` with everything but dp pinned to what the plan has.
 [[nodiscard]] DegreeOptions pinned_to(const PlanDegrees& plan, DegreeOptions degrees);

@@ -13,6 +13,7 @@
 
 #include "base/names.hpp"
 #include "base/units.hpp"
+#include "plansearch/space.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -113,6 +114,12 @@ void add_degrees(CLI::App& app, DegreeOptions& d) {
               {"gpipe", "1f1b", "interleaved"});
 }
 
+Choices space_names() {
+  Choices names;
+  for (const NamedSpace& space : named_spaces()) names.emplace_back(space.name);
+  return names;
+}
+
 void add_output(CLI::App& app, Options& o) {
   restrict_to(app.add_option("--format", o.format, "of the answer"),
               {"table", "json", "jsonl", "csv"});
@@ -128,7 +135,7 @@ void add_search(CLI::App& app, Options& o) {
   app.add_option("--target", o.target, "as --framework; a plan it cannot express is exit code 4")
       ->type_name("FRAMEWORK");
   restrict_to(app.add_option("--space", o.space, "plans to look at (default: framework)"),
-              {"framework", "megatron", "data"});
+              space_names());
   add_number(app, "--top", o.top, "plans to show", {1, 10000});
   positive_number(app.add_option("--time-limit", o.time_limit_s,
                                  "seconds; the answer says when it was cut short")

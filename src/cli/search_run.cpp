@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/make_report.hpp"
 #include "cli/output.hpp"
-#include "cli/space.hpp"
 
 namespace plansearch::cli {
 

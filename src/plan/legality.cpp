@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "plan/legality_parts.hpp"
 #include "plansearch/error.hpp"
@@ -23,8 +24,7 @@ namespace {
 
 using Result = std::optional<Infeasible>;
 
-Result check_degrees(const PlanDegrees& plan, const Framework& framework, int gpus,
-                     Wording wording) {
+Result check_product(const PlanDegrees& plan, int gpus, Wording wording) {
   const std::array degrees{plan.data,          plan.pipeline,     plan.chunks,       plan.tensor_in,
                            plan.tensor_out,    plan.tensor_depth, plan.context,      plan.expert,
                            plan.expert_tensor, plan.micro_batch,  plan.micro_batches};
@@ -42,26 +42,18 @@ Result check_degrees(const PlanDegrees& plan, const Framework& framework, int gp
                                        plan.devices(), gpus);
                   });
   }
-  struct Used {
-    Axis axis;
-    int degree;
-  };
-  const std::array<Used, 6> axes{{{Axis::In, plan.tensor_in},
-                                  {Axis::Out, plan.tensor_out},
-                                  {Axis::Depth, plan.tensor_depth},
-                                  {Axis::Context, plan.context},
-                                  {Axis::Data, plan.data},
-                                  {Axis::Pipeline, plan.pipeline}}};
-  for (const Used& used : axes) {
-    const auto& order = framework.rank_order;
-    if (used.degree > 1 && std::find(order.begin(), order.end(), used.axis) == order.end()) {
-      return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(used.degree), 1, [&] {
-        return fmt::format("{} has no {} axis (degree {})", framework.name, to_text(used.axis),
-                           used.degree);
-      });
-    }
-  }
   return std::nullopt;
+}
+
+/// A degree above one needs an axis in the framework's rank order.
+Result check_axis(const Framework& framework, Axis axis, int degree, Wording wording) {
+  const auto& order = framework.rank_order;
+  if (degree == 1 || std::find(order.begin(), order.end(), axis) != order.end()) {
+    return std::nullopt;
+  }
+  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(degree), 1, [&] {
+    return fmt::format("{} has no {} axis (degree {})", framework.name, to_text(axis), degree);
+  });
 }
 
 /// One dimension against the ranks it is cut over.
@@ -143,14 +135,19 @@ bool has_role(const Network& network, DimRole role) {
                      [&](const Dimension& dimension) { return dimension.role == role; });
 }
 
-Result check_experts(const PlanDegrees& plan, const Network& network, const Framework& framework,
-                     Wording wording) {
-  const int group = plan.expert * plan.expert_tensor;
+int expert_group(const PlanDegrees& plan) {
+  return plan.expert * plan.expert_tensor;
+}
+
+Result check_has_experts(const PlanDegrees& plan, const Network& network, Wording wording) {
+  if (expert_group(plan) == 1 || has_role(network, DimRole::Expert)) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(expert_group(plan)), 1,
+                [&] { return fmt::format("{} has no experts to parallelise", network.name); });
+}
+
+Result check_expert_ranks(const PlanDegrees& plan, Wording wording) {
+  const int group = expert_group(plan);
   if (group == 1) return std::nullopt;
-  if (!has_role(network, DimRole::Expert)) {
-    return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(group), 1,
-                  [&] { return fmt::format("{} has no experts to parallelise", network.name); });
-  }
   const int ranks = plan.data * plan.context * plan.tensor();
   if (ranks % group != 0) {
     return refuse(
@@ -162,13 +159,22 @@ Result check_experts(const PlanDegrees& plan, const Network& network, const Fram
               plan.expert, plan.expert_tensor, ranks);
         });
   }
+  return std::nullopt;
+}
+
+Result check_expert_combination(const PlanDegrees& plan, Wording wording) {
+  if (expert_group(plan) == 1) return std::nullopt;
   const bool hybrid = plan.shard_group > 0 && plan.shard_group < plan.data;
-  if (plan.tensor_in > 1 || hybrid) {
-    return refuse(wording, Obstacle::NoSuchFeature, 0, 0, [&] {
-      return std::string(
-          "expert parallelism does not combine with a tensor-in axis or a shard group");
-    });
-  }
+  if (plan.tensor_in == 1 && !hybrid) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, 0, 0, [&] {
+    return std::string(
+        "expert parallelism does not combine with a tensor-in axis or a shard group");
+  });
+}
+
+Result check_expert_order(const PlanDegrees& plan, const Framework& framework, Wording wording) {
+  const int group = expert_group(plan);
+  if (group == 1) return std::nullopt;
   const auto& order = framework.rank_order;
   const auto pipeline = std::find(order.begin(), order.end(), Axis::Pipeline);
   const bool inside = pipeline < std::find(order.begin(), order.end(), Axis::Data);
@@ -234,18 +240,84 @@ Result check_schedule(const PlanDegrees& plan, Wording wording) {
   return std::nullopt;
 }
 
-Result check_all(const PlanDegrees& plan, const Network& network, const Framework& framework,
-                 int gpus, Wording wording) {
-  if (auto bad = check_degrees(plan, framework, gpus, wording)) return bad;
-  for (const Dimension& dimension : network.dimensions) {
-    if (auto bad = check_dimension(plan, framework, dimension, wording)) return bad;
+/// What a condition looks at.
+struct Case {
+  const PlanDegrees& plan;
+  const Network& network;
+  const Framework& framework;
+  int gpus;
+};
+
+struct Condition {
+  DegreeSet reads;
+  Result (*check)(const Case&, Wording);
+};
+
+template <Axis A, int PlanDegrees::*Field>
+Result axis_of(const Case& c, Wording wording) {
+  return check_axis(c.framework, A, c.plan.*Field, wording);
+}
+
+/// All dimensions of some roles.
+template <DimRole... Roles>
+Result cut_of(const Case& c, Wording wording) {
+  for (const Dimension& dimension : c.network.dimensions) {
+    if (!((dimension.role == Roles) || ...)) continue;
+    if (auto bad = check_dimension(c.plan, c.framework, dimension, wording)) return bad;
   }
-  if (auto bad = check_experts(plan, network, framework, wording)) return bad;
-  if (auto bad = check_ring(plan, network, wording)) return bad;
-  if (auto bad = check_shard_group(plan, wording)) return bad;
-  if (auto bad = check_schedule(plan, wording)) return bad;
-  if (auto bad = check_layers(plan, network, framework, wording)) return bad;
-  return check_rules(plan, network, framework, wording);
+  return std::nullopt;
+}
+
+constexpr DegreeSet kExpertDegrees{Degree::Expert, Degree::ExpertTensor};
+
+/// The conditions in the order in which they are reported, and the only degrees each looks at.
+constexpr std::array kConditions{
+    Condition{kMeshDegrees,
+              [](const Case& c, Wording w) { return check_product(c.plan, c.gpus, w); }},
+    Condition{{Degree::TensorIn}, axis_of<Axis::In, &PlanDegrees::tensor_in>},
+    Condition{{Degree::TensorOut}, axis_of<Axis::Out, &PlanDegrees::tensor_out>},
+    Condition{{Degree::TensorDepth}, axis_of<Axis::Depth, &PlanDegrees::tensor_depth>},
+    Condition{{Degree::Context}, axis_of<Axis::Context, &PlanDegrees::context>},
+    Condition{{Degree::Data}, axis_of<Axis::Data, &PlanDegrees::data>},
+    Condition{{Degree::Pipeline}, axis_of<Axis::Pipeline, &PlanDegrees::pipeline>},
+    Condition{{Degree::TensorOut, Degree::Context, Degree::ContextKind},
+              cut_of<DimRole::Head, DimRole::KvHead>},
+    Condition{{Degree::TensorOut}, cut_of<DimRole::Ffn, DimRole::Vocab>},
+    Condition{{Degree::ExpertTensor}, cut_of<DimRole::ExpertFfn>},
+    Condition{{Degree::TensorIn}, cut_of<DimRole::Hidden>},
+    Condition{{Degree::Expert}, cut_of<DimRole::Expert>},
+    Condition{{Degree::Context, Degree::TensorOut, Degree::SequenceParallel},
+              cut_of<DimRole::Sequence>},
+    Condition{kExpertDegrees,
+              [](const Case& c, Wording w) { return check_has_experts(c.plan, c.network, w); }},
+    Condition{kExpertDegrees | kMeshDegrees,
+              [](const Case& c, Wording w) { return check_expert_ranks(c.plan, w); }},
+    Condition{kExpertDegrees | DegreeSet{Degree::TensorIn, Degree::Data, Degree::ShardGroup},
+              [](const Case& c, Wording w) { return check_expert_combination(c.plan, w); }},
+    Condition{kExpertDegrees | kMeshDegrees,
+              [](const Case& c, Wording w) { return check_expert_order(c.plan, c.framework, w); }},
+    Condition{{Degree::Context, Degree::ContextKind},
+              [](const Case& c, Wording w) { return check_ring(c.plan, c.network, w); }},
+    Condition{{Degree::Data, Degree::ShardGroup},
+              [](const Case& c, Wording w) { return check_shard_group(c.plan, w); }},
+    Condition{kBatchDegrees | DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
+              [](const Case& c, Wording w) { return check_schedule(c.plan, w); }},
+    Condition{{Degree::Pipeline, Degree::Chunks}, [](const Case& c, Wording w) {
+                return check_layers(c.plan, c.network, c.framework, w);
+              }}};
+
+Result check_all(const Case& c, Wording wording) {
+  for (const Condition& condition : kConditions) {
+    if (auto bad = condition.check(c, wording)) return bad;
+  }
+  for (const FrameworkRule& rule : c.framework.rules) {
+    if (auto bad = check_rule(rule, c.plan, c.network, c.framework, wording)) return bad;
+  }
+  return std::nullopt;
+}
+
+std::optional<Obstacle> obstacle_in(const Result& result) {
+  return result ? std::optional(result->obstacle) : std::nullopt;
 }
 
 }  // namespace
@@ -253,13 +325,33 @@ Result check_all(const PlanDegrees& plan, const Network& network, const Framewor
 
 std::optional<Infeasible> check_legality(const PlanDegrees& plan, const Network& network,
                                          const Framework& framework, int gpus) {
-  return legality::check_all(plan, network, framework, gpus, legality::Wording::Full);
+  return legality::check_all({plan, network, framework, gpus}, legality::Wording::Full);
 }
 
 std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
                                       const Framework& framework, int gpus) {
-  const auto bad = legality::check_all(plan, network, framework, gpus, legality::Wording::Silent);
-  return bad ? std::optional(bad->obstacle) : std::nullopt;
+  return legality::obstacle_in(
+      legality::check_all({plan, network, framework, gpus}, legality::Wording::Silent));
+}
+
+std::vector<LegalityCondition> legality_conditions(const Network& network,
+                                                   const Framework& framework, int gpus) {
+  std::vector<LegalityCondition> conditions;
+  for (const legality::Condition& row : legality::kConditions) {
+    conditions.push_back(
+        {row.reads, [&network, &framework, gpus, check = row.check](const PlanDegrees& plan) {
+           return legality::obstacle_in(
+               check({plan, network, framework, gpus}, legality::Wording::Silent));
+         }});
+  }
+  for (const FrameworkRule& rule : framework.rules) {
+    conditions.push_back(
+        {legality::degrees_of_rule(rule), [&network, &framework, &rule](const PlanDegrees& plan) {
+           return legality::obstacle_in(
+               legality::check_rule(rule, plan, network, framework, legality::Wording::Silent));
+         }});
+  }
+  return conditions;
 }
 
 }  // namespace plansearch

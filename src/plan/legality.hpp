@@ -2,11 +2,13 @@
 // Whether a plan can run at all, before anything is priced.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/infeasible.hpp"
@@ -24,6 +26,18 @@ namespace plansearch {
 /// The same without words: cheap enough for every plan of a search.
 [[nodiscard]] std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
                                                     const Framework& framework, int gpus);
+
+/// One necessary condition of a legal plan. It looks at the degrees it reads and at nothing else,
+/// so that a search can reject everything below a partial plan that has them.
+struct LegalityCondition {
+  DegreeSet reads;
+  std::function<std::optional<Obstacle>(const PlanDegrees&)> obstacle;
+};
+/// All conditions; a plan is legal when none of them finds an obstacle. `network` and `framework`
+/// must outlive them.
+[[nodiscard]] std::vector<LegalityCondition> legality_conditions(const Network& network,
+                                                                 const Framework& framework,
+                                                                 int gpus);
 
 /// The closed vocabulary of framework rules (docs/frameworks.md) and what each forbids.
 struct RuleDescription {

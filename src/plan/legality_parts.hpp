@@ -27,7 +27,10 @@ template <typename Words>
 [[nodiscard]] std::optional<Infeasible> check_layers(const PlanDegrees& plan,
                                                      const Network& network,
                                                      const Framework& framework, Wording wording);
-[[nodiscard]] std::optional<Infeasible> check_rules(const PlanDegrees& plan, const Network& network,
-                                                    const Framework& framework, Wording wording);
+/// One rule of a framework file; one that is not in the vocabulary forbids nothing.
+[[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule,
+                                                   const PlanDegrees& plan, const Network& network,
+                                                   const Framework& framework, Wording wording);
+[[nodiscard]] DegreeSet degrees_of_rule(const FrameworkRule& rule);
 
 }  // namespace plansearch::legality

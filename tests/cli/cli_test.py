@@ -164,6 +164,14 @@ class Degrees(Case):
             self.refuse(*command, *QUESTION, "--gpus", "56", "--tp", "7",
                         expect=["--tp 7", "25", "legal values: 1, 5, 25"])
 
+    def test_every_degree_can_be_pinned_in_a_search(self):
+        grid = self.answer(*QUESTION, "--gpus", "16", "--framework", "axonn", "--tp-x", "2", "--tp-z",
+                           "2")
+        for plan in grid["plans"]:
+            self.assertEqual((plan["config"]["tp_x"], plan["config"]["tp_z"]), (2, 2))
+        groups = self.answer(*QUESTION, "--gpus", "16", "--framework", "fsdp", "--shard-group", "4")
+        self.assertEqual({plan["config"]["shard_group"] for plan in groups["plans"]}, {4})
+
     def test_two_spellings_of_tensor_parallelism(self):
         self.refuse("predict", *QUESTION, "--gpus", "8", "--tp", "5", "--tp-x", "5",
                     expect=["--tp together with --tp-x"])

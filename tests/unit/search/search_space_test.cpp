@@ -3,45 +3,53 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
 #include <set>
+
+#include "base/divisors.hpp"
+#include "support/spaces.hpp"
+#include "support/toy_problem.hpp"
 
 namespace plansearch {
 namespace {
 
-std::vector<int> divisors(int number) {
-  std::vector<int> found;
-  for (int i = 1; i <= number; ++i) {
-    if (number % i == 0) found.push_back(i);
-  }
-  return found;
+using test::all_plans;
+using test::count_plans;
+
+Problem question(int gpus, std::int64_t batch) {
+  test::ToyOptions toy;
+  toy.gpus = gpus;
+  toy.global_batch = batch;
+  toy.layers = 4096;
+  toy.heads = 1024;
+  toy.seq_len = 1 << 20;
+  return test::toy_problem(toy);
 }
 
+/// The four mesh axes free, everything else pinned.
 SearchSpace plain_space(int gpus) {
-  SearchSpace space;
-  space.gpus = gpus;
-  space.global_batch = gpus;
-  space.pipeline = space.tensor = space.context = divisors(gpus);
-  space.expert = space.expert_tensor = space.micro_batch = space.chunks = {1};
-  space.context_kind = {ContextKind::Ring};
-  space.sequence_parallel = {SequenceParallel::Off};
-  space.zero = {ZeroStage::None};
-  space.recompute = {Recompute::None};
-  space.schedule = {ScheduleKind::OneFOneB};
+  SearchSpace space = all_degrees(question(gpus, gpus));
+  for (SpaceDimension& dimension : space.dimensions) dimension.values.resize(1);
+  for (const Degree degree : {Degree::Pipeline, Degree::TensorOut, Degree::Context, Degree::Data}) {
+    space.dimension(degree).values = divisors(gpus);
+  }
+  space.dimension(Degree::Schedule).values = {static_cast<int>(ScheduleKind::OneFOneB)};
   return space;
 }
 
 SearchSpace rich_space() {
-  SearchSpace space = plain_space(24);
-  space.global_batch = 48;
-  space.micro_batch = {1, 2, 4};
-  space.expert = {1, 2, 4};
-  space.expert_tensor = {1, 2};
-  space.chunks = {1, 2, 3};
-  space.context_kind = {ContextKind::Ring, ContextKind::Ulysses};
-  space.sequence_parallel = {SequenceParallel::Off, SequenceParallel::On};
-  space.zero = {ZeroStage::None, ZeroStage::Optimizer};
-  space.recompute = {Recompute::None, Recompute::Full};
-  space.schedule = {ScheduleKind::OneFOneB, ScheduleKind::Interleaved, ScheduleKind::GPipe};
+  SearchSpace space = all_degrees(question(24, 48));
+  space.dimension(Degree::Pipeline).values = divisors(24);
+  space.dimension(Degree::TensorIn).values = {1, 2};
+  space.dimension(Degree::TensorDepth).values = {1, 3};
+  space.dimension(Degree::TensorOut).values = {1, 2, 4};
+  space.dimension(Degree::Context).values = {1, 2, 3};
+  space.dimension(Degree::MicroBatch).values = {1, 2, 4};
+  space.dimension(Degree::Expert).values = {1, 2, 4};
+  space.dimension(Degree::ExpertTensor).values = {1, 2};
+  space.dimension(Degree::Chunks).values = {1, 2, 3};
+  space.dimension(Degree::ShardGroup).values = {0, 2};
+  look_at_equal_orders_once(space);
   return space;
 }
 
@@ -50,43 +58,54 @@ TEST_SUITE("perft") {
     // The number of (dp, pp, tp, cp) with product n = prod p^e is the product of C(e + 3, 3):
     // 8 = 2^3: C(6,3) = 20; 12 = 2^2 3: 10 * 4 = 40; 64 = 2^6: C(9,3) = 84; 96 = 2^5 3: 56 * 4 =
     // 224; 1024 = 2^10: C(13,3) = 286.
-    CHECK(SpaceWalk(plain_space(8)).size() == 20);
-    CHECK(SpaceWalk(plain_space(12)).size() == 40);
-    CHECK(SpaceWalk(plain_space(64)).size() == 84);
-    CHECK(SpaceWalk(plain_space(96)).size() == 224);
-    CHECK(SpaceWalk(plain_space(1024)).size() == 286);
+    CHECK(count_plans(plain_space(8)) == 20);
+    CHECK(count_plans(plain_space(12)) == 40);
+    CHECK(count_plans(plain_space(64)) == 84);
+    CHECK(count_plans(plain_space(96)) == 224);
+    CHECK(count_plans(plain_space(1024)) == 286);
   }
 
-  TEST_CASE("the formula counts what the walk visits, and the walk repeats nothing") {
-    const SpaceWalk walk(rich_space());
-    std::set<PlanDegrees> seen;
-    std::int64_t visited = 0;
-    for (const PlanDegrees& triple : walk.triples()) {
-      std::vector<SpacePrefix> prefixes;
-      walk.append_prefixes(triple, prefixes);
-      std::int64_t below = 0;
-      for (const SpacePrefix& prefix : prefixes) {
-        std::vector<PlanDegrees> leaves;
-        walk.append_leaves(prefix, leaves);
-        CHECK(static_cast<std::int64_t>(leaves.size()) == walk.leaves_below(prefix));
-        seen.insert(leaves.begin(), leaves.end());
-        below += static_cast<std::int64_t>(leaves.size());
-      }
-      CHECK(below == walk.leaves_below(triple));
-      visited += below;
+  TEST_CASE("six axes of a grid as well") {
+    // C(e + 5, 5) per prime: 8 = 2^3: C(8,5) = 56; 12 = 2^2 3: C(7,5) * C(6,5) = 21 * 6 = 126.
+    for (const auto& [gpus, plans] : {std::pair{8, 56}, std::pair{12, 126}}) {
+      SearchSpace space = plain_space(gpus);
+      space.global_batch = 1;
+      space.dimension(Degree::TensorIn).values = divisors(gpus);
+      space.dimension(Degree::TensorDepth).values = divisors(gpus);
+      space.constraints.resize(2);  // the mesh, without the batch
+      CHECK(count_plans(space) == plans);
     }
-    CHECK(visited == walk.size());
-    CHECK(static_cast<std::int64_t>(seen.size()) == visited);
+  }
+
+  TEST_CASE("the formula counts what the walk visits, below every partial plan of every level") {
+    const SpaceWalk walk(rich_space());
+    SpaceCounter counter(walk);
+    for (std::size_t level = 0; level <= walk.depth(); ++level) {
+      std::int64_t sum = 0;
+      walk.for_each_plan(0, level, PlanDegrees{}, [&](const PlanDegrees& partial) {
+        const std::int64_t below = counter.below(level, partial);
+        sum += below;
+        if (level < walk.depth() - 3) return;  // the rest is compared as a sum
+        std::int64_t walked = 0;
+        walk.for_each_plan(level, walk.depth(), partial, [&](const PlanDegrees&) { ++walked; });
+        REQUIRE(walked == below);
+      });
+      CHECK(sum == counter.all());
+    }
+  }
+
+  TEST_CASE("the walk repeats nothing, and every plan uses all GPUs and the whole batch") {
+    const auto plans = all_plans(rich_space());
+    CHECK(std::set<PlanDegrees>(plans.begin(), plans.end()).size() == plans.size());
+    for (const PlanDegrees& plan : plans) {
+      REQUIRE(plan.devices() == 24);
+      REQUIRE(plan.global_batch() == 48);
+    }
   }
 
   TEST_CASE("orders that are the same are looked at once") {
-    const SpaceWalk walk(rich_space());
-    std::vector<SpacePrefix> prefixes;
-    std::vector<PlanDegrees> leaves;
-    for (const PlanDegrees& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
-    for (const SpacePrefix& prefix : prefixes) walk.append_leaves(prefix, leaves);
     bool has_gpipe = false;
-    for (const PlanDegrees& plan : leaves) {
+    for (const PlanDegrees& plan : all_plans(rich_space())) {
       if (plan.schedule != ScheduleKind::GPipe) continue;
       has_gpipe = true;
       CHECK(plan.micro_batches > 1);
@@ -94,20 +113,23 @@ TEST_SUITE("perft") {
     }
     CHECK(has_gpipe);
     SearchSpace pinned = plain_space(4);
-    pinned.pipeline = {4};
+    pinned.dimension(Degree::Pipeline).values = {4};
     pinned.global_batch = 1;
-    pinned.schedule = {ScheduleKind::GPipe};
-    CHECK(SpaceWalk(pinned).size() == 1);
+    pinned.dimension(Degree::Schedule).values = {static_cast<int>(ScheduleKind::GPipe)};
+    look_at_equal_orders_once(pinned);
+    CHECK(count_plans(pinned) == 1);
   }
 
-  TEST_CASE("every plan uses all GPUs and the whole batch") {
-    const SpaceWalk walk(rich_space());
-    std::vector<SpacePrefix> prefixes;
-    for (const PlanDegrees& triple : walk.triples()) walk.append_prefixes(triple, prefixes);
-    for (const SpacePrefix& prefix : prefixes) {
-      CHECK(prefix.plan.devices() == 24);
-      CHECK(prefix.plan.global_batch() == 48);
+  TEST_CASE("a degree of one value is that value wherever it applies") {
+    SearchSpace space = rich_space();
+    const std::int64_t all = count_plans(space);
+    std::int64_t parts = 0;
+    for (const int value : {1, 3}) {
+      space.dimension(Degree::TensorDepth).values = {value};
+      for (const PlanDegrees& plan : all_plans(space)) REQUIRE(plan.tensor_depth == value);
+      parts += count_plans(space);
     }
+    CHECK(parts == all);
   }
 }
 

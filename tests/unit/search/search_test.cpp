@@ -3,25 +3,20 @@
 
 #include <doctest/doctest.h>
 
+#include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
 namespace {
 
 SearchSpace toy_space(const Problem& problem) {
-  SearchSpace space;
+  SearchSpace space = all_degrees(problem);
   space.name = "toy";
-  space.gpus = problem.gpus;
-  space.global_batch = problem.global_batch;
-  space.pipeline = space.tensor = space.context = {1, 2, 4, 8, 16};
-  space.expert = space.expert_tensor = {1};
-  space.micro_batch = {1, 2, 4, 8};
-  space.chunks = {1, 2, 4};
-  space.context_kind = {ContextKind::Ring};
-  space.sequence_parallel = {SequenceParallel::Off, SequenceParallel::On};
-  space.zero = {ZeroStage::None, ZeroStage::Optimizer};
-  space.recompute = {Recompute::None, Recompute::Selective, Recompute::Full};
-  space.schedule = {ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
+  space.dimension(Degree::ContextKind).values = {static_cast<int>(ContextKind::Ring)};
+  space.dimension(Degree::Zero).values = {0, 1};
+  space.dimension(Degree::MicroBatch).values = {1, 2, 4, 8};
+  space.dimension(Degree::Chunks).values = {1, 2, 4};
+  look_at_equal_orders_once(space);
   return space;
 }
 

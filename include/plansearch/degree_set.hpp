@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which degrees of a plan something reads or knows.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace plansearch {
+
+/// The degrees of freedom of a uniform plan. The number of micro-batches is none: batch, data,
+/// depth and micro-batch decide it.
+enum class Degree : std::uint8_t {
+  Data,
+  Pipeline,
+  Chunks,
+  TensorIn,
+  TensorOut,
+  TensorDepth,
+  Context,
+  ContextKind,
+  Expert,
+  ExpertTensor,
+  Zero,
+  ShardGroup,
+  SequenceParallel,
+  MicroBatch,
+  Recompute,
+  Schedule,
+};
+inline constexpr std::size_t kDegreeCount = 16;
+
+class DegreeSet {
+ public:
+  constexpr DegreeSet() = default;
+  constexpr DegreeSet(std::initializer_list<Degree> degrees) {
+    for (const Degree degree : degrees) bits_ |= bit(degree);
+  }
+
+  constexpr void insert(Degree degree) { bits_ |= bit(degree); }
+  [[nodiscard]] constexpr bool contains(Degree degree) const { return (bits_ & bit(degree)) != 0; }
+  [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
+  friend constexpr DegreeSet operator|(DegreeSet a, DegreeSet b) {
+    a.bits_ |= b.bits_;
+    return a;
+  }
+  bool operator==(const DegreeSet&) const = default;
+
+ private:
+  static constexpr std::uint32_t bit(Degree degree) {
+    return std::uint32_t{1} << static_cast<unsigned>(degree);
+  }
+  std::uint32_t bits_ = 0;
+};
+
+/// The ranks a plan takes: their degrees multiply to its devices.
+inline constexpr DegreeSet kMeshDegrees{Degree::Data,      Degree::Pipeline,    Degree::TensorIn,
+                                        Degree::TensorOut, Degree::TensorDepth, Degree::Context};
+/// What the number of micro-batches depends on.
+inline constexpr DegreeSet kBatchDegrees{Degree::Data, Degree::TensorDepth, Degree::MicroBatch};
+
+}  // namespace plansearch

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the best plans of a space by looking at all of them, batch by batch.
+// Source: exhaustive enumeration, subtree rejection by legality, pruning by admissible bounds.
+// Assumes: thresholds frozen per batch make the answer independent of the number of threads.
+// Units: plans.
+// Checked by: tests/unit/search/search_test.cpp (exhaustive = pruned; 1, 2 and 5 threads equal).
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/parallel.hpp"
+#include "search/family.hpp"
+#include "search/strategy.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Families per thread task and per batch. Part of the answer's definition: thresholds are frozen
+/// for a batch, so these must not depend on the machine.
+constexpr std::size_t kChunkFamilies = 8;
+constexpr std::size_t kBatchFamilies = 512;
+/// Families sampled below each way to spread the GPUs over the mesh.
+constexpr std::size_t kSamplesPerMesh = 16;
+
+void add(SearchCounts& to, const SearchCounts& counts) {
+  to.evaluated += counts.evaluated;
+  to.pruned += counts.pruned;
+  for (std::size_t i = 0; i < kObstacleCount; ++i) to.rejected[i] += counts.rejected[i];
+}
+
+class Enumeration {
+ public:
+  Enumeration(const SearchTask& task, Judge& judge, SearchResult& result)
+      : task_(task),
+        judge_(judge),
+        result_(result),
+        counter_(task.walk.space()),
+        mesh_level_(task.walk.space().level_above(kMeshDegrees)),
+        family_level_(task.walk.space().level_of(Degree::MicroBatch)) {}
+
+  void run() {
+    const auto reject = [&](Obstacle obstacle, std::size_t level, const PlanDegrees& plan) {
+      result_.counts.rejected[static_cast<std::size_t>(obstacle)] += counter_.below(level, plan);
+    };
+    if (const auto obstacle = task_.walk.obstacle(0, PlanDegrees{})) {
+      reject(*obstacle, 0, PlanDegrees{});
+      return;
+    }
+    if (task_.options.pruning == Pruning::On) seed();
+    std::vector<Family> batch;
+    const auto visit = [&](const PlanDegrees& plan) {
+      batch.push_back({plan, {}});
+      if (batch.size() == kBatchFamilies) process(batch);
+    };
+    task_.walk.visit(0, family_level_, PlanDegrees{}, visit, reject);
+    process(batch);
+  }
+
+ private:
+  /// Looks at a thin sample first, so that thresholds are good when the walk begins.
+  void seed() {
+    const auto ignore = [](Obstacle, std::size_t, const PlanDegrees&) {};
+    std::vector<Family> sample;
+    std::vector<Family> below;
+    const auto sample_mesh = [&](const PlanDegrees& mesh) {
+      below.clear();
+      const auto keep = [&](const PlanDegrees& plan) { below.push_back({plan, below.size()}); };
+      task_.walk.visit(mesh_level_, family_level_, mesh, keep, ignore);
+      const std::size_t stride = std::max<std::size_t>(1, below.size() / kSamplesPerMesh);
+      for (std::size_t i = 0; i < below.size(); i += stride) {
+        sample.push_back({below[i].plan, sample.size()});
+      }
+    };
+    task_.walk.visit(0, mesh_level_, PlanDegrees{}, sample_mesh, ignore);
+    std::vector<Contender> contenders;
+    for (FamilyResult& part : price(sample)) move_contenders(part, contenders);
+    judge_.take(std::move(contenders));
+  }
+
+  [[nodiscard]] std::vector<FamilyResult> price(std::span<const Family> families) const {
+    const std::size_t chunks = (families.size() + kChunkFamilies - 1) / kChunkFamilies;
+    std::vector<FamilyResult> results(chunks);
+    parallel_for(chunks, task_.options.threads, [&](std::size_t i) {
+      const std::size_t first = i * kChunkFamilies;
+      const std::size_t count = std::min(kChunkFamilies, families.size() - first);
+      results[i] = process_families(task_.evaluator, task_.walk, families.subspan(first, count),
+                                    judge_.thresholds(), task_.options.pruning);
+    });
+    return results;
+  }
+
+  static void move_contenders(FamilyResult& part, std::vector<Contender>& into) {
+    into.insert(into.end(), part.contenders.begin(), part.contenders.end());
+  }
+
+  void process(std::vector<Family>& batch) {
+    if (!batch.empty() && task_.deadline.passed()) result_.completeness = Completeness::Stopped;
+    // What comes after a stop is walked, not priced: it counts as not looked at.
+    if (result_.completeness == Completeness::Optimal && !batch.empty()) {
+      std::vector<Contender> contenders;
+      for (FamilyResult& part : price(batch)) {
+        add(result_.counts, part.counts);
+        move_contenders(part, contenders);
+      }
+      judge_.take(std::move(contenders));
+      report_progress();
+    }
+    batch.clear();
+  }
+
+  void report_progress() const {
+    if (!task_.options.progress) return;
+    const SearchCounts& c = result_.counts;
+    const auto done = c.evaluated + c.pruned + c.rejected_total();
+    task_.options.progress(static_cast<double>(done) / static_cast<double>(c.space));
+  }
+
+  const SearchTask& task_;
+  Judge& judge_;
+  SearchResult& result_;
+  SpaceCounter counter_;
+  std::size_t mesh_level_;
+  std::size_t family_level_;
+};
+
+}  // namespace
+
+void enumerate_plans(const SearchTask& task, Judge& judge, SearchResult& result) {
+  Enumeration(task, judge, result).run();
+}
+
+}  // namespace plansearch

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: bounds and closed-form prices of families of plans; which plans stay in the race.
+// Source: branch and bound with admissible bounds; DESIGN of the search in ARCHITECTURE.md.
+// Assumes: bound <= estimate and bound <= simulation (tests/unit/evaluate/bound_test.cpp); memory
+//          does not fall when micro-batches grow.
+// Units: seconds and bytes.
+// Checked by: tests/unit/search/search_test.cpp (pruned and exhaustive answers are equal).
+#include "search/family.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace plansearch {
+namespace {
+
+/// Samples take turns among the smallest micro-batches.
+constexpr std::size_t kSampledMicroBatches = 4;
+
+class FamilyWorker {
+  auto rejecter() {
+    return [this](Obstacle obstacle, std::size_t level, const PlanDegrees& plan) {
+      reject(obstacle, counter_.below(level, plan));
+    };
+  }
+
+ public:
+  FamilyWorker(const PlanEvaluator& evaluator, const LegalWalk& walk, const Thresholds& thresholds,
+               Pruning pruning)
+      : evaluator_(evaluator),
+        walk_(walk),
+        counter_(walk.space()),
+        level_(walk.space().level_of(Degree::MicroBatch)),
+        thresholds_(thresholds),
+        pruning_(pruning),
+        limit_(evaluator.memory_limit()),
+        workspace_(PlanEvaluator::make_workspace()) {}
+
+  void visit(const Family& family) {
+    too_large_.clear();
+    batchings_.clear();
+    const auto keep = [&](const PlanDegrees& plan) { batchings_.push_back(plan); };
+    walk_.visit(level_, level_ + 1, family.plan, keep, rejecter());
+    if (family.sampled && !batchings_.empty()) {
+      const std::size_t few = std::min(kSampledMicroBatches, batchings_.size());
+      visit_batching(batchings_[*family.sampled % few]);
+      return;
+    }
+    for (const PlanDegrees& plan : batchings_) visit_batching(plan);
+  }
+
+  [[nodiscard]] FamilyResult take() { return std::move(result_); }
+
+ private:
+  /// What tells the plans of one micro-batch apart.
+  struct Form {
+    int chunks;
+    ScheduleKind schedule;
+    bool operator==(const Form&) const = default;
+  };
+  static Form form_of(const PlanDegrees& plan) { return {plan.chunks, plan.schedule}; }
+
+  void reject(Obstacle obstacle, std::int64_t plans) {
+    result_.counts.rejected[static_cast<std::size_t>(obstacle)] += plans;
+  }
+
+  void visit_batching(const PlanDegrees& batching) {
+    std::shared_ptr<const ClassProfile> profile;
+    const auto price_plan = [&](const PlanDegrees& plan) {
+      if (is_too_large(plan)) {
+        reject(Obstacle::OutOfMemory, 1);
+        return;
+      }
+      if (!profile) profile = evaluator_.profile(plan);
+      price(*profile, plan);
+    };
+    walk_.visit(level_ + 1, walk_.space().depth(), batching, price_plan, rejecter());
+  }
+
+  /// A form that exceeds memory does so all the more with larger micro-batches.
+  [[nodiscard]] bool is_too_large(const PlanDegrees& plan) const {
+    return std::find(too_large_.begin(), too_large_.end(), form_of(plan)) != too_large_.end();
+  }
+
+  void price(const ClassProfile& profile, const PlanDegrees& plan) {
+    const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
+    if (bound.memory > limit_) return refuse_for_memory(plan);
+    if (pruning_ == Pruning::On && thresholds_.exclude(bound)) {
+      ++result_.counts.pruned;
+      return;
+    }
+    const Estimate estimate = evaluator_.estimate(profile, plan, *workspace_);
+    // The bound does not look at every stage.
+    if (estimate.memory.total() > limit_) return refuse_for_memory(plan);
+    ++result_.counts.evaluated;
+    result_.contenders.push_back({{plan, estimate}, bound.step_time});
+  }
+
+  void refuse_for_memory(const PlanDegrees& plan) {
+    reject(Obstacle::OutOfMemory, 1);
+    too_large_.push_back(form_of(plan));
+  }
+
+  const PlanEvaluator& evaluator_;
+  const LegalWalk& walk_;
+  SpaceCounter counter_;
+  std::size_t level_;
+  const Thresholds& thresholds_;
+  Pruning pruning_;
+  Bytes limit_;
+  EvaluationWorkspacePtr workspace_;
+  std::vector<PlanDegrees> batchings_;
+  std::vector<Form> too_large_;  ///< of this family, with a smaller micro-batch
+  FamilyResult result_;
+};
+
+}  // namespace
+
+FamilyResult process_families(const PlanEvaluator& evaluator, const LegalWalk& walk,
+                              std::span<const Family> families, const Thresholds& thresholds,
+                              Pruning pruning) {
+  FamilyWorker worker(evaluator, walk, thresholds, pruning);
+  for (const Family& family : families) worker.visit(family);
+  return worker.take();
+}
+
+}  // namespace plansearch

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one thread does with families of plans, given thresholds frozen before the batch.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "plansearch/evaluator.hpp"
+#include "plansearch/search.hpp"
+#include "search/judge.hpp"
+#include "search/legal_walk.hpp"
+
+namespace plansearch {
+
+/// Plans that differ in micro-batch, chunks and schedule only: every dimension above the
+/// micro-batch is decided.
+struct Family {
+  PlanDegrees plan;
+  /// A sample prices one micro-batch only: the one with this number, counted round the first few.
+  std::optional<std::size_t> sampled;
+};
+
+/// What a run of families came to.
+struct FamilyResult {
+  SearchCounts counts;
+  std::vector<Contender> contenders;
+};
+
+[[nodiscard]] FamilyResult process_families(const PlanEvaluator& evaluator, const LegalWalk& walk,
+                                            std::span<const Family> families,
+                                            const Thresholds& thresholds, Pruning pruning);
+
+}  // namespace plansearch

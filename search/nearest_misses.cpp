@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the legal plans of a space that exceed memory least.
+// Source: branch and bound on peak memory, families in order, thresholds frozen per batch.
+// Assumes: memory does not fall when micro-batches grow.
+// Units: bytes.
+// Checked by: tests/unit/search/search_test.cpp (equal to a look at every plan).
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "base/parallel.hpp"
+#include "search/strategy.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::size_t kBatchFamilies = 256;
+
+bool nearer(const NearMiss& a, const NearMiss& b) {
+  return std::tuple(a.estimate.memory.total(), a.plan) <
+         std::tuple(b.estimate.memory.total(), b.plan);
+}
+
+/// The nearest of a list, never more than asked for.
+class Nearest {
+ public:
+  explicit Nearest(std::size_t count) : count_(count) {}
+
+  [[nodiscard]] const std::vector<NearMiss>& misses() const { return misses_; }
+  /// Whether a plan that needs at least this much is out of the question.
+  [[nodiscard]] bool excludes(Bytes memory) const {
+    return misses_.size() == count_ && memory > misses_.back().estimate.memory.total();
+  }
+  void insert(NearMiss miss) {
+    const auto place = std::upper_bound(misses_.begin(), misses_.end(), miss, nearer);
+    misses_.insert(place, std::move(miss));
+    if (misses_.size() > count_) misses_.pop_back();
+  }
+
+ private:
+  std::size_t count_;
+  std::vector<NearMiss> misses_;
+};
+
+/// Looks through one family, beginning with what was nearest before.
+class MissFinder {
+ public:
+  MissFinder(const SearchTask& task, Nearest nearest)
+      : task_(task),
+        limit_(task.evaluator.memory_limit()),
+        workspace_(PlanEvaluator::make_workspace()),
+        nearest_(std::move(nearest)) {}
+
+  void visit(const PlanDegrees& family) {
+    const SpaceWalk& space = task_.walk.space();
+    const std::size_t level = space.level_of(Degree::MicroBatch);
+    excluded_.clear();
+    const auto visit_plan = [&](const PlanDegrees& plan) { look_at(plan); };
+    task_.walk.visit(level, space.depth(), family, visit_plan,
+                     [](Obstacle, std::size_t, const PlanDegrees&) {});
+  }
+
+  [[nodiscard]] const Nearest& nearest() const { return nearest_; }
+
+ private:
+  void look_at(const PlanDegrees& plan) {
+    const std::pair form(plan.chunks, plan.schedule);
+    if (std::find(excluded_.begin(), excluded_.end(), form) != excluded_.end()) return;
+    const auto profile = task_.evaluator.profile(plan);
+    const PlanBound bound = task_.evaluator.bound(*profile, plan, *workspace_);
+    if (nearest_.excludes(bound.memory)) {
+      excluded_.push_back(form);
+      return;
+    }
+    nearest_.insert({plan, task_.evaluator.estimate(*profile, plan, *workspace_), limit_});
+  }
+
+  const SearchTask& task_;
+  Bytes limit_;
+  EvaluationWorkspacePtr workspace_;
+  Nearest nearest_;
+  std::vector<std::pair<int, ScheduleKind>> excluded_;  ///< with a smaller micro-batch
+};
+
+}  // namespace
+
+std::vector<NearMiss> nearest_misses(const SearchTask& task, std::size_t count) {
+  if (count == 0 || task.walk.obstacle(0, PlanDegrees{})) return {};
+  Nearest nearest(count);
+  std::vector<PlanDegrees> batch;
+  const auto process = [&] {
+    if (task.deadline.passed()) batch.clear();
+    std::vector<std::vector<NearMiss>> found(batch.size());
+    parallel_for(batch.size(), task.options.threads, [&](std::size_t i) {
+      MissFinder finder(task, nearest);
+      finder.visit(batch[i]);
+      found[i] = finder.nearest().misses();
+    });
+    for (const auto& misses : found) {
+      for (const NearMiss& miss : misses) {
+        const auto& known = nearest.misses();
+        const bool is_new = std::none_of(known.begin(), known.end(),
+                                         [&](const NearMiss& k) { return k.plan == miss.plan; });
+        if (is_new) nearest.insert(miss);
+      }
+    }
+    batch.clear();
+  };
+  const auto visit = [&](const PlanDegrees& family) {
+    batch.push_back(family);
+    if (batch.size() == kBatchFamilies) process();
+  };
+  task.walk.visit(0, task.walk.space().level_of(Degree::MicroBatch), PlanDegrees{}, visit,
+                  [](Obstacle, std::size_t, const PlanDegrees&) {});
+  process();
+  return nearest.misses();
+}
+
+}  // namespace plansearch

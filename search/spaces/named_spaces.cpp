@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the spaces people ask for by name, with pinned degrees.
+// Source: one row a space; docs/output.md lists them.
+// Assumes: a pinned degree was found possible for the network before (cli/degrees.cpp).
+// Units: degrees.
+// Checked by: tests/unit/search/named_spaces_test.cpp
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/divisors.hpp"
+#include "plansearch/error.hpp"
+#include "search/spaces/degrees_of_freedom.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Megatron-style plans: all degrees but the grid's, all divisors, whatever the framework's rules.
+SearchSpace megatron(const Problem& problem) {
+  SearchSpace space = all_degrees(problem);
+  keep_what_divides(problem, space);
+  return space;
+}
+
+/// What the framework of the problem runs.
+SearchSpace framework(const Problem& problem) {
+  SearchSpace space = all_degrees(problem);
+  keep_what_runs(problem, space);
+  space.name = problem.framework->name;
+  return space;
+}
+
+/// Replication and sharding over data only: what needs no change to the network's code.
+SearchSpace data(const Problem& problem) {
+  SearchSpace space = framework(problem);
+  space.name.clear();
+  for (const Degree degree :
+       {Degree::Pipeline, Degree::TensorOut, Degree::Context, Degree::Expert, Degree::Chunks}) {
+    space.dimension(degree).values = {1};
+  }
+  space.dimension(Degree::Schedule).values = {static_cast<int>(ScheduleKind::OneFOneB)};
+  return space;
+}
+
+std::string_view short_name(Degree degree) {
+  switch (degree) {
+    case Degree::Data:
+      return "dp";
+    case Degree::Pipeline:
+      return "pp";
+    case Degree::Chunks:
+      return "vpp";
+    case Degree::TensorIn:
+      return "tp-x";
+    case Degree::TensorOut:
+      return "tp";
+    case Degree::TensorDepth:
+      return "tp-z";
+    case Degree::Context:
+      return "cp";
+    case Degree::Expert:
+      return "ep";
+    case Degree::ExpertTensor:
+      return "etp";
+    case Degree::Zero:
+      return "zero";
+    case Degree::ShardGroup:
+      return "shard-group";
+    case Degree::MicroBatch:
+      return "micro-batch";
+    default:
+      return {};
+  }
+}
+
+std::string pinned_text(const std::vector<PinnedDegree>& pinned) {
+  std::vector<std::string> parts;
+  for (const PinnedDegree& pin : pinned) {
+    const std::string_view name = short_name(pin.degree);
+    if (!name.empty()) parts.push_back(fmt::format("{} {}", name, pin.value));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void pin(SearchSpace& space, const std::vector<PinnedDegree>& pinned) {
+  for (const PinnedDegree& p : pinned) {
+    space.dimension(p.degree).values = {p.value};
+    if (p.degree == Degree::Recompute) space.left_out.clear();
+  }
+  // Chunks that someone asks for are interleaved, whatever the framework: its rule then says no.
+  const auto interleaved = static_cast<int>(ScheduleKind::Interleaved);
+  const std::vector<int>& chunks = space.dimension(Degree::Chunks).values;
+  const bool only_chunks = chunks.size() == 1 && chunks.front() > 1;
+  if (only_chunks) space.dimension(Degree::Schedule).values = {interleaved};
+}
+
+}  // namespace
+
+const std::vector<NamedSpace>& named_spaces() {
+  static const std::vector<NamedSpace> kSpaces{
+      {"framework", "what the framework runs", framework},
+      {"megatron", "every degree of Megatron-style plans, whatever the framework's rules",
+       megatron},
+      {"data", "data parallelism and ZeRO only", data},
+  };
+  return kSpaces;
+}
+
+SearchSpace make_space(std::string_view name, const Problem& problem,
+                       const std::vector<PinnedDegree>& pinned) {
+  const auto& spaces = named_spaces();
+  const auto row = std::find_if(spaces.begin(), spaces.end(),
+                                [&](const NamedSpace& space) { return space.name == name; });
+  if (row == spaces.end()) throw InputError({}, fmt::format("unknown space '{}'", name));
+  SearchSpace space = row->build(problem);
+  if (space.name.empty()) space.name = row->name;
+  pin(space, pinned);
+  look_at_equal_orders_once(space);
+  const SpaceWalk walk(space);
+  if (SpaceCounter(walk).all() == 0) {
+    throw InputError({},
+                     fmt::format("no plan for {} GPUs and batch {} has {}", problem.gpus,
+                                 problem.global_batch, pinned_text(pinned)),
+                     "dp x pp x cp x tp is the number of GPUs, and dp x micro-batch divides the "
+                     "batch");
+  }
+  return space;
+}
+
+}  // namespace plansearch
