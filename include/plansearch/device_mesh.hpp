@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices as a grid of named axes, and the process groups the axes form.
+// The devices as factors of the ranks, the roles those play, and the process groups they form.
 #pragma once
 
 #include <array>
@@ -10,29 +10,65 @@
 
 #include "plansearch/axis.hpp"
 #include "plansearch/degrees.hpp"
+#include "plansearch/fixed_vector.hpp"
 
 namespace plansearch {
 
-/// A process group of `size` ranks, `stride` apart: what one axis of the mesh forms.
+/// `size` ranks, `stride` apart.
 struct AxisExtent {
   int size = 1;
   int stride = 1;
   bool operator==(const AxisExtent&) const = default;
 };
 
-/// Extents of every axis. Immutable once built by `make_device_mesh`.
+/// The ranks of a process group: nested extents, smallest stride first, those that touch merged.
+/// Rank = sum of i_k * stride_k, i_k < size_k. Every `period` ranks hold sister groups that lie
+/// alike, `world` ranks in all.
+struct ProcessGroup {
+  static constexpr std::size_t kMaxExtents = 8;
+  FixedVector<AxisExtent, kMaxExtents> extents;
+  int period = 1;
+  int world = 1;
+
+  ProcessGroup() = default;
+  /// One extent, the only period.
+  ProcessGroup(int size, int stride);
+  ProcessGroup(AxisExtent extent) : ProcessGroup(extent.size, extent.stride) {}
+  [[nodiscard]] int size() const;
+  /// From the first to the last rank, both counted.
+  [[nodiscard]] int span() const;
+  /// Appends an extent whose stride is no smaller than the period.
+  void nest(AxisExtent extent);
+  bool operator==(const ProcessGroup&) const = default;
+};
+
+/// A role as the factors of the mesh that make it up, one bit each.
+struct MeshRole {
+  std::uint16_t factors = 0;
+  int size = 1;
+  bool operator==(const MeshRole&) const = default;
+};
+
+/// The ranks as a product of factors, and which of them each role takes. Views of the same ranks
+/// share factors (Data = Shard x Replica; experts fold data, context and tensor ranks). Immutable
+/// once built by `make_device_mesh`.
 struct DeviceMesh {
-  std::array<AxisExtent, kAxisCount> axes{};
-  [[nodiscard]] const AxisExtent& operator[](Axis axis) const {
-    return axes[static_cast<std::size_t>(axis)];
+  static constexpr std::size_t kMaxFactors = 16;
+  FixedVector<AxisExtent, kMaxFactors> factors;
+  std::array<MeshRole, kAxisCount> roles{};
+  int ranks = 1;  ///< of the plan
+
+  [[nodiscard]] const MeshRole& operator[](Axis axis) const {
+    return roles[static_cast<std::size_t>(axis)];
   }
-  [[nodiscard]] AxisExtent& operator[](Axis axis) { return axes[static_cast<std::size_t>(axis)]; }
   bool operator==(const DeviceMesh&) const = default;
 
   /// Product of the sizes of the axes in `axes`.
   [[nodiscard]] int size(AxisSet axes) const;
   /// The axes of `axes` that have more than one rank.
   [[nodiscard]] AxisSet active(AxisSet axes) const;
+  /// Ranks between neighbours along an axis; 1 where it has one rank.
+  [[nodiscard]] int neighbour_distance(Axis axis) const;
 };
 
 /// Builds the mesh of a plan. `rank_order` names the dense axes, fastest first; an axis it leaves
@@ -41,14 +77,7 @@ struct DeviceMesh {
 [[nodiscard]] DeviceMesh make_device_mesh(const PlanDegrees& plan,
                                           std::span<const Axis> rank_order);
 
-/// The process group that several axes form together: nested extents, smallest stride first.
-/// Neighbouring axes without a gap are one extent, so that most groups have exactly one.
-struct ProcessGroup {
-  std::array<AxisExtent, 4> extents{};
-  int count = 0;
-  [[nodiscard]] int size() const;
-  bool operator==(const ProcessGroup&) const = default;
-};
+/// The process group that the roles of several axes form together, gaps kept.
 [[nodiscard]] ProcessGroup process_group(const DeviceMesh& mesh, AxisSet axes);
 
 }  // namespace plansearch

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <span>
 
+#include "cost/collective/place.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -23,57 +24,8 @@ constexpr double kMicrosecond = 1e-6;
 /// Two ranks exchange directly: the switch reduces from here on.
 constexpr double kSwitchRanks = 3.0;
 
-/// Where a group lies: `local` ranks inside one domain of fast links, `nodes` such domains.
-struct Placement {
-  double ranks = 1.0;
-  double local = 1.0;
-  double nodes = 1.0;
-  std::size_t local_tier = 0;
-  std::size_t wide_tier = 0;
-};
-
 const LocalLinkCurve* local_curve(const LinkTier& tier) {
   return std::get_if<LocalLinkCurve>(&tier.curve);
-}
-
-/// The innermost tier that joins `span` consecutive ranks.
-std::size_t tier_of(const Cluster& cluster, double span) {
-  for (std::size_t i = 0; i < cluster.tiers.size(); ++i) {
-    if (span <= cluster.tiers[i].size) return i;
-  }
-  return cluster.tiers.size() - 1;
-}
-
-Placement place(const Cluster& cluster, AxisExtent group) {
-  Placement placement;
-  placement.ranks = group.size;
-  // From the first to the last rank: the two ends of a pipeline may share a node.
-  const double span = (static_cast<double>(group.size) - 1.0) * group.stride + 1.0;
-  placement.wide_tier = tier_of(cluster, span);
-  std::size_t outer = placement.wide_tier;
-  while (outer > 0 && local_curve(cluster.tiers[outer]) == nullptr) --outer;
-  if (local_curve(cluster.tiers[placement.wide_tier]) != nullptr) {
-    placement.local = placement.ranks;
-    placement.local_tier = placement.wide_tier;
-    return placement;
-  }
-  const double domain = cluster.tiers[outer].size;
-  placement.local = std::clamp(std::floor(domain / group.stride), 1.0, placement.ranks);
-  placement.nodes = std::ceil(placement.ranks / placement.local);
-  placement.local_tier =
-      placement.local > 1.0 ? tier_of(cluster, placement.local * group.stride) : outer;
-  return placement;
-}
-
-double ring_steps(CommunicationKind kind, double ranks) {
-  switch (kind) {
-    case CommunicationKind::AllReduce:
-      return 2.0 * (ranks - 1.0);
-    case CommunicationKind::AllToAll:
-      return std::log2(ranks) + 1.0;
-    default:
-      return ranks - 1.0;
-  }
 }
 
 /// Bytes one rank sends over bytes of the full message.
@@ -124,7 +76,7 @@ double soft_minimum(std::span<const double> times) {
 double local_ring_time(const LocalLink& link, CommunicationKind kind, double size, double ranks) {
   const LocalLinkCurve& c = link.curve;
   const double moved = size * wire_share(kind, ranks) + c.local_copy * size / ranks;
-  const double steps = ring_steps(kind, ranks);
+  const double steps = latency_steps(kind, ranks);
   const double latency = c.base.value() + c.step.value() * steps;
   const double fill = c.fill * kMicrosecond * std::sqrt(moved);
   const double late = latency + c.low_latency_128_base.value();
@@ -146,7 +98,7 @@ double local_all_to_all_time(const LocalLink& link, double size, double ranks) {
   const double moved =
       size * wire_share(CommunicationKind::AllToAll, ranks) + c.local_copy * size / ranks;
   const double latency =
-      c.base.value() + c.step.value() * ring_steps(CommunicationKind::AllToAll, ranks);
+      c.base.value() + c.step.value() * latency_steps(CommunicationKind::AllToAll, ranks);
   const std::array<double, 2> times{latency + moved / (link.low_latency * (ranks - 1.0)),
                                     latency + c.pairwise_base.value() +
                                         c.fill * kMicrosecond * std::sqrt(moved) +
@@ -185,7 +137,7 @@ double node_ring_share(double rounds, double nodes) {
   return rounds * (nodes - 1.0) / nodes;
 }
 
-double all_to_all_time(const Fabric& f, const Placement& p, double size) {
+double all_to_all_time(const Fabric& f, const GroupSpan& p, double size) {
   const double remote = p.ranks - p.local;
   const double inside = (p.local - 1.0) / p.ranks * size / f.local_simple;
   const double outside = remote / p.ranks * size * p.local / f.line;
@@ -193,7 +145,7 @@ double all_to_all_time(const Fabric& f, const Placement& p, double size) {
          std::max(inside, outside);
 }
 
-double tree_time(const Fabric& f, const Placement& p, double size) {
+double tree_time(const Fabric& f, const GroupSpan& p, double size) {
   const double levels = std::log2(p.nodes);
   const double root = kMicrosecond * std::sqrt(size);
   const double base = f.local.base.value() + 2.0 * (p.local - 1.0) * f.local.step.value();
@@ -213,7 +165,7 @@ double tree_time(const Fabric& f, const Placement& p, double size) {
   return std::min(quick, bulk);
 }
 
-double ring_time(const Fabric& f, const Placement& p, CommunicationKind kind, double size) {
+double ring_time(const Fabric& f, const GroupSpan& p, CommunicationKind kind, double size) {
   const double rounds = kind == CommunicationKind::AllReduce ? 2.0 : 1.0;
   const double moved = wire_share(kind, p.ranks) * size;
   const double outside = f.setting == Setting::InStep
@@ -231,20 +183,20 @@ double ring_time(const Fabric& f, const Placement& p, CommunicationKind kind, do
 
 /// Bytes per second the NICs give the ranks of one group in one node, its share when all sister
 /// groups are active. Rings of some but not all ranks of a node leave their rail.
-double line_rate(const LinkTier& tier, const FabricCurve& fabric, const Placement& p, double domain,
+double line_rate(const LinkTier& tier, const FabricCurve& fabric, const GroupSpan& p,
                  Setting setting) {
   double efficiency = fabric.nic_efficiency;
   if (setting == Setting::InStep) {
     efficiency = fabric.step_nic_efficiency.value_or(efficiency);
     if (p.local > 1.0) {
-      efficiency *= p.local < domain ? fabric.rail_efficiency : fabric.full_node_efficiency;
+      efficiency *= p.sisters > 1.0 ? fabric.rail_efficiency : fabric.full_node_efficiency;
     }
   }
   const double decay = std::pow(std::max(p.nodes, 2.0) / 2.0, -fabric.efficiency_decay);
   return tier.bandwidth.value() * p.local * efficiency * decay;
 }
 
-Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message, const Placement& p,
+Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message, const GroupSpan& p,
                   Setting setting) {
   const LinkTier& tier = cluster.tiers[p.wide_tier];
   const LinkTier& inner = cluster.tiers[p.local_tier];
@@ -252,7 +204,7 @@ Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message,
   const LocalLinkCurve* local = local_curve(inner);
   PLANSEARCH_CHECK(fabric != nullptr && local != nullptr);
   const double simple = local_link(inner, std::max(2.0, p.local)).simple;
-  const double line = line_rate(tier, *fabric, p, cluster.tiers[p.local_tier].size, setting);
+  const double line = line_rate(tier, *fabric, p, setting);
   const double flagged = fabric->low_latency.value();
   const Fabric f{*fabric,
                  *local,
@@ -275,22 +227,40 @@ Seconds wide_time(const Cluster& cluster, CommunicationKind kind, Bytes message,
 }
 
 /// The bytes of one device at the full rate of the narrowest link on their way.
-Seconds transfer_time(const Cluster& cluster, Bytes wire, const Placement& p, Setting setting) {
+Seconds transfer_time(const Cluster& cluster, Bytes wire, const GroupSpan& p, Setting setting) {
   const LinkTier& inner = cluster.tiers[p.local_tier];
   const double local = local_link(inner, std::max(2.0, p.local)).simple;
   if (p.nodes <= 1.0) return Seconds(wire.value() / local);
   const LinkTier& tier = cluster.tiers[p.wide_tier];
-  const double line = line_rate(tier, std::get<FabricCurve>(tier.curve), p, inner.size, setting);
+  const double line = line_rate(tier, std::get<FabricCurve>(tier.curve), p, setting);
   return Seconds(wire.value() / std::min(local, line));
 }
 
 }  // namespace
 
+double latency_steps(CommunicationKind kind, double ranks) {
+  switch (kind) {
+    case CommunicationKind::AllReduce:
+      return 2.0 * (ranks - 1.0);
+    case CommunicationKind::AllGather:
+    case CommunicationKind::ReduceScatter:
+      return ranks - 1.0;
+    case CommunicationKind::AllToAll:
+      return ranks > 1.0 ? std::log2(ranks) + 1.0 : 0.0;
+    case CommunicationKind::SendReceive:
+    case CommunicationKind::Permute:
+      return ranks > 1.0 ? 1.0 : 0.0;
+    case CommunicationKind::Slice:
+      return 0.0;
+  }
+  throw InternalError("unknown collective");
+}
+
 CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, Bytes message,
-                               AxisExtent group, Setting setting) {
+                               const ProcessGroup& group, Setting setting) {
   CollectiveCost cost;
-  if (group.size <= 1 || kind == CommunicationKind::Slice) return cost;
-  const Placement placement = place(cluster, group);
+  if (group.extents.empty() || kind == CommunicationKind::Slice) return cost;
+  const GroupSpan placement = locate(cluster, group);
   cost.tier = placement.wide_tier;
   cost.wire_bytes = message * wire_share(kind, placement.ranks);
   if (const auto* fabric = std::get_if<FabricCurve>(&cluster.tiers[placement.wide_tier].curve)) {

@@ -26,7 +26,11 @@ enum class Setting { Isolated, InStep };
 /// of all-gather, the buffer before reduce-scatter, what one device holds for all-to-all, what one
 /// device sends for send/receive. A group of one costs nothing.
 [[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind,
-                                             Bytes message, AxisExtent group,
+                                             Bytes message, const ProcessGroup& group,
                                              Setting setting = Setting::Isolated);
+
+/// Exchanges that follow one another: 2 (p - 1) of a ring all-reduce, p - 1 of a gather or scatter,
+/// one of a send; all-to-all starts its p - 1 sends together and ends like a tree.
+[[nodiscard]] double latency_steps(CommunicationKind kind, double ranks);
 
 }  // namespace plansearch

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "communication/derive.hpp"
+#include "cost/collective/place.hpp"
 #include "cost/collective_cost.hpp"
 #include "evaluate/block_memory.hpp"
 #include "evaluate/operator_time.hpp"
@@ -96,7 +97,7 @@ class BlockProfiler {
   }
 
   void add_pass_demand(const Communication& demand, Bytes bytes) {
-    const AxisExtent group = group_extent(context_.rules.mesh, demand.axes);
+    const ProcessGroup group = process_group(context_.rules.mesh, demand.axes);
     const CollectiveCost cost =
         collective_cost(*context_.problem.cluster, demand.kind, bytes, group, Setting::InStep);
     PassDemand priced{demand, bytes, cost.wire_bytes,
@@ -112,12 +113,10 @@ class BlockProfiler {
   }
 
   /// What a collective issued by a training step pays beyond an isolated one: launch and skew.
-  [[nodiscard]] Seconds in_step_latency(CommunicationKind kind, AxisExtent group) const {
-    const double rounds = kind == CommunicationKind::AllReduce ? 2.0 : 1.0;
-    const int node = context_.problem.cluster->accelerators_per_node;
-    const double local = std::min(group.size, std::max(1, node / group.stride));
+  [[nodiscard]] Seconds in_step_latency(CommunicationKind kind, const ProcessGroup& group) const {
+    const double local = locate(*context_.problem.cluster, group).local;
     return context_.constants.collective_call +
-           context_.constants.collective_rank * (rounds * (local - 1.0));
+           context_.constants.collective_rank * latency_steps(kind, local);
   }
 
   /// Adds all messages of a demand to a pass. What the framework hides costs only contention, and
@@ -241,11 +240,6 @@ Seconds joint_length(const PassProfile& first, const PassProfile& second) {
 
 BlockProfile profile_block(const ClassContext& context, const Block& block) {
   return BlockProfiler(context, block).run();
-}
-
-AxisExtent group_extent(const DeviceMesh& mesh, AxisSet axes) {
-  const ProcessGroup group = process_group(mesh, axes);
-  return {group.size(), group.count > 0 ? group.extents[0].stride : 1};
 }
 
 Overlap overlap_class(const Communication& demand) {

@@ -106,9 +106,6 @@ struct ClassContext {
 
 [[nodiscard]] BlockProfile profile_block(const ClassContext& context, const Block& block);
 
-/// The process group of several axes as one size and stride (gaps between axes are ignored).
-[[nodiscard]] AxisExtent group_extent(const DeviceMesh& mesh, AxisSet axes);
-
 /// Which framework switch decides whether this communication is hidden.
 [[nodiscard]] Overlap overlap_class(const Communication& demand);
 

@@ -40,6 +40,30 @@ StaticBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, 
 
 }  // namespace
 
+namespace {
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
+  return hash * 0xFF51AFD7ED558CCDULL;
+}
+
+std::uint64_t packed(AxisExtent extent) {
+  return static_cast<std::uint64_t>(extent.size) << 32U | static_cast<std::uint32_t>(extent.stride);
+}
+
+/// Exact for one extent, which nearly all axes have.
+std::uint64_t geometry(const DeviceMesh& mesh, Axis axis) {
+  if (mesh[axis].size == 1) return packed({});
+  const ProcessGroup group = process_group(mesh, {axis});
+  std::uint64_t value = 0;
+  for (const AxisExtent& extent : group.extents) {
+    value = value == 0 ? packed(extent) : mixed(value, packed(extent));
+  }
+  return value;
+}
+
+}  // namespace
+
 StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh, double moments) {
   return {static_bytes(policies.dense, mesh, moments),
           static_bytes(policies.expert, mesh, moments)};
@@ -64,22 +88,18 @@ ClassKey class_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framew
   }
   for (const Axis axis :
        {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Expert, Axis::ExpertTensor}) {
-    key.axes[static_cast<std::size_t>(axis)] = mesh[axis];
+    key.axes[static_cast<std::size_t>(axis)] = geometry(mesh, axis);
   }
   for (const Axis axis : {Axis::Data, Axis::ExpertData, Axis::Shard, Axis::Replica}) {
-    const AxisExtent extent = mesh[axis];
     key.axes[static_cast<std::size_t>(axis)] =
-        inside ? extent : AxisExtent{extent.size > 1 ? 2 : 1, 1};
+        inside ? geometry(mesh, axis) : packed({mesh[axis].size > 1 ? 2 : 1, 1});
   }
   return key;
 }
 
 std::size_t ClassKeyHash::operator()(const ClassKey& key) const noexcept {
   std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
-  const auto mix = [&](std::uint64_t value) {
-    hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
-    hash *= 0xFF51AFD7ED558CCDULL;
-  };
+  const auto mix = [&](std::uint64_t value) { hash = mixed(hash, value); };
   const PlanDegrees& p = key.plan;
   for (const int field : {p.data, p.pipeline, p.tensor_in, p.tensor_out, p.tensor_depth, p.context,
                           p.expert, p.expert_tensor, p.shard_group, p.micro_batch,
@@ -87,9 +107,7 @@ std::size_t ClassKeyHash::operator()(const ClassKey& key) const noexcept {
                           static_cast<int>(p.zero), static_cast<int>(p.recompute)}) {
     mix(static_cast<std::uint64_t>(field));
   }
-  for (const AxisExtent& extent : key.axes) {
-    mix(static_cast<std::uint64_t>(extent.size) << 32U | static_cast<std::uint32_t>(extent.stride));
-  }
+  for (const std::uint64_t axis : key.axes) mix(axis);
   return static_cast<std::size_t>(hash);
 }
 

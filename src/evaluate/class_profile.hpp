@@ -38,7 +38,8 @@ struct StaticPolicy {
 /// Everything the block profiles depend on; equal keys have equal profiles.
 struct ClassKey {
   PlanDegrees plan;  ///< with the fields set to 1 that do not matter
-  std::array<AxisExtent, kAxisCount> axes{};
+  /// Where the ranks of an axis lie: size and stride, or a hash of them where there are gaps.
+  std::array<std::uint64_t, kAxisCount> axes{};
   bool operator==(const ClassKey&) const = default;
 };
 [[nodiscard]] ClassKey class_key(const PlanDegrees& plan, const DeviceMesh& mesh,

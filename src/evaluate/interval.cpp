@@ -77,8 +77,8 @@ RelativeInterval relative_interval(const ErrorModel& model, const StepTimeBreakd
   double inside = 0.0;
   double between = 0.0;
   for (std::size_t i = 0; i < kAxisCount; ++i) {
-    const AxisExtent axis = mesh[static_cast<Axis>(i)];
-    const bool leaves = (axis.size - 1) * axis.stride >= model.accelerators_per_node;
+    const bool leaves =
+        process_group(mesh, {static_cast<Axis>(i)}).span() > model.accelerators_per_node;
     (leaves ? between : inside) += step.exposed[i].value() / total;
   }
   const double compute = (step.compute + step.recompute).value() / total;

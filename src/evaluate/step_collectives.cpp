@@ -51,7 +51,7 @@ void price(const PlanView& view, std::vector<StepCollective>& collectives, Secon
   for (StepCollective& c : collectives) {
     const CollectiveCost cost =
         collective_cost(*view.problem.cluster, c.demand.kind, c.bytes,
-                        group_extent(view.mesh, c.demand.axes), Setting::InStep);
+                        process_group(view.mesh, c.demand.axes), Setting::InStep);
     c.wire_bytes = cost.wire_bytes;
     c.time = cost.time;
     const bool gather = c.demand.subject == Subject::Parameter;
@@ -74,7 +74,10 @@ Seconds total_exposed(const std::vector<StepCollective>& collectives) {
 /// after everything else.
 void add_shared(const PlanView& view, std::vector<StepCollective>& collectives) {
   if (view.layout.stages == 1) return;
-  const AxisExtent ends{2, view.mesh[Axis::Pipeline].stride * (view.layout.stages - 1)};
+  const int distance = view.mesh.neighbour_distance(Axis::Pipeline);
+  ProcessGroup ends{2, distance * (view.layout.stages - 1)};
+  ends.period = distance * view.layout.stages;
+  ends.world = view.mesh.ranks;
   for (const StepDemand& shared : view.profile.shared) {
     const CollectiveCost cost = collective_cost(*view.problem.cluster, shared.demand.kind,
                                                 shared.bytes, ends, Setting::InStep);

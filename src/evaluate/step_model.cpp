@@ -170,12 +170,12 @@ BoundaryTransfer boundary_transfer(const PlanView& view) {
   for (const BlockProfile& block : view.profile.blocks)
     whole = std::max(whole, block.memory.boundary);
   const Cluster& cluster = *view.problem.cluster;
-  const AxisExtent neighbours{2, view.mesh[Axis::Pipeline].stride};
-  const AxisExtent tensor = view.mesh[Axis::Out];
+  const ProcessGroup neighbours{2, view.mesh.neighbour_distance(Axis::Pipeline)};
+  const ProcessGroup tensor = process_group(view.mesh, {Axis::Out});
   const bool scatters = view.constants.boundary == BoundaryMessage::ScatterGather &&
-                        view.plan.sequence_parallel == SequenceParallel::Off && tensor.size > 1;
+                        view.plan.sequence_parallel == SequenceParallel::Off && tensor.size() > 1;
   BoundaryTransfer transfer;
-  transfer.bytes = scatters ? whole / static_cast<double>(tensor.size) : whole;
+  transfer.bytes = scatters ? whole / static_cast<double>(tensor.size()) : whole;
   transfer.time = collective_cost(cluster, CommunicationKind::SendReceive, transfer.bytes,
                                   neighbours, Setting::InStep)
                       .time +

@@ -2,6 +2,7 @@
 #include "plansearch/device_mesh.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "plansearch/error.hpp"
 
@@ -35,28 +36,101 @@ int degree(const PlanDegrees& plan, Axis axis) {
 constexpr std::array kDenseAxes{Axis::In,      Axis::Out,  Axis::Depth,
                                 Axis::Context, Axis::Data, Axis::Pipeline};
 
-/// The expert grid: ExpertTensor and Expert take the fastest ranks, ExpertData what is left of the
-/// stage. Where the pipeline is not the slowest axis, legality demands that Data starts at the
-/// same rank in both grids.
-void add_expert_grid(const PlanDegrees& plan, DeviceMesh& mesh) {
-  const int stage_ranks = plan.data * plan.context * plan.tensor();
-  const int inner = plan.expert * plan.expert_tensor;
-  mesh[Axis::ExpertTensor] = {plan.expert_tensor, 1};
-  mesh[Axis::Expert] = {plan.expert, plan.expert_tensor};
-  const AxisExtent& data = mesh[Axis::Data];
-  const AxisExtent& pipeline = mesh[Axis::Pipeline];
-  const bool pipeline_inside_data =
-      pipeline.size > 1 && data.size > 1 && pipeline.stride < data.stride;
-  mesh[Axis::ExpertData] = {std::max(stage_ranks / inner, 1),
-                            pipeline_inside_data ? data.stride : inner};
-}
+/// Adds factors and hands them out to roles, splitting a factor where a role takes part of it.
+class MeshBuilder {
+ public:
+  using Factors = std::uint16_t;
 
-void add_shard_views(const PlanDegrees& plan, DeviceMesh& mesh) {
-  const AxisExtent& data = mesh[Axis::Data];
+  explicit MeshBuilder(DeviceMesh& mesh) : mesh_(mesh) {}
+
+  [[nodiscard]] Factors add(AxisExtent extent) {
+    if (extent.size <= 1) return 0;
+    mesh_.factors.push_back(extent);
+    return bit(mesh_.factors.size() - 1);
+  }
+
+  void assign(Axis axis, Factors factors, int size) {
+    mesh_.roles[static_cast<std::size_t>(axis)] = {factors, size};
+  }
+
+  /// The fastest `size` ranks of `pool`, which keeps the others; nothing where they do not nest.
+  [[nodiscard]] std::optional<Factors> take(Factors& pool, int size) {
+    Factors taken = 0;
+    while (size > 1) {
+      const auto fastest = find_fastest(pool);
+      if (!fastest) return std::nullopt;
+      const int have = mesh_.factors[*fastest].size;
+      if (have > size) {
+        if (have % size != 0) return std::nullopt;
+        pool |= split(*fastest, size);
+        size = 1;
+      } else {
+        if (size % have != 0) return std::nullopt;
+        size /= have;
+      }
+      taken |= bit(*fastest);
+      pool = static_cast<Factors>(pool & ~bit(*fastest));
+    }
+    return taken;
+  }
+
+ private:
+  static Factors bit(std::size_t factor) { return static_cast<Factors>(1U << factor); }
+
+  [[nodiscard]] std::optional<std::size_t> find_fastest(Factors pool) const {
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < mesh_.factors.size(); ++i) {
+      if ((pool & bit(i)) == 0) continue;
+      if (!best || mesh_.factors[i].stride < mesh_.factors[*best].stride) best = i;
+    }
+    return best;
+  }
+
+  /// Leaves `inner` ranks to a factor; the rest becomes a factor of its own for the same roles.
+  Factors split(std::size_t factor, int inner) {
+    const AxisExtent whole = mesh_.factors[factor];
+    mesh_.factors[factor].size = inner;
+    const Factors rest = add({whole.size / inner, whole.stride * inner});
+    for (MeshRole& role : mesh_.roles) {
+      if ((role.factors & bit(factor)) != 0) role.factors |= rest;
+    }
+    return rest;
+  }
+
+  DeviceMesh& mesh_;
+};
+
+void add_shard_views(const PlanDegrees& plan, const DeviceMesh& mesh, MeshBuilder& builder) {
   const bool hybrid = plan.shard_group > 0 && plan.shard_group < plan.data;
   const int shard = hybrid ? plan.shard_group : plan.data;
-  mesh[Axis::Shard] = {shard, data.stride};
-  mesh[Axis::Replica] = {plan.data / shard, data.stride * shard};
+  MeshBuilder::Factors pool = mesh[Axis::Data].factors;
+  const auto near = builder.take(pool, shard);
+  builder.assign(Axis::Shard, near.value_or(0), shard);
+  builder.assign(Axis::Replica, pool, plan.data / shard);
+}
+
+/// The expert grid: ExpertTensor and Expert take the fastest ranks, ExpertData what is left of the
+/// stage. Where degrees do not nest in the dense ones (tensor 6, experts 4), the stage is cut anew
+/// from its first rank on.
+void add_expert_grid(const PlanDegrees& plan, const DeviceMesh& mesh, MeshBuilder& builder) {
+  const int stage_ranks = plan.data * plan.context * plan.tensor();
+  const int inner = plan.expert * plan.expert_tensor;
+  const int rest = std::max(stage_ranks / inner, 1);
+  MeshBuilder::Factors pool = 0;
+  for (const Axis axis : {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data}) {
+    pool |= mesh[axis].factors;
+  }
+  const auto tensor = builder.take(pool, plan.expert_tensor);
+  const auto expert = tensor ? builder.take(pool, plan.expert) : std::nullopt;
+  if (expert) {
+    builder.assign(Axis::ExpertTensor, *tensor, plan.expert_tensor);
+    builder.assign(Axis::Expert, *expert, plan.expert);
+    builder.assign(Axis::ExpertData, pool, rest);
+    return;
+  }
+  builder.assign(Axis::ExpertTensor, builder.add({plan.expert_tensor, 1}), plan.expert_tensor);
+  builder.assign(Axis::Expert, builder.add({plan.expert, plan.expert_tensor}), plan.expert);
+  builder.assign(Axis::ExpertData, builder.add({rest, inner}), rest);
 }
 
 }  // namespace
@@ -75,49 +149,74 @@ AxisSet DeviceMesh::active(AxisSet set) const {
   return result;
 }
 
+int DeviceMesh::neighbour_distance(Axis axis) const {
+  const ProcessGroup group = process_group(*this, {axis});
+  return group.extents.empty() ? 1 : group.extents[0].stride;
+}
+
 DeviceMesh make_device_mesh(const PlanDegrees& plan, std::span<const Axis> rank_order) {
   DeviceMesh mesh;
+  MeshBuilder builder(mesh);
   AxisSet placed;
   int stride = 1;
   for (const Axis axis : rank_order) {
     PLANSEARCH_CHECK(!placed.contains(axis));
     placed.insert(axis);
-    mesh[axis] = {degree(plan, axis), stride};
-    stride *= mesh[axis].size;
+    const int size = degree(plan, axis);
+    builder.assign(axis, builder.add({size, stride}), size);
+    stride *= size;
   }
+  mesh.ranks = stride;
   for (const Axis axis : kDenseAxes) {
     PLANSEARCH_CHECK(placed.contains(axis) || degree(plan, axis) == 1);
   }
-  add_expert_grid(plan, mesh);
-  add_shard_views(plan, mesh);
+  add_shard_views(plan, mesh, builder);
+  add_expert_grid(plan, mesh, builder);
   return mesh;
+}
+
+ProcessGroup::ProcessGroup(int size, int stride) : period(stride) {
+  nest({size, stride});
+  world = period;
 }
 
 int ProcessGroup::size() const {
   int product = 1;
-  for (int i = 0; i < count; ++i) product *= extents[static_cast<std::size_t>(i)].size;
+  for (const AxisExtent& extent : extents) product *= extent.size;
   return product;
 }
 
+int ProcessGroup::span() const {
+  int last = 0;
+  for (const AxisExtent& extent : extents) last += (extent.size - 1) * extent.stride;
+  return last + 1;
+}
+
+void ProcessGroup::nest(AxisExtent extent) {
+  if (extent.size <= 1) return;
+  PLANSEARCH_CHECK(extent.stride >= period);
+  const bool touches =
+      !extents.empty() && extents.back().size * extents.back().stride == extent.stride;
+  if (touches) {
+    extents[extents.size() - 1].size *= extent.size;
+  } else {
+    extents.push_back(extent);
+  }
+  period = extent.size * extent.stride;
+}
+
 ProcessGroup process_group(const DeviceMesh& mesh, AxisSet axes) {
-  FixedVector<AxisExtent, kAxisCount> found;
-  for_each_axis(mesh.active(axes), [&](Axis axis) { found.push_back(mesh[axis]); });
+  unsigned factors = 0;
+  for_each_axis(axes, [&](Axis axis) { factors |= mesh[axis].factors; });
+  FixedVector<AxisExtent, DeviceMesh::kMaxFactors> found;
+  for (; factors != 0; factors &= factors - 1) {
+    found.push_back(mesh.factors[static_cast<std::size_t>(std::countr_zero(factors))]);
+  }
   std::sort(found.begin(), found.end(),
             [](const AxisExtent& a, const AxisExtent& b) { return a.stride < b.stride; });
   ProcessGroup group;
-  for (const AxisExtent& extent : found) {
-    const auto last = static_cast<std::size_t>(group.count);
-    if (last > 0) {
-      AxisExtent& previous = group.extents[last - 1];
-      if (previous.size * previous.stride == extent.stride) {
-        previous.size *= extent.size;
-        continue;
-      }
-    }
-    PLANSEARCH_CHECK(last < group.extents.size());
-    group.extents[last] = extent;
-    ++group.count;
-  }
+  for (const AxisExtent& extent : found) group.nest(extent);
+  group.world = mesh.ranks;
   return group;
 }
 

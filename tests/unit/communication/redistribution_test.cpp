@@ -12,11 +12,11 @@ namespace plansearch {
 namespace {
 
 DeviceMesh small_mesh() {
-  DeviceMesh mesh;
-  mesh[Axis::Out] = {2, 1};
-  mesh[Axis::Context] = {3, 2};
-  mesh[Axis::Data] = {2, 6};
-  return mesh;
+  PlanDegrees plan;
+  plan.tensor_out = 2;
+  plan.context = 3;
+  plan.data = 2;
+  return make_device_mesh(plan, std::array{Axis::Out, Axis::Context, Axis::Data});
 }
 
 constexpr std::array kAxes{Axis::Out, Axis::Context, Axis::Data};
@@ -266,9 +266,9 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("redistribution: a skew is one permutation") {
-    DeviceMesh mesh;
-    mesh[Axis::In] = {3, 1};
-    mesh[Axis::Out] = {3, 3};
+    PlanDegrees plan;
+    plan.tensor_in = plan.tensor_out = 3;
+    const DeviceMesh mesh = make_device_mesh(plan, std::array{Axis::In, Axis::Out});
     Layout straight;
     straight.dims.push_back(SliceMap::shard(mesh, {Axis::In}));
     straight.dims.push_back(SliceMap::shard(mesh, {Axis::Out}));

@@ -85,6 +85,37 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("an all-to-all waits for its inner part where the cards are faster") {
+    // Two nodes of eight: each rank sends 7/16 of its message inside and 8/16 outside. At 100 GB/s
+    // of cards for each rank, half of it in a step and 0.9 of that, the outer half takes
+    // 0.8e9 / 45e9 = 17.8 ms; over links of 20 GB/s the inner part takes 0.7e9 / 20e9 = 35 ms.
+    Cluster cluster = round_numbers();
+    std::get<LocalLinkCurve>(cluster.tiers[0].curve).simple = Bandwidth(20e9);
+    cluster.tiers[1].bandwidth = Bandwidth(100e9);
+    CHECK(milliseconds(cluster, CommunicationKind::AllToAll, {16, 1}, Setting::InStep) ==
+          doctest::Approx(35.0).epsilon(1e-4));
+    std::get<LocalLinkCurve>(cluster.tiers[0].curve).simple = Bandwidth(200e9);
+    CHECK(milliseconds(cluster, CommunicationKind::AllToAll, {16, 1}, Setting::InStep) ==
+          doctest::Approx(0.8e9 / 45e9 * 1e3).epsilon(1e-4));
+  }
+
+  TEST_CASE("a gap in a group costs what its ranks on other nodes cost") {
+    // 0 1 8 9: two ranks of each node, whose four sister groups share the cards:
+    // 2 x 25 x 0.5 x 0.6 = 15 GB/s for half of the message.
+    ProcessGroup group{2, 1};
+    group.nest({2, 8});
+    const Cluster cluster = round_numbers();
+    const auto time = [&](const ProcessGroup& g) {
+      return collective_cost(cluster, CommunicationKind::AllGather, Bytes(kMessage), g,
+                             Setting::InStep)
+                 .time.value() *
+             1e3;
+    };
+    CHECK(time(group) == doctest::Approx(0.8e9 / 15e9 * 1e3).epsilon(1e-4));
+    // 0 2 4 6 fill a node with their sisters and stay inside: 3/4 at 200 GB/s.
+    CHECK(time({4, 2}) == doctest::Approx(1.2e9 / 200e9 * 1e3).epsilon(1e-4));
+  }
+
   TEST_CASE("between neighbours of two nodes a message has one card") {
     CHECK(milliseconds(round_numbers(), CommunicationKind::SendReceive, {2, 8}, Setting::InStep) ==
           doctest::Approx(1.6e9 / (25e9 * 0.7) * 1e3).epsilon(1e-6));

@@ -13,17 +13,27 @@ namespace {
 
 using Groups = std::set<std::vector<int>>;
 
-/// All groups of an axis by its size and stride.
-Groups groups_of(const DeviceMesh& mesh, Axis axis, int ranks) {
-  const auto [size, stride] = mesh[axis];
+/// All groups of some axes by their extents: those ranks lead one whose index is 0 in every extent.
+Groups groups_of(const DeviceMesh& mesh, AxisSet axes, int ranks) {
+  const ProcessGroup extents = process_group(mesh, axes);
   Groups groups;
   for (int rank = 0; rank < ranks; ++rank) {
-    if (rank / stride % size != 0) continue;
-    std::vector<int> group;
-    for (int i = 0; i < size; ++i) group.push_back(rank + i * stride);
-    groups.insert(group);
+    std::vector<int> group{rank};
+    bool leads = true;
+    for (const AxisExtent& extent : extents.extents) {
+      leads = leads && rank / extent.stride % extent.size == 0;
+      const std::vector<int> inner = group;
+      for (int i = 1; i < extent.size; ++i) {
+        for (const int member : inner) group.push_back(member + i * extent.stride);
+      }
+    }
+    if (leads) groups.insert(group);
   }
   return groups;
+}
+
+Groups groups_of(const DeviceMesh& mesh, Axis axis, int ranks) {
+  return groups_of(mesh, AxisSet{axis}, ranks);
 }
 
 /// All groups of one dimension of the row-major array arange(ranks).reshape(shape).
@@ -86,8 +96,8 @@ TEST_SUITE("unit") {
     const PlanDegrees plan = plan_of(2, 1, 3, 4);
     const DeviceMesh mesh =
         make_device_mesh(plan, std::vector<Axis>{Axis::Out, Axis::Pipeline, Axis::Data});
-    CHECK(mesh[Axis::Pipeline] == AxisExtent{4, 2});
-    CHECK(mesh[Axis::Data] == AxisExtent{3, 8});
+    CHECK(process_group(mesh, {Axis::Pipeline}).extents[0] == AxisExtent{4, 2});
+    CHECK(process_group(mesh, {Axis::Data}).extents[0] == AxisExtent{3, 8});
     PlanDegrees axonn = plan_of(2, 1, 2, 2);
     axonn.tensor_in = 3;
     axonn.tensor_depth = 5;
@@ -124,11 +134,49 @@ TEST_SUITE("unit") {
         make_device_mesh(plan_of(2, 3, 4, 5),
                          std::vector<Axis>{Axis::Out, Axis::Context, Axis::Data, Axis::Pipeline});
     const ProcessGroup merged = process_group(mesh, {Axis::Context, Axis::Data});
-    CHECK(merged.count == 1);
-    CHECK(merged.extents[0] == AxisExtent{12, 2});
+    CHECK(merged.extents == FixedVector<AxisExtent, 8>{{12, 2}});
+    CHECK(merged.period == 24);
+    CHECK(merged.world == 120);
     const ProcessGroup nested = process_group(mesh, {Axis::Out, Axis::Data});
-    CHECK(nested.count == 2);
+    // Rank = t + 6 d with t < 2, d < 4: the three context ranks between lie in the gap.
+    CHECK(nested.extents == FixedVector<AxisExtent, 8>{{2, 1}, {4, 6}});
     CHECK(nested.size() == 8);
+    CHECK(nested.span() == 20);
+    CHECK(nested.period == 24);
+  }
+
+  TEST_CASE("mesh: context and data with tensor ranks between keep the gap") {
+    const DeviceMesh mesh =
+        make_device_mesh(plan_of(2, 2, 3, 2),
+                         std::vector<Axis>{Axis::Context, Axis::Out, Axis::Data, Axis::Pipeline});
+    CHECK(groups_of(mesh, {Axis::Context, Axis::Data}, 24) == Groups{{0, 1, 4, 5, 8, 9},
+                                                                     {2, 3, 6, 7, 10, 11},
+                                                                     {12, 13, 16, 17, 20, 21},
+                                                                     {14, 15, 18, 19, 22, 23}});
+  }
+
+  TEST_CASE("mesh: experts fold over a pipeline that lies between tensor and data") {
+    // Ranks tp (2), pp (2), dp (4): stage 0 holds 0 1, 4 5, 8 9, 12 13. Four experts take the first
+    // four of them, two copies of each are eight ranks apart.
+    PlanDegrees plan = plan_of(2, 1, 4, 2);
+    plan.expert = 4;
+    const DeviceMesh mesh =
+        make_device_mesh(plan, std::vector<Axis>{Axis::Out, Axis::Pipeline, Axis::Data});
+    CHECK(groups_of(mesh, Axis::Expert, 16) ==
+          Groups{{0, 1, 4, 5}, {8, 9, 12, 13}, {2, 3, 6, 7}, {10, 11, 14, 15}});
+    CHECK(process_group(mesh, {Axis::ExpertData}).extents[0] == AxisExtent{2, 8});
+    // The dense view is not touched by the cut through its data ranks.
+    CHECK(process_group(mesh, {Axis::Data}).extents == FixedVector<AxisExtent, 8>{{4, 4}});
+  }
+
+  TEST_CASE("mesh: expert degrees that do not nest in the dense ones cut the stage anew") {
+    PlanDegrees plan = plan_of(6, 1, 2, 2);
+    plan.expert = 4;
+    const DeviceMesh mesh =
+        make_device_mesh(plan, std::vector<Axis>{Axis::Out, Axis::Data, Axis::Pipeline});
+    CHECK(groups_of(mesh, Axis::Expert, 24) == reshaped_groups({2, 3, 4}, 2));
+    CHECK(groups_of(mesh, Axis::ExpertData, 24) == reshaped_groups({2, 3, 4}, 1));
+    CHECK(groups_of(mesh, Axis::Out, 24) == reshaped_groups({2, 2, 6}, 2));
   }
 }
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of whole plans are priced on the ranks that run them: each price here is that of a
+// group spelled out by hand. The toy machine has nodes of eight.
+#include <doctest/doctest.h>
+
+#include "cost/collective_cost.hpp"
+#include "plansearch/evaluator.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+std::vector<CommunicationLine> lines_of(const Problem& problem, const PlanDegrees& plan) {
+  const PlanEvaluator evaluator(problem);
+  const auto workspace = PlanEvaluator::make_workspace();
+  return evaluator.communication(*evaluator.profile(plan), plan, *workspace);
+}
+
+Seconds price(const Problem& problem, CommunicationKind kind, Bytes bytes,
+              const ProcessGroup& group) {
+  return collective_cost(*problem.cluster, kind, bytes, group, Setting::InStep).time;
+}
+
+Problem problem_on(int gpus) {
+  test::ToyOptions options;
+  options.gpus = gpus;
+  return test::toy_problem(options);
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("the ends of a pipeline sum a tied table over the link between them") {
+    // Four stages of tensor 4: the table lies on ranks 0 and 12, on two nodes; of tensor 2 on ranks
+    // 0 and 6 of one node. 51200 x 1024 / tensor elements, 4 bytes each.
+    for (const int tensor : {4, 2}) {
+      const Problem problem = problem_on(4 * tensor);
+      PlanDegrees plan;
+      plan.tensor_out = tensor;
+      plan.pipeline = 4;
+      plan.micro_batches = 32;
+      const Bytes table(4.0 * 51200 * 1024 / tensor);
+      int found = 0;
+      for (const CommunicationLine& line : lines_of(problem, plan)) {
+        if (line.kind != CommunicationKind::AllReduce || line.group_size != 2) continue;
+        if (line.bytes != table) continue;
+        ++found;
+        const ProcessGroup apart{2, 8};
+        const ProcessGroup beside{2, 1};
+        CHECK(line.time.value() ==
+              doctest::Approx(
+                  price(problem, line.kind, table, tensor == 4 ? apart : beside).value()));
+        CHECK(price(problem, line.kind, table, apart) >
+              2.0 * price(problem, line.kind, table, beside));
+      }
+      CHECK(found == 1);
+    }
+  }
+
+  TEST_CASE("gradients over context and data ranks with tensor ranks between") {
+    // Ranks context (2), tensor (4), data (2): 0 1 8 9 sum the gradient, two in each of two nodes.
+    // Without the gap they would be the four ranks 0 1 2 3 of one node.
+    const Problem problem = test::with_framework(problem_on(16), [](Framework& framework) {
+      framework.rank_order = {Axis::Context, Axis::Out, Axis::Data, Axis::Pipeline};
+    });
+    PlanDegrees plan;
+    plan.context = 2;
+    plan.tensor_out = 4;
+    plan.data = 2;
+    plan.micro_batches = 16;
+    ProcessGroup spread{2, 1};
+    spread.nest({2, 8});
+    spread.world = 16;
+    int found = 0;
+    for (const CommunicationLine& line : lines_of(problem, plan)) {
+      if (line.kind != CommunicationKind::AllReduce || line.group_size != 4) continue;
+      if (line.bytes < Bytes(1e7)) continue;
+      ++found;
+      CHECK(line.time.value() ==
+            doctest::Approx(price(problem, line.kind, line.bytes, spread).value()));
+      CHECK(line.time > 2.0 * price(problem, line.kind, line.bytes, {4, 1}));
+    }
+    CHECK(found == 1);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
