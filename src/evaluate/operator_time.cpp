@@ -7,6 +7,8 @@
 // Checked by: tests/unit/evaluate/operator_time_test.cpp
 #include "evaluate/operator_time.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "cost/compute_cost.hpp"
@@ -65,9 +67,21 @@ class OperatorPricer {
         return attention(index, op);
       case OperatorKind::CrossEntropy:
         return loss(index, op);
-      default:
+      case OperatorKind::Norm:
+      case OperatorKind::Softmax:
+      case OperatorKind::Elementwise:
+      case OperatorKind::Embedding:
+      case OperatorKind::Route:
+      case OperatorKind::Dispatch:
+      case OperatorKind::Combine:
         return streaming(index, op);
+      case OperatorKind::Convolution:
+        throw InputError({}, fmt::format("{} is a convolution, which has no price", op.name),
+                         "priced are matmuls (single, batched, grouped), fused attention, norm, "
+                         "softmax, element-wise, embedding, routing and cross-entropy; write a "
+                         "convolution that does not overlap as a matmul over its patches");
     }
+    throw InternalError("unknown operator kind");
   }
 
   LocalExtents load(std::size_t index, const Operator& op) {

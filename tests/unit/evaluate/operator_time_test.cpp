@@ -53,6 +53,15 @@ TEST_SUITE("unit") {
               microseconds(matmul_time(toy.chip(), DataType::Bf16, {1, 1024, 1024, 2048}))));
   }
 
+  TEST_CASE("an operator without a price is refused, never streamed") {
+    const Problem vision = test::with_network(test::toy_problem(), [](Network& network) {
+      network.blocks[0].operators[0].kind = OperatorKind::Convolution;
+    });
+    const test::ToyClass toy(vision, tensor_plan());
+    CHECK_THROWS_WITH_AS(static_cast<void>(toy.times(toy.network().blocks[0])),
+                         doctest::Contains("convolution"), InputError);
+  }
+
   TEST_CASE("query, key and value are one product, charged once") {
     // 8 local heads of 64 each for query, key and value: 3 x 512 columns. With 4 key/value heads,
     // 2 of them local: 512 + 2 x 128.
