@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which order a pipeline runs in.
+// Which order a pipeline runs in: a row of the table of schedules.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace plansearch {
 
-enum class ScheduleKind : std::uint8_t { GPipe, OneFOneB, Interleaved };
-[[nodiscard]] std::string_view to_text(ScheduleKind value);
+/// A row of the table of schedules; what it says is asked of the table, never of the number.
+enum class ScheduleId : std::uint8_t { GPipe, OneFOneB, Interleaved };
+using ScheduleKind = ScheduleId;
+
+/// Without a choice it is 1F1B, which every framework with a pipeline can run.
+inline constexpr ScheduleId kDefaultSchedule = ScheduleId::OneFOneB;
+
+[[nodiscard]] std::string_view to_text(ScheduleId schedule);
+/// By name or alias, as users type it (case, '-' and '_' do not matter).
+[[nodiscard]] std::optional<ScheduleId> find_schedule(std::string_view name);
+/// All schedules, in the order of the table.
+[[nodiscard]] const std::vector<ScheduleId>& all_schedules();
+/// Their names, for messages and hints.
+[[nodiscard]] const std::vector<std::string>& schedule_names();
 
 }  // namespace plansearch

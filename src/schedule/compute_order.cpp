@@ -10,6 +10,7 @@
 #include <map>
 
 #include "plansearch/error.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -62,23 +63,18 @@ std::size_t ComputeOrder::virtual_stage(int device, int chunk) const {
   return static_cast<std::size_t>(found - pipeline.begin());
 }
 
-std::vector<StagePlace> looped_pipeline(int stages, int chunks) {
-  std::vector<StagePlace> places;
-  for (int k = 0; k < stages * chunks; ++k) places.push_back({k % stages, k / stages});
-  return places;
+ComputeOrder empty_order(const PipelineShape& shape) {
+  const Schedule& row = schedule_row(shape.schedule);
+  ComputeOrder order;
+  order.pipeline = row.placement->places(shape.stages, shape.chunks);
+  order.micro_batches = shape.micro_batches;
+  order.weight_gradients = row.weight_gradients;
+  return order;
 }
 
 std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape) {
   if (auto obstacle = obstacle_of(shape)) return *obstacle;
-  switch (shape.schedule) {
-    case ScheduleKind::GPipe:
-      return gpipe_order(shape);
-    case ScheduleKind::OneFOneB:
-      return one_f_one_b_order(shape);
-    case ScheduleKind::Interleaved:
-      return interleaved_order(shape);
-  }
-  throw InternalError("unknown schedule");
+  return schedule_row(shape.schedule).order(shape);
 }
 
 std::vector<std::string> order_faults(const ComputeOrder& order) {

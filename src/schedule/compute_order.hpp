@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "schedule/pipeline.hpp"
+#include "schedule/stage_places.hpp"
 
 namespace plansearch {
 
@@ -26,13 +27,6 @@ struct ComputeStep {
   auto operator<=>(const ComputeStep&) const = default;
 };
 
-/// Where one virtual stage lives.
-struct StagePlace {
-  int device = 0;
-  int chunk = 0;
-  bool operator==(const StagePlace&) const = default;
-};
-
 enum class WeightGradients : std::uint8_t { Fused, Separate };
 
 struct ComputeOrder {
@@ -47,8 +41,8 @@ struct ComputeOrder {
   [[nodiscard]] std::size_t virtual_stage(int device, int chunk) const;
 };
 
-/// Looped placement: virtual stage k on device k % stages.
-[[nodiscard]] std::vector<StagePlace> looped_pipeline(int stages, int chunks);
+/// An order without steps yet, on the places of the shape's schedule.
+[[nodiscard]] ComputeOrder empty_order(const PipelineShape& shape);
 
 // The orders. Each is a pure function and needs a legal shape (obstacle_of).
 

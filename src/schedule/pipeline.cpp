@@ -12,17 +12,6 @@
 
 namespace plansearch {
 
-std::string_view to_text(ScheduleKind value) {
-  switch (value) {
-    case ScheduleKind::GPipe:
-      return "gpipe";
-    case ScheduleKind::OneFOneB:
-      return "1f1b";
-    case ScheduleKind::Interleaved:
-      return "interleaved";
-  }
-  throw InternalError("unknown schedule");
-}
 namespace {
 
 Infeasible refuse(Obstacle obstacle, int needed, int available, std::string detail) {

@@ -39,16 +39,10 @@ const PipelineResult& PipelineSimulator::run(const PipelineShape& shape, const P
                                              SteadyState steady) {
   load(shape, times);
   Ticks shift = 0;
-  switch (shape.schedule) {
-    case ScheduleKind::GPipe:
-      shift = run_gpipe(shape);
-      break;
-    case ScheduleKind::OneFOneB:
-      shift = run_one_f_one_b(shape, steady);
-      break;
-    case ScheduleKind::Interleaved:
-      shift = shape.chunks == 1 ? run_one_f_one_b(shape, steady) : run_interleaved(shape, steady);
-      break;
+  if (shape.schedule == ScheduleKind::GPipe) {
+    shift = run_gpipe(shape);
+  } else {
+    shift = shape.chunks == 1 ? run_one_f_one_b(shape, steady) : run_interleaved(shape, steady);
   }
   finish(shape, times, shift);
   return result_;

@@ -4,20 +4,27 @@
 // Assumes:    backwards in the sequence of the forwards.
 // Units:      none.
 // Checked by: tests/unit/schedule/orders_test.cpp
-#include "schedule/compute_order.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 
 ComputeOrder gpipe_order(const PipelineShape& shape) {
-  ComputeOrder order;
-  order.pipeline = looped_pipeline(shape.stages, 1);
-  order.micro_batches = shape.micro_batches;
+  ComputeOrder order = empty_order(shape);
   std::vector<ComputeStep> steps;
   for (const Phase phase : {Phase::Forward, Phase::Backward}) {
     for (int i = 0; i < shape.micro_batches; ++i) steps.push_back({0, i, phase});
   }
   order.devices.assign(static_cast<std::size_t>(shape.stages), steps);
   return order;
+}
+
+Schedule gpipe_schedule() {
+  Schedule row;
+  row.name = "gpipe";
+  row.summary = "all forwards, then all backwards";
+  row.placement = &looped_placement();
+  row.order = gpipe_order;
+  return row;
 }
 
 }  // namespace plansearch

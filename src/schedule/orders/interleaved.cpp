@@ -7,7 +7,7 @@
 // Checked by: tests/unit/schedule/orders_test.cpp
 #include <algorithm>
 
-#include "schedule/compute_order.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -28,9 +28,7 @@ std::vector<ComputeStep> forward_sequence(const PipelineShape& shape) {
 
 ComputeOrder interleaved_order(const PipelineShape& shape) {
   if (shape.chunks == 1) return one_f_one_b_order(shape);
-  ComputeOrder order;
-  order.pipeline = looped_pipeline(shape.stages, shape.chunks);
-  order.micro_batches = shape.micro_batches;
+  ComputeOrder order = empty_order(shape);
   const std::vector<ComputeStep> forwards = forward_sequence(shape);
   std::vector<ComputeStep> backwards = forwards;
   for (ComputeStep& step : backwards) {
@@ -48,6 +46,17 @@ ComputeOrder interleaved_order(const PipelineShape& shape) {
     order.devices.push_back(std::move(steps));
   }
   return order;
+}
+
+Schedule interleaved_schedule() {
+  Schedule row;
+  row.name = "interleaved";
+  row.aliases = {"interleaved-1f1b"};
+  row.summary = "1f1b over model chunks: a smaller bubble, more messages";
+  row.placement = &looped_placement();
+  row.chunks = {2, std::nullopt};
+  row.order = interleaved_order;
+  return row;
 }
 
 }  // namespace plansearch

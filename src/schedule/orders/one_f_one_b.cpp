@@ -6,14 +6,12 @@
 // Checked by: tests/unit/schedule/orders_test.cpp
 #include <algorithm>
 
-#include "schedule/compute_order.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 
 ComputeOrder one_f_one_b_order(const PipelineShape& shape) {
-  ComputeOrder order;
-  order.pipeline = looped_pipeline(shape.stages, 1);
-  order.micro_batches = shape.micro_batches;
+  ComputeOrder order = empty_order(shape);
   for (int device = 0; device < shape.stages; ++device) {
     const int warm = std::min(shape.stages - 1 - device, shape.micro_batches);
     std::vector<ComputeStep> steps;
@@ -25,6 +23,16 @@ ComputeOrder one_f_one_b_order(const PipelineShape& shape) {
     order.devices.push_back(std::move(steps));
   }
   return order;
+}
+
+Schedule one_f_one_b_schedule() {
+  Schedule row;
+  row.name = "1f1b";
+  row.aliases = {"pipedream-flush"};
+  row.summary = "one forward, one backward: at most as many micro-batches as stages in flight";
+  row.placement = &looped_placement();
+  row.order = one_f_one_b_order;
+  return row;
 }
 
 }  // namespace plansearch

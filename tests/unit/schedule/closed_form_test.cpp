@@ -36,7 +36,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("no closed form is claimed where none is known") {
-    using enum ScheduleKind;
+    constexpr ScheduleId OneFOneB = ScheduleId::OneFOneB, Interleaved = ScheduleId::Interleaved;
     CHECK_FALSE(uniform_makespan({Interleaved, 4, 8, 2}, {10, 20, 1}));
     CHECK_FALSE(uniform_makespan({OneFOneB, 4, 9}, {10, 20, 1}));
     CHECK_FALSE(uniform_makespan({OneFOneB, 4, 8}, {10, 20, 11}));

@@ -82,7 +82,8 @@ TEST_SUITE("unit") {
       CHECK_FALSE(infeasible->detail.empty());
       return infeasible->obstacle;
     };
-    using enum ScheduleKind;
+    constexpr ScheduleId GPipe = ScheduleId::GPipe, OneFOneB = ScheduleId::OneFOneB,
+                         Interleaved = ScheduleId::Interleaved;
     CHECK(obstacle({Interleaved, 4, 6, 2}) == Obstacle::ScheduleNeedsMicroBatches);
     CHECK(obstacle({Interleaved, 4, 3, 2}) == Obstacle::ScheduleNeedsMicroBatches);
     CHECK(obstacle({Interleaved, 4, 8, 2, 3}) == Obstacle::ScheduleNeedsMicroBatches);

@@ -33,7 +33,7 @@ class Dice {
 /// GPipe, 1F1B or interleaved with up to 8 stages; interleaved groups are full and of `stages`.
 inline PipelineShape random_shape(Dice& dice, int most_rounds) {
   PipelineShape shape;
-  shape.schedule = static_cast<ScheduleKind>(dice.between(0, 2));
+  shape.schedule = static_cast<ScheduleId>(dice.between(0, 2));
   shape.stages = dice.between(1, 8);
   shape.micro_batches = dice.between(1, 8 * most_rounds);
   if (shape.schedule == ScheduleKind::Interleaved && shape.stages > 1) {
@@ -139,7 +139,7 @@ class PlainSimulator {
 };
 
 inline std::string describe(const PipelineShape& shape) {
-  return "schedule " + std::to_string(static_cast<int>(shape.schedule)) + ", p " +
+  return "schedule " + std::string(to_text(shape.schedule)) + ", p " +
          std::to_string(shape.stages) + ", m " + std::to_string(shape.micro_batches) + ", v " +
          std::to_string(shape.chunks) + ", transfers " +
          std::to_string(static_cast<int>(shape.transfers));

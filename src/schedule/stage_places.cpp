@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes:   the device and chunk of every virtual stage.
+// Source:     Narayanan et al. (SC 2021) for the loop; Qi et al. (arXiv 2405.15362) for the V;
+//             Liu et al., Hanayo (SC 2023) for the snake.
+// Assumes:    one representative device per stage.
+// Units:      none.
+// Checked by: tests/unit/schedule/stage_places_test.cpp
+#include "schedule/stage_places.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+std::vector<StagePlace> loop(int stages, int chunks) {
+  std::vector<StagePlace> places;
+  for (int k = 0; k < stages * chunks; ++k) places.push_back({k % stages, k / stages});
+  return places;
+}
+
+std::vector<StagePlace> snake(int stages, int chunks) {
+  std::vector<StagePlace> places = loop(stages, chunks);
+  for (StagePlace& place : places) {
+    if (place.chunk % 2 == 1) place.device = stages - 1 - place.device;
+  }
+  return places;
+}
+
+using Key = std::tuple<const Placement*, int, int>;
+
+/// Never forgets: a pipeline of 1,000 virtual stages takes 8 KB.
+const std::vector<StagePlace>& shared_places(const Key& key) {
+  static std::mutex mutex;
+  static std::map<Key, std::unique_ptr<const std::vector<StagePlace>>> known;
+  const std::lock_guard lock(mutex);
+  auto& slot = known[key];
+  if (!slot) {
+    const auto& [placement, stages, chunks] = key;
+    slot = std::make_unique<const std::vector<StagePlace>>(placement->places(stages, chunks));
+  }
+  return *slot;
+}
+
+}  // namespace
+
+const Placement& looped_placement() {
+  static const Placement kLooped{"looped", "virtual stage k on device k mod p", loop};
+  return kLooped;
+}
+
+const Placement& snake_placement() {
+  static const Placement kSnake{"snake", "there and back; two chunks make a V", snake};
+  return kSnake;
+}
+
+std::span<const StagePlace> stage_places(const PipelineShape& shape) {
+  thread_local Key last{};
+  thread_local const std::vector<StagePlace>* places = nullptr;
+  const Key key{schedule_row(shape.schedule).placement, shape.stages, shape.chunks};
+  if (places == nullptr || key != last) {
+    places = &shared_places(key);
+    last = key;
+  }
+  return *places;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the virtual stages of a pipeline live.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace plansearch {
+
+struct PipelineShape;
+
+/// Where one virtual stage lives.
+struct StagePlace {
+  int device = 0;
+  int chunk = 0;
+  bool operator==(const StagePlace&) const = default;
+};
+
+/// A rule from virtual stages to devices. On every device the chunks count up in the order in which
+/// micro-batches pass them.
+struct Placement {
+  std::string_view name;
+  std::string_view meaning;
+  std::vector<StagePlace> (*places)(int stages, int chunks) = nullptr;
+};
+
+/// Virtual stage k on device k % stages.
+[[nodiscard]] const Placement& looped_placement();
+/// There and back: 0, 1, ..., p - 1, p - 1, ..., 1, 0, and so on. Two chunks make a V.
+[[nodiscard]] const Placement& snake_placement();
+
+/// By virtual stage, for the placement of shape.schedule. Kept for the whole run of the program.
+[[nodiscard]] std::span<const StagePlace> stage_places(const PipelineShape& shape);
+
+}  // namespace plansearch

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes:   nothing; lists the schedules.
+// Source:     the files of orders/.
+// Assumes:    rows are only ever added at the end: plans of equal time are ranked in this order.
+// Units:      none.
+// Checked by: tests/unit/schedule/stage_places_test.cpp
+#include "schedule/table.hpp"
+
+#include <algorithm>
+
+#include "base/names.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+
+// Each is made in orders/<name>.cpp.
+Schedule gpipe_schedule();
+Schedule one_f_one_b_schedule();
+Schedule interleaved_schedule();
+
+namespace {
+
+const std::vector<Schedule>& table() {
+  static const std::vector<Schedule> kTable{
+      gpipe_schedule(),
+      one_f_one_b_schedule(),
+      interleaved_schedule(),
+  };
+  return kTable;
+}
+
+}  // namespace
+
+const Schedule& schedule_row(ScheduleId id) {
+  const auto row = static_cast<std::size_t>(id);
+  PLANSEARCH_CHECK(row < table().size());
+  return table()[row];
+}
+
+bool splits_backward(ScheduleId id) {
+  return schedule_row(id).weight_gradients == WeightGradients::Separate;
+}
+
+std::string_view to_text(ScheduleId schedule) {
+  return schedule_row(schedule).name;
+}
+
+std::optional<ScheduleId> find_schedule(std::string_view name) {
+  const std::string wanted = canonical_name(name);
+  for (const ScheduleId id : all_schedules()) {
+    const Schedule& row = schedule_row(id);
+    const auto& aliases = row.aliases;
+    if (row.name == wanted || std::find(aliases.begin(), aliases.end(), wanted) != aliases.end()) {
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
+const std::vector<ScheduleId>& all_schedules() {
+  static const std::vector<ScheduleId> kAll = [] {
+    std::vector<ScheduleId> all;
+    for (std::size_t i = 0; i < table().size(); ++i) all.push_back(static_cast<ScheduleId>(i));
+    return all;
+  }();
+  return kAll;
+}
+
+const std::vector<std::string>& schedule_names() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const Schedule& row : table()) names.emplace_back(row.name);
+    return names;
+  }();
+  return kNames;
+}
+
+}  // namespace plansearch
