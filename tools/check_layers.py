@@ -30,7 +30,7 @@ PUBLIC = {
     "framework": ["framework"],
     "schedule": ["schedule_kind"],
     "plan": ["degree_set", "degrees", "device_mesh"],
-    "communication": ["communication_kind"],
+    "communication": ["communication", "communication_kind"],
     "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],
     "search": ["space", "search", "ranking"],
     "report": ["report"],

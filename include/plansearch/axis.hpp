@@ -81,6 +81,8 @@ constexpr void for_each_axis(AxisSet axes, Visit visit) {
 /// Axes in order, the outermost (slowest) first.
 using AxisList = FixedVector<Axis, 4>;
 
+/// The words users know the axes of a group by: "context+data".
+[[nodiscard]] std::string spoken_name(AxisSet axes);
 /// "data,context", in the order of the enumeration.
 [[nodiscard]] std::string to_text(AxisSet axes);
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "plansearch/communication_kind.hpp"
+#include "plansearch/communication.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/device_mesh.hpp"
 #include "plansearch/infeasible.hpp"
@@ -18,12 +18,13 @@ namespace plansearch {
 
 /// Wall time of one optimizer step on the device that finishes last. The parts sum to the total.
 struct StepTimeBreakdown {
-  Seconds compute;    ///< forward, input gradient and weight gradient kernels
-  Seconds recompute;  ///< forward kernels run again
-  std::array<Seconds, kAxisCount> exposed{};  ///< communication nothing hides, by mesh axis
-  Seconds bubble;                             ///< waiting for other stages
+  Seconds compute;          ///< forward, input gradient and weight gradient kernels
+  Seconds recompute;        ///< forward kernels run again
+  TimeByPurpose exposed{};  ///< communication nothing hides, by what it is for
+  Seconds bubble;           ///< waiting for other stages
   Seconds optimizer;
-  Seconds host;  ///< launch-bound time and per-step work of the processor
+  Seconds between_nodes;  ///< the part of `exposed` whose group spans nodes; in no sum
+  Seconds host;           ///< launch-bound time and per-step work of the processor
 
   [[nodiscard]] Seconds exposed_total() const;
   [[nodiscard]] Seconds total() const;
@@ -51,20 +52,6 @@ struct DeviceMemory {
   /// of what a plan needs.
   Bytes cached;
   int device = 0;
-};
-
-/// One line of communication[]: what moves, over which group, how often, at what price.
-struct CommunicationLine {
-  std::string what;
-  CommunicationKind kind = CommunicationKind::AllReduce;
-  Axis axis = Axis::Data;
-  int group_size = 1;
-  Bytes bytes;       ///< full message, nccl-tests convention
-  Bytes wire_bytes;  ///< sent by one device per call
-  double count = 0;  ///< calls per step
-  Seconds time;      ///< one call
-  Seconds exposed;   ///< per step, on the critical path
-  bool operator==(const CommunicationLine&) const = default;
 };
 
 /// The price of one plan.

@@ -70,9 +70,8 @@ class PlanEvaluator {
   [[nodiscard]] FlopRate matmul_peak() const;
 
   /// communication[] of a plan, for reports.
-  [[nodiscard]] std::vector<CommunicationLine> communication(const ClassProfile& profile,
-                                                             const PlanDegrees& plan,
-                                                             EvaluationWorkspace& workspace) const;
+  [[nodiscard]] std::vector<PricedCommunication> communication(
+      const ClassProfile& profile, const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
 
  private:
   struct Implementation;

@@ -29,7 +29,7 @@ struct PlanReport {
   double hfu = 0.0;
   FlopRate model_rate_per_gpu;
   FlopRate hardware_rate_per_gpu;
-  std::vector<CommunicationLine> communication;
+  std::vector<PricedCommunication> communication;
   std::vector<std::string> why;
 };
 

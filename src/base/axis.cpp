@@ -36,6 +36,15 @@ std::optional<Axis> parse_axis(std::string_view text) {
   return std::nullopt;
 }
 
+std::string spoken_name(AxisSet axes) {
+  std::string text;
+  for_each_axis(axes, [&](Axis axis) {
+    if (!text.empty()) text += '+';
+    text += spoken_name(axis);
+  });
+  return text;
+}
+
 std::string to_text(AxisSet axes) {
   std::string text;
   for_each_axis(axes, [&](Axis axis) {

@@ -30,8 +30,8 @@ void add_row(TextTable& table, const std::string& name, Q plan, Q rival) {
 void add_step_rows(TextTable& table, const StepTimeBreakdown& a, const StepTimeBreakdown& b) {
   add_row(table, "compute", a.compute, b.compute);
   add_row(table, "recompute", a.recompute, b.recompute);
-  for (std::size_t i = 0; i < kAxisCount; ++i) {
-    add_row(table, fmt::format("exposed communication, {}", spoken_name(static_cast<Axis>(i))),
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    add_row(table, fmt::format("exposed communication, {}", to_text(static_cast<Purpose>(i))),
             a.exposed[i], b.exposed[i]);
   }
   add_row(table, "pipeline bubble", a.bubble, b.bubble);

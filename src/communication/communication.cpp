@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "communication/communication.hpp"
+#include "plansearch/communication.hpp"
 
 #include <fmt/format.h>
 
@@ -29,6 +29,32 @@ Bytes wire_size(WireClass wire, const PrecisionPolicy& precision) {
   if (wire == WireClass::Index) return Bytes(8.0);
   if (wire == WireClass::Mask) return Bytes(1.0);
   return element_size(wire_type(wire, precision));
+}
+
+std::string_view to_text(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::Tensor:
+      return "tensor";
+    case Purpose::Data:
+      return "data";
+    case Purpose::Context:
+      return "context";
+    case Purpose::Expert:
+      return "expert";
+    case Purpose::Pipeline:
+      return "pipeline";
+  }
+  throw InternalError("unknown purpose");
+}
+
+Purpose purpose_of(const Communication& communication) {
+  const AxisSet axes = communication.axes;
+  if (axes.contains(Axis::Pipeline)) return Purpose::Pipeline;
+  if (communication.subject == Subject::Parameter || communication.subject == Subject::Gradient) {
+    return Purpose::Data;
+  }
+  if (axes.contains(Axis::Expert)) return Purpose::Expert;
+  return axes.contains(Axis::Context) ? Purpose::Context : Purpose::Tensor;
 }
 
 std::string_view to_text(DemandPhase phase) {

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "communication/communication.hpp"
 #include "communication/placement.hpp"
 #include "communication/tensor_policy.hpp"
+#include "plansearch/communication.hpp"
 
 namespace plansearch {
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "communication/derivation.hpp"
+#include "communication/redistribution.hpp"
 
 namespace plansearch::derivation {
 namespace {

@@ -35,6 +35,7 @@ class BlockKeeper {
         memory_.loss += bytes;
         memory_.logits += elements(i, op.inputs.front());
       }
+      memory_.kept_for_weights += kept_for_weights(i);
       if (op.kind == OperatorKind::Matmul) {
         memory_.stream = std::max(memory_.stream, hidden_elements(i, op.inputs.front()));
       }
@@ -67,6 +68,28 @@ class BlockKeeper {
     Bytes bytes;
     for (const TensorId id : op.saved) {
       bytes += element_size(block_.tensor(id).element, context_.precision) * kept_elements(id);
+    }
+    return bytes;
+  }
+
+  /// The two operands of an operator's weight gradient.
+  [[nodiscard]] Bytes kept_for_weights(std::size_t index) const {
+    const Operator& op = block_.operators[index];
+    const bool linear = op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
+    const bool trains = std::any_of(
+        op.parameters.begin(), op.parameters.end(),
+        [&](ParameterId id) { return block_.parameter(id).trainable == Trainable::Yes; });
+    if (!linear || !trains) return Bytes(0);
+    const bool input_listed =
+        index > 0 && !op.fused_key.empty() && block_.operators[index - 1].fused_key == op.fused_key;
+    Bytes bytes;
+    if (!input_listed) {
+      const TensorId input = op.inputs.front();
+      bytes +=
+          element_size(block_.tensor(input).element, context_.precision) * kept_elements(input);
+    }
+    for (const TensorId id : op.outputs) {
+      bytes += element_size(block_.tensor(id).element, context_.precision) * elements(index, id);
     }
     return bytes;
   }

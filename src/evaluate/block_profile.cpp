@@ -49,8 +49,13 @@ class BlockProfiler {
     profile_.forward.issue = issue_time(forward_);
     profile_.backward.issue = issue_time(backward_);
     profile_.recompute.issue = issue_time(recompute_);
+    profile_.weight_gradient.issue = issue_time(weights_);
     profile_.forward_length = profile_.forward.length();
     profile_.backward_length = joint_length(profile_.backward, profile_.recompute);
+    PassProfile input_gradient = profile_.backward;
+    input_gradient.add(profile_.weight_gradient, -1.0);
+    profile_.input_length = joint_length(input_gradient, profile_.recompute);
+    profile_.weight_length = profile_.weight_gradient.length();
     profile_.memory = block_memory(context_, block_, placement_);
     profile_.memory.cached = gathered_inputs();
     add_parameters();
@@ -67,11 +72,14 @@ class BlockProfiler {
       forward_.kernels += times[i].forward_kernels;
       backward_.compute += times[i].backward;
       backward_.kernels += times[i].backward_kernels;
+      weights_.compute += times[i].weight_gradient;
+      weights_.kernels += times[i].weight_kernels;
       recompute_.compute += times[i].forward * repeated[i];
       recompute_.kernels += times[i].forward_kernels * repeated[i];
     }
     profile_.forward.compute = forward_.compute;
     profile_.backward.compute = backward_.compute;
+    profile_.weight_gradient.compute = weights_.compute;
     profile_.recompute.compute = recompute_.compute;
   }
 
@@ -82,7 +90,10 @@ class BlockProfiler {
     for (const Communication& demand : demands) {
       const Bytes bytes = wire_size(demand.wire, context_.precision) * demand.elements;
       if (demand.scope == Scope::Step || demand.phase == DemandPhase::Step) {
-        profile_.steps.push_back({demand, bytes, shared_key(demand)});
+        PricedCommunication reduced{.communication = demand, .bytes = bytes};
+        reduced.count = demand.count;
+        reduced.shared_key = shared_key(demand);
+        profile_.steps.push_back(std::move(reduced));
       } else {
         add_pass_demand(demand, bytes);
       }
@@ -100,16 +111,17 @@ class BlockProfiler {
     const ProcessGroup group = process_group(context_.rules.mesh, demand.axes);
     const CollectiveCost cost =
         collective_cost(*context_.problem.cluster, demand.kind, bytes, group, Setting::InStep);
-    PassDemand priced{demand, bytes, cost.wire_bytes,
-                      cost.time + in_step_latency(demand.kind, group), Seconds(0)};
+    PricedCommunication priced{.communication = demand, .bytes = bytes};
+    priced.wire_bytes = cost.wire_bytes;
+    priced.time = cost.time + in_step_latency(demand.kind, group);
     const bool forward = demand.phase == DemandPhase::Forward;
-    priced.exposed += expose(forward ? profile_.forward : profile_.backward,
-                             forward ? forward_ : backward_, priced, cost.transfer);
+    expose(forward ? profile_.forward : profile_.backward, forward ? forward_ : backward_, priced,
+           cost.transfer);
     if (forward && repeats_whole(block_, context_.plan.recompute) &&
         demand.on_recompute == RecomputeGather::Repeated) {
-      priced.exposed += expose(profile_.recompute, recompute_, priced, cost.transfer);
+      expose(profile_.recompute, recompute_, priced, cost.transfer);
     }
-    profile_.passes.push_back(priced);
+    profile_.passes.push_back(std::move(priced));
   }
 
   /// What a collective issued by a training step pays beyond an isolated one: launch and skew.
@@ -121,9 +133,8 @@ class BlockProfiler {
 
   /// Adds all messages of a demand to a pass. What the framework hides costs only contention, and
   /// only moving bytes contends: waiting for a latency disturbs nobody.
-  Seconds expose(PassProfile& pass, PassSum& sum, const PassDemand& priced,
-                 Seconds transfer) const {
-    const Communication& demand = priced.demand;
+  void expose(PassProfile& pass, PassSum& sum, PricedCommunication& priced, Seconds transfer) {
+    const Communication& demand = priced.communication;
     const auto kind = static_cast<std::size_t>(overlap_class(demand));
     const bool possible = static_cast<Overlap>(kind) != Overlap::TensorParallel ||
                           context_.problem.cluster->accelerator.user_buffers;
@@ -137,8 +148,21 @@ class BlockProfiler {
     if (demand.axes.contains(Axis::Out) || demand.axes.contains(Axis::In)) {
       sum.ring_ranks += static_cast<double>(demand.count) * demand.group_size;
     }
-    pass.exposed[static_cast<std::size_t>(demand.axes.front())] += exposed;
-    return exposed;
+    priced.count += demand.count;
+    priced.exposed += exposed;
+    book(pass, demand, exposed);
+    // The weight gradient is a part of backward: what waits for it there waits for it here.
+    if (demand.phase != DemandPhase::WeightGradient) return;
+    weights_.collectives += demand.count;
+    book(profile_.weight_gradient, demand, exposed);
+  }
+
+  void book(PassProfile& pass, const Communication& demand, Seconds exposed) const {
+    pass.exposed[static_cast<std::size_t>(purpose_of(demand))] += exposed;
+    if (spans_nodes(context_.rules.mesh, demand.axes,
+                    context_.problem.cluster->accelerators_per_node)) {
+      pass.between_nodes += exposed;
+    }
   }
 
   [[nodiscard]] Seconds issue_time(const PassSum& sum) const {
@@ -149,8 +173,8 @@ class BlockProfiler {
   /// Results of the activation gathers of one forward pass.
   [[nodiscard]] Bytes gathered_inputs() const {
     Bytes bytes;
-    for (const PassDemand& pass : profile_.passes) {
-      const Communication& demand = pass.demand;
+    for (const PricedCommunication& pass : profile_.passes) {
+      const Communication& demand = pass.communication;
       if (demand.kind != CommunicationKind::AllGather) continue;
       if (demand.phase != DemandPhase::Forward || demand.subject != Subject::Activation) continue;
       bytes += pass.bytes * static_cast<double>(demand.count);
@@ -197,6 +221,7 @@ class BlockProfiler {
   PassSum forward_;
   PassSum backward_;
   PassSum recompute_;
+  PassSum weights_;  ///< part of backward_
 };
 
 }  // namespace
@@ -226,7 +251,8 @@ Seconds PassProfile::device() const {
 
 void PassProfile::add(const PassProfile& other, double copies) {
   compute += other.compute * copies;
-  for (std::size_t i = 0; i < kAxisCount; ++i) exposed[i] += other.exposed[i] * copies;
+  for (std::size_t i = 0; i < kPurposeCount; ++i) exposed[i] += other.exposed[i] * copies;
+  between_nodes += other.between_nodes * copies;
   issue += other.issue * copies;
 }
 
@@ -240,6 +266,10 @@ Seconds joint_length(const PassProfile& first, const PassProfile& second) {
 
 BlockProfile profile_block(const ClassContext& context, const Block& block) {
   return BlockProfiler(context, block).run();
+}
+
+bool spans_nodes(const DeviceMesh& mesh, AxisSet axes, int accelerators_per_node) {
+  return process_group(mesh, axes).span() > accelerators_per_node;
 }
 
 Overlap overlap_class(const Communication& demand) {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "communication/communication.hpp"
 #include "communication/placement.hpp"
 #include "communication/tensor_policy.hpp"
 #include "evaluate/framework_constants.hpp"
+#include "plansearch/communication.hpp"
 #include "plansearch/device_mesh.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/quantity.hpp"
@@ -21,8 +21,9 @@ namespace plansearch {
 /// processor needs to issue all of it.
 struct PassProfile {
   Seconds compute;
-  std::array<Seconds, kAxisCount> exposed{};
-  Seconds issue;  ///< processor time; the device waits where it is longer than its own
+  TimeByPurpose exposed{};  ///< communication that nothing hides
+  Seconds between_nodes;    ///< the part of `exposed` whose group spans nodes
+  Seconds issue;            ///< processor time; the device waits where it is longer than its own
 
   [[nodiscard]] Seconds exposed_total() const;
   /// Compute and exposed communication.
@@ -53,28 +54,14 @@ struct SharedCount {
   ParameterCount count;
 };
 
-/// A collective at the end of the step; messages of all blocks of a stage go together.
-struct StepDemand {
-  Communication demand;
-  Bytes bytes;  ///< of one copy of the block
-  /// Of a parameter that other blocks use as well; empty for the others.
-  std::string shared_key{};
-};
-
-/// A collective inside a pass, priced.
-struct PassDemand {
-  Communication demand;
-  Bytes bytes;
-  Bytes wire_bytes;
-  Seconds time;     ///< one message
-  Seconds exposed;  ///< of all its messages, per micro-batch and copy of the block
-};
-
 /// What one micro-batch of one block holds on one device.
 struct BlockMemory {
-  Bytes saved;          ///< kept from forward to backward
-  Bytes working_set;    ///< kept in addition while its own backward runs
-  Bytes loss;           ///< share of `saved` that the loss needs (head block)
+  Bytes saved;        ///< kept from forward to backward
+  Bytes working_set;  ///< kept in addition while its own backward runs
+  Bytes loss;         ///< share of `saved` that the loss needs (head block)
+  /// Of linear operators with trainable weights: inputs and output gradients, which stay from the
+  /// input gradient to a weight gradient that runs later.
+  Bytes kept_for_weights;
   Bytes cached;         ///< gathered inputs, freed after use
   Bytes boundary;       ///< output activation, the message to the next stage
   double stream = 0.0;  ///< elements of the residual stream as matmuls read it
@@ -83,15 +70,20 @@ struct BlockMemory {
 
 struct BlockProfile {
   PassProfile forward;
-  PassProfile backward;     ///< both gradients
-  PassProfile recompute;    ///< forward work repeated before backward
-  Seconds forward_length;   ///< of one micro-batch, the wait for the processor included
-  Seconds backward_length;  ///< the same, with recompute
+  PassProfile backward;         ///< both gradients
+  PassProfile weight_gradient;  ///< the part of `backward` that a schedule may run later
+  PassProfile recompute;        ///< forward work repeated before backward
+  Seconds forward_length;       ///< of one micro-batch, the wait for the processor included
+  Seconds backward_length;      ///< the same, with recompute
+  Seconds input_length;   ///< recompute and input gradient, where the weight gradient runs later
+  Seconds weight_length;  ///< that weight gradient
   BlockMemory memory;
   ParameterCount parameters;  ///< without shared ones
   std::vector<SharedCount> shared;
-  std::vector<PassDemand> passes;
-  std::vector<StepDemand> steps;
+  std::vector<PricedCommunication> passes;  ///< inside a pass; counts and times per micro-batch
+  /// At the end of the step, one copy of the block; messages of all blocks of a stage go together,
+  /// so that only there they get a price.
+  std::vector<PricedCommunication> steps;
 };
 
 /// Everything a class shares: the plan's placement on the mesh and the policies of its tensors.
@@ -105,6 +97,10 @@ struct ClassContext {
 };
 
 [[nodiscard]] BlockProfile profile_block(const ClassContext& context, const Block& block);
+
+/// Whether the group of these axes has members on more than one node, the first rank of the mesh
+/// being the first of its node.
+[[nodiscard]] bool spans_nodes(const DeviceMesh& mesh, AxisSet axes, int accelerators_per_node);
 
 /// Which framework switch decides whether this communication is hidden.
 [[nodiscard]] Overlap overlap_class(const Communication& demand);

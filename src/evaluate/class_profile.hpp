@@ -24,7 +24,7 @@ struct StaticBytes {
 struct ClassProfile {
   std::vector<BlockProfile> blocks;  ///< by index into Network::blocks
   /// Gradient reductions of parameters that several blocks use, due when a pipeline parts them.
-  std::vector<StepDemand> shared;
+  std::vector<PricedCommunication> shared;
 };
 
 /// Sharding of the static memory of one plan: cheap, computed per plan, not per class.

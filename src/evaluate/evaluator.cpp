@@ -68,13 +68,15 @@ struct PlanEvaluator::Implementation {
   }
 
   /// Every block taken as a stage of its own: what would have to be reduced between them.
-  [[nodiscard]] std::vector<StepDemand> shared_reductions(const ClassContext& context) const {
+  [[nodiscard]] std::vector<PricedCommunication> shared_reductions(
+      const ClassContext& context) const {
     StageBlocks stages;
     for (std::size_t b = 0; b < problem.network->blocks.size(); ++b) stages.push_back({b});
-    std::vector<StepDemand> reductions;
+    std::vector<PricedCommunication> reductions;
     for (const Communication& demand :
          derive_shared_parameters(*problem.network, context.rules, stages, context.policies)) {
-      reductions.push_back({demand, wire_size(demand.wire, precision) * demand.elements});
+      reductions.push_back(
+          {.communication = demand, .bytes = wire_size(demand.wire, precision) * demand.elements});
     }
     return reductions;
   }
@@ -118,8 +120,7 @@ struct PlanEvaluator::Implementation {
       const DeviceMemory worst = worst_device_memory(view, workspace);
       estimate.memory = worst.memory;
       estimate.worst_memory_stage = worst.device;
-      const RelativeInterval interval =
-          relative_interval(errors, estimate.step, view.mesh, plan.devices());
+      const RelativeInterval interval = relative_interval(errors, estimate.step, plan.devices());
       estimate.relative_p10 = interval.p10;
       estimate.relative_p90 = interval.p90;
       return estimate;
@@ -201,62 +202,43 @@ FlopRate PlanEvaluator::matmul_peak() const {
 
 namespace {
 
-CommunicationLine line_of(const Block& block, const Communication& demand, Bytes bytes) {
-  CommunicationLine line;
-  line.what = subject_name(block, demand);
-  line.kind = demand.kind;
-  line.axis = demand.axes.front();
-  line.group_size = demand.group_size;
-  line.bytes = bytes;
-  return line;
-}
-
 /// In-pass communication of every block on the first device, per step.
-void append_pass_lines(const PlanView& view, std::vector<CommunicationLine>& lines) {
+void append_pass_lines(const PlanView& view, std::vector<PricedCommunication>& lines) {
   for_each_chunk(view.layout, 0, [&](std::size_t content) {
     const auto& copies = view.layout.contents[content];
     for (std::size_t b = 0; b < copies.size(); ++b) {
       if (copies[b] <= 0.0) continue;
       const double repeats = copies[b] * view.plan.micro_batches;
-      for (const PassDemand& demand : view.profile.blocks[b].passes) {
-        CommunicationLine line =
-            line_of(view.problem.network->blocks[b], demand.demand, demand.bytes);
-        line.wire_bytes = demand.wire_bytes;
-        line.count = repeats * demand.demand.count;
-        line.time = demand.time;
-        line.exposed = demand.exposed * repeats;
-        lines.push_back(std::move(line));
+      for (const PricedCommunication& pass : view.profile.blocks[b].passes) {
+        PricedCommunication& line = lines.emplace_back(pass);
+        line.what = subject_name(view.problem.network->blocks[b], pass.communication);
+        line.count *= repeats;
+        line.exposed *= repeats;
       }
     }
   });
 }
 
-/// What is shared between stages (tied embeddings) belongs to no block; the class does not know
-/// the group sizes of what happens once per step.
-CommunicationLine step_line(const PlanView& view, const StepCollective& collective) {
-  Communication demand = collective.demand;
-  const bool between_stages = demand.axes.contains(Axis::Pipeline);
-  demand.index = kWholeBlock;  // messages of all blocks go together
-  CommunicationLine line = line_of(view.problem.network->blocks.front(), demand, collective.bytes);
-  if (between_stages) line.what = "gradient of shared parameters";
-  line.group_size = between_stages ? demand.group_size : view.mesh.size(demand.axes);
-  line.wire_bytes = collective.wire_bytes;
-  line.count = 1;
-  line.time = collective.time;
-  line.exposed = collective.exposed;
-  return line;
+void append_step_line(const PlanView& view, const PricedCommunication& collective,
+                      std::vector<PricedCommunication>& lines) {
+  PricedCommunication& line = lines.emplace_back(collective);
+  line.what = collective.communication.axes.contains(Axis::Pipeline)
+                  ? "gradient of shared parameters"
+                  : subject_name(view.problem.network->blocks.front(), collective.communication);
 }
 
-bool same_message(const CommunicationLine& a, const CommunicationLine& b) {
-  return a.what == b.what && a.kind == b.kind && a.axis == b.axis && a.group_size == b.group_size &&
+bool same_message(const PricedCommunication& a, const PricedCommunication& b) {
+  const Communication& x = a.communication;
+  const Communication& y = b.communication;
+  return a.what == b.what && x.kind == y.kind && x.axes == y.axes && x.group_size == y.group_size &&
          a.bytes == b.bytes && a.time == b.time;
 }
 
 /// One line for what several chunks of a device send alike.
-std::vector<CommunicationLine> merged(const std::vector<CommunicationLine>& lines) {
-  std::vector<CommunicationLine> kept;
-  for (const CommunicationLine& line : lines) {
-    const auto known = std::find_if(kept.begin(), kept.end(), [&](const CommunicationLine& k) {
+std::vector<PricedCommunication> merged(const std::vector<PricedCommunication>& lines) {
+  std::vector<PricedCommunication> kept;
+  for (const PricedCommunication& line : lines) {
+    const auto known = std::find_if(kept.begin(), kept.end(), [&](const PricedCommunication& k) {
       return same_message(k, line);
     });
     if (known == kept.end()) {
@@ -270,14 +252,14 @@ std::vector<CommunicationLine> merged(const std::vector<CommunicationLine>& line
 }
 
 void append_boundary_line(const PlanView& view, Seconds exposed,
-                          std::vector<CommunicationLine>& lines) {
+                          std::vector<PricedCommunication>& lines) {
   if (view.layout.virtual_stages() == 1) return;
   const BoundaryTransfer transfer = boundary_transfer(view);
-  CommunicationLine line;
+  PricedCommunication line;
   line.what = "stage boundary";
-  line.kind = CommunicationKind::SendReceive;
-  line.axis = Axis::Pipeline;
-  line.group_size = 2;
+  line.communication.kind = CommunicationKind::SendReceive;
+  line.communication.axes = {Axis::Pipeline};
+  line.communication.group_size = 2;
   line.bytes = transfer.bytes;
   line.wire_bytes = transfer.bytes;
   line.count = 2.0 * view.plan.micro_batches * view.layout.chunks;
@@ -288,20 +270,19 @@ void append_boundary_line(const PlanView& view, Seconds exposed,
 
 }  // namespace
 
-std::vector<CommunicationLine> PlanEvaluator::communication(const ClassProfile& profile,
-                                                            const PlanDegrees& plan,
-                                                            EvaluationWorkspace& workspace) const {
+std::vector<PricedCommunication> PlanEvaluator::communication(
+    const ClassProfile& profile, const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
   return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
-    std::vector<CommunicationLine> lines;
+    std::vector<PricedCommunication> lines;
     append_pass_lines(view, lines);
     const StepTimeBreakdown step = step_time(view, MakespanMethod::Simulation, workspace);
-    const std::vector<StepCollective> collectives = step_collectives(view, workspace);
-    Seconds boundary = step.exposed[static_cast<std::size_t>(Axis::Pipeline)];
-    for (const StepCollective& c : collectives) {
-      if (c.demand.axes.front() == Axis::Pipeline) boundary -= c.exposed;
+    const std::vector<PricedCommunication> collectives = step_collectives(view, workspace);
+    Seconds boundary = step.exposed[static_cast<std::size_t>(Purpose::Pipeline)];
+    for (const PricedCommunication& c : collectives) {
+      if (purpose_of(c.communication) == Purpose::Pipeline) boundary -= c.exposed;
     }
     append_boundary_line(view, std::max(boundary, Seconds(0)), lines);
-    for (const StepCollective& c : collectives) lines.push_back(step_line(view, c));
+    for (const PricedCommunication& c : collectives) append_step_line(view, c, lines);
     return merged(lines);
   });
 }

@@ -32,9 +32,9 @@ std::vector<std::string> explain(const PlanEvaluator& evaluator, const PlanDegre
   };
   add(step.compute, "kernels");
   add(step.recompute, "recompute");
-  for (std::size_t i = 0; i < kAxisCount; ++i) {
-    const auto axis = static_cast<Axis>(i);
-    add(step.exposed[i], fmt::format("exposed {} communication", spoken_name(axis)));
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    const auto purpose = static_cast<Purpose>(i);
+    add(step.exposed[i], fmt::format("exposed {} communication", to_text(purpose)));
   }
   add(step.bubble,
       fmt::format("bubble of {} stages, {} micro-batches", plan.pipeline, plan.micro_batches));

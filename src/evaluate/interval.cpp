@@ -71,16 +71,11 @@ ErrorModel error_model(const Problem& problem) {
 }
 
 RelativeInterval relative_interval(const ErrorModel& model, const StepTimeBreakdown& step,
-                                   const DeviceMesh& mesh, int devices) {
+                                   int devices) {
   const double total = step.total().value();
   if (total <= 0.0) return {};
-  double inside = 0.0;
-  double between = 0.0;
-  for (std::size_t i = 0; i < kAxisCount; ++i) {
-    const bool leaves =
-        process_group(mesh, {static_cast<Axis>(i)}).span() > model.accelerators_per_node;
-    (leaves ? between : inside) += step.exposed[i].value() / total;
-  }
+  const double between = step.between_nodes.value() / total;
+  const double inside = step.exposed_total().value() / total - between;
   const double compute = (step.compute + step.recompute).value() / total;
   const auto square = [](double x) { return x * x; };
   const double variance = square(model.framework) + square(model.kernels * compute) +

@@ -2,7 +2,6 @@
 // Error bars of predictions.
 #pragma once
 
-#include "plansearch/device_mesh.hpp"
 #include "plansearch/evaluation.hpp"
 #include "plansearch/problem.hpp"
 
@@ -30,7 +29,6 @@ struct ErrorModel {
 
 /// Independent errors add in squares; what only slows down (stragglers) moves p90 alone.
 [[nodiscard]] RelativeInterval relative_interval(const ErrorModel& model,
-                                                 const StepTimeBreakdown& step,
-                                                 const DeviceMesh& mesh, int devices);
+                                                 const StepTimeBreakdown& step, int devices);
 
 }  // namespace plansearch

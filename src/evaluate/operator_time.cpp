@@ -48,6 +48,9 @@ class OperatorPricer {
     OperatorTime time = kernels(index, op);
     time.forward_kernels = op.forward_kernels;
     time.backward_kernels = op.backward_kernels;
+    // One of the two products of a linear operator; an operator that forms no weight gradient of
+    // its own has none.
+    if (time.weight_gradient > Seconds(0)) time.weight_kernels = op.backward_kernels / 2;
     return time;
   }
 
@@ -145,7 +148,8 @@ class OperatorPricer {
     OperatorTime time;
     time.forward = matmul_time(chip(), type, shape);
     time.backward = matmul_time(chip(), type, {shape.batch, shape.m, shape.k, shape.n});
-    if (trains(op)) time.backward += weight_gradient(type, shape);
+    if (trains(op)) time.weight_gradient = weight_gradient(type, shape);
+    time.backward += time.weight_gradient;
     return time;
   }
 
@@ -160,7 +164,8 @@ class OperatorPricer {
     time.forward = matmul_time(chip(), type, shape) * slow + launch;
     time.backward =
         matmul_time(chip(), type, {shape.batch, shape.m, shape.k, shape.n}) * slow + launch;
-    if (trains(op)) time.backward += weight_gradient(type, shape) * slow + launch;
+    if (trains(op)) time.weight_gradient = weight_gradient(type, shape) * slow + launch;
+    time.backward += time.weight_gradient;
     return time;
   }
 

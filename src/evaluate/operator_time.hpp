@@ -8,9 +8,11 @@ namespace plansearch {
 
 struct OperatorTime {
   Seconds forward;
-  Seconds backward;
+  Seconds backward;         ///< both gradients
+  Seconds weight_gradient;  ///< the part of `backward` that forms gradients of parameters
   int forward_kernels = 0;
   int backward_kernels = 0;
+  int weight_kernels = 0;  ///< of the backward kernels
 };
 
 /// Times of every operator of the block, in order. A fused launch is charged to its first operator.

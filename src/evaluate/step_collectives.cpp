@@ -23,10 +23,10 @@ using Keys = FixedVector<std::string_view, 16>;
 
 /// Adds the messages of a block, but for parameters that a block before it has brought in: all
 /// uses on one device add into one gradient.
-void merge(std::vector<StepCollective>& into, const std::vector<StepDemand>& demands, double copies,
-           Keys& known_keys) {
+void merge(const PlanView& view, std::vector<PricedCommunication>& into,
+           const std::vector<PricedCommunication>& demands, double copies, Keys& known_keys) {
   const std::size_t before = known_keys.size();
-  for (const StepDemand& demand : demands) {
+  for (const PricedCommunication& demand : demands) {
     const auto end = known_keys.begin() + before;
     if (!demand.shared_key.empty()) {
       if (std::find(known_keys.begin(), end, demand.shared_key) != end) continue;
@@ -34,28 +34,33 @@ void merge(std::vector<StepCollective>& into, const std::vector<StepDemand>& dem
         known_keys.push_back(demand.shared_key);
       }
     }
-    const Bytes bytes = demand.bytes * (copies * demand.demand.count);
-    const auto known = std::find_if(into.begin(), into.end(), [&](const StepCollective& c) {
-      return same_collective(c.demand, demand.demand);
+    const Bytes bytes = demand.bytes * (copies * demand.count);
+    const auto known = std::find_if(into.begin(), into.end(), [&](const PricedCommunication& c) {
+      return same_collective(c.communication, demand.communication);
     });
     if (known != into.end()) {
       known->bytes += bytes;
     } else {
-      into.push_back({demand.demand, bytes, Bytes(0), Seconds(0), Seconds(0)});
+      PricedCommunication& joined = into.emplace_back(
+          PricedCommunication{.communication = demand.communication, .bytes = bytes});
+      // All blocks of a stage go together; the class does not know the size of the group.
+      joined.communication.index = kWholeBlock;
+      joined.communication.group_size = view.mesh.size(demand.communication.axes);
+      joined.count = 1;
     }
   }
 }
 
-void price(const PlanView& view, std::vector<StepCollective>& collectives, Seconds forward,
+void price(const PlanView& view, std::vector<PricedCommunication>& collectives, Seconds forward,
            Seconds backward) {
-  for (StepCollective& c : collectives) {
+  for (PricedCommunication& c : collectives) {
     const CollectiveCost cost =
-        collective_cost(*view.problem.cluster, c.demand.kind, c.bytes,
-                        process_group(view.mesh, c.demand.axes), Setting::InStep);
+        collective_cost(*view.problem.cluster, c.communication.kind, c.bytes,
+                        process_group(view.mesh, c.communication.axes), Setting::InStep);
     c.wire_bytes = cost.wire_bytes;
     c.time = cost.time;
-    const bool gather = c.demand.subject == Subject::Parameter;
-    const auto kind = static_cast<std::size_t>(overlap_class(c.demand));
+    const bool gather = c.communication.subject == Subject::Parameter;
+    const auto kind = static_cast<std::size_t>(overlap_class(c.communication));
     Seconds& window = gather ? forward : backward;
     const Seconds hidden = std::min(c.time * view.problem.framework->overlap[kind], window);
     window -= hidden;
@@ -64,30 +69,33 @@ void price(const PlanView& view, std::vector<StepCollective>& collectives, Secon
   }
 }
 
-Seconds total_exposed(const std::vector<StepCollective>& collectives) {
+Seconds total_exposed(const std::vector<PricedCommunication>& collectives) {
   Seconds total;
-  for (const StepCollective& c : collectives) total += c.exposed;
+  for (const PricedCommunication& c : collectives) total += c.exposed;
   return total;
 }
 
 /// First and last stage of the pipeline sum the gradients of what both hold (tied embeddings),
 /// after everything else.
-void add_shared(const PlanView& view, std::vector<StepCollective>& collectives) {
+void add_shared(const PlanView& view, std::vector<PricedCommunication>& collectives) {
   if (view.layout.stages == 1) return;
   const int distance = view.mesh.neighbour_distance(Axis::Pipeline);
   ProcessGroup ends{2, distance * (view.layout.stages - 1)};
   ends.period = distance * view.layout.stages;
   ends.world = view.mesh.ranks;
-  for (const StepDemand& shared : view.profile.shared) {
-    const CollectiveCost cost = collective_cost(*view.problem.cluster, shared.demand.kind,
+  for (const PricedCommunication& shared : view.profile.shared) {
+    const CollectiveCost cost = collective_cost(*view.problem.cluster, shared.communication.kind,
                                                 shared.bytes, ends, Setting::InStep);
-    collectives.push_back({shared.demand, shared.bytes, cost.wire_bytes, cost.time, cost.time});
+    PricedCommunication& reduced = collectives.emplace_back(shared);
+    reduced.wire_bytes = cost.wire_bytes;
+    reduced.time = reduced.exposed = cost.time;
+    reduced.count = 1;
   }
 }
 
-std::vector<StepCollective> collectives_of(const PlanView& view,
-                                           const EvaluationWorkspace& workspace, int device) {
-  std::vector<StepCollective> own;
+std::vector<PricedCommunication> collectives_of(const PlanView& view,
+                                                const EvaluationWorkspace& workspace, int device) {
+  std::vector<PricedCommunication> own;
   Seconds forward;
   Seconds backward;
   Keys shared;
@@ -96,7 +104,7 @@ std::vector<StepCollective> collectives_of(const PlanView& view,
     forward += workspace.passes[content].forward_total;
     backward += workspace.passes[content].backward_total;
     for (std::size_t b = 0; b < copies.size(); ++b) {
-      if (copies[b] > 0.0) merge(own, view.profile.blocks[b].steps, copies[b], shared);
+      if (copies[b] > 0.0) merge(view, own, view.profile.blocks[b].steps, copies[b], shared);
     }
   });
   price(view, own, forward, backward);
@@ -106,12 +114,12 @@ std::vector<StepCollective> collectives_of(const PlanView& view,
 
 }  // namespace
 
-std::vector<StepCollective> step_collectives(const PlanView& view,
-                                             const EvaluationWorkspace& workspace) {
+std::vector<PricedCommunication> step_collectives(const PlanView& view,
+                                                  const EvaluationWorkspace& workspace) {
   // The ends of the pipeline carry the embeddings, so one of them reduces most.
-  std::vector<StepCollective> first = collectives_of(view, workspace, 0);
+  std::vector<PricedCommunication> first = collectives_of(view, workspace, 0);
   if (view.layout.stages == 1) return first;
-  std::vector<StepCollective> last = collectives_of(view, workspace, view.layout.stages - 1);
+  std::vector<PricedCommunication> last = collectives_of(view, workspace, view.layout.stages - 1);
   return total_exposed(last) > total_exposed(first) ? last : first;
 }
 

@@ -112,7 +112,9 @@ void add_work(const PlanView& view, const EvaluationWorkspace& workspace, StepTi
     const StagePass& pass = workspace.passes[content];
     step.compute += repeats * (pass.forward.compute + pass.backward.compute);
     step.recompute += repeats * pass.recompute.compute;
-    for (std::size_t i = 0; i < kAxisCount; ++i) {
+    step.between_nodes += repeats * (pass.forward.between_nodes + pass.backward.between_nodes +
+                                     pass.recompute.between_nodes);
+    for (std::size_t i = 0; i < kPurposeCount; ++i) {
       step.exposed[i] += repeats * (pass.forward.exposed[i] + pass.backward.exposed[i] +
                                     pass.recompute.exposed[i]);
     }
@@ -213,12 +215,19 @@ StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
     const Ticks bound = order_bound(shape, times);
     makespan = to_seconds(std::max(bound, estimate_makespan(shape, times)));
   }
-  step.exposed[static_cast<std::size_t>(Axis::Pipeline)] += transfers;
+  step.exposed[static_cast<std::size_t>(Purpose::Pipeline)] += transfers;
+  if (spans_nodes(view.mesh, {Axis::Pipeline}, view.problem.cluster->accelerators_per_node)) {
+    step.between_nodes += transfers;
+  }
   // Below a tick there is no bubble, only the rounding of the makespan to ticks.
   const Seconds bubble = makespan - work - transfers;
   step.bubble = bubble > to_seconds(view.plan.micro_batches) ? bubble : Seconds(0);
-  for (const StepCollective& collective : step_collectives(view, workspace)) {
-    step.exposed[static_cast<std::size_t>(collective.demand.axes.front())] += collective.exposed;
+  for (const PricedCommunication& collective : step_collectives(view, workspace)) {
+    const Communication& c = collective.communication;
+    step.exposed[static_cast<std::size_t>(purpose_of(c))] += collective.exposed;
+    if (spans_nodes(view.mesh, c.axes, view.problem.cluster->accelerators_per_node)) {
+      step.between_nodes += collective.exposed;
+    }
   }
   step.optimizer = optimizer_time(view);
   step.host += host_time(view);

@@ -67,23 +67,14 @@ void for_each_chunk(const PipelineLayout& layout, int device, Visit visit) {
 /// Local parameter elements of one device; what its blocks share counts once.
 [[nodiscard]] ParameterCount device_parameters(const PlanView& view, int device);
 
-/// One collective at the end of a step, all blocks of the busiest stage together.
-struct StepCollective {
-  Communication demand;
-  Bytes bytes;
-  Bytes wire_bytes;
-  Seconds time;
-  Seconds exposed;
-};
-
 [[nodiscard]] StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
                                           EvaluationWorkspace& workspace);
 /// Admissible: the order's bound of the pipeline, optimizer and host, no reduction at all.
 [[nodiscard]] Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace);
 
 /// What the busiest device gathers and reduces once per step. Needs `workspace.passes`.
-[[nodiscard]] std::vector<StepCollective> step_collectives(const PlanView& view,
-                                                           const EvaluationWorkspace& workspace);
+[[nodiscard]] std::vector<PricedCommunication> step_collectives(
+    const PlanView& view, const EvaluationWorkspace& workspace);
 /// Message between two neighbouring stages and its time.
 struct BoundaryTransfer {
   Bytes bytes;

@@ -13,8 +13,8 @@ using Json = nlohmann::ordered_json;
 Json step_json(const StepTimeBreakdown& step) {
   Json json{{"compute_s", step.compute.value()}, {"recompute_s", step.recompute.value()}};
   Json exposed = Json::object();
-  for (std::size_t i = 0; i < kAxisCount; ++i) {
-    exposed[std::string(to_text(static_cast<Axis>(i)))] = step.exposed[i].value();
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    exposed[std::string(to_text(static_cast<Purpose>(i)))] = step.exposed[i].value();
   }
   json["exposed_communication_s"] = std::move(exposed);
   json["bubble_s"] = step.bubble.value();
@@ -33,13 +33,14 @@ Json memory_json(const MemoryBreakdown& memory) {
           {"reserve_bytes", memory.reserve.value()}};
 }
 
-Json communication_json(const std::vector<CommunicationLine>& lines) {
+Json communication_json(const std::vector<PricedCommunication>& lines) {
   Json json = Json::array();
-  for (const CommunicationLine& line : lines) {
+  for (const PricedCommunication& line : lines) {
     json.push_back({{"what", line.what},
-                    {"kind", std::string(to_text(line.kind))},
-                    {"axis", std::string(to_text(line.axis))},
-                    {"group_size", line.group_size},
+                    {"purpose", std::string(to_text(purpose_of(line.communication)))},
+                    {"kind", std::string(to_text(line.communication.kind))},
+                    {"axis", to_text(line.communication.axes)},
+                    {"group_size", line.communication.group_size},
                     {"bytes", line.bytes.value()},
                     {"wire_bytes", line.wire_bytes.value()},
                     {"count", line.count},

@@ -16,8 +16,8 @@ std::string step_table(const StepTimeBreakdown& step) {
   };
   add("compute", step.compute);
   add("recompute", step.recompute);
-  for (std::size_t i = 0; i < kAxisCount; ++i) {
-    add(fmt::format("exposed communication, {}", spoken_name(static_cast<Axis>(i))),
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    add(fmt::format("exposed communication, {}", to_text(static_cast<Purpose>(i))),
         step.exposed[i]);
   }
   add("pipeline bubble", step.bubble);
@@ -43,7 +43,7 @@ std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
   return table.text();
 }
 
-std::string communication_table(const std::vector<CommunicationLine>& lines) {
+std::string communication_table(const std::vector<PricedCommunication>& lines) {
   TextTable table({{"communication", Align::Left},
                    {"kind", Align::Left},
                    {"axis", Align::Left},
@@ -52,9 +52,10 @@ std::string communication_table(const std::vector<CommunicationLine>& lines) {
                    {"calls"},
                    {"each"},
                    {"exposed"}});
-  for (const CommunicationLine& line : lines) {
-    table.add_row({line.what, std::string(to_text(line.kind)), std::string(spoken_name(line.axis)),
-                   fmt::format("{}", line.group_size), to_text(line.bytes), count_text(line.count),
+  for (const PricedCommunication& line : lines) {
+    const Communication& c = line.communication;
+    table.add_row({line.what, std::string(to_text(c.kind)), spoken_name(c.axes),
+                   fmt::format("{}", c.group_size), to_text(line.bytes), count_text(line.count),
                    to_text(line.time), to_text(line.exposed)});
   }
   return table.text();

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "communication/redistribution.hpp"
 #include "small_networks.hpp"
 
 namespace plansearch {

@@ -2,6 +2,7 @@
 // The six worked derivations: small operators, the list of communication written by hand.
 #include <doctest/doctest.h>
 
+#include "communication/redistribution.hpp"
 #include "plan/temporal_split.hpp"
 #include "small_networks.hpp"
 

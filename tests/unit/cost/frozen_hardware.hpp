@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "communication/communication.hpp"
 #include "plansearch/cluster.hpp"
+#include "plansearch/communication.hpp"
 
 namespace plansearch::test {
 

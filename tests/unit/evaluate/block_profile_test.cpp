@@ -9,7 +9,7 @@
 namespace plansearch {
 namespace {
 
-constexpr std::size_t kOut = static_cast<std::size_t>(Axis::Out);
+constexpr std::size_t kTensor = static_cast<std::size_t>(Purpose::Tensor);
 
 PlanDegrees tensor_plan(int tensor) {
   PlanDegrees plan;
@@ -62,12 +62,12 @@ TEST_SUITE("unit") {
     };
     const BlockProfile bare = passes(0.0);
     Seconds all;
-    for (const PassDemand& demand : bare.passes) {
-      if (demand.demand.phase == DemandPhase::Forward) all += demand.time * demand.demand.count;
+    for (const PricedCommunication& demand : bare.passes) {
+      if (demand.communication.phase == DemandPhase::Forward) all += demand.time * demand.count;
     }
-    CHECK(bare.forward.exposed[kOut].value() == doctest::Approx(all.value()));
+    CHECK(bare.forward.exposed[kTensor].value() == doctest::Approx(all.value()));
     // A tenth hides; at most half of what hides is lost again.
-    const Seconds tenth = passes(0.1).forward.exposed[kOut];
+    const Seconds tenth = passes(0.1).forward.exposed[kTensor];
     CHECK(tenth >= 0.9 * all * (1 - 1e-12));
     CHECK(tenth <= 0.95 * all * (1 + 1e-12));
     CHECK(passes(0.1).forward.compute == bare.forward.compute);
@@ -77,10 +77,10 @@ TEST_SUITE("unit") {
     // However much the framework would hide: kernels hide their own time at most.
     const BlockProfile block = test::ToyClass(hiding(1.0), tensor_plan(8)).profile("decoder");
     Seconds all;
-    for (const PassDemand& demand : block.passes) {
-      if (demand.demand.phase == DemandPhase::Forward) all += demand.time * demand.demand.count;
+    for (const PricedCommunication& demand : block.passes) {
+      if (demand.communication.phase == DemandPhase::Forward) all += demand.time * demand.count;
     }
-    CHECK(block.forward.exposed[kOut] + block.forward.compute >= all * (1 - 1e-12));
+    CHECK(block.forward.exposed[kTensor] + block.forward.compute >= all * (1 - 1e-12));
   }
 
   TEST_CASE("parameters: local, tied ones apart, experts apart") {

@@ -16,7 +16,7 @@ TEST_SUITE("unit") {
     Estimate estimate;
     estimate.step.compute = Seconds(50);
     estimate.step.bubble = Seconds(30);
-    estimate.step.exposed[static_cast<std::size_t>(Axis::Data)] = Seconds(19.2);
+    estimate.step.exposed[static_cast<std::size_t>(Purpose::Data)] = Seconds(19.2);
     estimate.step.host = Seconds(0.8);
     using Lines = std::vector<std::string>;
     CHECK(explain(evaluator, plan, estimate) == Lines{"kernels 50 %",

@@ -13,13 +13,11 @@ namespace {
 
 /// Data parallel over `ranks` GPUs; half of the step computes, half reduces gradients.
 RelativeInterval half_and_half(const ErrorModel& model, int ranks) {
-  PlanDegrees plan;
-  plan.data = ranks;
   StepTimeBreakdown step;
   step.compute = Seconds(1.0);
-  step.exposed[static_cast<std::size_t>(Axis::Data)] = Seconds(1.0);
-  const DeviceMesh mesh = make_device_mesh(plan, test::toy_framework().rank_order);
-  return relative_interval(model, step, mesh, ranks);
+  step.exposed[static_cast<std::size_t>(Purpose::Data)] = Seconds(1.0);
+  if (ranks > model.accelerators_per_node) step.between_nodes = Seconds(1.0);
+  return relative_interval(model, step, ranks);
 }
 
 }  // namespace

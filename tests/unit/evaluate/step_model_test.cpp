@@ -42,19 +42,19 @@ struct Priced {
     estimate = evaluator.estimate(*profile, plan, *workspace);
     lines = evaluator.communication(*profile, plan, *workspace);
   }
-  [[nodiscard]] std::vector<CommunicationLine> on(Axis axis) const {
-    std::vector<CommunicationLine> found;
-    for (const CommunicationLine& line : lines) {
-      if (line.axis == axis) found.push_back(line);
+  [[nodiscard]] std::vector<PricedCommunication> on(Purpose purpose) const {
+    std::vector<PricedCommunication> found;
+    for (const PricedCommunication& line : lines) {
+      if (purpose_of(line.communication) == purpose) found.push_back(line);
     }
     return found;
   }
-  [[nodiscard]] Seconds exposed(Axis axis) const {
-    return simulated.step.exposed[static_cast<std::size_t>(axis)];
+  [[nodiscard]] Seconds exposed(Purpose purpose) const {
+    return simulated.step.exposed[static_cast<std::size_t>(purpose)];
   }
   Estimate simulated;
   Estimate estimate;
-  std::vector<CommunicationLine> lines;
+  std::vector<PricedCommunication> lines;
 };
 
 TEST_SUITE("unit") {
@@ -113,9 +113,9 @@ TEST_SUITE("unit") {
       const Priced priced(evaluator, plan_of(16, 1, 1, micro_batches));
       double calls = 0.0;
       double sent = 0.0;
-      for (const CommunicationLine& line : priced.on(Axis::Data)) {
-        CHECK(line.kind == CommunicationKind::AllReduce);
-        CHECK(line.group_size == 16);
+      for (const PricedCommunication& line : priced.on(Purpose::Data)) {
+        CHECK(line.communication.kind == CommunicationKind::AllReduce);
+        CHECK(line.communication.group_size == 16);
         calls += line.count;
         sent += line.wire_bytes.value();
       }
@@ -128,7 +128,8 @@ TEST_SUITE("unit") {
   TEST_CASE("a tied table on one stage is summed once") {
     const PlanEvaluator evaluator(test::toy_problem());
     double bytes = 0.0;
-    for (const CommunicationLine& line : Priced(evaluator, plan_of(16, 1, 1, 2)).on(Axis::Data)) {
+    for (const PricedCommunication& line :
+         Priced(evaluator, plan_of(16, 1, 1, 2)).on(Purpose::Data)) {
       bytes += line.bytes.value();
     }
     CHECK(bytes == doctest::Approx(4 * kTied));
@@ -138,11 +139,11 @@ TEST_SUITE("unit") {
     const PlanEvaluator evaluator(untied());
     PlanDegrees plan = plan_of(16, 1, 1, 2);
     plan.zero = ZeroStage::Optimizer;
-    const auto lines = Priced(evaluator, plan).on(Axis::Data);
+    const auto lines = Priced(evaluator, plan).on(Purpose::Data);
     REQUIRE(lines.size() == 2);
-    for (const CommunicationLine& line : lines) {
-      const bool gather = line.kind == CommunicationKind::AllGather;
-      CHECK((gather || line.kind == CommunicationKind::ReduceScatter));
+    for (const PricedCommunication& line : lines) {
+      const bool gather = line.communication.kind == CommunicationKind::AllGather;
+      CHECK((gather || line.communication.kind == CommunicationKind::ReduceScatter));
       CHECK(line.bytes.value() == doctest::Approx((gather ? 2 : 4) * kUntied));
       CHECK(line.count == 1);
     }
@@ -154,10 +155,10 @@ TEST_SUITE("unit") {
     const PlanEvaluator evaluator(test::toy_problem());
     const Priced priced(evaluator, plan_of(8, 2, 1, 4));
     double calls = 0.0;
-    for (const CommunicationLine& line : priced.on(Axis::Out)) {
+    for (const PricedCommunication& line : priced.on(Purpose::Tensor)) {
       if (line.bytes.value() != 2.0 * 512 * 1024) continue;
-      CHECK(line.kind == CommunicationKind::AllReduce);
-      CHECK(line.group_size == 2);
+      CHECK(line.communication.kind == CommunicationKind::AllReduce);
+      CHECK(line.communication.group_size == 2);
       calls += line.count;
     }
     CHECK(calls == 4 * (8 * 4 + 2));
@@ -171,19 +172,19 @@ TEST_SUITE("unit") {
     const Priced priced(evaluator, plan_of(8, 1, 2, 1));
     Seconds expected;
     double messages = 0.0;
-    for (const CommunicationLine& line : priced.on(Axis::Pipeline)) {
-      if (line.kind == CommunicationKind::SendReceive) {
+    for (const PricedCommunication& line : priced.on(Purpose::Pipeline)) {
+      if (line.communication.kind == CommunicationKind::SendReceive) {
         CHECK(line.bytes.value() == 2.0 * 512 * 1024);
         messages += line.count;
         expected += 2.0 * line.time;
       } else {
-        CHECK(line.kind == CommunicationKind::AllReduce);
+        CHECK(line.communication.kind == CommunicationKind::AllReduce);
         CHECK(line.bytes.value() == 4.0 * kTable);
         expected += line.exposed;
       }
     }
     CHECK(messages == 2);
-    CHECK(priced.exposed(Axis::Pipeline).value() ==
+    CHECK(priced.exposed(Purpose::Pipeline).value() ==
           doctest::Approx(expected.value()).epsilon(1e-6));
     CHECK(expected > Seconds(0));
   }
@@ -195,12 +196,12 @@ TEST_SUITE("unit") {
         f.overlap[static_cast<std::size_t>(Overlap::GradientReduction)] = share;
       });
       const PlanEvaluator evaluator(problem);
-      const auto lines = Priced(evaluator, plan_of(16, 1, 1, 2)).on(Axis::Data);
+      const auto lines = Priced(evaluator, plan_of(16, 1, 1, 2)).on(Purpose::Data);
       REQUIRE(lines.size() == 1);
       return lines[0];
     };
-    const CommunicationLine bare = evaluate(0.0);
-    const CommunicationLine hidden = evaluate(0.1);
+    const PricedCommunication bare = evaluate(0.0);
+    const PricedCommunication hidden = evaluate(0.1);
     CHECK(bare.exposed == bare.time);
     CHECK(hidden.time == bare.time);
     CHECK(hidden.exposed / bare.time == doctest::Approx(0.92));
@@ -228,15 +229,16 @@ TEST_SUITE("property") {
                 if (experts > 0 && tensor == 1 && plan.data > 1) plan.expert = 2;
                 if (evaluator.obstacle(plan)) continue;
                 const Priced priced(evaluator, plan);
-                std::array<Seconds, kAxisCount> sums{};
-                for (const CommunicationLine& line : priced.lines) {
-                  sums[static_cast<std::size_t>(line.axis)] += line.exposed;
+                TimeByPurpose sums{};
+                for (const PricedCommunication& line : priced.lines) {
+                  sums[static_cast<std::size_t>(purpose_of(line.communication))] += line.exposed;
                   CHECK(line.wire_bytes <= 2.0 * line.bytes);
                 }
                 INFO("tp " << tensor << ", pp " << pipeline << ", cp " << context << ", zero "
                            << static_cast<int>(zero));
-                for (std::size_t i = 0; i < kAxisCount; ++i) {
-                  if (static_cast<Axis>(i) == Axis::Pipeline) continue;  // from the simulation
+                for (std::size_t i = 0; i < kPurposeCount; ++i) {
+                  if (static_cast<Purpose>(i) == Purpose::Pipeline)
+                    continue;  // from the simulation
                   CHECK(priced.simulated.step.exposed[i].value() ==
                         doctest::Approx(sums[i].value()).epsilon(1e-9));
                 }

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be communicated: derived from placement and policies, never declared.
+// What must be communicated, derived from placement and policies, never declared; and what it
+// costs.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "communication/redistribution.hpp"
-#include "plansearch/device_mesh.hpp"
+#include "plansearch/axis.hpp"
+#include "plansearch/communication_kind.hpp"
+#include "plansearch/data_type.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/network.hpp"
+#include "plansearch/quantity.hpp"
 #include "plansearch/scope.hpp"
 
 namespace plansearch {
@@ -59,6 +65,37 @@ struct Communication {
   int count = 1;          ///< messages of this size, one after the other
   double elements = 0.0;  ///< of one message, nccl-tests convention
   bool operator==(const Communication&) const = default;
+};
+
+/// What communication is for: the words of a step's breakdown. It follows from what moves and over
+/// which axes, not from the strategy that was asked for.
+enum class Purpose : std::uint8_t {
+  Tensor,    ///< activations of operators that several devices compute together
+  Data,      ///< parameters and gradients of replicas and shards
+  Context,   ///< activations of one sequence that several devices hold
+  Expert,    ///< tokens on their way to experts and back
+  Pipeline,  ///< between stages
+};
+inline constexpr std::size_t kPurposeCount = 5;
+[[nodiscard]] std::string_view to_text(Purpose purpose);
+[[nodiscard]] Purpose purpose_of(const Communication& communication);
+
+/// Seconds of a step or a pass by what they were spent for.
+using TimeByPurpose = std::array<Seconds, kPurposeCount>;
+
+/// A communication with its price. `count` and `exposed` are per micro-batch and copy of the block
+/// inside a class profile, per step in a report; calls that a recomputation repeats included.
+struct PricedCommunication {
+  Communication communication;
+  std::string what{};  ///< name of what moves; filled in for reports
+  Bytes bytes{};       ///< full message, nccl-tests convention
+  Bytes wire_bytes{};  ///< sent by one device per call
+  double count = 0.0;
+  Seconds time{};     ///< one call
+  Seconds exposed{};  ///< what nothing hides, of all calls
+  /// Of a parameter that other blocks use as well; empty for the others.
+  std::string shared_key{};
+  bool operator==(const PricedCommunication&) const = default;
 };
 
 /// The name of what moves: "mlp.up", "gradient of mlp.hidden", "block parameters".
