@@ -10,7 +10,7 @@
 namespace plansearch {
 namespace {
 
-std::vector<CommunicationLine> lines_of(const Problem& problem, const PlanDegrees& plan) {
+std::vector<PricedCommunication> lines_of(const Problem& problem, const PlanDegrees& plan) {
   const PlanEvaluator evaluator(problem);
   const auto workspace = PlanEvaluator::make_workspace();
   return evaluator.communication(*evaluator.profile(plan), plan, *workspace);
@@ -39,17 +39,19 @@ TEST_SUITE("unit") {
       plan.micro_batches = 32;
       const Bytes table(4.0 * 51200 * 1024 / tensor);
       int found = 0;
-      for (const CommunicationLine& line : lines_of(problem, plan)) {
-        if (line.kind != CommunicationKind::AllReduce || line.group_size != 2) continue;
+      for (const PricedCommunication& line : lines_of(problem, plan)) {
+        if (line.communication.kind != CommunicationKind::AllReduce ||
+            line.communication.group_size != 2)
+          continue;
         if (line.bytes != table) continue;
         ++found;
         const ProcessGroup apart{2, 8};
         const ProcessGroup beside{2, 1};
-        CHECK(line.time.value() ==
-              doctest::Approx(
-                  price(problem, line.kind, table, tensor == 4 ? apart : beside).value()));
-        CHECK(price(problem, line.kind, table, apart) >
-              2.0 * price(problem, line.kind, table, beside));
+        CHECK(line.time.value() == doctest::Approx(price(problem, line.communication.kind, table,
+                                                         tensor == 4 ? apart : beside)
+                                                       .value()));
+        CHECK(price(problem, line.communication.kind, table, apart) >
+              2.0 * price(problem, line.communication.kind, table, beside));
       }
       CHECK(found == 1);
     }
@@ -70,13 +72,15 @@ TEST_SUITE("unit") {
     spread.nest({2, 8});
     spread.world = 16;
     int found = 0;
-    for (const CommunicationLine& line : lines_of(problem, plan)) {
-      if (line.kind != CommunicationKind::AllReduce || line.group_size != 4) continue;
+    for (const PricedCommunication& line : lines_of(problem, plan)) {
+      if (line.communication.kind != CommunicationKind::AllReduce ||
+          line.communication.group_size != 4)
+        continue;
       if (line.bytes < Bytes(1e7)) continue;
       ++found;
       CHECK(line.time.value() ==
-            doctest::Approx(price(problem, line.kind, line.bytes, spread).value()));
-      CHECK(line.time > 2.0 * price(problem, line.kind, line.bytes, {4, 1}));
+            doctest::Approx(price(problem, line.communication.kind, line.bytes, spread).value()));
+      CHECK(line.time > 2.0 * price(problem, line.communication.kind, line.bytes, {4, 1}));
     }
     CHECK(found == 1);
   }
