@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   how many activations a device keeps at its worst moment, counted and weighted.
-// Source:     orders of Alpa (GPipe, 1F1B) and Megatron-LM (interleaved 1F1B).
-// Assumes:    kept from the start of the forward to the end of the backward of the same chunk.
+// Source:     a walk of the order, or its closed form where the row of the schedule has one.
+// Assumes:    kept from the start of the forward to the end of the backward of the same chunk, in
+//             part to the end of its weight gradient where that is a piece of its own.
 // Units:      chunks; bytes.
 // Checked by: tests/unit/schedule/activations_test.cpp, against a walk of the generated orders.
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "plansearch/error.hpp"
+#include "schedule/compiled_order.hpp"
 #include "schedule/simulator.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
-
-/// Forwards that device `rank` runs before its first backward, if there are enough micro-batches.
-int warm_up(const PipelineShape& shape, int rank) {
-  const int behind = shape.stages - 1 - rank;
-  if (shape.schedule == ScheduleKind::GPipe) return shape.micro_batches - 1;
-  if (shape.chunks == 1) return behind;
-  return 2 * behind + (shape.chunks - 1) * shape.group_size();
-}
 
 /// Walks Megatron's order run by run: forwards of one chunk that follow each other. The last group
 /// of micro-batches may be shorter than the others.
@@ -53,16 +50,9 @@ class RunWalk {
   int end_;
 };
 
-}  // namespace
-
-int peak_chunks(const PipelineShape& shape, int rank) {
-  return std::min(shape.micro_batches * shape.chunks, warm_up(shape, rank) + 1);
-}
-
-Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
-                            std::span<const Bytes> bytes_of_chunk) {
-  PLANSEARCH_CHECK(bytes_of_chunk.size() == static_cast<std::size_t>(shape.chunks));
-  if (shape.chunks == 1) return bytes_of_chunk[0] * peak_chunks(shape, rank);
+/// Forwards and backwards in turn after `warm_up` forwards, chunks in groups of micro-batches.
+Bytes alternating_peak(const PipelineShape& shape, int warm_up,
+                       std::span<const Bytes> bytes_of_chunk) {
   const int total = shape.micro_batches * shape.chunks;
   const int last_chunk = shape.chunks - 1;
   const auto bytes = [&](int chunk) { return bytes_of_chunk[static_cast<std::size_t>(chunk)]; };
@@ -70,7 +60,7 @@ Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
   const int cycle = shape.group_size() * shape.chunks;
   const int groups_alike = shape.micro_batches / shape.group_size();
   const bool ragged = shape.micro_batches % shape.group_size() != 0;
-  const int ahead = warm_up(shape, rank) + 1;
+  const int ahead = warm_up + 1;
   const int end = ragged || groups_alike < 3 ? total : std::min(total, ahead + cycle);
   // Between two changes of chunk the sum rises or falls steadily: its ends are enough.
   RunWalk forward(shape);
@@ -89,6 +79,45 @@ Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
     i = next;
     if (i == forward.end()) forward.next();
     if (i == backward.end() + ahead) backward.next();
+  }
+  return peak;
+}
+
+const std::vector<KeptChunks>& kept_on(const PipelineShape& shape, int rank) {
+  return shape_order(shape).compiled->kept[static_cast<std::size_t>(rank)];
+}
+
+}  // namespace
+
+int peak_chunks(const PipelineShape& shape, int rank) {
+  if (const auto warm_up = schedule_row(shape.schedule).warm_up) {
+    return std::min(shape.micro_batches * shape.chunks, warm_up(shape, rank) + 1);
+  }
+  int peak = 0;
+  for (const KeptChunks& kept : kept_on(shape, rank)) {
+    const int whole = std::accumulate(kept.whole.begin(), kept.whole.end(), 0);
+    peak = std::max(peak, std::accumulate(kept.for_weight.begin(), kept.for_weight.end(), whole));
+  }
+  return peak;
+}
+
+Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
+                            std::span<const Bytes> bytes_of_chunk,
+                            std::span<const Bytes> weight_bytes_of_chunk) {
+  PLANSEARCH_CHECK(bytes_of_chunk.size() == static_cast<std::size_t>(shape.chunks));
+  if (const auto warm_up = schedule_row(shape.schedule).warm_up) {
+    if (shape.chunks == 1) return bytes_of_chunk[0] * peak_chunks(shape, rank);
+    return alternating_peak(shape, warm_up(shape, rank), bytes_of_chunk);
+  }
+  const auto for_weight = weight_bytes_of_chunk.empty() ? bytes_of_chunk : weight_bytes_of_chunk;
+  PLANSEARCH_CHECK(for_weight.size() == bytes_of_chunk.size());
+  Bytes peak;
+  for (const KeptChunks& kept : kept_on(shape, rank)) {
+    Bytes bytes;
+    for (std::size_t c = 0; c < bytes_of_chunk.size(); ++c) {
+      bytes += bytes_of_chunk[c] * kept.whole[c] + for_weight[c] * kept.for_weight[c];
+    }
+    peak = std::max(peak, bytes);
   }
   return peak;
 }

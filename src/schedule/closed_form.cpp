@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   bounds, estimates and exact makespans of pipelines in O(virtual stages).
+// Computes:   bounds and estimates of the makespan of any schedule of the table.
 // Source:     head + work + tail and critical path are folklore; Alpa (OSDI'22) eq. 2 for its own.
 // Assumes:    as the simulator: in-order compute queues, one send stream per direction.
 // Units:      ticks.
@@ -7,92 +7,76 @@
 #include "schedule/closed_form.hpp"
 
 #include <algorithm>
+#include <vector>
+
+#include "schedule/pieces.hpp"
+#include "schedule/simulator.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
 
-/// Durations with blocking sends counted where they run: on the compute queue of the sender.
-class Pieces {
- public:
-  Pieces(const PipelineShape& shape, const PipelineTimes& times)
-      : times_(times),
-        stages_(static_cast<std::size_t>(shape.stages)),
-        blocking_(shape.transfers == TransferMode::Blocking) {}
-
-  [[nodiscard]] std::size_t stages() const { return stages_; }
-  [[nodiscard]] std::size_t count() const { return times_.forward.size(); }
-  [[nodiscard]] Ticks weight(std::size_t k) const {
-    return times_.weight_gradient.empty() ? 0 : times_.weight_gradient[k];
-  }
-  /// Time of a message; boundary k follows virtual stage k. None after the last, before the first.
-  [[nodiscard]] Ticks activation(std::size_t k) const {
-    return k + 1 < count() ? times_.activation_transfer[k] : 0;
-  }
-  [[nodiscard]] Ticks gradient(std::size_t k) const {
-    return k > 0 ? times_.gradient_transfer[k - 1] : 0;
-  }
-  /// From the start of a piece until its output is at the next stage.
-  [[nodiscard]] Ticks pass_forward(std::size_t k) const {
-    return times_.forward[k] + activation(k);
-  }
-  [[nodiscard]] Ticks pass_backward(std::size_t k) const {
-    return times_.backward[k] + weight(k) + gradient(k);
-  }
-  /// On the compute queue.
-  [[nodiscard]] Ticks forward(std::size_t k) const {
-    return times_.forward[k] + (blocking_ ? activation(k) : 0);
-  }
-  [[nodiscard]] Ticks backward(std::size_t k) const {
-    return times_.backward[k] + weight(k) + (blocking_ ? gradient(k) : 0);
-  }
-  /// On the send stream.
-  [[nodiscard]] Ticks activation_stream(std::size_t k) const {
-    return blocking_ ? 0 : activation(k);
-  }
-  [[nodiscard]] Ticks gradient_stream(std::size_t k) const { return blocking_ ? 0 : gradient(k); }
-
- private:
-  PipelineTimes times_;
-  std::size_t stages_;
-  bool blocking_;
+/// One device of a pipeline, any placement.
+struct DeviceBound {
+  Ticks head = -1;      ///< until its first input can be there
+  Ticks tail = 0;       ///< what its last gradient still has to pass
+  Ticks work = 0;       ///< of one micro-batch, all its virtual stages
+  Ticks postponed = 0;  ///< of which may run after its last gradient has left
 };
 
-struct DeviceWork {
-  Ticks forward = 0;  ///< of one micro-batch, all chunks
-  Ticks backward = 0;
-  Ticks weight = 0;  ///< contained in backward
-};
-
-DeviceWork work_of(const Pieces& pieces, std::size_t device) {
-  DeviceWork work;
-  for (std::size_t k = device; k < pieces.count(); k += pieces.stages()) {
-    work.forward += pieces.forward(k);
-    work.backward += pieces.backward(k);
-    work.weight += pieces.weight(k);
-  }
-  return work;
-}
-
-Ticks critical_path(const Pieces& pieces) {
-  Ticks sum = 0;
+/// The device enters the pipeline at its first virtual stage and leaves it there: what follows a
+/// gradient of a later one is longer.
+Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, WeightGradients split) {
+  thread_local std::vector<DeviceBound> devices;
+  const Pieces pieces(shape, times);
+  const bool separate = split == WeightGradients::Separate;
+  devices.assign(pieces.stages(), {});
+  Ticks head = 0, tail = 0;
+  Ticks last_weight = 0;  // of one micro-batch, longer than the gradients that follow it
   for (std::size_t k = 0; k < pieces.count(); ++k) {
-    sum += pieces.pass_forward(k) + pieces.pass_backward(k);
+    DeviceBound& device = devices[pieces.device(k)];
+    const Ticks weight = separate ? pieces.weight(k) : 0;
+    if (device.head < 0) {
+      device.head = head;
+      device.tail = tail + pieces.gradient_stream(k);
+    }
+    device.work += pieces.forward(k) + pieces.backward(k);
+    device.postponed += weight;
+    last_weight = std::max(last_weight, weight - tail - pieces.gradient(k));
+    head += pieces.pass_forward(k);
+    tail += pieces.pass_backward(k) - weight;
   }
-  return sum;
+  const Ticks jobs = shape.micro_batches;
+  Ticks bound = head + tail + last_weight;
+  for (const DeviceBound& device : devices) {
+    const Ticks after = std::max<Ticks>(0, device.tail - jobs * device.postponed);
+    bound = std::max(bound, device.head + jobs * device.work + after);
+  }
+  return bound;
 }
 
-/// A row of machines that equal jobs pass: the time of `jobs` jobs is sum + (jobs - 1) * longest.
-struct FlowShop {
-  Ticks sum = 0;
-  Ticks longest = 0;
-  void add(Ticks duration) {
-    sum += duration;
-    longest = std::max(longest, duration);
-  }
-  [[nodiscard]] Ticks time(Ticks jobs) const { return sum + (jobs - 1) * longest; }
-};
+}  // namespace
 
-Ticks gpipe_makespan(const Pieces& pieces, Ticks jobs) {
+Ticks work_bound(const PipelineShape& shape, const PipelineTimes& times) {
+  return placed_bound(shape, times, WeightGradients::Separate);
+}
+
+Ticks order_bound(const PipelineShape& shape, const PipelineTimes& times) {
+  check_total(shape, times);
+  const Schedule& row = schedule_row(shape.schedule);
+  return row.bound ? row.bound(shape, times) : placed_bound(shape, times, row.weight_gradients);
+}
+
+Ticks estimate_makespan(const PipelineShape& shape, const PipelineTimes& times) {
+  check_total(shape, times);
+  const Schedule& row = schedule_row(shape.schedule);
+  if (row.estimate) return row.estimate(shape, times);
+  thread_local PipelineSimulator simulator;
+  return simulator.run(shape, times).makespan;
+}
+
+Ticks flow_shop_makespan(const PipelineShape& shape, const PipelineTimes& times) {
+  const Pieces pieces(shape, times);
   FlowShop forward, backward;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
     forward.add(pieces.forward(k));
@@ -100,189 +84,18 @@ Ticks gpipe_makespan(const Pieces& pieces, Ticks jobs) {
     backward.add(pieces.backward(k));
     backward.add(pieces.gradient_stream(k));
   }
-  return forward.time(jobs) + backward.time(jobs);
-}
-
-/// The first `count` forwards of a device in interleaved order: chunk after chunk, `group`
-/// micro-batches each; and likewise its first backwards, which take the chunks in reverse order.
-struct Prefix {
-  Ticks forward = 0;
-  Ticks backward = 0;
-};
-
-Prefix first_pieces(const Pieces& pieces, std::size_t device, Ticks forwards, Ticks backwards,
-                    Ticks group) {
-  if (pieces.count() == pieces.stages()) {
-    return {forwards * pieces.forward(device), backwards * pieces.backward(device)};
-  }
-  const auto chunks = static_cast<Ticks>(pieces.count() / pieces.stages());
-  const Ticks cycle = group * chunks;
-  struct Position {
-    Ticks whole;  ///< micro-batches of every chunk in full groups
-    Ticks rest;   ///< pieces of the group under way
-  };
-  const auto position = [&](Ticks count) { return Position{count / cycle * group, count % cycle}; };
-  const Position ahead = position(forwards);
-  const Position behind = position(backwards);
-  const auto runs = [&](const Position& at, Ticks turn) {
-    return at.whole + std::clamp<Ticks>(at.rest - turn * group, 0, group);
-  };
-  Prefix sum;
-  Ticks chunk = 0;
-  for (std::size_t k = device; k < pieces.count(); k += pieces.stages(), ++chunk) {
-    sum.forward += runs(ahead, chunk) * pieces.forward(k);
-    sum.backward += runs(behind, chunks - 1 - chunk) * pieces.backward(k);
-  }
-  return sum;
-}
-
-/// The slowest loop of 1F1B: steady time per micro-batch, and the last device on it.
-struct Loop {
-  double rate = 0.0;
-  std::size_t end = 0;
-};
-
-/// A loop goes forward over the stages of an interval and back, and passes as many micro-batches as
-/// the interval has stages (the number in flight), so its rate is an average; the largest one is
-/// found by Dinkelbach's iteration.
-Loop slowest_loop(const Pieces& pieces) {
-  double rate = 0.0;
-  std::size_t end = 0;
-  for (std::size_t k = 0; k < pieces.count(); ++k) {
-    const Ticks own = std::max({pieces.forward(k) + pieces.backward(k), pieces.activation_stream(k),
-                                pieces.gradient_stream(k)});
-    if (static_cast<double>(own) > rate) {
-      rate = static_cast<double>(own);
-      end = k;
-    }
-  }
-  for (int iteration = 0; iteration < 8; ++iteration) {
-    double best_gain = 0.0, best_rate = rate;
-    std::size_t best_end = end;
-    double sum = 0.0;
-    double length = 0.0;
-    for (std::size_t k = 0; k < pieces.count(); ++k) {
-      const auto loop = static_cast<double>(pieces.forward(k) + pieces.backward(k));
-      const double boundary =
-          k > 0 ? static_cast<double>(pieces.activation_stream(k - 1) + pieces.gradient_stream(k))
-                : 0.0;
-      if (sum + boundary - length * rate > 0.0) {
-        sum += boundary;
-      } else {
-        sum = length = 0.0;
-      }
-      sum += loop;
-      length += 1.0;
-      if (sum - length * rate > best_gain) {
-        best_gain = sum - length * rate;
-        best_rate = sum / length;
-        best_end = k;
-      }
-    }
-    if (best_rate <= rate * (1.0 + 1e-12)) break;
-    rate = best_rate;
-    end = best_end;
-  }
-  return {rate, end};
-}
-
-enum class Aim : std::uint8_t { Bound, Estimate };
-
-/// 1F1B, interleaved or not, by device: it starts its first backward when the first micro-batch is
-/// back (or its forwards ahead are done), then alternates without a gap, and after its last forward
-/// the last micro-batch still travels to the end and back.
-Ticks alternating_makespan(const PipelineShape& shape, const Pieces& pieces, Aim aim) {
-  const auto stages = static_cast<Ticks>(shape.stages);
-  const Ticks chunks = shape.chunks;
-  const Ticks total = Ticks{shape.micro_batches} * chunks;
-  const Ticks group = chunks > 1 ? Ticks{shape.group_size()} : Ticks{1};
-  const bool even = shape.micro_batches % group == 0;
-  const Loop loop = aim == Aim::Estimate && chunks == 1 ? slowest_loop(pieces) : Loop{};
-  Ticks all_forward = 0, all_backward = 0;
-  for (std::size_t k = 0; k < pieces.count(); ++k) {
-    all_forward += pieces.pass_forward(k);
-    all_backward += pieces.pass_backward(k);
-  }
-  // Sums over the virtual stages below the first and the last chunk of the device at hand.
-  const std::size_t last_chunk = pieces.count() - pieces.stages();
-  Ticks head = 0, tail = 0;
-  Ticks forward_to_last = 0, backward_to_last = 0;
-  for (std::size_t k = 0; k < last_chunk; ++k) {
-    forward_to_last += pieces.pass_forward(k);
-    backward_to_last += pieces.pass_backward(k);
-  }
-  Ticks makespan = 0;
-  for (std::size_t device = 0; device < pieces.stages(); ++device) {
-    const std::size_t top = last_chunk + device;
-    const DeviceWork work = work_of(pieces, device);
-    const Ticks behind = stages - 1 - static_cast<Ticks>(device);
-    const Ticks warm = chunks > 1 ? 2 * behind + (chunks - 1) * group : behind;
-    const Ticks ahead = std::min(total, warm + 1);
-    const Ticks before_last = std::max<Ticks>(total - ahead, 0);
-    const Prefix first = even ? first_pieces(pieces, device, ahead, before_last, group) : Prefix{};
-    const Ticks all_work = shape.micro_batches * (work.forward + work.backward);
-    const Ticks own_tail = tail + pieces.gradient_stream(device);
-    const Ticks back = all_forward + (all_backward - backward_to_last - pieces.pass_backward(top));
-    const Ticks start = std::max(back, head + first.forward);
-    const Ticks plain =
-        even ? start + (all_work - first.forward)
-             : std::max(start + shape.micro_batches * work.backward, head + all_work);
-    makespan = std::max(makespan, plain + own_tail);
-    if (even && total > ahead) {
-      const Ticks mid = shape.micro_batches * work.forward - first.forward + first.backward;
-      const Ticks rest = all_work - first.forward - mid;
-      const Ticks journey = (all_forward - forward_to_last - pieces.pass_forward(top)) +
-                            pieces.activation_stream(top) + all_backward;
-      const Ticks end = std::max(rest + own_tail, journey);
-      const double rate = device == loop.end ? loop.rate : 0.0;
-      const auto steady = static_cast<Ticks>(rate * static_cast<double>(before_last));
-      makespan = std::max(makespan, start + std::max(mid, steady) + end);
-    }
-    head += pieces.pass_forward(device);
-    tail += pieces.pass_backward(device);
-    forward_to_last += pieces.pass_forward(top);
-    backward_to_last += pieces.pass_backward(top);
-  }
-  return makespan;
-}
-
-}  // namespace
-
-Ticks work_bound(const PipelineShape& shape, const PipelineTimes& times) {
-  const Pieces pieces(shape, times);
-  Ticks bound = critical_path(pieces);
-  for (std::size_t k = 0; k < pieces.count(); ++k) bound -= pieces.weight(k);
-  Ticks head = 0, tail = 0;
-  for (std::size_t device = 0; device < pieces.stages(); ++device) {
-    const DeviceWork work = work_of(pieces, device);
-    const Ticks all = shape.micro_batches * (work.forward + work.backward);
-    const Ticks own_tail =
-        tail + pieces.gradient_stream(device) - shape.micro_batches * work.weight;
-    bound = std::max(bound, head + all + std::max<Ticks>(0, own_tail));
-    head += pieces.pass_forward(device);
-    tail += pieces.pass_backward(device) - pieces.weight(device);
-  }
-  return bound;
-}
-
-Ticks order_bound(const PipelineShape& shape, const PipelineTimes& times) {
-  const Pieces pieces(shape, times);
-  if (shape.schedule == ScheduleKind::GPipe) return gpipe_makespan(pieces, shape.micro_batches);
-  return std::max(critical_path(pieces), alternating_makespan(shape, pieces, Aim::Bound));
-}
-
-Ticks estimate_makespan(const PipelineShape& shape, const PipelineTimes& times) {
-  const Pieces pieces(shape, times);
-  if (shape.schedule == ScheduleKind::GPipe) return gpipe_makespan(pieces, shape.micro_batches);
-  return std::max(critical_path(pieces), alternating_makespan(shape, pieces, Aim::Estimate));
+  return forward.time(shape.micro_batches) + backward.time(shape.micro_batches);
 }
 
 Ticks alpa_objective(const PipelineShape& shape, const PipelineTimes& times) {
   const Pieces pieces(shape, times);
   FlowShop stages;
   for (std::size_t device = 0; device < pieces.stages(); ++device) {
-    const DeviceWork work = work_of(pieces, device);
-    stages.add(work.forward + work.backward);
+    Ticks work = 0;
+    for (std::size_t k = 0; k < pieces.count(); ++k) {
+      if (pieces.device(k) == device) work += pieces.forward(k) + pieces.backward(k);
+    }
+    stages.add(work);
   }
   return stages.time(shape.micro_batches);
 }

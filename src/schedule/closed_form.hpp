@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makespans without simulating: exact for equal stages, bounds and estimates for any others.
+// Bounds and estimates of makespans, for every schedule of the table.
 //
-// All functions cost O(virtual stages), allocate nothing and need a legal shape (obstacle_of) with
-// arrays that fit it. How they relate, for every pipeline (asserted in tests):
+// All functions allocate nothing once they have seen a pipeline of this size, and need a legal
+// shape (obstacle_of) with arrays that fit it. Bounds cost O(virtual stages). How they relate, for
+// every pipeline (asserted in tests):
 //   work_bound <= order_bound <= PipelineSimulator::run().makespan
 //   estimate_makespan is neither above nor below; see its comment for how far off it is.
 #pragma once
-
-#include <optional>
 
 #include "schedule/pipeline.hpp"
 
@@ -19,11 +18,13 @@ namespace plansearch {
 ///   - one micro-batch passes all stages and all boundaries forward and backward.
 [[nodiscard]] Ticks work_bound(const PipelineShape& shape, const PipelineTimes& times);
 
-/// Admissible for the given order: work_bound and, for 1F1B, that device r waits for its first
-/// gradient after the forwards it may run ahead; for GPipe the exact makespan.
+/// Admissible for the schedule of the shape: what its row offers (1F1B: that device r waits for its
+/// first gradient after the forwards it may run ahead; GPipe: the exact makespan), otherwise
+/// work_bound, with the weight gradient inside the backward where the schedule does not split it.
 [[nodiscard]] Ticks order_bound(const PipelineShape& shape, const PipelineTimes& times);
 
-/// Close to the makespan for any stages and transfers: GPipe exact; 1F1B and interleaved exact for
+/// Close to the makespan for any stages and transfers, never below order_bound. Schedules whose row
+/// offers no closed form are simulated: exact. GPipe exact; 1F1B and interleaved exact for
 /// equal stages without transfers. Otherwise order_bound, raised for 1F1B by the rate of its
 /// slowest loop. Seen on 1,000 random pipelines per line (2-16 stages, up to 128 micro-batches,
 /// transfers up to half a forward, a quarter of them blocking): mean |error|, worst below, worst
@@ -36,13 +37,9 @@ namespace plansearch {
 ///   interleaved  chunks +-50 %        4.6 %  -22   %  +0.0 %  (simulate these)
 [[nodiscard]] Ticks estimate_makespan(const PipelineShape& shape, const PipelineTimes& times);
 
-/// Exact makespan for equal stages: `times` are those of one virtual stage and one boundary.
-/// Nothing where no closed form is known: interleaved with transfers, and 1F1B with transfers
-/// unless micro-batches are a multiple of the stages and a transfer is no longer than a forward.
-[[nodiscard]] std::optional<Ticks> uniform_makespan(const PipelineShape& shape, UniformTimes times);
-
-/// Idle share of every device for equal stages without transfers: (p - 1) / (v m + p - 1).
-[[nodiscard]] double uniform_bubble_fraction(const PipelineShape& shape);
+/// Exact for GPipe, and for any order in which all forwards pass all stages before the first
+/// backward does: two flow shops of equal jobs.
+[[nodiscard]] Ticks flow_shop_makespan(const PipelineShape& shape, const PipelineTimes& times);
 
 /// Alpa's planning objective, sum t + (m - 1) max t over device-stages with t forward + backward:
 /// an upper bound of 1F1B when backward is proportional to forward, off by up to a fifth.

@@ -2,13 +2,14 @@
 // One pipeline to be scheduled: its shape, the durations of its pieces, and its legality.
 //
 // A *virtual stage* is one model chunk on one device. Micro-batches pass the virtual stages
-// 0, 1, ..., stages * chunks - 1 forward and in reverse order backward; virtual stage k is chunk
-// k / stages of device k % stages (looped placement).
+// 0, 1, ..., stages * chunks - 1 forward and in reverse order backward. Where they live is the
+// placement of the schedule (stage_places.hpp).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "plansearch/infeasible.hpp"
@@ -26,11 +27,12 @@ enum class TransferMode : std::uint8_t {
 };
 
 struct PipelineShape {
-  ScheduleKind schedule = ScheduleKind::OneFOneB;
+  ScheduleId schedule;
   int stages = 1;  ///< devices in a row (one representative per stage)
   int micro_batches = 1;
-  int chunks = 1;  ///< virtual stages per device; more than one only when interleaved
-  /// Interleaved: how many micro-batches in a row pass one chunk. Absent: as many as stages.
+  int chunks = 1;  ///< virtual stages per device
+  /// How many micro-batches in a row pass one chunk, where the schedule has groups. Absent: as many
+  /// as stages.
   std::optional<int> group = std::nullopt;
   TransferMode transfers = TransferMode::Asynchronous;
 
@@ -39,8 +41,31 @@ struct PipelineShape {
   bool operator==(const PipelineShape&) const = default;
 };
 
-/// Why this schedule cannot run in this shape; nothing when it can. Interleaved follows Megatron:
-/// the last group of micro-batches must be full or hold at least `stages`.
+/// What of a shape a schedule can be particular about.
+enum class ShapeField : std::uint8_t { Stages, Chunks, MicroBatches, Group };
+
+/// from, from + step, ... up to `to` where there is an end.
+struct LegalValues {
+  int from = 1;
+  int step = 1;
+  std::optional<int> to = std::nullopt;
+  bool operator==(const LegalValues&) const = default;
+};
+
+/// Why a schedule cannot run in a shape: which number is wrong, and which ones are right.
+struct ShapeFault {
+  ShapeField field = ShapeField::Stages;
+  int given = 0;
+  LegalValues legal;
+  bool operator==(const ShapeFault&) const = default;
+};
+
+/// The first fault, in the order of ShapeField; nothing when the shape is legal. Allocates nothing.
+[[nodiscard]] std::optional<ShapeFault> fault_of(const PipelineShape& shape);
+[[nodiscard]] Obstacle obstacle_kind(const ShapeFault& fault);
+/// "interleaved takes a multiple of 4 micro-batches, not 6"
+[[nodiscard]] std::string to_text(ScheduleId schedule, const ShapeFault& fault);
+/// The same as a value to be ranked and printed.
 [[nodiscard]] std::optional<Infeasible> obstacle_of(const PipelineShape& shape);
 
 /// Durations, indexed by virtual stage; transfers by boundary (k lies between virtual stages k and
@@ -70,13 +95,19 @@ struct PipelineDurations {
 /// Equal stages: durations of one virtual stage and of one transfer.
 struct UniformTimes {
   Ticks forward = 0;
-  Ticks backward = 0;  ///< full backward
+  Ticks backward = 0;  ///< full backward, or its input gradient where `weight` is given
   Ticks transfer = 0;
+  Ticks weight = 0;
   bool operator==(const UniformTimes&) const = default;
 };
 [[nodiscard]] PipelineDurations uniform_durations(const PipelineShape& shape, UniformTimes times);
 
-/// Throws InternalError when the arrays do not fit the shape or a duration is negative.
+/// Throws InputError when all pieces and messages of a step one after the other take so many ticks
+/// that sums could leave 64 bits.
+void check_total(const PipelineShape& shape, const PipelineTimes& times);
+
+/// Throws InternalError when the arrays do not fit the shape or a duration is negative, and what
+/// check_total throws.
 void check_times(const PipelineShape& shape, const PipelineTimes& times);
 
 }  // namespace plansearch

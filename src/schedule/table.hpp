@@ -3,12 +3,14 @@
 // else in the program knows it by name.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "schedule/compute_order.hpp"
 #include "schedule/pipeline.hpp"
+#include "schedule/rounds.hpp"
 #include "schedule/stage_places.hpp"
 
 namespace plansearch {
@@ -22,14 +24,43 @@ struct ChunkRange {
   }
 };
 
+/// Whether micro-batches pass a chunk in groups whose size can be chosen.
+enum class Groups : std::uint8_t { None, Sized };
+
+/// From `ends` micro-batches on, `period` more of them put one more period of steps into the middle
+/// of the order and change nothing else. period 0: not so.
+struct Repetition {
+  int period = 0;
+  int ends = 0;
+};
+
+/// A row. What is left out has a default that holds for any order: legality by chunks alone, the
+/// exact simulation of every step as time and estimate, the bound of the work as placed, memory as
+/// walked from the order.
 struct Schedule {
   std::string_view name;
   std::vector<std::string_view> aliases;
   std::string_view summary;  ///< the order in one line, for users
   const Placement* placement = nullptr;
+  int fewest_stages = 1;
   ChunkRange chunks;
+  Groups groups = Groups::None;
   WeightGradients weight_gradients = WeightGradients::Fused;
   ComputeOrder (*order)(const PipelineShape& shape) = nullptr;  ///< needs a legal shape
+
+  /// What the order asks of a shape beyond the fields above.
+  std::optional<ShapeFault> (*fault)(const PipelineShape& shape) = nullptr;
+  /// Lets the cost of simulating and walking the order not grow with the micro-batches.
+  Repetition (*repetition)(const PipelineShape& shape) = nullptr;
+  /// A faster exact simulation, where `has_rounds` (absent: everywhere).
+  RoundSimulator::Rounds rounds = nullptr;
+  bool (*has_rounds)(const PipelineShape& shape) = nullptr;
+  /// A better bound and a faster estimate, as in closed_form.hpp.
+  Ticks (*bound)(const PipelineShape& shape, const PipelineTimes& times) = nullptr;
+  Ticks (*estimate)(const PipelineShape& shape, const PipelineTimes& times) = nullptr;
+  /// Forwards before the first pair of forward and backward, for orders that alternate from then on
+  /// and pass the chunks in groups: peaks without a walk.
+  int (*warm_up)(const PipelineShape& shape, int device) = nullptr;
 };
 
 [[nodiscard]] const Schedule& schedule_row(ScheduleId id);

@@ -13,10 +13,13 @@ namespace plansearch {
 using Ticks = std::int64_t;
 
 inline constexpr double kTicksPerSecond = 1e12;
+/// Sums of ticks stay below this, half of what 64 bits hold.
+inline constexpr double kMostTicks = 4.6e18;
 
-/// Rounded to the nearest tick.
+/// Rounded to the nearest tick; what is longer than kMostTicks is kMostTicks, which no sum accepts.
 [[nodiscard]] constexpr Ticks to_ticks(Seconds time) {
   const double ticks = time.value() * kTicksPerSecond;
+  if (!(ticks < kMostTicks)) return static_cast<Ticks>(kMostTicks);
   return static_cast<Ticks>(ticks < 0 ? ticks - 0.5 : ticks + 0.5);
 }
 

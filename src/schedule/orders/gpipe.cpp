@@ -4,6 +4,7 @@
 // Assumes:    backwards in the sequence of the forwards.
 // Units:      none.
 // Checked by: tests/unit/schedule/orders_test.cpp
+#include "schedule/closed_form.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -24,6 +25,10 @@ Schedule gpipe_schedule() {
   row.summary = "all forwards, then all backwards";
   row.placement = &looped_placement();
   row.order = gpipe_order;
+  row.rounds = &RoundSimulator::gpipe;
+  row.bound = flow_shop_makespan;
+  row.estimate = flow_shop_makespan;
+  row.warm_up = [](const PipelineShape& shape, int) { return shape.micro_batches - 1; };
   return row;
 }
 

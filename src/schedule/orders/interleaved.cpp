@@ -2,11 +2,12 @@
 // Computes:   the compute order of interleaved 1F1B.
 // Source:     Narayanan et al. (SC 2021); Megatron-LM core/pipeline_parallel/schedules.py, with its
 //             groups of micro-batches per virtual stage.
-// Assumes:    looped placement. With one chunk it is plain 1F1B.
+// Assumes:    looped placement.
 // Units:      none.
 // Checked by: tests/unit/schedule/orders_test.cpp
 #include <algorithm>
 
+#include "schedule/alternating.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -24,10 +25,23 @@ std::vector<ComputeStep> forward_sequence(const PipelineShape& shape) {
   return steps;
 }
 
+/// The last group of micro-batches must be full or hold at least as many as there are stages: fewer
+/// would wait for gradients that wait for them.
+std::optional<ShapeFault> group_fault(const PipelineShape& shape) {
+  const int group = shape.group_size();
+  if (group < shape.stages) {
+    return ShapeFault{ShapeField::Group, group, {shape.stages}};
+  }
+  const int rest = shape.micro_batches % group;
+  if (shape.micro_batches < group || (rest != 0 && rest < shape.stages)) {
+    return ShapeFault{ShapeField::MicroBatches, shape.micro_batches, {group, group}};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ComputeOrder interleaved_order(const PipelineShape& shape) {
-  if (shape.chunks == 1) return one_f_one_b_order(shape);
   ComputeOrder order = empty_order(shape);
   const std::vector<ComputeStep> forwards = forward_sequence(shape);
   std::vector<ComputeStep> backwards = forwards;
@@ -55,7 +69,18 @@ Schedule interleaved_schedule() {
   row.summary = "1f1b over model chunks: a smaller bubble, more messages";
   row.placement = &looped_placement();
   row.chunks = {2, std::nullopt};
+  row.fewest_stages = 2;
+  row.groups = Groups::Sized;
   row.order = interleaved_order;
+  row.fault = group_fault;
+  row.repetition = [](const PipelineShape& shape) {
+    return Repetition{shape.group_size(), 4 * shape.group_size()};
+  };
+  row.rounds = &RoundSimulator::interleaved;
+  row.has_rounds = [](const PipelineShape& shape) { return shape.group_size() == shape.stages; };
+  row.bound = alternating_bound;
+  row.estimate = alternating_estimate;
+  row.warm_up = alternating_warm_up;
   return row;
 }
 

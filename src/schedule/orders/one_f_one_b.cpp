@@ -6,6 +6,7 @@
 // Checked by: tests/unit/schedule/orders_test.cpp
 #include <algorithm>
 
+#include "schedule/alternating.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -32,6 +33,11 @@ Schedule one_f_one_b_schedule() {
   row.summary = "one forward, one backward: at most as many micro-batches as stages in flight";
   row.placement = &looped_placement();
   row.order = one_f_one_b_order;
+  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };
+  row.rounds = &RoundSimulator::one_f_one_b;
+  row.bound = alternating_bound;
+  row.estimate = alternating_estimate;
+  row.warm_up = alternating_warm_up;
   return row;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "pipeline_support.hpp"
+#include "uniform.hpp"
 
 namespace plansearch::testing {
 namespace {

@@ -68,12 +68,6 @@ TEST_SUITE("unit") {
     }
   }
 
-  TEST_CASE("interleaved with one chunk is 1F1B, for any number of micro-batches") {
-    const PipelineShape shape{ScheduleKind::Interleaved, 4, 6, 1};
-    REQUIRE_FALSE(obstacle_of(shape));
-    CHECK(interleaved_order(shape) == one_f_one_b_order(shape));
-  }
-
   TEST_CASE("shapes that cannot run say why") {
     const auto obstacle = [](PipelineShape shape) {
       const auto made = make_order(shape);
@@ -88,6 +82,7 @@ TEST_SUITE("unit") {
     CHECK(obstacle({Interleaved, 4, 3, 2}) == Obstacle::ScheduleNeedsMicroBatches);
     CHECK(obstacle({Interleaved, 4, 8, 2, 3}) == Obstacle::ScheduleNeedsMicroBatches);
     CHECK(obstacle({Interleaved, 4, 8, 2, 6}) == Obstacle::ScheduleNeedsMicroBatches);
+    CHECK(obstacle({Interleaved, 4, 8, 1}) == Obstacle::NoSuchFeature);
     CHECK(obstacle({Interleaved, 1, 8, 2}) == Obstacle::NoSuchFeature);
     CHECK(obstacle({GPipe, 4, 8, 2}) == Obstacle::NoSuchFeature);
     CHECK(obstacle({OneFOneB, 4, 8, 2}) == Obstacle::NoSuchFeature);

@@ -36,7 +36,8 @@ inline PipelineShape random_shape(Dice& dice, int most_rounds) {
   shape.schedule = static_cast<ScheduleId>(dice.between(0, 2));
   shape.stages = dice.between(1, 8);
   shape.micro_batches = dice.between(1, 8 * most_rounds);
-  if (shape.schedule == ScheduleKind::Interleaved && shape.stages > 1) {
+  if (shape.schedule == ScheduleId::Interleaved) {
+    shape.stages = std::max(shape.stages, 2);
     shape.chunks = dice.between(2, 4);
     shape.micro_batches = shape.stages * dice.between(1, most_rounds);
   }

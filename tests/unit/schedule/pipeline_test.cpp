@@ -12,8 +12,9 @@ TEST_SUITE("unit") {
     const auto obstacle = obstacle_of({ScheduleKind::Interleaved, 4, 6, 2});
     REQUIRE(obstacle);
     CHECK(obstacle->obstacle == Obstacle::ScheduleNeedsMicroBatches);
-    CHECK(obstacle->detail ==
-          "interleaved 1F1B over 4 stages needs a multiple of 4 micro-batches, not 6");
+    CHECK(obstacle->detail == "interleaved takes a multiple of 4 micro-batches, not 6");
+    CHECK(obstacle->needed == 4);
+    CHECK(obstacle->available == 6);
     CHECK_FALSE(obstacle_of({ScheduleKind::Interleaved, 4, 8, 2}));
   }
 

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes:   one runnable sequence of all steps of an order, its steady window, what devices keep.
+// Source:     topological order by the start times of equal pieces, which repeat when the order
+// does. Assumes:    one channel per pair of devices and direction, as in lowering.hpp. Units: none.
+// Checked by: tests/unit/schedule/order_simulator_test.cpp
+#include "schedule/compiled_order.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+#include "plansearch/error.hpp"
+#include "schedule/program.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+using Index = std::uint32_t;
+constexpr Index kNone = ~Index{0};
+
+/// A step of the order with what it needs, named by position in the devices' lists put end to end.
+struct Piece {
+  Index device = 0;
+  Index stage = 0;
+  ComputeStep step;
+  Index input = kNone;  ///< on another device
+};
+
+class Compiler {
+ public:
+  explicit Compiler(const ComputeOrder& order) : order_(order) {
+    stage_of_.assign(order.devices.size() * static_cast<std::size_t>(order.chunks()), kNone);
+    for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
+      stage_of_[slot(order.pipeline[k])] = static_cast<Index>(k);
+    }
+    number_pieces();
+    for (Piece& piece : pieces_) piece.input = input_of(piece);
+  }
+
+  CompiledOrder sequence() {
+    CompiledOrder result;
+    result.devices = order_.devices.size();
+    result.micro_batches = order_.micro_batches;
+    result.weight_gradients = order_.weight_gradients;
+    const std::vector<Index> sorted = by_unit_time();
+    std::vector<Index> position(pieces_.size());
+    for (Index i = 0; i < sorted.size(); ++i) position[sorted[i]] = i;
+    for (Index i = 0; i < sorted.size(); ++i) {
+      const Piece& piece = pieces_[sorted[i]];
+      CompiledStep step = message_of(piece);
+      step.device = piece.device;
+      step.duration = compute_row(piece.stage, piece.step.phase);
+      if (piece.input != kNone) step.input = i - position[piece.input];
+      result.reach = std::max(result.reach, static_cast<std::size_t>(step.input));
+      result.steps.push_back(step);
+    }
+    result.channels = channels_.size();
+    for (const Index first : first_) result.first_steps.push_back(position[first]);
+    return result;
+  }
+
+ private:
+  [[nodiscard]] std::size_t slot(const StagePlace& place) const {
+    return static_cast<std::size_t>(place.device * order_.chunks() + place.chunk);
+  }
+  [[nodiscard]] std::size_t key(std::size_t stage, int micro_batch, Phase phase) const {
+    const auto row = stage * static_cast<std::size_t>(order_.micro_batches);
+    return (row + static_cast<std::size_t>(micro_batch)) * 3 + static_cast<std::size_t>(phase);
+  }
+
+  void number_pieces() {
+    where_.assign(order_.pipeline.size() * static_cast<std::size_t>(order_.micro_batches) * 3,
+                  kNone);
+    for (std::size_t d = 0; d < order_.devices.size(); ++d) {
+      first_.push_back(static_cast<Index>(pieces_.size()));
+      for (const ComputeStep& step : order_.devices[d]) {
+        const Index stage = stage_of_[slot({static_cast<int>(d), step.chunk})];
+        where_[key(stage, step.micro_batch, step.phase)] = static_cast<Index>(pieces_.size());
+        pieces_.push_back({static_cast<Index>(d), stage, step, kNone});
+      }
+    }
+    first_.push_back(static_cast<Index>(pieces_.size()));
+  }
+
+  /// The stage that a forward or backward of this one feeds (+1) or is fed by (-1), if elsewhere.
+  [[nodiscard]] std::optional<std::size_t> remote_stage(const Piece& piece, int direction) const {
+    if (piece.step.phase == Phase::WeightGradient) return std::nullopt;
+    const bool up = (piece.step.phase == Phase::Forward) == (direction > 0);
+    if (up ? piece.stage + 1 == order_.pipeline.size() : piece.stage == 0) return std::nullopt;
+    const std::size_t other = up ? piece.stage + 1 : piece.stage - 1;
+    if (order_.pipeline[other].device == static_cast<int>(piece.device)) return std::nullopt;
+    return other;
+  }
+  [[nodiscard]] Index input_of(const Piece& piece) const {
+    const auto from = remote_stage(piece, -1);
+    if (!from) return kNone;
+    const Index input = where_[key(*from, piece.step.micro_batch, piece.step.phase)];
+    PLANSEARCH_CHECK(input != kNone);
+    return input;
+  }
+
+  CompiledStep message_of(const Piece& piece) {
+    const auto to = remote_stage(piece, 1);
+    if (!to) return {};
+    const std::size_t boundary = std::min<std::size_t>(piece.stage, *to);
+    const auto id = std::tuple(piece.device, order_.pipeline[*to].device, piece.step.phase);
+    const auto channel = channels_.try_emplace(id, static_cast<Index>(channels_.size()));
+    CompiledStep step;
+    step.message = transfer_row(order_.pipeline.size(), boundary, piece.step.phase);
+    step.channel = channel.first->second;
+    return step;
+  }
+
+  /// All pieces by the time at which they would start if each took one tick and messages none; at
+  /// the same time by device.
+  [[nodiscard]] std::vector<Index> by_unit_time() const {
+    const std::size_t devices = order_.devices.size();
+    std::vector<Index> next(first_.begin(), first_.end() - 1);
+    std::vector<Index> free(devices, 0);
+    std::vector<Index> ends(pieces_.size(), 0);  // 0: not run yet
+    std::vector<std::vector<Index>> starts;
+    std::size_t done = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t d = 0; d < devices; ++d) {
+        for (; next[d] < first_[d + 1]; ++next[d], ++done, moved = true) {
+          const Index input = pieces_[next[d]].input;
+          if (input != kNone && ends[input] == 0) break;
+          const Index start = std::max(free[d], input == kNone ? 0 : ends[input]);
+          free[d] = ends[next[d]] = start + 1;
+          if (starts.size() <= start) starts.resize(start + std::size_t{1});
+          starts[start].push_back(next[d]);
+        }
+      }
+    }
+    PLANSEARCH_CHECK(done == pieces_.size());  // else the order waits for itself
+    std::vector<Index> sorted;
+    sorted.reserve(pieces_.size());
+    for (auto& together : starts) {
+      std::sort(together.begin(), together.end());
+      sorted.insert(sorted.end(), together.begin(), together.end());
+    }
+    return sorted;
+  }
+
+  const ComputeOrder& order_;
+  std::vector<Index> stage_of_;  ///< by device and chunk
+  std::vector<Index> where_;     ///< piece by stage, micro-batch and phase
+  std::vector<Index> first_;     ///< piece by device, and the end
+  std::vector<Piece> pieces_;
+  std::map<std::tuple<Index, int, Phase>, Index> channels_;
+};
+
+/// Around the middle of the sequence, where warm-up and drain are furthest.
+SteadyWindow window_of(const std::vector<CompiledStep>& steps, std::size_t length) {
+  if (length == 0 || steps.size() < 3 * length) return {};
+  const std::size_t last = steps.size() - length;
+  const auto repeats = [&](std::size_t i) { return steps[i] == steps[i + length]; };
+  std::size_t begin = last / 2;
+  std::size_t end = begin;
+  while (end < last && repeats(end)) ++end;
+  while (begin > 0 && repeats(begin - 1)) --begin;
+  return {begin, length, (end - begin) / length + 1};
+}
+
+bool covers(const KeptChunks& a, const KeptChunks& b) {
+  // What is whole counts for the weight gradient as well.
+  for (std::size_t c = 0; c < a.whole.size(); ++c) {
+    if (a.whole[c] < b.whole[c]) return false;
+    if (a.whole[c] + a.for_weight[c] < b.whole[c] + b.for_weight[c]) return false;
+  }
+  return true;
+}
+
+void note(std::vector<KeptChunks>& moments, const KeptChunks& kept) {
+  for (const KeptChunks& known : moments) {
+    if (covers(known, kept)) return;
+  }
+  std::erase_if(moments, [&](const KeptChunks& known) { return covers(kept, known); });
+  moments.push_back(kept);
+}
+
+std::vector<KeptChunks> kept_by(const ComputeOrder& order, std::size_t device) {
+  const bool split = order.weight_gradients == WeightGradients::Separate;
+  const auto chunks = static_cast<std::size_t>(order.chunks());
+  KeptChunks kept{std::vector<int>(chunks, 0), std::vector<int>(chunks, 0)};
+  std::vector<KeptChunks> moments;
+  for (const ComputeStep& step : order.devices[device]) {
+    const auto c = static_cast<std::size_t>(step.chunk);
+    switch (step.phase) {
+      case Phase::Forward:
+        ++kept.whole[c];
+        note(moments, kept);
+        break;
+      case Phase::Backward:
+        --kept.whole[c];
+        if (split) ++kept.for_weight[c];
+        break;
+      case Phase::WeightGradient:
+        --kept.for_weight[c];
+        break;
+    }
+  }
+  return moments;
+}
+
+}  // namespace
+
+CompiledOrder compile(const ComputeOrder& order, int period) {
+  CompiledOrder result = Compiler(order).sequence();
+  result.period = period;
+  for (std::size_t d = 0; d < order.devices.size(); ++d) result.kept.push_back(kept_by(order, d));
+  const auto per_micro_batch = result.steps.size() / static_cast<std::size_t>(order.micro_batches);
+  result.window = window_of(result.steps, per_micro_batch * static_cast<std::size_t>(period));
+  // Looks back from its first cut must stay inside the window.
+  if (result.window.count * result.window.length < result.reach + 2 * result.window.length) {
+    result.window = {};
+  }
+  return result;
+}
+
+namespace {
+
+using Key = std::tuple<ScheduleId, int, int, int, int>;
+
+constexpr std::size_t kMostSteps = 4'000'000;  ///< that a thread remembers, 80 MB
+
+struct Memory {
+  std::map<Key, ShapeOrder> orders;                              ///< by shape
+  std::map<Key, std::shared_ptr<const CompiledOrder>> compiled;  ///< by shortened shape
+  std::size_t steps = 0;
+};
+
+std::shared_ptr<const CompiledOrder> compiled(Memory& memory, const PipelineShape& shape,
+                                              int period) {
+  const Key key{shape.schedule, shape.stages, shape.micro_batches, shape.chunks,
+                shape.group.value_or(0)};
+  auto& slot = memory.compiled[key];
+  if (!slot) {
+    slot = std::make_shared<const CompiledOrder>(
+        compile(schedule_row(shape.schedule).order(shape), period));
+    memory.steps += slot->steps.size();
+  }
+  return slot;
+}
+
+ShapeOrder find_order(Memory& memory, const PipelineShape& shape) {
+  const Schedule& row = schedule_row(shape.schedule);
+  const Repetition repetition = row.repetition ? row.repetition(shape) : Repetition{};
+  const int period = repetition.period;
+  PipelineShape shorter = shape;
+  if (period > 0) {
+    const int enough = repetition.ends + std::max(repetition.ends, 4 * period);
+    if (shape.micro_batches > enough + period) {
+      shorter.micro_batches = enough + (shape.micro_batches - enough) % period;
+    }
+  }
+  auto order = compiled(memory, shorter, period);
+  const int left_out = period > 0 ? (shape.micro_batches - shorter.micro_batches) / period : 0;
+  if (left_out == 0 || order->window.length > 0) return {order, left_out};
+  return {compiled(memory, shape, period), 0};
+}
+
+}  // namespace
+
+const ShapeOrder& shape_order(const PipelineShape& shape) {
+  thread_local Memory memory;
+  thread_local Key last{};
+  thread_local const ShapeOrder* found = nullptr;
+  const Key key{shape.schedule, shape.stages, shape.micro_batches, shape.chunks,
+                shape.group.value_or(0)};
+  if (found != nullptr && key == last) return *found;
+  if (memory.steps > kMostSteps) memory = {};
+  auto known = memory.orders.find(key);
+  if (known == memory.orders.end()) {
+    known = memory.orders.emplace(key, find_order(memory, shape)).first;
+  }
+  last = key;
+  found = &known->second;
+  return *found;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes:   whether a schedule can run in a shape, and what it could run in.
+// Source:     the rows of the table.
+// Assumes:    nothing.
+// Units:      none.
+// Checked by: tests/unit/schedule/pipeline_test.cpp, orders_test.cpp
+#include <array>
+#include <string_view>
+
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+std::string legal_text(const LegalValues& legal) {
+  if (legal.to == legal.from) return legal.from == 0 ? "no" : std::to_string(legal.from);
+  if (legal.to && legal.step == 1) {
+    return std::to_string(legal.from) + " to " + std::to_string(*legal.to);
+  }
+  if (legal.step == 1) return "at least " + std::to_string(legal.from);
+  const std::string multiple = "a multiple of " + std::to_string(legal.step);
+  return legal.from == legal.step ? multiple : multiple + " from " + std::to_string(legal.from);
+}
+
+}  // namespace
+
+std::optional<ShapeFault> fault_of(const PipelineShape& shape) {
+  const Schedule& row = schedule_row(shape.schedule);
+  if (shape.stages < row.fewest_stages) {
+    return ShapeFault{ShapeField::Stages, shape.stages, {row.fewest_stages}};
+  }
+  if (!row.chunks.contains(shape.chunks)) {
+    return ShapeFault{ShapeField::Chunks, shape.chunks, {row.chunks.fewest, 1, row.chunks.most}};
+  }
+  if (shape.micro_batches < 1) return ShapeFault{ShapeField::MicroBatches, shape.micro_batches, {}};
+  if (shape.group && row.groups == Groups::None) {
+    return ShapeFault{ShapeField::Group, *shape.group, {0, 1, 0}};
+  }
+  return row.fault ? row.fault(shape) : std::nullopt;
+}
+
+Obstacle obstacle_kind(const ShapeFault& fault) {
+  const bool batches = fault.field == ShapeField::MicroBatches ||
+                       (fault.field == ShapeField::Group && fault.legal.to != 0);
+  return batches ? Obstacle::ScheduleNeedsMicroBatches : Obstacle::NoSuchFeature;
+}
+
+std::string to_text(ScheduleId schedule, const ShapeFault& fault) {
+  static constexpr std::array<std::string_view, 4> kFields{
+      "pipeline stages", "chunks per stage", "micro-batches", "micro-batches in a group"};
+  return std::string(to_text(schedule)) + " takes " + legal_text(fault.legal) + " " +
+         std::string(kFields.at(static_cast<std::size_t>(fault.field))) + ", not " +
+         std::to_string(fault.given);
+}
+
+std::optional<Infeasible> obstacle_of(const PipelineShape& shape) {
+  const auto fault = fault_of(shape);
+  if (!fault) return std::nullopt;
+  return Infeasible{obstacle_kind(*fault), static_cast<double>(fault->legal.from),
+                    static_cast<double>(fault->given), to_text(shape.schedule, *fault)};
+}
+
+}  // namespace plansearch
