@@ -55,7 +55,7 @@ class FamilyWorker {
   /// What tells the plans of one micro-batch apart.
   struct Form {
     int chunks;
-    ScheduleKind schedule;
+    ScheduleId schedule;
     bool operator==(const Form&) const = default;
   };
   static Form form_of(const PlanDegrees& plan) { return {plan.chunks, plan.schedule}; }

@@ -80,7 +80,7 @@ class MissFinder {
   Bytes limit_;
   EvaluationWorkspacePtr workspace_;
   Nearest nearest_;
-  std::vector<std::pair<int, ScheduleKind>> excluded_;  ///< with a smaller micro-batch
+  std::vector<std::pair<int, ScheduleId>> excluded_;  ///< with a smaller micro-batch
 };
 
 }  // namespace

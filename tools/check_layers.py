@@ -28,7 +28,7 @@ PUBLIC = {
     "hardware": ["cluster", "kernel_curves", "link_curves"],
     "workload": ["network", "model_description", "transformer_builder"],
     "framework": ["framework"],
-    "schedule": ["schedule_kind"],
+    "schedule": ["schedule_id"],
     "plan": ["degree_set", "degrees", "device_mesh"],
     "communication": ["communication", "communication_kind"],
     "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "plansearch/schedule_kind.hpp"
+#include "plansearch/schedule_id.hpp"
 
 namespace plansearch {
 
@@ -37,7 +37,7 @@ struct PlanDegrees {
   SequenceParallel sequence_parallel = SequenceParallel::Off;
   ZeroStage zero = ZeroStage::None;
   Recompute recompute = Recompute::None;
-  ScheduleKind schedule = ScheduleKind::OneFOneB;
+  ScheduleId schedule = kDefaultSchedule;
 
   [[nodiscard]] int tensor() const { return tensor_in * tensor_out * tensor_depth; }
   [[nodiscard]] int devices() const { return data * pipeline * context * tensor(); }

@@ -57,6 +57,12 @@ enum class LayerDistribution : std::uint8_t {
   EmbeddingAndHeadCount,  ///< embedding and head are blocks with a cost of their own
 };
 
+/// How many micro-batches pass a model chunk in a row, in schedules that interleave chunks.
+enum class MicroBatchGroups : std::uint8_t {
+  Stages,  ///< as many as there are stages
+  Rounds,  ///< as few rounds as hold at least that many each, all alike
+};
+
 /// What is gathered and reduced as one message.
 enum class ParameterUnit : std::uint8_t { Parameter, Block };
 
@@ -94,6 +100,8 @@ struct Framework {
   std::map<DataType, PrecisionPolicy> precision;  ///< by the precision the user asks for
   std::array<double, kOverlapCount> overlap{};    ///< hidden share, 0..1
   LayerDistribution layers = LayerDistribution::EvenOnly;
+  std::vector<std::string> schedules{"gpipe", "1f1b", "interleaved"};  ///< that it runs
+  MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   SelectiveRule selective = SelectiveRule::AttentionCore;
   ShardingRules sharding;
   /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the

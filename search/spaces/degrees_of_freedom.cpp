@@ -9,7 +9,9 @@
 #include <algorithm>
 
 #include "base/divisors.hpp"
+#include "plan/pipeline_shape.hpp"
 #include "plan/recompute.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -74,9 +76,8 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
       {Degree::Recompute, recompute_levels(problem), {}},
       {Degree::MicroBatch, divisors(problem.global_batch), {}},
       {Degree::Chunks, divisors(layers), {}},
-      {Degree::Schedule,
-       numbers(ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved),
-       {}},
+      // What a framework runs that says nothing of its schedules.
+      {Degree::Schedule, order_values(Framework{}), {}},
   };
 }
 
@@ -93,17 +94,23 @@ SpaceConstraint shard_group_constraint() {
            [](Plan p) { return p.shard_group == 0 || p.data % p.shard_group == 0; }}};
 }
 
-/// Several chunks mean interleaving, which needs a pipeline; without one all orders are 1F1B.
+/// Several chunks need a pipeline; without one all orders are the default one.
 std::vector<SpaceConstraint> order_constraints() {
   return {{{{Degree::Pipeline, Degree::Chunks},
             [](Plan p) { return p.chunks == 1 || p.pipeline > 1; }}},
           {{{Degree::Chunks, Degree::Schedule},
-            [](Plan p) { return (p.schedule == ScheduleKind::Interleaved) == (p.chunks > 1); }}},
+            [](Plan p) { return schedule_row(p.schedule).chunks.contains(p.chunks); }}},
           {{{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
-            [](Plan p) { return p.schedule == ScheduleKind::OneFOneB || p.pipeline > 1; }}}};
+            [](Plan p) { return p.schedule == kDefaultSchedule || p.pipeline > 1; }}}};
 }
 
 }  // namespace
+
+std::vector<int> order_values(const Framework& framework) {
+  std::vector<int> values;
+  for (const ScheduleId id : schedules_of(framework)) values.push_back(static_cast<int>(id));
+  return values;
+}
 
 SearchSpace all_degrees(const Problem& problem) {
   SearchSpace space;
@@ -124,11 +131,12 @@ SearchSpace all_degrees(const Problem& problem) {
 
 void look_at_equal_orders_once(SearchSpace& space) {
   const std::vector<int>& orders = space.dimension(Degree::Schedule).values;
-  const auto plain = static_cast<int>(ScheduleKind::OneFOneB);
+  const auto plain = static_cast<int>(kDefaultSchedule);
   if (std::find(orders.begin(), orders.end(), plain) == orders.end()) return;
   space.constraints.push_back(
       {{kBatchDegrees | DegreeSet{Degree::Chunks, Degree::Schedule}, [](Plan p) {
-          return p.schedule == ScheduleKind::OneFOneB || p.chunks > 1 || p.micro_batches > 1;
+          return p.schedule == kDefaultSchedule || p.chunks > 1 || p.micro_batches > 1 ||
+                 splits_backward(p.schedule);
         }}});
 }
 

@@ -2,6 +2,8 @@
 // The building blocks of named spaces.
 #pragma once
 
+#include <vector>
+
 #include "plansearch/problem.hpp"
 #include "plansearch/space.hpp"
 
@@ -11,7 +13,11 @@ namespace plansearch {
 /// groups left at their neutral value; what the network or the framework forbid is still in it.
 [[nodiscard]] SearchSpace all_degrees(const Problem& problem);
 
-/// With one micro-batch every order of one chunk is 1F1B: looks at no other where that is there.
+/// The schedules a framework lists, as values of the dimension.
+[[nodiscard]] std::vector<int> order_values(const Framework& framework);
+
+/// With one micro-batch every order of one chunk and whole backwards is the default one: looks at
+/// no other where that is there.
 void look_at_equal_orders_once(SearchSpace& space);
 
 /// Leaves out values that no plan of this problem can have because the network does not divide.

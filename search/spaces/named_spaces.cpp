@@ -11,7 +11,9 @@
 #include <string>
 
 #include "base/divisors.hpp"
+#include "plan/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
+#include "schedule/table.hpp"
 #include "search/spaces/degrees_of_freedom.hpp"
 
 namespace plansearch {
@@ -27,6 +29,7 @@ SearchSpace megatron(const Problem& problem) {
 /// What the framework of the problem runs.
 SearchSpace framework(const Problem& problem) {
   SearchSpace space = all_degrees(problem);
+  space.dimension(Degree::Schedule).values = order_values(*problem.framework);
   keep_what_runs(problem, space);
   space.name = problem.framework->name;
   return space;
@@ -40,7 +43,7 @@ SearchSpace data(const Problem& problem) {
        {Degree::Pipeline, Degree::TensorOut, Degree::Context, Degree::Expert, Degree::Chunks}) {
     space.dimension(degree).values = {1};
   }
-  space.dimension(Degree::Schedule).values = {static_cast<int>(ScheduleKind::OneFOneB)};
+  space.dimension(Degree::Schedule).values = {static_cast<int>(kDefaultSchedule)};
   return space;
 }
 
@@ -84,16 +87,25 @@ std::string pinned_text(const std::vector<PinnedDegree>& pinned) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-void pin(SearchSpace& space, const std::vector<PinnedDegree>& pinned) {
+/// Only orders that take the chunks asked for; where the space has none, one that some framework
+/// would run: its list then says no.
+void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
+  std::vector<int>& orders = space.dimension(Degree::Schedule).values;
+  std::erase_if(orders, [&](int order) {
+    return !schedule_row(static_cast<ScheduleId>(order)).chunks.contains(chunks);
+  });
+  if (orders.empty()) {
+    orders = {static_cast<int>(default_schedule(*problem.framework, chunks))};
+  }
+}
+
+void pin(const Problem& problem, SearchSpace& space, const std::vector<PinnedDegree>& pinned) {
   for (const PinnedDegree& p : pinned) {
     space.dimension(p.degree).values = {p.value};
     if (p.degree == Degree::Recompute) space.left_out.clear();
   }
-  // Chunks that someone asks for are interleaved, whatever the framework: its rule then says no.
-  const auto interleaved = static_cast<int>(ScheduleKind::Interleaved);
   const std::vector<int>& chunks = space.dimension(Degree::Chunks).values;
-  const bool only_chunks = chunks.size() == 1 && chunks.front() > 1;
-  if (only_chunks) space.dimension(Degree::Schedule).values = {interleaved};
+  if (chunks.size() == 1 && chunks.front() > 1) keep_orders_of(problem, chunks.front(), space);
 }
 
 }  // namespace
@@ -116,7 +128,7 @@ SearchSpace make_space(std::string_view name, const Problem& problem,
   if (row == spaces.end()) throw InputError({}, fmt::format("unknown space '{}'", name));
   SearchSpace space = row->build(problem);
   if (space.name.empty()) space.name = row->name;
-  pin(space, pinned);
+  pin(problem, space, pinned);
   look_at_equal_orders_once(space);
   const SpaceWalk walk(space);
   if (SpaceCounter(walk).all() == 0) {

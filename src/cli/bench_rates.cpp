@@ -150,7 +150,7 @@ std::vector<Rate> measure_rates(const std::string& name, const Problem& problem,
 /// Every stage and boundary with a time of its own, and no steady state taken for granted.
 Rate measure_simulator() {
   constexpr int kStages = 16;
-  const PipelineShape shape{ScheduleKind::OneFOneB, kStages, 64};
+  const PipelineShape shape{kDefaultSchedule, kStages, 64};
   PipelineDurations durations;
   for (int k = 0; k < kStages; ++k) {
     durations.forward.push_back(10'000'000 + 1'000 * k);

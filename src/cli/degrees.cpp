@@ -13,7 +13,9 @@
 
 #include "cli/numbers.hpp"
 #include "plan/legality.hpp"
+#include "plan/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -142,10 +144,8 @@ std::optional<Recompute> recompute_of(const DegreeOptions& degrees) {
   return *degrees.recompute == "selective" ? Recompute::Selective : Recompute::None;
 }
 
-std::optional<ScheduleKind> schedule_of(const DegreeOptions& degrees) {
-  if (!degrees.schedule) return std::nullopt;
-  if (*degrees.schedule == "gpipe") return ScheduleKind::GPipe;
-  return *degrees.schedule == "interleaved" ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+std::optional<ScheduleId> schedule_of(const DegreeOptions& degrees) {
+  return degrees.schedule ? find_schedule(*degrees.schedule) : std::nullopt;
 }
 
 std::optional<ContextKind> context_kind_of(const DegreeOptions& degrees) {
@@ -191,9 +191,11 @@ void check_degrees(const DegreeOptions& d) {
   require_range("--zero", d.zero, 0, 3);
   require_range("--sp", d.sp, 0, 1);
   const auto schedule = schedule_of(d);
-  if (schedule && d.vpp && (*schedule == ScheduleKind::Interleaved) != (*d.vpp > 1)) {
+  if (schedule && d.vpp && !schedule_row(*schedule).chunks.contains(*d.vpp)) {
+    const ChunkRange& chunks = schedule_row(*schedule).chunks;
+    const ShapeFault fault{ShapeField::Chunks, *d.vpp, {chunks.fewest, 1, chunks.most}};
     throw InputError({}, fmt::format("--schedule {} with --vpp {}", *d.schedule, *d.vpp),
-                     "interleaved means more than one chunk per stage, the others exactly one");
+                     to_text(*schedule, fault));
   }
 }
 
@@ -225,9 +227,9 @@ PlanDegrees plan_from_degrees(const DegreeOptions& d, const Problem& problem,
   // Without tensor ranks there is nothing to spread the tokens over.
   const auto asked_sp = sequence_parallel_of(d).value_or(SequenceParallel::Off);
   plan.sequence_parallel = plan.tensor() > 1 ? asked_sp : SequenceParallel::Off;
-  plan.chunks = d.vpp.value_or(schedule_of(d) == ScheduleKind::Interleaved ? 2 : 1);
-  plan.schedule =
-      schedule_of(d).value_or(plan.chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB);
+  const auto schedule = schedule_of(d);
+  plan.chunks = d.vpp.value_or(schedule ? schedule_row(*schedule).chunks.fewest : 1);
+  plan.schedule = schedule.value_or(default_schedule(*problem.framework, plan.chunks));
   plan.data = data_degree(d, plan, gpus);
   set_micro_batches(plan, problem.global_batch);
   Problem sized = problem;

@@ -12,7 +12,7 @@
 namespace plansearch::cli {
 
 [[nodiscard]] std::optional<Recompute> recompute_of(const DegreeOptions& degrees);
-[[nodiscard]] std::optional<ScheduleKind> schedule_of(const DegreeOptions& degrees);
+[[nodiscard]] std::optional<ScheduleId> schedule_of(const DegreeOptions& degrees);
 [[nodiscard]] std::optional<ContextKind> context_kind_of(const DegreeOptions& degrees);
 [[nodiscard]] std::optional<ZeroStage> zero_of(const DegreeOptions& degrees);
 [[nodiscard]] std::optional<SequenceParallel> sequence_parallel_of(const DegreeOptions& degrees);

@@ -14,6 +14,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/text_table.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -81,14 +82,30 @@ Listing list_frameworks() {
   return listing;
 }
 
+std::string chunks_text(const ChunkRange& chunks) {
+  if (!chunks.most) return fmt::format("{} or more", chunks.fewest);
+  if (chunks.fewest == *chunks.most) return fmt::format("{}", chunks.fewest);
+  return fmt::format("{} to {}", chunks.fewest, *chunks.most);
+}
+
 Listing list_schedules() {
-  return {
-      {{"schedule", Align::Left}, {"chunks per stage", Align::Left}, {"order", Align::Left}},
-      {"name", "chunks", "order"},
-      {{"gpipe", "1", "all forwards, then all backwards"},
-       {"1f1b", "1",
-        "one forward, one backward: at most as many micro-batches as stages in flight"},
-       {"interleaved", "2 or more", "1f1b over model chunks: a smaller bubble, more messages"}}};
+  Listing listing{{{"schedule", Align::Left},
+                   {"chunks per stage", Align::Left},
+                   {"placement", Align::Left},
+                   {"backward", Align::Left},
+                   {"needs", Align::Left},
+                   {"order", Align::Left},
+                   {"aliases", Align::Left}},
+                  {"name", "chunks", "placement", "backward", "needs", "order", "aliases"},
+                  {}};
+  for (const ScheduleId id : all_schedules()) {
+    const Schedule& row = schedule_row(id);
+    listing.rows.push_back(
+        {std::string(row.name), chunks_text(row.chunks), std::string(row.placement->name),
+         splits_backward(id) ? "split" : "whole", std::string(row.needs), std::string(row.summary),
+         fmt::format("{}", fmt::join(row.aliases, " "))});
+  }
+  return listing;
 }
 
 std::string csv_cell(const std::string& text) {

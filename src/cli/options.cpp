@@ -111,7 +111,7 @@ void add_degrees(CLI::App& app, DegreeOptions& d) {
   restrict_to(app.add_option("--recompute", d.recompute, "activations computed again in backward"),
               {"none", "selective", "full"});
   restrict_to(app.add_option("--schedule", d.schedule, "pipeline schedule"),
-              {"gpipe", "1f1b", "interleaved"});
+              schedule_names());
 }
 
 Choices space_names() {

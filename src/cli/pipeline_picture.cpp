@@ -21,10 +21,8 @@ PipelineShape drawn_shape(const PlanDegrees& plan) {
   shape.stages = std::min(plan.pipeline, kMostStages);
   shape.chunks = std::min(plan.chunks, 2);
   shape.micro_batches = std::min(plan.micro_batches, shape.stages + 4);
-  if (shape.schedule == ScheduleKind::Interleaved) {
-    const int groups = std::max(1, std::min(plan.micro_batches / plan.pipeline, 2));
-    shape.micro_batches = shape.stages * groups;
-  }
+  const int most = 4 * shape.stages;
+  while (fault_of(shape) && shape.micro_batches < most) ++shape.micro_batches;
   return shape;
 }
 

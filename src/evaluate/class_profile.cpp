@@ -77,7 +77,7 @@ ClassKey class_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framew
   key.plan.pipeline = plan.pipeline > 1 && plan.devices() > accelerators_per_node ? 2 : 1;
   key.plan.chunks = 1;
   key.plan.micro_batches = 1;
-  key.plan.schedule = ScheduleKind::OneFOneB;
+  key.plan.schedule = kDefaultSchedule;
   const bool inside =
       plan.zero == ZeroStage::Parameters ||
       framework.sharding.gradient_reduce[static_cast<std::size_t>(plan.zero)] != Scope::Step;

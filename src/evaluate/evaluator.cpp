@@ -91,7 +91,7 @@ struct PlanEvaluator::Implementation {
     PlanDegrees degrees = plan;
     degrees.micro_batch = degrees.micro_batches = 1;
     degrees.recompute = Recompute::None;
-    degrees.schedule = ScheduleKind::OneFOneB;
+    degrees.schedule = kDefaultSchedule;
     PlanGround& known = workspace.ground;
     if (known.evaluator == id && known.degrees == degrees) return known;
     known.mesh = mesh(plan);

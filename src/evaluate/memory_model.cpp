@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "cost/kernel_shape.hpp"
+#include "plan/pipeline_shape.hpp"
 
 namespace plansearch {
 namespace {
@@ -103,8 +104,7 @@ DeviceMemory device_memory(const PlanView& view, int device, EvaluationWorkspace
     most.stream = std::max(most.stream, shares.stream);
     most.logits = std::max(most.logits, shares.logits);
   });
-  const PipelineShape shape{view.plan.schedule, view.layout.stages, view.plan.micro_batches,
-                            view.layout.chunks};
+  const PipelineShape shape = pipeline_shape(view.plan, *view.problem.framework);
   memory.activations = peak_activation_bytes(shape, device, workspace.chunk_bytes);
   memory.transient = transient_bytes(view, most);
   memory.buffers += constants.memory_workspace + gathered_parameters(view, device);

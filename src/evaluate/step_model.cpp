@@ -13,6 +13,7 @@
 
 #include "cost/collective_cost.hpp"
 #include "cost/compute_cost.hpp"
+#include "plan/pipeline_shape.hpp"
 
 namespace plansearch {
 namespace {
@@ -63,16 +64,8 @@ void fill_passes(const PlanView& view, EvaluationWorkspace& workspace, MakePass 
   }
 }
 
-PipelineShape pipeline_shape(const PlanView& view) {
-  PipelineShape shape;
-  shape.schedule = view.plan.schedule;
-  shape.stages = view.layout.stages;
-  shape.chunks = view.layout.chunks;
-  shape.micro_batches = view.plan.micro_batches;
-  const double hidden =
-      view.problem.framework->overlap[static_cast<std::size_t>(Overlap::PipelineSend)];
-  shape.transfers = hidden > 0.0 ? TransferMode::Asynchronous : TransferMode::Blocking;
-  return shape;
+PipelineShape shape_of(const PlanView& view) {
+  return pipeline_shape(view.plan, *view.problem.framework);
 }
 
 void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
@@ -192,7 +185,7 @@ BoundaryTransfer boundary_transfer(const PlanView& view) {
 Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
   fill_passes(view, workspace, stage_lengths);
   fill_durations(view, workspace);
-  return to_seconds(order_bound(pipeline_shape(view), workspace.durations.view())) +
+  return to_seconds(order_bound(shape_of(view), workspace.durations.view())) +
          optimizer_time(view) + host_time(view);
 }
 
@@ -200,7 +193,7 @@ StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
                             EvaluationWorkspace& workspace) {
   fill_passes(view, workspace, stage_pass);
   fill_durations(view, workspace);
-  const PipelineShape shape = pipeline_shape(view);
+  const PipelineShape shape = shape_of(view);
   const PipelineTimes times = workspace.durations.view();
   StepTimeBreakdown step;
   add_work(view, workspace, step);

@@ -8,6 +8,7 @@
 #include "base/names.hpp"
 #include "io/framework_parts.hpp"
 #include "plan/legality.hpp"
+#include "plansearch/schedule_id.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -22,6 +23,25 @@ constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
      {"first-more", LayerDistribution::EvenCeil},
      {"inner-more", LayerDistribution::EvenInner},
      {"by-cost", LayerDistribution::EmbeddingAndHeadCount}}};
+
+constexpr std::array<Choice<MicroBatchGroups>, 2> kGroups{
+    {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}}};
+
+/// By the names of the table, whichever alias the file uses.
+std::vector<std::string> read_schedules(const Node& list) {
+  std::vector<std::string> names;
+  for (const Node& item : list.items()) {
+    const std::string text = item.text();
+    const auto schedule = find_schedule(text);
+    if (!schedule) {
+      item.fail(fmt::format("unknown schedule '{}'", text),
+                fmt::format("the schedules are {}", fmt::join(schedule_names(), ", ")));
+    }
+    names.emplace_back(to_text(*schedule));
+  }
+  if (names.empty()) list.fail("name at least one schedule", "a pipeline needs an order");
+  return names;
+}
 
 std::vector<Axis> read_rank_order(const Node& list) {
   std::vector<Axis> order;
@@ -162,6 +182,14 @@ class Reader {
     if (const auto layers = root.find("layers")) {
       framework.layers = layers->choice<LayerDistribution>(kLayers);
       log.given("layers");
+    }
+    if (const auto schedules = root.find("schedules")) {
+      framework.schedules = read_schedules(*schedules);
+      log.given("schedules");
+    }
+    if (const auto groups = root.find("micro_batch_groups")) {
+      framework.micro_batch_groups = groups->choice<MicroBatchGroups>(kGroups);
+      log.given("micro_batch_groups");
     }
     if (const auto selective = root.find("selective_recompute")) {
       framework.selective = selective->choice<SelectiveRule>(kSelective);

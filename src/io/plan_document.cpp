@@ -2,6 +2,7 @@
 #include "io/plan_document.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 
@@ -18,10 +19,6 @@ constexpr std::array<Choice<ContextKind>, 2> kContextKinds{
     {{"ring", ContextKind::Ring}, {"ulysses", ContextKind::Ulysses}}};
 constexpr std::array<Choice<Recompute>, 3> kRecompute{
     {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
-constexpr std::array<Choice<ScheduleKind>, 3> kSchedules{
-    {{"gpipe", ScheduleKind::GPipe},
-     {"1f1b", ScheduleKind::OneFOneB},
-     {"interleaved", ScheduleKind::Interleaved}}};
 
 /// The whole-number degrees: their keys in the file and their fields, in the order of the file.
 struct Degree {
@@ -71,6 +68,16 @@ void read_question(const Node& root, PlanDocument& document) {
   read_text(root, "rank_order", document.rank_order);
 }
 
+ScheduleId read_schedule(const Node& node) {
+  const std::string text = node.text();
+  const auto schedule = find_schedule(text);
+  if (!schedule) {
+    node.fail(fmt::format("unknown schedule '{}'", text),
+              fmt::format("one of {}", fmt::join(schedule_names(), ", ")));
+  }
+  return *schedule;
+}
+
 void read_degrees(const Node& map, PlanDocument& document) {
   for (const Degree& degree : kDegrees) {
     if (const auto node = map.find(degree.key)) document.*degree.field = node->count();
@@ -92,7 +99,7 @@ void read_degrees(const Node& map, PlanDocument& document) {
     document.recompute = node->choice<Recompute>(kRecompute);
   }
   if (const auto node = map.find("schedule")) {
-    document.schedule = node->choice<ScheduleKind>(kSchedules);
+    document.schedule = read_schedule(*node);
   }
 }
 

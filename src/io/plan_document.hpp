@@ -41,7 +41,7 @@ struct PlanDocument {
   std::optional<SequenceParallel> sp;
   std::optional<ZeroStage> zero;
   std::optional<Recompute> recompute;
-  std::optional<ScheduleKind> schedule;
+  std::optional<ScheduleId> schedule;
 
   bool operator==(const PlanDocument&) const = default;
 };

@@ -145,11 +145,6 @@ const std::vector<Rule>& rules() {
        [](const Case& c, double) {
          return c.plan.shard_group > 0 && c.plan.shard_group < c.plan.data;
        }},
-      {{"no-gpipe", "the GPipe schedule", false},
-       {D::Pipeline, D::Schedule},
-       [](const Case& c, double) {
-         return c.plan.pipeline > 1 && c.plan.schedule == ScheduleKind::GPipe;
-       }},
       {{"no-mixture-of-experts", "mixture-of-experts networks", false},
        {},
        [](const Case& c, double) { return is_moe(c); }},

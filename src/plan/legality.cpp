@@ -2,11 +2,13 @@
 #include "plan/legality.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
 #include "plan/legality_parts.hpp"
+#include "plan/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -218,26 +220,24 @@ Result check_shard_group(const PlanDegrees& plan, Wording wording) {
                 });
 }
 
-Result check_schedule(const PlanDegrees& plan, Wording wording) {
-  const bool interleaved = plan.schedule == ScheduleKind::Interleaved;
-  if (interleaved != (plan.chunks > 1) || (interleaved && plan.pipeline == 1)) {
-    return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.chunks), 1, [&] {
-      return fmt::format(
-          "{} chunks per stage with schedule {} and {} stages: more than "
-          "one chunk and more than one stage go with interleaving only",
-          plan.chunks, to_text(plan.schedule), plan.pipeline);
-    });
+/// Without a pipeline there is nothing to order.
+Result check_listed(const PlanDegrees& plan, const Framework& framework, Wording wording) {
+  const auto& listed = framework.schedules;
+  if (plan.pipeline == 1 ||
+      std::find(listed.begin(), listed.end(), to_text(plan.schedule)) != listed.end()) {
+    return std::nullopt;
   }
-  if (interleaved && plan.micro_batches % plan.pipeline != 0) {
-    return refuse(wording, Obstacle::ScheduleNeedsMicroBatches, static_cast<double>(plan.pipeline),
-                  static_cast<double>(plan.micro_batches), [&] {
-                    return fmt::format(
-                        "interleaving needs a multiple of {} micro-batches per step, "
-                        "not {}",
-                        plan.pipeline, plan.micro_batches);
-                  });
-  }
-  return std::nullopt;
+  return refuse(wording, Obstacle::FrameworkForbids, 0, 0, [&] {
+    return fmt::format("{} does not run {}; its schedules: {}", framework.name,
+                       to_text(plan.schedule), fmt::join(listed, ", "));
+  });
+}
+
+Result check_schedule(const PlanDegrees& plan, const Framework& framework, Wording wording) {
+  const auto fault = fault_of(pipeline_shape(plan, framework));
+  if (!fault) return std::nullopt;
+  return refuse(wording, obstacle_kind(*fault), static_cast<double>(fault->legal.from),
+                static_cast<double>(fault->given), [&] { return to_text(plan.schedule, *fault); });
 }
 
 /// What a condition looks at.
@@ -300,8 +300,10 @@ constexpr std::array kConditions{
               [](const Case& c, Wording w) { return check_ring(c.plan, c.network, w); }},
     Condition{{Degree::Data, Degree::ShardGroup},
               [](const Case& c, Wording w) { return check_shard_group(c.plan, w); }},
+    Condition{{Degree::Pipeline, Degree::Schedule},
+              [](const Case& c, Wording w) { return check_listed(c.plan, c.framework, w); }},
     Condition{kBatchDegrees | DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
-              [](const Case& c, Wording w) { return check_schedule(c.plan, w); }},
+              [](const Case& c, Wording w) { return check_schedule(c.plan, c.framework, w); }},
     Condition{{Degree::Pipeline, Degree::Chunks}, [](const Case& c, Wording w) {
                 return check_layers(c.plan, c.network, c.framework, w);
               }}};

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "plansearch/infeasible.hpp"
-#include "plansearch/schedule_kind.hpp"
+#include "plansearch/schedule_id.hpp"
 #include "schedule/ticks.hpp"
 
 namespace plansearch {
@@ -27,7 +27,7 @@ enum class TransferMode : std::uint8_t {
 };
 
 struct PipelineShape {
-  ScheduleId schedule;
+  ScheduleId schedule = kDefaultSchedule;
   int stages = 1;  ///< devices in a row (one representative per stage)
   int micro_batches = 1;
   int chunks = 1;  ///< virtual stages per device

@@ -41,6 +41,7 @@ struct Schedule {
   std::string_view name;
   std::vector<std::string_view> aliases;
   std::string_view summary;  ///< the order in one line, for users
+  std::string_view needs;    ///< what `fault` asks for, in words; p stages, m micro-batches
   const Placement* placement = nullptr;
   int fewest_stages = 1;
   ChunkRange chunks;
@@ -64,6 +65,8 @@ struct Schedule {
 };
 
 [[nodiscard]] const Schedule& schedule_row(ScheduleId id);
+/// The default schedule where it takes so many chunks per stage, otherwise the first that does.
+[[nodiscard]] ScheduleId schedule_for_chunks(int chunks);
 /// Whether the order runs input and weight gradients as pieces of their own.
 [[nodiscard]] bool splits_backward(ScheduleId id);
 

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "schedule/table.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -195,7 +197,7 @@ PlanDegrees read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
   plan.sequence_parallel = read_sequence_parallel(run, defaults, plan.tensor_out);
   plan.zero = run.zero ? static_cast<ZeroStage>(*run.zero) : defaults.zero;
   plan.recompute = read_recompute(run, defaults);
-  plan.schedule = plan.chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+  plan.schedule = schedule_for_chunks(plan.chunks);
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "plan/layer_distribution.hpp"
+#include "plan/pipeline_shape.hpp"
 #include "unit/communication/small_networks.hpp"
 
 namespace plansearch {
@@ -129,6 +130,55 @@ TEST_SUITE("unit") {
     CHECK(check(plan)->obstacle == Obstacle::ScheduleNeedsMicroBatches);
     plan.micro_batches = 8;
     CHECK_FALSE(check(plan).has_value());
+  }
+
+  TEST_CASE("legality: a framework runs the schedules it lists") {
+    const Network network = decoder(16);
+    Framework framework = test::plain_framework();
+    framework.schedules = {"1f1b", "gpipe"};
+    PlanDegrees plan;
+    plan.pipeline = 4;
+    plan.micro_batches = 8;
+    plan.schedule = *find_schedule("gpipe");
+    CHECK_FALSE(check_legality(plan, network, framework, 4).has_value());
+    plan.schedule = *find_schedule("interleaved");
+    plan.chunks = 2;
+    const auto refused = check_legality(plan, network, framework, 4);
+    REQUIRE(refused);
+    CHECK(refused->obstacle == Obstacle::FrameworkForbids);
+    CHECK(refused->detail == "plain does not run interleaved; its schedules: 1f1b, gpipe");
+    // Asked for chunks alone, it says so too; asked for nothing it runs the default.
+    CHECK(default_schedule(framework, 2) == *find_schedule("interleaved"));
+    CHECK(default_schedule(framework, 1) == kDefaultSchedule);
+    framework.schedules = {"gpipe"};
+    CHECK(default_schedule(framework, 1) == *find_schedule("gpipe"));
+  }
+
+  TEST_CASE("legality: groups of micro-batches are the framework's") {
+    const Network network = decoder(16);
+    Framework framework = test::plain_framework();
+    PlanDegrees plan;
+    plan.pipeline = 4;
+    plan.chunks = 2;
+    plan.schedule = *find_schedule("interleaved");
+    const auto legal = [&](int micro_batches) {
+      plan.micro_batches = micro_batches;
+      return !check_legality(plan, network, framework, 4).has_value();
+    };
+    CHECK_FALSE(legal(6));
+    CHECK(legal(8));
+    CHECK_FALSE(legal(9));
+    CHECK_FALSE(legal(10));
+    // PyTorch: m // max(1, m // p) in a round, so 6 in one, 5 + 5, but not 9 in two.
+    framework.micro_batch_groups = MicroBatchGroups::Rounds;
+    CHECK(legal(6));
+    CHECK(pipeline_shape(plan, framework).group == 6);
+    CHECK(legal(8));
+    CHECK_FALSE(pipeline_shape(plan, framework).group.has_value());
+    CHECK_FALSE(legal(9));
+    CHECK(legal(10));
+    CHECK(pipeline_shape(plan, framework).group == 5);
+    CHECK_FALSE(legal(11));
   }
 
   TEST_CASE("legality: experts over the ranks of a stage") {

@@ -44,6 +44,27 @@ TEST_SUITE("differential") {
     }
   }
 
+  TEST_CASE("pruning never changes the answer, with every schedule there is") {
+    for (const double memory : {12.0, 80.0}) {
+      test::ToyOptions toy;
+      toy.memory_gib = memory;
+      Problem problem = test::toy_problem(toy);
+      Framework framework = *problem.framework;
+      framework.schedules = schedule_names();
+      problem.framework = std::make_shared<const Framework>(framework);
+      const PlanEvaluator evaluator(problem);
+      SearchSpace space = toy_space(evaluator.problem());
+      space.dimension(Degree::Schedule).values = order_values(framework);
+      space.dimension(Degree::MicroBatch).values = {1, 2};
+      space.dimension(Degree::Recompute).values = {static_cast<int>(Recompute::None)};
+      const SearchResult pruned = search(evaluator, space, options(Pruning::On, 1));
+      const SearchResult all = search(evaluator, space, options(Pruning::Off, 1));
+      CHECK(pruned.ranked == all.ranked);
+      CHECK(pruned.front == all.front);
+      CHECK(all.counts.evaluated > pruned.counts.evaluated);
+    }
+  }
+
   TEST_CASE("every plan is accounted for exactly once") {
     const PlanEvaluator evaluator(test::toy_problem());
     const SearchResult result =

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/pipeline_shape.hpp"
+
+#include <algorithm>
+
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Micro-batches that pass a chunk in a row; nothing where the schedule has no groups, or groups of
+/// as many as there are stages.
+std::optional<int> group_of(const PlanDegrees& plan, const Framework& framework) {
+  if (schedule_row(plan.schedule).groups == Groups::None) return std::nullopt;
+  if (framework.micro_batch_groups == MicroBatchGroups::Stages) return std::nullopt;
+  // As even as whole rounds of at least `stages` can be.
+  const int rounds = std::max(1, plan.micro_batches / plan.pipeline);
+  const int group = plan.micro_batches / rounds;
+  return group == plan.pipeline ? std::nullopt : std::optional(group);
+}
+
+}  // namespace
+
+PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework) {
+  PipelineShape shape;
+  shape.schedule = plan.schedule;
+  shape.stages = plan.pipeline;
+  shape.chunks = plan.chunks;
+  shape.micro_batches = plan.micro_batches;
+  shape.group = group_of(plan, framework);
+  const double hidden = framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)];
+  shape.transfers = hidden > 0.0 ? TransferMode::Asynchronous : TransferMode::Blocking;
+  return shape;
+}
+
+std::vector<ScheduleId> schedules_of(const Framework& framework) {
+  const auto& listed = framework.schedules;
+  std::vector<ScheduleId> result;
+  for (const ScheduleId id : all_schedules()) {
+    if (std::find(listed.begin(), listed.end(), to_text(id)) != listed.end()) result.push_back(id);
+  }
+  return result;
+}
+
+ScheduleId default_schedule(const Framework& framework, int chunks) {
+  std::vector<ScheduleId> candidates = schedules_of(framework);
+  const auto plain = std::find(candidates.begin(), candidates.end(), kDefaultSchedule);
+  if (plain != candidates.end()) std::rotate(candidates.begin(), plain, plain + 1);
+  for (const ScheduleId id : candidates) {
+    if (schedule_row(id).chunks.contains(chunks)) return id;
+  }
+  return schedule_for_chunks(chunks);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipeline of a plan as schedules see it.
+#pragma once
+
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "schedule/pipeline.hpp"
+
+namespace plansearch {
+
+/// Stages, chunks and micro-batches from the plan; group size and whether sends block from the
+/// framework.
+[[nodiscard]] PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework);
+
+/// The schedules that the framework lists, in the order of the table.
+[[nodiscard]] std::vector<ScheduleId> schedules_of(const Framework& framework);
+
+/// What a framework runs when nobody asks: the default schedule where it lists it and the chunks
+/// suit it, otherwise the first that suits; one it does not list where none does.
+[[nodiscard]] ScheduleId default_schedule(const Framework& framework, int chunks);
+
+}  // namespace plansearch
