@@ -17,6 +17,7 @@ namespace plansearch {
 Schedule gpipe_schedule();
 Schedule one_f_one_b_schedule();
 Schedule interleaved_schedule();
+Schedule zb_h1_schedule();
 
 namespace {
 
@@ -25,6 +26,7 @@ const std::vector<Schedule>& table() {
       gpipe_schedule(),
       one_f_one_b_schedule(),
       interleaved_schedule(),
+      zb_h1_schedule(),
   };
   return kTable;
 }
