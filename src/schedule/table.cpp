@@ -18,6 +18,7 @@ Schedule gpipe_schedule();
 Schedule one_f_one_b_schedule();
 Schedule interleaved_schedule();
 Schedule zb_h1_schedule();
+Schedule zb_v_schedule();
 
 namespace {
 
@@ -27,6 +28,7 @@ const std::vector<Schedule>& table() {
       one_f_one_b_schedule(),
       interleaved_schedule(),
       zb_h1_schedule(),
+      zb_v_schedule(),
   };
   return kTable;
 }
