@@ -19,6 +19,9 @@ Schedule one_f_one_b_schedule();
 Schedule interleaved_schedule();
 Schedule zb_h1_schedule();
 Schedule zb_v_schedule();
+Schedule zb_h2_schedule();
+Schedule eager_1f1b_schedule();
+Schedule breadth_first_schedule();
 
 namespace {
 
@@ -29,6 +32,9 @@ const std::vector<Schedule>& table() {
       interleaved_schedule(),
       zb_h1_schedule(),
       zb_v_schedule(),
+      zb_h2_schedule(),
+      eager_1f1b_schedule(),
+      breadth_first_schedule(),
   };
   return kTable;
 }
