@@ -2,37 +2,44 @@
 // Shared by the parts of the derivation; not installed.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "communication/derive.hpp"
+#include "communication/redistribution.hpp"
+
+namespace plansearch {
+
+struct DerivationScratch {
+  RedistributionScratchPtr redistribution = make_redistribution_scratch();
+  std::vector<RedistributionStep> steps;
+  std::vector<RedistributionStep> best;
+  std::vector<Layout> available;
+  std::vector<char> seen;  ///< by ParameterId
+};
+
+}  // namespace plansearch
 
 namespace plansearch::derivation {
 
-struct Context {
-  const Network& network;
-  const Block& block;
-  const PlacementRules& rules;
-  const BlockPlacement& placement;
-  const TensorPolicies& policies;
-  const ShardingRules& sharding;
+struct Context : DerivationInput {
+  DerivationScratch& scratch;
 
   [[nodiscard]] const DeviceMesh& mesh() const { return rules.mesh; }
   [[nodiscard]] const Operator& op(std::size_t i) const { return block.operators[i]; }
   [[nodiscard]] FixedVector<SliceMap, kMaxTensorRank> slices(std::size_t op_index, TensorId tensor,
                                                              OperatorPhase phase) const {
-    return tensor_slices(network, block, op_index, tensor, phase, rules, placement);
+    return used_slices(block, index.operators[op_index].use(tensor), placement.operators[op_index],
+                       phase, rules);
   }
 };
 
 using Demands = std::vector<Communication>;
 
-/// Loop positions as bits.
-using PositionMask = std::uint32_t;
-[[nodiscard]] PositionMask carried_positions(const Context& context, std::size_t op_index,
-                                             TensorId tensor);
-[[nodiscard]] PositionMask carried_positions(const Context& context, std::size_t op_index,
-                                             ParameterId parameter);
+/// Positions of an operator's loop nest that a tensor or parameter carries.
+template <typename Id>
+[[nodiscard]] PositionMask carried_positions(const Context& context, std::size_t op_index, Id id) {
+  return context.index.operators[op_index].use(id).carried;
+}
 
 /// Axes over which the result of a phase stays partial: spatial axes of the loop dimensions that
 /// the result does not carry, less those along which the result itself travels.
@@ -45,11 +52,8 @@ using PositionMask = std::uint32_t;
 
 /// An operator that computes from parameters alone hands the parts of its output's gradient on to
 /// its parameters over these axes, which are summed over them anyway.
-[[nodiscard]] AxisSet deferred_axes(const Context& context, const Operator& op);
+[[nodiscard]] AxisSet deferred_axes(const Context& context, std::size_t op_index);
 
-/// Whether tensors of this class have gradients (and are redistributed at all).
-[[nodiscard]] bool differentiable(const Tensor& tensor);
-[[nodiscard]] bool has_trainable(const Block& block, const Operator& op);
 /// Whether the backward of this kind reads the operator's inputs to form input gradients.
 [[nodiscard]] bool input_gradient_reads_inputs(OperatorKind kind);
 [[nodiscard]] WireClass wire_class(ElementClass element);

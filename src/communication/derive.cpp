@@ -2,6 +2,7 @@
 #include "communication/derive.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -10,25 +11,6 @@
 
 namespace plansearch {
 namespace derivation {
-
-PositionMask carried_positions(const Context& context, std::size_t op_index, TensorId tensor) {
-  PositionMask mask = 0;
-  for (const int position : loop_positions(context.network, context.block, op_index, tensor)) {
-    if (position >= 0) mask |= PositionMask{1} << position;
-  }
-  return mask;
-}
-
-PositionMask carried_positions(const Context& context, std::size_t op_index,
-                               ParameterId parameter) {
-  const std::vector<DimId>& dims = context.block.parameter(parameter).dims;
-  const std::vector<DimId>& loop = context.op(op_index).loop;
-  PositionMask mask = 0;
-  for (std::size_t i = 0; i < loop.size(); ++i) {
-    if (std::find(dims.begin(), dims.end(), loop[i]) != dims.end()) mask |= PositionMask{1} << i;
-  }
-  return mask;
-}
 
 AxisSet partial_axes(const Context& context, std::size_t op_index, OperatorPhase phase,
                      PositionMask carried) {
@@ -46,31 +28,14 @@ AxisSet partial_axes(const Context& context, std::size_t op_index, OperatorPhase
 }
 
 bool crosses_orders(const Context& context, std::size_t op_index, TensorId tensor) {
-  const Operator& op = context.op(op_index);
-  if (op.kind == OperatorKind::Dispatch || op.kind == OperatorKind::Combine) return false;
-  const bool expert_order = std::any_of(op.loop.begin(), op.loop.end(), [&](DimId dim) {
-    return context.network.dimension(dim).role == DimRole::Routed;
-  });
-  return expert_order && carried_positions(context, op_index, tensor) == 0;
+  const OperatorIndex& op = context.index.operators[op_index];
+  return op.routed && !op.exchanges && op.use(tensor).carried == 0;
 }
 
-AxisSet deferred_axes(const Context& context, const Operator& op) {
-  const bool from_parameters = std::none_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) {
-    return differentiable(context.block.tensor(id));
-  });
-  return from_parameters && has_trainable(context.block, op)
-             ? context.policies.dense.data | AxisSet{Axis::Depth}
-             : AxisSet{};
-}
-
-bool differentiable(const Tensor& tensor) {
-  return tensor.element == ElementClass::Activation || tensor.element == ElementClass::Logit;
-}
-
-bool has_trainable(const Block& block, const Operator& op) {
-  return std::any_of(op.parameters.begin(), op.parameters.end(), [&](ParameterId id) {
-    return block.parameter(id).trainable == Trainable::Yes;
-  });
+AxisSet deferred_axes(const Context& context, std::size_t op_index) {
+  const OperatorIndex& op = context.index.operators[op_index];
+  return op.from_parameters && op.trains ? context.policies.dense.data | AxisSet{Axis::Depth}
+                                         : AxisSet{};
 }
 
 bool input_gradient_reads_inputs(OperatorKind kind) {
@@ -95,7 +60,33 @@ WireClass wire_class(ElementClass element) {
 
 namespace {
 
-/// Phases in order; forward visits operators upwards, the others downwards.
+/// In order; few enough for insertion, and equals stay as they are.
+void sort_from(Demands& demands, std::size_t first) {
+  const auto begin = demands.begin() + static_cast<std::ptrdiff_t>(first);
+  for (auto it = begin; it != demands.end(); ++it) {
+    std::rotate(std::upper_bound(begin, it, *it, comes_before), it, it + 1);
+  }
+}
+
+bool grows(const Network& network, const std::vector<DimId>& dims) {
+  return std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+    const DimRole role = network.dimension(dim).role;
+    return role == DimRole::Batch || role == DimRole::Routed;
+  });
+}
+
+}  // namespace
+}  // namespace derivation
+
+void DerivationScratchDeleter::operator()(DerivationScratch* scratch) const {
+  delete scratch;
+}
+
+DerivationScratchPtr make_derivation_scratch() {
+  return DerivationScratchPtr(new DerivationScratch);
+}
+
+/// Forward visits operators upwards, the others downwards.
 bool comes_before(const Communication& a, const Communication& b) {
   if (a.phase != b.phase) return a.phase < b.phase;
   if (a.operator_index != b.operator_index) {
@@ -105,22 +96,55 @@ bool comes_before(const Communication& a, const Communication& b) {
   return a.side < b.side;
 }
 
-}  // namespace
-}  // namespace derivation
+bool grows_with_micro_batch(const Network& network, const Block& block,
+                            const Communication& demand) {
+  switch (demand.subject) {
+    case Subject::Activation:
+    case Subject::ActivationGradient:
+      return derivation::grows(network, block.tensors[demand.index].dims);
+    case Subject::Statistics:
+      return derivation::grows(network, block.operators[demand.index].loop);
+    case Subject::Parameter:
+    case Subject::Gradient:
+      return false;
+  }
+  throw InternalError("unknown subject");
+}
+
+void derive_operator_communication(const DerivationInput& input, DerivationScratch& scratch,
+                                   std::vector<Communication>& demands) {
+  const derivation::Context context{input, scratch};
+  const std::size_t first = demands.size();
+  derivation::derive_activations(context, demands);
+  derivation::derive_statistics(context, demands);
+  derivation::derive_rings(context, demands);
+  derivation::sort_from(demands, first);
+}
+
+void derive_parameter_communication(const DerivationInput& input, DerivationScratch& scratch,
+                                    std::vector<Communication>& demands) {
+  const derivation::Context context{input, scratch};
+  const std::size_t first = demands.size();
+  derivation::derive_parameters(context, demands);
+  derivation::sort_from(demands, first);
+}
 
 std::vector<Communication> derive_communication(const Network& network, const Block& block,
                                                 const PlacementRules& rules,
                                                 const BlockPlacement& placement,
                                                 const TensorPolicies& policies,
                                                 const ShardingRules& sharding) {
-  const derivation::Context context{network, block, rules, placement, policies, sharding};
+  const BlockIndex index = index_block(network, block);
+  const DerivationInput input{network, block, index, rules, placement, policies, sharding};
+  DerivationScratch scratch;
+  std::vector<Communication> operators;
+  std::vector<Communication> parameters;
+  derive_operator_communication(input, scratch, operators);
+  derive_parameter_communication(input, scratch, parameters);
   std::vector<Communication> demands;
-  demands.reserve(32);
-  derivation::derive_activations(context, demands);
-  derivation::derive_statistics(context, demands);
-  derivation::derive_rings(context, demands);
-  derivation::derive_parameters(context, demands);
-  std::stable_sort(demands.begin(), demands.end(), derivation::comes_before);
+  demands.reserve(operators.size() + parameters.size());
+  std::merge(operators.begin(), operators.end(), parameters.begin(), parameters.end(),
+             std::back_inserter(demands), comes_before);
   return demands;
 }
 
@@ -130,7 +154,7 @@ std::vector<Communication> derive_stage_edge(const Network& network, const Block
   const auto last = static_cast<std::uint32_t>(block.operators.size() - 1);
   for (const TensorId id : block.outputs) {
     const Tensor& tensor = block.tensor(id);
-    if (!derivation::differentiable(tensor)) continue;
+    if (!differentiable(tensor)) continue;
     const Layout layout = edge_layout(network, block, id, rules);
     double elements = 1.0;
     for (std::size_t i = 0; i < tensor.dims.size(); ++i) {

@@ -2,6 +2,7 @@
 // Communication as a consequence of placement and policies. Nothing here knows a strategy by name.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "communication/placement.hpp"
@@ -9,6 +10,43 @@
 #include "plansearch/communication.hpp"
 
 namespace plansearch {
+
+/// Buffers that one thread keeps from one derivation to the next.
+struct DerivationScratch;
+struct DerivationScratchDeleter {
+  void operator()(DerivationScratch* scratch) const;
+};
+using DerivationScratchPtr = std::unique_ptr<DerivationScratch, DerivationScratchDeleter>;
+[[nodiscard]] DerivationScratchPtr make_derivation_scratch();
+
+/// What communication follows from.
+struct DerivationInput {
+  const Network& network;
+  const Block& block;
+  const BlockIndex& index;
+  const PlacementRules& rules;
+  const BlockPlacement& placement;
+  const TensorPolicies& policies;
+  const ShardingRules& sharding;
+};
+
+/// Communication between the operators of one copy of a block and inside them: activations and
+/// their gradients, regathered inputs of weight gradients, row statistics, rings. Follows from the
+/// placement and the axes over which replicas are summed; no other policy matters.
+void derive_operator_communication(const DerivationInput& input, DerivationScratch& scratch,
+                                   std::vector<Communication>& demands);
+/// Communication of what the block keeps: parameters and gradients. Follows from the policies; the
+/// number of sequences does not matter.
+void derive_parameter_communication(const DerivationInput& input, DerivationScratch& scratch,
+                                    std::vector<Communication>& demands);
+
+/// The order of both lists: by phase, then by operator in the order that phase visits them. Of
+/// equals, operator communication comes first.
+[[nodiscard]] bool comes_before(const Communication& a, const Communication& b);
+
+/// Whether a message of operators grows with the sequences of a micro-batch.
+[[nodiscard]] bool grows_with_micro_batch(const Network& network, const Block& block,
+                                          const Communication& demand);
 
 /// Everything one copy of `block` communicates: activations between operators and their gradients,
 /// regathered inputs of weight gradients, row statistics, rings, parameters and gradients. Ordered

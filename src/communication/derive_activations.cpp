@@ -2,15 +2,12 @@
 // Activations: from the layout in which they are produced to every layout in which they are used,
 // forward, and the mirror for their gradients.
 #include <algorithm>
-#include <limits>
 
 #include "communication/derivation.hpp"
 #include "communication/redistribution.hpp"
 
 namespace plansearch::derivation {
 namespace {
-
-constexpr std::size_t kEdge = std::numeric_limits<std::size_t>::max();
 
 /// Relabelling between token order and expert order contracts nothing; normalisations resolve
 /// their reductions as row statistics.
@@ -35,19 +32,10 @@ bool is_reduction(CommunicationKind kind) {
 class ActivationDeriver {
  public:
   ActivationDeriver(const Context& context, Demands& demands)
-      : context_(context), demands_(demands) {}
+      : context_(context), demands_(demands), available_(context.scratch.available) {}
 
   void run() {
     const Block& block = context_.block;
-    producers_.assign(block.tensors.size(), kEdge);
-    consumers_.resize(block.tensors.size());
-    for (std::size_t i = 0; i < block.operators.size(); ++i) {
-      for (const TensorId id : block.operators[i].outputs) producers_[index(id)] = i;
-      for (const TensorId id : block.operators[i].inputs) {
-        auto& list = consumers_[index(id)];
-        if (list.empty() || list.back() != i) list.push_back(i);
-      }
-    }
     for (std::size_t t = 0; t < block.tensors.size(); ++t) {
       if (!differentiable(block.tensors[t])) continue;
       tensor_ = static_cast<TensorId>(t);
@@ -67,10 +55,7 @@ class ActivationDeriver {
     }
   }
 
-  [[nodiscard]] bool leaves_block() const {
-    const auto& outputs = context_.block.outputs;
-    return std::find(outputs.begin(), outputs.end(), tensor_) != outputs.end();
-  }
+  [[nodiscard]] bool leaves_block() const { return context_.index.leaves[index(tensor_)]; }
 
   /// The layout under which an operator touches the tensor, at the start or the end of a phase.
   [[nodiscard]] Layout touched(std::size_t op, OperatorPhase phase) const {
@@ -90,7 +75,7 @@ class ActivationDeriver {
   }
 
   [[nodiscard]] Layout produced() const {
-    const std::size_t producer = producers_[index(tensor_)];
+    const std::size_t producer = context_.index.producers[index(tensor_)];
     if (producer == kEdge) return at_edge();
     Layout layout = touched(producer, OperatorPhase::Forward);
     if (contracts(context_.op(producer).kind)) {
@@ -107,7 +92,7 @@ class ActivationDeriver {
   void forward() {
     available_.clear();
     available_.push_back(produced());
-    for (const std::size_t consumer : consumers_[index(tensor_)]) {
+    for (const std::size_t consumer : context_.index.consumers[index(tensor_)]) {
       const Layout target = touched(consumer, OperatorPhase::Forward);
       supply(target, consumer);
       if (crosses_orders(context_, consumer, tensor_)) exchange(target, consumer);
@@ -130,19 +115,19 @@ class ActivationDeriver {
 
   /// Brings the tensor into the layout of a consumer, from the nearest layout that exists.
   void supply(const Layout& target, std::size_t consumer) {
-    std::vector<RedistributionStep> best;
+    if (std::find(available_.begin(), available_.end(), target) != available_.end()) return;
+    auto& best = context_.scratch.best;
     std::size_t from = available_.size();
     for (std::size_t i = 0; i < available_.size(); ++i) {
-      auto steps = redistribute(context_.mesh(), extents_span(), available_[i], target);
-      if (steps.empty()) return;
+      const auto& steps = path(available_[i], target);
       if (from == available_.size() || total_price(steps) < total_price(best)) {
-        best = std::move(steps);
+        std::swap(best, context_.scratch.steps);
         from = i;
       }
     }
-    const Layout source = available_[from];
+    const Layout& source = available_[from];
     for (const RedistributionStep& step : best) {
-      const std::size_t producer = producers_[index(tensor_)];
+      const std::size_t producer = context_.index.producers[index(tensor_)];
       const bool after = (is_reduction(step.kind) && producer != kEdge) || consumer == kEdge;
       emit(step, Subject::Activation, DemandPhase::Forward, after ? producer : consumer,
            after ? Side::After : Side::Before);
@@ -156,10 +141,10 @@ class ActivationDeriver {
                 const std::vector<RedistributionStep>& steps) {
     const std::size_t kept = smallest(source, steps);
     if (kept == steps.size()) return;
-    const auto& consumers = consumers_[index(tensor_)];
+    const auto& consumers = context_.index.consumers[index(tensor_)];
     for (auto it = consumers.rbegin(); it != consumers.rend(); ++it) {
       const Operator& op = context_.op(*it);
-      if (op.kind != OperatorKind::Matmul || !has_trainable(context_.block, op)) continue;
+      if (op.kind != OperatorKind::Matmul || !context_.index.operators[*it].trains) continue;
       if (!(touched(*it, OperatorPhase::Forward) == target)) continue;
       for (std::size_t i = kept; i < steps.size(); ++i) {
         emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, *it, Side::Before);
@@ -183,15 +168,14 @@ class ActivationDeriver {
   }
 
   void backward() {
-    const std::size_t producer = producers_[index(tensor_)];
+    const std::size_t producer = context_.index.producers[index(tensor_)];
     if (producer != kEdge && context_.op(producer).kind == OperatorKind::CrossEntropy) return;
     const Layout needed =
         producer == kEdge ? at_edge() : touched(producer, OperatorPhase::InputGradient);
-    const AxisSet deferred =
-        producer == kEdge ? AxisSet{} : deferred_axes(context_, context_.op(producer));
+    const AxisSet deferred = producer == kEdge ? AxisSet{} : deferred_axes(context_, producer);
     available_.clear();  // contributions already on their way
     if (leaves_block()) contribute(at_edge(), needed, kEdge);
-    for (const std::size_t consumer : consumers_[index(tensor_)]) {
+    for (const std::size_t consumer : context_.index.consumers[index(tensor_)]) {
       Layout gradient = touched(consumer, OperatorPhase::InputGradient);
       if (contracts(context_.op(consumer).kind) && !crosses_orders(context_, consumer, tensor_)) {
         gradient.partial = partial_axes(context_, consumer, OperatorPhase::InputGradient,
@@ -207,9 +191,8 @@ class ActivationDeriver {
   void contribute(const Layout& gradient, const Layout& needed, std::size_t consumer) {
     if (std::find(available_.begin(), available_.end(), gradient) != available_.end()) return;
     available_.push_back(gradient);
-    const std::size_t producer = producers_[index(tensor_)];
-    for (const RedistributionStep& step :
-         redistribute(context_.mesh(), extents_span(), gradient, needed)) {
+    const std::size_t producer = context_.index.producers[index(tensor_)];
+    for (const RedistributionStep& step : path(gradient, needed)) {
       const bool after = consumer != kEdge && (is_reduction(step.kind) || producer == kEdge);
       const std::size_t place = after || producer == kEdge ? consumer : producer;
       if (place == kEdge) continue;  // handed through the block untouched
@@ -235,6 +218,14 @@ class ActivationDeriver {
     demands_.push_back(demand);
   }
 
+  /// The steps from one layout to another, until the next path is asked for.
+  [[nodiscard]] const std::vector<RedistributionStep>& path(const Layout& from,
+                                                            const Layout& to) const {
+    redistribute(context_.mesh(), extents_span(), from, to, *context_.scratch.redistribution,
+                 context_.scratch.steps);
+    return context_.scratch.steps;
+  }
+
   [[nodiscard]] std::span<const double> extents_span() const {
     return {extents_.begin(), extents_.size()};
   }
@@ -244,9 +235,7 @@ class ActivationDeriver {
 
   const Context& context_;
   Demands& demands_;
-  std::vector<std::size_t> producers_;
-  std::vector<std::vector<std::size_t>> consumers_;
-  std::vector<Layout> available_;
+  std::vector<Layout>& available_;  ///< layouts, or contributions, that exist already
   FixedVector<double, kMaxTensorRank> extents_;
   TensorId tensor_{};
 };

@@ -16,12 +16,12 @@ class ParameterDeriver {
  public:
   ParameterDeriver(const Context& context, Demands& demands, std::size_t op, ParameterId id)
       : context_(context), demands_(demands), op_(op), id_(id) {
-    const Operator& here = context.op(op);
+    const auto& positions = context.index.operators[op].use(id).positions;
     const auto& loop = context.placement.operators[op].loop;
     bool on_expert_grid = false;
-    for (const DimId dim : context.block.parameter(id).dims) {
-      const auto position = std::find(here.loop.begin(), here.loop.end(), dim) - here.loop.begin();
-      const SliceMap& map = loop[static_cast<std::size_t>(position)];
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      const DimId dim = context.block.parameter(id).dims[i];
+      const SliceMap& map = loop[static_cast<std::size_t>(positions[i])];
       used_ = used_ | map.axes();
       elements_ *= context.rules.extents[static_cast<std::size_t>(dim)] / map.slices();
       on_expert_grid = on_expert_grid || context.network.dimension(dim).role == DimRole::Expert;
@@ -83,7 +83,7 @@ class ParameterDeriver {
     const Operator& op = context_.op(op_);
     PositionMask carried = 0;
     for (const TensorId id : op.outputs) carried |= carried_positions(context_, op_, id);
-    return ~carried & ((PositionMask{1} << op.loop.size()) - 1U);
+    return ~carried & context_.index.operators[op_].all;
   }
 
   /// Axes over which backward leaves the gradient in parts. A parameter that takes no part in the
@@ -105,7 +105,7 @@ class ParameterDeriver {
   /// Parts of the output's gradient that the operator hands on to its parameters.
   [[nodiscard]] AxisSet handed_on() const {
     const Operator& op = context_.op(op_);
-    const AxisSet deferred = deferred_axes(context_, op);
+    const AxisSet deferred = deferred_axes(context_, op_);
     AxisSet result;
     if (deferred.empty()) return result;
     for (std::size_t i = op_ + 1; i < context_.block.operators.size(); ++i) {
@@ -244,12 +244,13 @@ void merge_per_block(const Block& block, Demands& demands, std::size_t first) {
 
 void derive_parameters(const Context& context, Demands& demands) {
   const std::size_t first = demands.size();
-  std::vector<bool> seen(context.block.parameters.size(), false);
+  std::vector<char>& seen = context.scratch.seen;
+  seen.assign(context.block.parameters.size(), 0);
   for (std::size_t i = 0; i < context.block.operators.size(); ++i) {
     for (const ParameterId id : context.op(i).parameters) {
       const auto index = static_cast<std::size_t>(id);
-      if (seen[index]) continue;
-      seen[index] = true;
+      if (seen[index] != 0) continue;
+      seen[index] = 1;
       ParameterDeriver(context, demands, i, id).run();
     }
   }

@@ -17,15 +17,15 @@ AxisSet moved_axes(const Shift& shift) {
   return axes;
 }
 
-void add_move(RingMoves& moves, AxisSet axes) {
+void add_moves(RingMoves& moves, AxisSet axes, int count) {
   if (axes.empty()) return;
   for (RingMove& move : moves) {
     if (move.axes == axes) {
-      ++move.count;
+      move.count += count;
       return;
     }
   }
-  moves.push_back({axes, 1});
+  moves.push_back({axes, count});
 }
 
 }  // namespace
@@ -35,9 +35,11 @@ RingMoves ring_moves(std::span<const SliceMap> slices, int steps, const DeviceMe
   const bool varies =
       std::any_of(slices.begin(), slices.end(), [](const SliceMap& map) { return map.varies(); });
   if (!varies) return moves;
-  for (int step = 0; step + 1 < steps; ++step) {
-    add_move(moves, moved_axes(ring_shift(slices, step, steps, mesh)));
+  // Offsets grow by the same amount with every step but the last.
+  if (steps > 2) {
+    add_moves(moves, moved_axes(ring_shift(slices, 0, steps, mesh)), steps - 2);
   }
+  if (steps > 1) add_moves(moves, moved_axes(ring_shift(slices, steps - 2, steps, mesh)), 1);
   return moves;
 }
 
@@ -76,7 +78,7 @@ class RingDeriver {
 
   void run() {
     const Operator& op = context_.op(op_);
-    const bool weights = has_trainable(context_.block, op);
+    const bool weights = context_.index.operators[op_].trains;
     for (const TensorId id : op.inputs) {
       if (!differentiable(context_.block.tensor(id))) continue;
       const Communication demand = about(Subject::Activation, id);
@@ -104,11 +106,9 @@ class RingDeriver {
   }
 
   [[nodiscard]] Visit visit(OperatorPhase phase, ParameterId id) const {
-    const Operator& op = context_.op(op_);
     const auto& loop = context_.placement.operators[op_].slices(phase);
     Visit result{phase, {}};
-    for (const DimId dim : context_.block.parameter(id).dims) {
-      const auto position = std::find(op.loop.begin(), op.loop.end(), dim) - op.loop.begin();
+    for (const std::int8_t position : context_.index.operators[op_].use(id).positions) {
       result.slices.push_back(loop[static_cast<std::size_t>(position)]);
     }
     return result;
@@ -186,7 +186,7 @@ class RingDeriver {
 
   void align(RingMoves& moves, const Slices& from, const Slices& to) const {
     const auto shift = alignment_shift(view(from), view(to), context_.mesh());
-    if (shift) add_move(moves, moved_axes(*shift));
+    if (shift) add_moves(moves, moved_axes(*shift), 1);
   }
 
   void emit(Communication demand, OperatorPhase phase, const RingMoves& moves) {

@@ -38,13 +38,13 @@ PlacementVariant surroundings(const Network& network, const PlacementRules& rule
   return spread ? PlacementVariant::SequenceSpread : PlacementVariant::Plain;
 }
 
-PlacementVariant variant_of(const Network& network, const PlacementRules& rules,
+PlacementVariant variant_of(const OperatorIndex& index, const PlacementRules& rules,
                             const Operator& op) {
-  if (op.kind == OperatorKind::Dispatch || op.kind == OperatorKind::Combine) {
-    return PlacementVariant::TokenExchange;
-  }
-  if (find_role(network, op.loop, DimRole::KeySequence)) return PlacementVariant::Attention;
-  return surroundings(network, rules, op.loop);
+  if (index.exchanges) return PlacementVariant::TokenExchange;
+  if (index.attends) return PlacementVariant::Attention;
+  const bool spread = rules.sequence_parallel == SequenceParallel::On && !index.expert_order &&
+                      !carries_out(rules, op.loop);
+  return spread ? PlacementVariant::SequenceSpread : PlacementVariant::Plain;
 }
 
 /// The loop dimension under which the operator reads dimension `dim` of one of its inputs: keys
@@ -71,15 +71,15 @@ void keep_axes_disjoint(std::vector<SliceMap>& loop) {
 
 }  // namespace
 
-BlockPlacement place_block(const Network& network, const Block& block,
-                           const PlacementRules& rules) {
-  BlockPlacement placement;
+void place_block(const Block& block, const BlockIndex& index, const PlacementRules& rules,
+                 BlockPlacement& placement) {
   placement.operators.resize(block.operators.size());
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
     const Operator& op = block.operators[i];
     OperatorPlacement& placed = placement.operators[i];
-    placed.variant = variant_of(network, rules, op);
-    placed.loop.reserve(op.loop.size());
+    placed.variant = variant_of(index.operators[i], rules, op);
+    for (auto& own : placed.overrides) own.clear();
+    placed.loop.clear();
     bool varies = false;
     for (const DimId dim : op.loop) {
       placed.loop.push_back(rules.slice(placed.variant, dim));
@@ -88,7 +88,27 @@ BlockPlacement place_block(const Network& network, const Block& block,
     placed.steps = varies ? rules.ring_steps : 1;
     keep_axes_disjoint(placed.loop);
   }
+}
+
+BlockPlacement place_block(const Network& network, const Block& block,
+                           const PlacementRules& rules) {
+  BlockPlacement placement;
+  place_block(block, index_block(network, block), rules, placement);
   return placement;
+}
+
+FixedVector<SliceMap, kMaxTensorRank> used_slices(const Block& block, const TensorUse& use,
+                                                  const OperatorPlacement& placed,
+                                                  OperatorPhase phase,
+                                                  const PlacementRules& rules) {
+  const std::vector<DimId>& dims = block.tensor(use.tensor).dims;
+  FixedVector<SliceMap, kMaxTensorRank> slices;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const bool own_rule = use.positions[i] < 0 || (use.grouped >> i & 1U) != 0;
+    slices.push_back(own_rule ? rules.slice(placed.variant, dims[i])
+                              : placed.slices(phase)[static_cast<std::size_t>(use.positions[i])]);
+  }
+  return slices;
 }
 
 FixedVector<int, kMaxTensorRank> loop_positions(const Network& network, const Block& block,

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "communication/block_index.hpp"
 #include "communication/layout.hpp"
 #include "communication/slice_map.hpp"
 #include "plansearch/degrees.hpp"
@@ -65,12 +66,22 @@ struct BlockPlacement {
 
 [[nodiscard]] BlockPlacement place_block(const Network& network, const Block& block,
                                          const PlacementRules& rules);
+/// The same into a placement that exists: no allocation once its buffers have grown.
+void place_block(const Block& block, const BlockIndex& index, const PlacementRules& rules,
+                 BlockPlacement& placement);
 
 /// The slices under which an operator sees the dimensions of one of its tensors: keys and values
 /// are read with their tokens as KeySequence and their heads grouped under the query heads.
 [[nodiscard]] FixedVector<SliceMap, kMaxTensorRank> tensor_slices(
     const Network& network, const Block& block, std::size_t operator_index, TensorId tensor,
     OperatorPhase phase, const PlacementRules& rules, const BlockPlacement& placement);
+
+/// The same for a tensor use that is known already.
+[[nodiscard]] FixedVector<SliceMap, kMaxTensorRank> used_slices(const Block& block,
+                                                                const TensorUse& use,
+                                                                const OperatorPlacement& placed,
+                                                                OperatorPhase phase,
+                                                                const PlacementRules& rules);
 
 /// The positions in the operator's loop nest under which it reads or writes the dimensions of a
 /// tensor; -1 for a dimension the nest does not have.

@@ -142,6 +142,8 @@ PlacementRules placement_rules(const Network& network, const PlanDegrees& plan,
   const auto table = [&](PlacementVariant variant) -> std::vector<SliceMap>& {
     return rules.slices[static_cast<std::size_t>(variant)];
   };
+  rules.extents.reserve(network.dimensions.size());
+  for (auto& slices : rules.slices) slices.reserve(network.dimensions.size());
   for (const Dimension& dimension : network.dimensions) {
     rules.extents.push_back(placed_extent(dimension, plan, framework));
     table(PlacementVariant::Plain).push_back(builder.plain(dimension));

@@ -42,9 +42,9 @@ struct Node {
 class Search {
  public:
   Search(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-         const Layout& to, const StepPrice* price)
-      : mesh_(mesh), extents_(extents), from_(from), to_(to), price_(price) {
-    nodes_.reserve(16);
+         const Layout& to, const StepPrice* price, std::vector<Node>& nodes)
+      : mesh_(mesh), extents_(extents), from_(from), to_(to), price_(price), nodes_(nodes) {
+    nodes_.clear();
   }
 
   void run(std::vector<RedistributionStep>& steps) {
@@ -180,7 +180,7 @@ class Search {
   const Layout& from_;
   const Layout& to_;
   const StepPrice* price_;
-  std::vector<Node> nodes_;
+  std::vector<Node>& nodes_;
 };
 
 bool is_plain(const Layout& layout) {
@@ -264,26 +264,59 @@ std::optional<RedistributionStep> single_step(const DeviceMesh& mesh,
   return std::nullopt;
 }
 
-std::vector<RedistributionStep> find_steps(const DeviceMesh& mesh, std::span<const double> extents,
-                                           const Layout& from, const Layout& to,
-                                           const StepPrice* price) {
-  std::vector<RedistributionStep> steps;
-  if (from == to) return steps;
+void find_steps(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
+                const Layout& to, const StepPrice* price, std::vector<Node>& nodes,
+                std::vector<RedistributionStep>& steps) {
+  steps.clear();
+  if (from == to) return;
   PLANSEARCH_CHECK(from.dims.size() == to.dims.size() && (to.partial - from.partial).empty());
   PLANSEARCH_CHECK(from.flat == to.flat);
   if (price == nullptr) {
-    if (auto step = single_step(mesh, extents, from, to)) return {*step};
+    if (const auto step = single_step(mesh, extents, from, to)) {
+      steps.push_back(*step);
+      return;
+    }
   }
   const Layout start = is_plain(from) ? from : straightened(from);
   const Layout goal = is_plain(to) ? to : straightened(to);
-  if (start == goal) return {permutation(mesh, extents, from, to)};
+  if (start == goal) {
+    steps.push_back(permutation(mesh, extents, from, to));
+    return;
+  }
   if (!(start == from)) steps.push_back(permutation(mesh, extents, from, start));
-  Search(mesh, extents, start, goal, price).run(steps);
+  Search(mesh, extents, start, goal, price, nodes).run(steps);
   if (!(goal == to)) steps.push_back(permutation(mesh, extents, goal, to));
+}
+
+std::vector<RedistributionStep> find_steps(const DeviceMesh& mesh, std::span<const double> extents,
+                                           const Layout& from, const Layout& to,
+                                           const StepPrice* price) {
+  std::vector<Node> nodes;
+  std::vector<RedistributionStep> steps;
+  find_steps(mesh, extents, from, to, price, nodes, steps);
   return steps;
 }
 
 }  // namespace
+
+class RedistributionScratch {
+ public:
+  std::vector<Node> nodes;
+};
+
+void RedistributionScratchDeleter::operator()(RedistributionScratch* scratch) const {
+  delete scratch;
+}
+
+RedistributionScratchPtr make_redistribution_scratch() {
+  return RedistributionScratchPtr(new RedistributionScratch);
+}
+
+void redistribute(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
+                  const Layout& to, RedistributionScratch& scratch,
+                  std::vector<RedistributionStep>& steps) {
+  find_steps(mesh, extents, from, to, nullptr, scratch.nodes, steps);
+}
 
 double elements_moved(CommunicationKind kind, int group_size, double elements) {
   const double others = (group_size - 1.0) / group_size;

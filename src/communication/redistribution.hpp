@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -28,6 +29,15 @@ struct RedistributionStep {
   bool operator==(const RedistributionStep&) const = default;
 };
 
+/// Buffers that one thread keeps from one search to the next.
+class RedistributionScratch;
+struct RedistributionScratchDeleter {
+  void operator()(RedistributionScratch* scratch) const;
+};
+using RedistributionScratchPtr =
+    std::unique_ptr<RedistributionScratch, RedistributionScratchDeleter>;
+[[nodiscard]] RedistributionScratchPtr make_redistribution_scratch();
+
 using StepPrice = std::function<double(const RedistributionStep&)>;
 
 /// Elements one device sends with the ring or pairwise algorithm.
@@ -39,6 +49,10 @@ using StepPrice = std::function<double(const RedistributionStep&)>;
 [[nodiscard]] std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
                                                            std::span<const double> extents,
                                                            const Layout& from, const Layout& to);
+/// The same into `steps`, which loses what it held: no allocation once the buffers have grown.
+void redistribute(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
+                  const Layout& to, RedistributionScratch& scratch,
+                  std::vector<RedistributionStep>& steps);
 [[nodiscard]] std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
                                                            std::span<const double> extents,
                                                            const Layout& from, const Layout& to,

@@ -34,6 +34,27 @@ bool shift_aligns(std::span<const SliceMap> from, std::span<const SliceMap> to,
   return true;
 }
 
+/// Axes of the digits that differ, and of every digit that shares an axis with one of them. Along
+/// all others nothing has to move.
+AxisSet moving_axes(std::span<const SliceMap> from, std::span<const SliceMap> to) {
+  AxisSet moving;
+  bool grown = true;
+  while (grown) {
+    grown = false;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      for (std::size_t j = 0; j < from[i].digits().size(); ++j) {
+        const SliceDigit& digit = from[i].digits()[j];
+        const AxisSet axes = digit.axes();
+        const bool moves = !(digit == to[i].digits()[j]) || !(axes & moving).empty();
+        if (!moves || (axes - moving).empty()) continue;
+        moving = moving | axes;
+        grown = true;
+      }
+    }
+  }
+  return moving;
+}
+
 /// The next shift in counting order over `axes`; false after the last one.
 bool advance(Shift& shift, AxisSet axes, const DeviceMesh& mesh) {
   while (!axes.empty()) {
@@ -154,8 +175,10 @@ bool SliceMap::plain() const {
 
 std::optional<Shift> alignment_shift(std::span<const SliceMap> from, std::span<const SliceMap> to,
                                      const DeviceMesh& mesh) {
-  AxisSet axes;
-  for (const SliceMap& map : from) axes = axes | map.axes();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i].digits().size() != to[i].digits().size()) return std::nullopt;
+  }
+  const AxisSet axes = moving_axes(from, to);
   Shift shift{};
   do {
     if (shift_aligns(from, to, shift)) return shift;

@@ -7,6 +7,7 @@
 
 #include "plan/layer_distribution.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "random_plans.hpp"
 #include "small_networks.hpp"
 #include "unit/workload/descriptions.hpp"
 
@@ -19,28 +20,6 @@ bool is_divided(const Network& network, const Operator& op) {
   return std::none_of(op.loop.begin(), op.loop.end(), [&](DimId dim) {
     return network.dimension(dim).role == DimRole::ExpertChoice;
   });
-}
-
-PlanDegrees random_plan(std::mt19937& engine, bool experts) {
-  const auto power = [&](unsigned most) { return 1 << (engine() % (most + 1)); };
-  PlanDegrees plan;
-  plan.data = power(3) * (engine() % 3 == 0 ? 3 : 1);
-  plan.tensor_out = power(2);
-  plan.tensor_in = power(1);
-  plan.tensor_depth = power(1);
-  plan.context = power(2);
-  plan.context_kind = static_cast<ContextKind>(engine() % 2);
-  plan.sequence_parallel = static_cast<SequenceParallel>(engine() % 2);
-  plan.micro_batch = 1 + static_cast<int>(engine() % 4);
-  plan.pipeline = power(3);
-  if (experts) {
-    plan.tensor_in = plan.tensor_depth = 1;
-    plan.expert = power(3);
-    plan.expert_tensor = engine() % 2 == 0 ? plan.tensor_out : 1;
-    const int ranks = plan.data * plan.context * plan.tensor_out;
-    if (ranks % (plan.expert * plan.expert_tensor) != 0) plan.expert = plan.expert_tensor = 1;
-  }
-  return plan;
 }
 
 void check_conserved(const Network& network, const PlanDegrees& plan) {
@@ -72,14 +51,14 @@ TEST_SUITE("property") {
   TEST_CASE("every partition of a dense network conserves its products") {
     const Network network = build_network(test::llama(16, 512, 32, 16, 1536, 3072));
     std::mt19937 engine(11);
-    for (int i = 0; i < 300; ++i) check_conserved(network, random_plan(engine, false));
+    for (int i = 0; i < 300; ++i) check_conserved(network, test::random_plan(engine, false));
   }
 
   TEST_CASE("every partition of a network of experts conserves its products") {
     const Network network =
         build_network(test::with_experts(test::llama(16, 512, 32, 32, 1536, 3072), 16, 2));
     std::mt19937 engine(12);
-    for (int i = 0; i < 300; ++i) check_conserved(network, random_plan(engine, true));
+    for (int i = 0; i < 300; ++i) check_conserved(network, test::random_plan(engine, true));
   }
 
   TEST_CASE("stages hold every layer once, embedding first and head last") {
