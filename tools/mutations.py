@@ -112,8 +112,9 @@ MUTATIONS = [
     Mutation("interleaved-peak", "the peak of interleaving forgets the chunks before the last",
              "src/schedule/alternating.cpp",
              "2 * behind + (shape.chunks - 1) * shape.group_size()", "2 * behind"),
-    Mutation("recompute-forward", "recomputed layers take no time", "src/evaluate/block_profile.cpp",
-             "      recompute_.compute += times[i].forward * repeated[i];\n", ""),
+    Mutation("recompute-forward", "recomputed layers take no time", "src/evaluate/local_work.cpp",
+             "      add(work.repeated[level], time.forward * share, time.forward_kernels * share);\n",
+             "      add(work.repeated[level], Seconds(0), time.forward_kernels * share);\n"),
     Mutation("recompute-in-model-flops", "hardware FLOPs without the recomputed forward",
              "src/evaluate/plan_report.cpp",
              "forward * (3.0 + repeated) / gpu_time", "forward * (3.0 + 0.0 * repeated) / gpu_time"),
@@ -164,9 +165,11 @@ MUTATIONS = [
              "{ return rounds * (nodes - 1.0) / nodes; }", "{ return rounds + 0.0 * nodes; }"),
     Mutation("saved-as-gathered", "gathered inputs are kept as they are read, not as produced",
              "src/evaluate/block_memory.cpp",
-             "element_size(block_.tensor(id).element, context_.precision) * kept_elements(id);",
-             "element_size(block_.tensor(id).element, context_.precision) *\n"
-             "               elements(static_cast<std::size_t>(&op - block_.operators.data()), id);"),
+             "for (const TensorId id : op.saved) bytes += element(id) * kept_elements(id);",
+             "for (const TensorId id : op.saved) {\n"
+             "      const auto index = static_cast<std::size_t>(&op - block_.operators.data());\n"
+             "      bytes += element(id) * local_.sizes.tensor(index, id);\n"
+             "    }"),
 ]
 
 

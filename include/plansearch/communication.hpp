@@ -50,6 +50,11 @@ enum class DemandPhase : std::uint8_t { Forward, InputGradient, WeightGradient, 
 /// On which side of its operator, in that phase, the communication stands.
 enum class Side : std::uint8_t { Before, After };
 
+/// `Communication::reader` of what no tensor on its way between two operators causes (statistics,
+/// rings, parameters), and of a tensor that the next block reads.
+inline constexpr std::uint32_t kNoReader = UINT32_MAX;
+inline constexpr std::uint32_t kNextBlock = UINT32_MAX - 1;
+
 struct Communication {
   Subject subject = Subject::Activation;
   CommunicationKind kind = CommunicationKind::AllReduce;
@@ -59,8 +64,10 @@ struct Communication {
   Side side = Side::Before;
   RecomputeGather on_recompute = RecomputeGather::Repeated;  ///< runs again in a recomputation?
   AxisSet axes;
+  AxisSet cut;  ///< axes that cut a parameter's tile before: `elements` are of one piece
   std::uint32_t index = 0;
   std::uint32_t operator_index = 0;
+  std::uint32_t reader = kNoReader;  ///< operator the tensor is for, or whose gradient comes back
   int group_size = 1;
   int count = 1;          ///< messages of this size, one after the other
   double elements = 0.0;  ///< of one message, nccl-tests convention

@@ -52,6 +52,11 @@ class PlanEvaluator {
   /// sequence-parallel and ZeRO fields and the strides its data and pipeline degrees imply).
   [[nodiscard]] std::shared_ptr<const ClassProfile> profile(const PlanDegrees& plan) const;
 
+  /// Memory of the first and the last stage, known before any kernel or communication has a price:
+  /// the memory of `bound(*profile(plan), plan)`. A plan that exceeds the limit here needs no
+  /// profile. Precondition: `legality(plan)` is empty.
+  [[nodiscard]] Bytes memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
+
   /// Precondition of the three: `legality(plan)` is empty and `profile` is the plan's own.
   [[nodiscard]] PlanBound bound(const ClassProfile& profile, const PlanDegrees& plan,
                                 EvaluationWorkspace& workspace) const;

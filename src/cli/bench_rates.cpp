@@ -65,6 +65,7 @@ class Sample {
     std::vector<Rate> rates;
     rates.push_back(over("legality checks", plans_,
                          [&](const Priced& p) { return evaluator_.obstacle(p.plan) ? 1.0 : 0.0; }));
+    rates.push_back(fresh_memory());
     rates.push_back(fresh_classes());
     rates.push_back(over("known class profiles", plans_, [&](const Priced& p) {
       return evaluator_.profile(p.plan) == p.profile ? 0.0 : 1.0;
@@ -102,6 +103,16 @@ class Sample {
     }
     std::erase_if(leaves, [&](const PlanDegrees& p) { return evaluator_.obstacle(p).has_value(); });
     return leaves;
+  }
+
+  /// What a search asks first, of plans of classes never seen before.
+  [[nodiscard]] Rate fresh_memory() const {
+    return repeat("fresh memory bounds", classes_.size(), [&] {
+      const PlanEvaluator fresh(evaluator_.problem());
+      for (const PlanDegrees& plan : classes_) {
+        sink_ = sink_ + fresh.memory_bound(plan, *workspace_).value();
+      }
+    });
   }
 
   [[nodiscard]] Rate fresh_classes() const {

@@ -38,7 +38,7 @@ struct ParameterUse {
 };
 
 struct OperatorIndex {
-  std::vector<TensorUse> uses;  ///< inputs, then outputs
+  std::vector<TensorUse> uses;  ///< inputs, outputs, and what is saved besides
   std::vector<ParameterUse> parameters;
   std::uint32_t first_cut = 0;   ///< of its loop in BlockCuts
   PositionMask all = 0;          ///< every position of the loop nest

@@ -221,6 +221,7 @@ std::vector<Communication> derive_shared_parameters(const Network& network,
     demand.index = place.index;
     demand.group_size = static_cast<int>(place.stages.size());
     demand.elements = place.elements / pieces(policies.dense.gradient.storage, rules.mesh);
+    for (const AxisSet axes : policies.dense.gradient.storage) demand.cut = demand.cut | axes;
     demands.push_back(demand);
   }
   return demands;

@@ -109,8 +109,9 @@ class ActivationDeriver {
     step.axis = Axis::Expert;
     step.group_size = size;
     step.elements = elements(layout);
-    emit(step, Subject::Activation, DemandPhase::Forward, consumer, Side::Before);
-    emit(step, Subject::ActivationGradient, DemandPhase::InputGradient, consumer, Side::After);
+    emit(step, Subject::Activation, DemandPhase::Forward, consumer, Side::Before, consumer);
+    emit(step, Subject::ActivationGradient, DemandPhase::InputGradient, consumer, Side::After,
+         consumer);
   }
 
   /// Brings the tensor into the layout of a consumer, from the nearest layout that exists.
@@ -130,7 +131,7 @@ class ActivationDeriver {
       const std::size_t producer = context_.index.producers[index(tensor_)];
       const bool after = (is_reduction(step.kind) && producer != kEdge) || consumer == kEdge;
       emit(step, Subject::Activation, DemandPhase::Forward, after ? producer : consumer,
-           after ? Side::After : Side::Before);
+           after ? Side::After : Side::Before, consumer);
     }
     if (consumer != kEdge && source.partial.empty()) regather(source, target, best);
     available_.push_back(target);
@@ -147,7 +148,7 @@ class ActivationDeriver {
       if (op.kind != OperatorKind::Matmul || !context_.index.operators[*it].trains) continue;
       if (!(touched(*it, OperatorPhase::Forward) == target)) continue;
       for (std::size_t i = kept; i < steps.size(); ++i) {
-        emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, *it, Side::Before);
+        emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, *it, Side::Before, *it);
       }
       return;
     }
@@ -197,12 +198,12 @@ class ActivationDeriver {
       const std::size_t place = after || producer == kEdge ? consumer : producer;
       if (place == kEdge) continue;  // handed through the block untouched
       emit(step, Subject::ActivationGradient, DemandPhase::InputGradient, place,
-           after ? Side::After : Side::Before);
+           after ? Side::After : Side::Before, consumer);
     }
   }
 
   void emit(const RedistributionStep& step, Subject subject, DemandPhase phase, std::size_t op,
-            Side side) {
+            Side side, std::size_t reader) {
     if (step.kind == CommunicationKind::Slice || op == kEdge) return;
     Communication demand;
     demand.subject = subject;
@@ -213,6 +214,7 @@ class ActivationDeriver {
     demand.axes = {step.axis};
     demand.index = static_cast<std::uint32_t>(tensor_);
     demand.operator_index = static_cast<std::uint32_t>(op);
+    demand.reader = reader == kEdge ? kNextBlock : static_cast<std::uint32_t>(reader);
     demand.group_size = step.group_size;
     demand.elements = step.elements;
     demands_.push_back(demand);

@@ -58,6 +58,7 @@ class ParameterDeriver {
       const double message = elements_ / tiles(cut, i);
       Communication demand = about(Subject::Parameter, CommunicationKind::AllGather, axes, message,
                                    DemandPhase::Forward, scope);
+      demand.cut = cut_axes(cut, i);
       demand.side = Side::Before;
       demand.on_recompute =
           scope == Scope::Use ? context_.sharding.recompute_gather : RecomputeGather::Shared;
@@ -76,6 +77,12 @@ class ParameterDeriver {
       product *= context_.mesh().size(without(cut[i], used_));
     }
     return product;
+  }
+
+  [[nodiscard]] AxisSet cut_axes(const FlatCut& cut, std::size_t count) const {
+    AxisSet axes;
+    for (std::size_t i = 0; i < count; ++i) axes = axes | without(cut[i], used_);
+    return axes;
   }
 
   /// Loop positions that no output carries: what the operator sums over.
@@ -133,6 +140,7 @@ class ParameterDeriver {
       if (!summed.empty()) {
         demands_.push_back(about(Subject::Gradient, CommunicationKind::ReduceScatter, summed,
                                  elements, phase_of(scope), scope));
+        demands_.back().cut = cut_axes(states, i);
       }
       elements /= context_.mesh().size(axes);
       partial = partial - axes;
@@ -151,6 +159,8 @@ class ParameterDeriver {
     if (axes.empty()) return;
     demands_.push_back(about(Subject::Gradient, CommunicationKind::AllReduce, axes, elements,
                              phase_of(scope), scope));
+    const FlatCut& states = policy_->moment.storage;
+    demands_.back().cut = cut_axes(states, states.size());
   }
 
   /// The optimizer updates its own piece of the parameters; the others need to see it.
@@ -162,6 +172,7 @@ class ParameterDeriver {
       if (axes.empty()) continue;
       demands_.push_back(about(Subject::Parameter, CommunicationKind::AllGather, axes,
                                elements_ / tiles(states, i), DemandPhase::Step, Scope::Step));
+      demands_.back().cut = cut_axes(states, i);
     }
   }
 
@@ -200,7 +211,8 @@ class ParameterDeriver {
 
 bool same_message(const Communication& a, const Communication& b) {
   return a.subject == b.subject && a.kind == b.kind && a.phase == b.phase && a.scope == b.scope &&
-         a.side == b.side && a.axes == b.axes && a.group_size == b.group_size;
+         a.side == b.side && a.axes == b.axes && a.group_size == b.group_size &&
+         (a.cut == b.cut || a.scope != Scope::Step);
 }
 
 /// The message of a whole block stands where its first use, or its last result, is.

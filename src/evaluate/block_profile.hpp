@@ -3,16 +3,11 @@
 // once per equivalence class and shared by every plan of the class.
 #pragma once
 
-#include <array>
-#include <string>
+#include <span>
 #include <vector>
 
-#include "communication/placement.hpp"
-#include "communication/tensor_policy.hpp"
-#include "evaluate/framework_constants.hpp"
-#include "plansearch/communication.hpp"
-#include "plansearch/device_mesh.hpp"
-#include "plansearch/problem.hpp"
+#include "evaluate/kept_states.hpp"
+#include "evaluate/local_work.hpp"
 #include "plansearch/quantity.hpp"
 
 namespace plansearch {
@@ -37,37 +32,8 @@ struct PassProfile {
 /// Wall time of passes that run back to back, so that one's waits hide in the other's work.
 [[nodiscard]] Seconds joint_length(const PassProfile& first, const PassProfile& second);
 
-/// Local elements of the parameters of a block, before any sharding over data ranks.
-struct ParameterCount {
-  double dense = 0.0;
-  double expert = 0.0;
-  double trainable_dense = 0.0;
-  double trainable_expert = 0.0;
-  ParameterCount& operator+=(const ParameterCount& other);
-  friend ParameterCount operator*(ParameterCount count, double copies);
-  bool operator==(const ParameterCount&) const = default;
-};
-
-/// A parameter with a key: every block that uses it names the same one.
-struct SharedCount {
-  std::string key;
-  ParameterCount count;
-};
-
-/// What one micro-batch of one block holds on one device.
-struct BlockMemory {
-  Bytes saved;        ///< kept from forward to backward
-  Bytes working_set;  ///< kept in addition while its own backward runs
-  Bytes loss;         ///< share of `saved` that the loss needs (head block)
-  /// Of linear operators with trainable weights: inputs and output gradients, which stay from the
-  /// input gradient to a weight gradient that runs later.
-  Bytes kept_for_weights;
-  Bytes cached;         ///< gathered inputs, freed after use
-  Bytes boundary;       ///< output activation, the message to the next stage
-  double stream = 0.0;  ///< elements of the residual stream as matmuls read it
-  double logits = 0.0;  ///< local elements of vocabulary scores (head block)
-};
-
+/// What a profile of a block shows of things that several classes share lives as long as the
+/// ClassProfile it stands in.
 struct BlockProfile {
   PassProfile forward;
   PassProfile backward;         ///< both gradients
@@ -79,30 +45,22 @@ struct BlockProfile {
   Seconds weight_length;  ///< that weight gradient
   BlockMemory memory;
   ParameterCount parameters;  ///< without shared ones
-  std::vector<SharedCount> shared;
-  std::vector<PricedCommunication> passes;  ///< inside a pass; counts and times per micro-batch
-  /// At the end of the step, one copy of the block; messages of all blocks of a stage go together,
-  /// so that only there they get a price.
-  std::vector<PricedCommunication> steps;
+  std::span<const SharedCount> shared;
+  std::span<const PricedCommunication> steps;  ///< at the end of the step, see KeptBlock
 };
 
-/// Everything a class shares: the plan's placement on the mesh and the policies of its tensors.
-struct ClassContext {
-  const Problem& problem;
-  const FrameworkConstants& constants;
-  const PrecisionPolicy& precision;
-  const PlanDegrees& plan;
-  PlacementRules rules;
-  TensorPolicies policies;
+/// The parts of one block, and what recomputes and issues it.
+struct BlockParts {
+  const Block& block;
+  const BlockWork& work;
+  const KeptBlock& kept;
+  Recompute recompute = Recompute::None;
+  Seconds skew;  ///< processor time per rank of a tensor-parallel collective
 };
 
-[[nodiscard]] BlockProfile profile_block(const ClassContext& context, const Block& block);
-
-/// Whether the group of these axes has members on more than one node, the first rank of the mesh
-/// being the first of its node.
-[[nodiscard]] bool spans_nodes(const DeviceMesh& mesh, AxisSet axes, int accelerators_per_node);
-
-/// Which framework switch decides whether this communication is hidden.
-[[nodiscard]] Overlap overlap_class(const Communication& demand);
+/// Adds up the passes of a block. Memory and parameters are not touched. `lines`, where asked for,
+/// gets every communication inside a pass; counts and times per micro-batch.
+void sum_passes(const PricingContext& context, const BlockParts& parts, BlockProfile& profile,
+                std::vector<PricedCommunication>* lines = nullptr);
 
 }  // namespace plansearch

@@ -8,6 +8,8 @@
 // Checked by: tests/unit/evaluate/class_profile_test.cpp
 #include "evaluate/class_profile.hpp"
 
+#include <bit>
+
 #include "base/hash.hpp"
 
 namespace plansearch {
@@ -38,10 +40,6 @@ StaticBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, 
   return bytes;
 }
 
-}  // namespace
-
-namespace {
-
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
   return hash * 0xFF51AFD7ED558CCDULL;
@@ -53,13 +51,24 @@ std::uint64_t packed(AxisExtent extent) {
 
 /// Exact for one extent, which nearly all axes have.
 std::uint64_t geometry(const DeviceMesh& mesh, Axis axis) {
-  if (mesh[axis].size == 1) return packed({});
+  const MeshRole& role = mesh[axis];
+  if (role.size == 1) return packed({});
+  if (std::has_single_bit(role.factors)) {
+    return packed(mesh.factors[static_cast<std::size_t>(std::countr_zero(role.factors))]);
+  }
   const ProcessGroup group = process_group(mesh, {axis});
   std::uint64_t value = 0;
   for (const AxisExtent& extent : group.extents) {
     value = value == 0 ? packed(extent) : mixed(value, packed(extent));
   }
   return value;
+}
+
+/// Over these, ranks hold other sequences: nothing of one micro-batch is sent along them.
+constexpr std::array kDataAxes{Axis::Data, Axis::ExpertData, Axis::Shard, Axis::Replica};
+
+std::uint64_t whether_active(std::uint64_t where) {
+  return where == packed({}) ? where : packed({2, 1});
 }
 
 }  // namespace
@@ -69,46 +78,57 @@ StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mes
           static_bytes(policies.expert, mesh, moments)};
 }
 
-ClassKey class_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framework& framework,
-                   int accelerators_per_node) {
-  ClassKey key;
+StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framework& framework) {
+  StatesKey key;
   key.plan = plan;
-  // A pipeline matters to a block only by whether it leaves the node (host skew).
-  key.plan.pipeline = plan.pipeline > 1 && plan.devices() > accelerators_per_node ? 2 : 1;
   key.plan.chunks = 1;
+  key.plan.micro_batch = 1;
   key.plan.micro_batches = 1;
+  key.plan.recompute = Recompute::None;
   key.plan.schedule = kDefaultSchedule;
+  // A pipeline matters only by how long gathered parameters are kept.
+  key.plan.pipeline = plan.pipeline > 1 && plan.zero == ZeroStage::Parameters ? 2 : 1;
   const bool inside =
       plan.zero == ZeroStage::Parameters ||
       framework.sharding.gradient_reduce[static_cast<std::size_t>(plan.zero)] != Scope::Step;
   if (!inside) {
     key.plan.data = plan.data > 1 ? 2 : 1;
     key.plan.shard_group = 0;
-    key.plan.zero = plan.zero == ZeroStage::None ? ZeroStage::None : ZeroStage::Optimizer;
   }
   for (const Axis axis :
        {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Expert, Axis::ExpertTensor}) {
     key.axes[static_cast<std::size_t>(axis)] = geometry(mesh, axis);
   }
-  for (const Axis axis : {Axis::Data, Axis::ExpertData, Axis::Shard, Axis::Replica}) {
-    key.axes[static_cast<std::size_t>(axis)] =
-        inside ? geometry(mesh, axis) : packed({mesh[axis].size > 1 ? 2 : 1, 1});
+  for (const Axis axis : kDataAxes) {
+    const std::uint64_t exact = geometry(mesh, axis);
+    key.axes[static_cast<std::size_t>(axis)] = inside ? exact : whether_active(exact);
   }
   return key;
 }
 
-std::size_t ClassKeyHash::operator()(const ClassKey& key) const noexcept {
+StatesKey placement_key(StatesKey key) {
+  key.plan.data = key.plan.data > 1 ? 2 : 1;
+  key.plan.pipeline = 1;
+  key.plan.shard_group = 0;
+  key.plan.zero = ZeroStage::None;
+  for (const Axis axis : kDataAxes) {
+    std::uint64_t& where = key.axes[static_cast<std::size_t>(axis)];
+    where = whether_active(where);
+  }
+  return key;
+}
+
+std::size_t StatesKey::hash() const noexcept {
   std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
   const auto mix = [&](std::uint64_t value) { hash = mixed(hash, value); };
-  const PlanDegrees& p = key.plan;
-  for (const int field : {p.data, p.pipeline, p.tensor_in, p.tensor_out, p.tensor_depth, p.context,
-                          p.expert, p.expert_tensor, p.shard_group, p.micro_batch,
-                          static_cast<int>(p.context_kind), static_cast<int>(p.sequence_parallel),
-                          static_cast<int>(p.zero), static_cast<int>(p.recompute)}) {
+  for (const int field :
+       {plan.data, plan.pipeline, plan.tensor_in, plan.tensor_out, plan.tensor_depth, plan.context,
+        plan.expert, plan.expert_tensor, plan.shard_group, static_cast<int>(plan.context_kind),
+        static_cast<int>(plan.sequence_parallel), static_cast<int>(plan.zero)}) {
     mix(static_cast<std::uint64_t>(field));
   }
-  for (const std::uint64_t axis : key.axes) mix(axis);
-  return static_cast<std::size_t>(hash);
+  for (const std::uint64_t axis : axes) mix(axis);
+  return static_cast<std::size_t>(hash ^ hash >> 29U);
 }
 
 }  // namespace plansearch

@@ -2,10 +2,10 @@
 // What all plans of one equivalence class share, and the cache that hands it out.
 #pragma once
 
-#include <cstdint>
+#include <array>
+#include <cstddef>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 #include "evaluate/block_profile.hpp"
@@ -24,7 +24,13 @@ struct StaticBytes {
 struct ClassProfile {
   std::vector<BlockProfile> blocks;  ///< by index into Network::blocks
   /// Gradient reductions of parameters that several blocks use, due when a pipeline parts them.
-  std::vector<PricedCommunication> shared;
+  std::span<const PricedCommunication> shared;
+
+  std::shared_ptr<const LocalMemory> memory;
+  std::shared_ptr<const KeptStates> states;
+  std::shared_ptr<const LocalWork> work;
+  Recompute recompute = Recompute::None;
+  Seconds skew;  ///< see BlockParts
 };
 
 /// Sharding of the static memory of one plan: cheap, computed per plan, not per class.
@@ -35,46 +41,18 @@ struct StaticPolicy {
 [[nodiscard]] StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
                                          double moments);
 
-/// Everything the block profiles depend on; equal keys have equal profiles.
-struct ClassKey {
+/// Everything the states of a class depend on; equal keys have equal states. The number of
+/// sequences and the recompute level come on top of it.
+struct StatesKey {
   PlanDegrees plan;  ///< with the fields set to 1 that do not matter
   /// Where the ranks of an axis lie: size and stride, or a hash of them where there are gaps.
   std::array<std::uint64_t, kAxisCount> axes{};
-  bool operator==(const ClassKey&) const = default;
+  [[nodiscard]] std::size_t hash() const noexcept;
+  bool operator==(const StatesKey&) const = default;
 };
-[[nodiscard]] ClassKey class_key(const PlanDegrees& plan, const DeviceMesh& mesh,
-                                 const Framework& framework, int accelerators_per_node);
-
-struct ClassKeyHash {
-  std::size_t operator()(const ClassKey& key) const noexcept;
-};
-
-/// Thread-safe; profiles are values, so who computes one does not matter.
-class ClassCache {
- public:
-  template <typename Make>
-  std::shared_ptr<const ClassProfile> get(const ClassKey& key, Make make) const {
-    const std::size_t shard = ClassKeyHash{}(key) % kShards;
-    {
-      const std::lock_guard lock(mutexes_[shard]);
-      if (const auto found = maps_[shard].find(key); found != maps_[shard].end()) {
-        return found->second;
-      }
-    }
-    std::shared_ptr<const ClassProfile> made = make();
-    const std::lock_guard lock(mutexes_[shard]);
-    if (maps_[shard].size() >= kMostPerShard) maps_[shard].clear();
-    return maps_[shard].emplace(key, std::move(made)).first->second;
-  }
-
- private:
-  static constexpr std::size_t kShards = 16;
-  /// Bounds memory; a walk rarely comes back to classes that far behind.
-  static constexpr std::size_t kMostPerShard = 4096;
-  mutable std::array<std::mutex, kShards> mutexes_;
-  mutable std::array<
-      std::unordered_map<ClassKey, std::shared_ptr<const ClassProfile>, ClassKeyHash>, kShards>
-      maps_;
-};
+[[nodiscard]] StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
+                                   const Framework& framework);
+/// What of it the placement depends on: policies and the sizes of data groups left out.
+[[nodiscard]] StatesKey placement_key(StatesKey key);
 
 }  // namespace plansearch

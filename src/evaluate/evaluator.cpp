@@ -16,12 +16,20 @@
 #include "evaluate/interval.hpp"
 #include "evaluate/memory_model.hpp"
 #include "evaluate/pipeline_layout.hpp"
+#include "evaluate/profile_maker.hpp"
 #include "evaluate/step_model.hpp"
 #include "plan/legality.hpp"
 
 namespace plansearch {
 
 namespace {
+
+/// The first device holds most micro-batches, the last one the loss: the worst needs no less.
+Bytes least_memory(const PlanView& view, EvaluationWorkspace& workspace) {
+  const int last = view.layout.stages - 1;
+  const Bytes first = device_memory(view, 0, workspace).memory.total();
+  return last == 0 ? first : std::max(first, device_memory(view, last, workspace).memory.total());
+}
 
 /// A number of its own for every evaluator of the process.
 std::uint64_t next_id() {
@@ -37,7 +45,8 @@ struct PlanEvaluator::Implementation {
         constants(framework_constants(*asked.framework)),
         precision(asked.framework->precision.at(asked.precision)),
         errors(error_model(problem)),
-        layouts(problem) {}
+        layouts(problem),
+        profiles(pricing_context(problem, constants, precision)) {}
 
   std::uint64_t id = next_id();
   Problem problem;
@@ -45,40 +54,10 @@ struct PlanEvaluator::Implementation {
   PrecisionPolicy precision;
   ErrorModel errors;
   LayoutCache layouts;
-  ClassCache classes;
+  ProfileMaker profiles;
 
   [[nodiscard]] DeviceMesh mesh(const PlanDegrees& plan) const {
     return make_device_mesh(plan, problem.framework->rank_order);
-  }
-
-  [[nodiscard]] std::shared_ptr<const ClassProfile> make_profile(const PlanDegrees& plan,
-                                                                 const DeviceMesh& mesh) const {
-    const ClassContext context{problem,
-                               constants,
-                               precision,
-                               plan,
-                               placement_rules(*problem.network, plan, mesh, *problem.framework),
-                               tensor_policies(plan, mesh, *problem.framework, problem.precision)};
-    auto profile = std::make_shared<ClassProfile>();
-    for (const Block& block : problem.network->blocks) {
-      profile->blocks.push_back(profile_block(context, block));
-    }
-    profile->shared = shared_reductions(context);
-    return profile;
-  }
-
-  /// Every block taken as a stage of its own: what would have to be reduced between them.
-  [[nodiscard]] std::vector<PricedCommunication> shared_reductions(
-      const ClassContext& context) const {
-    StageBlocks stages;
-    for (std::size_t b = 0; b < problem.network->blocks.size(); ++b) stages.push_back({b});
-    std::vector<PricedCommunication> reductions;
-    for (const Communication& demand :
-         derive_shared_parameters(*problem.network, context.rules, stages, context.policies)) {
-      reductions.push_back(
-          {.communication = demand, .bytes = wire_size(demand.wire, precision) * demand.elements});
-    }
-    return reductions;
   }
 
   /// Adam keeps two moments, the others fewer.
@@ -152,10 +131,7 @@ std::optional<Obstacle> PlanEvaluator::obstacle(const PlanDegrees& plan) const {
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& plan) const {
   const DeviceMesh mesh = implementation_->mesh(plan);
-  const ClassKey key =
-      class_key(plan, mesh, *problem_.framework, problem_.cluster->accelerators_per_node);
-  return implementation_->classes.get(key,
-                                      [&] { return implementation_->make_profile(plan, mesh); });
+  return implementation_->profiles.profile(plan, mesh);
 }
 
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
@@ -163,14 +139,17 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& p
   return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
     PlanBound bound;
     bound.step_time = step_time_bound(view, workspace);
-    // The first device holds most micro-batches, the last one the loss.
-    const int last = view.layout.stages - 1;
-    bound.memory = device_memory(view, 0, workspace).memory.total();
-    if (last > 0) {
-      bound.memory = std::max(bound.memory, device_memory(view, last, workspace).memory.total());
-    }
+    bound.memory = least_memory(view, workspace);
     return bound;
   });
+}
+
+Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+  const DeviceMesh& mesh = implementation_->ground(plan, workspace).mesh;
+  implementation_->profiles.fill_memory(plan, mesh, workspace.memory_only);
+  return implementation_->with_view(
+      workspace.memory_only, plan, workspace,
+      [&](const PlanView& view) { return least_memory(view, workspace); });
 }
 
 Estimate PlanEvaluator::estimate(const ClassProfile& profile, const PlanDegrees& plan,
@@ -203,13 +182,14 @@ FlopRate PlanEvaluator::matmul_peak() const {
 namespace {
 
 /// In-pass communication of every block on the first device, per step.
-void append_pass_lines(const PlanView& view, std::vector<PricedCommunication>& lines) {
+void append_pass_lines(const ProfileMaker& profiles, const PlanView& view,
+                       std::vector<PricedCommunication>& lines) {
   for_each_chunk(view.layout, 0, [&](std::size_t content) {
     const auto& copies = view.layout.contents[content];
     for (std::size_t b = 0; b < copies.size(); ++b) {
       if (copies[b] <= 0.0) continue;
       const double repeats = copies[b] * view.plan.micro_batches;
-      for (const PricedCommunication& pass : view.profile.blocks[b].passes) {
+      for (const PricedCommunication& pass : profiles.passes(view.profile, b)) {
         PricedCommunication& line = lines.emplace_back(pass);
         line.what = subject_name(view.problem.network->blocks[b], pass.communication);
         line.count *= repeats;
@@ -274,7 +254,7 @@ std::vector<PricedCommunication> PlanEvaluator::communication(
     const ClassProfile& profile, const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
   return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
     std::vector<PricedCommunication> lines;
-    append_pass_lines(view, lines);
+    append_pass_lines(implementation_->profiles, view, lines);
     const StepTimeBreakdown step = step_time(view, MakespanMethod::Simulation, workspace);
     const std::vector<PricedCommunication> collectives = step_collectives(view, workspace);
     Seconds boundary = step.exposed[static_cast<std::size_t>(Purpose::Pipeline)];

@@ -13,6 +13,7 @@
 
 #include "cost/compute_cost.hpp"
 #include "cost/kernel_shape.hpp"
+#include "evaluate/price_memo.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -35,12 +36,20 @@ AttentionCurves attention_curves(const Problem& problem) {
   return {&*kernels.attention_forward, &*kernels.attention_backward};
 }
 
+/// Kernels whose times are worth keeping.
+enum class Kernel : std::uint8_t { Matmul, WeightGradient, AttentionForward, AttentionBackward };
+
+PriceMemo<Seconds>& kernel_memo() {
+  thread_local PriceMemo<Seconds> memo;
+  return memo;
+}
+
 class OperatorPricer {
  public:
-  OperatorPricer(const ClassContext& context, const Block& block, const BlockPlacement& placement)
+  OperatorPricer(const PricingContext& context, const Block& block, const LocalSizes& sizes)
       : context_(context),
         block_(block),
-        placement_(placement),
+        sizes_(sizes),
         extents_(context.problem.network->dimensions.size(), 1.0) {}
 
   OperatorTime price(std::size_t index) {
@@ -88,9 +97,8 @@ class OperatorPricer {
   }
 
   LocalExtents load(std::size_t index, const Operator& op) {
-    for (const DimId dim : op.loop) {
-      extents_[static_cast<std::size_t>(dim)] =
-          local_extent(dim, index, block_, context_.rules, placement_);
+    for (std::size_t position = 0; position < op.loop.size(); ++position) {
+      extents_[static_cast<std::size_t>(op.loop[position])] = sizes_.loop(index, position);
     }
     return extents_;
   }
@@ -115,12 +123,33 @@ class OperatorPricer {
   /// Both operands have been changed to the input format before, in forward and for the input
   /// gradient.
   [[nodiscard]] Seconds weight_gradient(DataType type, const MatmulShape& shape) const {
-    const MatmulKernel kernel = matmul_kernel(chip(), type);
-    MatmulCurve curve = kernel.curve;
-    curve.quantise_bytes = 0.0;
-    return matmul_time(chip(), {curve, kernel.peak, kernel.element},
-                       {shape.batch, shape.k, shape.n, shape.m}, Clock::Sustained) +
-           accumulation(shape);
+    const MatmulShape own{shape.batch, shape.k, shape.n, shape.m};
+    return kernel_memo().get(key(Kernel::WeightGradient, type, own), [&] {
+      const MatmulKernel kernel = matmul_kernel(chip(), type);
+      MatmulCurve curve = kernel.curve;
+      curve.quantise_bytes = 0.0;
+      return matmul_time(chip(), {curve, kernel.peak, kernel.element}, own, Clock::Sustained);
+    }) + accumulation(shape);
+  }
+
+  [[nodiscard]] Seconds matmul(DataType type, const MatmulShape& shape) const {
+    return kernel_memo().get(key(Kernel::Matmul, type, shape),
+                             [&] { return matmul_time(chip(), type, shape); });
+  }
+
+  [[nodiscard]] Seconds fused_attention(const AttentionCurve& curve, DataType type,
+                                        const AttentionShape& s, Pass pass) const {
+    PriceKey shape =
+        key(pass == Pass::Forward ? Kernel::AttentionForward : Kernel::AttentionBackward, type, {});
+    shape.numbers = {s.batch, s.heads,    s.kv_heads,   s.queries,
+                     s.keys,  s.key_size, s.value_size, s.useful_fraction};
+    return kernel_memo().get(shape, [&] { return attention_time(chip(), curve, type, s, pass); });
+  }
+
+  [[nodiscard]] PriceKey key(Kernel kernel, DataType type, const MatmulShape& shape) const {
+    return {context_.id,
+            static_cast<std::uint64_t>(kernel) << 8U | static_cast<std::uint64_t>(type),
+            {shape.batch, shape.m, shape.n, shape.k}};
   }
 
   /// Several matmuls of one launch share their input; their output widths add.
@@ -146,8 +175,8 @@ class OperatorPricer {
     if (!absorb_fused(index, op, shape)) return {};
     const DataType type = matmul_type(op);
     OperatorTime time;
-    time.forward = matmul_time(chip(), type, shape);
-    time.backward = matmul_time(chip(), type, {shape.batch, shape.m, shape.k, shape.n});
+    time.forward = matmul(type, shape);
+    time.backward = matmul(type, {shape.batch, shape.m, shape.k, shape.n});
     if (trains(op)) time.weight_gradient = weight_gradient(type, shape);
     time.backward += time.weight_gradient;
     return time;
@@ -161,9 +190,8 @@ class OperatorPricer {
     const double slow = 1.0 / context_.constants.grouped_efficiency;
     const Seconds launch = context_.constants.expert_launch * shape.batch;
     OperatorTime time;
-    time.forward = matmul_time(chip(), type, shape) * slow + launch;
-    time.backward =
-        matmul_time(chip(), type, {shape.batch, shape.m, shape.k, shape.n}) * slow + launch;
+    time.forward = matmul(type, shape) * slow + launch;
+    time.backward = matmul(type, {shape.batch, shape.m, shape.k, shape.n}) * slow + launch;
     if (trains(op)) time.weight_gradient = weight_gradient(type, shape) * slow + launch;
     time.backward += time.weight_gradient;
     return time;
@@ -173,32 +201,29 @@ class OperatorPricer {
     const MatmulShape s = matmul_shape(network(), block_, op, load(index, op));
     const DataType type = context_.precision.activation;
     OperatorTime time;
-    time.forward = matmul_time(chip(), type, s);
-    time.backward = matmul_time(chip(), type, {s.batch, s.m, s.k, s.n}) +
-                    matmul_time(chip(), type, {s.batch, s.k, s.n, s.m});
+    time.forward = matmul(type, s);
+    time.backward = matmul(type, {s.batch, s.m, s.k, s.n}) + matmul(type, {s.batch, s.k, s.n, s.m});
     return time;
   }
 
   OperatorTime attention(std::size_t index, const Operator& op) {
     AttentionShape shape = attention_shape(network(), op, load(index, op));
-    const double keys =
-        local_tensor_elements(network(), block_, index, op.inputs[1], context_.rules, placement_);
+    const double keys = sizes_.tensor(index, op.inputs[1]);
     shape.kv_heads = keys / (shape.batch * shape.keys * shape.key_size);
-    const double steps = placement_.operators[index].steps;
+    const double steps = sizes_.steps(index);
     const DataType type = context_.precision.activation;
     // Learned sinks enter as parameters of the operator.
     const double sinks = op.parameters.empty() ? 1.0 : context_.constants.sink_attention_factor;
     const double slow = steps * sinks * context_.constants.attention_factor;
     const AttentionCurves curves = attention_curves(context_.problem);
     OperatorTime time;
-    time.forward = slow * attention_time(chip(), *curves.forward, type, shape, Pass::Forward);
-    time.backward = slow * attention_time(chip(), *curves.backward, type, shape, Pass::Backward);
+    time.forward = slow * fused_attention(*curves.forward, type, shape, Pass::Forward);
+    time.backward = slow * fused_attention(*curves.backward, type, shape, Pass::Backward);
     return time;
   }
 
   [[nodiscard]] Bytes bytes(std::size_t index, TensorId id) const {
-    return element_size(block_.tensor(id).element, context_.precision) *
-           local_tensor_elements(network(), block_, index, id, context_.rules, placement_);
+    return element_size(block_.tensor(id).element, context_.precision) * sizes_.tensor(index, id);
   }
 
   OperatorTime streaming(std::size_t index, const Operator& op) {
@@ -219,8 +244,7 @@ class OperatorPricer {
 
   /// A third of the traffic is forward (maximum, sum), the rest rewrites logits into gradients.
   OperatorTime loss(std::size_t index, const Operator& op) {
-    const double logits = local_tensor_elements(network(), block_, index, op.inputs.front(),
-                                                context_.rules, placement_);
+    const double logits = sizes_.tensor(index, op.inputs.front());
     const Bytes traffic(context_.constants.loss_bytes_per_logit * logits);
     OperatorTime time;
     time.forward = stream_time(chip(), traffic / 3.0, op.forward_kernels);
@@ -228,17 +252,17 @@ class OperatorPricer {
     return time;
   }
 
-  const ClassContext& context_;
+  const PricingContext& context_;
   const Block& block_;
-  const BlockPlacement& placement_;
+  const LocalSizes& sizes_;
   std::vector<double> extents_;
 };
 
 }  // namespace
 
-std::vector<OperatorTime> operator_times(const ClassContext& context, const Block& block,
-                                         const BlockPlacement& placement) {
-  OperatorPricer pricer(context, block, placement);
+std::vector<OperatorTime> operator_times(const PricingContext& context, const Block& block,
+                                         const LocalSizes& sizes) {
+  OperatorPricer pricer(context, block, sizes);
   std::vector<OperatorTime> times;
   times.reserve(block.operators.size());
   for (std::size_t i = 0; i < block.operators.size(); ++i) times.push_back(pricer.price(i));

@@ -2,7 +2,10 @@
 // Kernel time of one operator on one device, forward and backward.
 #pragma once
 
-#include "evaluate/block_profile.hpp"
+#include <vector>
+
+#include "communication/local_sizes.hpp"
+#include "evaluate/pass_message.hpp"
 
 namespace plansearch {
 
@@ -16,8 +19,7 @@ struct OperatorTime {
 };
 
 /// Times of every operator of the block, in order. A fused launch is charged to its first operator.
-[[nodiscard]] std::vector<OperatorTime> operator_times(const ClassContext& context,
-                                                       const Block& block,
-                                                       const BlockPlacement& placement);
+[[nodiscard]] std::vector<OperatorTime> operator_times(const PricingContext& context,
+                                                       const Block& block, const LocalSizes& sizes);
 
 }  // namespace plansearch

@@ -6,6 +6,7 @@
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/step_model_test.cpp
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "cost/collective_cost.hpp"
@@ -21,10 +22,15 @@ bool same_collective(const Communication& a, const Communication& b) {
 
 using Keys = FixedVector<std::string_view, 16>;
 
+/// The class holds bytes of whole tiles; the plan knows into how many pieces it cuts them.
+Bytes piece_bytes(const PlanView& view, const PricedCommunication& demand) {
+  return demand.bytes / static_cast<double>(view.mesh.size(demand.communication.cut));
+}
+
 /// Adds the messages of a block, but for parameters that a block before it has brought in: all
 /// uses on one device add into one gradient.
 void merge(const PlanView& view, std::vector<PricedCommunication>& into,
-           const std::vector<PricedCommunication>& demands, double copies, Keys& known_keys) {
+           std::span<const PricedCommunication> demands, double copies, Keys& known_keys) {
   const std::size_t before = known_keys.size();
   for (const PricedCommunication& demand : demands) {
     const auto end = known_keys.begin() + before;
@@ -34,7 +40,7 @@ void merge(const PlanView& view, std::vector<PricedCommunication>& into,
         known_keys.push_back(demand.shared_key);
       }
     }
-    const Bytes bytes = demand.bytes * (copies * demand.count);
+    const Bytes bytes = piece_bytes(view, demand) * (copies * demand.count);
     const auto known = std::find_if(into.begin(), into.end(), [&](const PricedCommunication& c) {
       return same_collective(c.communication, demand.communication);
     });
@@ -84,9 +90,10 @@ void add_shared(const PlanView& view, std::vector<PricedCommunication>& collecti
   ends.period = distance * view.layout.stages;
   ends.world = view.mesh.ranks;
   for (const PricedCommunication& shared : view.profile.shared) {
-    const CollectiveCost cost = collective_cost(*view.problem.cluster, shared.communication.kind,
-                                                shared.bytes, ends, Setting::InStep);
     PricedCommunication& reduced = collectives.emplace_back(shared);
+    reduced.bytes = piece_bytes(view, shared);
+    const CollectiveCost cost = collective_cost(*view.problem.cluster, shared.communication.kind,
+                                                reduced.bytes, ends, Setting::InStep);
     reduced.wire_bytes = cost.wire_bytes;
     reduced.time = reduced.exposed = cost.time;
     reduced.count = 1;

@@ -41,6 +41,7 @@ struct EvaluationWorkspace {
   PipelineDurations durations;
   PipelineSimulator simulator;
   std::vector<Bytes> chunk_bytes;
+  ClassProfile memory_only;  ///< of the plan whose memory was asked for last; no times
 };
 
 /// Everything about one plan that both the step model and the memory model read.

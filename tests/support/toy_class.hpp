@@ -3,14 +3,23 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "evaluate/operator_time.hpp"
+#include "evaluate/profile_maker.hpp"
 #include "plansearch/error.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch::test {
+
+/// The profile of one block with its communication, whoever made it.
+struct ToyBlock : BlockProfile {
+  std::vector<PricedCommunication> passes;  ///< inside a pass; counts and times per micro-batch
+  std::shared_ptr<const ClassProfile> owner;
+};
 
 class ToyClass {
  public:
@@ -20,12 +29,8 @@ class ToyClass {
         constants_(framework_constants(*problem_.framework)),
         precision_(problem_.framework->precision.at(problem_.precision)),
         mesh_(make_device_mesh(plan_, problem_.framework->rank_order)),
-        context_{problem_,
-                 constants_,
-                 precision_,
-                 plan_,
-                 placement_rules(*problem_.network, plan_, mesh_, *problem_.framework),
-                 tensor_policies(plan_, mesh_, *problem_.framework, problem_.precision)} {}
+        context_(pricing_context(problem_, constants_, precision_)),
+        maker_(context_) {}
   ToyClass(const ToyClass&) = delete;
   ToyClass& operator=(const ToyClass&) = delete;
 
@@ -39,12 +44,17 @@ class ToyClass {
     throw InternalError("no block " + name);
   }
 
-  [[nodiscard]] BlockProfile profile(const std::string& name) const {
-    return profile_block(context_, block(name));
+  [[nodiscard]] ToyBlock profile(const std::string& name) const {
+    const auto owner = maker_.profile(plan_, mesh_);
+    const auto index = static_cast<std::size_t>(&block(name) - network().blocks.data());
+    return {owner->blocks[index], maker_.passes(*owner, index), owner};
   }
 
   [[nodiscard]] std::vector<OperatorTime> times(const Block& b) const {
-    return operator_times(context_, b, place_block(network(), b, context_.rules));
+    const BlockIndex index = index_block(network(), b);
+    const PlacementRules rules = placement_rules(network(), plan_, mesh_, *problem_.framework);
+    const BlockCuts cuts = cut_block(network(), b, index, rules, place_block(network(), b, rules));
+    return operator_times(context_, b, LocalSizes(b, index, cuts, rules.extents));
   }
 
   [[nodiscard]] OperatorTime time(const std::string& block_name, const std::string& name) const {
@@ -61,7 +71,8 @@ class ToyClass {
   FrameworkConstants constants_;
   PrecisionPolicy precision_;
   DeviceMesh mesh_;
-  ClassContext context_;
+  PricingContext context_;
+  ProfileMaker maker_;
 };
 
 /// The problem with its network changed.

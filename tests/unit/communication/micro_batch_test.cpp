@@ -74,15 +74,5 @@ TEST_SUITE("property") {
   }
 }
 
-TEST_SUITE("communication") {
-  TEST_CASE("an operator is asked only for what it touches") {
-    const Network network = dense_network();
-    const BlockIndex index = index_block(network, network.blocks.front());
-    const OperatorIndex& first = index.operators.front();
-    CHECK_THROWS_AS((void)first.use(static_cast<TensorId>(99)), InternalError);
-    CHECK_THROWS_AS((void)first.use(static_cast<ParameterId>(99)), InternalError);
-  }
-}
-
 }  // namespace
 }  // namespace plansearch

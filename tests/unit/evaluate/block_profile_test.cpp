@@ -38,7 +38,7 @@ TEST_SUITE("unit") {
       forward += time.forward;
       backward += time.backward;
     }
-    const BlockProfile block = toy.profile("decoder");
+    const auto block = toy.profile("decoder");
     CHECK(block.forward.compute.value() == doctest::Approx(forward.value()));
     CHECK(block.backward.compute.value() == doctest::Approx(backward.value()));
     CHECK(block.recompute.compute == Seconds(0));
@@ -60,7 +60,7 @@ TEST_SUITE("unit") {
       const test::ToyClass toy(hiding(share), tensor_plan(4));
       return toy.profile("decoder");
     };
-    const BlockProfile bare = passes(0.0);
+    const auto bare = passes(0.0);
     Seconds all;
     for (const PricedCommunication& demand : bare.passes) {
       if (demand.communication.phase == DemandPhase::Forward) all += demand.time * demand.count;
@@ -75,7 +75,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("no more hides than there is to hide it") {
     // However much the framework would hide: kernels hide their own time at most.
-    const BlockProfile block = test::ToyClass(hiding(1.0), tensor_plan(8)).profile("decoder");
+    const auto block = test::ToyClass(hiding(1.0), tensor_plan(8)).profile("decoder");
     Seconds all;
     for (const PricedCommunication& demand : block.passes) {
       if (demand.communication.phase == DemandPhase::Forward) all += demand.time * demand.count;
@@ -88,7 +88,7 @@ TEST_SUITE("unit") {
     const double h = 1024;
     CHECK(toy.profile("decoder").parameters ==
           ParameterCount{12 * h * h / 4 + 4 * h, 0, 12 * h * h / 4 + 4 * h, 0});
-    const BlockProfile embedding = toy.profile("embedding");
+    const auto embedding = toy.profile("embedding");
     CHECK(embedding.parameters == ParameterCount{});
     REQUIRE(embedding.shared.size() == 1);
     CHECK(embedding.shared[0].count.dense == 51200 * h / 4);

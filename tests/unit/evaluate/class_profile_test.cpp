@@ -30,6 +30,26 @@ TEST_SUITE("property") {
     }
   }
 
+  TEST_CASE("memory is known before any time is") {
+    // The early answer is the memory of the bound, and never more than what the plan needs.
+    for (const std::int64_t experts : {0, 8}) {
+      test::ToyOptions options;
+      options.experts = experts;
+      const PlanEvaluator evaluator(test::toy_problem(options));
+      const auto workspace = PlanEvaluator::make_workspace();
+      std::mt19937 engine(23);
+      for (int i = 0; i < 150; ++i) {
+        const auto plan = test::random_plan(engine, evaluator);
+        if (!plan) continue;
+        INFO(test::describe(*plan));
+        const Bytes early = evaluator.memory_bound(*plan, *workspace);
+        const auto profile = evaluator.profile(*plan);
+        CHECK(early == evaluator.bound(*profile, *plan, *workspace).memory);
+        CHECK(early <= evaluator.estimate(*profile, *plan, *workspace).memory.total());
+      }
+    }
+  }
+
   TEST_CASE("a class spans many plans") {
     // Otherwise the property above would hold for a cache that never shares.
     const PlanEvaluator evaluator(test::toy_problem());

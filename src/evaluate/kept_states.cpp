@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: parameter gathers and gradient reductions of every block of a network.
+// Source: tensor policies (communication/tensor_policy.hpp): ZeRO, FSDP and z axes are settings.
+// Assumes: what is due at the end of a step waits for the other blocks of its stage.
+// Units: elements, bytes, seconds.
+// Checked by: tests/unit/evaluate/block_profile_test.cpp, step_model_test.cpp
+#include "evaluate/kept_states.hpp"
+
+#include <string>
+#include <utility>
+
+namespace plansearch {
+namespace {
+
+struct Scratch {
+  BlockPlacement placement;
+  DerivationScratchPtr derivation = make_derivation_scratch();
+  std::vector<Communication> demands;
+};
+
+std::string shared_key(const Block& block, const Communication& demand) {
+  return demand.index == kWholeBlock ? std::string() : block.parameters[demand.index].shared_key;
+}
+
+/// Bytes of whole tiles: the plans of a class cut them over groups of their own sizes.
+PricedCommunication at_step_end(const PricingContext& context, const DeviceMesh& mesh,
+                                const Communication& demand) {
+  PricedCommunication reduced{.communication = demand};
+  reduced.communication.elements = demand.elements * mesh.size(demand.cut);
+  reduced.bytes = wire_size(demand.wire, context.precision) * reduced.communication.elements;
+  reduced.count = demand.count;
+  return reduced;
+}
+
+KeptBlock keep(const PricingContext& context, const DeviceMesh& mesh, const Block& block,
+               const std::vector<Communication>& demands) {
+  KeptBlock kept;
+  for (const Communication& demand : demands) {
+    if (demand.scope == Scope::Step || demand.phase == DemandPhase::Step) {
+      kept.steps.push_back(at_step_end(context, mesh, demand));
+      kept.steps.back().shared_key = shared_key(block, demand);
+    } else {
+      kept.passes.push_back(price_message(context, mesh, demand, demand.elements));
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+KeptStates keep_states(const PricingContext& context, const NetworkIndex& index,
+                       std::shared_ptr<const PlacedNetwork> placed, const PlanDegrees& plan,
+                       const DeviceMesh& mesh) {
+  thread_local Scratch scratch;
+  const Network& network = *context.problem.network;
+  const Framework& framework = *context.problem.framework;
+  const PlacementRules rules = placement_rules(network, plan, mesh, framework);
+  const TensorPolicies policies = tensor_policies(plan, mesh, framework, context.problem.precision);
+  KeptStates states{std::move(placed), {}, {}};
+  StageBlocks stages;
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    const Block& block = network.blocks[b];
+    place_block(block, index[b], rules, scratch.placement);
+    scratch.demands.clear();
+    derive_parameter_communication(
+        {network, block, index[b], rules, scratch.placement, policies, framework.sharding},
+        *scratch.derivation, scratch.demands);
+    states.blocks.push_back(keep(context, mesh, block, scratch.demands));
+    // Every block taken as a stage of its own: what would have to be reduced between them.
+    stages.push_back({b});
+  }
+  for (const Communication& demand : derive_shared_parameters(network, rules, stages, policies)) {
+    states.shared.push_back(at_step_end(context, mesh, demand));
+  }
+  return states;
+}
+
+}  // namespace plansearch

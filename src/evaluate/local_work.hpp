@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// One micro-batch of one block on one device, before recomputation and policies are chosen: kernel
+// times, the messages of its operators, the bytes it keeps.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "evaluate/pass_message.hpp"
+#include "evaluate/placed_network.hpp"
+#include "plansearch/degrees.hpp"
+
+namespace plansearch {
+
+/// None, Selective, Full: what depends on the level alone is known for all of them at once.
+inline constexpr std::size_t kRecomputeLevels = 3;
+template <typename T>
+using ByRecompute = std::array<T, kRecomputeLevels>;
+
+/// Share of every operator that runs again in backward, by level; the same for all plans.
+using RepeatedShares = ByRecompute<std::vector<double>>;
+[[nodiscard]] RepeatedShares repeated_shares(const Block& block, SelectiveRule rule);
+
+/// What one micro-batch of one block holds on one device.
+struct BlockMemory {
+  Bytes saved;        ///< kept from forward to backward
+  Bytes working_set;  ///< kept in addition while its own backward runs
+  Bytes loss;         ///< share of `saved` that the loss needs (head block)
+  /// Of linear operators with trainable weights: inputs and output gradients, which stay from the
+  /// input gradient to a weight gradient that runs later.
+  Bytes kept_for_weights;
+  Bytes cached;         ///< gathered inputs, freed after use
+  Bytes boundary;       ///< output activation, the message to the next stage
+  double stream = 0.0;  ///< elements of the residual stream as matmuls read it
+  double logits = 0.0;  ///< local elements of vocabulary scores (head block)
+};
+
+/// Kernels of one pass.
+struct KernelSum {
+  Seconds time;
+  double launches = 0.0;
+};
+
+struct BlockWork {
+  KernelSum forward;
+  KernelSum backward;         ///< both gradients
+  KernelSum weight_gradient;  ///< the part of `backward` that a schedule may run later
+  ByRecompute<KernelSum> repeated;
+  std::vector<PassMessage> messages;  ///< of operators, in the order of derivation
+};
+
+/// Times of all blocks of a network.
+struct LocalWork {
+  std::shared_ptr<const PlacedNetwork> placed;
+  std::vector<BlockWork> blocks;
+};
+/// Bytes of all blocks: known before any time is.
+struct LocalMemory {
+  std::shared_ptr<const PlacedNetwork> placed;
+  std::vector<ByRecompute<BlockMemory>> blocks;
+};
+
+/// One block of a placed network with `micro_batch` sequences per device.
+struct LocalBlock {
+  const Block& block;
+  const BlockIndex& index;
+  const PlacedBlock& placed;
+  const RepeatedShares& repeated;
+  LocalSizes sizes;
+  int micro_batch = 1;
+};
+
+[[nodiscard]] BlockWork block_work(const PricingContext& context, const DeviceMesh& mesh,
+                                   const LocalBlock& local);
+[[nodiscard]] ByRecompute<BlockMemory> block_memory(const PricingContext& context,
+                                                    const LocalBlock& local);
+
+}  // namespace plansearch

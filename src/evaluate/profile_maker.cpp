@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: class profiles, each part once.
+// Source: placed_network.hpp (placement), kept_states.hpp (policies), local_work.hpp (micro-batch).
+// Assumes: plans are legal.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/class_profile_test.cpp (no plan sees another one's numbers)
+#include "evaluate/profile_maker.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace plansearch {
+namespace {
+
+std::size_t mixed(const void* part, std::uint64_t number) {
+  std::uint64_t hash = reinterpret_cast<std::uintptr_t>(part);
+  hash = (hash ^ number << 48U ^ number) * 0xFF51AFD7ED558CCDULL;
+  return static_cast<std::size_t>(hash ^ hash >> 32U);
+}
+
+}  // namespace
+
+std::size_t ProfileMaker::LocalKey::hash() const noexcept {
+  return mixed(placed, static_cast<std::uint64_t>(micro_batch));
+}
+
+std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
+  return mixed(states, static_cast<std::uint64_t>(micro_batch) << 3U |
+                           static_cast<std::uint64_t>(recompute) << 1U |
+                           static_cast<std::uint64_t>(leaves_node));
+}
+
+ProfileMaker::ProfileMaker(const PricingContext& context)
+    : context_(context), index_(index_network(*context.problem.network)) {
+  for (const Block& block : context.problem.network->blocks) {
+    repeated_.push_back(repeated_shares(block, context.problem.framework->selective));
+  }
+}
+
+std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
+                                                          const PlanDegrees& plan,
+                                                          const DeviceMesh& mesh) const {
+  return placed_.get(placement_key(key), [&] {
+    return std::make_shared<const PlacedNetwork>(
+        place_network(context_.problem, index_, plan, mesh));
+  });
+}
+
+std::shared_ptr<const KeptStates> ProfileMaker::states(const PlanDegrees& plan,
+                                                       const DeviceMesh& mesh) const {
+  const StatesKey key = states_key(plan, mesh, *context_.problem.framework);
+  return states_.get(key, [&] {
+    return std::make_shared<const KeptStates>(
+        keep_states(context_, index_, placed(key, plan, mesh), plan, mesh));
+  });
+}
+
+template <typename Visit>
+void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_batch,
+                                        Visit visit) const {
+  const Network& network = *context_.problem.network;
+  PlanDegrees plan = placed.plan;
+  plan.micro_batch = micro_batch;
+  const std::vector<double> extents = placed_extents(network, plan, *context_.problem.framework);
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    const Block& block = network.blocks[b];
+    const LocalSizes sizes(block, index_[b], placed.blocks[b].cuts, extents);
+    visit(LocalBlock{block, index_[b], placed.blocks[b], repeated_[b], sizes, micro_batch});
+  }
+}
+
+std::shared_ptr<const LocalWork> ProfileMaker::work(
+    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
+  return work_.get(LocalKey{placed.get(), micro_batch}, [&] {
+    LocalWork work{placed, {}};
+    work.blocks.reserve(placed->blocks.size());
+    for_each_local_block(*placed, micro_batch, [&](const LocalBlock& local) {
+      work.blocks.push_back(block_work(context_, placed->mesh, local));
+    });
+    return std::make_shared<const LocalWork>(std::move(work));
+  });
+}
+
+std::shared_ptr<const LocalMemory> ProfileMaker::memory(
+    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
+  return memory_.get(LocalKey{placed.get(), micro_batch}, [&] {
+    LocalMemory memory{placed, {}};
+    memory.blocks.reserve(placed->blocks.size());
+    for_each_local_block(*placed, micro_batch, [&](const LocalBlock& local) {
+      memory.blocks.push_back(block_memory(context_, local));
+    });
+    return std::make_shared<const LocalMemory>(std::move(memory));
+  });
+}
+
+BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block) const {
+  return {context_.problem.network->blocks[block], profile.work->blocks[block],
+          profile.states->blocks[block], profile.recompute, profile.skew};
+}
+
+void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, Recompute recompute,
+                              ClassProfile& profile) {
+  profile.recompute = recompute;
+  profile.blocks.resize(memory->blocks.size());
+  for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+    BlockProfile& block = profile.blocks[b];
+    const PlacedBlock& placed = memory->placed->blocks[b];
+    block.memory = memory->blocks[b][static_cast<std::size_t>(recompute)];
+    block.parameters = placed.parameters;
+    block.shared = placed.shared;
+  }
+  profile.memory = std::move(memory);
+}
+
+void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
+                               ClassProfile& profile) const {
+  const auto where = placed(states_key(plan, mesh, *context_.problem.framework), plan, mesh);
+  set_memory(memory(where, plan.micro_batch), plan.recompute, profile);
+}
+
+std::shared_ptr<const ClassProfile> ProfileMaker::make(std::shared_ptr<const KeptStates> states,
+                                                       const ProfileKey& key) const {
+  auto profile = std::make_shared<ClassProfile>();
+  set_memory(memory(states->placed, key.micro_batch), key.recompute, *profile);
+  profile->work = work(states->placed, key.micro_batch);
+  profile->states = std::move(states);
+  profile->shared = profile->states->shared;
+  profile->skew = key.leaves_node ? context_.constants.collective_skew_across_nodes
+                                  : context_.constants.collective_skew;
+  for (std::size_t b = 0; b < profile->blocks.size(); ++b) {
+    BlockProfile& block = profile->blocks[b];
+    sum_passes(context_, parts(*profile, b), block);
+    block.steps = profile->states->blocks[b].steps;
+  }
+  return profile;
+}
+
+std::shared_ptr<const ClassProfile> ProfileMaker::profile(const PlanDegrees& plan,
+                                                          const DeviceMesh& mesh) const {
+  const int node = context_.problem.cluster->accelerators_per_node;
+  std::shared_ptr<const KeptStates> kept = states(plan, mesh);
+  const ProfileKey key{kept.get(), plan.micro_batch, plan.recompute,
+                       plan.pipeline > 1 && plan.devices() > node};
+  return profiles_.get(key, [&] { return make(std::move(kept), key); });
+}
+
+std::vector<PricedCommunication> ProfileMaker::passes(const ClassProfile& profile,
+                                                      std::size_t block) const {
+  std::vector<PricedCommunication> lines;
+  BlockProfile sum;
+  sum_passes(context_, parts(profile, block), sum, &lines);
+  return lines;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes class profiles from parts that many classes share: a placement, the states kept under it,
+// the work and the memory of one micro-batch.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "evaluate/class_profile.hpp"
+#include "evaluate/shared_cache.hpp"
+
+namespace plansearch {
+
+/// Thread-safe: parts are values, so who makes one does not matter. The problem, constants and
+/// precision of the context must outlive it.
+class ProfileMaker {
+ public:
+  explicit ProfileMaker(const PricingContext& context);
+
+  [[nodiscard]] std::shared_ptr<const ClassProfile> profile(const PlanDegrees& plan,
+                                                            const DeviceMesh& mesh) const;
+  /// Memory and parameters of every block of the class of `plan`, and no times.
+  void fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh, ClassProfile& profile) const;
+  /// Every communication inside a pass of one block; counts and times per micro-batch.
+  [[nodiscard]] std::vector<PricedCommunication> passes(const ClassProfile& profile,
+                                                        std::size_t block) const;
+
+ private:
+  /// Parts are told apart by where they are: whoever holds a value made from a part holds the part.
+  struct LocalKey {
+    const PlacedNetwork* placed;
+    int micro_batch;
+    [[nodiscard]] std::size_t hash() const noexcept;
+    bool operator==(const LocalKey&) const = default;
+  };
+  struct ProfileKey {
+    const KeptStates* states;
+    int micro_batch;
+    Recompute recompute;
+    bool leaves_node;  ///< the pipeline does
+    [[nodiscard]] std::size_t hash() const noexcept;
+    bool operator==(const ProfileKey&) const = default;
+  };
+
+  [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(const StatesKey& key,
+                                                            const PlanDegrees& plan,
+                                                            const DeviceMesh& mesh) const;
+  [[nodiscard]] std::shared_ptr<const KeptStates> states(const PlanDegrees& plan,
+                                                         const DeviceMesh& mesh) const;
+  [[nodiscard]] std::shared_ptr<const LocalWork> work(
+      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
+  [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
+      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
+  [[nodiscard]] std::shared_ptr<const ClassProfile> make(std::shared_ptr<const KeptStates> states,
+                                                         const ProfileKey& key) const;
+  static void set_memory(std::shared_ptr<const LocalMemory> memory, Recompute recompute,
+                         ClassProfile& profile);
+  [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const;
+  template <typename Visit>
+  void for_each_local_block(const PlacedNetwork& placed, int micro_batch, Visit visit) const;
+
+  PricingContext context_;
+  NetworkIndex index_;
+  std::vector<RepeatedShares> repeated_;  ///< by block
+  SharedCache<StatesKey, PlacedNetwork, 64> placed_;
+  SharedCache<StatesKey, KeptStates, 128> states_;
+  SharedCache<LocalKey, LocalWork, 128> work_;
+  SharedCache<LocalKey, LocalMemory, 512> memory_;
+  SharedCache<ProfileKey, ClassProfile, 1024> profiles_;
+};
+
+}  // namespace plansearch

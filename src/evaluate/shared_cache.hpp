@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that many threads ask for and any of them may make.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace plansearch {
+
+/// Thread-safe; values follow from their keys alone, so who makes one does not matter. Holds at
+/// most 16 x `kMostPerShard` values: a walk rarely comes back to what lies that far behind.
+template <typename Key, typename Value, std::size_t kMostPerShard>
+class SharedCache {
+ public:
+  template <typename Make>
+  std::shared_ptr<const Value> get(const Key& key, Make make) const {
+    const Hashed hashed{key, key.hash()};
+    Shard& shard = shards_[hashed.hash >> 7U & (kShards - 1)];
+    {
+      const std::lock_guard lock(shard.mutex);
+      if (const auto found = shard.map.find(hashed); found != shard.map.end()) {
+        return found->second;
+      }
+    }
+    std::shared_ptr<const Value> made = make();
+    const std::lock_guard lock(shard.mutex);
+    if (shard.map.size() >= kMostPerShard) shard.map.clear();
+    return shard.map.emplace(hashed, std::move(made)).first->second;
+  }
+
+ private:
+  struct Hashed {
+    Key key;
+    std::size_t hash;
+    bool operator==(const Hashed& other) const { return hash == other.hash && key == other.key; }
+  };
+  struct TakeHash {
+    std::size_t operator()(const Hashed& hashed) const noexcept { return hashed.hash; }
+  };
+  struct Shard {
+    std::mutex mutex;
+    std::unordered_map<Hashed, std::shared_ptr<const Value>, TakeHash> map;
+  };
+  static constexpr std::size_t kShards = 16;
+  mutable std::array<Shard, kShards> shards_;
+};
+
+}  // namespace plansearch
