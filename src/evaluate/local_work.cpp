@@ -6,7 +6,6 @@
 // Checked by: tests/unit/evaluate/block_profile_test.cpp
 #include "evaluate/local_work.hpp"
 
-#include "evaluate/operator_time.hpp"
 #include "plan/recompute.hpp"
 
 namespace plansearch {
@@ -30,9 +29,9 @@ RepeatedShares repeated_shares(const Block& block, SelectiveRule rule) {
 BlockWork block_work(const PricingContext& context, const DeviceMesh& mesh,
                      const LocalBlock& local) {
   BlockWork work;
-  const std::vector<OperatorTime> times = operator_times(context, local.block, local.sizes);
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const OperatorTime& time = times[i];
+  work.operators = operator_times(context, local.block, local.sizes);
+  for (std::size_t i = 0; i < work.operators.size(); ++i) {
+    const OperatorTime& time = work.operators[i];
     add(work.forward, time.forward, time.forward_kernels);
     add(work.backward, time.backward, time.backward_kernels);
     add(work.weight_gradient, time.weight_gradient, time.weight_kernels);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "evaluate/operator_time.hpp"
 #include "evaluate/pass_message.hpp"
 #include "evaluate/placed_network.hpp"
 #include "plansearch/degrees.hpp"
@@ -43,6 +44,7 @@ struct KernelSum {
 };
 
 struct BlockWork {
+  std::vector<OperatorTime> operators;
   KernelSum forward;
   KernelSum backward;         ///< both gradients
   KernelSum weight_gradient;  ///< the part of `backward` that a schedule may run later

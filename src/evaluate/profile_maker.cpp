@@ -81,6 +81,12 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(
   });
 }
 
+std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
+                                                    const DeviceMesh& mesh) const {
+  const StatesKey key = states_key(plan, mesh, *context_.problem.framework);
+  return work(placed(key, plan, mesh), plan.micro_batch);
+}
+
 std::shared_ptr<const LocalMemory> ProfileMaker::memory(
     const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
   return memory_.get(LocalKey{placed.get(), micro_batch}, [&] {

@@ -22,6 +22,10 @@ class ProfileMaker {
                                                             const DeviceMesh& mesh) const;
   /// Memory and parameters of every block of the class of `plan`, and no times.
   void fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh, ClassProfile& profile) const;
+  /// The work of one micro-batch of every block, by operator and message (see operator_price.hpp).
+  [[nodiscard]] std::shared_ptr<const LocalWork> work(const PlanDegrees& plan,
+                                                      const DeviceMesh& mesh) const;
+  [[nodiscard]] const NetworkIndex& index() const { return index_; }
   /// Every communication inside a pass of one block; counts and times per micro-batch.
   [[nodiscard]] std::vector<PricedCommunication> passes(const ClassProfile& profile,
                                                         std::size_t block) const;
