@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,7 +17,7 @@
 
 namespace plansearch {
 
-/// Wall time of one optimizer step on the device that finishes last. The parts sum to the total.
+/// Wall time of one optimizer step as one device spends it. The parts sum to the total.
 struct StepTimeBreakdown {
   Seconds compute;          ///< forward, input gradient and weight gradient kernels
   Seconds recompute;        ///< forward kernels run again
@@ -56,7 +57,9 @@ struct DeviceMemory {
 
 /// The price of one plan.
 struct Estimate {
-  StepTimeBreakdown step;
+  StepTimeBreakdown step;  ///< of the device that has most to do
+  Seconds imbalance;       ///< mean over devices of what they have less to do than that one
+  int busiest_stage = 0;
   MemoryBreakdown memory;
   double relative_p10 = 1.0;  ///< p10 step time over the median
   double relative_p90 = 1.0;
@@ -64,6 +67,32 @@ struct Estimate {
   bool operator==(const Estimate&) const = default;
 };
 
-using Evaluation = std::variant<Estimate, Infeasible>;
+/// Why a plan has no price; where only memory is missing, with the price it would have.
+struct InfeasiblePlan {
+  Infeasible reason;
+  std::optional<Estimate> estimate;
+};
+
+using Evaluation = std::variant<Estimate, InfeasiblePlan>;
+
+/// One pipeline stage of a plan: its devices, and one step as they spend it.
+struct StageReport {
+  int stage = 0;
+  int first_rank = 0;
+  PlanDegrees degrees;
+  double layers = 0.0;
+  Seconds forward;          ///< of one micro-batch, all chunks
+  Seconds backward;         ///< both gradients and recomputation
+  Seconds weight_gradient;  ///< the part of `backward` that runs apart
+  Seconds recompute;        ///< the part of `backward` that repeats forward work
+  Seconds busy;             ///< computing, of the whole step
+  Seconds waiting;          ///< the rest of the pipeline's makespan
+  Seconds reduction;        ///< exposed, once per step
+  Seconds optimizer;
+  Bytes edge_bytes;  ///< largest message to a next stage
+  Seconds edge_time;
+  bool edge_leaves_node = false;  ///< some of its messages cross nodes
+  Bytes memory;                   ///< peak
+};
 
 }  // namespace plansearch

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
+#include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/quantity.hpp"
 
@@ -31,6 +33,12 @@ struct EvaluationWorkspaceDeleter {
   void operator()(EvaluationWorkspace* workspace) const;
 };
 using EvaluationWorkspacePtr = std::unique_ptr<EvaluationWorkspace, EvaluationWorkspaceDeleter>;
+
+/// What a report says of a plan beside its price.
+struct PlanDetails {
+  std::vector<PricedCommunication> communication;  ///< of the busiest device
+  std::vector<StageReport> stages;
+};
 
 /// Immutable after construction; safe to share between threads, each with its own workspace.
 class PlanEvaluator {
@@ -68,6 +76,21 @@ class PlanEvaluator {
   /// Peak memory of one pipeline stage, 0 .. pipeline - 1.
   [[nodiscard]] DeviceMemory stage_memory(const ClassProfile& profile, const PlanDegrees& plan,
                                           int stage, EvaluationWorkspace& workspace) const;
+
+  /// One row per pipeline stage.
+  [[nodiscard]] std::vector<StageReport> stages(const ClassProfile& profile,
+                                                const PlanDegrees& plan,
+                                                EvaluationWorkspace& workspace) const;
+
+  /// The plan that degrees stand for, or why there is none.
+  [[nodiscard]] std::variant<ParallelPlan, Infeasible> expand(const PlanDegrees& degrees) const;
+  /// Why a plan cannot run: its assignment does not fit the network or the devices, a stage is
+  /// split in a way that network or framework forbid, its batch is not the problem's.
+  [[nodiscard]] std::optional<Infeasible> legality(const ParallelPlan& plan) const;
+  /// The price of any plan, simulated. A plan that does not fit memory carries its estimate.
+  [[nodiscard]] Evaluation evaluate(const ParallelPlan& plan) const;
+  /// Messages and stages of a legal plan.
+  [[nodiscard]] PlanDetails details(const ParallelPlan& plan) const;
 
   /// Memory a plan may use: capacity less the user's reserve.
   [[nodiscard]] Bytes memory_limit() const;

@@ -85,6 +85,12 @@ struct ShardingRules {
   bool operator==(const ShardingRules&) const = default;
 };
 
+/// When the optimizer of a device starts.
+enum class OptimizerStart : std::uint8_t {
+  Together,   ///< after the slowest reduction: clipping needs the norm of all gradients
+  PerDevice,  ///< when its own gradients are reduced
+};
+
 /// One legality rule: which feature or combination a framework refuses, with its own words.
 struct FrameworkRule {
   std::string name;  ///< key of the closed rule vocabulary, see docs/frameworks.md
@@ -104,6 +110,7 @@ struct Framework {
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   SelectiveRule selective = SelectiveRule::AttentionCore;
   ShardingRules sharding;
+  OptimizerStart optimizer_start = OptimizerStart::Together;
   /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
   /// accelerator: the accelerator's first.
   std::optional<std::string> attention_kernel;

@@ -30,6 +30,7 @@ struct PlanReport {
   FlopRate model_rate_per_gpu;
   FlopRate hardware_rate_per_gpu;
   std::vector<PricedCommunication> communication;
+  std::vector<StageReport> stages;
   std::vector<std::string> why;
 };
 

@@ -180,10 +180,10 @@ std::vector<Communication> derive_stage_edge(const Network& network, const Block
   return demands;
 }
 
-std::vector<Communication> derive_shared_parameters(const Network& network,
-                                                    const PlacementRules& rules,
-                                                    const StageBlocks& stages,
-                                                    const TensorPolicies& policies) {
+std::vector<SharedGradient> derive_shared_parameters(const Network& network,
+                                                     const PlacementRules& rules,
+                                                     const StageBlocks& stages,
+                                                     const TensorPolicies& policies) {
   struct Place {
     std::set<std::size_t> stages;
     double elements = 0.0;
@@ -207,7 +207,7 @@ std::vector<Communication> derive_shared_parameters(const Network& network,
       }
     }
   }
-  std::vector<Communication> demands;
+  std::vector<SharedGradient> demands;
   for (const auto& [key, place] : places) {
     if (place.stages.size() < 2) continue;
     Communication demand;
@@ -222,7 +222,7 @@ std::vector<Communication> derive_shared_parameters(const Network& network,
     demand.group_size = static_cast<int>(place.stages.size());
     demand.elements = place.elements / pieces(policies.dense.gradient.storage, rules.mesh);
     for (const AxisSet axes : policies.dense.gradient.storage) demand.cut = demand.cut | axes;
-    demands.push_back(demand);
+    demands.push_back({key, demand});
   }
   return demands;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "communication/placement.hpp"
@@ -67,10 +68,14 @@ using StageBlocks = std::vector<std::vector<std::size_t>>;
 
 /// Parameters that live on several stages (tied embeddings): one gradient all-reduce per step over
 /// the stages that hold them, on the elements of one copy.
-[[nodiscard]] std::vector<Communication> derive_shared_parameters(const Network& network,
-                                                                  const PlacementRules& rules,
-                                                                  const StageBlocks& stages,
-                                                                  const TensorPolicies& policies);
+struct SharedGradient {
+  std::string key;  ///< of the parameter
+  Communication communication;
+};
+[[nodiscard]] std::vector<SharedGradient> derive_shared_parameters(const Network& network,
+                                                                   const PlacementRules& rules,
+                                                                   const StageBlocks& stages,
+                                                                   const TensorPolicies& policies);
 
 /// One group of equal moves of a tile along a ring (or a diagonal of the grid).
 struct RingMove {

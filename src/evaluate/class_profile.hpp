@@ -29,6 +29,7 @@ struct ClassProfile {
   std::shared_ptr<const LocalMemory> memory;
   std::shared_ptr<const KeptStates> states;
   std::shared_ptr<const LocalWork> work;
+  PlanDegrees made_for;  ///< one of the plans of the class
   Recompute recompute = Recompute::None;
   Seconds skew;  ///< see BlockParts
 };

@@ -1,40 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: bound, estimate and simulated evaluation of a plan.
-// Source: block profiles (block_profile.cpp) composed into stages, pipeline and step.
+// Source: block profiles (block_profile.cpp) composed into groups, pipeline and step.
 // Assumes: plans are legal; the caller passes the profile of the plan's own class.
 // Units: seconds, bytes.
-// Checked by: tests/unit/evaluate/plan_evaluator_test.cpp, bound_test.cpp
+// Checked by: tests/unit/evaluate/plan_evaluator_test.cpp, bound_test.cpp, stages_test.cpp
 #include "plansearch/evaluator.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
+#include "base/units.hpp"
 #include "communication/derive.hpp"
 #include "evaluate/class_profile.hpp"
+#include "evaluate/communication_report.hpp"
 #include "evaluate/interval.hpp"
 #include "evaluate/memory_model.hpp"
-#include "evaluate/pipeline_layout.hpp"
-#include "evaluate/profile_maker.hpp"
+#include "evaluate/plan_ground.hpp"
 #include "evaluate/step_model.hpp"
+#include "plan/expand.hpp"
 #include "plan/legality.hpp"
+#include "plan/pipeline_shape.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 
 namespace {
 
-/// The first device holds most micro-batches, the last one the loss: the worst needs no less.
-Bytes least_memory(const PlanView& view, EvaluationWorkspace& workspace) {
-  const int last = view.layout.stages - 1;
-  const Bytes first = device_memory(view, 0, workspace).memory.total();
-  return last == 0 ? first : std::max(first, device_memory(view, last, workspace).memory.total());
-}
-
 /// A number of its own for every evaluator of the process.
 std::uint64_t next_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
+}
+
+/// The first device holds most micro-batches, the last one the loss: the worst needs no less.
+Bytes least_memory(const PlanView& view, EvaluationWorkspace& workspace) {
+  const int last = view.assignment().stages() - 1;
+  const Bytes first = device_memory(view, 0, workspace).memory.total();
+  return last == 0 ? first : std::max(first, device_memory(view, last, workspace).memory.total());
+}
+
+/// Whether two plans agree on everything that all plans of a class have in common.
+bool same_class(const PlanDegrees& a, const PlanDegrees& b) {
+  const auto shared = [](const PlanDegrees& p) {
+    return std::tuple(p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.context_kind,
+                      p.expert, p.expert_tensor, p.sequence_parallel, p.micro_batch, p.recompute);
+  };
+  return shared(a) == shared(b);
+}
+
+/// The fields that a ground does not depend on, set to one value.
+PlanDegrees ground_degrees(PlanDegrees plan) {
+  plan.micro_batch = plan.micro_batches = 1;
+  plan.recompute = Recompute::None;
+  return plan;
 }
 
 }  // namespace
@@ -45,7 +68,7 @@ struct PlanEvaluator::Implementation {
         constants(framework_constants(*asked.framework)),
         precision(asked.framework->precision.at(asked.precision)),
         errors(error_model(problem)),
-        layouts(problem),
+        assignments(problem),
         profiles(pricing_context(problem, constants, precision)) {}
 
   std::uint64_t id = next_id();
@@ -53,7 +76,7 @@ struct PlanEvaluator::Implementation {
   FrameworkConstants constants;
   PrecisionPolicy precision;
   ErrorModel errors;
-  LayoutCache layouts;
+  AssignmentCache assignments;
   ProfileMaker profiles;
 
   [[nodiscard]] DeviceMesh mesh(const PlanDegrees& plan) const {
@@ -65,45 +88,75 @@ struct PlanEvaluator::Implementation {
     return optimizer_moments(problem.model->training.optimizer);
   }
 
-  /// Mesh, states and layout of a plan: those of the plan before where its degrees are the same.
-  const PlanGround& ground(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-    PlanDegrees degrees = plan;
-    degrees.micro_batch = degrees.micro_batches = 1;
-    degrees.recompute = Recompute::None;
-    degrees.schedule = kDefaultSchedule;
+  [[nodiscard]] StaticPolicy statics(const PlanDegrees& plan, const DeviceMesh& mesh) const {
+    return static_policy(tensor_policies(plan, mesh, *problem.framework, problem.precision), mesh,
+                         moments());
+  }
+
+  /// The ground of a uniform plan: that of the plan before where its degrees are the same.
+  PlanGround& ground(const ClassProfile& profile, const PlanDegrees& plan,
+                     EvaluationWorkspace& workspace) const {
+    // A profile of another class would give a price without a meaning.
+    PLANSEARCH_CHECK(same_class(profile.made_for, plan));
     PlanGround& known = workspace.ground;
-    if (known.evaluator == id && known.degrees == degrees) return known;
-    known.mesh = mesh(plan);
-    known.statics =
-        static_policy(tensor_policies(plan, known.mesh, *problem.framework, problem.precision),
-                      known.mesh, moments());
-    known.layout = &layouts.get(plan);
-    known.degrees = degrees;
-    known.evaluator = id;
+    const PlanDegrees degrees = ground_degrees(plan);
+    if (known.evaluator != id || known.degrees != degrees) {
+      known = {};
+      known.meshes.push_back(mesh(plan));
+      known.transforms.push_back(
+          {&plan, known.meshes.data(), &profile, statics(plan, known.meshes.front())});
+      const RoutedAssignment& routed = assignments.get(plan, known.meshes.front());
+      known.assignment = routed.assignment;
+      known.boundaries = routed.boundaries;
+      complete_kinds(problem, constants, precision, known);
+      known.degrees = degrees;
+      known.evaluator = id;
+    }
+    known.transforms.front().degrees = &plan;
+    known.transforms.front().profile = &profile;
     return known;
   }
 
   template <typename Visit>
   auto with_view(const ClassProfile& profile, const PlanDegrees& plan,
                  EvaluationWorkspace& workspace, Visit visit) const {
-    const PlanGround& g = ground(plan, workspace);
-    const PlanView view{problem, constants, precision, profile, *g.layout, plan, g.mesh, g.statics};
-    return visit(view);
+    PlanGround& known = ground(profile, plan, workspace);
+    if (profile.states) complete_shared(problem, constants, precision, known);
+    return visit(
+        PlanView{problem, constants, precision, known, Order{plan.schedule, plan.micro_batches}});
   }
 
-  [[nodiscard]] Estimate evaluate(const ClassProfile& profile, const PlanDegrees& plan,
-                                  MakespanMethod method, EvaluationWorkspace& workspace) const {
-    return with_view(profile, plan, workspace, [&](const PlanView& view) {
-      Estimate estimate;
-      estimate.step = step_time(view, method, workspace);
-      const DeviceMemory worst = worst_device_memory(view, workspace);
-      estimate.memory = worst.memory;
-      estimate.worst_memory_stage = worst.device;
-      const RelativeInterval interval = relative_interval(errors, estimate.step, plan.devices());
-      estimate.relative_p10 = interval.p10;
-      estimate.relative_p90 = interval.p90;
-      return estimate;
-    });
+  /// The same for any plan, its profiles found here.
+  template <typename Visit>
+  auto with_view(const ParallelPlan& plan, Visit visit) const {
+    std::vector<std::shared_ptr<const ClassProfile>> held;
+    PlanGround ground;
+    for (const Transform& transform : plan.transforms) {
+      held.push_back(profiles.profile(transform.degrees, transform.mesh));
+      ground.transforms.push_back({&transform.degrees, &transform.mesh, held.back().get(),
+                                   statics(transform.degrees, transform.mesh)});
+    }
+    ground.assignment = plan.assignment;
+    ground.boundaries = boundary_routes(*problem.cluster, plan);
+    complete_kinds(problem, constants, precision, ground);
+    complete_shared(problem, constants, precision, ground);
+    return visit(PlanView{problem, constants, precision, ground, plan.order});
+  }
+
+  [[nodiscard]] Estimate evaluate(const PlanView& view, MakespanMethod method,
+                                  EvaluationWorkspace& workspace) const {
+    Estimate estimate;
+    const StepResult result = step_time(view, method, workspace);
+    estimate.step = result.step;
+    estimate.imbalance = result.imbalance;
+    estimate.busiest_stage = result.busiest;
+    const DeviceMemory worst = worst_device_memory(view, workspace);
+    estimate.memory = worst.memory;
+    estimate.worst_memory_stage = worst.device;
+    const RelativeInterval interval = relative_interval(errors, estimate.step, problem.gpus);
+    estimate.relative_p10 = interval.p10;
+    estimate.relative_p90 = interval.p90;
+    return estimate;
   }
 };
 
@@ -130,8 +183,7 @@ std::optional<Obstacle> PlanEvaluator::obstacle(const PlanDegrees& plan) const {
 }
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& plan) const {
-  const DeviceMesh mesh = implementation_->mesh(plan);
-  return implementation_->profiles.profile(plan, mesh);
+  return implementation_->profiles.profile(plan, implementation_->mesh(plan));
 }
 
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
@@ -145,8 +197,7 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& p
 }
 
 Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-  const DeviceMesh& mesh = implementation_->ground(plan, workspace).mesh;
-  implementation_->profiles.fill_memory(plan, mesh, workspace.memory_only);
+  implementation_->profiles.fill_memory(plan, implementation_->mesh(plan), workspace.memory_only);
   return implementation_->with_view(
       workspace.memory_only, plan, workspace,
       [&](const PlanView& view) { return least_memory(view, workspace); });
@@ -154,18 +205,89 @@ Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& 
 
 Estimate PlanEvaluator::estimate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
-  return implementation_->evaluate(profile, plan, MakespanMethod::ClosedForm, workspace);
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+    return implementation_->evaluate(view, MakespanMethod::ClosedForm, workspace);
+  });
 }
 
 Estimate PlanEvaluator::simulate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
-  return implementation_->evaluate(profile, plan, MakespanMethod::Simulation, workspace);
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+    return implementation_->evaluate(view, MakespanMethod::Simulation, workspace);
+  });
 }
 
 DeviceMemory PlanEvaluator::stage_memory(const ClassProfile& profile, const PlanDegrees& plan,
                                          int stage, EvaluationWorkspace& workspace) const {
   return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
     return device_memory(view, stage, workspace);
+  });
+}
+
+std::vector<PricedCommunication> PlanEvaluator::communication(
+    const ClassProfile& profile, const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+    return communication_of(implementation_->profiles, view, workspace);
+  });
+}
+
+std::vector<StageReport> PlanEvaluator::stages(const ClassProfile& profile, const PlanDegrees& plan,
+                                               EvaluationWorkspace& workspace) const {
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+    return stages_of_view(view, workspace);
+  });
+}
+
+std::variant<ParallelPlan, Infeasible> PlanEvaluator::expand(const PlanDegrees& degrees) const {
+  if (auto infeasible = legality(degrees)) return *std::move(infeasible);
+  return plansearch::expand(degrees, *problem_.network, *problem_.framework);
+}
+
+std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) const {
+  if (auto bad = check_assignment(plan, *problem_.network, problem_.gpus)) return bad;
+  if (auto bad =
+          obstacle_of(pipeline_shape(plan.transforms.front().degrees, *problem_.framework))) {
+    return bad;
+  }
+  for (const Transform& transform : plan.transforms) {
+    if (auto bad = check_transform(transform.degrees, *problem_.network, *problem_.framework)) {
+      return bad;
+    }
+    const PlanDegrees& d = transform.degrees;
+    const std::int64_t batch =
+        std::int64_t{1} * d.data * d.tensor_depth * d.micro_batch * plan.order.micro_batches;
+    if (batch != problem_.global_batch) {
+      return Infeasible{.obstacle = Obstacle::BatchNotDivisible,
+                        .needed = static_cast<double>(batch),
+                        .available = static_cast<double>(problem_.global_batch),
+                        .detail = fmt::format("the plan takes {} sequences per step, not {}", batch,
+                                              problem_.global_batch)};
+    }
+  }
+  return std::nullopt;
+}
+
+Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {
+  if (auto bad = legality(plan)) return InfeasiblePlan{*std::move(bad), std::nullopt};
+  const auto workspace = make_workspace();
+  const Estimate estimate = implementation_->with_view(plan, [&](const PlanView& view) {
+    return implementation_->evaluate(view, MakespanMethod::Simulation, *workspace);
+  });
+  if (estimate.memory.total() <= memory_limit()) return estimate;
+  return InfeasiblePlan{
+      {.obstacle = Obstacle::OutOfMemory,
+       .needed = estimate.memory.total().value(),
+       .available = memory_limit().value(),
+       .detail = fmt::format("stage {} needs {} of {}", estimate.worst_memory_stage,
+                             to_text(estimate.memory.total()), to_text(memory_limit()))},
+      estimate};
+}
+
+PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
+  const auto workspace = make_workspace();
+  return implementation_->with_view(plan, [&](const PlanView& view) {
+    return PlanDetails{communication_of(implementation_->profiles, view, *workspace),
+                       stages_of_view(view, *workspace)};
   });
 }
 
@@ -177,94 +299,6 @@ FlopRate PlanEvaluator::matmul_peak() const {
   return problem_.cluster->accelerator
       .peak[static_cast<std::size_t>(implementation_->precision.matmul)]
       .value();
-}
-
-namespace {
-
-/// In-pass communication of every block on the first device, per step.
-void append_pass_lines(const ProfileMaker& profiles, const PlanView& view,
-                       std::vector<PricedCommunication>& lines) {
-  for_each_chunk(view.layout, 0, [&](std::size_t content) {
-    const auto& copies = view.layout.contents[content];
-    for (std::size_t b = 0; b < copies.size(); ++b) {
-      if (copies[b] <= 0.0) continue;
-      const double repeats = copies[b] * view.plan.micro_batches;
-      for (const PricedCommunication& pass : profiles.passes(view.profile, b)) {
-        PricedCommunication& line = lines.emplace_back(pass);
-        line.what = subject_name(view.problem.network->blocks[b], pass.communication);
-        line.count *= repeats;
-        line.exposed *= repeats;
-      }
-    }
-  });
-}
-
-void append_step_line(const PlanView& view, const PricedCommunication& collective,
-                      std::vector<PricedCommunication>& lines) {
-  PricedCommunication& line = lines.emplace_back(collective);
-  line.what = collective.communication.axes.contains(Axis::Pipeline)
-                  ? "gradient of shared parameters"
-                  : subject_name(view.problem.network->blocks.front(), collective.communication);
-}
-
-bool same_message(const PricedCommunication& a, const PricedCommunication& b) {
-  const Communication& x = a.communication;
-  const Communication& y = b.communication;
-  return a.what == b.what && x.kind == y.kind && x.axes == y.axes && x.group_size == y.group_size &&
-         a.bytes == b.bytes && a.time == b.time;
-}
-
-/// One line for what several chunks of a device send alike.
-std::vector<PricedCommunication> merged(const std::vector<PricedCommunication>& lines) {
-  std::vector<PricedCommunication> kept;
-  for (const PricedCommunication& line : lines) {
-    const auto known = std::find_if(kept.begin(), kept.end(), [&](const PricedCommunication& k) {
-      return same_message(k, line);
-    });
-    if (known == kept.end()) {
-      kept.push_back(line);
-    } else {
-      known->count += line.count;
-      known->exposed += line.exposed;
-    }
-  }
-  return kept;
-}
-
-void append_boundary_line(const PlanView& view, Seconds exposed,
-                          std::vector<PricedCommunication>& lines) {
-  if (view.layout.virtual_stages() == 1) return;
-  const BoundaryTransfer transfer = boundary_transfer(view);
-  PricedCommunication line;
-  line.what = "stage boundary";
-  line.communication.kind = CommunicationKind::SendReceive;
-  line.communication.axes = {Axis::Pipeline};
-  line.communication.group_size = 2;
-  line.bytes = transfer.bytes;
-  line.wire_bytes = transfer.bytes;
-  line.count = 2.0 * view.plan.micro_batches * view.layout.chunks;
-  line.time = transfer.time;
-  line.exposed = exposed;
-  lines.push_back(std::move(line));
-}
-
-}  // namespace
-
-std::vector<PricedCommunication> PlanEvaluator::communication(
-    const ClassProfile& profile, const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
-    std::vector<PricedCommunication> lines;
-    append_pass_lines(implementation_->profiles, view, lines);
-    const StepTimeBreakdown step = step_time(view, MakespanMethod::Simulation, workspace);
-    const std::vector<PricedCommunication> collectives = step_collectives(view, workspace);
-    Seconds boundary = step.exposed[static_cast<std::size_t>(Purpose::Pipeline)];
-    for (const PricedCommunication& c : collectives) {
-      if (purpose_of(c.communication) == Purpose::Pipeline) boundary -= c.exposed;
-    }
-    append_boundary_line(view, std::max(boundary, Seconds(0)), lines);
-    for (const PricedCommunication& c : collectives) append_step_line(view, c, lines);
-    return merged(lines);
-  });
 }
 
 }  // namespace plansearch

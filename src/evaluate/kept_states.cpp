@@ -69,8 +69,9 @@ KeptStates keep_states(const PricingContext& context, const NetworkIndex& index,
     // Every block taken as a stage of its own: what would have to be reduced between them.
     stages.push_back({b});
   }
-  for (const Communication& demand : derive_shared_parameters(network, rules, stages, policies)) {
-    states.shared.push_back(at_step_end(context, mesh, demand));
+  for (const SharedGradient& shared : derive_shared_parameters(network, rules, stages, policies)) {
+    states.shared.push_back(at_step_end(context, mesh, shared.communication));
+    states.shared.back().shared_key = shared.key;
   }
   return states;
 }

@@ -10,14 +10,15 @@
 #include <algorithm>
 
 #include "cost/kernel_shape.hpp"
-#include "plan/pipeline_shape.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
 
-/// The blocks of one virtual stage, or the most demanding of a device.
+/// The blocks of one group, or the most demanding of a device.
 struct BlockShares {
   Bytes saved;
+  Bytes kept_for_weights;
   Bytes working_set;
   Bytes loss;
   Bytes cached;
@@ -25,58 +26,27 @@ struct BlockShares {
   double logits = 0.0;
 };
 
-BlockShares shares_of(const PlanView& view, const std::vector<double>& copies) {
+BlockShares shares_of(const PlanView& view, const GroupContent& content) {
   BlockShares shares;
-  for (std::size_t b = 0; b < copies.size(); ++b) {
-    if (copies[b] <= 0.0) continue;
-    const BlockMemory& block = view.profile.blocks[b].memory;
-    shares.saved += block.saved * copies[b];
-    shares.cached += block.cached * copies[b];
+  for_each_block(view, content, [&](const BlockProfile& profile, double copies) {
+    const BlockMemory& block = profile.memory;
+    shares.saved += block.saved * copies;
+    shares.kept_for_weights += block.kept_for_weights * copies;
+    shares.cached += block.cached * copies;
     shares.loss += block.loss;
     shares.working_set = std::max(shares.working_set, block.working_set);
     shares.stream = std::max(shares.stream, block.stream);
     shares.logits = std::max(shares.logits, block.logits);
-  }
-  return shares;
-}
-
-void add_states(const PlanView& view, int device, MemoryBreakdown& memory) {
-  const ParameterCount n = device_parameters(view, device);
-  const StaticBytes& dense = view.statics.dense;
-  const StaticBytes& expert = view.statics.expert;
-  memory.parameters = Bytes(n.dense * dense.parameter + n.expert * expert.parameter);
-  memory.gradients =
-      Bytes(n.trainable_dense * dense.gradient + n.trainable_expert * expert.gradient);
-  if (view.mesh[Axis::Data].size > 1) {
-    memory.buffers =
-        Bytes((n.trainable_dense + n.trainable_expert) * view.constants.memory_reduction_bytes);
-  }
-  memory.optimizer =
-      Bytes(n.trainable_dense * dense.optimizer + n.trainable_expert * expert.optimizer);
-}
-
-/// Full sharding: the unit in use and the one gathered ahead, and a gradient not yet reduced.
-Bytes gathered_parameters(const PlanView& view, int device) {
-  if (view.plan.zero != ZeroStage::Parameters) return Bytes(0);
-  double largest = 0.0;
-  for_each_chunk(view.layout, device, [&](std::size_t content) {
-    const auto& copies = view.layout.contents[content];
-    for (std::size_t b = 0; b < copies.size(); ++b) {
-      if (copies[b] <= 0.0) continue;
-      ParameterCount unit = view.profile.blocks[b].parameters;
-      for (const SharedCount& shared : view.profile.blocks[b].shared) unit += shared.count;
-      largest = std::max(largest, unit.dense + unit.expert);
-    }
   });
-  return element_size(view.precision.gather) * (2.0 * largest) +
-         element_size(view.precision.reduction) * largest;
+  return shares;
 }
 
 /// What lives only around one operator: the loss of the micro-batch before, tensors around a
 /// block in backward. Where the loss is freed by then, only what exceeds it adds to the peak.
 Bytes transient_bytes(const PlanView& view, const BlockShares& most) {
   const FrameworkConstants& constants = view.constants;
-  const double previous = view.plan.micro_batches > 1 ? constants.memory_previous_logit_bytes : 0.0;
+  const double previous =
+      view.order.micro_batches > 1 ? constants.memory_previous_logit_bytes : 0.0;
   const Bytes loss((constants.memory_logit_bytes + previous) * most.logits);
   const Bytes block = most.working_set + Bytes(constants.memory_live_bytes * most.stream);
   if (constants.loss_lifetime == LossLifetime::ThroughBackward) return loss + block;
@@ -85,59 +55,54 @@ Bytes transient_bytes(const PlanView& view, const BlockShares& most) {
 
 }  // namespace
 
-DeviceMemory device_memory(const PlanView& view, int device, EvaluationWorkspace& workspace) {
+DeviceMemory device_memory(const PlanView& view, int position, EvaluationWorkspace& workspace) {
   const FrameworkConstants& constants = view.constants;
-  DeviceMemory result{{}, Bytes(0), device};
+  const KindStatics& statics = view.statics_at(position);
+  DeviceMemory result{{}, Bytes(0), position};
   MemoryBreakdown& memory = result.memory;
-  add_states(view, device, memory);
+  memory.parameters = statics.parameter_bytes;
+  memory.gradients = statics.gradient_bytes;
+  memory.optimizer = statics.optimizer_bytes;
+  memory.buffers = statics.reduction_buffers;
   BlockShares most;
   BlockShares shares;
-  std::size_t known = view.layout.contents.size();
+  int known = -1;
   workspace.chunk_bytes.clear();
-  for_each_chunk(view.layout, device, [&](std::size_t content) {
-    if (content != known) shares = shares_of(view, view.layout.contents[content]);
+  workspace.weight_bytes.clear();
+  for (const int content : view.contents_at(position)) {
+    if (content != known) shares = shares_of(view, view.content(content));
     known = content;
     workspace.chunk_bytes.push_back(shares.saved);
+    workspace.weight_bytes.push_back(shares.kept_for_weights);
     result.cached += shares.cached;
     most.working_set = std::max(most.working_set, shares.working_set);
     most.loss = std::max(most.loss, shares.loss);
     most.stream = std::max(most.stream, shares.stream);
     most.logits = std::max(most.logits, shares.logits);
-  });
-  const PipelineShape shape = pipeline_shape(view.plan, *view.problem.framework);
-  memory.activations = peak_activation_bytes(shape, device, workspace.chunk_bytes);
+  }
+  memory.activations =
+      peak_activation_bytes(view.shape(), position, workspace.chunk_bytes, workspace.weight_bytes);
   memory.transient = transient_bytes(view, most);
-  memory.buffers += constants.memory_workspace + gathered_parameters(view, device);
-  // A stage boundary waits for the device, and what was gathered is used again.
+  memory.buffers += constants.memory_workspace + statics.gathered_parameters;
+  // A stage boundary waits for the device, so that nothing gathered stays.
   result.cached =
-      view.layout.stages > 1 ? Bytes(0) : result.cached * constants.memory_gathered_cached;
+      view.assignment().stages() > 1 ? Bytes(0) : result.cached * constants.memory_gathered_cached;
   result.cached += memory.total() * (constants.memory_fragmentation - 1.0);
   memory.reserve = constants.memory_context;
   return result;
 }
 
-namespace {
-
-/// Of neighbours with equal blocks the first keeps at least as many micro-batches, all else equal.
-bool same_contents(const PipelineLayout& layout, int device, int next) {
-  for (int chunk = 0; chunk < layout.chunks; ++chunk) {
-    const auto base = static_cast<std::size_t>(chunk * layout.stages);
-    if (layout.content_of[base + static_cast<std::size_t>(device)] !=
-        layout.content_of[base + static_cast<std::size_t>(next)]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-}  // namespace
-
 DeviceMemory worst_device_memory(const PlanView& view, EvaluationWorkspace& workspace) {
   DeviceMemory worst;
-  for (int device = 0; device < view.layout.stages; ++device) {
-    if (device > 0 && same_contents(view.layout, device - 1, device)) continue;
-    const DeviceMemory memory = device_memory(view, device, workspace);
-    if (device == 0 || memory.memory.total() > worst.memory.total()) worst = memory;
+  const int stages = view.assignment().stages();
+  // On a looped placement the first of neighbours with equal blocks keeps at least as much.
+  const bool first_keeps_most = schedule_row(view.order.schedule).placement == &looped_placement();
+  for (int position = 0; position < stages; ++position) {
+    if (position > 0 && first_keeps_most && view.kind_of(position) == view.kind_of(position - 1)) {
+      continue;
+    }
+    const DeviceMemory memory = device_memory(view, position, workspace);
+    if (position == 0 || memory.memory.total() > worst.memory.total()) worst = memory;
   }
   return worst;
 }

@@ -2,15 +2,16 @@
 // Peak memory of a plan, device by device.
 #pragma once
 
-#include "evaluate/step_model.hpp"
+#include "evaluate/plan_view.hpp"
+#include "plansearch/evaluation.hpp"
 
 namespace plansearch {
 
 /// The device that needs most.
 [[nodiscard]] DeviceMemory worst_device_memory(const PlanView& view,
                                                EvaluationWorkspace& workspace);
-/// One given device (stage).
-[[nodiscard]] DeviceMemory device_memory(const PlanView& view, int device,
+/// The devices of one position.
+[[nodiscard]] DeviceMemory device_memory(const PlanView& view, int position,
                                          EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

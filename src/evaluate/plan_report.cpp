@@ -34,7 +34,9 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
   report.hfu = report.hardware_rate_per_gpu / peak;
 
   const auto workspace = PlanEvaluator::make_workspace();
-  report.communication = evaluator.communication(*evaluator.profile(plan), plan, *workspace);
+  const auto profile = evaluator.profile(plan);
+  report.communication = evaluator.communication(*profile, plan, *workspace);
+  report.stages = evaluator.stages(*profile, plan, *workspace);
   report.why = explain(evaluator, plan, estimate);
   return report;
 }

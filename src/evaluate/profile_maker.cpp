@@ -122,11 +122,14 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
                                ClassProfile& profile) const {
   const auto where = placed(states_key(plan, mesh, *context_.problem.framework), plan, mesh);
   set_memory(memory(where, plan.micro_batch), plan.recompute, profile);
+  profile.made_for = plan;
 }
 
 std::shared_ptr<const ClassProfile> ProfileMaker::make(std::shared_ptr<const KeptStates> states,
-                                                       const ProfileKey& key) const {
+                                                       const ProfileKey& key,
+                                                       const PlanDegrees& plan) const {
   auto profile = std::make_shared<ClassProfile>();
+  profile->made_for = plan;
   set_memory(memory(states->placed, key.micro_batch), key.recompute, *profile);
   profile->work = work(states->placed, key.micro_batch);
   profile->states = std::move(states);
@@ -147,7 +150,7 @@ std::shared_ptr<const ClassProfile> ProfileMaker::profile(const PlanDegrees& pla
   std::shared_ptr<const KeptStates> kept = states(plan, mesh);
   const ProfileKey key{kept.get(), plan.micro_batch, plan.recompute,
                        plan.pipeline > 1 && plan.devices() > node};
-  return profiles_.get(key, [&] { return make(std::move(kept), key); });
+  return profiles_.get(key, [&] { return make(std::move(kept), key, plan); });
 }
 
 std::vector<PricedCommunication> ProfileMaker::passes(const ClassProfile& profile,

@@ -57,7 +57,8 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
   [[nodiscard]] std::shared_ptr<const ClassProfile> make(std::shared_ptr<const KeptStates> states,
-                                                         const ProfileKey& key) const;
+                                                         const ProfileKey& key,
+                                                         const PlanDegrees& plan) const;
   static void set_memory(std::shared_ptr<const LocalMemory> memory, Recompute recompute,
                          ClassProfile& profile);
   [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const;

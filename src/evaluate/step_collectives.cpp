@@ -23,46 +23,46 @@ bool same_collective(const Communication& a, const Communication& b) {
 using Keys = FixedVector<std::string_view, 16>;
 
 /// The class holds bytes of whole tiles; the plan knows into how many pieces it cuts them.
-Bytes piece_bytes(const PlanView& view, const PricedCommunication& demand) {
-  return demand.bytes / static_cast<double>(view.mesh.size(demand.communication.cut));
+Bytes piece_bytes(const DeviceMesh& mesh, const PricedCommunication& message) {
+  return message.bytes / static_cast<double>(mesh.size(message.communication.cut));
 }
 
-/// Adds the messages of a block, but for parameters that a block before it has brought in: all
-/// uses on one device add into one gradient.
-void merge(const PlanView& view, std::vector<PricedCommunication>& into,
-           std::span<const PricedCommunication> demands, double copies, Keys& known_keys) {
+/// Adds the messages of a block, but for parameters that a group before it has brought in: all
+/// uses on one device add into one gradient. `before`: keys known when the group began.
+void merge(const DeviceMesh& mesh, std::vector<PricedCommunication>& into,
+           std::span<const PricedCommunication> messages, double copies, Keys& known_keys) {
   const std::size_t before = known_keys.size();
-  for (const PricedCommunication& demand : demands) {
+  for (const PricedCommunication& message : messages) {
     const auto end = known_keys.begin() + before;
-    if (!demand.shared_key.empty()) {
-      if (std::find(known_keys.begin(), end, demand.shared_key) != end) continue;
-      if (std::find(end, known_keys.end(), demand.shared_key) == known_keys.end()) {
-        known_keys.push_back(demand.shared_key);
+    if (!message.shared_key.empty()) {
+      if (std::find(known_keys.begin(), end, message.shared_key) != end) continue;
+      if (std::find(end, known_keys.end(), message.shared_key) == known_keys.end()) {
+        known_keys.push_back(message.shared_key);
       }
     }
-    const Bytes bytes = piece_bytes(view, demand) * (copies * demand.count);
+    const Bytes bytes = piece_bytes(mesh, message) * (copies * message.count);
     const auto known = std::find_if(into.begin(), into.end(), [&](const PricedCommunication& c) {
-      return same_collective(c.communication, demand.communication);
+      return same_collective(c.communication, message.communication);
     });
     if (known != into.end()) {
       known->bytes += bytes;
-    } else {
-      PricedCommunication& joined = into.emplace_back(
-          PricedCommunication{.communication = demand.communication, .bytes = bytes});
-      // All blocks of a stage go together; the class does not know the size of the group.
-      joined.communication.index = kWholeBlock;
-      joined.communication.group_size = view.mesh.size(demand.communication.axes);
-      joined.count = 1;
+      continue;
     }
+    PricedCommunication& joined = into.emplace_back(
+        PricedCommunication{.communication = message.communication, .bytes = bytes});
+    // All blocks of a stage go together; the class does not know the size of the group.
+    joined.communication.index = kWholeBlock;
+    joined.communication.group_size = mesh.size(message.communication.axes);
+    joined.count = 1;
   }
 }
 
-void price(const PlanView& view, std::vector<PricedCommunication>& collectives, Seconds forward,
-           Seconds backward) {
+void price(const PlanView& view, const DeviceMesh& mesh, Seconds forward, Seconds backward,
+           std::vector<PricedCommunication>& collectives) {
   for (PricedCommunication& c : collectives) {
     const CollectiveCost cost =
         collective_cost(*view.problem.cluster, c.communication.kind, c.bytes,
-                        process_group(view.mesh, c.communication.axes), Setting::InStep);
+                        process_group(mesh, c.communication.axes), Setting::InStep);
     c.wire_bytes = cost.wire_bytes;
     c.time = cost.time;
     const bool gather = c.communication.subject == Subject::Parameter;
@@ -75,59 +75,28 @@ void price(const PlanView& view, std::vector<PricedCommunication>& collectives, 
   }
 }
 
-Seconds total_exposed(const std::vector<PricedCommunication>& collectives) {
-  Seconds total;
-  for (const PricedCommunication& c : collectives) total += c.exposed;
-  return total;
-}
-
-/// First and last stage of the pipeline sum the gradients of what both hold (tied embeddings),
-/// after everything else.
-void add_shared(const PlanView& view, std::vector<PricedCommunication>& collectives) {
-  if (view.layout.stages == 1) return;
-  const int distance = view.mesh.neighbour_distance(Axis::Pipeline);
-  ProcessGroup ends{2, distance * (view.layout.stages - 1)};
-  ends.period = distance * view.layout.stages;
-  ends.world = view.mesh.ranks;
-  for (const PricedCommunication& shared : view.profile.shared) {
-    PricedCommunication& reduced = collectives.emplace_back(shared);
-    reduced.bytes = piece_bytes(view, shared);
-    const CollectiveCost cost = collective_cost(*view.problem.cluster, shared.communication.kind,
-                                                reduced.bytes, ends, Setting::InStep);
-    reduced.wire_bytes = cost.wire_bytes;
-    reduced.time = reduced.exposed = cost.time;
-    reduced.count = 1;
-  }
-}
-
-std::vector<PricedCommunication> collectives_of(const PlanView& view,
-                                                const EvaluationWorkspace& workspace, int device) {
-  std::vector<PricedCommunication> own;
-  Seconds forward;
-  Seconds backward;
-  Keys shared;
-  for_each_chunk(view.layout, device, [&](std::size_t content) {
-    const auto& copies = view.layout.contents[content];
-    forward += workspace.passes[content].forward_total;
-    backward += workspace.passes[content].backward_total;
-    for (std::size_t b = 0; b < copies.size(); ++b) {
-      if (copies[b] > 0.0) merge(view, own, view.profile.blocks[b].steps, copies[b], shared);
-    }
-  });
-  price(view, own, forward, backward);
-  add_shared(view, own);
-  return own;
-}
-
 }  // namespace
 
 std::vector<PricedCommunication> step_collectives(const PlanView& view,
-                                                  const EvaluationWorkspace& workspace) {
-  // The ends of the pipeline carry the embeddings, so one of them reduces most.
-  std::vector<PricedCommunication> first = collectives_of(view, workspace, 0);
-  if (view.layout.stages == 1) return first;
-  std::vector<PricedCommunication> last = collectives_of(view, workspace, view.layout.stages - 1);
-  return total_exposed(last) > total_exposed(first) ? last : first;
+                                                  const EvaluationWorkspace& workspace,
+                                                  int position) {
+  std::vector<PricedCommunication> own;
+  const DeviceMesh& mesh = *view.transform_at(position).mesh;
+  Keys keys;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
+      merge(mesh, own, block.steps, copies, keys);
+    });
+  }
+  const GroupPass pass = position_pass(view, workspace, position);
+  price(view, mesh, pass.forward_total, pass.backward_total + pass.weight_total, own);
+  for (const SharedReduction& shared : view.ground.shared) {
+    const auto& holders = shared.positions;
+    if (std::find(holders.begin(), holders.end(), position) != holders.end()) {
+      own.push_back(shared.priced);
+    }
+  }
+  return own;
 }
 
 }  // namespace plansearch

@@ -1,230 +1,187 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: time of one optimizer step on the device that finishes last, in parts.
-// Source: pipeline makespan (schedule/), gradient reduction and parameter gather at the end of the
-//         step hidden by the framework's share, optimizer traffic over memory bandwidth.
-// Assumes: the first stage finishes last (its backward ends the pipeline); reductions of a stage
-//          are one message.
+// Computes: time of one optimizer step, in the parts of the device that has most to do.
+// Source: ends of the devices in the pipeline (schedule/), then each one's reductions, then the
+//         optimizers: together after the slowest reduction where the framework needs a global
+//         gradient norm, each by itself elsewhere.
+// Assumes: reductions of a stage are one message.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/step_model_test.cpp, bound_test.cpp
 #include "evaluate/step_model.hpp"
 
 #include <algorithm>
-#include <string_view>
-
-#include "cost/collective_cost.hpp"
-#include "cost/compute_cost.hpp"
-#include "plan/pipeline_shape.hpp"
 
 namespace plansearch {
 namespace {
 
-void add_lengths(StagePass& pass, const BlockProfile& block, double copies) {
-  pass.forward_total += copies * block.forward_length;
-  pass.backward_total += copies * block.backward_length;
+void add_pass(GroupPass& sum, const GroupPass& pass) {
+  sum.forward.add(pass.forward, 1.0);
+  sum.backward.add(pass.backward, 1.0);
+  sum.recompute.add(pass.recompute, 1.0);
+  sum.forward_total += pass.forward_total;
+  sum.backward_total += pass.backward_total;
+  sum.weight_total += pass.weight_total;
 }
 
-void add_block(StagePass& pass, const BlockProfile& block, double copies, HostRunAhead ahead) {
-  pass.forward.add(block.forward, copies);
-  pass.backward.add(block.backward, copies);
-  pass.recompute.add(block.recompute, copies);
-  if (ahead == HostRunAhead::Stage) return;
-  add_lengths(pass, block, copies);
+Seconds busy(const GroupPass& pass) {
+  return pass.forward_total + pass.backward_total + pass.weight_total;
 }
 
-StagePass stage_pass(const PlanView& view, const std::vector<double>& copies) {
-  StagePass pass;
-  const HostRunAhead ahead = view.constants.run_ahead;
-  for (std::size_t b = 0; b < copies.size(); ++b) {
-    if (copies[b] > 0.0) add_block(pass, view.profile.blocks[b], copies[b], ahead);
-  }
-  if (ahead == HostRunAhead::Stage) {
-    pass.forward_total = pass.forward.length();
-    pass.backward_total = joint_length(pass.backward, pass.recompute);
-  }
-  return pass;
+/// Once per step, for every device of one kind.
+struct StepWork {
+  GroupPass pass;  ///< one micro-batch
+  std::vector<PricedCommunication> collectives;
+  Seconds reduction;
+};
+
+StepWork step_work(const PlanView& view, const EvaluationWorkspace& workspace, int position) {
+  StepWork work{
+      position_pass(view, workspace, position), step_collectives(view, workspace, position), {}};
+  for (const PricedCommunication& c : work.collectives) work.reduction += c.exposed;
+  return work;
 }
 
-/// Only how long passes take, which is all that a bound needs.
-StagePass stage_lengths(const PlanView& view, const std::vector<double>& copies) {
-  if (view.constants.run_ahead == HostRunAhead::Stage) return stage_pass(view, copies);
-  StagePass pass;
-  for (std::size_t b = 0; b < copies.size(); ++b) {
-    if (copies[b] > 0.0) add_lengths(pass, view.profile.blocks[b], copies[b]);
-  }
-  return pass;
-}
+/// When a device has nothing left to do for the pipeline, and how long it waited for messages.
+struct DeviceEnd {
+  Seconds end;
+  Seconds transfers;
+};
 
-template <typename MakePass>
-void fill_passes(const PlanView& view, EvaluationWorkspace& workspace, MakePass make) {
-  workspace.passes.clear();
-  for (const auto& copies : view.layout.contents) {
-    StagePass& pass = workspace.passes.emplace_back(make(view, copies));
-    pass.forward_ticks = to_ticks(pass.forward_total);
-    pass.backward_ticks = to_ticks(pass.backward_total);
+void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace,
+                    std::vector<DeviceEnd>& ends) {
+  const PipelineResult& result = workspace.simulator.run(view.shape(), workspace.durations.view());
+  for (std::size_t p = 0; p < ends.size(); ++p) {
+    const DeviceUse& use = result.devices[p];
+    ends[p] = {to_seconds(use.last_end), to_seconds(use.exposed_transfer)};
   }
 }
 
-PipelineShape shape_of(const PlanView& view) {
-  return pipeline_shape(view.plan, *view.problem.framework);
-}
-
-void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
-  PipelineDurations& d = workspace.durations;
-  const auto stages = static_cast<std::size_t>(view.layout.virtual_stages());
-  d.forward.resize(stages);
-  d.backward.resize(stages);
-  d.weight_gradient.clear();
-  const Ticks transfer = stages > 1 ? to_ticks(boundary_transfer(view).time) : 0;
-  d.activation_transfer.assign(stages - 1, transfer);
-  d.gradient_transfer.assign(stages - 1, transfer);
-  for (std::size_t k = 0; k < stages; ++k) {
-    const StagePass& pass = workspace.passes[static_cast<std::size_t>(view.layout.content_of[k])];
-    d.forward[k] = pass.forward_ticks;
-    d.backward[k] = pass.backward_ticks;
+/// After its last backward a device waits for nothing; what is left is the way of that gradient
+/// to the first virtual stage.
+void estimated_ends(const PlanView& view, const EvaluationWorkspace& workspace,
+                    std::vector<DeviceEnd>& ends) {
+  const PipelineShape shape = view.shape();
+  const PipelineTimes times = workspace.durations.view();
+  Ticks makespan = std::max(order_bound(shape, times), estimate_makespan(shape, times));
+  for (DeviceEnd& end : ends) end = {to_seconds(makespan), {}};
+  const auto& groups = view.assignment().groups;
+  std::vector<bool> seen(ends.size(), false);
+  for (std::size_t k = 0; k < groups.size(); ++k) {
+    const auto position = static_cast<std::size_t>(groups[k].position);
+    if (!seen[position]) ends[position].end = to_seconds(makespan);
+    seen[position] = true;
+    if (k + 1 < groups.size()) makespan -= times.backward[k] + times.gradient_transfer[k];
   }
 }
 
-double optimizer_traffic(const PlanView& view, int device) {
-  const ParameterCount count = device_parameters(view, device);
-  return count.trainable_dense * view.statics.dense.optimizer_traffic +
-         count.trainable_expert * view.statics.expert.optimizer_traffic;
-}
-
-Seconds optimizer_time(const PlanView& view) {
-  const double first = optimizer_traffic(view, 0);
-  const double last =
-      view.layout.stages > 1 ? optimizer_traffic(view, view.layout.stages - 1) : first;
-  return stream_time(view.problem.cluster->accelerator,
-                     Bytes(std::max(first, last) * view.constants.optimizer_factor), 1);
-}
-
-/// Work of the device whose backward ends the pipeline, per step.
-void add_work(const PlanView& view, const EvaluationWorkspace& workspace, StepTimeBreakdown& step) {
-  const auto repeats = static_cast<double>(view.plan.micro_batches);
-  for_each_chunk(view.layout, 0, [&](std::size_t content) {
-    const StagePass& pass = workspace.passes[content];
-    step.compute += repeats * (pass.forward.compute + pass.backward.compute);
-    step.recompute += repeats * pass.recompute.compute;
-    step.between_nodes += repeats * (pass.forward.between_nodes + pass.backward.between_nodes +
-                                     pass.recompute.between_nodes);
-    for (std::size_t i = 0; i < kPurposeCount; ++i) {
-      step.exposed[i] += repeats * (pass.forward.exposed[i] + pass.backward.exposed[i] +
-                                    pass.recompute.exposed[i]);
-    }
-    step.host += repeats * (pass.forward_total + pass.backward_total - pass.forward.device() -
-                            pass.backward.device() - pass.recompute.device());
-  });
-}
-
-/// Per-step work of the processor: a constant, and a share for every sharded parameter tensor.
-Seconds host_time(const PlanView& view) {
-  const Network& network = *view.problem.network;
-  double tensors = 0.0;
-  for (const BlockRun& run : network.order) {
-    const double own = view.problem.cluster->software.flat_parameters.value_or(false)
-                           ? 1.0
-                           : static_cast<double>(network.blocks[run.block].parameters.size());
-    tensors += own * static_cast<double>(run.count);
+void book(const PlanView& view, const PricedCommunication& c, StepTimeBreakdown& step) {
+  step.exposed[static_cast<std::size_t>(purpose_of(c.communication))] += c.exposed;
+  if (spans_nodes(*view.ground.transforms.front().mesh, c.communication.axes,
+                  view.problem.cluster->accelerators_per_node)) {
+    step.between_nodes += c.exposed;
   }
-  return view.constants.host_step + view.constants.host_parameter * (tensors / view.layout.stages);
+}
+
+/// The parts of one device's step but the bubble.
+StepTimeBreakdown parts_of(const PlanView& view, const StepWork& work, const KindStatics& statics,
+                           Seconds transfers) {
+  const auto repeats = static_cast<double>(view.order.micro_batches);
+  const GroupPass& pass = work.pass;
+  StepTimeBreakdown step;
+  step.compute = repeats * (pass.forward.compute + pass.backward.compute);
+  step.recompute = repeats * pass.recompute.compute;
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    step.exposed[i] =
+        repeats * (pass.forward.exposed[i] + pass.backward.exposed[i] + pass.recompute.exposed[i]);
+  }
+  step.between_nodes = repeats * (pass.forward.between_nodes + pass.backward.between_nodes +
+                                  pass.recompute.between_nodes);
+  step.host = repeats * (busy(pass) - pass.forward.device() - pass.backward.device() -
+                         pass.recompute.device());
+  step.host = std::max(step.host, Seconds(0)) + statics.host;
+  step.exposed[static_cast<std::size_t>(Purpose::Pipeline)] += transfers;
+  if (std::any_of(view.ground.boundaries.begin(), view.ground.boundaries.end(),
+                  [&](const BoundaryRoute& route) {
+                    return route.left_domain >= view.problem.cluster->accelerators_per_node;
+                  })) {
+    step.between_nodes += transfers;
+  }
+  for (const PricedCommunication& c : work.collectives) book(view, c, step);
+  step.optimizer = statics.optimizer;
+  return step;
 }
 
 }  // namespace
 
-ParameterCount device_parameters(const PlanView& view, int device) {
-  ParameterCount total;
-  FixedVector<std::string_view, 16> seen;
-  // Neighbouring chunks are mostly alike: what they own is summed once.
-  std::size_t known = view.layout.contents.size();
-  ParameterCount own;
-  for_each_chunk(view.layout, device, [&](std::size_t content) {
-    if (content == known) {
-      total += own;
-      return;
-    }
-    known = content;
-    own = {};
-    const auto& copies = view.layout.contents[content];
-    for (std::size_t b = 0; b < copies.size(); ++b) {
-      if (copies[b] <= 0.0) continue;
-      const BlockProfile& block = view.profile.blocks[b];
-      own += block.parameters * copies[b];
-      for (const SharedCount& shared : block.shared) {
-        if (std::find(seen.begin(), seen.end(), shared.key) != seen.end()) continue;
-        seen.push_back(shared.key);
-        total += shared.count;
-      }
-    }
-    total += own;
-  });
-  return total;
-}
-
-BoundaryTransfer boundary_transfer(const PlanView& view) {
-  Bytes whole;
-  for (const BlockProfile& block : view.profile.blocks)
-    whole = std::max(whole, block.memory.boundary);
-  const Cluster& cluster = *view.problem.cluster;
-  const ProcessGroup neighbours{2, view.mesh.neighbour_distance(Axis::Pipeline)};
-  const ProcessGroup tensor = process_group(view.mesh, {Axis::Out});
-  const bool scatters = view.constants.boundary == BoundaryMessage::ScatterGather &&
-                        view.plan.sequence_parallel == SequenceParallel::Off && tensor.size() > 1;
-  BoundaryTransfer transfer;
-  transfer.bytes = scatters ? whole / static_cast<double>(tensor.size()) : whole;
-  transfer.time = collective_cost(cluster, CommunicationKind::SendReceive, transfer.bytes,
-                                  neighbours, Setting::InStep)
-                      .time +
-                  view.constants.collective_call;
-  if (scatters) {
-    transfer.time +=
-        collective_cost(cluster, CommunicationKind::AllGather, whole, tensor, Setting::InStep).time;
+GroupPass position_pass(const PlanView& view, const EvaluationWorkspace& workspace, int position) {
+  GroupPass sum;
+  for (const int content : view.contents_at(position)) {
+    add_pass(sum, workspace.passes[static_cast<std::size_t>(content)]);
   }
-  return transfer;
+  return sum;
 }
 
 Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
-  fill_passes(view, workspace, stage_lengths);
+  fill_passes(view, PassDetail::Lengths, workspace);
   fill_durations(view, workspace);
-  return to_seconds(order_bound(shape_of(view), workspace.durations.view())) +
-         optimizer_time(view) + host_time(view);
+  const Seconds pipeline = to_seconds(order_bound(view.shape(), workspace.durations.view()));
+  // Together: the slowest optimizer starts when the last device is through. Apart: the last device
+  // through has an optimizer of its own, whichever that is.
+  const bool together = view.problem.framework->optimizer_start == OptimizerStart::Together;
+  Seconds after;
+  bool first = true;
+  for (const KindStatics& kind : view.ground.kinds) {
+    const Seconds own = kind.optimizer + kind.host;
+    after = first ? own : together ? std::max(after, own) : std::min(after, own);
+    first = false;
+  }
+  return pipeline + after;
 }
 
-StepTimeBreakdown step_time(const PlanView& view, MakespanMethod method,
-                            EvaluationWorkspace& workspace) {
-  fill_passes(view, workspace, stage_pass);
+StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWorkspace& workspace) {
+  fill_passes(view, PassDetail::Everything, workspace);
   fill_durations(view, workspace);
-  const PipelineShape shape = shape_of(view);
-  const PipelineTimes times = workspace.durations.view();
-  StepTimeBreakdown step;
-  add_work(view, workspace, step);
-  const Seconds work = step.total();
-  Seconds makespan;
-  Seconds transfers;
-  if (method == MakespanMethod::Simulation) {
-    const PipelineResult& result = workspace.simulator.run(shape, times);
-    makespan = to_seconds(result.makespan);
-    transfers = to_seconds(result.devices.front().exposed_transfer);
-  } else {
-    const Ticks bound = order_bound(shape, times);
-    makespan = to_seconds(std::max(bound, estimate_makespan(shape, times)));
-  }
-  step.exposed[static_cast<std::size_t>(Purpose::Pipeline)] += transfers;
-  if (spans_nodes(view.mesh, {Axis::Pipeline}, view.problem.cluster->accelerators_per_node)) {
-    step.between_nodes += transfers;
-  }
-  // Below a tick there is no bubble, only the rounding of the makespan to ticks.
-  const Seconds bubble = makespan - work - transfers;
-  step.bubble = bubble > to_seconds(view.plan.micro_batches) ? bubble : Seconds(0);
-  for (const PricedCommunication& collective : step_collectives(view, workspace)) {
-    const Communication& c = collective.communication;
-    step.exposed[static_cast<std::size_t>(purpose_of(c))] += collective.exposed;
-    if (spans_nodes(view.mesh, c.axes, view.problem.cluster->accelerators_per_node)) {
-      step.between_nodes += collective.exposed;
+  const Assignment& assignment = view.assignment();
+  const auto positions = static_cast<std::size_t>(assignment.stages());
+  std::vector<DeviceEnd> ends(positions);
+  method == MakespanMethod::Simulation ? simulated_ends(view, workspace, ends)
+                                       : estimated_ends(view, workspace, ends);
+  std::vector<StepWork> works;
+  for (const int position : assignment.kinds) works.push_back(step_work(view, workspace, position));
+
+  const bool together = view.problem.framework->optimizer_start == OptimizerStart::Together;
+  const auto repeats = static_cast<double>(view.order.micro_batches);
+  Seconds reduced;  // the last reduction ends
+  Seconds after;    // the slowest optimizer takes
+  Seconds total;    // the last device ends
+  Seconds most;     // work of the busiest
+  Seconds busy_sum;
+  StepResult result;
+  for (std::size_t p = 0; p < positions; ++p) {
+    const auto kind = static_cast<std::size_t>(assignment.kind_of[p]);
+    const KindStatics& statics = view.ground.kinds[kind];
+    const Seconds own_after = statics.optimizer + statics.host;
+    const Seconds own_reduced = ends[p].end + works[kind].reduction;
+    reduced = std::max(reduced, own_reduced);
+    after = std::max(after, own_after);
+    total = std::max(total, own_reduced + own_after);
+    const Seconds own =
+        repeats * busy(works[kind].pass) + ends[p].transfers + works[kind].reduction + own_after;
+    busy_sum += own;
+    const auto best = static_cast<std::size_t>(result.busiest);
+    if (own > most || (own == most && ends[p].end > ends[best].end)) {
+      most = own;
+      result.busiest = static_cast<int>(p);
     }
   }
-  step.optimizer = optimizer_time(view);
-  step.host += host_time(view);
-  return step;
+  if (together) total = reduced + after;
+  const auto busiest = static_cast<std::size_t>(result.busiest);
+  const auto kind = static_cast<std::size_t>(assignment.kind_of[busiest]);
+  result.step = parts_of(view, works[kind], view.ground.kinds[kind], ends[busiest].transfers);
+  result.imbalance = most - busy_sum / static_cast<double>(positions);
+  // Below a tick there is no bubble, only the rounding of the makespan to ticks.
+  const Seconds bubble = total - result.step.total();
+  result.step.bubble = bubble > to_seconds(view.order.micro_batches) ? bubble : Seconds(0);
+  return result;
 }
 
 }  // namespace plansearch

@@ -330,6 +330,24 @@ std::optional<Infeasible> check_legality(const PlanDegrees& plan, const Network&
   return legality::check_all({plan, network, framework, gpus}, legality::Wording::Full);
 }
 
+std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Network& network,
+                                          const Framework& framework) {
+  PlanDegrees alone = degrees;
+  alone.pipeline = alone.chunks = 1;
+  alone.schedule = PlanDegrees{}.schedule;
+  const legality::Case c{alone, network, framework, alone.devices()};
+  for (const legality::Condition& condition : legality::kConditions) {
+    if (auto bad = condition.check(c, legality::Wording::Full)) return bad;
+  }
+  for (const FrameworkRule& rule : framework.rules) {
+    if (auto bad =
+            legality::check_rule(rule, degrees, network, framework, legality::Wording::Full)) {
+      return bad;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
                                       const Framework& framework, int gpus) {
   return legality::obstacle_in(

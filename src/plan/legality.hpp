@@ -23,6 +23,12 @@ namespace plansearch {
                                                        const Network& network,
                                                        const Framework& framework, int gpus);
 
+/// Whether one stage of a plan may be split like this: everything but the number of devices, the
+/// layers and the schedule, which are judged for the plan as a whole.
+[[nodiscard]] std::optional<Infeasible> check_transform(const PlanDegrees& degrees,
+                                                        const Network& network,
+                                                        const Framework& framework);
+
 /// The same without words: cheap enough for every plan of a search.
 [[nodiscard]] std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
                                                     const Framework& framework, int gpus);

@@ -50,6 +50,28 @@ Json communication_json(const std::vector<PricedCommunication>& lines) {
   return json;
 }
 
+Json stages_json(const std::vector<StageReport>& stages) {
+  Json json = Json::array();
+  for (const StageReport& s : stages) {
+    json.push_back({{"stage", s.stage},
+                    {"first_rank", s.first_rank},
+                    {"layers", s.layers},
+                    {"forward_s", s.forward.value()},
+                    {"backward_s", s.backward.value()},
+                    {"weight_gradient_s", s.weight_gradient.value()},
+                    {"recompute_s", s.recompute.value()},
+                    {"busy_s", s.busy.value()},
+                    {"waiting_s", s.waiting.value()},
+                    {"reduction_s", s.reduction.value()},
+                    {"optimizer_s", s.optimizer.value()},
+                    {"edge_bytes", s.edge_bytes.value()},
+                    {"edge_s", s.edge_time.value()},
+                    {"edge_leaves_node", s.edge_leaves_node},
+                    {"peak_memory_bytes", s.memory.value()}});
+  }
+  return json;
+}
+
 Json question_json(const QuestionReport& question) {
   Json settings = Json::array();
   for (const SettingReport& s : question.settings) {
@@ -117,6 +139,9 @@ Json to_json(const PlanReport& plan) {
           {"peak_memory_bytes", plan.estimate.memory.total().value()},
           {"peak_memory_stage", plan.estimate.worst_memory_stage},
           {"step", step_json(plan.estimate.step)},
+          {"busiest_stage", plan.estimate.busiest_stage},
+          {"imbalance_s", plan.estimate.imbalance.value()},
+          {"stages", stages_json(plan.stages)},
           {"memory", memory_json(plan.estimate.memory)},
           {"communication", communication_json(plan.communication)},
           {"why", plan.why}};

@@ -43,6 +43,37 @@ std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
   return table.text();
 }
 
+/// Runs of stages that are alike are one row.
+std::string stage_table(const std::vector<StageReport>& stages) {
+  TextTable table({{"stages", Align::Left},
+                   {"layers"},
+                   {"forward"},
+                   {"backward"},
+                   {"busy"},
+                   {"waiting"},
+                   {"to the next", Align::Left},
+                   {"memory"}});
+  const auto alike = [](const StageReport& a, const StageReport& b) {
+    return a.layers == b.layers && a.forward == b.forward && a.backward == b.backward &&
+           a.edge_time == b.edge_time && to_text(a.memory) == to_text(b.memory);
+  };
+  for (std::size_t first = 0; first < stages.size();) {
+    std::size_t end = first + 1;
+    while (end < stages.size() && alike(stages[first], stages[end])) ++end;
+    const StageReport& s = stages[first];
+    const std::string name =
+        end == first + 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
+    const std::string edge = s.edge_time == Seconds(0)
+                                 ? std::string()
+                                 : fmt::format("{}{}", to_text(s.edge_time),
+                                               s.edge_leaves_node ? ", other node" : "");
+    table.add_row({name, count_text(s.layers), to_text(s.forward), to_text(s.backward),
+                   to_text(s.busy), to_text(s.waiting), edge, to_text(s.memory)});
+    first = end;
+  }
+  return table.text();
+}
+
 std::string communication_table(const std::vector<PricedCommunication>& lines) {
   TextTable table({{"communication", Align::Left},
                    {"kind", Align::Left},
@@ -80,6 +111,7 @@ std::string render_prediction(const SearchReport& report, Format format) {
   std::string text = render_search(report, format) + "\n";
   text += step_table(e.step) + "\n";
   text += memory_table(e.memory, report.question.memory_capacity) + "\n";
+  if (p.stages.size() > 1) text += stage_table(p.stages) + "\n";
   if (!p.communication.empty()) text += communication_table(p.communication) + "\n";
   if (!report.misses.empty()) text += excess_text(report);
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);

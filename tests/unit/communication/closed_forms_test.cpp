@@ -216,9 +216,9 @@ TEST_SUITE("unit") {
     const TensorPolicies policies = tensor_policies(plan, mesh, framework, DataType::Bf16);
     const auto demands = derive_shared_parameters(network, rules, {{0}, {}, {}, {0}}, policies);
     REQUIRE(demands.size() == 1);
-    CHECK(demands[0].group_size == 2);
-    CHECK(demands[0].elements == 1024.0 / 2 * 64);  // 1000 padded to 4 x 256
-    CHECK(demands[0].scope == Scope::Step);
+    CHECK(demands[0].communication.group_size == 2);
+    CHECK(demands[0].communication.elements == 1024.0 / 2 * 64);  // 1000 padded to 4 x 256
+    CHECK(demands[0].communication.scope == Scope::Step);
     CHECK(derive_shared_parameters(network, rules, {{0}}, policies).empty());
   }
 }

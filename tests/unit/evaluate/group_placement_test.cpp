@@ -16,6 +16,12 @@ std::vector<PricedCommunication> lines_of(const Problem& problem, const PlanDegr
   return evaluator.communication(*evaluator.profile(plan), plan, *workspace);
 }
 
+std::vector<StageReport> stages_of(const Problem& problem, const PlanDegrees& plan) {
+  const PlanEvaluator evaluator(problem);
+  const auto workspace = PlanEvaluator::make_workspace();
+  return evaluator.stages(*evaluator.profile(plan), plan, *workspace);
+}
+
 Seconds price(const Problem& problem, CommunicationKind kind, Bytes bytes,
               const ProcessGroup& group) {
   return collective_cost(*problem.cluster, kind, bytes, group, Setting::InStep).time;
@@ -38,22 +44,18 @@ TEST_SUITE("unit") {
       plan.pipeline = 4;
       plan.micro_batches = 32;
       const Bytes table(4.0 * 51200 * 1024 / tensor);
-      int found = 0;
-      for (const PricedCommunication& line : lines_of(problem, plan)) {
-        if (line.communication.kind != CommunicationKind::AllReduce ||
-            line.communication.group_size != 2)
-          continue;
-        if (line.bytes != table) continue;
-        ++found;
-        const ProcessGroup apart{2, 8};
-        const ProcessGroup beside{2, 1};
-        CHECK(line.time.value() == doctest::Approx(price(problem, line.communication.kind, table,
-                                                         tensor == 4 ? apart : beside)
-                                                       .value()));
-        CHECK(price(problem, line.communication.kind, table, apart) >
-              2.0 * price(problem, line.communication.kind, table, beside));
+      const Seconds apart = price(problem, CommunicationKind::AllReduce, table, {2, 8});
+      const Seconds beside = price(problem, CommunicationKind::AllReduce, table, {2, 1});
+      CHECK(apart > 2.0 * beside);
+      // One replica: the table is all that the ends reduce, and nobody else reduces anything.
+      const std::vector<StageReport> stages = stages_of(problem, plan);
+      REQUIRE(stages.size() == 4);
+      for (const std::size_t end : {0, 3}) {
+        CHECK(stages[end].reduction.value() ==
+              doctest::Approx((tensor == 4 ? apart : beside).value()));
       }
-      CHECK(found == 1);
+      CHECK(stages[1].reduction == Seconds(0));
+      CHECK(stages[2].reduction == Seconds(0));
     }
   }
 

@@ -183,7 +183,7 @@ TEST_SUITE("unit") {
         expected += line.exposed;
       }
     }
-    CHECK(messages == 2);
+    CHECK(messages == 1);  // what the busiest device sends; its way back is the other one's
     CHECK(priced.exposed(Purpose::Pipeline).value() ==
           doctest::Approx(expected.value()).epsilon(1e-6));
     CHECK(expected > Seconds(0));

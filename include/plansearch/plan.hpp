@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as its three decisions: how operators are split (transform), which devices hold which of
+// them (assign), when they run (order). Communication is a consequence and nowhere in here.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/device_mesh.hpp"
+#include "plansearch/network.hpp"
+#include "plansearch/schedule_id.hpp"
+
+namespace plansearch {
+
+/// How the operators of a group are split over the devices of its mesh: degrees, tensor policies
+/// (zero, shard group) and recomputation. `pipeline` and `chunks` are those of the whole plan,
+/// `micro_batch` the sequences of one micro-batch on one device of this mesh.
+struct Transform {
+  PlanDegrees degrees;
+  DeviceMesh mesh;
+  bool operator==(const Transform&) const = default;
+};
+
+/// A place in the pipeline: the ranks `first` + offsets of the mesh of its transform.
+struct DevicePosition {
+  int transform = 0;  ///< index into ParallelPlan::transforms
+  int first = 0;      ///< smallest rank
+  bool operator==(const DevicePosition&) const = default;
+};
+
+/// Consecutive blocks of the network on one position. Several groups on one position are its
+/// chunks; a pipeline stage is this view of the assignment.
+struct OperatorGroup {
+  int position = 0;  ///< index into Assignment::positions
+  int chunk = 0;     ///< which of the groups on this position
+  std::vector<BlockRun> blocks;
+  int content = 0;  ///< index into Assignment::contents
+  bool operator==(const OperatorGroup&) const = default;
+};
+
+/// What equal groups have in common; every group names one.
+struct GroupContent {
+  int transform = 0;
+  std::vector<double> copies;  ///< by index into Network::blocks
+  std::size_t last_block = 0;  ///< whose outputs leave the group
+  bool operator==(const GroupContent&) const = default;
+};
+
+/// Which devices hold which blocks. Immutable and shared by all plans that agree on it.
+struct Assignment {
+  std::vector<DevicePosition> positions;
+  std::vector<OperatorGroup> groups;  ///< in the order micro-batches pass them
+  std::vector<GroupContent> contents;
+  int chunks = 1;                               ///< groups per position
+  std::vector<std::vector<int>> contents_of{};  ///< by position and chunk
+  /// Positions with the same number hold the same contents, chunk by chunk.
+  std::vector<int> kind_of{};
+  std::vector<int> kinds{};  ///< the first position of every kind
+
+  [[nodiscard]] int stages() const { return static_cast<int>(positions.size()); }
+  bool operator==(const Assignment&) const = default;
+};
+
+/// When the pieces run.
+struct Order {
+  ScheduleId schedule = kDefaultSchedule;
+  int micro_batches = 1;  ///< per step
+  bool operator==(const Order&) const = default;
+};
+
+struct ParallelPlan {
+  std::vector<Transform> transforms;
+  std::shared_ptr<const Assignment> assignment;
+  Order order;
+
+  [[nodiscard]] int devices() const;
+  [[nodiscard]] const Transform& transform_at(int position) const;
+  /// By value: equal assignments need not be the same object.
+  bool operator==(const ParallelPlan& other) const;
+};
+
+/// Devices that one position of a transform takes.
+[[nodiscard]] int devices_of(const Transform& transform);
+
+}  // namespace plansearch

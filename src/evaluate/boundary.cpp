@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: which links the messages between two groups of blocks cross, and how much of a tile
+//           the busiest rank sends or receives.
+// Source: exact intersections of the tiles of both meshes; the least-loaded holder sends.
+// Assumes: residual streams are cut over batch (data, depth) and tokens (context; out under
+//          sequence parallelism); tiles of one cut are equal.
+// Units: ranks; shares of a tile.
+// Checked by: tests/unit/evaluate/boundary_test.cpp
+#include "evaluate/boundary.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace plansearch {
+namespace {
+
+/// Ranks of a position relative to its first one: runs of neighbours, and where the runs start.
+struct RankRuns {
+  int length = 1;
+  std::vector<int> starts{0};
+};
+
+RankRuns runs_of(const DeviceMesh& mesh) {
+  ProcessGroup group =
+      process_group(mesh, {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data});
+  RankRuns runs;
+  for (const AxisExtent& extent : group.extents) {
+    if (extent.stride == 1) {
+      runs.length = extent.size;
+      continue;
+    }
+    const std::vector<int> before = runs.starts;
+    for (int i = 1; i < extent.size; ++i) {
+      for (const int start : before) runs.starts.push_back(start + i * extent.stride);
+    }
+  }
+  return runs;
+}
+
+/// Whether all pairs (r, r + distance) of the runs stay in one domain each.
+bool pairs_stay(const RankRuns& runs, int first, int distance, int domain) {
+  return std::all_of(runs.starts.begin(), runs.starts.end(), [&](int start) {
+    const int low = first + start + std::min(distance, 0);
+    const int high = first + start + runs.length - 1 + std::max(distance, 0);
+    return low / domain == high / domain;
+  });
+}
+
+/// The largest domain that a pair leaves, given who stays.
+template <typename Stays>
+int left_domain(const Cluster& cluster, Stays stays) {
+  int left = 0;
+  for (std::size_t i = 0; i + 1 < cluster.tiers.size(); ++i) {
+    if (!stays(cluster.tiers[i].size)) left = cluster.tiers[i].size;
+  }
+  return left;
+}
+
+/// A rank's part of the residual stream: an interval of sequences times one of tokens.
+struct Tile {
+  int batch = 0;
+  int batches = 1;
+  int token = 0;
+  int tokens = 1;
+  [[nodiscard]] double area() const { return 1.0 / (1.0 * batches * tokens); }
+};
+
+int coordinate(const DeviceMesh& mesh, Axis axis, int offset) {
+  int place = 0;
+  int scale = 1;
+  for (std::size_t f = 0; f < mesh.factors.size(); ++f) {
+    if ((mesh[axis].factors >> f & 1U) == 0) continue;
+    place += offset / mesh.factors[f].stride % mesh.factors[f].size * scale;
+    scale *= mesh.factors[f].size;
+  }
+  return place;
+}
+
+Tile tile_of(const Transform& transform, int offset) {
+  const DeviceMesh& mesh = transform.mesh;
+  const PlanDegrees& degrees = transform.degrees;
+  const bool spread = degrees.sequence_parallel == SequenceParallel::On;
+  Tile tile;
+  tile.batches = degrees.data * degrees.tensor_depth;
+  tile.batch = coordinate(mesh, Axis::Data, offset) * degrees.tensor_depth +
+               coordinate(mesh, Axis::Depth, offset);
+  tile.tokens = degrees.context * (spread ? degrees.tensor_out : 1);
+  tile.token = coordinate(mesh, Axis::Context, offset);
+  if (spread) {
+    tile.token = tile.token * degrees.tensor_out + coordinate(mesh, Axis::Out, offset);
+  }
+  return tile;
+}
+
+/// Length of the overlap of two intervals of an evenly cut unit.
+double overlap(int a, int pieces_a, int b, int pieces_b) {
+  const double low = std::max(1.0 * a / pieces_a, 1.0 * b / pieces_b);
+  const double high = std::min((a + 1.0) / pieces_a, (b + 1.0) / pieces_b);
+  return std::max(0.0, high - low);
+}
+
+struct Holder {
+  int rank = 0;
+  Tile tile;
+  double sent = 0.0;
+};
+
+std::vector<Holder> holders_of(const ParallelPlan& plan, int position) {
+  std::vector<Holder> holders;
+  const Transform& transform = plan.transform_at(position);
+  const int first = plan.assignment->positions[static_cast<std::size_t>(position)].first;
+  for (const int rank : ranks_of(plan, position)) {
+    holders.push_back({rank, tile_of(transform, rank - first)});
+  }
+  return holders;
+}
+
+/// What the busiest rank sends or receives, in tensors, and the widest way somebody takes.
+struct Exchange {
+  double busiest = 0.0;
+  int left_domain = 0;
+};
+
+Exchange exchange(const Cluster& cluster, std::vector<Holder> senders,
+                  const std::vector<Holder>& receivers) {
+  Exchange result;
+  for (const Holder& receiver : receivers) {
+    double received = 0.0;
+    // Replicas of a tile stand for each other: each tile is asked of its least-loaded holder.
+    std::vector<bool> served(senders.size(), false);
+    for (std::size_t s = 0; s < senders.size(); ++s) {
+      const Tile tile = senders[s].tile;
+      const double part =
+          overlap(tile.batch, tile.batches, receiver.tile.batch, receiver.tile.batches) *
+          overlap(tile.token, tile.tokens, receiver.tile.token, receiver.tile.tokens);
+      if (part < 1e-12 || served[s]) continue;
+      std::size_t least = s;
+      for (std::size_t other = s; other < senders.size(); ++other) {
+        const Tile& same = senders[other].tile;
+        if (same.batch != tile.batch || same.token != tile.token) continue;
+        served[other] = true;
+        if (senders[other].sent < senders[least].sent) least = other;
+      }
+      senders[least].sent += part;
+      received += part;
+      const int from = senders[least].rank;
+      result.left_domain = std::max(result.left_domain, left_domain(cluster, [&](int domain) {
+                                      return from / domain == receiver.rank / domain;
+                                    }));
+    }
+    result.busiest = std::max(result.busiest, received);
+  }
+  for (const Holder& sender : senders) result.busiest = std::max(result.busiest, sender.sent);
+  return result;
+}
+
+}  // namespace
+
+std::vector<int> ranks_of(const ParallelPlan& plan, int position) {
+  const RankRuns runs = runs_of(plan.transform_at(position).mesh);
+  const int first = plan.assignment->positions[static_cast<std::size_t>(position)].first;
+  std::vector<int> ranks;
+  for (const int start : runs.starts) {
+    for (int i = 0; i < runs.length; ++i) ranks.push_back(first + start + i);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to) {
+  if (from == to) return {0, 0.0, 0.0};
+  const auto& places = plan.assignment->positions;
+  const DevicePosition& sender = places[static_cast<std::size_t>(from)];
+  const DevicePosition& receiver = places[static_cast<std::size_t>(to)];
+  if (sender.transform == receiver.transform) {
+    const RankRuns runs = runs_of(plan.transform_at(from).mesh);
+    const int distance = receiver.first - sender.first;
+    return {
+        left_domain(cluster,
+                    [&](int domain) { return pairs_stay(runs, sender.first, distance, domain); }),
+        1.0, 1.0};
+  }
+  const std::vector<Holder> senders = holders_of(plan, from);
+  const std::vector<Holder> receivers = holders_of(plan, to);
+  const Exchange forward = exchange(cluster, senders, receivers);
+  const Exchange backward = exchange(cluster, receivers, senders);
+  const double tile = senders.front().tile.area();
+  return {std::max(forward.left_domain, backward.left_domain), forward.busiest / tile,
+          backward.busiest / tile};
+}
+
+}  // namespace plansearch

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a plan's price that does not depend on its micro-batches, recomputation or schedule.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "evaluate/plan_view.hpp"
+#include "schedule/stage_places.hpp"
+
+namespace plansearch {
+
+/// An assignment and the ways between its groups.
+struct RoutedAssignment {
+  std::shared_ptr<const Assignment> assignment;
+  std::vector<BoundaryRoute> boundaries;  ///< by virtual stage, to the next one
+};
+
+[[nodiscard]] std::vector<BoundaryRoute> boundary_routes(const Cluster& cluster,
+                                                         const ParallelPlan& plan);
+
+/// One assignment per (stages, chunks, placement, ranks between stages), shared by all threads.
+class AssignmentCache {
+ public:
+  explicit AssignmentCache(const Problem& problem) : problem_(problem) {}
+  /// The plan must be legal.
+  [[nodiscard]] const RoutedAssignment& get(const PlanDegrees& degrees,
+                                            const DeviceMesh& mesh) const;
+
+ private:
+  using Key = std::tuple<int, int, const Placement*, int>;
+  const Problem& problem_;
+  mutable std::mutex mutex_;
+  mutable std::map<Key, std::unique_ptr<const RoutedAssignment>> known_;
+};
+
+/// Parameters of everything that one position holds; what its blocks share counts once.
+[[nodiscard]] ParameterCount position_parameters(const PlanView& view, int position);
+
+/// Fills in `kinds`; transforms, assignment and boundaries are there. Profiles need no times.
+void complete_kinds(const Problem& problem, const FrameworkConstants& constants,
+                    const PrecisionPolicy& precision, PlanGround& ground);
+
+/// Fills in `shared`, once; profiles need the states of their class.
+void complete_shared(const Problem& problem, const FrameworkConstants& constants,
+                     const PrecisionPolicy& precision, PlanGround& ground);
+
+}  // namespace plansearch
