@@ -27,6 +27,8 @@ int run_command(const Options& options) {
       return run_explain(options);
     case Command::List:
       return run_list(options);
+    case Command::Schedule:
+      return run_schedule(options);
     case Command::Bench:
       return run_bench(options);
     case Command::Completion:

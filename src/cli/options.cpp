@@ -110,8 +110,7 @@ void add_degrees(CLI::App& app, DegreeOptions& d) {
   add_number(app, "--micro-batch", d.micro_batch, "sequences per device and micro-batch");
   restrict_to(app.add_option("--recompute", d.recompute, "activations computed again in backward"),
               {"none", "selective", "full"});
-  restrict_to(app.add_option("--schedule", d.schedule, "pipeline schedule"),
-              schedule_names());
+  restrict_to(app.add_option("--schedule", d.schedule, "pipeline schedule"), schedule_names());
 }
 
 Choices space_names() {
@@ -141,6 +140,22 @@ void add_search(CLI::App& app, Options& o) {
                                  "seconds; the answer says when it was cut short")
                       ->type_name("SECONDS"));
   app.add_flag("--exhaustive", o.exhaustive, "price every plan, prune nothing");
+}
+
+void add_schedule(CLI::App& app, ScheduleQuestion& q) {
+  app.add_option("name", q.name, "as in plansearch list schedules")
+      ->type_name(fmt::format("{}", fmt::join(schedule_names(), "|")))
+      ->required();
+  add_number(app, "--stages", q.stages, "devices in a row", {1, 4096});
+  add_number(app, "--micro-batches", q.micro_batches, "per step", {1, 1'000'000});
+  add_number(app, "--chunks", q.chunks, "model chunks per device (default: the fewest it takes)",
+             {1, 1024});
+  add_number(app, "--group", q.group, "micro-batches that pass a chunk in a row (default: stages)",
+             {1, 1'000'000});
+  app.add_option("--times", q.times, "forward, input gradient, weight gradient of one stage")
+      ->type_name("F,B[,W]")
+      ->required();
+  app.add_option("--p2p", q.p2p, "transfer between two stages (default: 0)")->type_name("C");
 }
 
 }  // namespace
@@ -180,6 +195,9 @@ void build_command_line(CLI::App& app, Options& o) {
                   ->add_option("what", o.argument, "what to list")
                   ->required(),
               {"hw", "models", "frameworks", "schedules"});
+  add_schedule(*command("schedule", "one pipeline schedule by itself: grid, bubble, peaks",
+                        Command::Schedule),
+               o.schedule);
   command("bench", "evaluations per second and the search signature", Command::Bench);
   restrict_to(command("completion", "shell completion script", Command::Completion)
                   ->add_option("shell", o.argument, "which shell")

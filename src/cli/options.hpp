@@ -13,7 +13,7 @@ class App;
 
 namespace plansearch::cli {
 
-enum class Command { Search, Predict, Validate, Explain, List, Bench, Completion };
+enum class Command { Search, Predict, Validate, Explain, List, Schedule, Bench, Completion };
 
 /// Degrees as typed; absent ones are searched, or take their defaults in `predict`.
 struct DegreeOptions {
@@ -21,6 +21,14 @@ struct DegreeOptions {
   std::optional<int> zero, shard_group, micro_batch;
   std::optional<std::string> cp_kind, recompute, schedule;
   std::optional<int> sp;
+};
+
+/// What `plansearch schedule` asks: durations as typed, of one device-stage.
+struct ScheduleQuestion {
+  std::string name;
+  std::optional<int> stages, micro_batches, chunks, group;
+  std::string times;
+  std::string p2p = "0";
 };
 
 struct Options {
@@ -57,6 +65,7 @@ struct Options {
   std::vector<std::string> group_by;  ///< validate --by
   std::string suspects;               ///< validate --suspect
   double min_mfu = 0.0;               ///< validate --min-mfu
+  ScheduleQuestion schedule;
 };
 
 inline constexpr const char* kVersion = "0.1.0";

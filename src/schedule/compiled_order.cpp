@@ -227,6 +227,7 @@ namespace {
 using Key = std::tuple<ScheduleId, int, int, int, int>;
 
 constexpr std::size_t kMostSteps = 4'000'000;  ///< that a thread remembers, 80 MB
+constexpr double kMostPieces = 1e7;            ///< of one order
 
 struct Memory {
   std::map<Key, ShapeOrder> orders;                              ///< by shape
@@ -238,6 +239,14 @@ std::shared_ptr<const CompiledOrder> compiled(Memory& memory, const PipelineShap
                                               int period) {
   const Key key{shape.schedule, shape.stages, shape.micro_batches, shape.chunks,
                 shape.group.value_or(0)};
+  const double pieces = 3.0 * shape.virtual_stages() * shape.micro_batches;
+  if (pieces > kMostPieces) {
+    throw InputError({},
+                     "an order of " + std::to_string(shape.virtual_stages()) +
+                         " virtual stages and " + std::to_string(shape.micro_batches) +
+                         " micro-batches has too many pieces to be simulated",
+                     "fewer stages or micro-batches, or a schedule that repeats itself");
+  }
   auto& slot = memory.compiled[key];
   if (!slot) {
     slot = std::make_shared<const CompiledOrder>(

@@ -35,7 +35,7 @@ void check_total(const PipelineShape& shape, const PipelineTimes& times) {
   throw InputError({},
                    "the pieces of one step add up to more than " +
                        std::to_string(std::numeric_limits<Ticks>::max()) +
-                       " ticks (106 days of picoseconds)",
+                       " ticks, all that 64 bits hold (106 days of picoseconds)",
                    "a smaller batch or network, or shorter times");
 }
 

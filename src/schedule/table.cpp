@@ -26,6 +26,7 @@ Schedule breadth_first_schedule();
 namespace {
 
 const std::vector<Schedule>& table() {
+  // clang-format off
   static const std::vector<Schedule> kTable{
       gpipe_schedule(),
       one_f_one_b_schedule(),
@@ -36,6 +37,7 @@ const std::vector<Schedule>& table() {
       eager_1f1b_schedule(),
       breadth_first_schedule(),
   };
+  // clang-format on
   return kTable;
 }
 

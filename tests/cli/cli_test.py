@@ -609,6 +609,63 @@ class Interruption(Case):
         self.assertIn(b"interrupted", err)
 
 
+class Schedules(Case):
+    """Expected values: closed forms and independent simulations, as in tests/unit/schedule/orders."""
+
+    def schedule(self, *arguments):
+        answer = json.loads(self.succeed("schedule", *arguments, "--format", "json"))
+        schema = json.loads((SOURCE / "docs/schema/schedule.v1.schema.json").read_text())
+        json_schema.check(answer, schema)
+        self.assertLessEqual(answer["bound"], answer["makespan"])
+        return answer
+
+    def test_golden_values(self):
+        grid = ["--stages", "4", "--micro-batches", "8"]
+        plain = self.schedule("1f1b", *grid, "--times", "1,2")
+        self.assertEqual((plain["makespan"], plain["bubble_time"]), (33, 9))
+        self.assertEqual(plain["peak_activations"], [4, 3, 2, 1])
+        # A chunk takes half of a device-stage: fractions are exact.
+        chunked = self.schedule("interleaved", *grid, "--times", "1,2")
+        self.assertEqual((chunked["chunks"], chunked["makespan"]), (2, 28.5))
+        self.assertEqual(self.schedule("zb-h1", *grid, "--times", "1,1,1")["makespan"], 27)
+        self.assertEqual(self.schedule("ZB_H2", *grid, "--times", "0.1,0.1,0.1")["span"], 2.4)
+        self.assertEqual(self.schedule("zb-v", *grid, "--times", "2,2,2")["span"], 48)
+        # 2 c [(p - 1) m / p + p - 2] for transfers
+        slow = self.schedule("1f1b", *grid, "--times", "1,2", "--p2p", "0.5")
+        self.assertEqual(slow["makespan"], 33 + 2 * 0.5 * (3 * 2 + 2))
+
+    def test_forms(self):
+        question = ["schedule", "1f1b", "--stages", "2", "--micro-batches", "2", "--times", "1,2"]
+        table = self.succeed(*question)
+        self.assertIn("stage 0 | F0 F1 .  .  B0 B0 .  B1 B1", table)
+        rows = list(csv.DictReader(io.StringIO(self.succeed(*question, "--format", "csv"))))
+        self.assertEqual([row["peak_activations"] for row in rows], ["2", "1"])
+        large = self.schedule("zb-h1", "--stages", "16", "--micro-batches", "100000",
+                              "--times", "1,1,1")
+        self.assertIsNone(large["grid"])
+        self.assertEqual(large["makespan"], 300000 + 15)
+
+    def test_refusals(self):
+        grid = ["--stages", "4", "--micro-batches", "6", "--times", "1,1,1"]
+        self.refuse("schedule", "zb-x", *grid, expect=["unknown schedule 'zb-x'", "zb-h1"])
+        self.refuse("schedule", "zb-v", *grid, "--chunks", "3",
+                    expect=["zb-v takes 2 chunks per stage, not 3"])
+        self.refuse("schedule", "zb-v", *grid, expect=["zb-v takes at least 7 micro-batches, not 6"])
+        self.refuse("schedule", "interleaved", *grid,
+                    expect=["interleaved takes a multiple of 4 micro-batches, not 6"])
+        self.succeed("schedule", "interleaved", *grid, "--group", "6")
+        self.refuse("schedule", "1f1b", *grid, "--group", "4",
+                    expect=["1f1b takes no micro-batches in a group, not 4"])
+        for times in ("1", "1,2,3,4", "1,x", "1,-2", "1,,2", "1,1e400"):
+            self.refuse("schedule", "gpipe", *grid[:4], "--times", times, expect=["--times"])
+        self.refuse("schedule", "gpipe", "--stages", "4", "--times", "1,2",
+                    expect=["--micro-batches is missing"])
+        self.refuse("schedule", "gpipe", "--stages", "4", "--micro-batches", "1000000", "--times",
+                    "999999999999,999999999999", "--p2p", "0.00000000001", expect=["64 bits"])
+        self.refuse("schedule", "breadth-first", "--stages", "4096", "--micro-batches", "1000000",
+                    "--times", "1,1", expect=["too many pieces"])
+
+
 class Lists(Case):
     def test_lists(self):
         for what, name in (("hw", "perlmutter"), ("models", "gpt2-xl"), ("frameworks", "megatron"),

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/schedule_report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/text_table.hpp"
+
+namespace plansearch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Text {
+ public:
+  explicit Text(const ScheduleReport& report) : report_(report) {}
+
+  [[nodiscard]] double unit(Ticks ticks) const {
+    return static_cast<double>(ticks) / report_.ticks_per_unit;
+  }
+
+  [[nodiscard]] std::string table() const {
+    const ScheduleSummary& summary = report_.summary;
+    const UniformTimes& times = report_.device_times;
+    std::string text = fmt::format(
+        "{}: {} stages, {} micro-batches{}; F {:g}, B {:g}, W {:g}, p2p {:g}\n"
+        "makespan {:g}, span {:g}, bubble {:g} ({:.1f} %), bound {:g}\n",
+        to_text(report_.shape.schedule), report_.shape.stages, report_.shape.micro_batches,
+        report_.shape.chunks > 1 ? fmt::format(", {} chunks", report_.shape.chunks) : "",
+        unit(times.forward), unit(times.backward), unit(times.weight), unit(times.transfer),
+        unit(summary.makespan), unit(summary.span), unit(summary.bubble_time),
+        100.0 * summary.bubble_fraction, unit(report_.bound));
+    if (report_.grid) text += fmt::format("\n{}", to_text(*report_.grid));
+    TextTable devices({{"device"}, {"first start"}, {"last end"}, {"busy"}, {"peak activations"}});
+    for (std::size_t d = 0; d < report_.result.devices.size(); ++d) {
+      const DeviceUse& use = report_.result.devices[d];
+      devices.add_row({fmt::format("{}", d), fmt::format("{:g}", unit(use.first_start)),
+                       fmt::format("{:g}", unit(use.last_end)), fmt::format("{:g}", unit(use.busy)),
+                       fmt::format("{:g}", summary.peak_activations[d])});
+    }
+    return text + "\n" + devices.text();
+  }
+
+  [[nodiscard]] Json json() const {
+    const ScheduleSummary& summary = report_.summary;
+    const UniformTimes& times = report_.device_times;
+    Json answer{{"schema", "plansearch/schedule/v1"},
+                {"schedule", std::string(to_text(report_.shape.schedule))},
+                {"stages", report_.shape.stages},
+                {"micro_batches", report_.shape.micro_batches},
+                {"chunks", report_.shape.chunks},
+                {"group", report_.shape.group ? Json(*report_.shape.group) : Json()},
+                {"times",
+                 {{"forward", unit(times.forward)},
+                  {"backward", unit(times.backward)},
+                  {"weight_gradient", unit(times.weight)},
+                  {"transfer", unit(times.transfer)}}},
+                {"makespan", unit(summary.makespan)},
+                {"span", unit(summary.span)},
+                {"bubble_time", unit(summary.bubble_time)},
+                {"bubble_fraction", summary.bubble_fraction},
+                {"bound", unit(report_.bound)},
+                {"peak_activations", summary.peak_activations}};
+    Json devices = Json::array();
+    for (const DeviceUse& use : report_.result.devices) {
+      devices.push_back({{"first_start", unit(use.first_start)},
+                         {"last_end", unit(use.last_end)},
+                         {"busy", unit(use.busy)},
+                         {"exposed_transfer", unit(use.exposed_transfer)}});
+    }
+    answer["devices"] = std::move(devices);
+    answer["grid"] = report_.grid ? Json(to_text(*report_.grid)) : Json();
+    return answer;
+  }
+
+  [[nodiscard]] std::string csv() const {
+    std::string text = "device,first_start,last_end,busy,exposed_transfer,peak_activations\n";
+    for (std::size_t d = 0; d < report_.result.devices.size(); ++d) {
+      const DeviceUse& use = report_.result.devices[d];
+      text += fmt::format("{},{},{},{},{},{}\n", d, unit(use.first_start), unit(use.last_end),
+                          unit(use.busy), unit(use.exposed_transfer),
+                          report_.summary.peak_activations[d]);
+    }
+    return text;
+  }
+
+ private:
+  const ScheduleReport& report_;
+};
+
+}  // namespace
+
+std::string to_text(const ScheduleReport& report, Format format) {
+  const Text text(report);
+  switch (format) {
+    case Format::Json:
+      return text.json().dump(2) + "\n";
+    case Format::JsonLines:
+      return text.json().dump() + "\n";
+    case Format::Csv:
+      return text.csv();
+    default:
+      return text.table();
+  }
+}
+
+}  // namespace plansearch
