@@ -22,6 +22,7 @@ Schedule zb_v_schedule();
 Schedule zb_h2_schedule();
 Schedule eager_1f1b_schedule();
 Schedule breadth_first_schedule();
+Schedule hanayo_schedule();
 
 namespace {
 
@@ -36,6 +37,7 @@ const std::vector<Schedule>& table() {
       zb_h2_schedule(),
       eager_1f1b_schedule(),
       breadth_first_schedule(),
+      hanayo_schedule(),
   };
   // clang-format on
   return kTable;
