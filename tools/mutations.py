@@ -62,7 +62,7 @@ MUTATIONS = [
              "src/schedule/pieces.hpp", "return sum + (jobs - 1) * longest", "return sum + jobs * longest"),
     Mutation("turning-point", "a V placement sends to itself where it turns",
              "src/schedule/pieces.hpp",
-             "return places_[boundary].device != places_[boundary + 1].device;", "return boundary + 1 > 0;"),
+             "places_[boundary].device != places_[boundary + 1].device", "boundary + 1 > 0"),
     Mutation("dual-collective", "backward repeats the forward collective instead of its dual",
              "src/communication/derive_activations.cpp",
              "    demand.kind = step.kind;\n",

@@ -28,7 +28,7 @@ struct DeviceBound {
 /// gradient of a later one is longer.
 Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, WeightGradients split) {
   thread_local std::vector<DeviceBound> devices;
-  const Pieces pieces(shape, times);
+  const PlacedPieces pieces(shape, times);
   const bool separate = split == WeightGradients::Separate;
   devices.assign(pieces.stages(), {});
   Ticks head = 0, tail = 0;
@@ -76,7 +76,7 @@ Ticks estimate_makespan(const PipelineShape& shape, const PipelineTimes& times) 
 }
 
 Ticks flow_shop_makespan(const PipelineShape& shape, const PipelineTimes& times) {
-  const Pieces pieces(shape, times);
+  const LoopedPieces pieces(shape, times);
   FlowShop forward, backward;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
     forward.add(pieces.forward(k));
@@ -88,7 +88,7 @@ Ticks flow_shop_makespan(const PipelineShape& shape, const PipelineTimes& times)
 }
 
 Ticks alpa_objective(const PipelineShape& shape, const PipelineTimes& times) {
-  const Pieces pieces(shape, times);
+  const PlacedPieces pieces(shape, times);
   FlowShop stages;
   for (std::size_t device = 0; device < pieces.stages(); ++device) {
     Ticks work = 0;

@@ -52,8 +52,7 @@ struct CompiledOrder {
 [[nodiscard]] CompiledOrder compile(const ComputeOrder& order, int period);
 
 /// The order of a shape, shortened by whole periods where its schedule has any. The same object for
-/// shapes that differ in whole periods and transfers only, while the thread keeps it. Throws
-/// InputError for more than ten million pieces.
+/// shapes that differ in whole periods and transfers only, while the thread keeps it.
 struct ShapeOrder {
   std::shared_ptr<const CompiledOrder> compiled;
   int periods_left_out = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "schedule/pipeline.hpp"
@@ -11,8 +12,12 @@
 
 namespace plansearch {
 
+/// Neighbouring virtual stages are always on different devices (a loop), or may share one.
+enum class Neighbours : std::uint8_t { Apart, Anywhere };
+
 /// Durations with blocking sends counted where they run: on the compute queue of the sender.
 /// Nothing is sent between virtual stages of one device.
+template <Neighbours kNeighbours>
 class Pieces {
  public:
   Pieces(const PipelineShape& shape, const PipelineTimes& times)
@@ -59,7 +64,8 @@ class Pieces {
 
  private:
   [[nodiscard]] bool crosses(std::size_t boundary) const {
-    return places_[boundary].device != places_[boundary + 1].device;
+    return kNeighbours == Neighbours::Apart ||
+           places_[boundary].device != places_[boundary + 1].device;
   }
 
   PipelineTimes times_;
@@ -68,8 +74,11 @@ class Pieces {
   bool blocking_;
 };
 
+using LoopedPieces = Pieces<Neighbours::Apart>;
+using PlacedPieces = Pieces<Neighbours::Anywhere>;
+
 /// One micro-batch forward and backward through everything, weight gradients included.
-[[nodiscard]] inline Ticks critical_path(const Pieces& pieces) {
+[[nodiscard]] inline Ticks critical_path(const LoopedPieces& pieces) {
   Ticks sum = 0;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
     sum += pieces.pass_forward(k) + pieces.pass_backward(k);
