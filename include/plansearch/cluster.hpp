@@ -89,6 +89,8 @@ struct Cluster {
   std::vector<LinkTier> tiers;  ///< innermost first; the last one spans the whole machine
   std::optional<double> price_usd_per_accelerator_hour;
   SoftwareStack software;
+  /// Standard deviation of ln(measured / predicted) of curves without a residual.
+  double unmeasured_sigma = 0.0;
   ProvenanceMap provenance;
   std::uint64_t content_hash = 0;  ///< of every file the profile was read from
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fitted speed of the kernels of one accelerator: constants with a physical meaning, measured or
-// derived from the datasheet. The equations are in src/cost/compute_cost.cpp.
+// derived from the datasheet. The equations are in src/cost/.
 #pragma once
 
 #include <array>
@@ -30,8 +30,10 @@ struct MatmulCurve {
   double tile_penalty = 0.0;       ///< extra time of smaller tiles, relative
   double wave_quantisation = 0.0;  ///< 0: waves overlap freely, 1: whole waves only
   double split_traffic = 0.0;      ///< extra passes over the result when k is split
+  Seconds split_pass;              ///< second kernel that sums the parts of a split
   double power_droop = 0.0;        ///< slow-down of a chip that is hot
-  Seconds warm_up;  ///< kernel length at half the droop inside a step; 0: hot throughout
+  Seconds warm_up;        ///< kernel length at half the droop inside a step; 0: hot throughout
+  Seconds burst_warm_up;  ///< the same when kernels run one by one
   double quantise_bytes = 0.0;  ///< moved per input element to change its format
   std::optional<Residual> residual;
   bool operator==(const MatmulCurve&) const = default;

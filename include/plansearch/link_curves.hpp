@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fitted speed of the collectives of one link tier. The equations are in
-// src/cost/collective_cost.cpp.
+// Fitted speed of the collectives of one link tier. The equations are in src/cost/collective/.
 #pragma once
 
 #include <optional>
@@ -42,6 +41,8 @@ struct FabricCurve {
   Bandwidth low_latency;
   Seconds hop;
   Seconds ring_step;
+  /// Per ring step of the flagged protocol, where the cards' message rate is known to bind.
+  Seconds ring_step_low_latency;
   double fill = 0.0;              ///< us per sqrt(byte)
   double forward_fill = 0.0;      ///< further us per sqrt(byte) per inner level of a tree
   double nic_efficiency = 1.0;    ///< of line rate, two nodes

@@ -3,8 +3,9 @@
 // active at the same time.
 #pragma once
 
-#include "communication/redistribution.hpp"
+#include "cost/collective/links.hpp"
 #include "plansearch/cluster.hpp"
+#include "plansearch/communication_kind.hpp"
 #include "plansearch/device_mesh.hpp"
 #include "plansearch/quantity.hpp"
 
@@ -12,22 +13,17 @@ namespace plansearch {
 
 struct CollectiveCost {
   Seconds time;
-  Seconds transfer;         ///< part of `time` that grows with the message; the rest is latency
-  Bytes wire_bytes;         ///< sent by one device
-  double jitter_p90 = 1.0;  ///< slow tail of `time`, p90 over median
-  std::size_t tier = 0;     ///< widest tier the group crosses, index into Cluster::tiers
+  Seconds transfer;  ///< part of `time` that grows with the message; the rest is latency
+  Bytes wire_bytes;  ///< sent by one device
   bool operator==(const CollectiveCost&) const = default;
 };
-
-/// Measured by itself, or as one of many things a training step does at the same time.
-enum class Setting { Isolated, InStep };
 
 /// `message` follows the nccl-tests convention: the full buffer of all-reduce, the gathered buffer
 /// of all-gather, the buffer before reduce-scatter, what one device holds for all-to-all, what one
 /// device sends for send/receive. A group of one costs nothing.
 [[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind,
                                              Bytes message, const ProcessGroup& group,
-                                             Setting setting = Setting::Isolated);
+                                             Contention contention = Contention::Isolated);
 
 /// Exchanges that follow one another: 2 (p - 1) of a ring all-reduce, p - 1 of a gather or scatter,
 /// one of a send; all-to-all starts its p - 1 sends together and ends like a tree.

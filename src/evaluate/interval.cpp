@@ -21,11 +21,9 @@ namespace {
 constexpr double kNormalP90 = 1.2815515655446004;
 /// Matmuls of a block whose errors average out: attention in and out, MLP in and out.
 constexpr double kMatmulShapes = 4.0;
-/// Of curves that nobody has compared with measurements.
-constexpr double kUnmeasured = 0.12;
 
-double sigma_of(const std::optional<Residual>& residual) {
-  return residual ? (residual->p90 - residual->p10) / (2.0 * kNormalP90) : kUnmeasured;
+double sigma_of(const std::optional<Residual>& residual, double unmeasured) {
+  return residual ? (residual->p90 - residual->p10) / (2.0 * kNormalP90) : unmeasured;
 }
 
 /// FLOPs of grouped matmuls over all FLOPs of the network.
@@ -43,14 +41,14 @@ double expert_share(const Network& network) {
   return all > 0.0 ? experts / all : 0.0;
 }
 
-void add_tier(const LinkTier& tier, ErrorModel& model) {
+void add_tier(const LinkTier& tier, double unmeasured, ErrorModel& model) {
   if (const auto* local = std::get_if<LocalLinkCurve>(&tier.curve)) {
-    model.links = std::max(model.links, sigma_of(local->residual));
+    model.links = std::max(model.links, sigma_of(local->residual, unmeasured));
     return;
   }
   const auto& fabric = std::get<FabricCurve>(tier.curve);
-  model.network = std::max(
-      model.network, fabric.residual ? sigma_of(fabric.residual) : std::log(fabric.jitter_p90));
+  model.network = std::max(model.network, fabric.residual ? sigma_of(fabric.residual, unmeasured)
+                                                          : std::log(fabric.jitter_p90));
   model.straggler = std::max(model.straggler, fabric.straggler);
 }
 
@@ -64,9 +62,10 @@ ErrorModel error_model(const Problem& problem) {
   model.framework = constants.sigma;
   model.accelerators_per_node = cluster.accelerators_per_node;
   const auto& curve = cluster.accelerator.kernels.matmul[static_cast<std::size_t>(matmul)];
-  model.kernels = sigma_of(curve ? curve->residual : std::nullopt) / std::sqrt(kMatmulShapes);
+  model.kernels = sigma_of(curve ? curve->residual : std::nullopt, cluster.unmeasured_sigma) /
+                  std::sqrt(kMatmulShapes);
   model.experts = constants.sigma_experts * expert_share(*problem.network);
-  for (const LinkTier& tier : cluster.tiers) add_tier(tier, model);
+  for (const LinkTier& tier : cluster.tiers) add_tier(tier, cluster.unmeasured_sigma, model);
   return model;
 }
 

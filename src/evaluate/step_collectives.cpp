@@ -62,7 +62,7 @@ void price(const PlanView& view, const DeviceMesh& mesh, Seconds forward, Second
   for (PricedCommunication& c : collectives) {
     const CollectiveCost cost =
         collective_cost(*view.problem.cluster, c.communication.kind, c.bytes,
-                        process_group(mesh, c.communication.axes), Setting::InStep);
+                        process_group(mesh, c.communication.axes), Contention::TrainingStep);
     c.wire_bytes = cost.wire_bytes;
     c.time = cost.time;
     const bool gather = c.communication.subject == Subject::Parameter;

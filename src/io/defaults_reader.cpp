@@ -57,6 +57,9 @@ Defaults read_defaults(const Node& root) {
   defaults.l2_cache = accelerator.at("l2_cache").positive<Bytes>();
   defaults.reduction_efficiency = number_or(accelerator, "reduction_efficiency", nullptr, 0.01, 1);
   defaults.optimizer_efficiency = number_or(accelerator, "optimizer_efficiency", nullptr, 0.01, 1);
+  defaults.split_pass = accelerator.at("split_pass").non_negative<Seconds>();
+  defaults.burst_warm_up = accelerator.at("burst_warm_up").positive<Seconds>();
+  defaults.unmeasured_sigma = number_or(root, "unmeasured_sigma", nullptr, 0.0, 10.0);
   for (const Node::Entry& entry : accelerator.at("matmul_fallback").entries()) {
     std::vector<DataType>& order = defaults.matmul_fallback[data_type(entry.value, entry.key)];
     for (const Node& item : entry.value.items()) order.push_back(data_type(item, item.text()));

@@ -13,7 +13,7 @@ const T* member(const Owner* owner, T Owner::*field) {
   return owner == nullptr ? nullptr : &(owner->*field);
 }
 
-MatmulCurve read_matmul(const Node& node, const MatmulCurve* base) {
+MatmulCurve read_matmul(const Node& node, const MatmulCurve* base, const Defaults& defaults) {
   const auto number = [&](std::string_view key, double MatmulCurve::*field, double high) {
     return number_or(node, key, member(base, field), 0.0, high);
   };
@@ -28,9 +28,13 @@ MatmulCurve read_matmul(const Node& node, const MatmulCurve* base) {
   curve.tile_penalty = number("tile_penalty", &MatmulCurve::tile_penalty, 1e3);
   curve.wave_quantisation = number("wave_quantisation", &MatmulCurve::wave_quantisation, 1.0);
   curve.split_traffic = number("split_traffic", &MatmulCurve::split_traffic, 1e6);
+  curve.split_pass =
+      time_or(node, "split_pass", base != nullptr ? &base->split_pass : &defaults.split_pass);
   curve.power_droop = number("power_droop", &MatmulCurve::power_droop, 10.0);
   const Seconds hot_throughout;
   curve.warm_up = time_or(node, "warm_up", base != nullptr ? &base->warm_up : &hot_throughout);
+  curve.burst_warm_up = time_or(node, "burst_warm_up",
+                                base != nullptr ? &base->burst_warm_up : &defaults.burst_warm_up);
   const double none = 0.0;
   curve.quantise_bytes =
       number_or(node, "quantise_bytes", base != nullptr ? &base->quantise_bytes : &none, 0.0, 1e3);
@@ -97,7 +101,8 @@ StreamCurve read_stream(const Node& node, const StreamCurve* base, const Default
   return curve;
 }
 
-void read_matmuls(const Node& node, KernelCurves& kernels, FieldLog& log) {
+void read_matmuls(const Node& node, KernelCurves& kernels, const Defaults& defaults,
+                  FieldLog& log) {
   for (const Node::Entry& entry : node.entries()) {
     const auto type = parse_data_type(entry.key);
     std::optional<MatmulCurve>* slot = nullptr;
@@ -109,7 +114,7 @@ void read_matmuls(const Node& node, KernelCurves& kernels, FieldLog& log) {
       throw InputError(entry.where, fmt::format("unknown number format '{}'", entry.key),
                        "one of fp64, fp32, tf32, fp16, bf16, fp8, fp8_block, mxfp8, nvfp4");
     }
-    *slot = read_matmul(entry.value, slot->has_value() ? &**slot : nullptr);
+    *slot = read_matmul(entry.value, slot->has_value() ? &**slot : nullptr, defaults);
     log.given("kernels.matmul." + entry.key);
   }
 }
@@ -202,7 +207,7 @@ KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_fa
   }
   const bool from_donor = like || base != nullptr || !complete;
   if (section) {
-    if (const auto matmul = section->find("matmul")) read_matmuls(*matmul, kernels, log);
+    if (const auto matmul = section->find("matmul")) read_matmuls(*matmul, kernels, defaults, log);
     if (const auto attention = section->find("attention"))
       read_attentions(*attention, kernels, log);
     if (const auto stream = section->find("stream")) {

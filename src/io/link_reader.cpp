@@ -57,6 +57,8 @@ FabricCurve read_fabric(const Node& node, const FabricCurve* base) {
   curve.low_latency = bandwidth_or(node, "low_latency", member(base, &F::low_latency));
   curve.hop = time_or(node, "hop", member(base, &F::hop));
   curve.ring_step = time_or(node, "ring_step", member(base, &F::ring_step));
+  const Seconds unbound = curve.ring_step_low_latency;
+  curve.ring_step_low_latency = time_or(node, "ring_step_low_latency", &unbound);
   curve.fill = fill_or(node, "fill_at_1_mb", member(base, &F::fill));
   curve.forward_fill = fill_or(node, "forward_fill_at_1_mb", member(base, &F::forward_fill));
   curve.nic_efficiency =

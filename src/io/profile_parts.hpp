@@ -45,6 +45,9 @@ struct KernelRule {
 struct Defaults {
   double reduction_efficiency = 1.0;
   double optimizer_efficiency = 1.0;
+  Seconds split_pass;
+  Seconds burst_warm_up;
+  double unmeasured_sigma = 0.0;
   Bytes l2_cache;
   std::vector<KernelRule> kernels;
   std::vector<TierRule> links;

@@ -198,6 +198,7 @@ Cluster read_cluster(const Node& root, ProfileLibrary& library) {
     read_software(*software, cluster);
     log.given("software");
   }
+  cluster.unmeasured_sigma = library.defaults().unmeasured_sigma;
   cluster.provenance = log.provenance(root, {});
   root.finish();
   return cluster;

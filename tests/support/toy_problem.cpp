@@ -90,6 +90,7 @@ Problem toy_problem(const ToyOptions& options) {
   Cluster cluster = hardware.several_nodes("nvlink3-switch", "infiniband", 200e9, 8, 32);
   cluster.accelerator = hardware.accelerator("A100-SXM4-80GB");
   cluster.accelerators_per_node = 8;
+  cluster.unmeasured_sigma = 0.12;
   cluster.accelerator.kernels.attention_forward =
       hardware.attention("A100-SXM4-80GB", "flash2.forward");
   cluster.accelerator.kernels.attention_backward =

@@ -52,8 +52,6 @@ TEST_SUITE("unit") {
       const CollectiveCost cost = collective_cost(cluster, test::kind_of(row.inputs[3]),
                                                   Bytes(std::stod(row.inputs[6])), {ranks, 1});
       CHECK(microseconds(cost.time) == doctest::Approx(row.time_us).epsilon(1e-6));
-      CHECK(cost.tier == 1);
-      CHECK(cost.jitter_p90 >= 1.0);
     }
   }
 

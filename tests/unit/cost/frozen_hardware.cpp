@@ -62,6 +62,8 @@ std::optional<MatmulCurve> FrozenHardware::matmul(const std::string& owner,
   curve.tile_penalty = get("tile_penalty");
   curve.wave_quantisation = get("wave_quantisation");
   curve.split_traffic = get("split_traffic");
+  curve.split_pass = Seconds(2e-6);
+  curve.burst_warm_up = Seconds(3e-3);
   curve.power_droop = get("power_droop");
   curve.quantise_bytes = find(owner, type + ".quantise_bytes").value_or(0.0);
   return curve;

@@ -38,8 +38,8 @@ Cluster round_numbers(double decay = 0.0) {
 }
 
 double milliseconds(const Cluster& cluster, CommunicationKind kind, AxisExtent group,
-                    Setting setting) {
-  return collective_cost(cluster, kind, Bytes(kMessage), group, setting).time.value() * 1e3;
+                    Contention contention) {
+  return collective_cost(cluster, kind, Bytes(kMessage), group, contention).time.value() * 1e3;
 }
 
 TEST_SUITE("unit") {
@@ -49,28 +49,29 @@ TEST_SUITE("unit") {
     const Cluster cluster = round_numbers();
     for (const CommunicationKind kind :
          {CommunicationKind::AllGather, CommunicationKind::ReduceScatter}) {
-      CHECK(milliseconds(cluster, kind, {16, 1}, Setting::InStep) ==
+      CHECK(milliseconds(cluster, kind, {16, 1}, Contention::TrainingStep) ==
             doctest::Approx(0.8e9 / 90e9 * 1e3).epsilon(1e-4));
-      CHECK(milliseconds(cluster, kind, {16, 1}, Setting::Isolated) ==
+      CHECK(milliseconds(cluster, kind, {16, 1}, Contention::Isolated) ==
             doctest::Approx(1.5e9 / 160e9 * 1e3).epsilon(1e-4));
     }
-    CHECK(milliseconds(cluster, CommunicationKind::AllReduce, {16, 1}, Setting::InStep) ==
+    CHECK(milliseconds(cluster, CommunicationKind::AllReduce, {16, 1}, Contention::TrainingStep) ==
           doctest::Approx(1.6e9 / 90e9 * 1e3).epsilon(1e-4));
   }
 
   TEST_CASE("some ranks of each node leave their rail, one rank of each does not") {
     // 4 of 8, two nodes: 4 x 25 x 0.5 x 0.6 = 30 GB/s. One of 8: 12.5 GB/s.
     const Cluster cluster = round_numbers();
-    CHECK(milliseconds(cluster, CommunicationKind::AllGather, {8, 2}, Setting::InStep) ==
+    CHECK(milliseconds(cluster, CommunicationKind::AllGather, {8, 2}, Contention::TrainingStep) ==
           doctest::Approx(0.8e9 / 30e9 * 1e3).epsilon(1e-4));
-    CHECK(milliseconds(cluster, CommunicationKind::AllGather, {2, 8}, Setting::InStep) ==
+    CHECK(milliseconds(cluster, CommunicationKind::AllGather, {2, 8}, Contention::TrainingStep) ==
           doctest::Approx(0.8e9 / 12.5e9 * 1e3).epsilon(1e-4));
   }
 
   TEST_CASE("bandwidth decays with the nodes beyond two") {
     // Four nodes, exponent 1: half of the line; three quarters of the message.
     CHECK(milliseconds(round_numbers(1.0), CommunicationKind::ReduceScatter, {32, 1},
-                       Setting::InStep) == doctest::Approx(1.2e9 / 45e9 * 1e3).epsilon(1e-4));
+                       Contention::TrainingStep) ==
+          doctest::Approx(1.2e9 / 45e9 * 1e3).epsilon(1e-4));
   }
 
   TEST_CASE("inside a node a step pays what an isolated collective pays") {
@@ -78,8 +79,8 @@ TEST_SUITE("unit") {
     for (const CommunicationKind kind : {CommunicationKind::AllGather, CommunicationKind::AllReduce,
                                          CommunicationKind::AllToAll}) {
       const double rounds = kind == CommunicationKind::AllReduce ? 2.0 : 1.0;
-      for (const Setting setting : {Setting::InStep, Setting::Isolated}) {
-        CHECK(milliseconds(cluster, kind, {8, 1}, setting) ==
+      for (const Contention contention : {Contention::TrainingStep, Contention::Isolated}) {
+        CHECK(milliseconds(cluster, kind, {8, 1}, contention) ==
               doctest::Approx(rounds * 1.4e9 / 200e9 * 1e3).epsilon(1e-4));
       }
     }
@@ -92,10 +93,10 @@ TEST_SUITE("unit") {
     Cluster cluster = round_numbers();
     std::get<LocalLinkCurve>(cluster.tiers[0].curve).simple = Bandwidth(20e9);
     cluster.tiers[1].bandwidth = Bandwidth(100e9);
-    CHECK(milliseconds(cluster, CommunicationKind::AllToAll, {16, 1}, Setting::InStep) ==
+    CHECK(milliseconds(cluster, CommunicationKind::AllToAll, {16, 1}, Contention::TrainingStep) ==
           doctest::Approx(35.0).epsilon(1e-4));
     std::get<LocalLinkCurve>(cluster.tiers[0].curve).simple = Bandwidth(200e9);
-    CHECK(milliseconds(cluster, CommunicationKind::AllToAll, {16, 1}, Setting::InStep) ==
+    CHECK(milliseconds(cluster, CommunicationKind::AllToAll, {16, 1}, Contention::TrainingStep) ==
           doctest::Approx(0.8e9 / 45e9 * 1e3).epsilon(1e-4));
   }
 
@@ -107,7 +108,7 @@ TEST_SUITE("unit") {
     const Cluster cluster = round_numbers();
     const auto time = [&](const ProcessGroup& g) {
       return collective_cost(cluster, CommunicationKind::AllGather, Bytes(kMessage), g,
-                             Setting::InStep)
+                             Contention::TrainingStep)
                  .time.value() *
              1e3;
     };
@@ -116,8 +117,29 @@ TEST_SUITE("unit") {
     CHECK(time({4, 2}) == doctest::Approx(1.2e9 / 200e9 * 1e3).epsilon(1e-4));
   }
 
+  TEST_CASE("small messages on a ring pay for its hops or for the messages of its cards") {
+    // 16 ranks on two nodes. One network hop of 40 us and 14 inner steps of 1 us are 54 us; 15
+    // messages at 2 us each 30 us, at 6 us each 90 us. No bytes worth counting.
+    Cluster cluster = round_numbers();
+    auto& local = std::get<LocalLinkCurve>(cluster.tiers[0].curve);
+    auto& fabric = std::get<FabricCurve>(cluster.tiers[1].curve);
+    local.step = Seconds(1e-6);
+    fabric.hop_low_latency = Seconds(40e-6);
+    fabric.hop = Seconds(1.0);  // never the best protocol
+    fabric.low_latency = Bandwidth(1e15);
+    const auto time = [&](double card, CommunicationKind kind) {
+      fabric.ring_step_low_latency = Seconds(card);
+      return collective_cost(cluster, kind, Bytes(8), {16, 1}).time.value() * 1e6;
+    };
+    CHECK(time(2e-6, CommunicationKind::AllGather) == doctest::Approx(54.0));
+    CHECK(time(6e-6, CommunicationKind::AllGather) == doctest::Approx(90.0));
+    // An all-reduce has a tree: two levels of 40 us and 14 inner steps.
+    CHECK(time(6e-6, CommunicationKind::AllReduce) == doctest::Approx(94.0));
+  }
+
   TEST_CASE("between neighbours of two nodes a message has one card") {
-    CHECK(milliseconds(round_numbers(), CommunicationKind::SendReceive, {2, 8}, Setting::InStep) ==
+    CHECK(milliseconds(round_numbers(), CommunicationKind::SendReceive, {2, 8},
+                       Contention::TrainingStep) ==
           doctest::Approx(1.6e9 / (25e9 * 0.7) * 1e3).epsilon(1e-6));
   }
 
@@ -126,10 +148,10 @@ TEST_SUITE("unit") {
     // node 7/8 at 200 GB/s.
     const Cluster cluster = round_numbers();
     const CollectiveCost wide = collective_cost(cluster, CommunicationKind::AllGather,
-                                                Bytes(kMessage), {16, 1}, Setting::InStep);
+                                                Bytes(kMessage), {16, 1}, Contention::TrainingStep);
     CHECK(wide.transfer == wide.time);
     const CollectiveCost local = collective_cost(cluster, CommunicationKind::AllGather,
-                                                 Bytes(kMessage), {8, 1}, Setting::InStep);
+                                                 Bytes(kMessage), {8, 1}, Contention::TrainingStep);
     CHECK(local.transfer.value() == doctest::Approx(1.4e9 / 200e9));
   }
 }

@@ -24,7 +24,7 @@ std::vector<StageReport> stages_of(const Problem& problem, const PlanDegrees& pl
 
 Seconds price(const Problem& problem, CommunicationKind kind, Bytes bytes,
               const ProcessGroup& group) {
-  return collective_cost(*problem.cluster, kind, bytes, group, Setting::InStep).time;
+  return collective_cost(*problem.cluster, kind, bytes, group, Contention::TrainingStep).time;
 }
 
 Problem problem_on(int gpus) {

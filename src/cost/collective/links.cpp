@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: rate of the links inside a domain and of the cards between domains, for one group.
+// Source: nominal rates of the tiers times fitted efficiencies (profiles of links and fabrics).
+// Assumes: all sister groups send at the same time and share evenly; inside a training step the
+//          flagged protocol carries a flag with every word, so half the line at most.
+// Units: bytes per second.
+// Checked by: tests/unit/cost/collective_cost_test.cpp, in_step_collective_test.cpp
+#include "cost/collective/links.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plansearch {
+namespace {
+
+/// Share of line rate. Rings of some but not all ranks of a domain leave their rail.
+double line_efficiency(const FabricCurve& fabric, const GroupSpan& span, Contention contention) {
+  double efficiency = fabric.nic_efficiency;
+  if (contention == Contention::TrainingStep) {
+    efficiency = fabric.step_nic_efficiency.value_or(efficiency);
+    if (span.local > 1.0) {
+      efficiency *= span.sisters > 1.0 ? fabric.rail_efficiency : fabric.full_node_efficiency;
+    }
+  }
+  return efficiency * std::pow(std::max(span.nodes, 2.0) / 2.0, -fabric.efficiency_decay);
+}
+
+}  // namespace
+
+LocalLink local_link(const LinkTier& tier, double ranks) {
+  const LocalLinkCurve& c = tier.link();
+  const double pairs = tier.pair_bandwidth
+                           ? std::min(1.0, (ranks - 1.0) * (*tier.pair_bandwidth / tier.bandwidth))
+                           : 1.0;
+  const double crowd = c.sharing_exponent > 0.0 ? std::pow(2.0 / ranks, c.sharing_exponent) : 1.0;
+  return {c, c.low_latency * crowd, c.low_latency_128 * crowd * pairs, c.simple * crowd * pairs};
+}
+
+FabricLink fabric_link(const LinkTier& tier, const GroupSpan& span, Contention contention) {
+  const FabricCurve& curve = tier.fabric();
+  const Bandwidth line = tier.bandwidth * span.local * line_efficiency(curve, span, contention);
+  const Bandwidth flagged = contention == Contention::TrainingStep
+                                ? std::min(curve.low_latency, 0.5 * line)
+                                : curve.low_latency;
+  return {curve, line, flagged, tier.bandwidth, contention};
+}
+
+}  // namespace plansearch

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the links of a machine give one process group while its sister groups send as well.
+#pragma once
+
+#include "cost/collective/place.hpp"
+#include "plansearch/cluster.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+/// Measured by itself, or as one of many things a training step does at the same time.
+enum class Contention { Isolated, TrainingStep };
+
+/// A tier of fast links as one rank of a group sees it.
+struct LocalLink {
+  const LocalLinkCurve& curve;
+  Bandwidth low_latency;
+  Bandwidth low_latency_128;
+  Bandwidth simple;
+};
+
+/// Meshes offer a group only the pairs between its members, shared buses divide.
+[[nodiscard]] LocalLink local_link(const LinkTier& tier, double ranks);
+
+/// The network between domains as a group sees it.
+struct FabricLink {
+  const FabricCurve& curve;
+  Bandwidth line;         ///< what the ranks of one domain get from its cards together
+  Bandwidth low_latency;  ///< of the flagged protocol
+  Bandwidth card;         ///< line rate of the cards of one accelerator
+  Contention contention = Contention::Isolated;
+};
+
+[[nodiscard]] FabricLink fabric_link(const LinkTier& tier, const GroupSpan& span,
+                                     Contention contention);
+
+}  // namespace plansearch
