@@ -2,10 +2,8 @@
 // Computes: rings over domains: latency of the hops + the slower of the cards and the inner links.
 // Source: NCCL's flat rings, one per card, protocols LL and Simple (src/graph/tuning.cc), the only
 //         algorithm of its gathers and scatters with several ranks per domain.
-// Assumes: a ring enters and leaves each domain once, and every rank's part passes every card: p -
-// 1
-//          messages, each with the cost of a step; isolated benchmarks report what a rank sends,
-//          steps of real runs show what a domain passes on.
+// Assumes: a ring enters and leaves each domain once, so the cards of every domain pass on
+//          (p - 1)/p of the message, in p - 1 pieces, each with the cost of a step.
 // Units: seconds, bytes.
 // Checked by: tests/unit/cost/collective_cost_test.cpp, in_step_collective_test.cpp
 #include <algorithm>
@@ -25,9 +23,7 @@ void times(const CollectiveCall& call, ProtocolTimes& times) {
   const LocalLinkCurve& local = call.link.curve;
   const double rounds = call.kind == CommunicationKind::AllReduce ? 2.0 : 1.0;
   const Bytes moved = wire_share(call.kind, s.ranks) * call.size;
-  const Seconds outside = f.contention == Contention::TrainingStep
-                              ? rounds * (s.nodes - 1.0) / s.nodes * call.size / f.line
-                              : moved / f.line;
+  const Seconds outside = moved / f.line;
   const Seconds path = (s.nodes - 1.0) * f.curve.hop_low_latency + (s.ranks - s.nodes) * local.step;
   const Seconds cards = (s.ranks - 1.0) * f.curve.ring_step_low_latency;
   times.push_back(local.base + rounds * std::max(path, cards) + moved / f.low_latency);
