@@ -137,6 +137,35 @@ TEST_SUITE("unit") {
     CHECK(time(6e-6, CommunicationKind::AllReduce) == doctest::Approx(94.0));
   }
 
+  TEST_CASE("flags take half of the line inside a step") {
+    // 15/16 of the message at 0.5 x 90 GB/s.
+    Cluster cluster = round_numbers();
+    auto& fabric = std::get<FabricCurve>(cluster.tiers[1].curve);
+    fabric.low_latency = Bandwidth(1e15);
+    fabric.hop = Seconds(1.0);  // never the best protocol
+    CHECK(milliseconds(cluster, CommunicationKind::AllGather, {16, 1}, Contention::TrainingStep) ==
+          doctest::Approx(1.5e9 / 45e9 * 1e3).epsilon(1e-4));
+  }
+
+  TEST_CASE("a ring over nodes runs on the links between its members of a node") {
+    // A mesh gives two ranks 100 of the 300 GB/s of four, so 80 GB/s of the 240 that a rank
+    // sustains. Cards of 1 TB/s for each rank do not bind.
+    Cluster cluster = round_numbers();
+    cluster.tiers[0].kind = TierKind::Mesh;
+    cluster.tiers[0].bandwidth = Bandwidth(300e9);
+    cluster.tiers[0].pair_bandwidth = Bandwidth(100e9);
+    std::get<LocalLinkCurve>(cluster.tiers[0].curve).simple = Bandwidth(240e9);
+    cluster.tiers[1].bandwidth = Bandwidth(1e12);
+    const auto time = [&](int local) {
+      ProcessGroup group{local, 1};
+      group.nest({2, 8});
+      return collective_cost(cluster, CommunicationKind::AllGather, Bytes(kMessage), group)
+          .time.value();
+    };
+    CHECK(time(2) == doctest::Approx(0.75 * kMessage / 80e9).epsilon(1e-4));
+    CHECK(time(4) == doctest::Approx(0.875 * kMessage / 240e9).epsilon(1e-4));
+  }
+
   TEST_CASE("between neighbours of two nodes a message has one card") {
     CHECK(milliseconds(round_numbers(), CommunicationKind::SendReceive, {2, 8},
                        Contention::TrainingStep) ==

@@ -116,6 +116,8 @@ TEST_SUITE("unit") {
     // Eight of twelve: 8-15 lies half and half.
     check(nodes_of(12), group_of({{8, 1}}, 24), 4, 2, 3);
     check(nodes_of(12), group_of({{12, 2}}, 24), 6, 2, 2);
+    // 0 3 6 and 9 12 15 on nodes of six: neither touches a third node.
+    check(nodes_of(6), group_of({{3, 3}}, 18), 1.5, 2, 4);
   }
 
   TEST_CASE("place: the ends of a pipeline may share a node") {
