@@ -125,14 +125,14 @@ BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary)
                         tensor.size() > 1;
   const Cluster& cluster = *view.problem.cluster;
   const Seconds gather = scatters ? collective_cost(cluster, CommunicationKind::AllGather, tile,
-                                                    tensor, Setting::InStep)
+                                                    tensor, Contention::TrainingStep)
                                         .time
                                   : Seconds(0);
   const auto transfer = [&](double share) {
     BoundaryTransfer result;
     result.bytes = tile * share / (scatters ? static_cast<double>(tensor.size()) : 1.0);
     result.time = collective_cost(cluster, CommunicationKind::SendReceive, result.bytes,
-                                  pair_over(route.left_domain), Setting::InStep)
+                                  pair_over(route.left_domain), Contention::TrainingStep)
                       .time +
                   view.constants.collective_call + gather;
     return result;

@@ -34,7 +34,7 @@ struct CallPrice {
 CallPrice compute_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
                        const ProcessGroup& group) {
   const CollectiveCost cost =
-      collective_cost(*context.problem.cluster, kind, bytes, group, Setting::InStep);
+      collective_cost(*context.problem.cluster, kind, bytes, group, Contention::TrainingStep);
   return {cost.time + in_step_latency(context, kind, group), cost.transfer, cost.wire_bytes};
 }
 

@@ -135,7 +135,7 @@ void add_shared(const PlanView& view, PlanGround& ground) {
         static_cast<double>(ground.transforms.front().mesh->size(priced.communication.cut));
     const CollectiveCost cost =
         collective_cost(*view.problem.cluster, priced.communication.kind, priced.bytes,
-                        group_of(view, reduction.positions), Setting::InStep);
+                        group_of(view, reduction.positions), Contention::TrainingStep);
     priced.wire_bytes = cost.wire_bytes;
     priced.time = priced.exposed = cost.time;
     priced.count = 1;
