@@ -23,6 +23,10 @@ constexpr std::size_t kBatchFamilies = 512;
 /// Families sampled below each way to spread the GPUs over the mesh.
 constexpr std::size_t kSamplesPerMesh = 16;
 
+/// What the states of a device depend on.
+constexpr DegreeSet kStateDegrees = kMeshDegrees | DegreeSet{Degree::Expert, Degree::ExpertTensor,
+                                                             Degree::Zero, Degree::ShardGroup};
+
 void add(SearchCounts& to, const SearchCounts& counts) {
   to.evaluated += counts.evaluated;
   to.pruned += counts.pruned;
@@ -37,6 +41,8 @@ class Enumeration {
         result_(result),
         counter_(task.walk.space()),
         mesh_level_(task.walk.space().level_above(kMeshDegrees)),
+        states_level_(task.walk.space().level_above(kStateDegrees)),
+        limit_(task.evaluator.memory_limit()),
         family_level_(task.walk.space().level_of(Degree::MicroBatch)) {}
 
   void run() {
@@ -53,11 +59,26 @@ class Enumeration {
       batch.push_back({plan, {}});
       if (batch.size() == kBatchFamilies) process(batch);
     };
-    task_.walk.visit(0, family_level_, PlanDegrees{}, visit, reject);
+    visit_families(0, PlanDegrees{}, visit, reject);
     process(batch);
   }
 
  private:
+  /// Families below a partial plan of a level above the states; whose states alone exceed memory
+  /// are rejected as one.
+  template <typename Visit, typename Reject>
+  void visit_families(std::size_t from, const PlanDegrees& plan, const Visit& visit,
+                      const Reject& reject) const {
+    const auto visit_states = [&](const PlanDegrees& states) {
+      if (task_.evaluator.grid_bound(states).memory > limit_) {
+        reject(Obstacle::OutOfMemory, states_level_, states);
+      } else {
+        task_.walk.visit(states_level_, family_level_, states, visit, reject);
+      }
+    };
+    task_.walk.visit(from, states_level_, plan, visit_states, reject);
+  }
+
   /// Looks at a thin sample first, so that thresholds are good when the walk begins.
   void seed() {
     const auto ignore = [](Obstacle, std::size_t, const PlanDegrees&) {};
@@ -66,7 +87,7 @@ class Enumeration {
     const auto sample_mesh = [&](const PlanDegrees& mesh) {
       below.clear();
       const auto keep = [&](const PlanDegrees& plan) { below.push_back({plan, below.size()}); };
-      task_.walk.visit(mesh_level_, family_level_, mesh, keep, ignore);
+      visit_families(mesh_level_, mesh, keep, ignore);
       const std::size_t stride = std::max<std::size_t>(1, below.size() / kSamplesPerMesh);
       for (std::size_t i = 0; i < below.size(); i += stride) {
         sample.push_back({below[i].plan, sample.size()});
@@ -121,6 +142,8 @@ class Enumeration {
   SearchResult& result_;
   SpaceCounter counter_;
   std::size_t mesh_level_;
+  std::size_t states_level_;
+  Bytes limit_;
   std::size_t family_level_;
 };
 

@@ -65,11 +65,19 @@ class FamilyWorker {
   }
 
   void visit_batching(const PlanDegrees& batching) {
+    if (pruning_ == Pruning::On && thresholds_.exclude(evaluator_.grid_bound(batching))) {
+      result_.counts.pruned += counter_.below(level_ + 1, batching);
+      return;
+    }
     std::shared_ptr<const ClassProfile> profile;
     const auto price_plan = [&](const PlanDegrees& plan) {
       if (is_too_large(plan)) {
         reject(Obstacle::OutOfMemory, 1);
         return;
+      }
+      // Memory needs neither kernels nor communication, which most plans of large models never get.
+      if (!profile && evaluator_.memory_bound(plan, *workspace_) > limit_) {
+        return refuse_for_memory(plan);
       }
       if (!profile) profile = evaluator_.profile(plan);
       price(*profile, plan);

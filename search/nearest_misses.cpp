@@ -108,6 +108,7 @@ std::vector<NearMiss> nearest_misses(const SearchTask& task, std::size_t count) 
     batch.clear();
   };
   const auto visit = [&](const PlanDegrees& family) {
+    if (nearest.excludes(task.evaluator.grid_bound(family).memory)) return;
     batch.push_back(family);
     if (batch.size() == kBatchFamilies) process();
   };

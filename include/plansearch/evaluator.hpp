@@ -65,6 +65,11 @@ class PlanEvaluator {
   /// profile. Precondition: `legality(plan)` is empty.
   [[nodiscard]] Bytes memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
 
+  /// Lower bounds that need no profile: at most those of `bound`, for this plan and for all that
+  /// differ from it in schedule and chunks, in more recompute or in larger micro-batches. The plan
+  /// itself need not be legal.
+  [[nodiscard]] PlanBound grid_bound(const PlanDegrees& plan) const;
+
   /// Precondition of the three: `legality(plan)` is empty and `profile` is the plan's own.
   [[nodiscard]] PlanBound bound(const ClassProfile& profile, const PlanDegrees& plan,
                                 EvaluationWorkspace& workspace) const;

@@ -3,60 +3,147 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace plansearch {
 namespace {
 
-/// The exception of the lowest index seen so far.
-class FirstFailure {
+/// One call of parallel_for: indices are handed out in order until all are done or one has failed.
+class Work {
  public:
-  void record(std::size_t index, std::exception_ptr error) {
-    const std::scoped_lock lock(mutex_);
-    if (error_ == nullptr || index < index_) {
-      index_ = index;
-      error_ = std::move(error);
+  Work(std::size_t count, const std::function<void(std::size_t)>& fn) : count_(count), fn_(fn) {}
+
+  void take_part() {
+    while (!stopped_.load(std::memory_order_relaxed)) {
+      const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
+      if (index >= count_) return;
+      try {
+        fn_(index);
+      } catch (...) {
+        fail(index, std::current_exception());
+      }
     }
   }
+
   void rethrow() const {
     if (error_ != nullptr) std::rethrow_exception(error_);
   }
 
  private:
+  /// Keeps the exception of the lowest index.
+  void fail(std::size_t index, std::exception_ptr error) {
+    const std::scoped_lock lock(mutex_);
+    if (error_ == nullptr || index < failed_) {
+      failed_ = index;
+      error_ = std::move(error);
+    }
+    stopped_.store(true, std::memory_order_relaxed);
+  }
+
+  std::size_t count_;
+  const std::function<void(std::size_t)>& fn_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> stopped_{false};
   std::mutex mutex_;
-  std::size_t index_ = 0;
+  std::size_t failed_ = 0;
   std::exception_ptr error_;
 };
+
+/// Threads that wait for work between calls; as many as any call has wanted so far.
+class ThreadPool {
+ public:
+  ThreadPool() = default;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~ThreadPool() {
+    {
+      const std::scoped_lock lock(mutex_);
+      closing_ = true;
+    }
+    wake_.notify_all();
+  }
+
+  /// Does the work with up to `helpers` threads beside the calling one. A call from inside another
+  /// one, or beside it, gets no helpers.
+  void run(Work& work, std::size_t helpers) {
+    const bool first = begin(work, helpers);
+    work.take_part();
+    if (first) end();
+  }
+
+ private:
+  bool begin(Work& work, std::size_t helpers) {
+    const std::scoped_lock lock(mutex_);
+    if (work_ != nullptr) return false;
+    grow(helpers);
+    work_ = &work;
+    seats_ = std::min(helpers, threads_.size());
+    if (seats_ > 0) wake_.notify_all();
+    return true;
+  }
+
+  void end() {
+    std::unique_lock lock(mutex_);
+    seats_ = 0;
+    done_.wait(lock, [&] { return busy_ == 0; });
+    work_ = nullptr;
+  }
+
+  void grow(std::size_t wanted) {
+    try {
+      while (threads_.size() < wanted) threads_.emplace_back([this] { help(); });
+    } catch (const std::system_error&) {
+      // No thread left: the work is done by those there are.
+    }
+  }
+
+  void help() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return closing_ || seats_ > 0; });
+      if (closing_) return;
+      --seats_;
+      ++busy_;
+      Work& work = *work_;
+      lock.unlock();
+      work.take_part();
+      lock.lock();
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  Work* work_ = nullptr;
+  std::size_t seats_ = 0;  ///< helpers that may still join
+  std::size_t busy_ = 0;
+  bool closing_ = false;
+  std::vector<std::jthread> threads_;  ///< last: joined before the rest goes
+};
+
+ThreadPool& pool() {
+  static ThreadPool instance;
+  return instance;
+}
 
 }  // namespace
 
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& fn) {
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> stopped{false};
-  FirstFailure failure;
-  const auto work = [&] {
-    while (!stopped.load(std::memory_order_relaxed)) {
-      const std::size_t index = next.fetch_add(1, std::memory_order_relaxed);
-      if (index >= count) return;
-      try {
-        fn(index);
-      } catch (...) {
-        failure.record(index, std::current_exception());
-        stopped.store(true, std::memory_order_relaxed);
-      }
-    }
-  };
-  {
-    const std::size_t wanted = std::min(count, static_cast<std::size_t>(std::max(threads, 1)));
-    std::vector<std::jthread> helpers;
-    helpers.reserve(wanted);
-    for (std::size_t i = 1; i < wanted; ++i) helpers.emplace_back(work);
-    work();
+  Work work(count, fn);
+  const std::size_t wanted = std::min(count, static_cast<std::size_t>(std::max(threads, 1)));
+  if (wanted > 1) {
+    pool().run(work, wanted - 1);
+  } else {
+    work.take_part();
   }
-  failure.rethrow();
+  work.rethrow();
 }
 
 int available_threads() {

@@ -30,7 +30,7 @@ SearchReport explained(const Options& options, SearchRun& run) {
                        "plansearch explain result.json#1, or plansearch explain --hw H --model M "
                        "--gpus N");
     }
-    return run.report(inputs, search, *inputs.gpus, "searching");
+    return run.report(inputs, search, *inputs.gpus, "searching", NameMisses::Yes);
   }
   const GivenPlan plan = load_given_plan(asked);
   for (const std::string& note : plan.inputs.notes) print_note(note, options);
@@ -38,7 +38,8 @@ SearchReport explained(const Options& options, SearchRun& run) {
   const PlanEvaluator evaluator(plan.problem);
   SearchReport report = make_prediction(plan.inputs, evaluator, plan.plan);
   search.degrees = {};
-  SearchReport found = run.report(plan.inputs, search, plan.problem.gpus, "looking for rivals");
+  SearchReport found =
+      run.report(plan.inputs, search, plan.problem.gpus, "looking for rivals", NameMisses::No);
   for (PlanReport& rival : found.plans) {
     if (rival.plan == plan.plan) continue;
     rival.rank = static_cast<int>(report.plans.size()) + 1;

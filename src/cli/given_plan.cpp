@@ -34,8 +34,7 @@ void check_devices(const GivenPlan& given) {
   const Cluster& cluster = *given.problem.cluster;
   if (const auto problem = bad_gpu_count(cluster, given.plan.devices())) {
     throw InputError({}, fmt::format("the plan takes {} GPUs: {}", given.plan.devices(), *problem),
-                     fmt::format("use up to {} inside a node, or whole nodes up to {}",
-                                 cluster.accelerators_per_node, cluster.accelerators()));
+                     gpu_count_hint(cluster));
   }
 }
 

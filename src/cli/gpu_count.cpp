@@ -6,12 +6,16 @@
 #include "plansearch/error.hpp"
 
 namespace plansearch::cli {
+namespace {
+
+/// Far beyond any machine, far below where products of degrees overflow.
+constexpr std::int64_t kMostAccelerators = std::int64_t{1} << 22;
+
+}  // namespace
 
 std::optional<std::string> bad_gpu_count(const Cluster& cluster, std::int64_t gpus) {
   if (gpus <= 0) return "must be above zero";
-  if (gpus > cluster.accelerators()) {
-    return fmt::format("{} has only {} accelerators", cluster.name, cluster.accelerators());
-  }
+  if (gpus > kMostAccelerators) return fmt::format("must be at most {}", kMostAccelerators);
   const int per_node = cluster.accelerators_per_node;
   if (gpus > per_node && gpus % per_node != 0) {
     return fmt::format("not a whole number of nodes of {}", per_node);
@@ -20,9 +24,15 @@ std::optional<std::string> bad_gpu_count(const Cluster& cluster, std::int64_t gp
 }
 
 std::string gpu_count_hint(const Cluster& cluster) {
-  return fmt::format("{} has {} nodes of {}: use up to {} inside a node, or whole nodes up to {}",
+  return fmt::format("{} has {} nodes of {}: use up to {} inside a node, or whole nodes",
                      cluster.name, cluster.nodes(), cluster.accelerators_per_node,
-                     cluster.accelerators_per_node, cluster.accelerators());
+                     cluster.accelerators_per_node);
+}
+
+std::string beyond_machine(const Cluster& cluster, int gpus) {
+  if (gpus <= cluster.accelerators()) return {};
+  return fmt::format("; {} GPUs are more than the {} of {}: its links are taken to grow with them",
+                     gpus, cluster.accelerators(), cluster.name);
 }
 
 std::optional<int> asked_gpus(const Options& options, const Cluster& cluster) {
@@ -33,7 +43,7 @@ std::optional<int> asked_gpus(const Options& options, const Cluster& cluster) {
   const bool by_node = options.nodes.has_value();
   const std::int64_t count = by_node ? *options.nodes : *options.gpus;
   // Not multiplied where that could overflow: such a count is refused in any case.
-  const bool multiplies = by_node && count <= cluster.nodes();
+  const bool multiplies = by_node && count <= kMostAccelerators;
   const std::int64_t gpus = multiplies ? count * cluster.accelerators_per_node : count;
   if (const auto problem = bad_gpu_count(cluster, gpus)) {
     throw InputError({}, fmt::format("--{} {}: {}", by_node ? "nodes" : "gpus", count, *problem),

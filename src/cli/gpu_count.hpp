@@ -10,11 +10,15 @@
 
 namespace plansearch::cli {
 
-/// Why a job cannot have this many accelerators of the cluster; nothing when it can.
+/// Why a job cannot have this many accelerators of the cluster; nothing when it can. It may have
+/// more than there are.
 [[nodiscard]] std::optional<std::string> bad_gpu_count(const Cluster& cluster, std::int64_t gpus);
 
 /// What the cluster has to offer, as a hint.
 [[nodiscard]] std::string gpu_count_hint(const Cluster& cluster);
+
+/// What to add to the evidence of an answer about more accelerators than the cluster has.
+[[nodiscard]] std::string beyond_machine(const Cluster& cluster, int gpus);
 
 /// --gpus or --nodes; nothing when neither is given.
 [[nodiscard]] std::optional<int> asked_gpus(const Options& options, const Cluster& cluster);

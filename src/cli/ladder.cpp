@@ -27,9 +27,11 @@ void fill_speedups(std::vector<LadderRung>& rungs) {
   }
 }
 
-void choose(LadderReport& ladder) {
+void choose(LadderReport& ladder, bool cut_short) {
   ladder.chosen = ladder.rungs.size() - 1;
-  ladder.choice = "nothing fits at any size; the largest one in full:";
+  ladder.choice = cut_short
+                      ? "cut short before anything was found that fits; the last size in full:"
+                      : "nothing fits at any size; the largest one in full:";
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
     const LadderRung& rung = ladder.rungs[i];
     if (rung.report.plans.empty() || rung.efficiency < kWorthwhileEfficiency) continue;
@@ -59,7 +61,7 @@ LadderReport climb_ladder(const Inputs& inputs, const Options& options, SearchRu
     if (run.stopped()) break;
     try {
       LadderRung rung;
-      rung.report = run.report(inputs, options, gpus, fmt::format("{} GPUs", gpus));
+      rung.report = run.report(inputs, options, gpus, fmt::format("{} GPUs", gpus), NameMisses::No);
       ladder.rungs.push_back(std::move(rung));
     } catch (const InputError& error) {
       refusal = error;  // the pinned degrees do not divide this many
@@ -67,7 +69,12 @@ LadderReport climb_ladder(const Inputs& inputs, const Options& options, SearchRu
   }
   if (ladder.rungs.empty() && refusal) throw InputError(*refusal);
   fill_speedups(ladder.rungs);
-  choose(ladder);
+  choose(ladder, run.stopped());
+  LadderRung& chosen = ladder.rungs[ladder.chosen];
+  if (chosen.report.plans.empty() && !run.stopped()) {
+    const int gpus = chosen.report.question.gpus;
+    chosen.report = run.report(inputs, options, gpus, "nearest misses", NameMisses::Yes);
+  }
   return ladder;
 }
 

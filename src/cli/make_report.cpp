@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/gpu_count.hpp"
 #include "evaluate/framework_constants.hpp"
 #include "plansearch/ranking.hpp"
 
@@ -75,7 +76,8 @@ SearchReport make_report(const Inputs& inputs, const PlanEvaluator& evaluator,
   }
   report.counts = counts_report(space, result.counts);
   report.optimality = optimality(space.name, result);
-  report.evidence = inputs.evidence;
+  const Problem& problem = evaluator.problem();
+  report.evidence = inputs.evidence + beyond_machine(*problem.cluster, problem.gpus);
   return report;
 }
 
@@ -89,7 +91,8 @@ SearchReport make_prediction(const Inputs& inputs, const PlanEvaluator& evaluato
   if (estimate.memory.total() > evaluator.memory_limit()) {
     report.misses.push_back({plan, estimate.memory, evaluator.memory_limit()});
   }
-  report.evidence = inputs.evidence;
+  const Problem& problem = evaluator.problem();
+  report.evidence = inputs.evidence + beyond_machine(*problem.cluster, problem.gpus);
   return report;
 }
 

@@ -10,16 +10,22 @@
 namespace plansearch::cli {
 namespace {
 
+/// A search that was cut short with nothing at hand has not shown that nothing fits.
+int code_of(bool found, const SearchRun& run) {
+  if (found) return kExitOk;
+  return run.stopped() ? kExitInterrupted : kExitInfeasible;
+}
+
 int search_one(const AskedOptions& asked, const Inputs& inputs, const Output& output) {
   const Options& options = asked.options;
   SearchRun run(options);
-  SearchReport report = run.report(inputs, options, *inputs.gpus, "searching");
+  SearchReport report = run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes);
   const bool found = !report.plans.empty();
   if (!found && !run.stopped()) {
     report.remedies = find_remedies(asked, inputs, *inputs.gpus, run);
   }
   output.write(render_search(report, format_of(options)));
-  return exit_code_after(options, found ? kExitOk : kExitInfeasible);
+  return exit_code_after(options, code_of(found, run));
 }
 
 int search_ladder(const AskedOptions& asked, const Inputs& inputs, const Output& output) {
@@ -32,7 +38,7 @@ int search_ladder(const AskedOptions& asked, const Inputs& inputs, const Output&
     chosen.report.remedies = find_remedies(asked, inputs, chosen.report.question.gpus, run);
   }
   output.write(render_ladder(ladder, format_of(options)));
-  return exit_code_after(options, found ? kExitOk : kExitInfeasible);
+  return exit_code_after(options, code_of(found, run));
 }
 
 }  // namespace

@@ -42,11 +42,13 @@ SearchResult SearchRun::run(const PlanEvaluator& evaluator, const SearchSpace& s
 }
 
 SearchReport SearchRun::report(const Inputs& inputs, const Options& options, int gpus,
-                               std::string label) {
+                               std::string label, NameMisses misses) {
   const Problem problem = with_gpus(inputs, gpus);
   const SearchSpace space = build_space(problem, options);
+  SearchOptions wanted = search_options(options);
+  if (misses == NameMisses::No) wanted.misses = 0;
   const PlanEvaluator evaluator(problem);
-  const SearchResult result = run(evaluator, space, search_options(options), std::move(label));
+  const SearchResult result = run(evaluator, space, wanted, std::move(label));
   return make_report(inputs, evaluator, space, result);
 }
 
@@ -56,6 +58,7 @@ std::optional<PlanCandidate> SearchRun::best(const Inputs& inputs, const Options
   const SearchSpace space = build_space(problem, options);
   SearchOptions wanted = search_options(options);
   wanted.top = 1;
+  wanted.misses = 0;
   const PlanEvaluator evaluator(problem);
   SearchResult result = run(evaluator, space, wanted, std::move(label));
   if (result.ranked.empty()) return std::nullopt;

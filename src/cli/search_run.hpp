@@ -13,13 +13,16 @@
 
 namespace plansearch::cli {
 
+/// Whether to look for the plans that exceed memory least, where nothing fits.
+enum class NameMisses { No, Yes };
+
 class SearchRun {
  public:
   explicit SearchRun(const Options& options);
 
   /// The best plans on `gpus` accelerators.
   [[nodiscard]] SearchReport report(const Inputs& inputs, const Options& options, int gpus,
-                                    std::string label);
+                                    std::string label, NameMisses misses);
   /// The best plan only, without a report; nothing when none fits.
   [[nodiscard]] std::optional<PlanCandidate> best(const Inputs& inputs, const Options& options,
                                                   int gpus, std::string label);

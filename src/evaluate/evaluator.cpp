@@ -18,6 +18,7 @@
 #include "communication/derive.hpp"
 #include "evaluate/class_profile.hpp"
 #include "evaluate/communication_report.hpp"
+#include "evaluate/grid_bound.hpp"
 #include "evaluate/interval.hpp"
 #include "evaluate/memory_model.hpp"
 #include "evaluate/plan_ground.hpp"
@@ -68,6 +69,7 @@ struct PlanEvaluator::Implementation {
         constants(framework_constants(*asked.framework)),
         precision(asked.framework->precision.at(asked.precision)),
         errors(error_model(problem)),
+        grid(problem, constants, precision),
         assignments(problem),
         profiles(pricing_context(problem, constants, precision)) {}
 
@@ -76,6 +78,7 @@ struct PlanEvaluator::Implementation {
   FrameworkConstants constants;
   PrecisionPolicy precision;
   ErrorModel errors;
+  GridBound grid;
   AssignmentCache assignments;
   ProfileMaker profiles;
 
@@ -184,6 +187,13 @@ std::optional<Obstacle> PlanEvaluator::obstacle(const PlanDegrees& plan) const {
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& plan) const {
   return implementation_->profiles.profile(plan, implementation_->mesh(plan));
+}
+
+PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
+  const DeviceMesh mesh = implementation_->mesh(plan);
+  return implementation_->grid.of(
+      plan, static_policy(tensor_policies(plan, mesh, *problem_.framework, problem_.precision),
+                          mesh, implementation_->moments()));
 }
 
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,

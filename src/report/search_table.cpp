@@ -46,8 +46,13 @@ std::string settings_line(const QuestionReport& question) {
   return fmt::format("settings: {}\n", fmt::join(parts, ", "));
 }
 
+/// A search that was cut short has not shown that nothing fits.
+std::string_view nothing_found(const SearchReport& report) {
+  return report.counts.unvisited > 0 ? "cut short, nothing found" : "no plan fits";
+}
+
 std::string misses_text(const SearchReport& report) {
-  std::string text = "no plan fits\n";
+  std::string text = fmt::format("{}\n", nothing_found(report));
   if (!report.misses.empty()) {
     text += "\nnearest misses:\n";
     TextTable table({{"plan", Align::Left},
@@ -124,7 +129,8 @@ std::string ladder_table(const std::vector<LadderRung>& ladder) {
   for (const LadderRung& rung : ladder) {
     const std::string gpus = grouped(rung.report.question.gpus);
     if (rung.report.plans.empty()) {
-      table.add_row({gpus, "no plan fits", "-", "-", "-", "-", "-", "-", "-"});
+      table.add_row(
+          {gpus, std::string(nothing_found(rung.report)), "-", "-", "-", "-", "-", "-", "-"});
       continue;
     }
     const PlanReport& p = rung.report.plans.front();

@@ -96,12 +96,18 @@ class Usage(Case):
         self.refuse(*QUESTION, "--nodes", "0", expect=["--nodes 0"])
         self.refuse(*QUESTION, "--gpus", "8", "--nodes", "2", expect=["--gpus and --nodes"])
 
+    def test_more_gpus_than_the_profiled_machine(self):
+        answer = self.answer("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "8192", "--batch",
+                             "8192")
+        self.assertTrue(answer["plans"])
+        self.assertIn("8192 GPUs are more than the 6144 of perlmutter", answer["evidence"])
+
     def test_numbers_that_are_none(self):
         for value in ("99999999999999999999", "1e3", "4.5", "", "0x10", "8 "):
             self.refuse(*QUESTION, "--gpus", value, expect=["--gpus: ", "hint: --gpus N"])
         self.refuse(*QUESTION, "--gpus", expect=["--gpus: needs a value"])
         self.refuse(*QUESTION, "--gpus", "8", "--gpus", "16", expect=["more than once"])
-        self.refuse(*QUESTION, "--nodes", "2147483647", expect=["perlmutter has only 6144"])
+        self.refuse(*QUESTION, "--nodes", "2147483647", expect=["at most 4194304"])
         self.refuse(*QUESTION, "--batch", "99999999999999999999", expect=["--batch: 9999"])
         for value in ("0", "-1", "nan", "inf", "soon"):
             self.refuse(*QUESTION, "--time-limit", value, expect=["--time-limit", "above zero"])
@@ -595,6 +601,14 @@ class Interruption(Case):
         answer = json.loads(run(*self.QUESTION, "--time-limit", "0.05").stdout)
         self.assertGreater(answer["counts"]["unvisited"], 0)
         self.assertIn("stopped early", answer["optimality"])
+
+    def test_a_ladder_that_was_cut_short_does_not_say_that_nothing_fits(self):
+        # Micro-batches of 256 sequences fit nowhere; which sizes were left alone is said.
+        result = run("--hw", "selene", "--model", "gpt3-175b", "--micro-batch", "256", "--recompute",
+                     "none", "--zero", "3", "--time-limit", "0.001")
+        self.assertEqual(result.returncode, 130, result.stderr)
+        self.assertNotIn("nothing fits", result.stdout)
+        self.assertIn("cut short before anything was found", result.stdout)
 
     def test_interrupt(self):
         process = subprocess.Popen([BINARY, *self.QUESTION], stdout=subprocess.PIPE,

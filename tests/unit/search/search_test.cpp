@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
 
@@ -28,7 +31,89 @@ SearchOptions options(Pruning pruning, int threads) {
   return o;
 }
 
+/// What a look at every plan finds, without bounds, subtrees or families.
+struct BruteForce {
+  std::vector<PlanCandidate> fitting;  ///< simulated, best first
+  std::vector<NearMiss> misses;        ///< nearest first
+};
+
+BruteForce look_at_everything(const PlanEvaluator& evaluator, const SearchSpace& space) {
+  const auto workspace = PlanEvaluator::make_workspace();
+  const Bytes limit = evaluator.memory_limit();
+  BruteForce found;
+  for (const PlanDegrees& plan : test::all_plans(space)) {
+    if (evaluator.obstacle(plan)) continue;
+    const auto profile = evaluator.profile(plan);
+    const Estimate estimate = evaluator.estimate(*profile, plan, *workspace);
+    if (estimate.memory.total() > limit) {
+      found.misses.push_back({plan, estimate, limit});
+      continue;
+    }
+    found.fitting.push_back({plan, evaluator.simulate(*profile, plan, *workspace)});
+  }
+  std::sort(found.fitting.begin(), found.fitting.end(), ranks_before);
+  std::sort(found.misses.begin(), found.misses.end(), [](const NearMiss& a, const NearMiss& b) {
+    return std::tuple(a.estimate.memory.total(), a.plan) <
+           std::tuple(b.estimate.memory.total(), b.plan);
+  });
+  return found;
+}
+
+Problem close_contest(double memory_gib, std::int64_t experts) {
+  test::ToyOptions toy;
+  toy.memory_gib = memory_gib;
+  toy.experts = experts;
+  toy.gpus = 8;
+  toy.global_batch = 16;
+  return test::toy_problem(toy);
+}
+
 TEST_SUITE("differential") {
+  TEST_CASE("the best plans are those that a look at every plan finds, however close they are") {
+    for (const double memory : {2.5, 3.5, 5.0, 8.0, 80.0}) {
+      for (const std::int64_t experts : {0, 4}) {
+        const PlanEvaluator evaluator(close_contest(memory, experts));
+        const SearchSpace space = toy_space(evaluator.problem());
+        const BruteForce all = look_at_everything(evaluator, space);
+        // Whatever place is the last one in, its plan is the closest contender to be pruned.
+        for (std::size_t top = 1; top <= 24; ++top) {
+          SearchOptions o = options(Pruning::On, 1);
+          o.top = top;
+          const SearchResult result = search(evaluator, space, o);
+          const std::size_t count = std::min(top, all.fitting.size());
+          REQUIRE(result.ranked.size() == count);
+          for (std::size_t i = 0; i < count; ++i) REQUIRE(result.ranked[i] == all.fitting[i]);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("an exhaustive search prices every plan that fits, and no other") {
+    for (const double memory : {2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0}) {
+      const PlanEvaluator evaluator(close_contest(memory, 4));
+      const SearchSpace space = toy_space(evaluator.problem());
+      const BruteForce all = look_at_everything(evaluator, space);
+      const SearchResult result = search(evaluator, space, options(Pruning::Off, 1));
+      CHECK(result.counts.evaluated == static_cast<std::int64_t>(all.fitting.size()));
+      CHECK(result.counts.pruned == 0);
+    }
+  }
+
+  TEST_CASE("where nothing fits, the nearest misses are the nearest of all") {
+    for (const double memory : {0.4, 1.0}) {
+      const PlanEvaluator evaluator(close_contest(memory, 4));
+      const SearchSpace space = toy_space(evaluator.problem());
+      const BruteForce all = look_at_everything(evaluator, space);
+      REQUIRE(all.fitting.empty());
+      const SearchResult result = search(evaluator, space, options(Pruning::On, 2));
+      REQUIRE(result.misses.size() == 5);
+      for (std::size_t i = 0; i < 5; ++i) {
+        CHECK(result.misses[i].plan == all.misses[i].plan);
+        CHECK(result.misses[i].estimate == all.misses[i].estimate);
+      }
+    }
+  }
+
   TEST_CASE("pruning never changes the answer") {
     for (const double memory : {4.0, 12.0, 80.0}) {
       test::ToyOptions toy;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is pruned before anything is profiled: a bound above the truth would lose plans silently.
+#include <doctest/doctest.h>
+
+#include "random_plans.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+int check_grid_bounds(const Problem& problem, unsigned seed) {
+  const PlanEvaluator evaluator(problem);
+  const auto workspace = PlanEvaluator::make_workspace();
+  std::mt19937 engine(seed);
+  int plans = 0;
+  for (int i = 0; i < 1500; ++i) {
+    const auto plan = test::random_plan(engine, evaluator);
+    if (!plan) continue;
+    INFO(test::describe(*plan));
+    const PlanBound bound = evaluator.bound(*evaluator.profile(*plan), *plan, *workspace);
+    const PlanBound grid = evaluator.grid_bound(*plan);
+    CHECK(grid.step_time <= bound.step_time * (1.0 + 1e-9));
+    CHECK(grid.memory <= bound.memory * (1.0 + 1e-9));
+    CHECK(grid.step_time > Seconds(0));
+    // What is still open when a prefix is judged.
+    PlanDegrees prefix = *plan;
+    prefix.chunks = prefix.micro_batch = prefix.micro_batches = 1;
+    prefix.recompute = Recompute::None;
+    prefix.schedule = ScheduleKind::OneFOneB;
+    const PlanBound early = evaluator.grid_bound(prefix);
+    CHECK(early.step_time <= grid.step_time);
+    CHECK(early.memory <= grid.memory);
+    ++plans;
+  }
+  return plans;
+}
+
+TEST_SUITE("property") {
+  TEST_CASE("the bound of the grid is below the bound of the plan") {
+    test::ToyOptions experts;
+    experts.experts = 8;
+    experts.imbalance = 1.3;
+    experts.tied = false;
+    unsigned seed = 11;
+    for (const test::ToyOptions& options : {test::ToyOptions{}, experts}) {
+      CHECK(check_grid_bounds(test::toy_problem(options), seed++) > 200);
+    }
+    const auto overlapping = test::with_framework(
+        test::toy_problem(), [](Framework& framework) { framework.overlap.fill(0.9); });
+    CHECK(check_grid_bounds(overlapping, seed) > 200);
+  }
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("states of one device are those of the whole network") {
+    test::ToyOptions toy;
+    toy.gpus = 1;
+    const Problem problem = test::toy_problem(toy);
+    const PlanEvaluator evaluator(problem);
+    const auto workspace = PlanEvaluator::make_workspace();
+    PlanDegrees plan;
+    plan.micro_batches = 32;
+    const Estimate estimate = evaluator.estimate(*evaluator.profile(plan), plan, *workspace);
+    const MemoryBreakdown& memory = estimate.memory;
+    // Nothing is cut: the bound has every state, and of the rest only what is always there.
+    const Bytes states = memory.parameters + memory.gradients + memory.optimizer;
+    const Bytes bound = evaluator.grid_bound(plan).memory;
+    CHECK(bound >= states * (1.0 - 1e-9));
+    CHECK(bound <= states + memory.buffers + memory.reserve);
+  }
+
+  TEST_CASE("a step takes the work over the devices, or one micro-batch through all stages") {
+    const PlanEvaluator evaluator(test::toy_problem());
+    PlanDegrees plan;
+    plan.data = 16;
+    plan.micro_batches = 2;
+    const Seconds spread = evaluator.grid_bound(plan).step_time;
+    // 32 sequences on 16 devices take as long as two sequences on one. As one micro-batch through
+    // 16 stages, a single sequence has no device to share with: forward, both gradients of two
+    // sequences are 6 units of a forward pass, forward and input gradient of 32 are 64.
+    plan.data = 1;
+    plan.pipeline = 8;
+    plan.context = 2;
+    plan.micro_batch = 32;
+    plan.micro_batches = 1;
+    CHECK(evaluator.grid_bound(plan).step_time.value() ==
+          doctest::Approx(spread.value() * 64.0 / 6.0 / 2.0));
+    plan.micro_batch = 1;
+    plan.micro_batches = 32;
+    CHECK(evaluator.grid_bound(plan).step_time == spread);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
