@@ -58,7 +58,9 @@ class Compiler {
       result.steps.push_back(step);
     }
     result.channels = channels_.size();
-    for (const Index first : first_) result.first_steps.push_back(position[first]);
+    for (std::size_t d = 0; d < result.devices; ++d) {
+      result.first_steps.push_back(position[first_[d]]);
+    }
     return result;
   }
 
