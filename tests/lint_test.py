@@ -12,6 +12,10 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+sys.dont_write_bytecode = True
+from functions import functions  # noqa: E402  (the folder is known only now)
+
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
 HEADER = "// Computes: x\n// Source: x\n// Assumes: x\n// Units: x\n// Checked by: x\n"
 TEST_FILE = re.compile(r"\btests/[A-Za-z0-9_/]+\.(?:cpp|py)\b")
@@ -62,6 +66,37 @@ class Layers(unittest.TestCase):
         self.refused("src/cost/a.cpp", LICENCE + "int x;\n", "Computes")
         self.refused("src/base/a.cpp", "int x;\n", "licence")
         self.refused("src/base/a.cpp", LICENCE + "\n" * 600, "split")
+
+
+    def test_long_functions(self):
+        body = "int f() {\n" + "  g();\n" * 57 + "}\n"
+        wrapped = LICENCE + "namespace a {\nclass B {\n" + body + "};\n}\n"
+        self.assertEqual(lint({"src/base/a.hpp": wrapped})[0], 0)
+        self.refused("src/base/a.hpp", wrapped.replace("  g();", "  g();\n  g();", 1),
+                     "a.hpp:4: a function of 60 lines")
+
+
+class Functions(unittest.TestCase):
+    def found(self, *lines):
+        return functions("\n".join(lines))
+
+    def test_bodies_at_any_scope(self):
+        self.assertEqual(self.found("namespace {", "struct A {", "  int f() const {", "    return 1;", "  }",
+                                    "};", "}", "A::A(int x) : x_{x}, y_(x) {", "}"),
+                         [(3, 5), (8, 8), (8, 9)])
+
+    def test_tables_types_and_text_are_none(self):
+        self.assertEqual(self.found("constexpr R kTable[] = {", "  {1, [] { return 2; }},", "};",
+                                    "enum class E : int { A };", "// void f() {", 'const char* s = "{";'),
+                         [])
+
+    def test_operators_default_arguments_and_separators(self):
+        self.assertEqual(self.found("bool operator==(A a, A b) {", "}", "int f(int n = 1'000) {", "}",
+                                    "char g() { return '{'; }", 'auto h() { return R"(})"; }'),
+                         [(1, 2), (3, 4), (5, 5), (6, 6)])
+
+    def test_test_cases_count_and_suites_do_not(self):
+        self.assertEqual(self.found('TEST_SUITE("a") {', 'TEST_CASE("b") {', "}", "}"), [(2, 3)])
 
 
 class CheckedBy(unittest.TestCase):

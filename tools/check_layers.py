@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lint of the tree: layers include only layers below them, files stay small, headers of cost,
-schedule and search sources are complete, the licence line stands first. Exit 1 with one line each.
+"""Lint of the tree: layers include only layers below them, files and functions stay small, headers
+of sources that compute something are complete, the licence line stands first. Exit 1, one line each.
 
 usage: check_layers.py [ROOT]
 """
 import pathlib
 import re
 import sys
+
+from functions import functions
 
 # Lower first; layers of one row are siblings that do not see each other.
 ROWS = [
@@ -38,7 +40,9 @@ PUBLIC = {
 LAYER_OF_PUBLIC = {name: layer for layer, names in PUBLIC.items() for name in names}
 RANK = {layer: rank for rank, row in enumerate(ROWS) for layer in row}
 HEADER_KEYS = ["Computes:", "Source:", "Assumes:", "Units:", "Checked by:"]
+HEADED = ("communication", "cost", "evaluate", "schedule", "search")
 MOST_LINES = 500
+MOST_LINES_OF_FUNCTION = 59
 INCLUDE = re.compile(r'#include "([a-z_]+)/(?:[a-z_]+/)*([a-z_0-9]+)\.hpp"')
 
 
@@ -55,6 +59,18 @@ def used_layer(match):
     """The layer of an included header: its folder, or the table above for an installed one."""
     folder, name = match.groups()
     return LAYER_OF_PUBLIC.get(name) if folder == "plansearch" else folder
+
+
+def long_functions(text):
+    for first, last in functions(text):
+        if last - first >= MOST_LINES_OF_FUNCTION:
+            yield first, (f"a function of {last - first + 1} lines; split those above "
+                          f"{MOST_LINES_OF_FUNCTION}")
+
+
+def tests(root):
+    for folder in ("tests", "benchmarks"):
+        yield from sorted((root / folder).rglob("*.?pp"))
 
 
 def sources(root):
@@ -84,7 +100,8 @@ def faults(path, root):
             yield number, "an installed header must not include a private one"
         if used != layer and RANK[used] >= RANK[layer]:
             yield number, f"layer {layer} must not include layer {used}"
-    if path.suffix == ".cpp" and layer in ("cost", "schedule", "search"):
+    yield from long_functions(text)
+    if path.suffix == ".cpp" and layer in HEADED:
         head = "\n".join(lines[:16])
         for key in HEADER_KEYS:
             if key not in head:
@@ -96,6 +113,10 @@ def main():
     count = 0
     for path in sources(root):
         for line, message in faults(path, root):
+            print(f"{path.relative_to(root)}:{line}: {message}")
+            count += 1
+    for path in tests(root):
+        for line, message in long_functions(path.read_text()):
             print(f"{path.relative_to(root)}:{line}: {message}")
             count += 1
     return 1 if count else 0

@@ -11,7 +11,8 @@ namespace plansearch {
 /// when all have finished. Indices are handed out in order. When calls throw, no new index is
 /// handed out and the exception of the lowest index is rethrown: which one that is does not
 /// depend on the number of threads. Threads wait for the next call instead of ending; a call from
-/// inside `fn` runs on its own thread, and where the system refuses more threads, fewer do the work.
+/// inside `fn` runs on its own thread, and where the system refuses more threads, fewer do the
+/// work.
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& fn);
 
 /// Cores this process may use; at least 1.

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes: the number format and the words of a derived communication.
+// Source: the precision policy of the framework file.
+// Assumes: one format per class of message.
+// Units: none.
+// Checked by: tests/unit/communication/derivation_test.cpp
 #include "plansearch/communication.hpp"
 
 #include <fmt/format.h>

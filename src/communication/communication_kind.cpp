@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes: names of collectives and messages.
+// Source: the words of NCCL.
+// Assumes: nothing.
+// Units: none.
+// Checked by: tests/unit/communication/derivation_test.cpp
 #include "plansearch/communication_kind.hpp"
 
 #include "plansearch/error.hpp"

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes: every communication of a block under a placement, and the peers of a stage edge.
+// Source: how tensors are produced against how they are used; one file per subject (derive_*.cpp).
+// Assumes: placement and policies are legal.
+// Units: elements of the whole message.
+// Checked by: tests/unit/communication/derivation_test.cpp,
+// tests/unit/communication/conservation_test.cpp
 #include "communication/derive.hpp"
 
 #include <algorithm>

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters and gradients: gather = storage to use, reduce = what backward produced to storage,
-// update = optimizer state to storage. All of it from the flat cuts of the tensor policies.
+// Computes: gathers (storage to use), reductions (as backward produced it to storage) and updates
+// (optimizer state to storage) of parameters and gradients.
+// Source: flat cuts of the tensor policies (communication/tensor_policy.hpp).
+// Assumes: local parameters cut into equal pieces, the last one padded.
+// Units: elements of the whole message.
+// Checked by: tests/unit/communication/derivation_test.cpp,
+// tests/unit/communication/micro_batch_test.cpp
 #include <algorithm>
 
 #include "communication/derivation.hpp"

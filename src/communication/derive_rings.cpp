@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rings: the holder of a slice at step t + 1 differs from the holder at step t. Operands that are
-// read travel ahead of use; results that travel collect their sum on the way; what is needed again
-// at another place than where a phase left it is brought there by one more move.
+// Computes: rings: the holder of a slice at step t + 1 differs from the holder at step t. Operands
+// that are read travel ahead of use, results that travel collect their sum on the way, and what is
+// needed again elsewhere than where a phase left it is brought there by one more move. Source: the
+// time coefficient of slices (communication/slice_map.hpp). Assumes: one slice travels per step and
+// operand. Units: elements of one transfer. Checked by: tests/unit/communication/temporal_test.cpp
 #include <algorithm>
 
 #include "communication/derivation.hpp"

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes: loop dimensions to mesh axes for every operator and phase of a block.
+// Source: the rules of communication/placement_rules.cpp, operator overrides first.
+// Assumes: an axis cuts at most one dimension of an operator.
+// Units: mesh axes.
+// Checked by: tests/unit/communication/derivation_test.cpp,
+// tests/unit/communication/closed_forms_test.cpp
 #include "communication/placement.hpp"
 
 #include <algorithm>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes: which slice of a dimension a device holds or uses at a step.
+// Source: index = (sum of a_i x coordinate_i + b x t + d x [last step] + k) mod slices, digit by
+// digit (PrimePar, ASPLOS 2024, section 4, written for any number of axes). Assumes: at most two
+// terms per digit; slices of one dimension are equal. Units: slice numbers from 0, steps from 0.
+// Checked by: tests/unit/communication/temporal_test.cpp
 #include "communication/slice_map.hpp"
 
 #include <vector>

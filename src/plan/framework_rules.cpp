@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "plan/legality_parts.hpp"
 
@@ -47,115 +48,113 @@ bool is_moe(const Case& c) {
   return smallest_extent(c.network, DimRole::Expert) > 0;
 }
 
-const std::vector<Rule>& rules() {
-  using D = Degree;
-  static const std::vector<Rule> kRules{
-      {{"max-tensor", "tensor degree (in x out x depth) above the limit", true},
-       {D::TensorIn, D::TensorOut, D::TensorDepth},
-       [](const Case& c, double limit) { return c.plan.tensor() > limit; }},
-      {{"max-tensor-in", "tensor-in degree above the limit", true},
-       {D::TensorIn},
-       [](const Case& c, double limit) { return c.plan.tensor_in > limit; }},
-      {{"max-tensor-depth", "tensor-depth degree above the limit", true},
-       {D::TensorDepth},
-       [](const Case& c, double limit) { return c.plan.tensor_depth > limit; }},
-      {{"max-context", "context degree above the limit", true},
-       {D::Context},
-       [](const Case& c, double limit) { return c.plan.context > limit; }},
-      {{"max-expert", "expert degree above the limit", true},
-       {D::Expert},
-       [](const Case& c, double limit) { return c.plan.expert > limit; }},
-      {{"max-expert-tensor", "expert tensor degree above the limit", true},
-       {D::ExpertTensor},
-       [](const Case& c, double limit) { return c.plan.expert_tensor > limit; }},
-      {{"max-pipeline", "pipeline degree above the limit", true},
-       {D::Pipeline},
-       [](const Case& c, double limit) { return c.plan.pipeline > limit; }},
-      {{"max-chunks", "model chunks per stage above the limit", true},
-       {D::Chunks},
-       [](const Case& c, double limit) { return c.plan.chunks > limit; }},
-      {{"max-zero", "ZeRO stage above the limit", true},
-       {D::Zero},
-       [](const Case& c, double limit) { return static_cast<double>(c.plan.zero) > limit; }},
-      {{"min-zero", "ZeRO stage below the limit where there are several data ranks", true},
-       {D::Data, D::Zero},
-       [](const Case& c, double limit) {
-         return c.plan.data > 1 && static_cast<double>(c.plan.zero) < limit;
-       }},
-      {{"max-zero-with-pipeline", "ZeRO stage above the limit with several pipeline stages", true},
-       {D::Pipeline, D::Zero},
-       [](const Case& c, double limit) {
-         return c.plan.pipeline > 1 && static_cast<double>(c.plan.zero) > limit;
-       }},
-      {{"max-zero-with-experts", "ZeRO stage above the limit for a mixture of experts", true},
-       {D::Zero},
-       [](const Case& c, double limit) {
-         return is_moe(c) && static_cast<double>(c.plan.zero) > limit;
-       }},
-      {{"min-stages-interleaved", "interleaving with fewer stages than the limit", true},
-       {D::Pipeline, D::Chunks},
-       [](const Case& c, double limit) { return c.plan.chunks > 1 && c.plan.pipeline < limit; }},
-      {{"no-ring-context", "context parallelism as a ring", false},
-       {D::Context, D::ContextKind},
-       [](const Case& c, double) {
-         return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ring;
-       }},
-      {{"no-ulysses-context", "context parallelism by all-to-all over heads", false},
-       {D::Context, D::ContextKind},
-       [](const Case& c, double) {
-         return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ulysses;
-       }},
-      {{"no-context-with-pipeline", "context parallelism with several pipeline stages", false},
-       {D::Context, D::Pipeline},
-       [](const Case& c, double) { return c.plan.context > 1 && c.plan.pipeline > 1; }},
-      {{"sequence-twice-context", "sequence length that 2 x cp (x tp) does not divide", false},
-       {D::Context, D::ContextKind, D::SequenceParallel, D::TensorOut},
-       [](const Case& c, double) { return !twice_context_divides(c); }},
-      {{"no-sequence-parallel", "sequence parallelism", false},
-       {D::SequenceParallel, D::TensorOut},
-       [](const Case& c, double) {
-         return c.plan.sequence_parallel == SequenceParallel::On && c.plan.tensor_out > 1;
-       }},
-      {{"sequence-parallel-always", "tensor parallelism without sequence parallelism", false},
-       {D::SequenceParallel, D::TensorOut},
-       [](const Case& c, double) {
-         return c.plan.sequence_parallel == SequenceParallel::Off && c.plan.tensor_out > 1;
-       }},
-      {{"experts-need-sequence-parallel",
-        "expert and tensor parallelism together without sequence parallelism", false},
-       {D::Expert, D::SequenceParallel, D::TensorOut},
-       [](const Case& c, double) {
-         return is_moe(c) && c.plan.expert > 1 && c.plan.tensor_out > 1 &&
-                c.plan.sequence_parallel == SequenceParallel::Off;
-       }},
-      {{"kv-heads-at-least-tensor", "fewer key/value heads than tensor ranks", false},
-       {D::TensorOut},
-       [](const Case& c, double) {
-         const std::int64_t heads = smallest_extent(c.network, DimRole::KvHead);
-         return heads > 0 && heads < c.plan.tensor_out;
-       }},
-      {{"no-selective-recompute", "selective recompute", false},
-       {D::Recompute},
-       [](const Case& c, double) { return c.plan.recompute == Recompute::Selective; }},
-      {{"no-recompute", "recompute of any kind", false},
-       {D::Recompute},
-       [](const Case& c, double) { return c.plan.recompute != Recompute::None; }},
-      {{"no-shard-group", "hybrid sharding (a shard group smaller than the data ranks)", false},
-       {D::ShardGroup, D::Data},
-       [](const Case& c, double) {
-         return c.plan.shard_group > 0 && c.plan.shard_group < c.plan.data;
-       }},
-      {{"no-mixture-of-experts", "mixture-of-experts networks", false},
-       {},
-       [](const Case& c, double) { return is_moe(c); }},
-  };
-  return kRules;
-}
+using D = Degree;
+
+constexpr Rule kRules[] = {
+    {{"max-tensor", "tensor degree (in x out x depth) above the limit", true},
+     {D::TensorIn, D::TensorOut, D::TensorDepth},
+     [](const Case& c, double limit) { return c.plan.tensor() > limit; }},
+    {{"max-tensor-in", "tensor-in degree above the limit", true},
+     {D::TensorIn},
+     [](const Case& c, double limit) { return c.plan.tensor_in > limit; }},
+    {{"max-tensor-depth", "tensor-depth degree above the limit", true},
+     {D::TensorDepth},
+     [](const Case& c, double limit) { return c.plan.tensor_depth > limit; }},
+    {{"max-context", "context degree above the limit", true},
+     {D::Context},
+     [](const Case& c, double limit) { return c.plan.context > limit; }},
+    {{"max-expert", "expert degree above the limit", true},
+     {D::Expert},
+     [](const Case& c, double limit) { return c.plan.expert > limit; }},
+    {{"max-expert-tensor", "expert tensor degree above the limit", true},
+     {D::ExpertTensor},
+     [](const Case& c, double limit) { return c.plan.expert_tensor > limit; }},
+    {{"max-pipeline", "pipeline degree above the limit", true},
+     {D::Pipeline},
+     [](const Case& c, double limit) { return c.plan.pipeline > limit; }},
+    {{"max-chunks", "model chunks per stage above the limit", true},
+     {D::Chunks},
+     [](const Case& c, double limit) { return c.plan.chunks > limit; }},
+    {{"max-zero", "ZeRO stage above the limit", true},
+     {D::Zero},
+     [](const Case& c, double limit) { return static_cast<double>(c.plan.zero) > limit; }},
+    {{"min-zero", "ZeRO stage below the limit where there are several data ranks", true},
+     {D::Data, D::Zero},
+     [](const Case& c, double limit) {
+       return c.plan.data > 1 && static_cast<double>(c.plan.zero) < limit;
+     }},
+    {{"max-zero-with-pipeline", "ZeRO stage above the limit with several pipeline stages", true},
+     {D::Pipeline, D::Zero},
+     [](const Case& c, double limit) {
+       return c.plan.pipeline > 1 && static_cast<double>(c.plan.zero) > limit;
+     }},
+    {{"max-zero-with-experts", "ZeRO stage above the limit for a mixture of experts", true},
+     {D::Zero},
+     [](const Case& c, double limit) {
+       return is_moe(c) && static_cast<double>(c.plan.zero) > limit;
+     }},
+    {{"min-stages-interleaved", "interleaving with fewer stages than the limit", true},
+     {D::Pipeline, D::Chunks},
+     [](const Case& c, double limit) { return c.plan.chunks > 1 && c.plan.pipeline < limit; }},
+    {{"no-ring-context", "context parallelism as a ring", false},
+     {D::Context, D::ContextKind},
+     [](const Case& c, double) {
+       return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ring;
+     }},
+    {{"no-ulysses-context", "context parallelism by all-to-all over heads", false},
+     {D::Context, D::ContextKind},
+     [](const Case& c, double) {
+       return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ulysses;
+     }},
+    {{"no-context-with-pipeline", "context parallelism with several pipeline stages", false},
+     {D::Context, D::Pipeline},
+     [](const Case& c, double) { return c.plan.context > 1 && c.plan.pipeline > 1; }},
+    {{"sequence-twice-context", "sequence length that 2 x cp (x tp) does not divide", false},
+     {D::Context, D::ContextKind, D::SequenceParallel, D::TensorOut},
+     [](const Case& c, double) { return !twice_context_divides(c); }},
+    {{"no-sequence-parallel", "sequence parallelism", false},
+     {D::SequenceParallel, D::TensorOut},
+     [](const Case& c, double) {
+       return c.plan.sequence_parallel == SequenceParallel::On && c.plan.tensor_out > 1;
+     }},
+    {{"sequence-parallel-always", "tensor parallelism without sequence parallelism", false},
+     {D::SequenceParallel, D::TensorOut},
+     [](const Case& c, double) {
+       return c.plan.sequence_parallel == SequenceParallel::Off && c.plan.tensor_out > 1;
+     }},
+    {{"experts-need-sequence-parallel",
+      "expert and tensor parallelism together without sequence parallelism", false},
+     {D::Expert, D::SequenceParallel, D::TensorOut},
+     [](const Case& c, double) {
+       return is_moe(c) && c.plan.expert > 1 && c.plan.tensor_out > 1 &&
+              c.plan.sequence_parallel == SequenceParallel::Off;
+     }},
+    {{"kv-heads-at-least-tensor", "fewer key/value heads than tensor ranks", false},
+     {D::TensorOut},
+     [](const Case& c, double) {
+       const std::int64_t heads = smallest_extent(c.network, DimRole::KvHead);
+       return heads > 0 && heads < c.plan.tensor_out;
+     }},
+    {{"no-selective-recompute", "selective recompute", false},
+     {D::Recompute},
+     [](const Case& c, double) { return c.plan.recompute == Recompute::Selective; }},
+    {{"no-recompute", "recompute of any kind", false},
+     {D::Recompute},
+     [](const Case& c, double) { return c.plan.recompute != Recompute::None; }},
+    {{"no-shard-group", "hybrid sharding (a shard group smaller than the data ranks)", false},
+     {D::ShardGroup, D::Data},
+     [](const Case& c, double) {
+       return c.plan.shard_group > 0 && c.plan.shard_group < c.plan.data;
+     }},
+    {{"no-mixture-of-experts", "mixture-of-experts networks", false},
+     {},
+     [](const Case& c, double) { return is_moe(c); }},
+};
 
 const Rule* find_rule(std::string_view name) {
-  const auto known = std::find_if(rules().begin(), rules().end(),
-                                  [&](const Rule& r) { return r.description.name == name; });
-  return known == rules().end() ? nullptr : &*known;
+  const auto* known = std::find_if(std::begin(kRules), std::end(kRules),
+                                   [&](const Rule& r) { return r.description.name == name; });
+  return known == std::end(kRules) ? nullptr : known;
 }
 
 }  // namespace
@@ -179,7 +178,7 @@ DegreeSet degrees_of_rule(const FrameworkRule& rule) {
 const std::vector<RuleDescription>& framework_rules() {
   static const std::vector<RuleDescription> kDescriptions = [] {
     std::vector<RuleDescription> result;
-    for (const legality::Rule& rule : legality::rules()) result.push_back(rule.description);
+    for (const legality::Rule& rule : legality::kRules) result.push_back(rule.description);
     return result;
   }();
   return kDescriptions;

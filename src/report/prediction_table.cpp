@@ -63,10 +63,10 @@ std::string stage_table(const std::vector<StageReport>& stages) {
     const StageReport& s = stages[first];
     const std::string name =
         end == first + 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
-    const std::string edge = s.edge_time == Seconds(0)
-                                 ? std::string()
-                                 : fmt::format("{}{}", to_text(s.edge_time),
-                                               s.edge_leaves_node ? ", other node" : "");
+    const std::string edge =
+        s.edge_time == Seconds(0)
+            ? std::string()
+            : fmt::format("{}{}", to_text(s.edge_time), s.edge_leaves_node ? ", other node" : "");
     table.add_row({name, count_text(s.layers), to_text(s.forward), to_text(s.backward),
                    to_text(s.busy), to_text(s.waiting), edge, to_text(s.memory)});
     first = end;
