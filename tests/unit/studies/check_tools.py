@@ -13,6 +13,7 @@ ROOT = pathlib.Path(sys.argv[1]).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 
 import ablation  # noqa: E402
+import baseline  # noqa: E402
 import fitted_constants  # noqa: E402
 import leave_one_out  # noqa: E402
 import plain_yaml  # noqa: E402
@@ -61,6 +62,20 @@ def check_ablation():
                 plain_yaml.load(path.read_text(encoding="utf-8"))
 
 
+def check_baseline():
+    row = baseline.record("plan 1", "exit 0", [2.0, 1.5, 3.0, 1.0, 0.0, 0.25, 1e9], "--gpus 8")
+    same = dict(row, step_time_s="2.000000001", exposed_s="1e-12")
+    check(baseline.differences([row], [same]) == {}, "last digits are no difference")
+    moved = dict(row, answer="exit 3", step_time_s="2.02", p10_s="")
+    found = baseline.differences([row], [moved])["plan 1"]
+    check([key for _, key, *_ in found] == ["p10_s", "answer", "step_time_s"], found)
+    check(abs(found[-1][0] - 0.01) < 1e-12, "2 -> 2.02 s is 1 %")
+    check(baseline.differences([row], []) == {"plan 1": [(float("inf"), "row", "there", "missing")]},
+          "a row that is gone is a difference")
+    check({r["question"] != "" for r in baseline.read()} == {True, False}, "plans and tables are asked")
+
+
 check_yaml()
+check_baseline()
 check_constants()
 check_ablation()
