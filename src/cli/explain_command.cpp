@@ -6,11 +6,11 @@
 #include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/given_plan.hpp"
-#include "cli/make_report.hpp"
 #include "cli/output.hpp"
 #include "cli/pipeline_picture.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"
+#include "problem/make_report.hpp"
 
 namespace plansearch::cli {
 namespace {

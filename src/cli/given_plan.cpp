@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "cli/degrees.hpp"
-#include "cli/gpu_count.hpp"
 #include "plan/legality.hpp"
 #include "plansearch/error.hpp"
+#include "problem/gpu_count.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -10,8 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
-#include "cli/shipped_files.hpp"
-#include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/text_table.hpp"
 #include "schedule/table.hpp"
@@ -32,7 +31,7 @@ std::string aliases_text(std::vector<std::string> aliases) {
   return fmt::format("{}", fmt::join(aliases, " "));
 }
 
-Listing list_hardware() {
+Listing list_hardware(const ShippedData& data) {
   Listing listing{{{"hardware", Align::Left},
                    {"accelerator", Align::Left},
                    {"memory"},
@@ -41,8 +40,8 @@ Listing list_hardware() {
                    {"aliases", Align::Left}},
                   {"name", "accelerator", "memory", "per_node", "accelerators", "aliases"},
                   {}};
-  for (const io::NamedFile& file : shipped_clusters()) {
-    const Cluster cluster = load_shipped_cluster(file.path.string());
+  for (const ShippedFile& file : data.clusters()) {
+    const Cluster cluster = data.cluster(file.path.string());
     listing.rows.push_back({file.name, cluster.accelerator.name,
                             to_text(cluster.accelerator.memory),
                             fmt::format("{}", cluster.accelerators_per_node),
@@ -51,7 +50,7 @@ Listing list_hardware() {
   return listing;
 }
 
-Listing list_models() {
+Listing list_models(const ShippedData& data) {
   Listing listing{
       {{"model", Align::Left},
        {"parameters"},
@@ -63,8 +62,8 @@ Listing list_models() {
        {"aliases", Align::Left}},
       {"name", "parameters", "layers", "hidden", "heads", "seq_len", "batch", "aliases"},
       {}};
-  for (const io::NamedFile& file : shipped_models()) {
-    const ModelDescription model = load_shipped_model(file.path.string());
+  for (const ShippedFile& file : data.models()) {
+    const ModelDescription model = data.model(file.path.string()).description;
     listing.rows.push_back(
         {file.name, fmt::format("{}", parameter_count(build_network(model))),
          fmt::format("{}", model.layers), fmt::format("{}", model.hidden),
@@ -74,9 +73,9 @@ Listing list_models() {
   return listing;
 }
 
-Listing list_frameworks() {
+Listing list_frameworks(const ShippedData& data) {
   Listing listing{{{"framework", Align::Left}, {"aliases", Align::Left}}, {"name", "aliases"}, {}};
-  for (const io::NamedFile& file : shipped_frameworks()) {
+  for (const ShippedFile& file : data.frameworks()) {
     listing.rows.push_back({file.name, aliases_text(file.aliases)});
   }
   return listing;
@@ -147,9 +146,10 @@ std::string render(const Listing& listing, Format format) {
 }
 
 Listing listing_of(const std::string& what) {
-  if (what == "hw") return list_hardware();
-  if (what == "models") return list_models();
-  return what == "frameworks" ? list_frameworks() : list_schedules();
+  if (what == "schedules") return list_schedules();
+  const ShippedData data = shipped_data();
+  if (what == "hw") return list_hardware(data);
+  return what == "models" ? list_models(data) : list_frameworks(data);
 }
 
 }  // namespace

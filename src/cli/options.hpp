@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "plansearch/load_problem.hpp"
+
 namespace CLI {
 class App;
 }
@@ -31,33 +33,20 @@ struct ScheduleQuestion {
   std::string p2p = "0";
 };
 
-struct Options {
+/// The question, which plans to look at, and how to answer.
+struct Options : ProblemRequest {
   Command command = Command::Search;
 
-  std::string hardware;
-  std::string model;
   std::string plan;      ///< --plan PLAN or the argument of explain
   std::string argument;  ///< TABLE.csv, what to list, which shell
-  std::optional<int> gpus;
-  std::optional<int> nodes;
-  std::optional<std::int64_t> batch;
-  std::optional<std::int64_t> seq_len;
-  std::optional<std::string> precision;
-  std::optional<std::string> optimizer;
-  std::optional<std::string> attention;
-  std::string framework;
-  std::string target;
   std::string space;
   DegreeOptions degrees;
-  std::optional<std::string> rank_order;
-  std::optional<std::string> overlap;
 
   std::size_t top = 10;
   std::string format = "table";
   std::string out;
   int threads = 0;  ///< 0: all cores
   std::optional<double> time_limit_s;
-  std::optional<std::string> mem_reserve;
   bool exhaustive = false;
   bool quiet = false;
   std::string color = "auto";

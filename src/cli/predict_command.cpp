@@ -3,9 +3,9 @@
 #include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/given_plan.hpp"
-#include "cli/make_report.hpp"
 #include "cli/output.hpp"
 #include "cli/remedies.hpp"
+#include "problem/make_report.hpp"
 
 namespace plansearch::cli {
 

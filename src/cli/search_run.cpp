@@ -8,8 +8,8 @@
 #include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/interrupt.hpp"
-#include "cli/make_report.hpp"
 #include "cli/output.hpp"
+#include "problem/make_report.hpp"
 
 namespace plansearch::cli {
 

@@ -11,12 +11,10 @@
 #include <utility>
 
 #include "base/parallel.hpp"
-#include "cli/data_root.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
-#include "cli/shipped_files.hpp"
 #include "io/csv.hpp"
-#include "io/profile_reader.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "studies/kernel_validation.hpp"
 #include "studies/run_groups.hpp"
 #include "studies/run_report.hpp"
@@ -33,22 +31,19 @@ std::string beside(const fs::path& table, std::string_view name) {
   return fs::is_regular_file(path, error) ? path.string() : std::string(name);
 }
 
-ProfileFinder profiles(const fs::path& table) {
-  return {[table](std::string_view name) { return load_shipped_cluster(beside(table, name)); },
-          [table](std::string_view name) { return load_shipped_framework(beside(table, name)); }};
+ProfileFinder profiles(const ShippedData& data, const fs::path& table) {
+  return {[=](std::string_view name) { return data.cluster(beside(table, name)); },
+          [=](std::string_view name) { return data.framework(beside(table, name)); }};
 }
 
-KernelProfiles kernel_profiles(const fs::path& table) {
+KernelProfiles kernel_profiles(const ShippedData& data, const fs::path& table) {
   KernelProfiles found;
-  found.accelerator = [table](std::string_view name) {
-    return io::load_accelerator(beside(table, name),
-                                std::vector<fs::path>{data_root() / "hardware_profiles"});
-  };
-  found.cluster = profiles(table).cluster;
-  found.clusters = [] {
+  found.accelerator = [=](std::string_view name) { return data.accelerator(beside(table, name)); };
+  found.cluster = profiles(data, table).cluster;
+  found.clusters = [=] {
     std::vector<Cluster> clusters;
-    for (const io::NamedFile& file : shipped_clusters()) {
-      clusters.push_back(load_shipped_cluster(file.path.string()));
+    for (const ShippedFile& file : data.clusters()) {
+      clusters.push_back(data.cluster(file.path.string()));
     }
     return clusters;
   };
@@ -112,11 +107,13 @@ void require_some_known(const io::CsvTable& table, std::string_view column,
 std::string validate_runs(const io::CsvTable& table, const Options& options) {
   const std::vector<RunRecord> runs = read_runs(table);
   for (const std::string& columns : options.group_by) require_columns(table, columns);
-  const ProfileFinder finder = remembered(profiles(options.argument));
+  const ShippedData data = shipped_data();
+  const ProfileFinder finder = remembered(profiles(data, options.argument));
   require_some_known(table, "hw", finder.cluster);
   require_some_known(table, "framework", finder.framework);
   const ArchitectureTable architectures =
-      read_architectures(data_root() / "validation" / "architectures.yaml", load_shipped_model);
+      read_architectures(data.directory() / "validation" / "architectures.yaml",
+                         [&](std::string_view name) { return data.model(name).description; });
   const int threads = options.threads > 0 ? options.threads : available_threads();
   const std::vector<RunPrediction> predictions = predict_runs(runs, architectures, finder, threads);
   RunReport report{runs, predictions};
@@ -135,7 +132,7 @@ std::string validate_runs(const io::CsvTable& table, const Options& options) {
 
 std::string validate_kernels(const io::CsvTable& table, TableKind kind, const Options& options) {
   for (const std::string& columns : options.group_by) require_kernel_columns(table, columns);
-  auto rows = predict_kernels(table, kind, kernel_profiles(options.argument));
+  auto rows = predict_kernels(table, kind, kernel_profiles(shipped_data(), options.argument));
   return render_kernels(report_kernels(kind, std::move(rows), options.group_by),
                         format_of(options));
 }

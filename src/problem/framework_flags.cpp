@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/framework_flags.hpp"
+#include "problem/framework_flags.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 struct AxisName {
@@ -121,4 +121,4 @@ std::string overlap_text(const Framework& framework) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, "+"));
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

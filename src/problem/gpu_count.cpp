@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/gpu_count.hpp"
+#include "problem/gpu_count.hpp"
 
 #include <fmt/format.h>
 
 #include "plansearch/error.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 /// Far beyond any machine, far below where products of degrees overflow.
@@ -35,13 +35,13 @@ std::string beyond_machine(const Cluster& cluster, int gpus) {
                      gpus, cluster.accelerators(), cluster.name);
 }
 
-std::optional<int> asked_gpus(const Options& options, const Cluster& cluster) {
-  if (options.gpus && options.nodes) {
+std::optional<int> asked_gpus(const ProblemRequest& request, const Cluster& cluster) {
+  if (request.gpus && request.nodes) {
     throw InputError({}, "--gpus and --nodes both say how many", "give one of them");
   }
-  if (!options.gpus && !options.nodes) return std::nullopt;
-  const bool by_node = options.nodes.has_value();
-  const std::int64_t count = by_node ? *options.nodes : *options.gpus;
+  if (!request.gpus && !request.nodes) return std::nullopt;
+  const bool by_node = request.nodes.has_value();
+  const std::int64_t count = by_node ? *request.nodes : *request.gpus;
   // Not multiplied where that could overflow: such a count is refused in any case.
   const bool multiplies = by_node && count <= kMostAccelerators;
   const std::int64_t gpus = multiplies ? count * cluster.accelerators_per_node : count;
@@ -52,4 +52,4 @@ std::optional<int> asked_gpus(const Options& options, const Cluster& cluster) {
   return static_cast<int>(gpus);
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

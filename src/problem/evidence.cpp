@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/evidence.hpp"
+#include "problem/evidence.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 std::string counts_text(const std::array<int, 4>& counts) {
@@ -32,4 +32,4 @@ std::string evidence_line(const Cluster& cluster, const Framework& framework) {
                      counts_text(of_framework));
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

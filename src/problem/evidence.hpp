@@ -7,8 +7,8 @@
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 
 [[nodiscard]] std::string evidence_line(const Cluster& cluster, const Framework& framework);
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/make_report.hpp"
+#include "problem/make_report.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/gpu_count.hpp"
 #include "evaluate/framework_constants.hpp"
 #include "plansearch/ranking.hpp"
+#include "problem/gpu_count.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
+
+QuestionReport question_report(const SettledProblem& asked, const Problem& problem) {
+  QuestionReport question;
+  question.hardware = problem.cluster->name;
+  question.accelerator = problem.cluster->accelerator.name;
+  question.model = problem.model->name;
+  question.parameters = parameter_count(*problem.network);
+  question.framework = problem.framework->name;
+  question.precision = to_text(problem.precision);
+  question.gpus = problem.gpus;
+  question.global_batch = problem.global_batch;
+  question.seq_len = problem.seq_len;
+  question.memory_capacity = problem.cluster->accelerator.memory;
+  question.settings = asked.settings;
+  return question;
+}
 
 std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
                                        const std::vector<PlanCandidate>& ranked) {
@@ -63,10 +79,10 @@ std::string optimality(const std::string& space, const SearchResult& result) {
 
 }  // namespace
 
-SearchReport make_report(const Inputs& inputs, const PlanEvaluator& evaluator,
+SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
                          const SearchSpace& space, const SearchResult& result) {
   SearchReport report;
-  report.question = question_report(inputs, evaluator.problem());
+  report.question = question_report(asked, evaluator.problem());
   report.plans = ranked_reports(evaluator, result.ranked);
   for (const PlanCandidate& member : result.front) {
     report.front.push_back(report_plan(evaluator, member.plan, member.estimate));
@@ -77,23 +93,23 @@ SearchReport make_report(const Inputs& inputs, const PlanEvaluator& evaluator,
   report.counts = counts_report(space, result.counts);
   report.optimality = optimality(space.name, result);
   const Problem& problem = evaluator.problem();
-  report.evidence = inputs.evidence + beyond_machine(*problem.cluster, problem.gpus);
+  report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);
   return report;
 }
 
-SearchReport make_prediction(const Inputs& inputs, const PlanEvaluator& evaluator,
+SearchReport make_prediction(const SettledProblem& asked, const PlanEvaluator& evaluator,
                              const PlanDegrees& plan) {
   const auto workspace = PlanEvaluator::make_workspace();
   const Estimate estimate = evaluator.simulate(*evaluator.profile(plan), plan, *workspace);
   SearchReport report;
-  report.question = question_report(inputs, evaluator.problem());
+  report.question = question_report(asked, evaluator.problem());
   report.plans.push_back(report_plan(evaluator, plan, estimate));
   if (estimate.memory.total() > evaluator.memory_limit()) {
     report.misses.push_back({plan, estimate.memory, evaluator.memory_limit()});
   }
   const Problem& problem = evaluator.problem();
-  report.evidence = inputs.evidence + beyond_machine(*problem.cluster, problem.gpus);
+  report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);
   return report;
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

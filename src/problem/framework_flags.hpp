@@ -7,7 +7,7 @@
 
 #include "plansearch/framework.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 
 /// "tp-cp-dp-pp", fastest first. Axes that are left out keep their place at the end; tp stands for
 /// its three axes, ep is accepted and has no place of its own (experts fold the ranks of a stage).
@@ -19,4 +19,4 @@ void apply_rank_order(Framework& framework, std::string_view text);
 void apply_overlap(Framework& framework, std::string_view text);
 [[nodiscard]] std::string overlap_text(const Framework& framework);
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

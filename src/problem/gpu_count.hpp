@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "cli/options.hpp"
 #include "plansearch/cluster.hpp"
+#include "plansearch/load_problem.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 
 /// Why a job cannot have this many accelerators of the cluster; nothing when it can. It may have
 /// more than there are.
@@ -21,6 +21,6 @@ namespace plansearch::cli {
 [[nodiscard]] std::string beyond_machine(const Cluster& cluster, int gpus);
 
 /// --gpus or --nodes; nothing when neither is given.
-[[nodiscard]] std::optional<int> asked_gpus(const Options& options, const Cluster& cluster);
+[[nodiscard]] std::optional<int> asked_gpus(const ProblemRequest& request, const Cluster& cluster);
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/precision.hpp"
+#include "problem/precision.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,13 +8,13 @@
 
 #include "plansearch/error.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
-std::optional<DataType> asked_precision(const Options& options) {
-  if (!options.precision) return std::nullopt;
-  if (const auto type = parse_data_type(*options.precision)) return type;
-  throw InputError({}, fmt::format("--precision: '{}' is no number format", *options.precision),
+std::optional<DataType> asked_precision(const ProblemRequest& request) {
+  if (!request.precision) return std::nullopt;
+  if (const auto type = parse_data_type(*request.precision)) return type;
+  throw InputError({}, fmt::format("--precision: '{}' is no number format", *request.precision),
                    "it takes fp32, tf32, fp16, bf16, fp8, mxfp8 or nvfp4");
 }
 
@@ -48,11 +48,11 @@ void require(DataType type, const Accelerator& accelerator, const Framework& fra
 
 }  // namespace
 
-Chosen<DataType> choose_precision(const AskedOptions& asked,
+Chosen<DataType> choose_precision(const ProblemRequest& request,
                                   const std::optional<DataType>& of_model,
                                   const Accelerator& accelerator, const Framework& framework) {
   Chosen<DataType> precision;
-  precision.or_else(asked_precision(asked.options), asked.origin("precision"));
+  precision.or_else(asked_precision(request), request.origin("precision"));
   if (of_model && runs(*of_model, accelerator, framework)) precision.or_else(of_model, "model");
   for (const DataType type : {DataType::Bf16, DataType::Fp16, DataType::Tf32, DataType::Fp32}) {
     if (!runs(type, accelerator, framework)) continue;
@@ -66,4 +66,4 @@ Chosen<DataType> choose_precision(const AskedOptions& asked,
   return precision;
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

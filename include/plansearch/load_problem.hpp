@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// From names and a few numbers to a Problem with nothing left open, and who decided each value.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plansearch/problem.hpp"
+#include "plansearch/report.hpp"
+#include "plansearch/shipped_data.hpp"
+
+namespace plansearch {
+
+/// What is asked, in the words of the command line. Whatever is left out is settled from the
+/// model's training block, the framework, the profile, or a default.
+struct ProblemRequest {
+  std::string hardware;   ///< a shipped name, an alias or a file
+  std::string model;      ///< the same, or a Hugging Face config.json
+  std::string framework;  ///< default: megatron
+  std::string target;     ///< as `framework`; a plan it cannot express is an answer of its own
+  std::optional<int> gpus;
+  std::optional<int> nodes;           ///< instead of `gpus`
+  std::optional<std::int64_t> batch;  ///< sequences per optimizer step
+  std::optional<std::int64_t> seq_len;
+  std::optional<std::string> precision;
+  std::optional<std::string> optimizer;    ///< adam, sgd, adafactor, muon
+  std::optional<std::string> attention;    ///< flash, unfused
+  std::optional<std::string> rank_order;   ///< axes, fastest first, such as tp-cp-dp-pp
+  std::optional<std::string> overlap;      ///< all, none, or a list such as grad,param
+  std::optional<std::string> mem_reserve;  ///< such as "2 GiB"
+
+  /// Keys ("batch", "gpus", ...) of which a plan document, not the user, gave the value.
+  std::set<std::string> from_plan;
+  /// What the plan document says the content of "hardware" and "model" hashed to.
+  std::map<std::string, std::string> content_hashes;
+
+  /// Who set a value that is present: "flag" or "plan".
+  [[nodiscard]] std::string origin(const std::string& key) const {
+    return from_plan.contains(key) ? "plan" : "flag";
+  }
+};
+
+/// What the files say, read once. Cheap to copy.
+struct ProblemFiles {
+  std::shared_ptr<const Cluster> cluster;
+  std::shared_ptr<const ShippedModel> model;
+  std::shared_ptr<const Framework> framework;
+};
+
+/// A question with nothing left open but the number of GPUs, which a ladder of sizes varies.
+struct SettledProblem {
+  Problem problem;          ///< `gpus`: as asked for, else all of the machine
+  std::optional<int> gpus;  ///< as asked for
+  std::vector<SettingReport> settings;
+  std::string evidence;            ///< what the numbers rest on
+  std::vector<std::string> notes;  ///< what one should know beside the answer
+  ProblemFiles files;
+};
+
+/// Reads the three files. InputError for unknown names and for anything wrong in a file.
+[[nodiscard]] ProblemFiles read_problem_files(const ProblemRequest& request,
+                                              const ShippedData& data = shipped_data());
+
+/// Settles every value: flag > plan > model > framework > profile > default. InputError for values
+/// that the machine, the model or the framework do not have, with those they do.
+[[nodiscard]] SettledProblem settle_problem(const ProblemRequest& request,
+                                            const ProblemFiles& files);
+
+/// Both in one.
+[[nodiscard]] SettledProblem load_problem(const ProblemRequest& request,
+                                          const ShippedData& data = shipped_data());
+
+/// The same question for a number of GPUs.
+[[nodiscard]] Problem with_gpus(const SettledProblem& asked, int gpus);
+
+}  // namespace plansearch

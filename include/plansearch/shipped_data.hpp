@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hardware profiles, models and frameworks that come with plansearch, by name, alias or path.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plansearch/cluster.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/model_description.hpp"
+
+/// Where an installed package keeps the files; find_package(plansearch) defines it.
+#ifndef PLANSEARCH_PACKAGED_DATA
+#define PLANSEARCH_PACKAGED_DATA ""
+#endif
+
+namespace plansearch {
+
+/// A file that ships, and the other names it answers to.
+struct ShippedFile {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::filesystem::path path;
+};
+
+/// A model and what its file's text hashes to.
+struct ShippedModel {
+  ModelDescription description;
+  std::uint64_t content_hash = 0;
+};
+
+/// Names match whatever their case, dashes and underscores; an unknown one is an InputError with
+/// the nearest names, anything wrong in a file one with its line and column. Cheap to copy.
+class ShippedData {
+ public:
+  /// InputError unless the directory holds hardware profiles.
+  explicit ShippedData(std::filesystem::path directory);
+
+  [[nodiscard]] const std::filesystem::path& directory() const { return directory_; }
+
+  [[nodiscard]] Cluster cluster(std::string_view name) const;
+  [[nodiscard]] Accelerator accelerator(std::string_view name) const;
+  /// Our own format or a Hugging Face config.json.
+  [[nodiscard]] ShippedModel model(std::string_view name) const;
+  [[nodiscard]] Framework framework(std::string_view name) const;
+
+  [[nodiscard]] std::vector<ShippedFile> clusters() const;
+  [[nodiscard]] std::vector<ShippedFile> models() const;
+  [[nodiscard]] std::vector<ShippedFile> frameworks() const;
+
+ private:
+  std::filesystem::path directory_;
+};
+
+/// $PLANSEARCH_DATA, else `packaged` unless it is empty, else share/plansearch beside the directory
+/// of the executable, else the source tree the library was built from. InputError when none of them
+/// holds the files.
+[[nodiscard]] ShippedData find_shipped_data(const std::filesystem::path& packaged);
+
+/// The same for this program. Not one function for all of them: every package lies elsewhere.
+[[nodiscard]] static inline ShippedData shipped_data() {
+  return find_shipped_data(PLANSEARCH_PACKAGED_DATA);
+}
+
+}  // namespace plansearch

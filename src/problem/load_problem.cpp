@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/load_problem.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "base/hash.hpp"
+#include "base/units.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/transformer_builder.hpp"
+#include "problem/chosen.hpp"
+#include "problem/evidence.hpp"
+#include "problem/framework_flags.hpp"
+#include "problem/gpu_count.hpp"
+#include "problem/precision.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::int64_t kDefaultTokensPerStep = std::int64_t{1} << 21;
+
+/// Tokens per image: patches and the class token.
+std::int64_t tokens_of(const Network& network) {
+  std::int64_t tokens = 1;
+  for (const Dimension& dimension : network.dimensions) {
+    if (dimension.role == DimRole::Sequence) tokens = std::max(tokens, dimension.extent);
+  }
+  return tokens;
+}
+
+/// The framework to price a plan in, and who named it.
+Chosen<std::string> framework_name(const ProblemRequest& request) {
+  if (!request.framework.empty() && !request.target.empty() &&
+      request.framework != request.target) {
+    throw InputError({}, "--framework and --target name two frameworks",
+                     "give one of them: a target is also the framework that is priced");
+  }
+  const std::string& given = request.target.empty() ? request.framework : request.target;
+  Chosen<std::string> name;
+  if (!given.empty()) name.or_else(given, request.origin("framework"));
+  name.or_else("megatron", "default");
+  return name;
+}
+
+/// Collects the settings on the way to a Problem.
+class Settler {
+ public:
+  Settler(const ProblemRequest& request, const ProblemFiles& files)
+      : request_(request),
+        cluster_(*files.cluster),
+        model_(files.model->description),
+        framework_(*files.framework) {
+    settled_.files = files;
+  }
+
+  SettledProblem settle() {
+    compare_hash("hardware", cluster_.name, cluster_.content_hash);
+    compare_hash("model", model_.name, settled_.files.model->content_hash);
+    const auto framework = framework_name(request_);
+    note("framework", framework.value(), framework.origin());
+    settled_.gpus = asked_gpus(request_, cluster_);
+    settle_precision();
+    settle_optimizer();
+    settle_sequence();
+    settle_batch();
+    settle_reserve();
+    settle_framework_flags();
+    Problem& p = settled_.problem;
+    p.gpus = settled_.gpus.value_or(cluster_.accelerators());
+    p.cluster = settled_.files.cluster;
+    p.model = std::make_shared<const ModelDescription>(std::move(model_));
+    p.framework = std::make_shared<const Framework>(std::move(framework_));
+    settled_.evidence = evidence_line(*p.cluster, *p.framework);
+    return std::move(settled_);
+  }
+
+ private:
+  void compare_hash(const char* key, const std::string& name, std::uint64_t hash) {
+    const auto expected = request_.content_hashes.find(key);
+    if (expected == request_.content_hashes.end() || expected->second == hash_text(hash)) return;
+    settled_.notes.push_back(
+        fmt::format("note: {} {} has changed since the plan was written", key, name));
+  }
+
+  void note(std::string key, std::string value, std::string origin) {
+    settled_.settings.push_back({std::move(key), std::move(value), std::move(origin)});
+  }
+
+  void settle_precision() {
+    const auto precision =
+        choose_precision(request_, model_.training.precision, cluster_.accelerator, framework_);
+    settled_.problem.precision = precision.value();
+    note("precision", std::string(to_text(precision.value())), precision.origin());
+  }
+
+  void settle_optimizer() {
+    struct Name {
+      const char* text;
+      OptimizerKind kind;
+    };
+    static constexpr std::array<Name, 4> kNames{{{"adam", OptimizerKind::Adam},
+                                                 {"sgd", OptimizerKind::Sgd},
+                                                 {"adafactor", OptimizerKind::Adafactor},
+                                                 {"muon", OptimizerKind::Muon}}};
+    OptimizerKind& kind = model_.training.optimizer;
+    for (const Name& name : kNames) {
+      if (request_.optimizer && *request_.optimizer == name.text) kind = name.kind;
+    }
+    const auto* chosen = std::find_if(kNames.begin(), kNames.end(),
+                                      [&](const Name& name) { return name.kind == kind; });
+    note("optimizer", chosen->text, request_.optimizer ? request_.origin("optimizer") : "model");
+  }
+
+  [[nodiscard]] AttentionKind settle_attention() {
+    const bool has_kernel = cluster_.accelerator.kernels.attention_forward.has_value();
+    if (request_.attention == "flash" && !has_kernel) {
+      throw InputError({},
+                       fmt::format("--attention flash: no rates of a fused kernel for {}",
+                                   cluster_.accelerator.name),
+                       "use --attention unfused");
+    }
+    const bool fused = request_.attention ? *request_.attention == "flash" : has_kernel;
+    std::string origin = has_kernel ? "default" : "profile";
+    if (request_.attention) origin = request_.origin("attention");
+    note("attention", fused ? "flash" : "unfused", std::move(origin));
+    return fused ? AttentionKind::Fused : AttentionKind::Unfused;
+  }
+
+  /// A table of positions that were learned ends somewhere.
+  void check_positions(const Chosen<std::int64_t>& seq_len) const {
+    const auto longest = longest_sequence(model_);
+    if (!longest || seq_len.value() <= *longest) return;
+    throw InputError({},
+                     fmt::format("--seq-len {}: {} has {} learned positions", seq_len.value(),
+                                 model_.name, *longest),
+                     fmt::format("use --seq-len {} or less, or a copy of the model with more "
+                                 "max_positions",
+                                 *longest));
+  }
+
+  void settle_sequence() {
+    if (request_.seq_len && *request_.seq_len <= 0) {
+      throw InputError({}, fmt::format("--seq-len {}: must be above zero", *request_.seq_len),
+                       "it counts tokens per sequence");
+    }
+    if (request_.seq_len && model_.stack == StackKind::Vision) {
+      throw InputError(
+          {}, fmt::format("--seq-len: the image and patch size of {} set it", model_.name));
+    }
+    const AttentionKind attention = settle_attention();
+    NetworkOptions network_options;
+    network_options.attention = attention;
+    Chosen<std::int64_t> seq_len;
+    seq_len.or_else(request_.seq_len, request_.origin("seq_len"));
+    if (model_.stack == StackKind::Vision) {
+      seq_len.or_else(tokens_of(build_network(model_, network_options)), "model");
+    } else {
+      seq_len.or_else(model_.training.seq_len, "model");
+      network_options.seq_len = seq_len.value();
+    }
+    check_positions(seq_len);
+    settled_.problem.seq_len = seq_len.value();
+    settled_.problem.network =
+        std::make_shared<const Network>(build_network(model_, network_options));
+    note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
+  }
+
+  void settle_batch() {
+    if (request_.batch && *request_.batch <= 0) {
+      throw InputError({}, fmt::format("--batch {}: must be above zero", *request_.batch),
+                       "it counts sequences per optimizer step");
+    }
+    Chosen<std::int64_t> batch;
+    batch.or_else(request_.batch, request_.origin("batch"));
+    if (model_.training.global_batch > 0) batch.or_else(model_.training.global_batch, "model");
+    const std::int64_t sequences =
+        std::max<std::int64_t>(1, kDefaultTokensPerStep / settled_.problem.seq_len);
+    batch.or_else(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(sequences))),
+                  "default");
+    constexpr std::int64_t kLargest = std::numeric_limits<int>::max();
+    if (batch.value() > kLargest) {
+      throw InputError({}, fmt::format("--batch {}: more than {}", batch.value(), kLargest),
+                       "it counts sequences per optimizer step, not tokens");
+    }
+    settled_.problem.global_batch = batch.value();
+    note("batch", fmt::format("{}", batch.value()), batch.origin());
+  }
+
+  void settle_reserve() {
+    if (!request_.mem_reserve) return;
+    const auto reserve = parse_quantity<Bytes>(*request_.mem_reserve);
+    if (!reserve || *reserve < Bytes(0)) {
+      throw InputError(
+          {}, fmt::format("--mem-reserve: '{}' is no amount of memory", *request_.mem_reserve),
+          "write it with its unit, such as \"2 GiB\"");
+    }
+    if (*reserve >= cluster_.accelerator.memory) {
+      throw InputError({}, fmt::format("--mem-reserve: {} leaves nothing of {}", to_text(*reserve),
+                                       to_text(cluster_.accelerator.memory)));
+    }
+    settled_.problem.memory_reserve = *reserve;
+    note("mem_reserve", to_text(*reserve), request_.origin("mem_reserve"));
+  }
+
+  void settle_framework_flags() {
+    if (request_.rank_order) apply_rank_order(framework_, *request_.rank_order);
+    note("rank_order", rank_order_text(framework_),
+         request_.rank_order ? request_.origin("rank_order") : "framework");
+    if (request_.overlap) apply_overlap(framework_, *request_.overlap);
+    note("overlap", overlap_text(framework_),
+         request_.overlap ? request_.origin("overlap") : "framework");
+  }
+
+  const ProblemRequest& request_;
+  SettledProblem settled_;
+  const Cluster& cluster_;
+  ModelDescription model_;
+  Framework framework_;
+};
+
+}  // namespace
+
+ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData& data) {
+  if (request.hardware.empty()) {
+    throw InputError({}, "no hardware profile: --hw is missing",
+                     "plansearch list hw shows the shipped ones");
+  }
+  if (request.model.empty()) {
+    throw InputError({}, "no model: --model is missing",
+                     "plansearch list models shows the shipped ones");
+  }
+  ProblemFiles files;
+  files.cluster = std::make_shared<const Cluster>(data.cluster(request.hardware));
+  files.model = std::make_shared<const ShippedModel>(data.model(request.model));
+  files.framework =
+      std::make_shared<const Framework>(data.framework(framework_name(request).value()));
+  return files;
+}
+
+SettledProblem settle_problem(const ProblemRequest& request, const ProblemFiles& files) {
+  return Settler(request, files).settle();
+}
+
+SettledProblem load_problem(const ProblemRequest& request, const ShippedData& data) {
+  return settle_problem(request, read_problem_files(request, data));
+}
+
+Problem with_gpus(const SettledProblem& asked, int gpus) {
+  Problem problem = asked.problem;
+  problem.gpus = gpus;
+  return problem;
+}
+
+}  // namespace plansearch

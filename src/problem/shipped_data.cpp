@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/shipped_data.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "io/framework_reader.hpp"
+#include "io/model_reader.hpp"
+#include "io/profile_reader.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Adds the page that describes the format where a message about a place in a file has no remedy.
+template <typename Load>
+auto with_page(const char* page, Load load) {
+  try {
+    return load();
+  } catch (const InputError& error) {
+    if (!error.hint().empty() || error.where().file.empty()) throw;
+    throw InputError(error.where(), error.what(), fmt::format("{} describes every key", page));
+  }
+}
+
+std::array<fs::path, 1> inside(const fs::path& directory, const char* kind) {
+  return {directory / kind};
+}
+
+std::vector<ShippedFile> shipped(std::vector<io::NamedFile> files) {
+  std::vector<ShippedFile> result;
+  for (io::NamedFile& file : files) {
+    result.push_back({std::move(file.name), std::move(file.aliases), std::move(file.path)});
+  }
+  return result;
+}
+
+}  // namespace
+
+Cluster ShippedData::cluster(std::string_view name) const {
+  return with_page("docs/hardware_profiles.md",
+                   [&] { return io::load_cluster(name, inside(directory_, "hardware_profiles")); });
+}
+
+Accelerator ShippedData::accelerator(std::string_view name) const {
+  return io::load_accelerator(name, inside(directory_, "hardware_profiles"));
+}
+
+ShippedModel ShippedData::model(std::string_view name) const {
+  return with_page("docs/models.md", [&] {
+    io::ModelFile file = io::load_model(name, inside(directory_, "models"));
+    return ShippedModel{std::move(file.model), file.hash};
+  });
+}
+
+Framework ShippedData::framework(std::string_view name) const {
+  return with_page("docs/frameworks.md",
+                   [&] { return io::load_framework(name, inside(directory_, "frameworks")); });
+}
+
+std::vector<ShippedFile> ShippedData::clusters() const {
+  return shipped(io::list_clusters(inside(directory_, "hardware_profiles")));
+}
+
+std::vector<ShippedFile> ShippedData::models() const {
+  return shipped(io::list_models(inside(directory_, "models")));
+}
+
+std::vector<ShippedFile> ShippedData::frameworks() const {
+  return shipped(io::list_frameworks(inside(directory_, "frameworks")));
+}
+
+}  // namespace plansearch
