@@ -110,5 +110,18 @@ class CheckedBy(unittest.TestCase):
         self.assertEqual(missing, [])
 
 
+class Notation(unittest.TestCase):
+    def test_every_name_of_the_page_is_in_the_sources(self):
+        sources = " ".join(path.read_text() for folder in ("include", "src", "search")
+                           for path in sorted((ROOT / folder).rglob("*.?pp")))
+        words = set(re.findall(r"[A-Za-z_0-9]+", sources.replace("-", "_")))
+        page = (ROOT / "docs" / "notation.md").read_text()
+        names = [name for name in re.findall(r"`([^`]+)`", page) if "/" not in name]
+        missing = [name for name in names for word in re.findall(r"[A-Za-z_0-9]+", name.strip("-").replace("-", "_"))
+                   if word not in words]
+        self.assertEqual(missing, [])
+        self.assertGreater(len(names), 60)
+
+
 if __name__ == "__main__":
     unittest.main()
