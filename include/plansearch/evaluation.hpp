@@ -25,7 +25,7 @@ struct StepTimeBreakdown {
   Seconds bubble;           ///< waiting for other stages
   Seconds optimizer;
   Seconds between_nodes;  ///< the part of `exposed` whose group spans nodes; in no sum
-  Seconds host;           ///< launch-bound time and per-step work of the processor
+  Seconds host;           ///< launch-bound time and per-step work of the host CPU
 
   [[nodiscard]] Seconds exposed_total() const;
   [[nodiscard]] Seconds total() const;

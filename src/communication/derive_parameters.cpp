@@ -115,7 +115,7 @@ class ParameterDeriver {
   }
 
   /// Parts of the output's gradient that the operator hands on to its parameters.
-  [[nodiscard]] AxisSet handed_on() const {
+  [[nodiscard]] AxisSet deferred_partials() const {
     const Operator& op = context_.op(op_);
     const AxisSet deferred = deferred_axes(context_, op_);
     AxisSet result;
@@ -131,7 +131,7 @@ class ParameterDeriver {
   }
 
   void reduce() {
-    AxisSet partial = partial_gradient() | handed_on();
+    AxisSet partial = partial_gradient() | deferred_partials();
     double elements = elements_;
     const FlatCut& kept = policy_->gradient.storage;
     const FlatCut& states = policy_->moment.storage;

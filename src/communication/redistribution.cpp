@@ -87,7 +87,7 @@ class Search {
     for (std::size_t dim = 0; dim < here.dims.size(); ++dim) {
       const Cut& digits = here.dims[dim].digits();
       if (digits.size() > common_prefix(digits, to_.dims[dim].digits())) {
-        loosen(index, here, local, dim);
+        remove_cut(index, here, local, dim);
       }
       slice(index, here, local, dim);
     }
@@ -114,7 +114,7 @@ class Search {
   }
 
   /// Gathers the innermost cut of `dim`, moves it to another dimension, or reorders the cuts.
-  void loosen(std::size_t index, const Layout& here, double local, std::size_t dim) {
+  void remove_cut(std::size_t index, const Layout& here, double local, std::size_t dim) {
     const SliceDigit digit = here.dims[dim].digits().back();
     const Axis axis = digit.terms[0].axis;
     Layout next = here;

@@ -14,9 +14,9 @@
 namespace plansearch {
 namespace {
 
-class BlockKeeper {
+class ActivationCounter {
  public:
-  BlockKeeper(const PricingContext& context, const LocalBlock& local)
+  ActivationCounter(const PricingContext& context, const LocalBlock& local)
       : context_(context),
         local_(local),
         block_(local.block),
@@ -154,7 +154,7 @@ class BlockKeeper {
 }  // namespace
 
 ByRecompute<BlockMemory> block_memory(const PricingContext& context, const LocalBlock& local) {
-  return BlockKeeper(context, local).run();
+  return ActivationCounter(context, local).run();
 }
 
 }  // namespace plansearch

@@ -13,17 +13,17 @@
 namespace plansearch {
 
 /// One pass over one or more blocks: kernels, communication that nothing hides, and the time the
-/// processor needs to issue all of it.
+/// host CPU needs to issue all of it.
 struct PassProfile {
   Seconds compute;
   TimeByPurpose exposed{};  ///< communication that nothing hides
   Seconds between_nodes;    ///< the part of `exposed` whose group spans nodes
-  Seconds issue;            ///< processor time; the device waits where it is longer than its own
+  Seconds issue;            ///< host CPU time; the device waits where it is longer than its own
 
   [[nodiscard]] Seconds exposed_total() const;
   /// Compute and exposed communication.
   [[nodiscard]] Seconds device() const;
-  /// Wall time: the device waits for its processor where that takes longer.
+  /// Wall time: the device waits for its host CPU where that takes longer.
   [[nodiscard]] Seconds length() const;
   void add(const PassProfile& other, double copies);
   bool operator==(const PassProfile&) const = default;
@@ -39,7 +39,7 @@ struct BlockProfile {
   PassProfile backward;         ///< both gradients
   PassProfile weight_gradient;  ///< the part of `backward` that a schedule may run later
   PassProfile recompute;        ///< forward work repeated before backward
-  Seconds forward_length;       ///< of one micro-batch, the wait for the processor included
+  Seconds forward_length;       ///< of one micro-batch, the wait for the host CPU included
   Seconds backward_length;      ///< the same, with recompute
   Seconds input_length;   ///< recompute and input gradient, where the weight gradient runs later
   Seconds weight_length;  ///< that weight gradient
@@ -55,7 +55,7 @@ struct BlockParts {
   const BlockWork& work;
   const KeptBlock& kept;
   Recompute recompute = Recompute::None;
-  Seconds skew;  ///< processor time per rank of a tensor-parallel collective
+  Seconds skew;  ///< host CPU time per rank of a tensor-parallel collective
 };
 
 /// Adds up the passes of a block. Memory and parameters are not touched. `lines`, where asked for,

@@ -9,7 +9,7 @@
 
 namespace plansearch {
 
-/// How far the processor may run ahead of the device before it waits: a block whose issue time is
+/// How far the host CPU may run ahead of the device before it waits: a block whose issue time is
 /// longer than its device time is not made good by its neighbours, or only by those of its stage.
 enum class HostRunAhead { Block, Stage };
 
@@ -21,13 +21,13 @@ enum class BoundaryMessage { Whole, ScatterGather };
 enum class LossLifetime { FreedBeforeBlocks, ThroughBackward };
 
 struct FrameworkConstants {
-  Seconds host_launch;  ///< processor time to issue one kernel
+  Seconds host_launch;  ///< host CPU time to issue one kernel
   Seconds host_step;    ///< per optimizer step: data, logging, clipping
   HostRunAhead run_ahead = HostRunAhead::Block;
   BoundaryMessage boundary = BoundaryMessage::Whole;
-  Seconds collective_call;  ///< added to every collective by launch and skew
-  Seconds collective_rank;  ///< added per ring step inside a node
-  Seconds collective_skew;  ///< processor time per rank of a tensor-parallel collective
+  Seconds collective_call;               ///< added to every collective by launch and skew
+  Seconds collective_rank;               ///< added per ring step inside a node
+  Seconds collective_skew;               ///< host CPU time per rank of a tensor-parallel collective
   Seconds collective_skew_across_nodes;  ///< the same when the pipeline spans nodes
   double elementwise_factor;             ///< traffic of element-wise kernels over the fused ideal
   double attention_factor;               ///< time of fused attention over the published curve
@@ -37,7 +37,7 @@ struct FrameworkConstants {
   Seconds expert_launch;         ///< per local expert and grouped matmul
   double grouped_efficiency;     ///< rate of grouped matmuls over plain ones
   double sink_attention_factor;  ///< slow-down of attention with learned sinks
-  Seconds host_parameter;        ///< processor time per sharded parameter tensor and step
+  Seconds host_parameter;        ///< host CPU time per sharded parameter tensor and step
   std::array<double, kOverlapCount> contention;  ///< slow-down per second of hidden communication
 
   double memory_logit_bytes;           ///< kept per logit at the peak of the last stage

@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// Seconds of one micro-batch with nothing hidden and no processor in the way.
+/// Seconds of one micro-batch with nothing hidden and no host CPU in the way.
 struct PhaseTimes {
   Seconds forward;
   Seconds input_gradient;

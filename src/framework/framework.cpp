@@ -40,15 +40,15 @@ std::string_view to_text(LayerDistribution value) {
 const std::vector<ConstantDescription>& framework_constant_descriptions() {
   using enum ConstantUnit;
   static const std::vector<ConstantDescription> kDescriptions{
-      {"host_launch", Time, "processor time to issue one kernel"},
-      {"host_step", Time, "processor time per optimizer step: data, logging, clipping"},
-      {"host_parameter", Time, "processor time per sharded parameter tensor and step"},
+      {"host_launch", Time, "host CPU time to issue one kernel"},
+      {"host_step", Time, "host CPU time per optimizer step: data, logging, clipping"},
+      {"host_parameter", Time, "host CPU time per sharded parameter tensor and step"},
       {"host_runs_ahead_of_stage", Number, "1: waits even out over a stage; 0: only over a block"},
       {"boundary_scatter_gather", Number,
        "1: stage boundaries send a slice per tensor rank and gather it; 0: all of it"},
       {"collective_call", Time, "launch and skew added to every collective of a step"},
       {"collective_rank", Time, "added per further rank of the group inside a node"},
-      {"collective_skew", Time, "processor time per rank of a tensor-parallel collective"},
+      {"collective_skew", Time, "host CPU time per rank of a tensor-parallel collective"},
       {"collective_skew_across_nodes", Time, "the same when a pipeline spans nodes"},
       {"elementwise_factor", Number, "traffic of element-wise kernels over the fused ideal"},
       {"attention_factor", Number, "time of fused attention over the published curve"},

@@ -13,7 +13,8 @@
 namespace plansearch {
 namespace {
 
-/// Share of line rate. Rings of some but not all ranks of a domain leave their rail.
+/// Share of line rate. Rings of some but not all ranks of a domain cross rails (cards of other
+/// ranks).
 double line_efficiency(const FabricCurve& fabric, const GroupSpan& span, Contention contention) {
   double efficiency = fabric.nic_efficiency;
   if (contention == Contention::TrainingStep) {
