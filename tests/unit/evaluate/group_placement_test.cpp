@@ -50,7 +50,7 @@ TEST_SUITE("unit") {
       // One replica: the table is all that the ends reduce, and nobody else reduces anything.
       const std::vector<StageReport> stages = stages_of(problem, plan);
       REQUIRE(stages.size() == 4);
-      for (const std::size_t end : {0, 3}) {
+      for (const std::size_t end : {std::size_t{0}, std::size_t{3}}) {
         CHECK(stages[end].reduction.value() ==
               doctest::Approx((tensor == 4 ? apart : beside).value()));
       }
