@@ -72,6 +72,7 @@ struct EvaluationWorkspace {
   PlanGround ground;
   std::vector<GroupPass> passes;  ///< by content of the assignment
   PipelineDurations durations;
+  std::vector<Ticks> no_transfers;  ///< zeros
   PipelineSimulator simulator;
   std::vector<Bytes> chunk_bytes;
   std::vector<Bytes> weight_bytes;

@@ -40,34 +40,48 @@ StepWork step_work(const PlanView& view, const EvaluationWorkspace& workspace, i
   return work;
 }
 
-/// When a device has nothing left to do for the pipeline, and how long it waited for messages.
+/// When a device has nothing left to do for the pipeline, and when it would be so far if messages
+/// took no time. Devices wait for each other's waits, so that the difference is no sum of their
+/// own.
 struct DeviceEnd {
   Seconds end;
-  Seconds transfers;
+  Seconds without_transfers;
 };
 
 void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace,
                     std::vector<DeviceEnd>& ends) {
-  const PipelineResult& result = workspace.simulator.run(view.shape(), workspace.durations.view());
+  const PipelineTimes times = workspace.durations.view();
+  const PipelineResult& result = workspace.simulator.run(view.shape(), times);
   for (std::size_t p = 0; p < ends.size(); ++p) {
-    const DeviceUse& use = result.devices[p];
-    ends[p] = {to_seconds(use.last_end), to_seconds(use.exposed_transfer)};
+    ends[p].end = ends[p].without_transfers = to_seconds(result.devices[p].last_end);
+  }
+  const auto takes_time = [](Ticks t) { return t > 0; };
+  if (std::none_of(times.activation_transfer.begin(), times.activation_transfer.end(),
+                   takes_time) &&
+      std::none_of(times.gradient_transfer.begin(), times.gradient_transfer.end(), takes_time)) {
+    return;
+  }
+  workspace.no_transfers.assign(times.activation_transfer.size(), 0);
+  PipelineTimes free = times;
+  free.activation_transfer = free.gradient_transfer = workspace.no_transfers;
+  const PipelineResult& freed = workspace.simulator.run(view.shape(), free);
+  for (std::size_t p = 0; p < ends.size(); ++p) {
+    ends[p].without_transfers = to_seconds(freed.devices[p].last_end);
   }
 }
 
 /// After its last backward a device waits for nothing; what is left is the way of that gradient
-/// to the first virtual stage.
+/// to the first virtual stage. Waiting is not told apart here: all of it counts as bubble.
 void estimated_ends(const PlanView& view, const EvaluationWorkspace& workspace,
                     std::vector<DeviceEnd>& ends) {
   const PipelineShape shape = view.shape();
   const PipelineTimes times = workspace.durations.view();
   Ticks makespan = std::max(order_bound(shape, times), estimate_makespan(shape, times));
-  for (DeviceEnd& end : ends) end = {to_seconds(makespan), {}};
   const auto& groups = view.assignment().groups;
   std::vector<bool> seen(ends.size(), false);
   for (std::size_t k = 0; k < groups.size(); ++k) {
     const auto position = static_cast<std::size_t>(groups[k].position);
-    if (!seen[position]) ends[position].end = to_seconds(makespan);
+    if (!seen[position]) ends[position] = {to_seconds(makespan), to_seconds(makespan)};
     seen[position] = true;
     if (k + 1 < groups.size()) makespan -= times.backward[k] + times.gradient_transfer[k];
   }
@@ -81,9 +95,22 @@ void book(const PlanView& view, const PricedCommunication& c, StepTimeBreakdown&
   }
 }
 
-/// The parts of one device's step but the bubble.
-StepTimeBreakdown parts_of(const PlanView& view, const StepWork& work, const KindStatics& statics,
-                           Seconds transfers) {
+/// Of the time that messages between stages take, the share that leaves the node.
+double share_between_nodes(const PlanView& view, const PipelineTimes& times) {
+  const int node = view.problem.cluster->accelerators_per_node;
+  double all = 0.0;
+  double between = 0.0;
+  for (std::size_t k = 0; k < times.activation_transfer.size(); ++k) {
+    const auto both =
+        static_cast<double>(times.activation_transfer[k] + times.gradient_transfer[k]);
+    all += both;
+    if (view.ground.boundaries[k].left_domain >= node) between += both;
+  }
+  return all > 0.0 ? between / all : 0.0;
+}
+
+/// The parts of one device's step but the waiting: bubble and messages between stages.
+StepTimeBreakdown parts_of(const PlanView& view, const StepWork& work, const KindStatics& statics) {
   const auto repeats = static_cast<double>(view.order.micro_batches);
   const GroupPass& pass = work.pass;
   StepTimeBreakdown step;
@@ -98,17 +125,42 @@ StepTimeBreakdown parts_of(const PlanView& view, const StepWork& work, const Kin
   step.host = repeats * (busy(pass) - pass.forward.device() - pass.backward.device() -
                          pass.recompute.device());
   step.host = std::max(step.host, Seconds(0)) + statics.host;
-  step.exposed[static_cast<std::size_t>(Purpose::Pipeline)] += transfers;
-  if (std::any_of(view.ground.boundaries.begin(), view.ground.boundaries.end(),
-                  [&](const BoundaryRoute& route) {
-                    return route.left_domain >= view.problem.cluster->accelerators_per_node;
-                  })) {
-    step.between_nodes += transfers;
-  }
   for (const PricedCommunication& c : work.collectives) book(view, c, step);
   step.optimizer = statics.optimizer;
   return step;
 }
+
+/// What the step takes beyond the work of the device: the pipeline as it would be if messages took
+/// no time, and what they add to it. Below a tick per micro-batch there is only rounding.
+void book_waiting(const PlanView& view, Seconds total, Seconds without_transfers,
+                  const PipelineTimes& times, StepTimeBreakdown& step) {
+  const Seconds rounding = to_seconds(view.order.micro_batches);
+  const Seconds waiting = std::max(total - step.total(), Seconds(0));
+  const Seconds transfers = std::clamp(total - without_transfers, Seconds(0), waiting);
+  step.exposed[static_cast<std::size_t>(Purpose::Pipeline)] += transfers;
+  step.between_nodes += share_between_nodes(view, times) * transfers;
+  if (waiting - transfers > rounding) step.bubble = waiting - transfers;
+}
+
+/// Optimizers start together after the slowest reduction, or each after its own.
+class StepEnd {
+ public:
+  explicit StepEnd(OptimizerStart start) : start_(start) {}
+  void add(Seconds reduced, Seconds after) {
+    reduced_ = std::max(reduced_, reduced);
+    after_ = std::max(after_, after);
+    apart_ = std::max(apart_, reduced + after);
+  }
+  [[nodiscard]] Seconds total() const {
+    return start_ == OptimizerStart::Together ? reduced_ + after_ : apart_;
+  }
+
+ private:
+  OptimizerStart start_;
+  Seconds reduced_;
+  Seconds after_;
+  Seconds apart_;
+};
 
 }  // namespace
 
@@ -148,24 +200,20 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
   std::vector<StepWork> works;
   for (const int position : assignment.kinds) works.push_back(step_work(view, workspace, position));
 
-  const bool together = view.problem.framework->optimizer_start == OptimizerStart::Together;
+  StepEnd step_end(view.problem.framework->optimizer_start);
+  StepEnd without_transfers(view.problem.framework->optimizer_start);
   const auto repeats = static_cast<double>(view.order.micro_batches);
-  Seconds reduced;  // the last reduction ends
-  Seconds after;    // the slowest optimizer takes
-  Seconds total;    // the last device ends
-  Seconds most;     // work of the busiest
+  Seconds most;  // work of the busiest
   Seconds busy_sum;
   StepResult result;
   for (std::size_t p = 0; p < positions; ++p) {
     const auto kind = static_cast<std::size_t>(assignment.kind_of[p]);
     const KindStatics& statics = view.ground.kinds[kind];
-    const Seconds own_after = statics.optimizer + statics.host;
-    const Seconds own_reduced = ends[p].end + works[kind].reduction;
-    reduced = std::max(reduced, own_reduced);
-    after = std::max(after, own_after);
-    total = std::max(total, own_reduced + own_after);
-    const Seconds own =
-        repeats * busy(works[kind].pass) + ends[p].transfers + works[kind].reduction + own_after;
+    const Seconds after = statics.optimizer + statics.host;
+    const Seconds reduction = works[kind].reduction;
+    step_end.add(ends[p].end + reduction, after);
+    without_transfers.add(ends[p].without_transfers + reduction, after);
+    const Seconds own = repeats * busy(works[kind].pass) + reduction + after;
     busy_sum += own;
     const auto best = static_cast<std::size_t>(result.busiest);
     if (own > most || (own == most && ends[p].end > ends[best].end)) {
@@ -173,14 +221,12 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
       result.busiest = static_cast<int>(p);
     }
   }
-  if (together) total = reduced + after;
-  const auto busiest = static_cast<std::size_t>(result.busiest);
-  const auto kind = static_cast<std::size_t>(assignment.kind_of[busiest]);
-  result.step = parts_of(view, works[kind], view.ground.kinds[kind], ends[busiest].transfers);
+  const auto kind =
+      static_cast<std::size_t>(assignment.kind_of[static_cast<std::size_t>(result.busiest)]);
+  result.step = parts_of(view, works[kind], view.ground.kinds[kind]);
   result.imbalance = most - busy_sum / static_cast<double>(positions);
-  // Below a tick there is no bubble, only the rounding of the makespan to ticks.
-  const Seconds bubble = total - result.step.total();
-  result.step.bubble = bubble > to_seconds(view.order.micro_batches) ? bubble : Seconds(0);
+  book_waiting(view, step_end.total(), without_transfers.total(), workspace.durations.view(),
+               result.step);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "cost/compute_cost.hpp"
 #include "plansearch/evaluator.hpp"
 #include "support/toy_class.hpp"
+#include "unit/schedule/pipeline_support.hpp"
 
 namespace plansearch {
 namespace {
@@ -41,6 +42,7 @@ struct Priced {
     simulated = evaluator.simulate(*profile, plan, *workspace);
     estimate = evaluator.estimate(*profile, plan, *workspace);
     lines = evaluator.communication(*profile, plan, *workspace);
+    stages = evaluator.stages(*profile, plan, *workspace);
   }
   [[nodiscard]] std::vector<PricedCommunication> on(Purpose purpose) const {
     std::vector<PricedCommunication> found;
@@ -55,7 +57,27 @@ struct Priced {
   Estimate simulated;
   Estimate estimate;
   std::vector<PricedCommunication> lines;
+  std::vector<StageReport> stages;
 };
+
+/// Makespan of 1F1B over the stages of a plan, played step by step.
+Seconds played(const std::vector<StageReport>& stages, int micro_batches, double message_share) {
+  PipelineShape shape;
+  shape.stages = static_cast<int>(stages.size());
+  shape.micro_batches = micro_batches;
+  shape.transfers = TransferMode::Blocking;  // what the toy's framework does under 1F1B
+  PipelineDurations times;
+  for (const StageReport& stage : stages) {
+    times.forward.push_back(to_ticks(stage.forward));
+    times.backward.push_back(to_ticks(stage.backward));
+    times.activation_transfer.push_back(to_ticks(message_share * stage.edge_time));
+  }
+  times.activation_transfer.pop_back();
+  times.gradient_transfer = times.activation_transfer;
+  const ComputeOrder order = one_f_one_b_order(shape);
+  return to_seconds(
+      testing::PlainSimulator(order, times.view(), shape.transfers).run().value().makespan);
+}
 
 TEST_SUITE("unit") {
   TEST_CASE("one device: every kernel of every micro-batch, then the optimizer") {
@@ -187,6 +209,21 @@ TEST_SUITE("unit") {
     CHECK(priced.exposed(Purpose::Pipeline).value() ==
           doctest::Approx(expected.value()).epsilon(1e-6));
     CHECK(expected > Seconds(0));
+  }
+
+  TEST_CASE("what messages cost is what the step would save without them; the rest is bubble") {
+    // Devices also wait for the waits of their neighbours, so no device's own waits tell it.
+    const PlanEvaluator evaluator(untied(128));
+    const Priced priced(evaluator, plan_of(2, 1, 8, 64));
+    const Seconds with = played(priced.stages, 64, 1.0);
+    const Seconds without = played(priced.stages, 64, 0.0);
+    const StageReport& busiest =
+        priced.stages[static_cast<std::size_t>(priced.simulated.busiest_stage)];
+    CHECK(with > without);
+    CHECK(priced.exposed(Purpose::Pipeline).value() ==
+          doctest::Approx((with - without).value()).epsilon(1e-6));
+    CHECK(priced.simulated.step.bubble.value() ==
+          doctest::Approx((without - busiest.busy).value()).epsilon(1e-6));
   }
 
   TEST_CASE("hidden gradient reduction costs its contention") {
