@@ -27,6 +27,9 @@ constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
 constexpr std::array<Choice<MicroBatchGroups>, 2> kGroups{
     {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}}};
 
+constexpr std::array<Choice<OptimizerStart>, 2> kOptimizerStart{
+    {{"together", OptimizerStart::Together}, {"per-device", OptimizerStart::PerDevice}}};
+
 /// By the names of the table, whichever alias the file uses.
 std::vector<std::string> read_schedules(const Node& list) {
   std::vector<std::string> names;
@@ -190,6 +193,10 @@ class Reader {
     if (const auto groups = root.find("micro_batch_groups")) {
       framework.micro_batch_groups = groups->choice<MicroBatchGroups>(kGroups);
       log.given("micro_batch_groups");
+    }
+    if (const auto start = root.find("optimizer_start")) {
+      framework.optimizer_start = start->choice<OptimizerStart>(kOptimizerStart);
+      log.given("optimizer_start");
     }
     if (const auto selective = root.find("selective_recompute")) {
       framework.selective = selective->choice<SelectiveRule>(kSelective);

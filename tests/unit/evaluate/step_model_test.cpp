@@ -60,8 +60,9 @@ struct Priced {
   std::vector<StageReport> stages;
 };
 
-/// Makespan of 1F1B over the stages of a plan, played step by step.
-Seconds played(const std::vector<StageReport>& stages, int micro_batches, double message_share) {
+/// 1F1B over the stages of a plan, played step by step.
+PipelineResult played(const std::vector<StageReport>& stages, int micro_batches,
+                      double message_share) {
   PipelineShape shape;
   shape.stages = static_cast<int>(stages.size());
   shape.micro_batches = micro_batches;
@@ -75,8 +76,7 @@ Seconds played(const std::vector<StageReport>& stages, int micro_batches, double
   times.activation_transfer.pop_back();
   times.gradient_transfer = times.activation_transfer;
   const ComputeOrder order = one_f_one_b_order(shape);
-  return to_seconds(
-      testing::PlainSimulator(order, times.view(), shape.transfers).run().value().makespan);
+  return testing::PlainSimulator(order, times.view(), shape.transfers).run().value();
 }
 
 TEST_SUITE("unit") {
@@ -215,8 +215,8 @@ TEST_SUITE("unit") {
     // Devices also wait for the waits of their neighbours, so no device's own waits tell it.
     const PlanEvaluator evaluator(untied(128));
     const Priced priced(evaluator, plan_of(2, 1, 8, 64));
-    const Seconds with = played(priced.stages, 64, 1.0);
-    const Seconds without = played(priced.stages, 64, 0.0);
+    const Seconds with = to_seconds(played(priced.stages, 64, 1.0).makespan);
+    const Seconds without = to_seconds(played(priced.stages, 64, 0.0).makespan);
     const StageReport& busiest =
         priced.stages[static_cast<std::size_t>(priced.simulated.busiest_stage)];
     CHECK(with > without);
@@ -224,6 +224,32 @@ TEST_SUITE("unit") {
           doctest::Approx((with - without).value()).epsilon(1e-6));
     CHECK(priced.simulated.step.bubble.value() ==
           doctest::Approx((without - busiest.busy).value()).epsilon(1e-6));
+  }
+
+  TEST_CASE("optimizers start together after the last reduction, or each after its own") {
+    // The last stage has the longest update (a table of its own) and the earliest end.
+    const auto stepped = [](OptimizerStart start) {
+      const PlanEvaluator evaluator(
+          test::with_framework(untied(), [&](Framework& f) { f.optimizer_start = start; }));
+      return Priced(evaluator, plan_of(2, 1, 8, 16));
+    };
+    const Priced together = stepped(OptimizerStart::Together);
+    const PipelineResult pipeline = played(together.stages, 16, 1.0);
+    Seconds reduced;
+    Seconds slowest;
+    Seconds last;
+    for (std::size_t p = 0; p < together.stages.size(); ++p) {
+      const StageReport& stage = together.stages[p];
+      const Seconds own = to_seconds(pipeline.devices[p].last_end) + stage.reduction;
+      reduced = std::max(reduced, own);
+      slowest = std::max(slowest, stage.optimizer);
+      last = std::max(last, own + stage.optimizer);
+    }
+    const Seconds saved = reduced + slowest - last;
+    CHECK(saved > Seconds(0));
+    const Seconds apart = stepped(OptimizerStart::PerDevice).simulated.step.total();
+    CHECK((together.simulated.step.total() - apart).value() ==
+          doctest::Approx(saved.value()).epsilon(1e-6));
   }
 
   TEST_CASE("hidden gradient reduction costs its contention") {

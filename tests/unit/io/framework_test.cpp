@@ -82,6 +82,8 @@ TEST_SUITE("unit") {
     CHECK(newer.constants.at("grouped_efficiency") == 1.0);
     CHECK(newer.constants.at("host_launch") == base.constants.at("host_launch"));
     CHECK(newer.rules == base.rules);
+    CHECK(newer.schedules == std::vector<std::string>{"1f1b", "interleaved"});
+    CHECK(newer.optimizer_start == OptimizerStart::Together);
     CHECK(newer.precision == base.precision);
   }
 
@@ -121,6 +123,8 @@ TEST_SUITE("unit") {
     CHECK(contains(error_of(head + "precision: {bf17: {matmul: bf16}}\n"), "bf17"));
     CHECK(contains(error_of(head + "precision: {bf16: {gradient: none, main_gradient: none}}\n"),
                    "neither"));
+    CHECK(contains(error_of(head + "schedules: [1f2b]\n"), "the schedules are gpipe, 1f1b"));
+    CHECK(contains(error_of(head + "optimizer_start: soon\n"), "per-device"));
     CHECK(contains(error_of(head + "colour: red\n"), "colour"));
     CHECK(contains(error_of("schema: plansearch/framework/v1\nname: broken\nlike: broken\n"),
                    "like"));
