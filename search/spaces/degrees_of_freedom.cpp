@@ -109,6 +109,9 @@ std::vector<SpaceConstraint> order_constraints() {
 std::vector<int> order_values(const Framework& framework) {
   std::vector<int> values;
   for (const ScheduleId id : schedules_of(framework)) values.push_back(static_cast<int>(id));
+  // One stage runs micro-batches one after the other, whatever orders of pipelines are listed.
+  const auto plain = static_cast<int>(kDefaultSchedule);
+  if (std::find(values.begin(), values.end(), plain) == values.end()) values.push_back(plain);
   return values;
 }
 

@@ -94,8 +94,9 @@ void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
   std::erase_if(orders, [&](int order) {
     return !schedule_row(static_cast<ScheduleId>(order)).chunks.contains(chunks);
   });
+  constexpr int kSeveralStages = 2;  // one has no chunks
   if (orders.empty()) {
-    orders = {static_cast<int>(default_schedule(*problem.framework, chunks))};
+    orders = {static_cast<int>(default_schedule(*problem.framework, kSeveralStages, chunks))};
   }
 }
 

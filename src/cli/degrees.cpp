@@ -229,7 +229,7 @@ PlanDegrees plan_from_degrees(const DegreeOptions& d, const Problem& problem,
   plan.sequence_parallel = plan.tensor() > 1 ? asked_sp : SequenceParallel::Off;
   const auto schedule = schedule_of(d);
   plan.chunks = d.vpp.value_or(schedule ? schedule_row(*schedule).chunks.fewest : 1);
-  plan.schedule = schedule.value_or(default_schedule(*problem.framework, plan.chunks));
+  plan.schedule = schedule.value_or(default_schedule(*problem.framework, plan.pipeline, plan.chunks));
   plan.data = data_degree(d, plan, gpus);
   set_micro_batches(plan, problem.global_batch);
   Problem sized = problem;

@@ -42,14 +42,14 @@ std::vector<ScheduleId> schedules_of(const Framework& framework) {
   return result;
 }
 
-ScheduleId default_schedule(const Framework& framework, int chunks) {
+ScheduleId default_schedule(const Framework& framework, int stages, int chunks) {
+  const auto suits = [&](ScheduleId id) { return schedule_row(id).chunks.contains(chunks); };
+  if (stages == 1 && suits(kDefaultSchedule)) return kDefaultSchedule;
   std::vector<ScheduleId> candidates = schedules_of(framework);
   const auto plain = std::find(candidates.begin(), candidates.end(), kDefaultSchedule);
   if (plain != candidates.end()) std::rotate(candidates.begin(), plain, plain + 1);
-  for (const ScheduleId id : candidates) {
-    if (schedule_row(id).chunks.contains(chunks)) return id;
-  }
-  return schedule_for_chunks(chunks);
+  candidates.insert(candidates.end(), all_schedules().begin(), all_schedules().end());
+  return *std::find_if(candidates.begin(), candidates.end(), suits);
 }
 
 }  // namespace plansearch

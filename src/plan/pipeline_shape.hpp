@@ -18,7 +18,8 @@ namespace plansearch {
 [[nodiscard]] std::vector<ScheduleId> schedules_of(const Framework& framework);
 
 /// What a framework runs when nobody asks: the default schedule where it lists it and the chunks
-/// suit it, otherwise the first that suits; one it does not list where none does.
-[[nodiscard]] ScheduleId default_schedule(const Framework& framework, int chunks);
+/// suit it, otherwise the first that suits; one it does not list where none does. One stage runs
+/// its micro-batches one after the other, whatever is listed.
+[[nodiscard]] ScheduleId default_schedule(const Framework& framework, int stages, int chunks);
 
 }  // namespace plansearch

@@ -55,14 +55,6 @@ bool splits_backward(ScheduleId id) {
   return schedule_row(id).weight_gradients == WeightGradients::Separate;
 }
 
-ScheduleId schedule_for_chunks(int chunks) {
-  if (schedule_row(kDefaultSchedule).chunks.contains(chunks)) return kDefaultSchedule;
-  for (const ScheduleId id : all_schedules()) {
-    if (schedule_row(id).chunks.contains(chunks)) return id;
-  }
-  return kDefaultSchedule;
-}
-
 std::string_view to_text(ScheduleId schedule) {
   return schedule_row(schedule).name;
 }

@@ -65,8 +65,6 @@ struct Schedule {
 };
 
 [[nodiscard]] const Schedule& schedule_row(ScheduleId id);
-/// The default schedule where it takes so many chunks per stage, otherwise the first that does.
-[[nodiscard]] ScheduleId schedule_for_chunks(int chunks);
 /// Whether the order runs input and weight gradients as pieces of their own.
 [[nodiscard]] bool splits_backward(ScheduleId id);
 

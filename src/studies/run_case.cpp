@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "schedule/table.hpp"
+#include "plan/pipeline_shape.hpp"
 
 namespace plansearch {
 namespace {
@@ -197,7 +197,6 @@ PlanDegrees read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
   plan.sequence_parallel = read_sequence_parallel(run, defaults, plan.tensor_out);
   plan.zero = run.zero ? static_cast<ZeroStage>(*run.zero) : defaults.zero;
   plan.recompute = read_recompute(run, defaults);
-  plan.schedule = schedule_for_chunks(plan.chunks);
   return plan;
 }
 
@@ -215,7 +214,7 @@ void note_defaults(const RunRecord& run, const PlanDegrees& plan, RunCase& resul
 }  // namespace
 
 std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const ArchitectureTable& table,
-                                               std::string_view framework) {
+                                               const Framework& framework) {
   try {
     RunCase result;
     result.model = describe(run, table, result);
@@ -223,7 +222,8 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
     if (run.precision.empty()) result.filled.emplace_back("precision bf16");
     if (!precision) throw Refusal{fmt::format("precision \"{}\" is unknown", run.precision)};
     result.precision = *precision;
-    result.plan = read_plan(run, table.defaults(framework));
+    result.plan = read_plan(run, table.defaults(framework.name));
+    result.plan.schedule = default_schedule(framework, result.plan.pipeline, result.plan.chunks);
     note_defaults(run, result.plan, result);
     result.batch_share =
         static_cast<double>(run.global_batch) / static_cast<double>(result.plan.global_batch());

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "plansearch/data_type.hpp"
 #include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "studies/architecture_table.hpp"
@@ -34,6 +34,6 @@ struct Inexpressible {
 
 [[nodiscard]] std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
                                                              const ArchitectureTable& table,
-                                                             std::string_view framework);
+                                                             const Framework& framework);
 
 }  // namespace plansearch

@@ -114,7 +114,7 @@ class Preparation {
     if (const auto* reason = std::get_if<std::string>(&framework)) return *reason;
     const auto& machine = std::get<std::shared_ptr<const Cluster>>(cluster);
     const auto& rules = std::get<std::shared_ptr<const Framework>>(framework);
-    auto made = make_case(run, table_, rules->name);
+    auto made = make_case(run, table_, *rules);
     if (const auto* refusal = std::get_if<Inexpressible>(&made)) return refusal->reason;
     RunCase& run_case = prepared_.cases[row] = std::get<RunCase>(std::move(made));
     prediction.regimes = regimes_of(run, run_case, *machine);

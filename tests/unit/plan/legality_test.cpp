@@ -148,10 +148,11 @@ TEST_SUITE("unit") {
     CHECK(refused->obstacle == Obstacle::FrameworkForbids);
     CHECK(refused->detail == "plain does not run interleaved; its schedules: 1f1b, gpipe");
     // Asked for chunks alone, it says so too; asked for nothing it runs the default.
-    CHECK(default_schedule(framework, 2) == *find_schedule("interleaved"));
-    CHECK(default_schedule(framework, 1) == kDefaultSchedule);
+    CHECK(default_schedule(framework, 4, 2) == *find_schedule("interleaved"));
+    CHECK(default_schedule(framework, 4, 1) == kDefaultSchedule);
     framework.schedules = {"gpipe"};
-    CHECK(default_schedule(framework, 1) == *find_schedule("gpipe"));
+    CHECK(default_schedule(framework, 4, 1) == *find_schedule("gpipe"));
+    CHECK(default_schedule(framework, 1, 1) == kDefaultSchedule);
   }
 
   TEST_CASE("legality: groups of micro-batches are the framework's") {

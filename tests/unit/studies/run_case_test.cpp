@@ -13,14 +13,20 @@ const ArchitectureTable& table() {
   return kTable;
 }
 
+Framework named(std::string_view name) {
+  Framework framework;
+  framework.name = name;
+  return framework;
+}
+
 RunCase case_of(const test::Cells& changes, std::string_view framework = "megatron") {
-  auto made = make_case(test::run_of(changes), table(), framework);
+  auto made = make_case(test::run_of(changes), table(), named(framework));
   REQUIRE(std::holds_alternative<RunCase>(made));
   return std::get<RunCase>(std::move(made));
 }
 
 std::string refusal_of(const test::Cells& changes) {
-  const auto made = make_case(test::run_of(changes), table(), "megatron");
+  const auto made = make_case(test::run_of(changes), table(), named("megatron"));
   REQUIRE(std::holds_alternative<Inexpressible>(made));
   return std::get<Inexpressible>(made).reason;
 }
