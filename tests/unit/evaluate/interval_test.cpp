@@ -47,11 +47,20 @@ TEST_SUITE("unit") {
     CHECK(interval.p90 == 1.0);
   }
 
-  TEST_CASE("errors weigh by their share of the step and add in squares") {
+  TEST_CASE("errors weigh by their share of the step and add in quadrature") {
     // Shares of one half: sqrt((0.3/2)^2 + (0.4/2)^2) = 0.25, exp(1.28155 x 0.25) = 1.37768.
     const ErrorModel model{
         .kernels = 0.3, .links = 0.4, .network = 9.0, .accelerators_per_node = 8};
     CHECK(half_and_half(model, 8).p90 == doctest::Approx(1.37768).epsilon(1e-5));
+  }
+
+  TEST_CASE("kernels that run again are as uncertain as the first time") {
+    // A quarter computes, a quarter repeats it, half is exposed: kernels weigh one half.
+    StepTimeBreakdown step;
+    step.compute = step.recompute = Seconds(0.5);
+    step.exposed[static_cast<std::size_t>(Purpose::Data)] = Seconds(1.0);
+    const ErrorModel model{.kernels = 0.3, .links = 0.4, .accelerators_per_node = 8};
+    CHECK(relative_interval(model, step, 8).p90 == doctest::Approx(1.37768).epsilon(1e-5));
   }
 
   TEST_CASE("beyond a node the network counts, and stragglers move p90 alone") {

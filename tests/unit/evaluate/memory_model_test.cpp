@@ -152,6 +152,18 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("logits of the micro-batch before stay only where there was one") {
+    // 6 bytes a logit of this micro-batch, 4 more of the one before.
+    for (const int micro_batches : {1, 2}) {
+      const PlanDegrees plan = pipeline_plan(1, 1, micro_batches, ScheduleKind::OneFOneB);
+      const Problem problem = test::with_framework(problem_for(plan), [](Framework& framework) {
+        framework.constants["memory_previous_logit_bytes"] = 4;
+      });
+      CHECK(stages_of(problem, plan)[0].transient.value() ==
+            doctest::Approx((micro_batches == 1 ? 6.0 : 10.0) * 512 * 51200));
+    }
+  }
+
   TEST_CASE("the head keeps logits in bf16 and probabilities in fp32") {
     // Its norm keeps its input and statistics, its product the norm's output: 4 sbh + 8 sb.
     const PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);

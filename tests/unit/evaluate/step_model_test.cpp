@@ -129,6 +129,60 @@ TEST_SUITE("unit") {
           doctest::Approx(stream_time(chip, Bytes(30 * 1.1 * kTied / 16), 1).value()));
   }
 
+  TEST_CASE("under ZeRO-1 the ranks of an expert share its update, all ranks that of the rest") {
+    // 8 experts on 2 ranks, 8 replicas of each half: a rank holds half of the experts and updates
+    // an eighth of them, and a sixteenth of all else. Per layer: 4 h^2 of attention, 4 h of norms,
+    // 8 h of router, 8 experts of 8 h^2.
+    test::ToyOptions options;
+    options.experts = 8;
+    const PlanEvaluator evaluator(test::toy_problem(options));
+    PlanDegrees plan = plan_of(16, 1, 1, 2);
+    plan.expert = 2;
+    plan.zero = ZeroStage::Optimizer;
+    const double experts = 8.0 * 8 * 8 * kHidden * kHidden;
+    const double dense = 8 * (4 * kHidden * kHidden + 12 * kHidden) + kTable + 2 * kHidden;
+    const Accelerator& chip = evaluator.problem().cluster->accelerator;
+    CHECK(Priced(evaluator, plan).simulated.step.optimizer.value() ==
+          doctest::Approx(
+              stream_time(chip, Bytes(30 * 1.1 * (experts / 2 / 8 + dense / 16)), 1).value()));
+  }
+
+  TEST_CASE("a global gradient norm makes all optimizers wait, and the slowest ends the step") {
+    // Two stages; the first ends last and, its table frozen, updates 4 layers, the last the head as
+    // well: 51200 h + 2 h parameters more, 30 bytes each, times 1.1.
+    const auto total = [](OptimizerStart start) {
+      test::ToyOptions options;
+      options.tied = false;
+      options.gpus = 2;
+      const Problem frozen = test::with_network(test::toy_problem(options), [](Network& network) {
+        for (Parameter& parameter : network.blocks.front().parameters) {
+          parameter.trainable = Trainable::No;
+        }
+      });
+      const PlanEvaluator evaluator(test::with_framework(
+          frozen, [&](Framework& framework) { framework.optimizer_start = start; }));
+      return Priced(evaluator, plan_of(1, 1, 2, 32)).simulated.step.total();
+    };
+    const Problem problem = test::toy_problem();
+    const Accelerator& chip = problem.cluster->accelerator;
+    const Bytes more(30 * 1.1 * (kTable + 2 * kHidden));
+    CHECK((total(OptimizerStart::Together) - total(OptimizerStart::PerDevice)).value() ==
+          doctest::Approx((stream_time(chip, more, 1) - stream_time(chip, Bytes(0), 1)).value()));
+  }
+
+  TEST_CASE("the host of a stage handles the tensors of that stage") {
+    // Two stages of 4 layers with 10 tensors each (two norms with bias, query, key, value, output,
+    // two of the MLP). The last, which is the busiest, has the table and the final norm as
+    // well: 43.
+    const auto host = [](double per_tensor) {
+      const PlanEvaluator evaluator(test::with_framework(
+          test::toy_problem(),
+          [&](Framework& framework) { framework.constants["host_parameter"] = per_tensor; }));
+      return Priced(evaluator, plan_of(8, 1, 2, 4)).simulated.step.host;
+    };
+    CHECK((host(1e-3) - host(0.0)).value() == doctest::Approx(43e-3).epsilon(1e-9));
+  }
+
   TEST_CASE("gradients are summed once per step, in fp32, however many micro-batches there are") {
     for (const int micro_batches : {1, 2, 8}) {
       const PlanEvaluator evaluator(untied(16 * micro_batches));
@@ -184,6 +238,19 @@ TEST_SUITE("unit") {
       calls += line.count;
     }
     CHECK(calls == 4 * (8 * 4 + 2));
+  }
+
+  TEST_CASE("messages of a recomputed forward are counted again") {
+    // Of every layer the two all-reduces forward; neither that of the embedding nor the head's.
+    const PlanEvaluator evaluator(test::toy_problem());
+    PlanDegrees plan = plan_of(8, 2, 1, 4);
+    plan.recompute = Recompute::Full;
+    double calls = 0.0;
+    const Priced priced(evaluator, plan);
+    for (const PricedCommunication& line : priced.on(Purpose::Tensor)) {
+      if (line.bytes.value() == 2.0 * 512 * 1024) calls += line.count;
+    }
+    CHECK(calls == 4 * (8 * (4 + 2) + 2));
   }
 
   TEST_CASE("one micro-batch through two stages: one message forth and one back") {
@@ -268,6 +335,33 @@ TEST_SUITE("unit") {
     CHECK(bare.exposed == bare.time);
     CHECK(hidden.time == bare.time);
     CHECK(hidden.exposed / bare.time == doctest::Approx(0.92));
+  }
+
+  TEST_CASE("reductions hide behind one backward, gathers behind one forward") {
+    // Both take longer than that; every hidden second costs 0.2 s of contention.
+    const Problem problem = test::with_framework(untied(), [](Framework& framework) {
+      framework.overlap[static_cast<std::size_t>(Overlap::GradientReduction)] = 1.0;
+      framework.overlap[static_cast<std::size_t>(Overlap::ParameterGather)] = 1.0;
+    });
+    PlanDegrees plan = plan_of(16, 1, 1, 2);
+    plan.zero = ZeroStage::Optimizer;
+    const test::ToyClass toy(problem, plan);
+    Seconds forward;
+    Seconds backward;
+    for (const BlockRun& run : toy.network().order) {
+      const BlockProfile block = toy.profile(toy.network().blocks[run.block].name);
+      forward += block.forward_length * static_cast<double>(run.count);
+      backward += block.backward_length * static_cast<double>(run.count);
+    }
+    CHECK(backward > 1.5 * forward);
+    const auto lines = Priced(PlanEvaluator(problem), plan).on(Purpose::Data);
+    REQUIRE(lines.size() == 2);
+    for (const PricedCommunication& line : lines) {
+      const bool gather = line.communication.kind == CommunicationKind::AllGather;
+      const Seconds window = gather ? forward : backward;
+      REQUIRE(line.time > 1.2 * window);
+      CHECK((line.time - line.exposed).value() == doctest::Approx((1.0 - 0.2) * window.value()));
+    }
   }
 }
 
