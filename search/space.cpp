@@ -8,41 +8,13 @@
 #include "plansearch/space.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
-
-struct Field {
-  int (*get)(const PlanDegrees&);
-  void (*set)(PlanDegrees&, int);
-};
-
-template <auto Member>
-constexpr Field field() {
-  return {[](const PlanDegrees& plan) { return static_cast<int>(plan.*Member); },
-          [](PlanDegrees& plan, int value) {
-            plan.*Member = static_cast<std::remove_reference_t<decltype(plan.*Member)>>(value);
-          }};
-}
-
-/// By enumerator of `Degree`.
-constexpr std::array<Field, kDegreeCount> kFields{
-    {field<&PlanDegrees::data>(), field<&PlanDegrees::pipeline>(), field<&PlanDegrees::chunks>(),
-     field<&PlanDegrees::tensor_in>(), field<&PlanDegrees::tensor_out>(),
-     field<&PlanDegrees::tensor_depth>(), field<&PlanDegrees::context>(),
-     field<&PlanDegrees::context_kind>(), field<&PlanDegrees::expert>(),
-     field<&PlanDegrees::expert_tensor>(), field<&PlanDegrees::zero>(),
-     field<&PlanDegrees::shard_group>(), field<&PlanDegrees::sequence_parallel>(),
-     field<&PlanDegrees::micro_batch>(), field<&PlanDegrees::recompute>(),
-     field<&PlanDegrees::schedule>()}};
-
-const Field& field_of(Degree degree) {
-  return kFields[static_cast<std::size_t>(degree)];
-}
 
 bool intersects(DegreeSet a, DegreeSet b) {
   for (std::size_t i = 0; i < kDegreeCount; ++i) {
@@ -55,22 +27,14 @@ bool intersects(DegreeSet a, DegreeSet b) {
 /// `plan` with everything but some degrees as in `PlanDegrees{}`.
 PlanDegrees only(DegreeSet kept, const PlanDegrees& plan) {
   PlanDegrees result;
-  for (std::size_t i = 0; i < kDegreeCount; ++i) {
-    if (kept.contains(static_cast<Degree>(i))) kFields[i].set(result, kFields[i].get(plan));
+  for (const DegreeRow& row : degree_table()) {
+    if (kept.contains(row.degree)) row.set(result, row.get(plan));
   }
   // The number of micro-batches follows from degrees that are kept where it matters.
   return result;
 }
 
 }  // namespace
-
-int degree_value(const PlanDegrees& plan, Degree degree) {
-  return field_of(degree).get(plan);
-}
-
-void set_degree(PlanDegrees& plan, Degree degree, int value) {
-  field_of(degree).set(plan, value);
-}
 
 const SpaceDimension& SearchSpace::dimension(Degree degree) const {
   const auto found =
@@ -161,8 +125,8 @@ std::int64_t SpaceCounter::below(std::size_t level, const PlanDegrees& plan) {
 
 std::size_t SpaceCounter::Hash::operator()(const PlanDegrees& plan) const noexcept {
   std::uint64_t hash = static_cast<std::uint64_t>(plan.micro_batches);
-  for (const Field& field : kFields) {
-    hash = (hash ^ static_cast<std::uint64_t>(field.get(plan))) * 0x9E3779B97F4A7C15ULL;
+  for (const DegreeRow& row : degree_table()) {
+    hash = (hash ^ static_cast<std::uint64_t>(row.get(plan))) * 0x9E3779B97F4A7C15ULL;
     hash ^= hash >> 29U;
   }
   return static_cast<std::size_t>(hash);

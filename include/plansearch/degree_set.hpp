@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which degrees of a plan something reads or knows.
+// Which degrees of a plan something reads or knows, and which were decided.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 
 namespace plansearch {
 
@@ -57,5 +60,31 @@ inline constexpr DegreeSet kMeshDegrees{Degree::Data,      Degree::Pipeline,    
                                         Degree::TensorOut, Degree::TensorDepth, Degree::Context};
 /// What the number of micro-batches depends on.
 inline constexpr DegreeSet kBatchDegrees{Degree::Data, Degree::TensorDepth, Degree::MicroBatch};
+
+/// A degree that someone decided. The value of a choice is its place among the words.
+struct PinnedDegree {
+  Degree degree = Degree::Data;
+  int value = 1;
+};
+
+/// Degrees that flags, a plan file or a row of a table decide. The others are open.
+class PinnedDegrees {
+ public:
+  PinnedDegrees() = default;
+  PinnedDegrees(std::initializer_list<PinnedDegree> degrees) {
+    for (const PinnedDegree& pinned : degrees) pin(pinned.degree, pinned.value);
+  }
+
+  void pin(Degree degree, int value) { values_[index(degree)] = value; }
+  void release(Degree degree) { values_[index(degree)].reset(); }
+  [[nodiscard]] std::optional<int> get(Degree degree) const { return values_[index(degree)]; }
+  [[nodiscard]] bool has(Degree degree) const { return get(degree).has_value(); }
+  [[nodiscard]] bool empty() const { return *this == PinnedDegrees{}; }
+  bool operator==(const PinnedDegrees&) const = default;
+
+ private:
+  static constexpr std::size_t index(Degree degree) { return static_cast<std::size_t>(degree); }
+  std::array<std::optional<int>, kDegreeCount> values_{};
+};
 
 }  // namespace plansearch

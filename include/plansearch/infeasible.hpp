@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace plansearch {
 
@@ -34,8 +35,16 @@ struct Infeasible {
   Obstacle obstacle = Obstacle::OutOfMemory;
   double needed = 0.0;
   double available = 0.0;
-  std::string detail;  ///< one sentence for the user, with the legal values where they are few
+  std::string detail;  ///< one sentence for the user
+  /// Values that would do, where they are few: of a degree, or of a choice.
+  std::vector<int> legal_numbers{};
+  std::vector<std::string> legal_words{};
   bool operator==(const Infeasible&) const = default;
 };
+
+/// "legal: 1, 2, 5"; empty where no values are listed.
+[[nodiscard]] std::string legal_values_text(const Infeasible& infeasible);
+/// The sentence with the legal values behind it.
+[[nodiscard]] std::string to_text(const Infeasible& infeasible);
 
 }  // namespace plansearch

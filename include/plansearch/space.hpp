@@ -60,9 +60,6 @@ struct SearchSpace {
 /// dp, pp, tp, cp multiply to the GPUs; micro-batches divide what a replica has of the batch.
 [[nodiscard]] std::vector<SpaceConstraint> mesh_constraints(int gpus, std::int64_t global_batch);
 
-[[nodiscard]] int degree_value(const PlanDegrees& plan, Degree degree);
-void set_degree(PlanDegrees& plan, Degree degree, int value);
-
 /// Walks a space dimension by dimension. Level k decides dimension k; plans are at level `depth()`.
 /// Immutable; safe to share between threads.
 class SpaceWalk {
@@ -133,12 +130,6 @@ class SpaceCounter {
   std::vector<std::unordered_map<PlanDegrees, std::int64_t, Hash>> known_;
 };
 
-/// A degree that the user decided.
-struct PinnedDegree {
-  Degree degree = Degree::Data;
-  int value = 1;
-};
-
 /// A space people can ask for by name.
 struct NamedSpace {
   std::string_view name;
@@ -151,6 +142,6 @@ struct NamedSpace {
 /// no plan of the problem can have are left out before anything is counted. InputError for an
 /// unknown name, and when the pinned degrees leave no plan at all.
 [[nodiscard]] SearchSpace make_space(std::string_view name, const Problem& problem,
-                                     const std::vector<PinnedDegree>& pinned);
+                                     const PinnedDegrees& pinned);
 
 }  // namespace plansearch

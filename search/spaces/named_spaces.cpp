@@ -5,13 +5,13 @@
 // Units: degrees.
 // Checked by: tests/unit/search/named_spaces_test.cpp
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
 
 #include "base/divisors.hpp"
 #include "plan/pipeline_shape.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 #include "search/spaces/degrees_of_freedom.hpp"
@@ -47,46 +47,6 @@ SearchSpace data(const Problem& problem) {
   return space;
 }
 
-std::string_view short_name(Degree degree) {
-  switch (degree) {
-    case Degree::Data:
-      return "dp";
-    case Degree::Pipeline:
-      return "pp";
-    case Degree::Chunks:
-      return "vpp";
-    case Degree::TensorIn:
-      return "tp-x";
-    case Degree::TensorOut:
-      return "tp";
-    case Degree::TensorDepth:
-      return "tp-z";
-    case Degree::Context:
-      return "cp";
-    case Degree::Expert:
-      return "ep";
-    case Degree::ExpertTensor:
-      return "etp";
-    case Degree::Zero:
-      return "zero";
-    case Degree::ShardGroup:
-      return "shard-group";
-    case Degree::MicroBatch:
-      return "micro-batch";
-    default:
-      return {};
-  }
-}
-
-std::string pinned_text(const std::vector<PinnedDegree>& pinned) {
-  std::vector<std::string> parts;
-  for (const PinnedDegree& pin : pinned) {
-    const std::string_view name = short_name(pin.degree);
-    if (!name.empty()) parts.push_back(fmt::format("{} {}", name, pin.value));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 /// Only orders that take the chunks asked for; where the space has none, one that some framework
 /// would run: its list then says no.
 void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
@@ -100,11 +60,11 @@ void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
   }
 }
 
-void pin(const Problem& problem, SearchSpace& space, const std::vector<PinnedDegree>& pinned) {
-  for (const PinnedDegree& p : pinned) {
-    space.dimension(p.degree).values = {p.value};
-    if (p.degree == Degree::Recompute) space.left_out.clear();
+void pin(const Problem& problem, SearchSpace& space, const PinnedDegrees& pinned) {
+  for (const DegreeRow& row : degree_table()) {
+    if (const auto value = pinned.get(row.degree)) space.dimension(row.degree).values = {*value};
   }
+  if (pinned.has(Degree::Recompute)) space.left_out.clear();
   const std::vector<int>& chunks = space.dimension(Degree::Chunks).values;
   if (chunks.size() == 1 && chunks.front() > 1) keep_orders_of(problem, chunks.front(), space);
 }
@@ -121,8 +81,7 @@ const std::vector<NamedSpace>& named_spaces() {
   return kSpaces;
 }
 
-SearchSpace make_space(std::string_view name, const Problem& problem,
-                       const std::vector<PinnedDegree>& pinned) {
+SearchSpace make_space(std::string_view name, const Problem& problem, const PinnedDegrees& pinned) {
   const auto& spaces = named_spaces();
   const auto row = std::find_if(spaces.begin(), spaces.end(),
                                 [&](const NamedSpace& space) { return space.name == name; });
@@ -135,7 +94,7 @@ SearchSpace make_space(std::string_view name, const Problem& problem,
   if (SpaceCounter(walk).all() == 0) {
     throw InputError({},
                      fmt::format("no plan for {} GPUs and batch {} has {}", problem.gpus,
-                                 problem.global_batch, pinned_text(pinned)),
+                                 problem.global_batch, to_text(pinned)),
                      "dp x pp x cp x tp is the number of GPUs, and dp x micro-batch divides the "
                      "batch");
   }

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "plan/legality.hpp"
+#include "plansearch/degree_table.hpp"
 #include "search/spaces/degrees_of_freedom.hpp"
 
 namespace plansearch {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/infeasible.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <array>
 
 namespace plansearch {
@@ -24,6 +27,19 @@ std::string_view to_text(Obstacle obstacle) {
       "out of memory",
   };
   return kNames[static_cast<std::size_t>(obstacle)];
+}
+
+std::string legal_values_text(const Infeasible& infeasible) {
+  if (!infeasible.legal_numbers.empty()) {
+    return fmt::format("legal: {}", fmt::join(infeasible.legal_numbers, ", "));
+  }
+  if (infeasible.legal_words.empty()) return {};
+  return fmt::format("legal: {}", fmt::join(infeasible.legal_words, ", "));
+}
+
+std::string to_text(const Infeasible& infeasible) {
+  const std::string legal = legal_values_text(infeasible);
+  return legal.empty() ? infeasible.detail : fmt::format("{}; {}", infeasible.detail, legal);
 }
 
 }  // namespace plansearch

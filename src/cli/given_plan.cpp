@@ -16,9 +16,9 @@ bool is_about_framework(Obstacle obstacle) {
 }
 
 /// What to change about a plan that is not legal, where the obstacle itself does not say.
-std::string remedy_for(Obstacle obstacle, const std::string& detail) {
-  if (detail.find("legal: ") != std::string::npos) return {};
-  switch (obstacle) {
+std::string remedy_for(const Infeasible& infeasible) {
+  if (std::string legal = legal_values_text(infeasible); !legal.empty()) return legal;
+  switch (infeasible.obstacle) {
     case Obstacle::FrameworkForbids:
     case Obstacle::NoSuchFeature:
       return "change the degrees, or price it as another framework: plansearch list frameworks";
@@ -54,7 +54,7 @@ GivenPlan load_given_plan(const AskedOptions& asked) {
   if (!infeasible) return given;
   const InputError error({},
                          fmt::format("{}: {}", to_text(infeasible->obstacle), infeasible->detail),
-                         remedy_for(infeasible->obstacle, infeasible->detail));
+                         remedy_for(*infeasible));
   if (options.target.empty() || !is_about_framework(infeasible->obstacle)) throw InputError(error);
   given.inexpressible = error.formatted();
   return given;

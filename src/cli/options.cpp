@@ -13,6 +13,8 @@
 
 #include "base/names.hpp"
 #include "base/units.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
 #include "plansearch/space.hpp"
 
 namespace plansearch::cli {
@@ -49,12 +51,22 @@ std::string number_problem(const std::string& text, std::int64_t low, std::int64
 constexpr std::pair<std::int64_t, std::int64_t> kAnyNumber{std::numeric_limits<int>::min(),
                                                            std::numeric_limits<int>::max()};
 
+CLI::Option* whole_number(CLI::Option* option, std::pair<std::int64_t, std::int64_t> range) {
+  return option->type_name("N")->check(
+      [range](const std::string& text) { return number_problem(text, range.first, range.second); });
+}
+
 template <typename T>
 CLI::Option* add_number(CLI::App& app, const char* name, T& field, const char* help,
                         std::pair<std::int64_t, std::int64_t> range = kAnyNumber) {
-  CLI::Option* option = app.add_option(name, field, help)->type_name("N");
-  return option->check(
-      [range](const std::string& text) { return number_problem(text, range.first, range.second); });
+  return whole_number(app.add_option(name, field, help), range);
+}
+
+/// "0|1|2|3"
+std::string number_choices(int low, int high) {
+  std::string text = fmt::format("{}", low);
+  for (int value = low + 1; value <= high; ++value) text += fmt::format("|{}", value);
+  return text;
 }
 
 void positive_number(CLI::Option* option) {
@@ -90,27 +102,39 @@ void add_question(CLI::App& app, Options& o) {
       ->type_name("BYTES");
 }
 
-void add_degrees(CLI::App& app, DegreeOptions& d) {
-  add_number(app, "--dp", d.dp, "data-parallel degree");
-  add_number(app, "--pp", d.pp, "pipeline stages");
-  add_number(app, "--vpp", d.vpp, "model chunks per stage");
-  add_number(app, "--tp", d.tp, "tensor-parallel degree, as in Megatron");
-  add_number(app, "--tp-x", d.tp_x, "tensor axis that contracts (forward all-reduce)");
-  add_number(app, "--tp-y", d.tp_y, "tensor axis of outputs (backward all-reduce)");
-  add_number(app, "--tp-z", d.tp_z, "tensor axis that shards weights and batch");
-  add_number(app, "--cp", d.cp, "context-parallel degree");
-  restrict_to(app.add_option("--cp-kind", d.cp_kind, "how attention is split over cp"),
-              {"ring", "ulysses"});
-  add_number(app, "--ep", d.ep, "expert-parallel degree, spans dp x cp x tp");
-  add_number(app, "--etp", d.etp, "tensor-parallel degree inside an expert");
-  add_number(app, "--zero", d.zero, "0: nothing, 1: optimizer, 2: gradients, 3: parameters")
-      ->type_name("0|1|2|3");
-  add_number(app, "--shard-group", d.shard_group, "ranks that share one ZeRO copy (hybrid shard)");
-  add_number(app, "--sp", d.sp, "sequence parallelism with tp")->type_name("0|1");
-  add_number(app, "--micro-batch", d.micro_batch, "sequences per device and micro-batch");
-  restrict_to(app.add_option("--recompute", d.recompute, "activations computed again in backward"),
-              {"none", "selective", "full"});
-  restrict_to(app.add_option("--schedule", d.schedule, "pipeline schedule"), schedule_names());
+int degree_from(Degree degree, const std::string& flag, const std::string& text) {
+  const auto value = parse_value(degree, text);
+  if (value) return *value;
+  throw InputError({}, fmt::format("{} {}: must be {}", flag, text, legal_text(degree)),
+                   std::string(row_of(degree).help));
+}
+
+void add_degree(CLI::App& app, PinnedDegrees& pinned, Degree degree, std::string_view key,
+                std::string_view help) {
+  const DegreeRow& row = row_of(degree);
+  const std::string flag = flag_of(key);
+  CLI::Option* option = app.add_option_function<std::string>(
+      flag,
+      [&pinned, degree, flag](const std::string& text) {
+        pinned.pin(degree, degree_from(degree, flag, text));
+      },
+      std::string(help));
+  if (row.kind == DegreeKind::Word) {
+    restrict_to(option, row.words());
+    return;
+  }
+  whole_number(option, kAnyNumber);
+  constexpr int kFew = 9;
+  if (row.high <= kFew) option->type_name(number_choices(row.low, row.high));
+}
+
+void add_degrees(CLI::App& app, PinnedDegrees& pinned) {
+  for (const DegreeRow& row : degree_table()) {
+    if (row.degree == kTensorAlias.degree) {
+      add_degree(app, pinned, row.degree, kTensorAlias.key, kTensorAlias.help);
+    }
+    add_degree(app, pinned, row.degree, row.key, row.help);
+  }
 }
 
 Choices space_names() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plansearch/degree_set.hpp"
 #include "plansearch/load_problem.hpp"
 
 namespace CLI {
@@ -16,14 +17,6 @@ class App;
 namespace plansearch::cli {
 
 enum class Command { Search, Predict, Validate, Explain, List, Schedule, Bench, Completion };
-
-/// Degrees as typed; absent ones are searched, or take their defaults in `predict`.
-struct DegreeOptions {
-  std::optional<int> dp, pp, vpp, cp, ep, etp, tp, tp_x, tp_y, tp_z;
-  std::optional<int> zero, shard_group, micro_batch;
-  std::optional<std::string> cp_kind, recompute, schedule;
-  std::optional<int> sp;
-};
 
 /// What `plansearch schedule` asks: durations as typed, of one device-stage.
 struct ScheduleQuestion {
@@ -40,7 +33,7 @@ struct Options : ProblemRequest {
   std::string plan;      ///< --plan PLAN or the argument of explain
   std::string argument;  ///< TABLE.csv, what to list, which shell
   std::string space;
-  DegreeOptions degrees;
+  PinnedDegrees degrees;  ///< absent ones are searched, or take their defaults in `predict`
 
   std::size_t top = 10;
   std::string format = "table";

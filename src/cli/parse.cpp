@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/names.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::cli {
@@ -75,6 +76,16 @@ std::string help_of(const CLI::App& app, const std::string& message) {
                    repeated ? "give it once" : help_of(app, text));
 }
 
+/// Megatron's tensor degree and the three axes say the same in two ways.
+void refuse_two_spellings(const CLI::App& app) {
+  const auto given = [&](std::string_view key) { return app.count(flag_of(key)) > 0; };
+  const auto axis = [&](Degree degree) { return given(row_of(degree).key); };
+  if (!given(kTensorAlias.key)) return;
+  if (!axis(Degree::TensorIn) && !axis(Degree::TensorOut) && !axis(Degree::TensorDepth)) return;
+  throw InputError({}, "--tp together with --tp-x, --tp-y or --tp-z",
+                   "--tp N is --tp-y N; give the axes one by one or their Megatron form, not both");
+}
+
 }  // namespace
 
 std::variant<Options, Help> parse_command_line(int argc, char** argv) {
@@ -83,6 +94,7 @@ std::variant<Options, Help> parse_command_line(int argc, char** argv) {
   build_command_line(app, options);
   try {
     app.parse(argc, argv);
+    refuse_two_spellings(app);
   } catch (const CLI::CallForHelp&) {
     return Help{app.help()};  // of the command, when one was named
   } catch (const CLI::CallForVersion&) {

@@ -7,6 +7,7 @@
 
 #include "io/document.hpp"
 #include "io/plan_document.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::cli {
@@ -98,32 +99,17 @@ void fill_question(Completion& completion, const io::Node& question) {
   fill_settings(completion, question.at("settings"));
 }
 
-void fill_degrees(Completion& completion, const io::Node& config) {
-  DegreeOptions& d = completion.options().degrees;
-  completion.fill("dp", d.dp, config.at("dp").count());
-  completion.fill("pp", d.pp, config.at("pp").count());
-  completion.fill("vpp", d.vpp, config.at("vpp").count());
-  const int in = config.at("tp_x").count();
-  const int depth = config.at("tp_z").count();
-  const bool grid = d.tp_x || d.tp_y || d.tp_z || (!d.tp && (in > 1 || depth > 1));
-  if (grid) {
-    completion.fill("tp_x", d.tp_x, in);
-    completion.fill("tp_y", d.tp_y, config.at("tp_y").count());
-    completion.fill("tp_z", d.tp_z, depth);
-  } else {
-    completion.fill("tp", d.tp, config.at("tp").count());
+/// A flag replaces the tensor degrees as a whole: the two spellings do not mix.
+void fill_degrees(Completion& completion, const PinnedDegrees& degrees) {
+  PinnedDegrees& asked = completion.options().degrees;
+  constexpr DegreeSet kTensor{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth};
+  const bool tensor =
+      asked.has(Degree::TensorIn) || asked.has(Degree::TensorOut) || asked.has(Degree::TensorDepth);
+  for (const DegreeRow& row : degree_table()) {
+    const auto value = degrees.get(row.degree);
+    if (!value || asked.has(row.degree) || (tensor && kTensor.contains(row.degree))) continue;
+    asked.pin(row.degree, *value);
   }
-  completion.fill("cp", d.cp, config.at("cp").count());
-  completion.fill("cp_kind", d.cp_kind, config.at("cp_kind").text());
-  completion.fill("ep", d.ep, config.at("ep").count());
-  completion.fill("etp", d.etp, config.at("etp").count());
-  completion.fill("zero", d.zero, config.at("zero").count(0, 3));
-  const int group = config.at("shard_group").count(0);
-  if (group > 0) completion.fill("shard_group", d.shard_group, group);
-  completion.fill("sp", d.sp, config.at("sp").boolean() ? 1 : 0);
-  completion.fill("micro_batch", d.micro_batch, config.at("micro_batch").count());
-  completion.fill("recompute", d.recompute, config.at("recompute").text());
-  completion.fill("schedule", d.schedule, config.at("schedule").text());
 }
 
 AskedOptions from_result(const Options& options, const io::Node& root, std::size_t rank) {
@@ -134,38 +120,8 @@ AskedOptions from_result(const Options& options, const io::Node& root, std::size
   }
   Completion completion(options);
   fill_question(completion, root.at("question"));
-  fill_degrees(completion, plans[rank - 1].at("config"));
+  fill_degrees(completion, io::read_config(plans[rank - 1].at("config")));
   return completion.take();
-}
-
-template <typename E>
-std::optional<std::string> words(const std::optional<E>& value) {
-  if (!value) return std::nullopt;
-  return std::string(to_text(*value));
-}
-
-void fill_degrees(Completion& completion, const io::PlanDocument& plan) {
-  DegreeOptions& d = completion.options().degrees;
-  completion.fill("dp", d.dp, plan.dp);
-  completion.fill("pp", d.pp, plan.pp);
-  completion.fill("vpp", d.vpp, plan.vpp);
-  // A flag replaces the file's tensor degrees as a whole: the two spellings do not mix.
-  if (!d.tp && !d.tp_x && !d.tp_y && !d.tp_z) {
-    completion.fill("tp", d.tp, plan.tp);
-    completion.fill("tp_x", d.tp_x, plan.tp_x);
-    completion.fill("tp_y", d.tp_y, plan.tp_y);
-    completion.fill("tp_z", d.tp_z, plan.tp_z);
-  }
-  completion.fill("cp", d.cp, plan.cp);
-  completion.fill("cp_kind", d.cp_kind, words(plan.cp_kind));
-  completion.fill("ep", d.ep, plan.ep);
-  completion.fill("etp", d.etp, plan.etp);
-  completion.fill("shard_group", d.shard_group, plan.shard_group);
-  completion.fill("micro_batch", d.micro_batch, plan.micro_batch);
-  completion.fill("recompute", d.recompute, words(plan.recompute));
-  completion.fill("schedule", d.schedule, words(plan.schedule));
-  if (plan.zero) completion.fill("zero", d.zero, static_cast<int>(*plan.zero));
-  if (plan.sp) completion.fill("sp", d.sp, *plan.sp == SequenceParallel::On ? 1 : 0);
 }
 
 AskedOptions from_document(const Options& options, const io::PlanDocument& plan) {
@@ -177,11 +133,13 @@ AskedOptions from_document(const Options& options, const io::PlanDocument& plan)
   if (!o.nodes) completion.fill("gpus", o.gpus, plan.gpus);
   completion.fill("batch", o.batch, plan.global_batch);
   completion.fill("seq_len", o.seq_len, plan.seq_len);
-  completion.fill("precision", o.precision, words(plan.precision));
+  if (plan.precision) {
+    completion.fill("precision", o.precision, std::string(to_text(*plan.precision)));
+  }
   completion.fill("optimizer", o.optimizer, plan.optimizer);
   completion.fill("attention", o.attention, plan.attention);
   completion.fill("rank_order", o.rank_order, plan.rank_order);
-  fill_degrees(completion, plan);
+  fill_degrees(completion, plan.degrees);
   return completion.take();
 }
 

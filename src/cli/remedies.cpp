@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <utility>
 
 #include "base/units.hpp"
 #include "cli/ladder.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "report/plan_text.hpp"
 
@@ -21,28 +23,20 @@ struct Change {
   Options options;
 };
 
-template <typename T>
-void add_unpinned(std::vector<Change>& changes, const Options& options, const char* flag,
-                  std::optional<T> DegreeOptions::*field) {
-  if (!(options.degrees.*field)) return;
-  Change change{fmt::format("with another {}", flag), options};
-  (change.options.degrees.*field).reset();
-  changes.push_back(std::move(change));
-}
+/// In the order they are tried: what changes the plan least comes first.
+constexpr std::array kUnpinned{Degree::Recompute,        Degree::Zero,     Degree::MicroBatch,
+                               Degree::SequenceParallel, Degree::Schedule, Degree::Chunks,
+                               Degree::TensorOut,        Degree::Pipeline, Degree::Context,
+                               Degree::Expert,           Degree::Data};
 
 std::vector<Change> possible_changes(const Options& options, const Inputs& inputs) {
   std::vector<Change> changes;
-  add_unpinned(changes, options, "--recompute", &DegreeOptions::recompute);
-  add_unpinned(changes, options, "--zero", &DegreeOptions::zero);
-  add_unpinned(changes, options, "--micro-batch", &DegreeOptions::micro_batch);
-  add_unpinned(changes, options, "--sp", &DegreeOptions::sp);
-  add_unpinned(changes, options, "--schedule", &DegreeOptions::schedule);
-  add_unpinned(changes, options, "--vpp", &DegreeOptions::vpp);
-  add_unpinned(changes, options, "--tp", &DegreeOptions::tp);
-  add_unpinned(changes, options, "--pp", &DegreeOptions::pp);
-  add_unpinned(changes, options, "--cp", &DegreeOptions::cp);
-  add_unpinned(changes, options, "--ep", &DegreeOptions::ep);
-  add_unpinned(changes, options, "--dp", &DegreeOptions::dp);
+  for (const Degree degree : kUnpinned) {
+    if (!options.degrees.has(degree)) continue;
+    changes.push_back(
+        {fmt::format("with another {}", flag_of(key_of(degree, options.degrees))), options});
+    changes.back().options.degrees.release(degree);
+  }
   if (options.mem_reserve) {
     changes.push_back({"without --mem-reserve", options});
     changes.back().options.mem_reserve.reset();
@@ -115,10 +109,7 @@ std::optional<std::string> more_gpus(const Inputs& inputs, const Options& option
 
 /// Every degree free again; nothing when none was pinned.
 std::optional<Options> unpinned(const Options& options) {
-  const DegreeOptions& d = options.degrees;
-  const bool pinned = d.dp || d.pp || d.vpp || d.cp || d.ep || d.etp || d.tp || d.tp_y || d.zero ||
-                      d.micro_batch || d.sp || d.recompute || d.schedule || d.cp_kind;
-  if (!pinned) return std::nullopt;
+  if (options.degrees.empty()) return std::nullopt;
   Options free = options;
   free.degrees = {};
   return free;

@@ -2,41 +2,15 @@
 #include "io/plan_document.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <array>
-
-#include "io/document.hpp"
 #include "io/profile_parts.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::io {
 namespace {
 
 constexpr std::string_view kSchema = "plansearch/plan/v1";
-
-constexpr std::array<Choice<ContextKind>, 2> kContextKinds{
-    {{"ring", ContextKind::Ring}, {"ulysses", ContextKind::Ulysses}}};
-constexpr std::array<Choice<Recompute>, 3> kRecompute{
-    {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
-
-/// The whole-number degrees: their keys in the file and their fields, in the order of the file.
-struct Degree {
-  std::string_view key;
-  std::optional<int> PlanDocument::*field;
-};
-constexpr std::array<Degree, 12> kDegrees{{{"dp", &PlanDocument::dp},
-                                           {"pp", &PlanDocument::pp},
-                                           {"vpp", &PlanDocument::vpp},
-                                           {"tp", &PlanDocument::tp},
-                                           {"tp_x", &PlanDocument::tp_x},
-                                           {"tp_y", &PlanDocument::tp_y},
-                                           {"tp_z", &PlanDocument::tp_z},
-                                           {"cp", &PlanDocument::cp},
-                                           {"ep", &PlanDocument::ep},
-                                           {"etp", &PlanDocument::etp},
-                                           {"shard_group", &PlanDocument::shard_group},
-                                           {"micro_batch", &PlanDocument::micro_batch}}};
 
 NamedContent read_named(const Node& node) {
   if (node.is_scalar()) return {node.text(), std::nullopt};
@@ -68,39 +42,37 @@ void read_question(const Node& root, PlanDocument& document) {
   read_text(root, "rank_order", document.rank_order);
 }
 
-ScheduleId read_schedule(const Node& node) {
-  const std::string text = node.text();
-  const auto schedule = find_schedule(text);
-  if (!schedule) {
-    node.fail(fmt::format("unknown schedule '{}'", text),
-              fmt::format("one of {}", fmt::join(schedule_names(), ", ")));
+int read_degree(const Node& node, Degree degree) {
+  const DegreeRow& row = row_of(degree);
+  switch (row.kind) {
+    case DegreeKind::Number:
+      return node.count(row.low, row.high);
+    case DegreeKind::Switch:
+      return node.boolean() ? 1 : 0;
+    case DegreeKind::Word:
+      break;
   }
-  return *schedule;
+  const std::string word = node.text();
+  if (const auto value = row.find(word)) return *value;
+  node.fail(fmt::format("'{}' is no {}", word, row.key), legal_text(degree));
 }
 
-void read_degrees(const Node& map, PlanDocument& document) {
-  for (const Degree& degree : kDegrees) {
-    if (const auto node = map.find(degree.key)) document.*degree.field = node->count();
+/// By their own names, and the tensor degree by Megatron's.
+PinnedDegrees read_degrees(const Node& map) {
+  PinnedDegrees degrees;
+  for (const DegreeRow& row : degree_table()) {
+    if (const auto node = map.find(row.key))
+      degrees.pin(row.degree, read_degree(*node, row.degree));
   }
-  if (document.tp && (document.tp_x || document.tp_y || document.tp_z)) {
-    map.at("tp").fail("tp and tp_x, tp_y, tp_z are two ways to say the same",
-                      "keep tp (Megatron: tp_y) or the three axes");
+  const auto tensor = map.find(kTensorAlias.key);
+  if (!tensor) return degrees;
+  if (degrees.has(Degree::TensorIn) || degrees.has(Degree::TensorOut) ||
+      degrees.has(Degree::TensorDepth)) {
+    tensor->fail("tp and tp_x, tp_y, tp_z are two ways to say the same",
+                 "keep tp (Megatron: tp_y) or the three axes");
   }
-  if (const auto node = map.find("cp_kind")) {
-    document.cp_kind = node->choice<ContextKind>(kContextKinds);
-  }
-  if (const auto node = map.find("sp")) {
-    document.sp = node->boolean() ? SequenceParallel::On : SequenceParallel::Off;
-  }
-  if (const auto node = map.find("zero")) {
-    document.zero = static_cast<ZeroStage>(node->count(0, 3));
-  }
-  if (const auto node = map.find("recompute")) {
-    document.recompute = node->choice<Recompute>(kRecompute);
-  }
-  if (const auto node = map.find("schedule")) {
-    document.schedule = read_schedule(*node);
-  }
+  degrees.pin(kTensorAlias.degree, read_degree(*tensor, kTensorAlias.degree));
+  return degrees;
 }
 
 /// A double-quoted YAML scalar.
@@ -111,6 +83,11 @@ std::string in_quotes(std::string_view text) {
     result += c;
   }
   return result + '"';
+}
+
+std::string yaml_value(Degree degree, int value) {
+  if (row_of(degree).kind == DegreeKind::Switch) return value == 0 ? "false" : "true";
+  return value_text(degree, value);
 }
 
 class Writer {
@@ -153,33 +130,22 @@ PlanDocument read_plan_document(const std::filesystem::path& path) {
   PlanDocument document;
   if (const auto description = root.find("description")) description->ignore();
   read_question(root, document);
-  if (const auto degrees = root.find("degrees")) read_degrees(*degrees, document);
+  if (const auto degrees = root.find("degrees")) document.degrees = read_degrees(*degrees);
   root.finish();
   return document;
 }
 
+PinnedDegrees read_config(const Node& config) {
+  PinnedDegrees degrees;
+  for (const DegreeRow& row : degree_table()) {
+    degrees.pin(row.degree, read_degree(config.at(row.key), row.degree));
+  }
+  return degrees;
+}
+
 PlanDocument to_document(const PlanDegrees& plan) {
   PlanDocument document;
-  document.dp = plan.data;
-  document.pp = plan.pipeline;
-  document.vpp = plan.chunks;
-  if (plan.tensor_in == 1 && plan.tensor_depth == 1) {
-    document.tp = plan.tensor_out;
-  } else {
-    document.tp_x = plan.tensor_in;
-    document.tp_y = plan.tensor_out;
-    document.tp_z = plan.tensor_depth;
-  }
-  document.cp = plan.context;
-  document.cp_kind = plan.context_kind;
-  document.ep = plan.expert;
-  document.etp = plan.expert_tensor;
-  if (plan.shard_group > 0) document.shard_group = plan.shard_group;
-  document.micro_batch = plan.micro_batch;
-  document.sp = plan.sequence_parallel;
-  document.zero = plan.zero;
-  document.recompute = plan.recompute;
-  document.schedule = plan.schedule;
+  document.degrees = to_pinned(plan);
   document.gpus = plan.devices();
   document.global_batch = plan.global_batch();
   return document;
@@ -199,14 +165,10 @@ std::string to_yaml(const PlanDocument& document) {
   top.words("attention", document.attention);
   top.words("rank_order", document.rank_order);
   Writer degrees("  ");
-  for (const Degree& degree : kDegrees) degrees.number(degree.key, document.*degree.field);
-  degrees.choice("cp_kind", document.cp_kind);
-  if (document.sp) {
-    degrees.line("sp", *document.sp == SequenceParallel::On ? "true" : "false");
+  for (const DegreeRow& row : degree_table()) {
+    const auto value = document.degrees.get(row.degree);
+    if (value) degrees.line(key_of(row.degree, document.degrees), yaml_value(row.degree, *value));
   }
-  if (document.zero) degrees.line("zero", fmt::format("{}", static_cast<int>(*document.zero)));
-  degrees.choice("recompute", document.recompute);
-  degrees.choice("schedule", document.schedule);
   const std::string body = degrees.take();
   return top.take() + (body.empty() ? "" : "degrees:\n" + body);
 }

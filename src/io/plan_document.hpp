@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "io/document.hpp"
 #include "plansearch/data_type.hpp"
+#include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
 
 namespace plansearch::io {
@@ -35,16 +37,13 @@ struct PlanDocument {
   std::optional<std::string> attention;
   std::optional<std::string> rank_order;
 
-  // The degrees, by the names of their flags.
-  std::optional<int> dp, pp, vpp, tp, tp_x, tp_y, tp_z, cp, ep, etp, shard_group, micro_batch;
-  std::optional<ContextKind> cp_kind;
-  std::optional<SequenceParallel> sp;
-  std::optional<ZeroStage> zero;
-  std::optional<Recompute> recompute;
-  std::optional<ScheduleId> schedule;
+  PinnedDegrees degrees;
 
   bool operator==(const PlanDocument&) const = default;
 };
+
+/// The degrees of an entry of an earlier answer (its `config`).
+[[nodiscard]] PinnedDegrees read_config(const Node& config);
 
 /// Reads a plan file, YAML or JSON. Throws InputError for anything wrong.
 [[nodiscard]] PlanDocument read_plan_document(const std::filesystem::path& path);

@@ -139,14 +139,10 @@ Infeasible too_many_stages(const PlanDegrees& plan, std::int64_t layers, Wording
 
 Infeasible not_divisible(const PlanDegrees& plan, std::int64_t layers, Wording wording) {
   const int stages = plan.pipeline * plan.chunks;
-  return legality::refuse(
-      wording, Obstacle::LayersNotDivisible, static_cast<double>(stages),
-      static_cast<double>(layers), [&] {
-        return fmt::format(
-            "{} layers do not divide into {} pipeline stages x {} chunks; the product "
-            "can be {}",
-            layers, plan.pipeline, plan.chunks, legality::divisors(layers, 64));
-      });
+  return legality::refuse_indivisible(wording, Obstacle::LayersNotDivisible, stages, layers, [&] {
+    return fmt::format("{} layers do not divide by pp {} x vpp {} = {}", layers, plan.pipeline,
+                       plan.chunks, stages);
+  });
 }
 
 std::int64_t count_layers(const Network& network) {

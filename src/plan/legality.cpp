@@ -2,7 +2,6 @@
 #include "plan/legality.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -13,14 +12,6 @@
 
 namespace plansearch {
 namespace legality {
-
-std::string divisors(std::int64_t number, std::int64_t limit) {
-  std::string text;
-  for (std::int64_t d = 1; d <= limit && d <= number; ++d) {
-    if (number % d == 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", d);
-  }
-  return text;
-}
 
 namespace {
 
@@ -69,11 +60,9 @@ struct Cut {
 
 Result check_cut(const Cut& cut, Wording wording) {
   if (cut.extent % cut.ranks == 0) return std::nullopt;
-  return refuse(wording, cut.obstacle, static_cast<double>(cut.ranks),
-                static_cast<double>(cut.extent), [&] {
-                  return fmt::format("{} {} do not divide by {} {}; legal: {}", cut.extent,
-                                     cut.what, cut.over, cut.ranks, divisors(cut.extent, 64));
-                });
+  return refuse_indivisible(wording, cut.obstacle, cut.ranks, cut.extent, [&] {
+    return fmt::format("{} {} do not divide by {} {}", cut.extent, cut.what, cut.over, cut.ranks);
+  });
 }
 
 Result check_kv_heads(std::int64_t heads, std::int64_t ranks, Wording wording) {
@@ -213,11 +202,11 @@ Result check_ring(const PlanDegrees& plan, const Network& network, Wording wordi
 
 Result check_shard_group(const PlanDegrees& plan, Wording wording) {
   if (plan.shard_group == 0 || plan.data % plan.shard_group == 0) return std::nullopt;
-  return refuse(wording, Obstacle::DegreesDoNotMultiply, static_cast<double>(plan.shard_group),
-                static_cast<double>(plan.data), [&] {
-                  return fmt::format("a shard group of {} does not divide {} data ranks; legal: {}",
-                                     plan.shard_group, plan.data, divisors(plan.data, 64));
-                });
+  return refuse_indivisible(
+      wording, Obstacle::DegreesDoNotMultiply, plan.shard_group, plan.data, [&] {
+        return fmt::format("a shard group of {} does not divide {} data ranks", plan.shard_group,
+                           plan.data);
+      });
 }
 
 /// Without a pipeline there is nothing to order.
@@ -227,10 +216,11 @@ Result check_listed(const PlanDegrees& plan, const Framework& framework, Wording
       std::find(listed.begin(), listed.end(), to_text(plan.schedule)) != listed.end()) {
     return std::nullopt;
   }
-  return refuse(wording, Obstacle::FrameworkForbids, 0, 0, [&] {
-    return fmt::format("{} does not run {}; its schedules: {}", framework.name,
-                       to_text(plan.schedule), fmt::join(listed, ", "));
+  Infeasible infeasible = refuse(wording, Obstacle::FrameworkForbids, 0, 0, [&] {
+    return fmt::format("{} does not run {}", framework.name, to_text(plan.schedule));
   });
+  if (wording == Wording::Full) infeasible.legal_words = listed;
+  return infeasible;
 }
 
 Result check_schedule(const PlanDegrees& plan, const Framework& framework, Wording wording) {

@@ -5,12 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "base/divisors.hpp"
 #include "plan/legality.hpp"
 
 namespace plansearch::legality {
-
-/// "1, 2, 5": the divisors of `number` up to `limit`.
-[[nodiscard]] std::string divisors(std::int64_t number, std::int64_t limit);
 
 /// Sentences are for users; a search only counts obstacles.
 enum class Wording : std::uint8_t { Silent, Full };
@@ -21,6 +19,17 @@ template <typename Words>
                                 Words words) {
   Infeasible infeasible{obstacle, needed, available, {}};
   if (wording == Wording::Full) infeasible.detail = words();
+  return infeasible;
+}
+
+/// The same where only the divisors of a number would do.
+template <typename Words>
+[[nodiscard]] Infeasible refuse_indivisible(Wording wording, Obstacle obstacle, std::int64_t ranks,
+                                            std::int64_t number, Words words) {
+  Infeasible infeasible =
+      refuse(wording, obstacle, static_cast<double>(ranks), static_cast<double>(number), words);
+  constexpr std::int64_t kMost = 64;
+  if (wording == Wording::Full) infeasible.legal_numbers = divisors(number, kMost);
   return infeasible;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
+#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -102,26 +103,26 @@ Json counts_json(const CountsReport& counts) {
 }  // namespace
 
 Json to_json(const PlanDegrees& plan) {
-  return {{"gpus", plan.devices()},
-          {"dp", plan.data},
-          {"pp", plan.pipeline},
-          {"vpp", plan.chunks},
-          {"tp", plan.tensor()},
-          {"tp_x", plan.tensor_in},
-          {"tp_y", plan.tensor_out},
-          {"tp_z", plan.tensor_depth},
-          {"cp", plan.context},
-          {"cp_kind", std::string(to_text(plan.context_kind))},
-          {"ep", plan.expert},
-          {"etp", plan.expert_tensor},
-          {"zero", static_cast<int>(plan.zero)},
-          {"shard_group", plan.shard_group},
-          {"sp", plan.sequence_parallel == SequenceParallel::On},
-          {"micro_batch", plan.micro_batch},
-          {"micro_batches", plan.micro_batches},
-          {"global_batch", plan.global_batch()},
-          {"recompute", std::string(to_text(plan.recompute))},
-          {"schedule", std::string(to_text(plan.schedule))}};
+  Json json{{"gpus", plan.devices()},
+            {"tp", plan.tensor()},
+            {"micro_batches", plan.micro_batches},
+            {"global_batch", plan.global_batch()}};
+  for (const DegreeRow& row : degree_table()) {
+    const int value = row.get(plan);
+    Json& field = json[std::string(row.key)];
+    switch (row.kind) {
+      case DegreeKind::Number:
+        field = value;
+        break;
+      case DegreeKind::Switch:
+        field = value != 0;
+        break;
+      case DegreeKind::Word:
+        field = value_text(row.degree, value);
+        break;
+    }
+  }
+  return json;
 }
 
 Json to_json(const PlanReport& plan) {

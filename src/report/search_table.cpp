@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/report.hpp"
 #include "report/json_report.hpp"
 #include "report/plan_cells.hpp"
@@ -87,21 +88,23 @@ std::string search_table(const SearchReport& report) {
 }
 
 std::string csv_header() {
-  return "rank,gpus,dp,pp,vpp,tp,cp,ep,etp,zero,sp,micro_batch,micro_batches,recompute,schedule,"
-         "step_time_s,step_time_p10_s,step_time_p90_s,tokens_per_s,mfu,hfu,peak_memory_bytes,"
+  std::string text = "rank,gpus,tp,micro_batches";
+  for (const DegreeRow& row : degree_table()) text += fmt::format(",{}", row.key);
+  return text +
+         ",step_time_s,step_time_p10_s,step_time_p90_s,tokens_per_s,mfu,hfu,peak_memory_bytes,"
          "exposed_communication_s,bubble_s\n";
 }
 
 std::string csv_row(const PlanReport& p) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-                     p.rank, p.plan.devices(), p.plan.data, p.plan.pipeline, p.plan.chunks,
-                     p.plan.tensor(), p.plan.context, p.plan.expert, p.plan.expert_tensor,
-                     static_cast<int>(p.plan.zero),
-                     p.plan.sequence_parallel == SequenceParallel::On ? 1 : 0, p.plan.micro_batch,
-                     p.plan.micro_batches, to_text(p.plan.recompute), to_text(p.plan.schedule),
-                     p.estimate.step.total().value(), p.p10.value(), p.p90.value(), p.tokens_per_s,
-                     p.mfu, p.hfu, p.estimate.memory.total().value(),
-                     p.estimate.step.exposed_total().value(), p.estimate.step.bubble.value());
+  std::string text =
+      fmt::format("{},{},{},{}", p.rank, p.plan.devices(), p.plan.tensor(), p.plan.micro_batches);
+  for (const DegreeRow& row : degree_table()) {
+    text += fmt::format(",{}", value_text(row.degree, row.get(p.plan)));
+  }
+  return text + fmt::format(
+                    ",{},{},{},{},{},{},{},{},{}\n", p.estimate.step.total().value(), p.p10.value(),
+                    p.p90.value(), p.tokens_per_s, p.mfu, p.hfu, p.estimate.memory.total().value(),
+                    p.estimate.step.exposed_total().value(), p.estimate.step.bubble.value());
 }
 
 std::string search_lines(const SearchReport& report, Format format) {

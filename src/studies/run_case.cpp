@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "plan/pipeline_shape.hpp"
+#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -164,45 +165,41 @@ ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, 
   return model;
 }
 
-Recompute read_recompute(const RunRecord& run, const FrameworkDefaults& defaults) {
-  if (run.recompute.empty()) return defaults.recompute;
-  for (const Recompute value : {Recompute::None, Recompute::Selective, Recompute::Full}) {
-    if (run.recompute == to_text(value)) return value;
-  }
-  throw Refusal{fmt::format("recompute \"{}\" is none of none, selective, full", run.recompute)};
-}
-
-SequenceParallel read_sequence_parallel(const RunRecord& run, const FrameworkDefaults& defaults,
-                                        int tensor) {
-  if (tensor == 1) return SequenceParallel::Off;
-  const bool on = run.sequence_parallel
-                      ? *run.sequence_parallel == 1
-                      : defaults.sequence_parallel == SequenceParallelDefault::WithTensor;
-  return on ? SequenceParallel::On : SequenceParallel::Off;
-}
-
+/// Every degree the row states; what it leaves open is the framework's default or 1.
 PlanDegrees read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
   PlanDegrees plan;
-  plan.tensor_out = degree(run.tensor.value_or(1));
-  plan.pipeline = degree(run.pipeline.value_or(1));
+  plan.zero = defaults.zero;
+  plan.recompute = defaults.recompute;
+  plan = with_pinned(plan, run.degrees);
+  if (!run.recompute.empty()) {
+    const auto level = parse_value(Degree::Recompute, run.recompute);
+    if (!level) {
+      throw Refusal{
+          fmt::format("recompute \"{}\" is not {}", run.recompute, legal_text(Degree::Recompute))};
+    }
+    set_degree(plan, Degree::Recompute, *level);
+  }
   // Without stages there is nothing to interleave: the column then repeats a default.
-  plan.chunks = plan.pipeline == 1 ? 1 : degree(run.chunks.value_or(1));
-  plan.context = degree(run.context.value_or(1));
-  plan.expert = degree(run.expert_parallel.value_or(1));
-  const std::int64_t model_ranks = std::int64_t{1} * plan.tensor_out * plan.pipeline * plan.context;
-  plan.data = degree(run.data.value_or(std::max<std::int64_t>(1, run.gpus / model_ranks)));
-  plan.micro_batch = degree(run.micro_batch);
+  if (plan.pipeline == 1) plan.chunks = 1;
+  if (!run.degrees.has(Degree::Data)) {
+    const std::int64_t model_ranks =
+        std::int64_t{1} * plan.tensor_out * plan.pipeline * plan.context;
+    plan.data = degree(std::max<std::int64_t>(1, run.gpus / model_ranks));
+  }
   const std::int64_t per_round = std::int64_t{1} * plan.data * plan.micro_batch;
   plan.micro_batches = degree((run.global_batch + per_round - 1) / per_round);
-  plan.sequence_parallel = read_sequence_parallel(run, defaults, plan.tensor_out);
-  plan.zero = run.zero ? static_cast<ZeroStage>(*run.zero) : defaults.zero;
-  plan.recompute = read_recompute(run, defaults);
+  if (!run.degrees.has(Degree::SequenceParallel) &&
+      defaults.sequence_parallel == SequenceParallelDefault::WithTensor) {
+    plan.sequence_parallel = SequenceParallel::On;
+  }
+  if (plan.tensor_out == 1) plan.sequence_parallel = SequenceParallel::Off;
   return plan;
 }
 
 void note_defaults(const RunRecord& run, const PlanDegrees& plan, RunCase& result) {
-  if (!run.zero) result.filled.push_back(fmt::format("zero {}", static_cast<int>(plan.zero)));
-  if (!run.sequence_parallel && plan.tensor_out > 1) {
+  if (!run.degrees.has(Degree::Zero))
+    result.filled.push_back(fmt::format("zero {}", static_cast<int>(plan.zero)));
+  if (!run.degrees.has(Degree::SequenceParallel) && plan.tensor_out > 1) {
     result.filled.push_back(
         fmt::format("sp {}", plan.sequence_parallel == SequenceParallel::On ? 1 : 0));
   }

@@ -35,7 +35,8 @@ std::vector<std::string> regimes_of(const RunRecord& run, const RunCase& run_cas
     if (holds) regimes.emplace_back(name);
   };
   const int fast_domain = cluster.tiers.empty() ? 1 : cluster.tiers.front().size;
-  const std::int64_t tokens = run.micro_batch * run.seq_len / std::max(1, plan.context);
+  const std::int64_t tokens =
+      std::int64_t{1} * plan.micro_batch * run.seq_len / std::max(1, plan.context);
   add_if(plan.tensor() > fast_domain, "tensor parallel across nodes");
   add_if(tokens <= kSmallMicroBatchTokens, "micro-batch of <= 2048 tokens");
   add_if(plan.pipeline >= kDeepPipeline, "pipeline of >= 8 stages");

@@ -74,7 +74,7 @@ class GroupPricer {
     if (illegal) {
       prediction.verdict = Verdict::Illegal;
       prediction.reason =
-          illegal->detail.empty() ? std::string(to_text(illegal->obstacle)) : illegal->detail;
+          illegal->detail.empty() ? std::string(to_text(illegal->obstacle)) : to_text(*illegal);
       // What only the framework's rules forbid can still be priced: the run may know a newer one.
       if (illegal->obstacle != Obstacle::FrameworkForbids) return;
     }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -70,14 +71,13 @@ class RowReader {
 
   [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
 
-  /// A whole number from 0 to `high`.
-  [[nodiscard]] std::optional<std::int64_t> level(std::string_view column,
-                                                  std::int64_t high) const {
-    const auto value = count(column, 0);
-    if (value && *value > high) {
-      table_.fail(row_, column, fmt::format("{} in column {} is above {}", *value, column, high));
-    }
-    return value;
+  /// A degree in its range.
+  [[nodiscard]] std::optional<int> degree(std::string_view column, Degree degree) const {
+    const auto value = table_.integer(row_, column, row_of(degree).low);
+    if (!value) return std::nullopt;
+    if (in_range(degree, *value)) return static_cast<int>(*value);
+    table_.fail(row_, column,
+                fmt::format("{} in column {} is not {}", *value, column, legal_text(degree)));
   }
 
   [[nodiscard]] std::optional<double> positive(std::string_view column) const {
@@ -120,7 +120,6 @@ void read_sizes(RowReader& row, RunRecord& run) {
   run.heads = row.needed_count("heads");
   run.seq_len = row.needed_count("seq_len");
   run.global_batch = row.needed_count("global_batch");
-  run.micro_batch = row.needed_count("micro_batch");
   run.ffn = row.count("ffn_hidden");
   run.kv_heads = row.count("kv_heads");
   run.head_size = row.count("head_dim");
@@ -130,15 +129,17 @@ void read_sizes(RowReader& row, RunRecord& run) {
   run.expert_width = row.count("moe_ffn");
 }
 
-void read_degrees(const RowReader& row, RunRecord& run) {
-  run.tensor = row.count("tp");
-  run.pipeline = row.count("pp");
-  run.chunks = row.count("vpp");
-  run.data = row.count("dp");
-  run.context = row.count("cp");
-  run.expert_parallel = row.count("ep");
-  run.sequence_parallel = row.level("sp", 1);
-  run.zero = row.level("zero", 3);
+/// The degrees that tables of runs have a column for.
+constexpr std::array kColumns{Degree::TensorOut, Degree::Pipeline,         Degree::Chunks,
+                              Degree::Data,      Degree::Context,          Degree::Expert,
+                              Degree::Zero,      Degree::SequenceParallel, Degree::MicroBatch};
+
+void read_degrees(RowReader& row, RunRecord& run) {
+  for (const Degree degree : kColumns) {
+    const std::string_view column = key_of(degree, {});
+    if (const auto value = row.degree(column, degree)) run.degrees.pin(degree, *value);
+  }
+  static_cast<void>(row.needed_text(row_of(Degree::MicroBatch).key));
 }
 
 RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells) {

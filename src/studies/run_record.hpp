@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/csv.hpp"
+#include "plansearch/degree_set.hpp"
 #include "plansearch/quantity.hpp"
 
 namespace plansearch {
@@ -48,11 +49,9 @@ struct RunRecord {
   std::int64_t heads = 1;
   std::int64_t seq_len = 1;
   std::int64_t global_batch = 1;
-  std::int64_t micro_batch = 1;
   std::optional<std::int64_t> ffn, kv_heads, head_size, vocab;
   std::optional<std::int64_t> experts, top_k, expert_width;
-  std::optional<std::int64_t> tensor, pipeline, chunks, data, context, expert_parallel;
-  std::optional<std::int64_t> sequence_parallel, zero;
+  PinnedDegrees degrees;  ///< but for `recompute`, whose words are the table's own
   std::optional<Seconds> step_time;
   std::optional<Bytes> peak_memory;
   std::optional<MemoryKind> memory_kind;

@@ -99,8 +99,8 @@ TEST_SUITE("unit") {
     CHECK(check_legality(plan, network, framework, 2)->obstacle == Obstacle::DegreesDoNotMultiply);
     plan.tensor_out = 3;
     CHECK(check(plan)->obstacle == Obstacle::HeadsNotDivisible);
-    CHECK(check(plan)->detail ==
-          "16 attention heads do not divide by tensor degree 3; legal: 1, 2, 4, 8, 16");
+    CHECK(check(plan)->detail == "16 attention heads do not divide by tensor degree 3");
+    CHECK(check(plan)->legal_numbers == std::vector<int>{1, 2, 4, 8, 16});
     CHECK(find_obstacle(plan, network, framework, plan.devices()) == Obstacle::HeadsNotDivisible);
     plan.tensor_out = 8;  // four key/value heads are repeated
     CHECK_FALSE(check(plan).has_value());
@@ -146,7 +146,7 @@ TEST_SUITE("unit") {
     const auto refused = check_legality(plan, network, framework, 4);
     REQUIRE(refused);
     CHECK(refused->obstacle == Obstacle::FrameworkForbids);
-    CHECK(refused->detail == "plain does not run interleaved; its schedules: 1f1b, gpipe");
+    CHECK(to_text(*refused) == "plain does not run interleaved; legal: 1f1b, gpipe");
     // Asked for chunks alone, it says so too; asked for nothing it runs the default.
     CHECK(default_schedule(framework, 4, 2) == *find_schedule("interleaved"));
     CHECK(default_schedule(framework, 4, 1) == kDefaultSchedule);

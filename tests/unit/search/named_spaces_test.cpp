@@ -2,9 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "plan/legality.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "search/legal_walk.hpp"
 #include "support/spaces.hpp"
@@ -73,10 +75,14 @@ TEST_SUITE("unit") {
 
   TEST_CASE("any degree can be pinned") {
     const Problem problem = small_question();
-    const std::vector<PinnedDegree> pins{{Degree::TensorIn, 2},   {Degree::TensorDepth, 2},
-                                         {Degree::TensorOut, 3},  {Degree::Data, 2},
-                                         {Degree::Pipeline, 6},   {Degree::Chunks, 2},
-                                         {Degree::MicroBatch, 2}, {Degree::Context, 2}};
+    const std::array<PinnedDegree, 8> pins{{{Degree::TensorIn, 2},
+                                            {Degree::TensorDepth, 2},
+                                            {Degree::TensorOut, 3},
+                                            {Degree::Data, 2},
+                                            {Degree::Pipeline, 6},
+                                            {Degree::Chunks, 2},
+                                            {Degree::MicroBatch, 2},
+                                            {Degree::Context, 2}}};
     for (const PinnedDegree& p : pins) {
       const auto plans = all_plans(make_space("megatron", problem, {p}));
       CHECK_FALSE(plans.empty());

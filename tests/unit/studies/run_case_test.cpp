@@ -101,7 +101,7 @@ TEST_SUITE("unit") {
           "attention \"linear\" is neither flash nor unfused");
     CHECK(refusal_of({{"precision", "int8"}}) == "precision \"int8\" is unknown");
     CHECK(refusal_of({{"recompute", "some"}}) ==
-          "recompute \"some\" is none of none, selective, full");
+          "recompute \"some\" is not one of none, selective, full");
     CHECK(refusal_of({{"moe_experts", "8"}}) == "experts per token (moe_topk) are unknown");
     CHECK(refusal_of({{"kv_heads", "5"}}).find("kv_heads") != std::string::npos);
   }

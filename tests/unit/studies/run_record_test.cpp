@@ -47,7 +47,7 @@ TEST_SUITE("unit") {
     CHECK_FALSE(run.ffn);
     CHECK_FALSE(run.vocab);
     CHECK_FALSE(run.peak_memory);
-    CHECK_FALSE(run.zero);
+    CHECK_FALSE(run.degrees.has(Degree::Zero));
     CHECK(run.outcome == Outcome::Measured);
     CHECK(run.cell("source") == "test");
     CHECK(run.cell("no such column").empty());
@@ -82,8 +82,8 @@ TEST_SUITE("unit") {
     starts_with("hidden", "2048.5", "\"2048.5\" in column hidden is not a whole number");
     starts_with("gpus", "0", "0 in column gpus is below 1");
     starts_with("layers", "1e15", "1000000000000000 in column layers is too large");
-    starts_with("sp", "2", "2 in column sp is above 1");
-    starts_with("zero", "4", "4 in column zero is above 3");
+    starts_with("sp", "2", "2 in column sp is not from 0 to 1");
+    starts_with("zero", "4", "4 in column zero is not from 0 to 3");
     starts_with("mem_kind", "rss", "\"rss\" is no kind of memory figure");
     starts_with("oom", "maybe", "\"maybe\" in column oom");
   }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/degree_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
+constexpr std::array<std::string_view, 2> kContextKinds{"ring", "ulysses"};
+
+constexpr int kAny = std::numeric_limits<int>::max();
+
+/// The words of a choice that has no table of its own.
+template <const auto& Names>
+const std::vector<std::string>& list_of() {
+  static const std::vector<std::string> kList(Names.begin(), Names.end());
+  return kList;
+}
+
+template <const auto& Names>
+std::optional<int> find_in(std::string_view word) {
+  const auto found = std::find(Names.begin(), Names.end(), word);
+  if (found == Names.end()) return std::nullopt;
+  return static_cast<int>(found - Names.begin());
+}
+
+std::optional<int> find_schedule_value(std::string_view word) {
+  const auto schedule = find_schedule(word);
+  return schedule ? std::optional(static_cast<int>(*schedule)) : std::nullopt;
+}
+
+template <auto Member>
+constexpr DegreeRow row(Degree degree, std::string_view key, DegreeKind kind, int low, int high,
+                        std::string_view help) {
+  return {.degree = degree,
+          .key = key,
+          .kind = kind,
+          .low = low,
+          .high = high,
+          .help = help,
+          .get = [](const PlanDegrees& plan) { return static_cast<int>(plan.*Member); },
+          .set =
+              [](PlanDegrees& plan, int value) {
+                plan.*Member = static_cast<std::remove_reference_t<decltype(plan.*Member)>>(value);
+              }};
+}
+
+template <auto Member>
+constexpr DegreeRow number(Degree degree, std::string_view key, std::string_view help, int low = 1,
+                           int high = kAny) {
+  return row<Member>(degree, key, DegreeKind::Number, low, high, help);
+}
+
+template <auto Member>
+constexpr DegreeRow words(Degree degree, std::string_view key, std::string_view help,
+                          const std::vector<std::string>& (*all)(),
+                          std::optional<int> (*find)(std::string_view)) {
+  DegreeRow result = row<Member>(degree, key, DegreeKind::Word, 0, kAny, help);
+  result.words = all;
+  result.find = find;
+  return result;
+}
+
+using D = Degree;
+using P = PlanDegrees;
+
+constexpr std::array<DegreeRow, kDegreeCount> kTable{
+    {number<&P::data>(D::Data, "dp", "data-parallel degree"),
+     number<&P::pipeline>(D::Pipeline, "pp", "pipeline stages"),
+     number<&P::chunks>(D::Chunks, "vpp", "model chunks per stage"),
+     number<&P::tensor_in>(D::TensorIn, "tp_x", "tensor axis that contracts (forward all-reduce)"),
+     number<&P::tensor_out>(D::TensorOut, "tp_y", "tensor axis of outputs (backward all-reduce)"),
+     number<&P::tensor_depth>(D::TensorDepth, "tp_z", "tensor axis that shards weights and batch"),
+     number<&P::context>(D::Context, "cp", "context-parallel degree"),
+     words<&P::context_kind>(D::ContextKind, "cp_kind", "how attention is split over cp",
+                             list_of<kContextKinds>, find_in<kContextKinds>),
+     number<&P::expert>(D::Expert, "ep", "expert-parallel degree, spans dp x cp x tp"),
+     number<&P::expert_tensor>(D::ExpertTensor, "etp", "tensor-parallel degree inside an expert"),
+     number<&P::zero>(D::Zero, "zero", "0: nothing, 1: optimizer, 2: gradients, 3: parameters", 0,
+                      3),
+     number<&P::shard_group>(D::ShardGroup, "shard_group",
+                             "data ranks that share one ZeRO copy (hybrid shard); 0: all", 0),
+     row<&P::sequence_parallel>(D::SequenceParallel, "sp", DegreeKind::Switch, 0, 1,
+                                "sequence parallelism with tp"),
+     number<&P::micro_batch>(D::MicroBatch, "micro_batch", "sequences per device and micro-batch"),
+     words<&P::recompute>(D::Recompute, "recompute", "activations computed again in backward",
+                          list_of<kRecompute>, find_in<kRecompute>),
+     words<&P::schedule>(D::Schedule, "schedule", "pipeline schedule", schedule_names,
+                         find_schedule_value)}};
+
+/// Rows are found by their place.
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (static_cast<std::size_t>(kTable[i].degree) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order());
+
+}  // namespace
+
+const std::array<DegreeRow, kDegreeCount>& degree_table() {
+  return kTable;
+}
+
+const DegreeRow& row_of(Degree degree) {
+  return kTable[static_cast<std::size_t>(degree)];
+}
+
+std::string flag_of(std::string_view key) {
+  std::string flag = fmt::format("--{}", key);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+std::string_view key_of(Degree degree, const PinnedDegrees& pinned) {
+  const bool grid = pinned.has(Degree::TensorIn) || pinned.has(Degree::TensorDepth);
+  return degree == kTensorAlias.degree && !grid ? kTensorAlias.key : row_of(degree).key;
+}
+
+std::string value_text(Degree degree, int value) {
+  const DegreeRow& row = row_of(degree);
+  if (row.kind != DegreeKind::Word) return fmt::format("{}", value);
+  return row.words().at(static_cast<std::size_t>(value));
+}
+
+std::optional<int> parse_value(Degree degree, std::string_view text) {
+  const DegreeRow& row = row_of(degree);
+  if (row.kind == DegreeKind::Word) return row.find(text);
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || !in_range(degree, value)) return std::nullopt;
+  return static_cast<int>(value);
+}
+
+bool in_range(Degree degree, std::int64_t value) {
+  const DegreeRow& row = row_of(degree);
+  return value >= row.low && value <= row.high;
+}
+
+std::string legal_text(Degree degree) {
+  const DegreeRow& row = row_of(degree);
+  if (row.kind == DegreeKind::Word) return fmt::format("one of {}", fmt::join(row.words(), ", "));
+  if (row.high == kAny) return fmt::format("at least {}", row.low);
+  return fmt::format("from {} to {}", row.low, row.high);
+}
+
+PlanDegrees with_pinned(PlanDegrees plan, const PinnedDegrees& pinned) {
+  for (const DegreeRow& row : kTable) {
+    if (const auto value = pinned.get(row.degree)) row.set(plan, *value);
+  }
+  return plan;
+}
+
+PinnedDegrees to_pinned(const PlanDegrees& plan) {
+  PinnedDegrees pinned;
+  const bool grid = plan.tensor_in > 1 || plan.tensor_depth > 1;
+  for (const DegreeRow& row : kTable) {
+    const bool axis = row.degree == Degree::TensorIn || row.degree == Degree::TensorDepth;
+    if (grid || !axis) pinned.pin(row.degree, row.get(plan));
+  }
+  return pinned;
+}
+
+std::string to_text(const PinnedDegrees& pinned) {
+  std::vector<std::string> parts;
+  for (const DegreeRow& row : kTable) {
+    const auto value = pinned.get(row.degree);
+    if (!value) continue;
+    parts.push_back(fmt::format("{} {}", flag_of(key_of(row.degree, pinned)).substr(2),
+                                value_text(row.degree, *value)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string_view to_text(Recompute value) {
+  return kRecompute.at(static_cast<std::size_t>(value));
+}
+
+std::string_view to_text(ContextKind value) {
+  return kContextKinds.at(static_cast<std::size_t>(value));
+}
+
+}  // namespace plansearch
