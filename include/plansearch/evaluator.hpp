@@ -90,10 +90,17 @@ class PlanEvaluator {
   /// The plan that degrees stand for, or why there is none.
   [[nodiscard]] std::variant<ParallelPlan, Infeasible> expand(const PlanDegrees& degrees) const;
   /// Why a plan cannot run: its assignment does not fit the network or the devices, a stage is
-  /// split in a way that network or framework forbid, its batch is not the problem's.
+  /// split in a way that network or framework forbid, its batch is not the problem's. Memory is not
+  /// looked at.
   [[nodiscard]] std::optional<Infeasible> legality(const ParallelPlan& plan) const;
-  /// The price of any plan, simulated. A plan that does not fit memory carries its estimate.
+  /// The price of any plan, simulated, or why it has none: a plan of another network, machine or
+  /// batch, one that contradicts itself, illegal degrees. A plan that does not fit memory carries
+  /// the price it would have.
   [[nodiscard]] Evaluation evaluate(const ParallelPlan& plan) const;
+  [[nodiscard]] Evaluation evaluate(const PlanDegrees& plan) const;
+  /// The same with a profile and buffers at hand; a profile that is not the plan's is a reason too.
+  [[nodiscard]] Evaluation evaluate(const ClassProfile& profile, const PlanDegrees& plan,
+                                    EvaluationWorkspace& workspace) const;
   /// Messages and stages of a legal plan.
   [[nodiscard]] PlanDetails details(const ParallelPlan& plan) const;
 

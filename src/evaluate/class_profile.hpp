@@ -29,7 +29,8 @@ struct ClassProfile {
   std::shared_ptr<const LocalMemory> memory;
   std::shared_ptr<const KeptStates> states;
   std::shared_ptr<const LocalWork> work;
-  PlanDegrees made_for;  ///< one of the plans of the class
+  PlanDegrees made_for;     ///< one of the plans of the class
+  std::uint64_t maker = 0;  ///< which ProfileMaker made it
   Recompute recompute = Recompute::None;
   Seconds skew;  ///< see BlockParts
 };

@@ -54,6 +54,27 @@ bool same_class(const PlanDegrees& a, const PlanDegrees& b) {
   return shared(a) == shared(b);
 }
 
+std::optional<Infeasible> check_batch(const PlanDegrees& plan, const Problem& problem) {
+  if (plan.global_batch() == problem.global_batch) return std::nullopt;
+  return Infeasible{.obstacle = Obstacle::BatchNotDivisible,
+                    .needed = static_cast<double>(plan.global_batch()),
+                    .available = static_cast<double>(problem.global_batch),
+                    .detail = fmt::format("the plan takes {} sequences per step, not {}",
+                                          plan.global_batch(), problem.global_batch)};
+}
+
+/// The estimate itself where its memory is there, else why not.
+Evaluation within(const Estimate& estimate, Bytes limit) {
+  if (estimate.memory.total() <= limit) return estimate;
+  return InfeasiblePlan{
+      {.obstacle = Obstacle::OutOfMemory,
+       .needed = estimate.memory.total().value(),
+       .available = limit.value(),
+       .detail = fmt::format("stage {} needs {} of {}", estimate.worst_memory_stage,
+                             to_text(estimate.memory.total()), to_text(limit))},
+      estimate};
+}
+
 /// The fields that a ground does not depend on, set to one value.
 PlanDegrees ground_degrees(PlanDegrees plan) {
   plan.micro_batch = plan.micro_batches = 1;
@@ -71,7 +92,7 @@ struct PlanEvaluator::Implementation {
         errors(error_model(problem)),
         grid(problem, constants, precision),
         assignments(problem),
-        profiles(pricing_context(problem, constants, precision)) {}
+        profiles(pricing_context(problem, constants, precision), id) {}
 
   std::uint64_t id = next_id();
   Problem problem;
@@ -254,25 +275,14 @@ std::variant<ParallelPlan, Infeasible> PlanEvaluator::expand(const PlanDegrees& 
 }
 
 std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) const {
+  if (auto bad = check_structure(plan, *problem_.network)) return bad;
   if (auto bad = check_assignment(plan, *problem_.network, problem_.gpus)) return bad;
-  if (auto bad =
-          obstacle_of(pipeline_shape(plan.transforms.front().degrees, *problem_.framework))) {
-    return bad;
-  }
+  if (auto bad = check_pipeline(plan, *problem_.framework)) return bad;
   for (const Transform& transform : plan.transforms) {
     if (auto bad = check_transform(transform.degrees, *problem_.network, *problem_.framework)) {
       return bad;
     }
-    const PlanDegrees& d = transform.degrees;
-    const std::int64_t batch =
-        std::int64_t{1} * d.data * d.tensor_depth * d.micro_batch * plan.order.micro_batches;
-    if (batch != problem_.global_batch) {
-      return Infeasible{.obstacle = Obstacle::BatchNotDivisible,
-                        .needed = static_cast<double>(batch),
-                        .available = static_cast<double>(problem_.global_batch),
-                        .detail = fmt::format("the plan takes {} sequences per step, not {}", batch,
-                                              problem_.global_batch)};
-    }
+    if (auto bad = check_batch(transform.degrees, problem_)) return bad;
   }
   return std::nullopt;
 }
@@ -280,17 +290,30 @@ std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) cons
 Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {
   if (auto bad = legality(plan)) return InfeasiblePlan{*std::move(bad), std::nullopt};
   const auto workspace = make_workspace();
-  const Estimate estimate = implementation_->with_view(plan, [&](const PlanView& view) {
-    return implementation_->evaluate(view, MakespanMethod::Simulation, *workspace);
+  return implementation_->with_view(plan, [&](const PlanView& view) {
+    return within(implementation_->evaluate(view, MakespanMethod::Simulation, *workspace),
+                  memory_limit());
   });
-  if (estimate.memory.total() <= memory_limit()) return estimate;
-  return InfeasiblePlan{
-      {.obstacle = Obstacle::OutOfMemory,
-       .needed = estimate.memory.total().value(),
-       .available = memory_limit().value(),
-       .detail = fmt::format("stage {} needs {} of {}", estimate.worst_memory_stage,
-                             to_text(estimate.memory.total()), to_text(memory_limit()))},
-      estimate};
+}
+
+Evaluation PlanEvaluator::evaluate(const PlanDegrees& degrees) const {
+  if (auto bad = check_range(degrees)) return InfeasiblePlan{*std::move(bad), std::nullopt};
+  auto plan = expand(degrees);
+  if (auto* bad = std::get_if<Infeasible>(&plan)) return InfeasiblePlan{std::move(*bad), {}};
+  return evaluate(std::get<ParallelPlan>(plan));
+}
+
+Evaluation PlanEvaluator::evaluate(const ClassProfile& profile, const PlanDegrees& degrees,
+                                   EvaluationWorkspace& workspace) const {
+  auto bad = check_range(degrees);
+  if (!bad) bad = legality(degrees);
+  if (!bad) bad = check_batch(degrees, problem_);
+  if (!bad && !implementation_->profiles.is_own(profile, degrees, implementation_->mesh(degrees))) {
+    bad = Infeasible{.obstacle = Obstacle::NoSuchFeature,
+                     .detail = "the class profile is another plan's or another problem's"};
+  }
+  if (bad) return InfeasiblePlan{*std::move(bad), std::nullopt};
+  return within(simulate(profile, degrees, workspace), memory_limit());
 }
 
 PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {

@@ -30,8 +30,8 @@ std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
                            static_cast<std::uint64_t>(leaves_node));
 }
 
-ProfileMaker::ProfileMaker(const PricingContext& context)
-    : context_(context), index_(index_network(*context.problem.network)) {
+ProfileMaker::ProfileMaker(const PricingContext& context, std::uint64_t id)
+    : context_(context), id_(id), index_(index_network(*context.problem.network)) {
   for (const Block& block : context.problem.network->blocks) {
     repeated_.push_back(repeated_shares(block, context.problem.framework->selective));
   }
@@ -130,6 +130,7 @@ std::shared_ptr<const ClassProfile> ProfileMaker::make(std::shared_ptr<const Kep
                                                        const PlanDegrees& plan) const {
   auto profile = std::make_shared<ClassProfile>();
   profile->made_for = plan;
+  profile->maker = id_;
   set_memory(memory(states->placed, key.micro_batch), key.recompute, *profile);
   profile->work = work(states->placed, key.micro_batch);
   profile->states = std::move(states);
@@ -146,11 +147,23 @@ std::shared_ptr<const ClassProfile> ProfileMaker::make(std::shared_ptr<const Kep
 
 std::shared_ptr<const ClassProfile> ProfileMaker::profile(const PlanDegrees& plan,
                                                           const DeviceMesh& mesh) const {
-  const int node = context_.problem.cluster->accelerators_per_node;
   std::shared_ptr<const KeptStates> kept = states(plan, mesh);
-  const ProfileKey key{kept.get(), plan.micro_batch, plan.recompute,
-                       plan.pipeline > 1 && plan.devices() > node};
+  const ProfileKey key{kept.get(), plan.micro_batch, plan.recompute, leaves_node(plan)};
   return profiles_.get(key, [&] { return make(std::move(kept), key, plan); });
+}
+
+bool ProfileMaker::leaves_node(const PlanDegrees& plan) const {
+  return plan.pipeline > 1 && plan.devices() > context_.problem.cluster->accelerators_per_node;
+}
+
+bool ProfileMaker::is_own(const ClassProfile& profile, const PlanDegrees& plan,
+                          const DeviceMesh& mesh) const {
+  const PlanDegrees& other = profile.made_for;
+  const Framework& framework = *context_.problem.framework;
+  return profile.maker == id_ && other.micro_batch == plan.micro_batch &&
+         other.recompute == plan.recompute && leaves_node(other) == leaves_node(plan) &&
+         states_key(other, make_device_mesh(other, framework.rank_order), framework) ==
+             states_key(plan, mesh, framework);
 }
 
 std::vector<PricedCommunication> ProfileMaker::passes(const ClassProfile& profile,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -16,12 +17,16 @@ namespace plansearch {
 /// precision of the context must outlive it.
 class ProfileMaker {
  public:
-  explicit ProfileMaker(const PricingContext& context);
+  /// `id` tells the makers of the process apart.
+  explicit ProfileMaker(const PricingContext& context, std::uint64_t id = 0);
 
   [[nodiscard]] std::shared_ptr<const ClassProfile> profile(const PlanDegrees& plan,
                                                             const DeviceMesh& mesh) const;
   /// Memory and parameters of every block of the class of `plan`, and no times.
   void fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh, ClassProfile& profile) const;
+  /// Whether `profile` would make this profile for the plan.
+  [[nodiscard]] bool is_own(const ClassProfile& profile, const PlanDegrees& plan,
+                            const DeviceMesh& mesh) const;
   /// The work of one micro-batch of every block, by operator and message (see operator_price.hpp).
   [[nodiscard]] std::shared_ptr<const LocalWork> work(const PlanDegrees& plan,
                                                       const DeviceMesh& mesh) const;
@@ -65,7 +70,10 @@ class ProfileMaker {
   template <typename Visit>
   void for_each_local_block(const PlacedNetwork& placed, int micro_batch, Visit visit) const;
 
+  [[nodiscard]] bool leaves_node(const PlanDegrees& plan) const;
+
   PricingContext context_;
+  std::uint64_t id_;
   NetworkIndex index_;
   std::vector<RepeatedShares> repeated_;  ///< by block
   SharedCache<StatesKey, PlacedNetwork, 64> placed_;

@@ -29,7 +29,26 @@ GroupContent content_of(const std::vector<BlockRun>& blocks, int transform, std:
   return content;
 }
 
-/// Fills in what follows from positions and groups.
+std::vector<BlockRun> joined(std::vector<BlockRun> runs) {
+  std::vector<BlockRun> result;
+  for (const BlockRun& run : runs) {
+    if (run.count == 0) continue;
+    if (!result.empty() && result.back().block == run.block) {
+      result.back().count += run.count;
+    } else {
+      result.push_back(run);
+    }
+  }
+  return result;
+}
+
+Infeasible refuse(Obstacle obstacle, double needed, double available, std::string detail) {
+  return {
+      .obstacle = obstacle, .needed = needed, .available = available, .detail = std::move(detail)};
+}
+
+}  // namespace
+
 void index_contents(Assignment& assignment, const Network& network) {
   assignment.contents_of.assign(assignment.positions.size(),
                                 std::vector<int>(static_cast<std::size_t>(assignment.chunks), -1));
@@ -52,26 +71,6 @@ void index_contents(Assignment& assignment, const Network& network) {
     if (same == assignment.kinds.end()) assignment.kinds.push_back(static_cast<int>(p));
   }
 }
-
-std::vector<BlockRun> joined(std::vector<BlockRun> runs) {
-  std::vector<BlockRun> result;
-  for (const BlockRun& run : runs) {
-    if (run.count == 0) continue;
-    if (!result.empty() && result.back().block == run.block) {
-      result.back().count += run.count;
-    } else {
-      result.push_back(run);
-    }
-  }
-  return result;
-}
-
-Infeasible refuse(Obstacle obstacle, double needed, double available, std::string detail) {
-  return {
-      .obstacle = obstacle, .needed = needed, .available = available, .detail = std::move(detail)};
-}
-
-}  // namespace
 
 int devices_of(const Transform& transform) {
   const PlanDegrees& d = transform.degrees;
@@ -203,24 +202,7 @@ std::optional<Infeasible> check_ranks(const ParallelPlan& plan, int gpus) {
 
 std::optional<Infeasible> check_assignment(const ParallelPlan& plan, const Network& network,
                                            int gpus) {
-  const Assignment& assignment = *plan.assignment;
-  for (const OperatorGroup& group : assignment.groups) {
-    for (const BlockRun& run : group.blocks) {
-      if (run.block >= network.blocks.size() || run.count < 0) {
-        return refuse(Obstacle::NoSuchFeature, static_cast<double>(run.block),
-                      static_cast<double>(network.blocks.size()),
-                      fmt::format("{} has no block {}", network.name, run.block));
-      }
-    }
-  }
-  for (const GroupContent& content : assignment.contents) {
-    if (content.copies.size() != network.blocks.size()) {
-      return refuse(Obstacle::NoSuchFeature, static_cast<double>(content.copies.size()),
-                    static_cast<double>(network.blocks.size()),
-                    fmt::format("the plan was made for another network than {}", network.name));
-    }
-  }
-  if (auto bad = check_blocks(assignment, network)) return bad;
+  if (auto bad = check_blocks(*plan.assignment, network)) return bad;
   return check_ranks(plan, gpus);
 }
 

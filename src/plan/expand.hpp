@@ -42,8 +42,22 @@ struct StageDescription {
 /// The stages of a plan with one group per position, as `plan_of_stages` takes them.
 [[nodiscard]] std::vector<StageDescription> stages_of(const ParallelPlan& plan);
 
+/// Fills in what follows from positions and groups.
+void index_contents(Assignment& assignment, const Network& network);
+
+/// Degrees below one, or so large that products of them overflow.
+[[nodiscard]] std::optional<Infeasible> check_range(const PlanDegrees& degrees);
+/// What makes a plan no plan of this network at all: nothing assigned, indices of nothing, degrees,
+/// mesh and order that contradict each other, a rank twice. Assumes nothing; the checks below
+/// assume that it found nothing.
+[[nodiscard]] std::optional<Infeasible> check_structure(const ParallelPlan& plan,
+                                                        const Network& network);
+/// Why the schedule cannot run, or does not place groups as the plan does.
+[[nodiscard]] std::optional<Infeasible> check_pipeline(const ParallelPlan& plan,
+                                                       const Framework& framework);
+
 /// What contradicts itself in an assignment, or does not fit the network or `gpus` devices: blocks
-/// missing, repeated or out of order, positions without work, ranks twice or beyond the last.
+/// missing, repeated or out of order, another number of ranks.
 [[nodiscard]] std::optional<Infeasible> check_assignment(const ParallelPlan& plan,
                                                          const Network& network, int gpus);
 

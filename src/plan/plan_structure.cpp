@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: what makes a plan that someone put together no plan at all.
+// Source: the comments of plansearch/plan.hpp, one check each.
+// Assumes: nothing of the plan.
+// Units: ranks, copies of blocks.
+// Checked by: tests/unit/evaluate/any_plan_test.cpp
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "plan/expand.hpp"
+#include "plan/pipeline_shape.hpp"
+#include "schedule/stage_places.hpp"
+
+namespace plansearch {
+namespace {
+
+using Result = std::optional<Infeasible>;
+
+/// Beyond any machine and any batch, and small enough for products of two.
+constexpr std::int64_t kMostNumber = std::int64_t{1} << 30;
+constexpr AxisSet kDense{Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data};
+
+Infeasible broken(std::string detail) {
+  return {.obstacle = Obstacle::NoSuchFeature, .detail = std::move(detail)};
+}
+
+bool contains(std::size_t count, int index) {
+  return index >= 0 && static_cast<std::size_t>(index) < count;
+}
+
+Result check_order(const ParallelPlan& plan) {
+  const auto& known = all_schedules();
+  if (std::find(known.begin(), known.end(), plan.order.schedule) == known.end()) {
+    return broken("the plan names a schedule that does not exist");
+  }
+  if (plan.order.micro_batches < 1) return broken("the plan has no micro-batches");
+  return std::nullopt;
+}
+
+Result check_degrees(const Transform& transform, const ParallelPlan& plan) {
+  const PlanDegrees& d = transform.degrees;
+  if (auto bad = check_range(d)) return bad;
+  const Assignment& assignment = *plan.assignment;
+  if (d.pipeline != assignment.stages() || d.chunks != assignment.chunks) {
+    return broken(fmt::format("degrees for {} stages of {} chunks, positions for {} of {}",
+                              d.pipeline, d.chunks, assignment.stages(), assignment.chunks));
+  }
+  if (d.micro_batches != plan.order.micro_batches || d.schedule != plan.order.schedule) {
+    return broken("the degrees of a transform and the order of the plan differ");
+  }
+  if (transform.mesh.size(kDense) != devices_of(transform)) {
+    return broken(fmt::format("a mesh of {} ranks for degrees of {}", transform.mesh.size(kDense),
+                              devices_of(transform)));
+  }
+  return std::nullopt;
+}
+
+Result check_indices(const ParallelPlan& plan, const Network& network) {
+  const Assignment& assignment = *plan.assignment;
+  for (const DevicePosition& position : assignment.positions) {
+    if (contains(plan.transforms.size(), position.transform)) continue;
+    return broken(fmt::format("a position names transform {} of {}", position.transform,
+                              plan.transforms.size()));
+  }
+  const std::size_t slots =
+      assignment.positions.size() * static_cast<std::size_t>(assignment.chunks);
+  if (assignment.groups.size() != slots) {
+    return broken(fmt::format("{} groups for {} chunks of {} positions", assignment.groups.size(),
+                              assignment.chunks, assignment.positions.size()));
+  }
+  for (const OperatorGroup& group : assignment.groups) {
+    if (!contains(assignment.positions.size(), group.position) || group.chunk < 0 ||
+        group.chunk >= assignment.chunks) {
+      return broken(fmt::format("a group lies at chunk {} of position {}, which does not exist",
+                                group.chunk, group.position));
+    }
+    for (const BlockRun& run : group.blocks) {
+      if (run.block < network.blocks.size() && run.count >= 0) continue;
+      return broken(fmt::format("{} has no block {}", network.name, run.block));
+    }
+  }
+  return std::nullopt;
+}
+
+/// What `index_contents` fills in must be what it would fill in for this network.
+Result check_tables(const Assignment& assignment, const Network& network) {
+  Assignment again;
+  again.positions = assignment.positions;
+  again.groups = assignment.groups;
+  again.chunks = assignment.chunks;
+  index_contents(again, network);
+  if (again == assignment) return std::nullopt;
+  return broken(fmt::format("the plan was made for another network than {}", network.name));
+}
+
+/// Every rank at most once.
+Result check_ranks(const ParallelPlan& plan) {
+  std::vector<bool> taken(static_cast<std::size_t>(plan.devices()));
+  for (const DevicePosition& position : plan.assignment->positions) {
+    const Transform& transform = plan.transforms[static_cast<std::size_t>(position.transform)];
+    std::vector<std::int64_t> ranks{position.first};
+    for (const AxisExtent& extent : process_group(transform.mesh, kDense).extents) {
+      const std::size_t inner = ranks.size();
+      for (int i = 1; i < extent.size; ++i) {
+        for (std::size_t r = 0; r < inner; ++r) {
+          ranks.push_back(ranks[r] + std::int64_t{i} * extent.stride);
+        }
+      }
+    }
+    for (const std::int64_t rank : ranks) {
+      if (rank < 0 || rank >= plan.devices()) {
+        return broken(fmt::format("rank {} of {} devices", rank, plan.devices()));
+      }
+      if (taken[static_cast<std::size_t>(rank)]) {
+        return broken(fmt::format("two positions take rank {}", rank));
+      }
+      taken[static_cast<std::size_t>(rank)] = true;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Infeasible> check_range(const PlanDegrees& d) {
+  const auto refused = [](double value) {
+    return Infeasible{
+        .obstacle = Obstacle::DegreesDoNotMultiply,
+        .needed = 1,
+        .available = value,
+        .detail = fmt::format("degrees and their products must be from 1 to {}", kMostNumber)};
+  };
+  if (d.shard_group < 0) return refused(d.shard_group);
+  // What is multiplied with each other somewhere.
+  const std::array<std::vector<int>, 4> products{
+      {{d.data, d.pipeline, d.tensor_in, d.tensor_out, d.tensor_depth, d.context},
+       {d.pipeline, d.chunks},
+       {d.expert, d.expert_tensor},
+       {d.micro_batch, d.micro_batches}}};
+  for (const std::vector<int>& factors : products) {
+    std::int64_t product = 1;
+    for (const int factor : factors) {
+      if (factor < 1) return refused(factor);
+      product *= factor;
+      if (product > kMostNumber) return refused(static_cast<double>(product));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Infeasible> check_structure(const ParallelPlan& plan, const Network& network) {
+  if (!plan.assignment || plan.transforms.empty() || plan.assignment->positions.empty() ||
+      plan.assignment->chunks < 1) {
+    return broken("the plan assigns nothing to any device");
+  }
+  if (auto bad = check_order(plan)) return bad;
+  for (const Transform& transform : plan.transforms) {
+    if (auto bad = check_degrees(transform, plan)) return bad;
+  }
+  if (auto bad = check_indices(plan, network)) return bad;
+  if (auto bad = check_tables(*plan.assignment, network)) return bad;
+  return check_ranks(plan);
+}
+
+std::optional<Infeasible> check_pipeline(const ParallelPlan& plan, const Framework& framework) {
+  const PipelineShape shape = pipeline_shape(plan.transforms.front().degrees, framework);
+  if (auto bad = obstacle_of(shape)) return bad;
+  const std::span<const StagePlace> places = stage_places(shape);
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    const OperatorGroup& group = plan.assignment->groups[k];
+    if (places[k].device == group.position && places[k].chunk == group.chunk) continue;
+    return broken(fmt::format("{} runs group {} as chunk {} of position {}, not {} of {}",
+                              to_text(shape.schedule), k, places[k].chunk, places[k].device,
+                              group.chunk, group.position));
+  }
+  return std::nullopt;
+}
+
+}  // namespace plansearch
