@@ -37,7 +37,7 @@ PUBLIC = {
     "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],
     "search": ["space", "search", "ranking"],
     "report": ["report"],
-    "problem": ["shipped_data", "load_problem"],
+    "problem": ["shipped_data", "load_problem", "plansearch"],
 }
 LAYER_OF_PUBLIC = {name: layer for layer, names in PUBLIC.items() for name in names}
 RANK = {layer: rank for rank, row in enumerate(ROWS) for layer in row}

@@ -186,7 +186,7 @@ void add_schedule(CLI::App& app, ScheduleQuestion& q) {
 
 void build_command_line(CLI::App& app, Options& o) {
   app.require_subcommand(0, 1);
-  app.set_version_flag("--version", fmt::format("plansearch {}", kVersion));
+  app.set_version_flag("--version", "plansearch " PLANSEARCH_VERSION);
   add_question(app, o);
   add_degrees(app, o.degrees);
   add_output(app, o);

@@ -50,8 +50,6 @@ struct Options : ProblemRequest {
   ScheduleQuestion schedule;
 };
 
-inline constexpr const char* kVersion = "0.1.0";
-
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion
 /// scripts are generated from the same tree.
 void build_command_line(CLI::App& app, Options& options);

@@ -98,7 +98,7 @@ std::variant<Options, Help> parse_command_line(int argc, char** argv) {
   } catch (const CLI::CallForHelp&) {
     return Help{app.help()};  // of the command, when one was named
   } catch (const CLI::CallForVersion&) {
-    return Help{fmt::format("plansearch {}\n", kVersion)};
+    return Help{"plansearch " PLANSEARCH_VERSION "\n"};
   } catch (const CLI::ExtrasError&) {
     refuse_extra(app);
   } catch (const CLI::RequiredError& error) {
