@@ -20,13 +20,6 @@ bool ranks_before(const PlanCandidate& a, const PlanCandidate& b) {
   return a.plan < b.plan;
 }
 
-void keep_best(std::vector<PlanCandidate>& candidates, std::size_t count) {
-  const std::size_t kept = std::min(count, candidates.size());
-  std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(kept),
-                    candidates.end(), ranks_before);
-  candidates.resize(kept);
-}
-
 std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates) {
   std::sort(candidates.begin(), candidates.end(), ranks_before);
   std::vector<PlanCandidate> front;

@@ -203,8 +203,6 @@ struct Network {
 [[nodiscard]] Flops model_forward_flops(const Network& network);
 /// Whether model FLOPs count the operator: matrix products, grouped and batched ones included.
 [[nodiscard]] bool is_matrix_product(OperatorKind kind);
-/// The dimensions of the loop nest that none of the outputs carries.
-[[nodiscard]] std::vector<DimId> contracted_dimensions(const Block& block, const Operator& op);
 /// The number of layers: runs of blocks that are neither embedding nor head nor other.
 [[nodiscard]] std::int64_t layer_count(const Network& network);
 /// The broken rules of a network, one sentence each; empty when it is well formed: ids in range,

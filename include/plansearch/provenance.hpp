@@ -19,6 +19,5 @@ struct Provenance {
 
 /// "measured", "published", "datasheet", "assumed".
 [[nodiscard]] std::string_view to_text(Evidence evidence);
-[[nodiscard]] std::optional<Evidence> parse_evidence(std::string_view text);
 
 }  // namespace plansearch

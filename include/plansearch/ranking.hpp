@@ -18,9 +18,6 @@ struct PlanCandidate {
 /// Median step time, then peak memory, then the plan itself: no two different plans compare equal.
 [[nodiscard]] bool ranks_before(const PlanCandidate& a, const PlanCandidate& b);
 
-/// Sorts by `ranks_before` and keeps the first `count`.
-void keep_best(std::vector<PlanCandidate>& candidates, std::size_t count);
-
 /// The candidates no other beats in both step time and memory, fastest first.
 [[nodiscard]] std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates);
 

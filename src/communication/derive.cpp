@@ -135,57 +135,6 @@ void derive_parameter_communication(const DerivationInput& input, DerivationScra
   derivation::sort_from(demands, first);
 }
 
-std::vector<Communication> derive_communication(const Network& network, const Block& block,
-                                                const PlacementRules& rules,
-                                                const BlockPlacement& placement,
-                                                const TensorPolicies& policies,
-                                                const ShardingRules& sharding) {
-  const BlockIndex index = index_block(network, block);
-  const DerivationInput input{network, block, index, rules, placement, policies, sharding};
-  DerivationScratch scratch;
-  std::vector<Communication> operators;
-  std::vector<Communication> parameters;
-  derive_operator_communication(input, scratch, operators);
-  derive_parameter_communication(input, scratch, parameters);
-  std::vector<Communication> demands;
-  demands.reserve(operators.size() + parameters.size());
-  std::merge(operators.begin(), operators.end(), parameters.begin(), parameters.end(),
-             std::back_inserter(demands), comes_before);
-  return demands;
-}
-
-std::vector<Communication> derive_stage_edge(const Network& network, const Block& block,
-                                             const PlacementRules& rules) {
-  std::vector<Communication> demands;
-  const auto last = static_cast<std::uint32_t>(block.operators.size() - 1);
-  for (const TensorId id : block.outputs) {
-    const Tensor& tensor = block.tensor(id);
-    if (!differentiable(tensor)) continue;
-    const Layout layout = edge_layout(network, block, id, rules);
-    double elements = 1.0;
-    for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
-      elements *= rules.extents[static_cast<std::size_t>(tensor.dims[i])] / layout.dims[i].slices();
-    }
-    Communication demand;
-    demand.kind = CommunicationKind::SendReceive;
-    demand.wire = derivation::wire_class(tensor.element);
-    demand.scope = Scope::MicroBatch;
-    demand.on_recompute = RecomputeGather::Shared;
-    demand.axes = {Axis::Pipeline};
-    demand.index = static_cast<std::uint32_t>(id);
-    demand.group_size = 2;
-    demand.elements = elements;
-    demand.operator_index = last;
-    demand.side = Side::After;
-    demands.push_back(demand);
-    demand.subject = Subject::ActivationGradient;
-    demand.phase = DemandPhase::InputGradient;
-    demand.side = Side::Before;
-    demands.push_back(demand);
-  }
-  return demands;
-}
-
 std::vector<SharedGradient> derive_shared_parameters(const Network& network,
                                                      const PlacementRules& rules,
                                                      const StageBlocks& stages,

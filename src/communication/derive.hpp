@@ -49,20 +49,6 @@ void derive_parameter_communication(const DerivationInput& input, DerivationScra
 [[nodiscard]] bool grows_with_micro_batch(const Network& network, const Block& block,
                                           const Communication& demand);
 
-/// Everything one copy of `block` communicates: activations between operators and their gradients,
-/// regathered inputs of weight gradients, row statistics, rings, parameters and gradients. Ordered
-/// by phase, then by operator in the order that phase visits them. Data that only changes hands on
-/// the device (slices) is not listed.
-[[nodiscard]] std::vector<Communication> derive_communication(
-    const Network& network, const Block& block, const PlacementRules& rules,
-    const BlockPlacement& placement, const TensorPolicies& policies, const ShardingRules& sharding);
-
-/// What crosses the edge of a pipeline stage that ends with `block`: outputs forward, their
-/// gradients backward, each in the layout of the edge.
-[[nodiscard]] std::vector<Communication> derive_stage_edge(const Network& network,
-                                                           const Block& block,
-                                                           const PlacementRules& rules);
-
 /// The blocks one pipeline stage holds.
 using StageBlocks = std::vector<std::vector<std::size_t>>;
 

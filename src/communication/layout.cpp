@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: how a tensor lies on a mesh: cuts per dimension, partial sums; and that in words.
 // Source: placement of the operator that produces or uses it.
-// Assumes: axes cut evenly; a partial value knows its operator (sum, max, log-sum-exp, moments).
+// Assumes: axes cut evenly; parts add up to the value.
 // Units: mesh axes.
 // Checked by: tests/unit/communication/redistribution_test.cpp
 #include "communication/layout.hpp"
@@ -9,20 +9,6 @@
 #include <fmt/format.h>
 
 namespace plansearch {
-
-std::string_view to_text(PartialOperator value) {
-  switch (value) {
-    case PartialOperator::Sum:
-      return "sum";
-    case PartialOperator::Max:
-      return "max";
-    case PartialOperator::LogSumExp:
-      return "log-sum-exp";
-    case PartialOperator::MeanVariance:
-      return "mean/variance";
-  }
-  throw InternalError("unknown partial operator");
-}
 
 AxisSet Layout::axes() const {
   AxisSet set;

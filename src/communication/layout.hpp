@@ -12,18 +12,13 @@
 
 namespace plansearch {
 
-/// How partial values combine into the value.
-enum class PartialOperator : std::uint8_t { Sum, Max, LogSumExp, MeanVariance };
-[[nodiscard]] std::string_view to_text(PartialOperator value);
-
 inline constexpr std::size_t kMaxTensorRank = 6;
 
 /// Dimensions in the order of the tensor; an axis that appears nowhere holds replicas.
 struct Layout {
   FixedVector<SliceMap, kMaxTensorRank> dims;
   AxisSet partial;  ///< every device of these axes holds one part of the value
-  PartialOperator combine = PartialOperator::Sum;
-  AxisList flat;  ///< the local tile, flattened, cut over these axes, outermost first
+  AxisList flat;    ///< the local tile, flattened, cut over these axes, outermost first
 
   [[nodiscard]] AxisSet axes() const;  ///< of dims and flat
   bool operator==(const Layout&) const = default;

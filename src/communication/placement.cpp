@@ -165,46 +165,4 @@ Layout edge_layout(const Network& network, const Block& block, TensorId id,
   return layout;
 }
 
-double local_extent(DimId dim, std::size_t operator_index, const Block& block,
-                    const PlacementRules& rules, const BlockPlacement& placement,
-                    OperatorPhase phase) {
-  const Operator& op = block.operators[operator_index];
-  const std::size_t position = find_dim(op.loop, dim);
-  PLANSEARCH_CHECK(position < op.loop.size());
-  const SliceMap& map = placement.operators[operator_index].slices(phase)[position];
-  return rules.extents[static_cast<std::size_t>(dim)] / map.slices();
-}
-
-double local_points(std::size_t operator_index, const Block& block, const PlacementRules& rules,
-                    const BlockPlacement& placement, OperatorPhase phase) {
-  double points = 1.0;
-  for (const DimId dim : block.operators[operator_index].loop) {
-    points *= local_extent(dim, operator_index, block, rules, placement, phase);
-  }
-  return points;
-}
-
-double local_tensor_elements(const Network& network, const Block& block, std::size_t operator_index,
-                             TensorId tensor, const PlacementRules& rules,
-                             const BlockPlacement& placement) {
-  const auto slices = tensor_slices(network, block, operator_index, tensor, OperatorPhase::Forward,
-                                    rules, placement);
-  const std::vector<DimId>& dims = block.tensor(tensor).dims;
-  double count = 1.0;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    count *= rules.extents[static_cast<std::size_t>(dims[i])] / slices[i].slices();
-  }
-  return count;
-}
-
-double local_parameter_elements(const Block& block, std::size_t operator_index,
-                                ParameterId parameter, const PlacementRules& rules,
-                                const BlockPlacement& placement) {
-  double count = 1.0;
-  for (const DimId dim : block.parameter(parameter).dims) {
-    count *= local_extent(dim, operator_index, block, rules, placement);
-  }
-  return count;
-}
-
 }  // namespace plansearch

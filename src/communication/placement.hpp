@@ -94,22 +94,4 @@ void place_block(const Block& block, const BlockIndex& index, const PlacementRul
 [[nodiscard]] Layout edge_layout(const Network& network, const Block& block, TensorId tensor,
                                  const PlacementRules& rules);
 
-/// Extent of one loop dimension on one device, in one step. Not rounded.
-[[nodiscard]] double local_extent(DimId dim, std::size_t operator_index, const Block& block,
-                                  const PlacementRules& rules, const BlockPlacement& placement,
-                                  OperatorPhase phase = OperatorPhase::Forward);
-/// Points of the loop nest that one device computes in one step.
-[[nodiscard]] double local_points(std::size_t operator_index, const Block& block,
-                                  const PlacementRules& rules, const BlockPlacement& placement,
-                                  OperatorPhase phase = OperatorPhase::Forward);
-/// Elements of a tensor that one device holds as this operator uses it.
-[[nodiscard]] double local_tensor_elements(const Network& network, const Block& block,
-                                           std::size_t operator_index, TensorId tensor,
-                                           const PlacementRules& rules,
-                                           const BlockPlacement& placement);
-/// Elements of a parameter on one device in use (before any flat cut).
-[[nodiscard]] double local_parameter_elements(const Block& block, std::size_t operator_index,
-                                              ParameterId parameter, const PlacementRules& rules,
-                                              const BlockPlacement& placement);
-
 }  // namespace plansearch

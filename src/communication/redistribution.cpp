@@ -45,8 +45,8 @@ struct Node {
 class Search {
  public:
   Search(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-         const Layout& to, const StepPrice* price, std::vector<Node>& nodes)
-      : mesh_(mesh), extents_(extents), from_(from), to_(to), price_(price), nodes_(nodes) {
+         const Layout& to, std::vector<Node>& nodes)
+      : mesh_(mesh), extents_(extents), from_(from), to_(to), nodes_(nodes) {
     nodes_.clear();
   }
 
@@ -162,9 +162,7 @@ class Search {
   }
 
   void push(std::size_t parent, const Layout& layout, const RedistributionStep& step) {
-    const double price = price_ != nullptr
-                             ? (*price_)(step)
-                             : elements_moved(step.kind, step.group_size, step.elements);
+    const double price = elements_moved(step.kind, step.group_size, step.elements);
     const double cost = nodes_[parent].cost + price + kStepCharge;
     for (Node& node : nodes_) {
       if (!(node.layout == layout)) continue;
@@ -182,7 +180,6 @@ class Search {
   std::span<const double> extents_;
   const Layout& from_;
   const Layout& to_;
-  const StepPrice* price_;
   std::vector<Node>& nodes_;
 };
 
@@ -268,17 +265,15 @@ std::optional<RedistributionStep> single_step(const DeviceMesh& mesh,
 }
 
 void find_steps(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-                const Layout& to, const StepPrice* price, std::vector<Node>& nodes,
+                const Layout& to, std::vector<Node>& nodes,
                 std::vector<RedistributionStep>& steps) {
   steps.clear();
   if (from == to) return;
   PLANSEARCH_CHECK(from.dims.size() == to.dims.size() && (to.partial - from.partial).empty());
   PLANSEARCH_CHECK(from.flat == to.flat);
-  if (price == nullptr) {
-    if (const auto step = single_step(mesh, extents, from, to)) {
-      steps.push_back(*step);
-      return;
-    }
+  if (const auto step = single_step(mesh, extents, from, to)) {
+    steps.push_back(*step);
+    return;
   }
   const Layout start = is_plain(from) ? from : straightened(from);
   const Layout goal = is_plain(to) ? to : straightened(to);
@@ -287,17 +282,8 @@ void find_steps(const DeviceMesh& mesh, std::span<const double> extents, const L
     return;
   }
   if (!(start == from)) steps.push_back(permutation(mesh, extents, from, start));
-  Search(mesh, extents, start, goal, price, nodes).run(steps);
+  Search(mesh, extents, start, goal, nodes).run(steps);
   if (!(goal == to)) steps.push_back(permutation(mesh, extents, goal, to));
-}
-
-std::vector<RedistributionStep> find_steps(const DeviceMesh& mesh, std::span<const double> extents,
-                                           const Layout& from, const Layout& to,
-                                           const StepPrice* price) {
-  std::vector<Node> nodes;
-  std::vector<RedistributionStep> steps;
-  find_steps(mesh, extents, from, to, price, nodes, steps);
-  return steps;
 }
 
 }  // namespace
@@ -318,7 +304,7 @@ RedistributionScratchPtr make_redistribution_scratch() {
 void redistribute(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
                   const Layout& to, RedistributionScratch& scratch,
                   std::vector<RedistributionStep>& steps) {
-  find_steps(mesh, extents, from, to, nullptr, scratch.nodes, steps);
+  find_steps(mesh, extents, from, to, scratch.nodes, steps);
 }
 
 double elements_moved(CommunicationKind kind, int group_size, double elements) {
@@ -342,13 +328,10 @@ double elements_moved(CommunicationKind kind, int group_size, double elements) {
 std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
                                              std::span<const double> extents, const Layout& from,
                                              const Layout& to) {
-  return find_steps(mesh, extents, from, to, nullptr);
-}
-
-std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
-                                             std::span<const double> extents, const Layout& from,
-                                             const Layout& to, const StepPrice& price) {
-  return find_steps(mesh, extents, from, to, &price);
+  std::vector<Node> nodes;
+  std::vector<RedistributionStep> steps;
+  find_steps(mesh, extents, from, to, nodes, steps);
+  return steps;
 }
 
 }  // namespace plansearch

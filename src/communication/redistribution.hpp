@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,14 +37,12 @@ using RedistributionScratchPtr =
     std::unique_ptr<RedistributionScratch, RedistributionScratchDeleter>;
 [[nodiscard]] RedistributionScratchPtr make_redistribution_scratch();
 
-using StepPrice = std::function<double(const RedistributionStep&)>;
-
 /// Elements one device sends with the ring or pairwise algorithm.
 [[nodiscard]] double elements_moved(CommunicationKind kind, int group_size, double elements);
 
-/// The cheapest sequence of steps; the default price is elements moved plus a small charge per
-/// step. `from` and `to` hold the same tensor; `to.partial` must be a subset of `from.partial`,
-/// and neither has a flat cut (see TensorPolicy for those). Empty when the layouts are equal.
+/// The cheapest sequence of steps: elements moved plus a small charge per step. `from` and `to`
+/// hold the same tensor; `to.partial` must be a subset of `from.partial`, and neither has a flat
+/// cut (see TensorPolicy for those). Empty when the layouts are equal.
 [[nodiscard]] std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
                                                            std::span<const double> extents,
                                                            const Layout& from, const Layout& to);
@@ -53,9 +50,4 @@ using StepPrice = std::function<double(const RedistributionStep&)>;
 void redistribute(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
                   const Layout& to, RedistributionScratch& scratch,
                   std::vector<RedistributionStep>& steps);
-[[nodiscard]] std::vector<RedistributionStep> redistribute(const DeviceMesh& mesh,
-                                                           std::span<const double> extents,
-                                                           const Layout& from, const Layout& to,
-                                                           const StepPrice& price);
-
 }  // namespace plansearch

@@ -5,7 +5,11 @@
 // Units:      none.
 // Checked by: tests/unit/schedule/lowering_test.cpp
 #include <algorithm>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/depth_first_search.hpp>
+#include <boost/range/iterator_range.hpp>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "schedule/lowering.hpp"
@@ -14,6 +18,39 @@ namespace plansearch {
 namespace {
 
 using TaskIndex = std::uint32_t;
+
+/// From a task to what it waits for.
+using Waits = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, EdgeKind,
+                                                 boost::no_property, TaskIndex>;
+using WaitEdge = boost::graph_traits<Waits>::edge_descriptor;
+
+/// Lists tasks as they are finished, and the first cycle of waits.
+class Finisher : public boost::default_dfs_visitor {
+ public:
+  Finisher(std::vector<TaskIndex>& sequence, std::vector<std::optional<WaitEdge>>& reached_by,
+           std::vector<WaitEdge>& cycle)
+      : sequence_(sequence), reached_by_(reached_by), cycle_(cycle) {}
+
+  void tree_edge(WaitEdge edge, const Waits& waits) {
+    reached_by_[boost::target(edge, waits)] = edge;
+  }
+  void back_edge(WaitEdge edge, const Waits& waits) {
+    if (!cycle_.empty()) return;
+    cycle_.push_back(edge);
+    const TaskIndex first = boost::target(edge, waits);
+    for (TaskIndex task = boost::source(edge, waits); task != first;) {
+      cycle_.push_back(*reached_by_[task]);
+      task = boost::source(cycle_.back(), waits);
+    }
+    std::reverse(cycle_.begin(), cycle_.end());
+  }
+  void finish_vertex(TaskIndex task, const Waits&) { sequence_.push_back(task); }
+
+ private:
+  std::vector<TaskIndex>& sequence_;
+  std::vector<std::optional<WaitEdge>>& reached_by_;
+  std::vector<WaitEdge>& cycle_;
+};
 
 struct Edge {
   TaskIndex task;  ///< waits for
@@ -176,47 +213,26 @@ class Builder {
     }
   }
 
-  [[nodiscard]] std::vector<std::uint32_t> offsets(TaskIndex Edge::*by) const {
-    std::vector<std::uint32_t> first(infos_.size() + 1, 0);
-    for (const Edge& edge : edges_) ++first[edge.*by + 1];
-    for (std::size_t i = 0; i < infos_.size(); ++i) first[i + 1] += first[i];
-    return first;
-  }
-
-  /// Edge numbers grouped by one of their ends; `first` are the offsets of the groups.
-  [[nodiscard]] std::vector<std::uint32_t> grouped(const std::vector<std::uint32_t>& first,
-                                                   TaskIndex Edge::*by) const {
-    std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
-    std::vector<std::uint32_t> result(edges_.size());
-    for (std::uint32_t e = 0; e < edges_.size(); ++e) result[next[edges_[e].*by]++] = e;
-    return result;
-  }
-
+  /// Depth first along what tasks wait for: a task is finished after all of them.
   [[nodiscard]] std::variant<TaskGraph, ProgramFault> sorted() const {
-    const std::vector<std::uint32_t> first_in = offsets(&Edge::task);
-    const std::vector<std::uint32_t> incoming = grouped(first_in, &Edge::task);
-    const std::vector<std::uint32_t> first_out = offsets(&Edge::before);
-    const std::vector<std::uint32_t> outgoing = grouped(first_out, &Edge::before);
-    std::vector<std::uint32_t> waiting(infos_.size());
+    std::vector<std::pair<TaskIndex, TaskIndex>> ends;
+    std::vector<EdgeKind> kinds;
+    for (const Edge& edge : edges_) {
+      ends.emplace_back(edge.task, edge.before);
+      kinds.push_back(edge.kind);
+    }
+    const Waits waits(boost::edges_are_unsorted_multi_pass, ends.begin(), ends.end(), kinds.begin(),
+                      static_cast<TaskIndex>(infos_.size()));
     std::vector<TaskIndex> sequence;
-    for (TaskIndex i = 0; i < infos_.size(); ++i) {
-      waiting[i] = first_in[i + 1] - first_in[i];
-      if (waiting[i] == 0) sequence.push_back(i);
-    }
-    for (std::size_t n = 0; n < sequence.size(); ++n) {
-      const TaskIndex task = sequence[n];
-      for (std::uint32_t e = first_out[task]; e < first_out[task + 1]; ++e) {
-        const TaskIndex next = edges_[outgoing[e]].task;
-        if (--waiting[next] == 0) sequence.push_back(next);
-      }
-    }
-    if (sequence.size() < infos_.size()) return deadlock(waiting, first_in, incoming);
-    return graph_of(sequence, first_in, incoming);
+    std::vector<WaitEdge> cycle;
+    std::vector<std::optional<WaitEdge>> reached_by(infos_.size());
+    boost::depth_first_search(waits, boost::visitor(Finisher(sequence, reached_by, cycle)));
+    return cycle.empty() ? std::variant<TaskGraph, ProgramFault>(graph_of(waits, sequence))
+                         : deadlock(waits, cycle);
   }
 
-  [[nodiscard]] TaskGraph graph_of(const std::vector<TaskIndex>& sequence,
-                                   const std::vector<std::uint32_t>& first_in,
-                                   const std::vector<std::uint32_t>& incoming) const {
+  [[nodiscard]] TaskGraph graph_of(const Waits& waits,
+                                   const std::vector<TaskIndex>& sequence) const {
     std::vector<TaskIndex> renamed(infos_.size());
     for (TaskIndex n = 0; n < sequence.size(); ++n) renamed[sequence[n]] = n;
     TaskGraph graph;
@@ -224,36 +240,22 @@ class Builder {
     for (const TaskIndex task : sequence) {
       graph.tasks.push_back(infos_[task]);
       graph.duration.push_back(durations_[task]);
-      for (std::uint32_t e = first_in[task]; e < first_in[task + 1]; ++e) {
-        graph.waits_for.push_back(renamed[edges_[incoming[e]].before]);
-        graph.edge_kinds.push_back(edges_[incoming[e]].kind);
+      for (const WaitEdge edge : boost::make_iterator_range(boost::out_edges(task, waits))) {
+        graph.waits_for.push_back(renamed[boost::target(edge, waits)]);
+        graph.edge_kinds.push_back(waits[edge]);
       }
       graph.first_edge.push_back(static_cast<std::uint32_t>(graph.waits_for.size()));
     }
     return graph;
   }
 
-  /// Every task left waits for another one that is left: following them must close a cycle.
-  [[nodiscard]] ProgramFault deadlock(const std::vector<std::uint32_t>& waiting,
-                                      const std::vector<std::uint32_t>& first_in,
-                                      const std::vector<std::uint32_t>& incoming) const {
-    const auto stuck = std::find_if(waiting.begin(), waiting.end(), [](auto n) { return n > 0; });
-    auto task = static_cast<TaskIndex>(stuck - waiting.begin());
-    std::map<TaskIndex, std::size_t> visited;
-    std::vector<WaitingTask> path;
-    while (!visited.contains(task)) {
-      visited[task] = path.size();
-      for (std::uint32_t e = first_in[task]; e < first_in[task + 1]; ++e) {
-        const Edge& edge = edges_[incoming[e]];
-        if (waiting[edge.before] == 0) continue;
-        path.push_back({infos_[task], edge.kind});
-        task = edge.before;
-        break;
-      }
-    }
+  [[nodiscard]] ProgramFault deadlock(const Waits& waits,
+                                      const std::vector<WaitEdge>& cycle) const {
     ProgramFault fault{FaultKind::Deadlock, {}, "deadlock, each waits for the next:"};
-    fault.waits.assign(path.begin() + static_cast<std::ptrdiff_t>(visited[task]), path.end());
-    for (const WaitingTask& wait : fault.waits) fault.detail += "\n  " + to_text(wait.task);
+    for (const WaitEdge edge : cycle) {
+      fault.waits.push_back({infos_[boost::source(edge, waits)], waits[edge]});
+      fault.detail += "\n  " + to_text(fault.waits.back().task);
+    }
     return fault;
   }
 

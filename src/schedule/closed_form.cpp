@@ -87,17 +87,4 @@ Ticks flow_shop_makespan(const PipelineShape& shape, const PipelineTimes& times)
   return forward.time(shape.micro_batches) + backward.time(shape.micro_batches);
 }
 
-Ticks alpa_objective(const PipelineShape& shape, const PipelineTimes& times) {
-  const PlacedPieces pieces(shape, times);
-  FlowShop stages;
-  for (std::size_t device = 0; device < pieces.stages(); ++device) {
-    Ticks work = 0;
-    for (std::size_t k = 0; k < pieces.count(); ++k) {
-      if (pieces.device(k) == device) work += pieces.forward(k) + pieces.backward(k);
-    }
-    stages.add(work);
-  }
-  return stages.time(shape.micro_batches);
-}
-
 }  // namespace plansearch

@@ -41,8 +41,4 @@ namespace plansearch {
 /// backward does: two flow shops of equal jobs.
 [[nodiscard]] Ticks flow_shop_makespan(const PipelineShape& shape, const PipelineTimes& times);
 
-/// Alpa's planning objective, sum t + (m - 1) max t over device-stages with t forward + backward:
-/// an upper bound of 1F1B when backward is proportional to forward, off by up to a fifth.
-[[nodiscard]] Ticks alpa_objective(const PipelineShape& shape, const PipelineTimes& times);
-
 }  // namespace plansearch

@@ -88,18 +88,6 @@ Flops model_forward_flops(const Network& network) {
   return total;
 }
 
-std::vector<DimId> contracted_dimensions(const Block& block, const Operator& op) {
-  std::vector<DimId> contracted;
-  for (const DimId dim : op.loop) {
-    const bool carried = std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
-      const std::vector<DimId>& dims = block.tensor(id).dims;
-      return std::find(dims.begin(), dims.end(), dim) != dims.end();
-    });
-    if (!carried) contracted.push_back(dim);
-  }
-  return contracted;
-}
-
 std::int64_t layer_count(const Network& network) {
   std::int64_t layers = 0;
   for (const BlockRun& run : network.order) {

@@ -57,14 +57,6 @@ TEST_SUITE("unit") {
     CHECK(element_size(DataType::Nvfp4) == Bytes(9.0 / 16.0));
   }
 
-  TEST_CASE("provenance: evidence names round-trip") {
-    for (const Evidence e :
-         {Evidence::Measured, Evidence::Published, Evidence::Datasheet, Evidence::Assumed}) {
-      CHECK(parse_evidence(to_text(e)) == e);
-    }
-    CHECK_FALSE(parse_evidence("guess").has_value());
-  }
-
   TEST_CASE("hash: fixed values, order matters") {
     CHECK(hash_text(content_hash("")) == "f52a15e9a9b5e89b");
     CHECK(content_hash("ab") != content_hash("ba"));

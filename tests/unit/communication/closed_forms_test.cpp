@@ -6,6 +6,7 @@
 
 #include "communication/redistribution.hpp"
 #include "small_networks.hpp"
+#include "unit/communication/reference_sizes.hpp"
 
 namespace plansearch {
 namespace {
@@ -138,9 +139,9 @@ TEST_SUITE("unit") {
           const Block& block = network.blocks[0];
           const BlockPlacement placement = place_block(network, block, rules);
           const double whole = 1024.0 * 64 * 256 * 5 * 3 * depth;
-          CHECK(local_points(1, block, rules, placement) * plan.devices() ==
+          CHECK(test::local_points(1, block, rules, placement) * plan.devices() ==
                 doctest::Approx(whole));
-          CHECK(local_points(3, block, rules, placement) * plan.devices() ==
+          CHECK(test::local_points(3, block, rules, placement) * plan.devices() ==
                 doctest::Approx(whole));
         }
       }

@@ -9,6 +9,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "random_plans.hpp"
 #include "small_networks.hpp"
+#include "unit/communication/reference_sizes.hpp"
 #include "unit/workload/descriptions.hpp"
 
 namespace plansearch {
@@ -40,7 +41,7 @@ void check_conserved(const Network& network, const PlanDegrees& plan) {
       const double steps = placement.operators[i].steps;
       for (const OperatorPhase phase :
            {OperatorPhase::Forward, OperatorPhase::InputGradient, OperatorPhase::WeightGradient}) {
-        CHECK(local_points(i, block, rules, placement, phase) * steps * stage ==
+        CHECK(test::local_points(i, block, rules, placement, phase) * steps * stage ==
               doctest::Approx(once).epsilon(1e-12));
       }
     }

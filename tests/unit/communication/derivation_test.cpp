@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "communication/redistribution.hpp"
-#include "plan/temporal_split.hpp"
 #include "small_networks.hpp"
+#include "unit/communication/reference_sizes.hpp"
 
 namespace plansearch {
 namespace {
@@ -165,17 +165,8 @@ TEST_SUITE("unit") {
                 "step: all-reduce data x3 of gradient of w2, 1024 per step"});
   }
 
-  TEST_CASE("derivation 5: co-shard divides the peak of its group and keeps the communication") {
-    // Eight pieces on two tensor ranks instead of sixteen tensor ranks: one piece alive at a time.
-    const TemporalSplit coshard{SplitScope::OperatorGroup, DimRole::Head, 8, PieceOrder::Sequential,
-                                PieceRecompute::Recompute};
-    CHECK(live_share(coshard) == 1.0 / 8);
-    TemporalSplit kept = coshard;
-    kept.recompute = PieceRecompute::Keep;
-    CHECK(live_share(kept) == 1.0);
-    TemporalSplit decomposed = coshard;
-    decomposed.order = PieceOrder::Interleaved;
-    CHECK(live_share(decomposed) == 1.0);
+  TEST_CASE(
+      "derivation 5: co-shard communicates as its tensor degree, however many pieces follow") {
     // Communication is that of the smaller tensor degree: 2 (g - 1) / g of the same message.
     const Network network = test::mlp_block(1024, 64, 256);
     const auto moved = [&](int tensor) {
@@ -214,9 +205,9 @@ TEST_SUITE("unit") {
     rules.slices[0][static_cast<std::size_t>(vocab)] =
         SliceMap::shard(mesh, {Axis::Pipeline, Axis::Out});
     const BlockPlacement placement = place_block(network, network.blocks[0], rules);
-    CHECK(local_parameter_elements(network.blocks[0], 0, table, rules, placement) ==
+    CHECK(test::local_parameter_elements(network.blocks[0], 0, table, rules, placement) ==
           4096.0 * 64 / 8);
-    const auto demands = derive_communication(
+    const auto demands = test::derive_communication(
         network, network.blocks[0], rules, placement,
         tensor_policies(plan, mesh, framework, DataType::Bf16), framework.sharding);
     CHECK(test::lines(network, demands) ==

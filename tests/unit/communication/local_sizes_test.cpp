@@ -9,6 +9,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "random_plans.hpp"
 #include "small_networks.hpp"
+#include "unit/communication/reference_sizes.hpp"
 #include "unit/workload/descriptions.hpp"
 
 namespace plansearch {
@@ -49,16 +50,17 @@ void check_sizes(const Network& network, const Block& block, const PlanDegrees& 
     CHECK(sizes.steps(i) == p.placement.operators[i].steps);
     for (std::size_t position = 0; position < op.loop.size(); ++position) {
       CHECK(sizes.loop(i, position) ==
-            local_extent(op.loop[position], i, block, p.rules, p.placement));
+            test::local_extent(op.loop[position], i, block, p.rules, p.placement));
     }
     for (const auto& list : {op.inputs, op.outputs}) {
       for (const TensorId id : list) {
         CHECK(sizes.tensor(i, id) ==
-              local_tensor_elements(network, block, i, id, p.rules, p.placement));
+              test::local_tensor_elements(network, block, i, id, p.rules, p.placement));
       }
     }
     for (const ParameterId id : op.parameters) {
-      CHECK(sizes.parameter(i, id) == local_parameter_elements(block, i, id, p.rules, p.placement));
+      CHECK(sizes.parameter(i, id) ==
+            test::local_parameter_elements(block, i, id, p.rules, p.placement));
     }
   }
   for (const auto& list : {block.inputs, block.outputs}) {

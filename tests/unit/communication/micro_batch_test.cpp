@@ -42,8 +42,8 @@ struct Placed {
 std::vector<Communication> derived(const Network& network, const Block& block,
                                    const PlanDegrees& plan) {
   const Placed p(network, block, plan);
-  return derive_communication(network, block, p.rules, p.placement, p.policies,
-                              p.framework.sharding);
+  return test::derive_communication(network, block, p.rules, p.placement, p.policies,
+                                    p.framework.sharding);
 }
 
 /// The messages of one sequence, scaled, are the messages of `plan`.

@@ -230,21 +230,6 @@ TEST_SUITE("unit") {
     CHECK(checked == 13 * 13 * 13);
   }
 
-  TEST_CASE("redistribution: the caller's price decides between equivalent sequences") {
-    const DeviceMesh mesh = small_mesh();
-    const Layout from = layout_of(mesh, {1, 0, 0});
-    const Layout to = layout_of(mesh, {2, 0, 0});
-    CHECK(redistribute(mesh, kExtents, from, to).size() == 1);
-    const StepPrice no_all_to_all = [](const RedistributionStep& step) {
-      const double base = elements_moved(step.kind, step.group_size, step.elements);
-      return step.kind == CommunicationKind::AllToAll ? base + 1e6 : base;
-    };
-    const auto steps = redistribute(mesh, kExtents, from, to, no_all_to_all);
-    REQUIRE(steps.size() == 2);
-    CHECK(steps[0].kind == CommunicationKind::AllGather);
-    CHECK(steps[1].kind == CommunicationKind::Slice);
-  }
-
   TEST_CASE("redistribution: never dearer than going through the replicated layout") {
     const DeviceMesh mesh = small_mesh();
     const Layout whole = layout_of(mesh, {0, 0, 0});

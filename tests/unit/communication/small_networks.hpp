@@ -170,6 +170,27 @@ inline Framework plain_framework() {
   return framework;
 }
 
+/// Everything one copy of `block` communicates, ordered by phase, then by operator in the order
+/// that phase visits them.
+inline std::vector<Communication> derive_communication(const Network& network, const Block& block,
+                                                       const PlacementRules& rules,
+                                                       const BlockPlacement& placement,
+                                                       const TensorPolicies& policies,
+                                                       const ShardingRules& sharding) {
+  const BlockIndex index = index_block(network, block);
+  const DerivationInput input{network, block, index, rules, placement, policies, sharding};
+  const DerivationScratchPtr scratch = make_derivation_scratch();
+  std::vector<Communication> operators;
+  std::vector<Communication> parameters;
+  derive_operator_communication(input, *scratch, operators);
+  derive_parameter_communication(input, *scratch, parameters);
+  std::vector<Communication> demands;
+  demands.reserve(operators.size() + parameters.size());
+  std::merge(operators.begin(), operators.end(), parameters.begin(), parameters.end(),
+             std::back_inserter(demands), comes_before);
+  return demands;
+}
+
 inline std::vector<Communication> derive(const Network& network, const PlanDegrees& plan,
                                          const Framework& framework = plain_framework()) {
   const DeviceMesh mesh = make_device_mesh(plan, framework.rank_order);

@@ -168,8 +168,8 @@ TEST_SUITE("unit") {
       CAPTURE(s);
       const Linear linear = cannon(s, 64, 32, 128);
       const auto demands =
-          derive_communication(linear.network, linear.network.blocks[0], linear.rules,
-                               linear.placement, linear.policies, linear.sharding);
+          test::derive_communication(linear.network, linear.network.blocks[0], linear.rules,
+                                     linear.placement, linear.policies, linear.sharding);
       std::map<DemandPhase, int> moves;
       std::map<std::string, double> elements;
       for (const Communication& demand : demands) {

@@ -179,22 +179,6 @@ TEST_SUITE("unit") {
     CHECK(build_network(zoo()[4], {.seq_len = 16}).order.size() == 3);
   }
 
-  TEST_CASE("contracted dimensions") {
-    const Network network = build_network(test::gpt(2, 64, 4, 128, 32));
-    const Block& block = block_named(network, "decoder");
-    for (const Operator& op : block.operators) {
-      std::set<DimRole> roles;
-      for (const DimId id : contracted_dimensions(block, op)) {
-        roles.insert(network.dimension(id).role);
-      }
-      if (op.name == "query") CHECK(roles == std::set{DimRole::Hidden});
-      if (op.name == "projection") CHECK(roles == std::set{DimRole::Head, DimRole::HeadSize});
-      if (op.name == "mlp_out") CHECK(roles == std::set{DimRole::Ffn});
-      if (op.name == "attention") CHECK(roles == std::set{DimRole::KeySequence});
-      if (op.name == "residual1") CHECK(roles.empty());
-    }
-  }
-
   TEST_CASE("frozen parameters lose their weight gradient and their saved input") {
     ModelDescription model = test::gpt(2, 64, 4, 128, 32);
     model.training.frozen = {"decoder/mlp_in.*", "decoder/query.*", "decoder/key.*",
