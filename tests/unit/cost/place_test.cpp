@@ -136,6 +136,18 @@ TEST_SUITE("unit") {
     check(cluster, group_of({{32, 4}}, 128), 16, 2, 4);
   }
 
+  TEST_CASE("place: ranks of a node talk over the innermost links that join them all") {
+    // Nodes of eight, bridges over pairs. Of each of two nodes: 0 1 fill a bridge just so; 0 2 and
+    // 0 to 3 need more than that.
+    Cluster cluster = nodes_of(8);
+    LinkTier bridge = cluster.tiers[0];
+    bridge.size = 2;
+    cluster.tiers.insert(cluster.tiers.begin(), bridge);
+    CHECK(locate(cluster, group_of({{2, 1}, {2, 8}}, 16)).local_tier == 0);
+    CHECK(locate(cluster, group_of({{2, 2}, {2, 8}}, 16)).local_tier == 1);
+    CHECK(locate(cluster, group_of({{4, 1}, {2, 8}}, 16)).local_tier == 1);
+  }
+
   TEST_CASE("place: random nested groups against a walk over all ranks") {
     std::mt19937 random(7);
     const auto pick = [&](std::vector<int> of) { return of[random() % of.size()]; };
