@@ -198,7 +198,9 @@ MISTAKES = [
             "call.size / (call.fabric->line * 4.0 * c.send_efficiency)"),
     # Evaluation.
     Mistake("optimizer-apart", "optimizers never wait for the global gradient norm",
-            "src/evaluate/step_model.cpp", "  if (together) total = reduced + after;\n", ""),
+            "src/evaluate/step_model.cpp",
+            "return start_ == OptimizerStart::Together ? reduced_ + after_ : apart_;",
+            "return apart_;"),
     Mistake("wrong-window", "gathers hide behind backward, reductions behind forward",
             "src/evaluate/step_collectives.cpp",
             "Seconds& window = gather ? forward : backward;",

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts classic mistakes back into the sources, one at a time, and shows which test catches each.
 
-    python3 tools/mutations.py --build build/check [--only NAME] [--list | --check]
+    python3 tools/mutations.py --build build/check [--only NAME] [--first] [--write | --list | --check]
 
 The working tree is never touched: the sources are copied to BUILD/mutations, configured there with
 the compiler and flags of BUILD, and every mistake is compiled into that copy. A mistake that no
 test notices, a text that is no longer in its file and a mistake that does not compile are failures.
+With --write, docs/mistakes.md gets the rows of the mistakes that were put back.
 """
 import argparse
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +28,15 @@ KEPT_SETTINGS = ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_COMPILER_L
 TIME_LIMIT_S = 600
 # Damaged files take half of the tests' time and ask nothing of predictions.
 LEFT_OUT = "*damage*,*cut off*,*mutated*"
+TABLE = ROOT / "docs" / "mistakes.md"
+TABLE_HEAD = """# Classic mistakes and the tests that catch them
+
+Each of these edits (`tools/mistakes.py`) was put back into the sources and compiled; the test named here failed, where
+several do one of them. Written by `tools/mutations.py --write`.
+
+| mistake | file | caught by |
+|---|---|---|
+"""
 
 
 class Failed(Exception):
@@ -66,10 +77,11 @@ def run(command, limit=None):
 class Copy:
     """A copy of the tree with a build of its own, at the same depth so that ccache helps."""
 
-    def __init__(self, build, jobs):
+    def __init__(self, build, jobs, first):
         self.tree = build / "mutations"
         self.build = self.tree / "build" / "check"
         self.jobs = jobs
+        self.options = ["-aa=1"] if first else []
         for name in COPIED:
             if (ROOT / name).exists():
                 self.tree.mkdir(parents=True, exist_ok=True)
@@ -85,10 +97,10 @@ class Copy:
         return "" if done.returncode == 0 else done.stdout[-2000:]
 
     def failing_tests(self):
-        """Names of the test cases that fail; a crash or a hang counts as one."""
+        """Names of the test cases that fail, with `first` only one; a crash or a hang counts as one."""
         binary = self.build / "tests" / "plansearch_tests"
         try:
-            done = subprocess.run([str(binary), "-r=xml", "-tce=" + LEFT_OUT], stdout=subprocess.PIPE,
+            done = subprocess.run([str(binary), "-r=xml", "-tce=" + LEFT_OUT, *self.options], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, timeout=TIME_LIMIT_S, check=False)
         except subprocess.TimeoutExpired:
             return ["(the tests do not end)"]
@@ -128,6 +140,40 @@ def stale(root, mutation):
                                   "bring tools/mistakes.py up to date")
 
 
+def rows_of_table():
+    """{what is in the first column: line} of the table as it is."""
+    lines = TABLE.read_text().splitlines() if TABLE.is_file() else []
+    rows = [line for line in lines if line.startswith("| ") and "---" not in line]
+    return {row.split(" | ")[0][2:]: row for row in rows[1:]}
+
+
+def write_table(caught):
+    """`caught`: {name: test}; other rows stay, rows of mistakes that are no more go."""
+    known = rows_of_table()
+    with TABLE.open("w") as file:
+        file.write(TABLE_HEAD)
+        for mutation in MISTAKES:
+            row = known.get(mutation.mistake)
+            if mutation.name in caught:
+                test = caught[mutation.name]
+                row = f"| {mutation.mistake} | `{mutation.file}` | {test} |"
+            if row:
+                file.write(row + "\n")
+
+
+def without_test():
+    """Mistakes without a row in the table, and rows whose test is no more."""
+    rows = rows_of_table()
+    tests = " ".join(path.read_text() for path in sorted((ROOT / "tests").rglob("*.cpp")))
+    tests = re.sub(r'"\s*"', "", tests)
+    for mutation in MISTAKES:
+        row = rows.get(mutation.mistake)
+        test = row.rsplit(" | ", 1)[1][:-2] if row else ""
+        if not row or f'"{test}"' not in tests:
+            yield (f"{mutation.name}: docs/mistakes.md names no test that is there; run "
+                   f"tools/mutations.py --write --only {mutation.name}")
+
+
 def shown(mutation, catchers):
     lines = textwrap.wrap(mutation.mistake, 50)
     more = f" (+{len(catchers) - 1})" if len(catchers) > 1 else ""
@@ -141,9 +187,12 @@ def main():
                         help="configured build whose compiler and flags to use")
     parser.add_argument("--only", action="append", metavar="NAME", help="may be repeated")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--first", action="store_true", help="stop at the first test that fails")
     parser.add_argument("--list", action="store_true", help="print the mistakes and stop")
     parser.add_argument("--check", action="store_true",
-                        help="only look whether the sources still hold the texts to change")
+                        help="only look whether the sources still hold the texts to change, and "
+                             "whether the tests of docs/mistakes.md are there")
+    parser.add_argument("--write", action="store_true", help="bring docs/mistakes.md up to date")
     arguments = parser.parse_args()
     chosen = [m for m in MISTAKES if not arguments.only or m.name in arguments.only]
     if arguments.list or not chosen:
@@ -152,11 +201,12 @@ def main():
         return 0 if arguments.list else 2
     if arguments.check:
         reasons = [reason for reason in (stale(ROOT, mutation) for mutation in chosen) if reason]
+        reasons += without_test()
         print("\n".join(reasons))
         return 1 if reasons else 0
-    failures = 0
+    failures, caught = 0, {}
     try:
-        copy = Copy(arguments.build.resolve(), arguments.jobs)
+        copy = Copy(arguments.build.resolve(), arguments.jobs, arguments.first)
         problem = copy.compile() or ", ".join(copy.failing_tests())
         if problem:
             raise Failed("the unchanged sources are not green: " + problem)
@@ -170,7 +220,11 @@ def main():
             catchers = []
             print(f"{mutation.name}: {reason}", file=sys.stderr)
         failures += not catchers
+        if catchers:
+            caught[mutation.name] = catchers[0]
         print(shown(mutation, catchers or ["NOT CAUGHT"]), flush=True)
+    if arguments.write:
+        write_table(caught)
     print(f"{len(chosen) - failures} of {len(chosen)} mistakes caught")
     return 1 if failures else 0
 
