@@ -223,8 +223,8 @@ def main():
         if catchers:
             caught[mutation.name] = catchers[0]
         print(shown(mutation, catchers or ["NOT CAUGHT"]), flush=True)
-    if arguments.write:
-        write_table(caught)
+        if arguments.write:
+            write_table(caught)
     print(f"{len(chosen) - failures} of {len(chosen)} mistakes caught")
     return 1 if failures else 0
 

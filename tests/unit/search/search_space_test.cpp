@@ -37,8 +37,8 @@ SearchSpace plain_space(int gpus) {
   return space;
 }
 
-SearchSpace rich_space() {
-  SearchSpace space = all_degrees(question(24, 48));
+SearchSpace rich_space(std::int64_t batch = 48) {
+  SearchSpace space = all_degrees(question(24, batch));
   space.dimension(Degree::Pipeline).values = divisors(24);
   space.dimension(Degree::TensorIn).values = {1, 2};
   space.dimension(Degree::TensorDepth).values = {1, 3};
@@ -101,6 +101,10 @@ TEST_SUITE("perft") {
       REQUIRE(plan.devices() == 24);
       REQUIRE(plan.global_batch() == 48);
     }
+    // 16 sequences do not divide over a depth of 3.
+    const auto fewer = all_plans(rich_space(16));
+    CHECK_FALSE(fewer.empty());
+    for (const PlanDegrees& plan : fewer) REQUIRE(plan.global_batch() == 16);
   }
 
   TEST_CASE("orders that are the same are looked at once") {
