@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
-#include "cli/comparison.hpp"
 #include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/given_plan.hpp"
@@ -11,6 +10,7 @@
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"
 #include "problem/make_report.hpp"
+#include "report/comparison.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/names.hpp"
@@ -14,15 +13,10 @@
 #include "cli/output.hpp"
 #include "plansearch/error.hpp"
 #include "report/schedule_report.hpp"
-#include "schedule/closed_form.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::cli {
 namespace {
-
-/// More slots than this in a row, or more devices, are no picture any more.
-constexpr std::size_t kMostSlots = 200;
-constexpr int kMostRows = 64;
 
 /// digits x 10^-decimals.
 struct Decimal {
@@ -86,7 +80,7 @@ PipelineShape shape_of(const ScheduleQuestion& question) {
 }
 
 /// Whole ticks for everything: of a device-stage, a chunk of it, and a transfer.
-void read_times(const ScheduleQuestion& question, ScheduleReport& report) {
+ScheduleTimes read_times(const ScheduleQuestion& question, int chunks) {
   const std::vector<std::string> parts = split_at_commas(question.times);
   if (parts.size() < 2 || parts.size() > 3) {
     throw InputError({}, fmt::format("--times {}: {} values", question.times, parts.size()),
@@ -99,49 +93,25 @@ void read_times(const ScheduleQuestion& question, ScheduleReport& report) {
   int decimals = 0;
   for (const Decimal& value : values) decimals = std::max(decimals, value.decimals);
   const auto ticks = [&](const Decimal& value) {
-    Ticks result = value.digits * report.shape.chunks;
+    Ticks result = value.digits * chunks;
     for (int i = value.decimals; i < decimals; ++i) {
       if (result > static_cast<Ticks>(kMostTicks) / 10) return static_cast<Ticks>(kMostTicks);
       result *= 10;
     }
     return result;
   };
-  report.device_times = {ticks(values[0]), ticks(values[1]), ticks(values[3]), ticks(values[2])};
-  report.ticks_per_unit = report.shape.chunks;
-  for (int i = 0; i < decimals; ++i) report.ticks_per_unit *= 10.0;
-}
-
-/// Drawn where it is small enough to be read.
-std::optional<Grid> draw(const PipelineShape& shape, const PipelineDurations& times,
-                         const PipelineResult& result) {
-  const std::size_t pieces = std::size_t{3} * static_cast<std::size_t>(shape.micro_batches) *
-                             static_cast<std::size_t>(shape.chunks);
-  if (shape.stages > kMostRows || pieces > kMostSlots) return std::nullopt;
-  const auto drawn = simulate_order(std::get<ComputeOrder>(make_order(shape)), times.view());
-  const auto* timeline = std::get_if<Timeline>(&drawn);
-  if (timeline == nullptr) return std::nullopt;
-  const Ticks slot = common_slot(*timeline);
-  if (result.makespan / slot > static_cast<Ticks>(kMostSlots)) return std::nullopt;
-  return make_grid(*timeline, slot);
+  ScheduleTimes times{{ticks(values[0]), ticks(values[1]), ticks(values[3]), ticks(values[2])},
+                      static_cast<double>(chunks)};
+  for (int i = 0; i < decimals; ++i) times.ticks_per_unit *= 10.0;
+  return times;
 }
 
 }  // namespace
 
 int run_schedule(const Options& options) {
   const Output output(options);
-  ScheduleReport report;
-  report.shape = shape_of(options.schedule);
-  read_times(options.schedule, report);
-  const Ticks chunks = report.shape.chunks;
-  const UniformTimes& whole = report.device_times;
-  const PipelineDurations times = uniform_durations(
-      report.shape,
-      {whole.forward / chunks, whole.backward / chunks, whole.transfer, whole.weight / chunks});
-  PipelineSimulator simulator;
-  report.result = simulator.run(report.shape, times.view());
-  report.summary = summarize(report.shape, report.result);
-  report.bound = order_bound(report.shape, times.view());
-  report.grid = draw(report.shape, times, report.result);
+  const PipelineShape shape = shape_of(options.schedule);
+  const ScheduleReport report = report_schedule(shape, read_times(options.schedule, shape.chunks));
   if (!report.grid) print_note("too large to be drawn", options);
   output.write(to_text(report, format_of(options)));
   return kExitOk;

@@ -17,12 +17,12 @@ class Text {
   explicit Text(const ScheduleReport& report) : report_(report) {}
 
   [[nodiscard]] double unit(Ticks ticks) const {
-    return static_cast<double>(ticks) / report_.ticks_per_unit;
+    return static_cast<double>(ticks) / report_.times.ticks_per_unit;
   }
 
   [[nodiscard]] std::string table() const {
     const ScheduleSummary& summary = report_.summary;
-    const UniformTimes& times = report_.device_times;
+    const UniformTimes& times = report_.times.device;
     std::string text = fmt::format(
         "{}: {} stages, {} micro-batches{}; F {:g}, B {:g}, W {:g}, p2p {:g}\n"
         "makespan {:g}, span {:g}, bubble {:g} ({:.1f} %), bound {:g}\n",
@@ -44,7 +44,7 @@ class Text {
 
   [[nodiscard]] Json json() const {
     const ScheduleSummary& summary = report_.summary;
-    const UniformTimes& times = report_.device_times;
+    const UniformTimes& times = report_.times.device;
     Json answer{{"schema", "plansearch/schedule/v1"},
                 {"schedule", std::string(to_text(report_.shape.schedule))},
                 {"stages", report_.shape.stages},

@@ -10,16 +10,26 @@
 
 namespace plansearch {
 
+/// Of a whole device-stage, in ticks, and how many ticks make the unit in which they were asked.
+struct ScheduleTimes {
+  UniformTimes device;
+  double ticks_per_unit = 1.0;
+};
+
 /// Times in the answer are ticks / ticks_per_unit: the unit in which they were asked.
 struct ScheduleReport {
   PipelineShape shape;
-  UniformTimes device_times;  ///< of a whole device-stage, in ticks
-  double ticks_per_unit = 1.0;
+  ScheduleTimes times;
   PipelineResult result;
   ScheduleSummary summary;
   Ticks bound = 0;           ///< that no order of this schedule can beat
   std::optional<Grid> grid;  ///< absent where it would be too large to read
 };
+
+/// Simulated and bounded; drawn where it is small enough to be read. The chunks of the shape divide
+/// the times of a device, and the shape is legal.
+[[nodiscard]] ScheduleReport report_schedule(const PipelineShape& shape,
+                                             const ScheduleTimes& times);
 
 /// table, json, jsonl or csv (one row per device).
 [[nodiscard]] std::string to_text(const ScheduleReport& report, Format format);

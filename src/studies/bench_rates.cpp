@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/bench_rates.hpp"
+#include "studies/bench_rates.hpp"
 
 #include <algorithm>
 #include <ctime>
@@ -10,7 +10,7 @@
 
 #include "schedule/simulator.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 constexpr double kSeconds = 0.3;  ///< per rate
@@ -176,4 +176,4 @@ Rate measure_simulator() {
   });
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -6,8 +6,8 @@
 
 #include "plansearch/plan_report.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 
 [[nodiscard]] std::string compare_plans(const PlanReport& plan, const PlanReport& rival);
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -8,7 +8,7 @@
 #include "plansearch/evaluator.hpp"
 #include "plansearch/space.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 
 /// Seconds by two clocks. Other work on the machine lengthens the wall time only.
 struct Clocks {
@@ -37,4 +37,4 @@ struct Rate {
 /// One pipeline of 16 stages with 64 micro-batches.
 [[nodiscard]] Rate measure_simulator();
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/comparison.hpp"
+#include "report/comparison.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "report/plan_text.hpp"
 #include "report/text_table.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 /// "+1.2 ms", "-3 GiB"; signs of equal values are left out.
@@ -54,4 +54,4 @@ std::string compare_plans(const PlanReport& plan, const PlanReport& rival) {
                      share < 0 ? -share : share, share < 0 ? "faster" : "slower");
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

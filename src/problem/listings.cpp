@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "problem/listings.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "base/units.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "plansearch/transformer_builder.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Those one would type; the others are how tables of measurements call the machine.
+std::string aliases_text(std::vector<std::string> aliases) {
+  std::erase_if(aliases,
+                [](const std::string& alias) { return alias.find(' ') != std::string::npos; });
+  return fmt::format("{}", fmt::join(aliases, " "));
+}
+
+Listing list_hardware(const ShippedData& data) {
+  Listing listing{{{"hardware", Align::Left},
+                   {"accelerator", Align::Left},
+                   {"memory"},
+                   {"per node"},
+                   {"in all"},
+                   {"aliases", Align::Left}},
+                  {"name", "accelerator", "memory", "per_node", "accelerators", "aliases"},
+                  {}};
+  for (const ShippedFile& file : data.clusters()) {
+    const Cluster cluster = data.cluster(file.path.string());
+    listing.rows.push_back({file.name, cluster.accelerator.name,
+                            to_text(cluster.accelerator.memory),
+                            fmt::format("{}", cluster.accelerators_per_node),
+                            fmt::format("{}", cluster.accelerators()), aliases_text(file.aliases)});
+  }
+  return listing;
+}
+
+Listing list_models(const ShippedData& data) {
+  Listing listing{
+      {{"model", Align::Left},
+       {"parameters"},
+       {"layers"},
+       {"hidden"},
+       {"heads"},
+       {"sequence"},
+       {"batch"},
+       {"aliases", Align::Left}},
+      {"name", "parameters", "layers", "hidden", "heads", "seq_len", "batch", "aliases"},
+      {}};
+  for (const ShippedFile& file : data.models()) {
+    const ModelDescription model = data.model(file.path.string()).description;
+    listing.rows.push_back(
+        {file.name, fmt::format("{}", parameter_count(build_network(model))),
+         fmt::format("{}", model.layers), fmt::format("{}", model.hidden),
+         fmt::format("{}", model.attention.heads), fmt::format("{}", model.training.seq_len),
+         fmt::format("{}", model.training.global_batch), aliases_text(file.aliases)});
+  }
+  return listing;
+}
+
+Listing list_frameworks(const ShippedData& data) {
+  Listing listing{{{"framework", Align::Left}, {"aliases", Align::Left}}, {"name", "aliases"}, {}};
+  for (const ShippedFile& file : data.frameworks()) {
+    listing.rows.push_back({file.name, aliases_text(file.aliases)});
+  }
+  return listing;
+}
+
+std::string chunks_text(const ChunkRange& chunks) {
+  if (!chunks.most) return fmt::format("{} or more", chunks.fewest);
+  if (chunks.fewest == *chunks.most) return fmt::format("{}", chunks.fewest);
+  return fmt::format("{} to {}", chunks.fewest, *chunks.most);
+}
+
+Listing list_schedules() {
+  Listing listing{{{"schedule", Align::Left},
+                   {"chunks per stage", Align::Left},
+                   {"placement", Align::Left},
+                   {"backward", Align::Left},
+                   {"needs", Align::Left},
+                   {"order", Align::Left},
+                   {"aliases", Align::Left}},
+                  {"name", "chunks", "placement", "backward", "needs", "order", "aliases"},
+                  {}};
+  for (const ScheduleId id : all_schedules()) {
+    const Schedule& row = schedule_row(id);
+    listing.rows.push_back(
+        {std::string(row.name), chunks_text(row.chunks), std::string(row.placement->name),
+         splits_backward(id) ? "split" : "whole", std::string(row.needs), std::string(row.summary),
+         fmt::format("{}", fmt::join(row.aliases, " "))});
+  }
+  return listing;
+}
+
+}  // namespace
+
+Listing shipped_listing(const std::string& what) {
+  if (what == "schedules") return list_schedules();
+  const ShippedData data = shipped_data();
+  if (what == "hw") return list_hardware(data);
+  return what == "models" ? list_models(data) : list_frameworks(data);
+}
+
+}  // namespace plansearch
