@@ -112,8 +112,9 @@ int run_schedule(const Options& options) {
   const Output output(options);
   const PipelineShape shape = shape_of(options.schedule);
   const ScheduleReport report = report_schedule(shape, read_times(options.schedule, shape.chunks));
-  if (!report.grid) print_note("too large to be drawn", options);
-  output.write(to_text(report, format_of(options)));
+  const Format format = format_of(options);
+  if (format == Format::Table && !report.grid) print_note("too large to be drawn", options);
+  output.write(to_text(report, format));
   return kExitOk;
 }
 

@@ -13,7 +13,7 @@ TYPES = {
 }
 KEYWORDS = {
     "$schema", "$id", "$ref", "$defs", "title", "description", "type", "const", "enum", "required",
-    "properties", "additionalProperties", "items", "minimum", "exclusiveMinimum", "oneOf",
+    "properties", "additionalProperties", "items", "minimum", "maximum", "exclusiveMinimum", "oneOf",
 }
 
 
@@ -47,6 +47,8 @@ def _check(value, schema, root, path):
         _fail(path, f"{value!r} is none of {schema['enum']}")
     if "minimum" in schema and value is not None and value < schema["minimum"]:
         _fail(path, f"{value} is below {schema['minimum']}")
+    if "maximum" in schema and value is not None and value > schema["maximum"]:
+        _fail(path, f"{value} is above {schema['maximum']}")
     if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
         _fail(path, f"{value} is not above {schema['exclusiveMinimum']}")
     if "oneOf" in schema:
