@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "plansearch/degree_set.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -19,25 +20,28 @@ namespace plansearch {
 /// What is asked, in the words of the command line. Whatever is left out is settled from the
 /// model's training block, the framework, the profile, or a default.
 struct ProblemRequest {
-  std::string hardware;   ///< a shipped name, an alias or a file
-  std::string model;      ///< the same, or a Hugging Face config.json
-  std::string framework;  ///< default: megatron
-  std::string target;     ///< as `framework`; a plan it cannot express is an answer of its own
-  std::optional<int> gpus;
-  std::optional<int> nodes;           ///< instead of `gpus`
-  std::optional<std::int64_t> batch;  ///< sequences per optimizer step
-  std::optional<std::int64_t> seq_len;
-  std::optional<std::string> precision;
-  std::optional<std::string> optimizer;    ///< adam, sgd, adafactor, muon
-  std::optional<std::string> attention;    ///< flash, unfused
-  std::optional<std::string> rank_order;   ///< axes, fastest first, such as tp-cp-dp-pp
-  std::optional<std::string> overlap;      ///< all, none, or a list such as grad,param
-  std::optional<std::string> mem_reserve;  ///< such as "2 GiB"
+  std::string hardware{};   ///< a shipped name, an alias or a file
+  std::string model{};      ///< the same, or a Hugging Face config.json
+  std::string framework{};  ///< default: megatron
+  std::string target{};     ///< as `framework`; a plan it cannot express is an answer of its own
+  std::optional<int> gpus{};
+  std::optional<int> nodes{};           ///< instead of `gpus`
+  std::optional<std::int64_t> batch{};  ///< sequences per optimizer step
+  std::optional<std::int64_t> seq_len{};
+  std::optional<std::string> precision{};
+  std::optional<std::string> optimizer{};    ///< adam, sgd, adafactor, muon
+  std::optional<std::string> attention{};    ///< flash, unfused
+  std::optional<std::string> rank_order{};   ///< axes, fastest first, such as tp-cp-dp-pp
+  std::optional<std::string> overlap{};      ///< all, none, or a list such as grad,param
+  std::optional<std::string> mem_reserve{};  ///< such as "2 GiB"
+
+  std::string space{};      ///< the plans to look at, by name; default: framework
+  PinnedDegrees degrees{};  ///< decided ones; the others are searched, or take their defaults
 
   /// Keys ("batch", "gpus", ...) of which a plan document, not the user, gave the value.
-  std::set<std::string> from_plan;
+  std::set<std::string> from_plan{};
   /// What the plan document says the content of "hardware" and "model" hashed to.
-  std::map<std::string, std::string> content_hashes;
+  std::map<std::string, std::string> content_hashes{};
 
   /// Who set a value that is present: "flag" or "plan".
   [[nodiscard]] std::string origin(const std::string& key) const {

@@ -24,10 +24,10 @@ struct SearchOptions {
   int threads = 1;
   Pruning pruning = Pruning::On;
   std::size_t misses = 5;  ///< nearest misses to name when nothing fits
-  std::optional<std::chrono::steady_clock::duration> time_limit;
+  std::optional<std::chrono::steady_clock::duration> time_limit{};
   const std::atomic<bool>* interrupted = nullptr;  ///< polled between batches
   /// Told the share of the space that is done, from the calling thread.
-  std::function<void(double)> progress;
+  std::function<void(double)> progress{};
 };
 
 /// How every plan of the space was dealt with. The counts sum to `space`.

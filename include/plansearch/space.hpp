@@ -8,10 +8,12 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
+#include "plansearch/infeasible.hpp"
 #include "plansearch/problem.hpp"
 
 namespace plansearch {
@@ -140,8 +142,9 @@ struct NamedSpace {
 
 /// The space of that name for this problem; pinned degrees are dimensions of one value. Values that
 /// no plan of the problem can have are left out before anything is counted. InputError for an
-/// unknown name, and when the pinned degrees leave no plan at all.
-[[nodiscard]] SearchSpace make_space(std::string_view name, const Problem& problem,
-                                     const PinnedDegrees& pinned);
+/// unknown name; Infeasible when the pinned degrees leave no plan at all.
+[[nodiscard]] std::variant<SearchSpace, Infeasible> make_space(std::string_view name,
+                                                               const Problem& problem,
+                                                               const PinnedDegrees& pinned);
 
 }  // namespace plansearch

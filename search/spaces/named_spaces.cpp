@@ -81,7 +81,8 @@ const std::vector<NamedSpace>& named_spaces() {
   return kSpaces;
 }
 
-SearchSpace make_space(std::string_view name, const Problem& problem, const PinnedDegrees& pinned) {
+std::variant<SearchSpace, Infeasible> make_space(std::string_view name, const Problem& problem,
+                                                 const PinnedDegrees& pinned) {
   const auto& spaces = named_spaces();
   const auto row = std::find_if(spaces.begin(), spaces.end(),
                                 [&](const NamedSpace& space) { return space.name == name; });
@@ -92,11 +93,9 @@ SearchSpace make_space(std::string_view name, const Problem& problem, const Pinn
   look_at_equal_orders_once(space);
   const SpaceWalk walk(space);
   if (SpaceCounter(walk).all() == 0) {
-    throw InputError({},
-                     fmt::format("no plan for {} GPUs and batch {} has {}", problem.gpus,
-                                 problem.global_batch, to_text(pinned)),
-                     "dp x pp x cp x tp is the number of GPUs, and dp x micro-batch divides the "
-                     "batch");
+    return Infeasible{.obstacle = Obstacle::DegreesDoNotMultiply,
+                      .detail = fmt::format("no plan for {} GPUs and batch {} has {}", problem.gpus,
+                                            problem.global_batch, to_text(pinned))};
   }
   return space;
 }

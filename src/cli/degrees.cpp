@@ -154,10 +154,6 @@ PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& probl
   return plan;
 }
 
-SearchSpace build_space(const Problem& problem, const Options& options) {
-  return make_space(options.space.empty() ? "framework" : options.space, problem, options.degrees);
-}
-
 PinnedDegrees pinned_to(const PlanDegrees& plan, const PinnedDegrees& asked) {
   PinnedDegrees pinned = to_pinned(plan);
   pinned.release(Degree::Data);

@@ -24,9 +24,6 @@ void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem);
 [[nodiscard]] PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& problem,
                                             std::optional<int> gpus);
 
-/// The space asked for with --space (default: framework), with the degrees given as flags pinned.
-[[nodiscard]] SearchSpace build_space(const Problem& problem, const Options& options);
-
 /// Everything as in the plan; dp only where it was asked for.
 [[nodiscard]] PinnedDegrees pinned_to(const PlanDegrees& plan, const PinnedDegrees& asked);
 

@@ -20,7 +20,6 @@ SearchReport explained(const Options& options, SearchRun& run) {
   const AskedOptions asked = complete_from_plan(options);
   const bool given = !options.plan.empty();
   Options search = asked.options;
-  search.top = 2;
   if (!given) {
     check_degrees(options.degrees);
     const Inputs inputs = load_inputs(asked);
@@ -65,7 +64,9 @@ std::string explanation(const SearchReport& report) {
 
 int run_explain(const Options& options) {
   const Output output(options);
-  SearchRun run(options);
+  Options searched = options;
+  searched.top = 2;
+  SearchRun run(searched);
   const SearchReport report = explained(options, run);
   const Format format = format_of(options);
   if (format != Format::Table || report.plans.empty()) {

@@ -26,14 +26,12 @@ struct ScheduleQuestion {
   std::string p2p = "0";
 };
 
-/// The question, which plans to look at, and how to answer.
+/// The question and how to answer it.
 struct Options : ProblemRequest {
   Command command = Command::Search;
 
   std::string plan;      ///< --plan PLAN or the argument of explain
   std::string argument;  ///< TABLE.csv, what to list, which shell
-  std::string space;
-  PinnedDegrees degrees;  ///< absent ones are searched, or take their defaults in `predict`
 
   std::size_t top = 10;
   std::string format = "table";

@@ -4,8 +4,9 @@
 #include "cli/exit_code.hpp"
 #include "cli/given_plan.hpp"
 #include "cli/output.hpp"
-#include "cli/remedies.hpp"
+#include "cli/search_run.hpp"
 #include "problem/make_report.hpp"
+#include "problem/remedies.hpp"
 
 namespace plansearch::cli {
 
@@ -25,7 +26,8 @@ int run_predict(const Options& options) {
     AskedOptions pinned = asked;
     pinned.options.degrees = pinned_to(given.plan, asked.options.degrees);
     SearchRun run(options);
-    report.remedies = find_remedies(pinned, given.inputs, given.plan.devices(), run);
+    report.remedies =
+        find_remedies(pinned.options, given.inputs, given.plan.devices(), run.session());
   }
   output.write(render_prediction(report, format_of(options)));
   return fits ? kExitOk : kExitInfeasible;

@@ -2,10 +2,10 @@
 #include "cli/commands.hpp"
 #include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/ladder.hpp"
 #include "cli/output.hpp"
-#include "cli/remedies.hpp"
 #include "cli/search_run.hpp"
+#include "problem/ladder.hpp"
+#include "problem/remedies.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -16,26 +16,27 @@ int code_of(bool found, const SearchRun& run) {
   return run.stopped() ? kExitInterrupted : kExitInfeasible;
 }
 
-int search_one(const AskedOptions& asked, const Inputs& inputs, const Output& output) {
-  const Options& options = asked.options;
+int search_one(const Options& options, const Inputs& inputs, const Output& output) {
   SearchRun run(options);
   SearchReport report = run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes);
   const bool found = !report.plans.empty();
   if (!found && !run.stopped()) {
-    report.remedies = find_remedies(asked, inputs, *inputs.gpus, run);
+    report.remedies = find_remedies(options, inputs, *inputs.gpus, run.session());
   }
   output.write(render_search(report, format_of(options)));
   return exit_code_after(options, code_of(found, run));
 }
 
-int search_ladder(const AskedOptions& asked, const Inputs& inputs, const Output& output) {
-  const Options& options = asked.options;
+int search_ladder(const Options& options, const Inputs& inputs, const Output& output) {
   SearchRun run(options);
-  LadderReport ladder = climb_ladder(inputs, options, run);
+  auto climbed = climb_ladder(inputs, options, run.session());
+  if (const auto* infeasible = std::get_if<Infeasible>(&climbed)) refuse_question(*infeasible);
+  auto& ladder = std::get<LadderReport>(climbed);
   LadderRung& chosen = ladder.rungs[ladder.chosen];
   const bool found = !chosen.report.plans.empty();
   if (!found && !run.stopped()) {
-    chosen.report.remedies = find_remedies(asked, inputs, chosen.report.question.gpus, run);
+    chosen.report.remedies =
+        find_remedies(options, inputs, chosen.report.question.gpus, run.session());
   }
   output.write(render_ladder(ladder, format_of(options)));
   return exit_code_after(options, code_of(found, run));
@@ -46,10 +47,9 @@ int search_ladder(const AskedOptions& asked, const Inputs& inputs, const Output&
 int run_search(const Options& options) {
   const Output output(options);
   check_degrees(options.degrees);
-  const AskedOptions asked{options, {}, {}};
-  const Inputs inputs = load_inputs(asked);
+  const Inputs inputs = load_problem(options);
   check_degrees_fit(options.degrees, inputs.problem);
-  return inputs.gpus ? search_one(asked, inputs, output) : search_ladder(asked, inputs, output);
+  return inputs.gpus ? search_one(options, inputs, output) : search_ladder(options, inputs, output);
 }
 
 }  // namespace plansearch::cli

@@ -1,68 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/search_run.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/parallel.hpp"
-#include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
-#include "problem/make_report.hpp"
 
 namespace plansearch::cli {
+namespace {
 
-SearchRun::SearchRun(const Options& options)
-    : progress_(options), started_(std::chrono::steady_clock::now()) {}
-
-SearchOptions SearchRun::search_options(const Options& options) {
+SearchOptions search_options(const Options& options, Progress& progress) {
   SearchOptions result;
   result.top = options.top;
   result.threads = options.threads > 0 ? options.threads : available_threads();
   result.pruning = options.exhaustive ? Pruning::Off : Pruning::On;
   result.interrupted = &interrupted();
-  result.progress = [this](double share) { progress_.update(share); };
+  result.progress = [&progress](double share) { progress.update(share); };
   if (options.time_limit_s) {
     const std::chrono::duration<double> limit(*options.time_limit_s);
-    const auto left = std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit) -
-                      (std::chrono::steady_clock::now() - started_);
-    result.time_limit = std::max(left, std::chrono::steady_clock::duration::zero());
+    result.time_limit = std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
   }
   return result;
 }
 
-SearchResult SearchRun::run(const PlanEvaluator& evaluator, const SearchSpace& space,
-                            const SearchOptions& options, std::string label) {
-  progress_.begin(std::move(label));
-  SearchResult result = search(evaluator, space, options);
-  progress_.clear();
-  if (result.completeness == Completeness::Stopped) stopped_ = true;
-  return result;
-}
+}  // namespace
+
+SearchRun::SearchRun(const Options& options)
+    : progress_(options),
+      session_(search_options(options, progress_), [this](const std::string& label) {
+        if (label.empty()) {
+          progress_.clear();
+        } else {
+          progress_.begin(label);
+        }
+      }) {}
 
 SearchReport SearchRun::report(const Inputs& inputs, const Options& options, int gpus,
-                               std::string label, NameMisses misses) {
-  const Problem problem = with_gpus(inputs, gpus);
-  const SearchSpace space = build_space(problem, options);
-  SearchOptions wanted = search_options(options);
-  if (misses == NameMisses::No) wanted.misses = 0;
-  const PlanEvaluator evaluator(problem);
-  const SearchResult result = run(evaluator, space, wanted, std::move(label));
-  return make_report(inputs, evaluator, space, result);
-}
-
-std::optional<PlanCandidate> SearchRun::best(const Inputs& inputs, const Options& options, int gpus,
-                                             std::string label) {
-  const Problem problem = with_gpus(inputs, gpus);
-  const SearchSpace space = build_space(problem, options);
-  SearchOptions wanted = search_options(options);
-  wanted.top = 1;
-  wanted.misses = 0;
-  const PlanEvaluator evaluator(problem);
-  SearchResult result = run(evaluator, space, wanted, std::move(label));
-  if (result.ranked.empty()) return std::nullopt;
-  return std::move(result.ranked.front());
+                               const std::string& label, NameMisses misses) {
+  auto found = session_.report(inputs, options, gpus, label, misses);
+  if (const auto* infeasible = std::get_if<Infeasible>(&found)) refuse_question(*infeasible);
+  return std::get<SearchReport>(std::move(found));
 }
 
 int exit_code_after(const Options& options, int otherwise) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <variant>
 #include <vector>
 
 #include "base/hash.hpp"
@@ -54,7 +55,7 @@ Problem problem_of(const FixedProblem& fixed) {
 }
 
 SearchSpace space_of(const Problem& problem) {
-  return make_space("megatron", problem, {});
+  return std::get<SearchSpace>(make_space("megatron", problem, {}));
 }
 
 /// Words that are equal exactly when the rankings are.

@@ -17,6 +17,7 @@ int main(int count, char** words) {
       std::cout << "infeasible: " << std::get<InfeasiblePlan>(priced).reason.detail << '\n';
     }
   }
-  const SearchResult found = search(evaluator, make_space("framework", asked.problem, {}), {});
+  const auto plans = make_space("framework", asked.problem, {});
+  const SearchResult found = search(evaluator, std::get<SearchSpace>(plans), {});
   std::cout << "best_s " << found.ranked.front().estimate.step.total().value() << '\n';
 }

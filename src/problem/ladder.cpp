@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/ladder.hpp"
+#include "problem/ladder.hpp"
 
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
-#include "plansearch/error.hpp"
-
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 /// Throughput per GPU, over that of the smallest size that runs, below which a size is not chosen.
@@ -54,28 +53,30 @@ std::vector<int> ladder_sizes(const Cluster& cluster) {
   return sizes;
 }
 
-LadderReport climb_ladder(const Inputs& inputs, const Options& options, SearchRun& run) {
+std::variant<LadderReport, Infeasible> climb_ladder(const SettledProblem& asked,
+                                                    const ProblemRequest& request,
+                                                    SearchSession& session) {
   LadderReport ladder;
-  std::optional<InputError> refusal;
-  for (const int gpus : ladder_sizes(*inputs.problem.cluster)) {
-    if (run.stopped()) break;
-    try {
-      LadderRung rung;
-      rung.report = run.report(inputs, options, gpus, fmt::format("{} GPUs", gpus), NameMisses::No);
-      ladder.rungs.push_back(std::move(rung));
-    } catch (const InputError& error) {
-      refusal = error;  // the pinned degrees do not divide this many
+  std::optional<Infeasible> refusal;  // pinned degrees need not divide every size
+  for (const int gpus : ladder_sizes(*asked.problem.cluster)) {
+    if (session.stopped()) break;
+    auto found = session.report(asked, request, gpus, fmt::format("{} GPUs", gpus), NameMisses::No);
+    if (auto* infeasible = std::get_if<Infeasible>(&found)) {
+      refusal = std::move(*infeasible);
+    } else {
+      ladder.rungs.push_back({std::get<SearchReport>(std::move(found))});
     }
   }
-  if (ladder.rungs.empty() && refusal) throw InputError(*refusal);
+  if (ladder.rungs.empty() && refusal) return *std::move(refusal);
   fill_speedups(ladder.rungs);
-  choose(ladder, run.stopped());
-  LadderRung& chosen = ladder.rungs[ladder.chosen];
-  if (chosen.report.plans.empty() && !run.stopped()) {
-    const int gpus = chosen.report.question.gpus;
-    chosen.report = run.report(inputs, options, gpus, "nearest misses", NameMisses::Yes);
+  choose(ladder, session.stopped());
+  SearchReport& chosen = ladder.rungs[ladder.chosen].report;
+  if (chosen.plans.empty() && !session.stopped()) {
+    const int gpus = chosen.question.gpus;
+    chosen = std::get<SearchReport>(
+        session.report(asked, request, gpus, "nearest misses", NameMisses::Yes));
   }
   return ladder;
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

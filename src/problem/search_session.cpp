@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "problem/search_session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "plansearch/error.hpp"
+#include "problem/make_report.hpp"
+
+namespace plansearch {
+namespace {
+
+std::variant<SearchSpace, Infeasible> space_of(const Problem& problem,
+                                               const ProblemRequest& request) {
+  return make_space(request.space.empty() ? "framework" : request.space, problem, request.degrees);
+}
+
+}  // namespace
+
+void refuse_question(const Infeasible& infeasible) {
+  throw InputError({}, infeasible.detail,
+                   "dp x pp x cp x tp is the number of GPUs, and dp x micro-batch divides the "
+                   "batch");
+}
+
+SearchSession::SearchSession(SearchOptions options,
+                             std::function<void(const std::string&)> announce)
+    : options_(std::move(options)), announce_(std::move(announce)) {}
+
+SearchResult SearchSession::run(const PlanEvaluator& evaluator, const SearchSpace& space,
+                                SearchOptions options, const std::string& label) {
+  if (options.time_limit) {
+    const auto left = *options.time_limit - (std::chrono::steady_clock::now() - started_);
+    options.time_limit = std::max(left, std::chrono::steady_clock::duration::zero());
+  }
+  announce_(label);
+  SearchResult result = search(evaluator, space, options);
+  announce_("");
+  if (result.completeness == Completeness::Stopped) stopped_ = true;
+  return result;
+}
+
+std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProblem& asked,
+                                                             const ProblemRequest& request,
+                                                             int gpus, const std::string& label,
+                                                             NameMisses misses) {
+  const Problem problem = with_gpus(asked, gpus);
+  auto space = space_of(problem, request);
+  if (auto* infeasible = std::get_if<Infeasible>(&space)) return std::move(*infeasible);
+  SearchOptions wanted = options_;
+  if (misses == NameMisses::No) wanted.misses = 0;
+  const PlanEvaluator evaluator(problem);
+  const SearchSpace& plans = std::get<SearchSpace>(space);
+  return make_report(asked, evaluator, plans, run(evaluator, plans, wanted, label));
+}
+
+std::optional<PlanCandidate> SearchSession::best(const SettledProblem& asked,
+                                                 const ProblemRequest& request, int gpus,
+                                                 const std::string& label) {
+  const Problem problem = with_gpus(asked, gpus);
+  const auto space = space_of(problem, request);
+  if (std::holds_alternative<Infeasible>(space)) return std::nullopt;
+  SearchOptions wanted = options_;
+  wanted.top = 1;
+  wanted.misses = 0;
+  const PlanEvaluator evaluator(problem);
+  SearchResult result = run(evaluator, std::get<SearchSpace>(space), wanted, label);
+  if (result.ranked.empty()) return std::nullopt;
+  return std::move(result.ranked.front());
+}
+
+}  // namespace plansearch

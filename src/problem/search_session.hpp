@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several searches on behalf of one question: one time limit and one interrupt for all of them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "plansearch/load_problem.hpp"
+#include "plansearch/report.hpp"
+#include "plansearch/search.hpp"
+
+namespace plansearch {
+
+/// Whether to look for the plans that exceed memory least, where nothing fits.
+enum class NameMisses { No, Yes };
+
+/// InputError that says why pinned degrees leave no plan to look at.
+[[noreturn]] void refuse_question(const Infeasible& infeasible);
+
+class SearchSession {
+ public:
+  /// `options.time_limit` counts from here. `announce` is told what is looked for before every
+  /// search, and nothing ("") after it.
+  SearchSession(SearchOptions options, std::function<void(const std::string& label)> announce);
+
+  /// The best plans of the request's space on `gpus` accelerators, or why it has none at all.
+  [[nodiscard]] std::variant<SearchReport, Infeasible> report(const SettledProblem& asked,
+                                                              const ProblemRequest& request,
+                                                              int gpus, const std::string& label,
+                                                              NameMisses misses);
+  /// The best plan only, without a report; nothing when none fits or there is none.
+  [[nodiscard]] std::optional<PlanCandidate> best(const SettledProblem& asked,
+                                                  const ProblemRequest& request, int gpus,
+                                                  const std::string& label);
+  /// True when a limit or an interrupt has cut a search short.
+  [[nodiscard]] bool stopped() const { return stopped_; }
+
+ private:
+  [[nodiscard]] SearchResult run(const PlanEvaluator& evaluator, const SearchSpace& space,
+                                 SearchOptions options, const std::string& label);
+
+  SearchOptions options_;
+  std::function<void(const std::string&)> announce_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  bool stopped_ = false;
+};
+
+}  // namespace plansearch

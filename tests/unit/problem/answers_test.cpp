@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ladders and remedies: what cannot be is a value, and files are read once.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "plansearch/load_problem.hpp"
+#include "problem/ladder.hpp"
+#include "problem/remedies.hpp"
+#include "problem/search_session.hpp"
+
+namespace plansearch {
+namespace {
+
+ProblemRequest request() {
+  ProblemRequest request;
+  request.hardware = "perlmutter";
+  request.model = "gpt2-xl";
+  request.space = "data";
+  return request;
+}
+
+/// Searches of one thread, and what was announced before each.
+struct Heard {
+  std::vector<std::string> labels;
+  SearchSession session{SearchOptions{.top = 2, .misses = 0}, [this](const std::string& label) {
+                          if (!label.empty()) labels.push_back(label);
+                        }};
+};
+
+}  // namespace
+
+TEST_SUITE("problem") {
+  TEST_CASE("a ladder climbs in powers of two of whole nodes, to the whole machine") {
+    const SettledProblem asked = load_problem(request());
+    // 1,536 nodes of 4
+    CHECK(ladder_sizes(*asked.problem.cluster) ==
+          std::vector<int>{4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 6144});
+    Heard heard;
+    const auto ladder = climb_ladder(asked, request(), heard.session);
+    REQUIRE(std::holds_alternative<LadderReport>(ladder));
+    // Data parallelism alone goes as far as the batch of 512.
+    const auto& rungs = std::get<LadderReport>(ladder).rungs;
+    REQUIRE(rungs.size() == 8);
+    CHECK(rungs.back().report.question.gpus == 512);
+    CHECK(heard.labels.front() == "4 GPUs");
+    CHECK(rungs.front().speedup == 1.0);
+    CHECK(rungs.back().efficiency == doctest::Approx(rungs.back().speedup / 128));
+  }
+
+  TEST_CASE("degrees that no size has are a reason, not an error") {
+    ProblemRequest odd = request();
+    odd.degrees.pin(Degree::Data, 5);  // 512 sequences
+    const SettledProblem asked = load_problem(odd);
+    Heard heard;
+    const auto ladder = climb_ladder(asked, odd, heard.session);
+    REQUIRE(std::holds_alternative<Infeasible>(ladder));
+    CHECK(std::get<Infeasible>(ladder).detail == "no plan for 6144 GPUs and batch 512 has dp 5");
+    CHECK_FALSE(heard.session.best(asked, odd, 64, "64 GPUs"));
+    CHECK(heard.labels.empty());  // nothing was searched
+  }
+
+  TEST_CASE("remedies are tried on files read before") {
+    ProblemRequest full = request();
+    full.mem_reserve = "38 GiB";
+    SettledProblem asked = load_problem(full);
+    Heard heard;
+    CHECK_FALSE(heard.session.best(asked, full, 4, "4 GPUs"));
+    full.hardware = full.model = full.framework = "gone since";
+    const std::vector<std::string> remedies = find_remedies(full, asked, 4, heard.session);
+    REQUIRE_FALSE(remedies.empty());
+    CHECK(remedies.front().starts_with("without --mem-reserve it fits: dp 4"));
+    CHECK(heard.labels[1] == "without --mem-reserve");
+  }
+}
+
+}  // namespace plansearch
