@@ -144,7 +144,7 @@ std::vector<SharedGradient> derive_shared_parameters(const Network& network,
     double elements = 0.0;
     std::uint32_t index = 0;
   };
-  std::map<std::string, Place> places;
+  std::map<std::string_view, Place> places;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     for (const std::size_t b : stages[stage]) {
       const Block& block = network.blocks[b];

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "communication/placement.hpp"
@@ -55,7 +55,7 @@ using StageBlocks = std::vector<std::vector<std::size_t>>;
 /// Parameters that live on several stages (tied embeddings): one gradient all-reduce per step over
 /// the stages that hold them, on the elements of one copy.
 struct SharedGradient {
-  std::string key;  ///< of the parameter
+  std::string_view key;  ///< of the parameter; lives in the network
   Communication communication;
 };
 [[nodiscard]] std::vector<SharedGradient> derive_shared_parameters(const Network& network,

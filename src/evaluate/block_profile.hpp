@@ -46,7 +46,7 @@ struct BlockProfile {
   BlockMemory memory;
   ParameterCount parameters;  ///< without shared ones
   std::span<const SharedCount> shared;
-  std::span<const PricedCommunication> steps;  ///< at the end of the step, see KeptBlock
+  std::span<const StepMessage> steps;  ///< at the end of the step, see KeptBlock
 };
 
 /// The parts of one block, and what recomputes and issues it.

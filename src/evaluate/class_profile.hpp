@@ -24,13 +24,13 @@ struct StaticBytes {
 struct ClassProfile {
   std::vector<BlockProfile> blocks;  ///< by index into Network::blocks
   /// Gradient reductions of parameters that several blocks use, due when a pipeline parts them.
-  std::span<const PricedCommunication> shared;
+  std::span<const StepMessage> shared;
 
   std::shared_ptr<const LocalMemory> memory;
   std::shared_ptr<const KeptStates> states;
   std::shared_ptr<const LocalWork> work;
   PlanDegrees made_for;     ///< one of the plans of the class
-  std::uint64_t maker = 0;  ///< which ProfileMaker made it
+  std::uint64_t maker = 0;  ///< id of the PricingContext it was made in
   Recompute recompute = Recompute::None;
   Seconds skew;  ///< see BlockParts
 };

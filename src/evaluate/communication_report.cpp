@@ -8,7 +8,9 @@
 
 #include <algorithm>
 
+#include "evaluate/group_pass.hpp"
 #include "evaluate/memory_model.hpp"
+#include "evaluate/step_collectives.hpp"
 #include "evaluate/step_model.hpp"
 
 namespace plansearch {
@@ -114,7 +116,8 @@ std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
   std::vector<PricedCommunication> lines;
   const StepResult result = step_time(view, MakespanMethod::Simulation, workspace);
   append_passes(profiles, view, result.busiest, lines);
-  std::vector<PricedCommunication> collectives = step_collectives(view, workspace, result.busiest);
+  std::vector<PricedCommunication> collectives =
+      step_collectives(view, position_lengths(view, workspace, result.busiest), result.busiest);
   Seconds waited = result.step.exposed[static_cast<std::size_t>(Purpose::Pipeline)];
   for (const PricedCommunication& c : collectives) {
     if (purpose_of(c.communication) == Purpose::Pipeline) waited -= c.exposed;
@@ -125,12 +128,12 @@ std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
 }
 
 std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspace& workspace) {
-  fill_passes(view, PassDetail::Everything, workspace);
+  fill_passes(view, workspace);
   fill_durations(view, workspace);
   const PipelineResult result = workspace.simulator.run(view.shape(), workspace.durations.view());
   std::vector<StageReport> stages;
   for (int p = 0; p < view.assignment().stages(); ++p) {
-    const GroupPass pass = position_pass(view, workspace, p);
+    const PassLengths pass = position_lengths(view, workspace, p);
     const TransformGround& transform = view.transform_at(p);
     const DeviceUse& use = result.devices[static_cast<std::size_t>(p)];
     StageReport stage;
@@ -138,13 +141,13 @@ std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspac
     stage.first_rank = view.assignment().positions[static_cast<std::size_t>(p)].first;
     stage.degrees = *transform.degrees;
     stage.layers = layers_in(view, p);
-    stage.forward = pass.forward_total;
-    stage.backward = pass.backward_total + pass.weight_total;
-    stage.weight_gradient = pass.weight_total;
-    stage.recompute = pass.recompute.device();
+    stage.forward = pass.forward;
+    stage.backward = pass.backward + pass.weight;
+    stage.weight_gradient = pass.weight;
+    stage.recompute = position_pass(view, p).recompute.device();
     stage.busy = to_seconds(use.busy);
     stage.waiting = to_seconds(result.makespan - use.busy);
-    for (const PricedCommunication& c : step_collectives(view, workspace, p)) {
+    for (const PricedCommunication& c : step_collectives(view, pass, p)) {
       stage.reduction += c.exposed;
     }
     stage.optimizer = view.statics_at(p).optimizer;
@@ -156,7 +159,7 @@ std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspac
       stage.edge_time = std::max(stage.edge_time, transfers.activation.time);
       stage.edge_leaves_node =
           stage.edge_leaves_node ||
-          view.ground.boundaries[k].left_domain >= view.problem.cluster->accelerators_per_node;
+          view.boundary(k).left_domain >= view.problem.cluster->accelerators_per_node;
     }
     stage.memory = device_memory(view, p, workspace).memory.total();
     stages.push_back(std::move(stage));

@@ -9,8 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 #include <tuple>
 #include <utility>
 
@@ -22,6 +20,7 @@
 #include "evaluate/interval.hpp"
 #include "evaluate/memory_model.hpp"
 #include "evaluate/plan_ground.hpp"
+#include "evaluate/step_collectives.hpp"
 #include "evaluate/step_model.hpp"
 #include "plan/expand.hpp"
 #include "plan/legality.hpp"
@@ -31,12 +30,6 @@
 namespace plansearch {
 
 namespace {
-
-/// A number of its own for every evaluator of the process.
-std::uint64_t next_id() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
 
 /// The first device holds most micro-batches, the last one the loss: the worst needs no less.
 Bytes least_memory(const PlanView& view, EvaluationWorkspace& workspace) {
@@ -92,15 +85,16 @@ struct PlanEvaluator::Implementation {
         errors(error_model(problem)),
         grid(problem, constants, precision),
         assignments(problem),
-        profiles(pricing_context(problem, constants, precision), id) {}
+        context(pricing_context(problem, constants, precision)),
+        profiles(context) {}
 
-  std::uint64_t id = next_id();
   Problem problem;
   FrameworkConstants constants;
   PrecisionPolicy precision;
   ErrorModel errors;
   GridBound grid;
   AssignmentCache assignments;
+  PricingContext context;
   ProfileMaker profiles;
 
   [[nodiscard]] DeviceMesh mesh(const PlanDegrees& plan) const {
@@ -117,37 +111,34 @@ struct PlanEvaluator::Implementation {
                          moments());
   }
 
-  /// The ground of a uniform plan: that of the plan before where its degrees are the same.
+  /// The ground of a uniform plan: a known one where its degrees are the same.
   PlanGround& ground(const ClassProfile& profile, const PlanDegrees& plan,
                      EvaluationWorkspace& workspace) const {
     // A profile of another class would give a price without a meaning.
     PLANSEARCH_CHECK(same_class(profile.made_for, plan));
-    PlanGround& known = workspace.ground;
     const PlanDegrees degrees = ground_degrees(plan);
-    if (known.evaluator != id || known.degrees != degrees) {
-      known = {};
-      known.meshes.push_back(mesh(plan));
-      known.transforms.push_back(
-          {&plan, known.meshes.data(), &profile, statics(plan, known.meshes.front())});
-      const RoutedAssignment& routed = assignments.get(plan, known.meshes.front());
-      known.assignment = routed.assignment;
-      known.boundaries = routed.boundaries;
-      complete_kinds(problem, constants, precision, known);
-      known.degrees = degrees;
-      known.evaluator = id;
+    PlanGround& ground = workspace.grounds.place_of(degrees);
+    const bool known = ground.context == context.id && ground.degrees == degrees;
+    if (!known) {
+      ground.mesh = mesh(plan);
+      ground.transforms.assign(1, {&plan, &ground.mesh, &profile, statics(plan, ground.mesh)});
+      ground.routed = &assignments.get(plan, ground.mesh);
+      complete_kinds(context, ground);
+      ground.messages_known = false;
+      ground.degrees = degrees;
+      ground.context = context.id;
     }
-    known.transforms.front().degrees = &plan;
-    known.transforms.front().profile = &profile;
-    return known;
+    ground.transforms.front().degrees = &plan;
+    ground.transforms.front().profile = &profile;
+    if (profile.states) complete_messages(context, ground);
+    return ground;
   }
 
   template <typename Visit>
   auto with_view(const ClassProfile& profile, const PlanDegrees& plan,
                  EvaluationWorkspace& workspace, Visit visit) const {
-    PlanGround& known = ground(profile, plan, workspace);
-    if (profile.states) complete_shared(problem, constants, precision, known);
-    return visit(
-        PlanView{problem, constants, precision, known, Order{plan.schedule, plan.micro_batches}});
+    const PlanGround& known = ground(profile, plan, workspace);
+    return visit(PlanView{context, known, Order{plan.schedule, plan.micro_batches}});
   }
 
   /// The same for any plan, its profiles found here.
@@ -160,11 +151,11 @@ struct PlanEvaluator::Implementation {
       ground.transforms.push_back({&transform.degrees, &transform.mesh, held.back().get(),
                                    statics(transform.degrees, transform.mesh)});
     }
-    ground.assignment = plan.assignment;
-    ground.boundaries = boundary_routes(*problem.cluster, plan);
-    complete_kinds(problem, constants, precision, ground);
-    complete_shared(problem, constants, precision, ground);
-    return visit(PlanView{problem, constants, precision, ground, plan.order});
+    const RoutedAssignment routed{plan.assignment, boundary_routes(*problem.cluster, plan)};
+    ground.routed = &routed;
+    complete_kinds(context, ground);
+    complete_messages(context, ground);
+    return visit(PlanView{context, ground, plan.order});
   }
 
   [[nodiscard]] Estimate evaluate(const PlanView& view, MakespanMethod method,

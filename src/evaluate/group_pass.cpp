@@ -10,51 +10,44 @@
 
 #include <algorithm>
 
-#include "cost/collective_cost.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
 
-void add_lengths(GroupPass& pass, const BlockProfile& block, double copies, bool split) {
-  pass.forward_total += copies * block.forward_length;
-  pass.backward_total += copies * (split ? block.input_length : block.backward_length);
-  if (split) pass.weight_total += copies * block.weight_length;
+/// A host that runs ahead of a block waits for it by itself.
+PassLengths sum_of_lengths(const PlanView& view, const GroupContent& content, bool split) {
+  PassLengths sum;
+  for_each_block(view, content, [&](const BlockProfile& block, double copies) {
+    sum.forward += copies * block.forward_length;
+    sum.backward += copies * (split ? block.input_length : block.backward_length);
+    if (split) sum.weight += copies * block.weight_length;
+  });
+  return sum;
 }
 
-/// The whole pass; a host that runs ahead of a stage evens out over all its blocks.
-GroupPass whole_pass(const PlanView& view, const GroupContent& content, bool split) {
+GroupPass pass_of(const PlanView& view, const GroupContent& content) {
   GroupPass pass;
-  const bool per_block = view.constants.run_ahead == HostRunAhead::Block;
-  PassProfile weights;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
     pass.forward.add(block.forward, copies);
     pass.backward.add(block.backward, copies);
     pass.recompute.add(block.recompute, copies);
-    weights.add(block.weight_gradient, copies);
-    if (per_block) add_lengths(pass, block, copies, split);
   });
-  if (per_block) return pass;
-  pass.forward_total = pass.forward.length();
-  if (!split) {
-    pass.backward_total = joint_length(pass.backward, pass.recompute);
-    return pass;
-  }
-  PassProfile inputs = pass.backward;
-  inputs.add(weights, -1.0);
-  pass.backward_total = joint_length(inputs, pass.recompute);
-  pass.weight_total = weights.length();
   return pass;
 }
 
-GroupPass lengths_only(const PlanView& view, const GroupContent& content, bool split) {
-  if (view.constants.run_ahead == HostRunAhead::Stage) return whole_pass(view, content, split);
-  GroupPass pass;
+/// A host that runs ahead of a stage evens out over all its blocks.
+PassLengths length_of_sum(const PlanView& view, const GroupContent& content, bool split) {
+  const GroupPass pass = pass_of(view, content);
+  if (!split) return {pass.forward.length(), joint_length(pass.backward, pass.recompute), {}};
+  PassProfile weights;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
-    add_lengths(pass, block, copies, split);
+    weights.add(block.weight_gradient, copies);
   });
-  return pass;
+  PassProfile inputs = pass.backward;
+  inputs.add(weights, -1.0);
+  return {pass.forward.length(), joint_length(inputs, pass.recompute), weights.length()};
 }
 
 Bytes tile_of(const PlanView& view, const GroupContent& content) {
@@ -71,17 +64,39 @@ ProcessGroup pair_over(int left_domain) {
 
 }  // namespace
 
-void fill_passes(const PlanView& view, PassDetail detail, EvaluationWorkspace& workspace) {
+void fill_passes(const PlanView& view, EvaluationWorkspace& workspace) {
   const bool split = splits_backward(view.order.schedule);
+  const bool by_block = view.constants.run_ahead == HostRunAhead::Block;
   workspace.passes.clear();
   for (const GroupContent& content : view.assignment().contents) {
-    GroupPass& pass = workspace.passes.emplace_back(detail == PassDetail::Lengths
-                                                        ? lengths_only(view, content, split)
-                                                        : whole_pass(view, content, split));
-    pass.forward_ticks = to_ticks(pass.forward_total);
-    pass.backward_ticks = to_ticks(pass.backward_total);
-    pass.weight_ticks = to_ticks(pass.weight_total);
+    const PassLengths lengths =
+        by_block ? sum_of_lengths(view, content, split) : length_of_sum(view, content, split);
+    workspace.passes.push_back(
+        {lengths, to_ticks(lengths.forward), to_ticks(lengths.backward), to_ticks(lengths.weight)});
   }
+}
+
+PassLengths position_lengths(const PlanView& view, const EvaluationWorkspace& workspace,
+                             int position) {
+  PassLengths sum;
+  for (const int content : view.contents_at(position)) {
+    const PassLengths& lengths = workspace.passes[static_cast<std::size_t>(content)];
+    sum.forward += lengths.forward;
+    sum.backward += lengths.backward;
+    sum.weight += lengths.weight;
+  }
+  return sum;
+}
+
+GroupPass position_pass(const PlanView& view, int position) {
+  GroupPass sum;
+  for (const int content : view.contents_at(position)) {
+    const GroupPass pass = pass_of(view, view.content(content));
+    sum.forward.add(pass.forward, 1.0);
+    sum.backward.add(pass.backward, 1.0);
+    sum.recompute.add(pass.recompute, 1.0);
+  }
+  return sum;
 }
 
 void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
@@ -94,27 +109,32 @@ void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
   d.activation_transfer.resize(groups.size() - 1);
   d.gradient_transfer.resize(groups.size() - 1);
   for (std::size_t k = 0; k < groups.size(); ++k) {
-    const GroupPass& pass = workspace.passes[static_cast<std::size_t>(groups[k].content)];
+    const GroupLengths& pass = workspace.passes[static_cast<std::size_t>(groups[k].content)];
     d.forward[k] = pass.forward_ticks;
     d.backward[k] = pass.backward_ticks;
     if (split) d.weight_gradient[k] = pass.weight_ticks;
   }
   // Most boundaries are like the one before.
-  BoundaryTransfers last;
+  Ticks activation = 0;
+  Ticks gradient = 0;
   const GroupContent* sender = nullptr;
   for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
     const GroupContent& content = view.content(groups[k].content);
     const bool alike = sender != nullptr && same_message(view, *sender, content) &&
-                       view.ground.boundaries[k] == view.ground.boundaries[k - 1];
-    if (!alike) last = boundary_transfers(view, k);
+                       view.boundary(k) == view.boundary(k - 1);
+    if (!alike) {
+      const BoundaryTransfers transfers = boundary_transfers(view, k);
+      activation = to_ticks(transfers.activation.time);
+      gradient = to_ticks(transfers.gradient.time);
+    }
     sender = &content;
-    d.activation_transfer[k] = to_ticks(last.activation.time);
-    d.gradient_transfer[k] = to_ticks(last.gradient.time);
+    d.activation_transfer[k] = activation;
+    d.gradient_transfer[k] = gradient;
   }
 }
 
 BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary) {
-  const BoundaryRoute& route = view.ground.boundaries[boundary];
+  const BoundaryRoute& route = view.boundary(boundary);
   if (route.forward == 0.0) return {};
   const GroupContent& sender = view.content(view.assignment().groups[boundary].content);
   const TransformGround& transform = view.transform_of(sender);
@@ -123,18 +143,15 @@ BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary)
   const bool scatters = view.constants.boundary == BoundaryMessage::ScatterGather &&
                         transform.degrees->sequence_parallel == SequenceParallel::Off &&
                         tensor.size() > 1;
-  const Cluster& cluster = *view.problem.cluster;
-  const Seconds gather = scatters ? collective_cost(cluster, CommunicationKind::AllGather, tile,
-                                                    tensor, Contention::TrainingStep)
-                                        .time
-                                  : Seconds(0);
+  const Seconds gather =
+      scatters ? price_call(view, CommunicationKind::AllGather, tile, tensor).cost.time
+               : Seconds(0);
   const auto transfer = [&](double share) {
     BoundaryTransfer result;
     result.bytes = tile * share / (scatters ? static_cast<double>(tensor.size()) : 1.0);
-    result.time = collective_cost(cluster, CommunicationKind::SendReceive, result.bytes,
-                                  pair_over(route.left_domain), Contention::TrainingStep)
-                      .time +
-                  view.constants.collective_call + gather;
+    const CallPrice call = price_call(view, CommunicationKind::SendReceive, result.bytes,
+                                      pair_over(route.left_domain));
+    result.time = call.cost.time + view.constants.collective_call + gather;
     return result;
   };
   BoundaryTransfers transfers;

@@ -6,11 +6,20 @@
 
 namespace plansearch {
 
-/// Bounds ask only how long passes take.
-enum class PassDetail { Lengths, Everything };
-
 /// Fills `workspace.passes`, one per content.
-void fill_passes(const PlanView& view, PassDetail detail, EvaluationWorkspace& workspace);
+void fill_passes(const PlanView& view, EvaluationWorkspace& workspace);
+
+/// One micro-batch through everything that one position holds. Needs `workspace.passes`.
+[[nodiscard]] PassLengths position_lengths(const PlanView& view,
+                                           const EvaluationWorkspace& workspace, int position);
+
+/// The same in parts.
+struct GroupPass {
+  PassProfile forward;
+  PassProfile backward;
+  PassProfile recompute;
+};
+[[nodiscard]] GroupPass position_pass(const PlanView& view, int position);
 
 /// Fills `workspace.durations` from the passes and the boundaries between groups.
 void fill_durations(const PlanView& view, EvaluationWorkspace& workspace);

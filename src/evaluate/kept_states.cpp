@@ -6,7 +6,7 @@
 // Checked by: tests/unit/evaluate/block_profile_test.cpp, step_model_test.cpp
 #include "evaluate/kept_states.hpp"
 
-#include <string>
+#include <string_view>
 #include <utility>
 
 namespace plansearch {
@@ -18,18 +18,17 @@ struct Scratch {
   std::vector<Communication> demands;
 };
 
-std::string shared_key(const Block& block, const Communication& demand) {
-  return demand.index == kWholeBlock ? std::string() : block.parameters[demand.index].shared_key;
+std::string_view shared_key(const Block& block, const Communication& demand) {
+  if (demand.index == kWholeBlock) return {};
+  return block.parameters[demand.index].shared_key;
 }
 
-/// Bytes of whole tiles: the plans of a class cut them over groups of their own sizes.
-PricedCommunication at_step_end(const PricingContext& context, const DeviceMesh& mesh,
-                                const Communication& demand) {
-  PricedCommunication reduced{.communication = demand};
-  reduced.communication.elements = demand.elements * mesh.size(demand.cut);
-  reduced.bytes = wire_size(demand.wire, context.precision) * reduced.communication.elements;
-  reduced.count = demand.count;
-  return reduced;
+StepMessage at_step_end(const PricingContext& context, const DeviceMesh& mesh,
+                        const Communication& demand, std::string_view key) {
+  StepMessage message{demand, {}, key};
+  message.communication.elements = demand.elements * mesh.size(demand.cut);
+  message.tiles = wire_size(demand.wire, context.precision) * message.communication.elements;
+  return message;
 }
 
 KeptBlock keep(const PricingContext& context, const DeviceMesh& mesh, const Block& block,
@@ -37,8 +36,7 @@ KeptBlock keep(const PricingContext& context, const DeviceMesh& mesh, const Bloc
   KeptBlock kept;
   for (const Communication& demand : demands) {
     if (demand.scope == Scope::Step || demand.phase == DemandPhase::Step) {
-      kept.steps.push_back(at_step_end(context, mesh, demand));
-      kept.steps.back().shared_key = shared_key(block, demand);
+      kept.steps.push_back(at_step_end(context, mesh, demand, shared_key(block, demand)));
     } else {
       kept.passes.push_back(price_message(context, mesh, demand, demand.elements));
     }
@@ -70,8 +68,7 @@ KeptStates keep_states(const PricingContext& context, const NetworkIndex& index,
     stages.push_back({b});
   }
   for (const SharedGradient& shared : derive_shared_parameters(network, rules, stages, policies)) {
-    states.shared.push_back(at_step_end(context, mesh, shared.communication));
-    states.shared.back().shared_key = shared.key;
+    states.shared.push_back(at_step_end(context, mesh, shared.communication, shared.key));
   }
   return states;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "evaluate/pass_message.hpp"
@@ -11,18 +12,30 @@
 
 namespace plansearch {
 
+/// A message at the end of a step, of one copy of a block. Those of all blocks of a stage go
+/// together, so that only there they get a price.
+struct StepMessage {
+  Communication communication;
+  Bytes tiles;  ///< of whole tiles: the plans of a class cut them over groups of their own sizes
+  /// Of a parameter that other blocks use as well; empty for the others. Lives in the network.
+  std::string_view shared_key;
+
+  /// Of the piece that a rank sends, on the mesh of a plan.
+  [[nodiscard]] Bytes bytes(const DeviceMesh& mesh) const {
+    return tiles / static_cast<double>(mesh.size(communication.cut));
+  }
+};
+
 struct KeptBlock {
   std::vector<PassMessage> passes;
-  /// At the end of the step, one copy of the block; messages of all blocks of a stage go together,
-  /// so that only there they get a price. Bytes are of whole tiles, before `Communication::cut`.
-  std::vector<PricedCommunication> steps;
+  std::vector<StepMessage> steps;
 };
 
 struct KeptStates {
   std::shared_ptr<const PlacedNetwork> placed;
   std::vector<KeptBlock> blocks;  ///< by index into Network::blocks
   /// Gradient reductions of parameters that several blocks use, due when a pipeline parts them.
-  std::vector<PricedCommunication> shared;
+  std::vector<StepMessage> shared;
 };
 
 [[nodiscard]] KeptStates keep_states(const PricingContext& context, const NetworkIndex& index,

@@ -10,7 +10,6 @@
 #include <atomic>
 
 #include "cost/collective/place.hpp"
-#include "cost/collective_cost.hpp"
 #include "evaluate/price_memo.hpp"
 
 namespace plansearch {
@@ -24,19 +23,13 @@ Seconds in_step_latency(const PricingContext& context, CommunicationKind kind,
          context.constants.collective_rank * latency_steps(kind, local);
 }
 
-/// One call of a collective inside a training step.
-struct CallPrice {
-  Seconds time;
-  Seconds transfer;
-  Bytes wire_bytes;
-};
-
 CallPrice compute_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
                        const ProcessGroup& group) {
-  const CollectiveCost cost =
-      collective_cost(*context.problem.cluster, kind, bytes, group, Contention::TrainingStep);
-  return {cost.time + in_step_latency(context, kind, group), cost.transfer, cost.wire_bytes};
+  return {collective_cost(*context.problem.cluster, kind, bytes, group, Contention::TrainingStep),
+          in_step_latency(context, kind, group)};
 }
+
+}  // namespace
 
 CallPrice price_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
                      const ProcessGroup& group) {
@@ -56,8 +49,6 @@ CallPrice price_call(const PricingContext& context, CommunicationKind kind, Byte
   return memo.get(key, [&] { return compute_call(context, kind, bytes, group); });
 }
 
-}  // namespace
-
 PricingContext pricing_context(const Problem& problem, const FrameworkConstants& constants,
                                const PrecisionPolicy& precision) {
   static std::atomic<std::uint64_t> last{0};
@@ -72,9 +63,9 @@ PassMessage price_message(const PricingContext& context, const DeviceMesh& mesh,
   message.communication.elements = elements;
   message.bytes = wire_size(communication.wire, context.precision) * elements;
   const CallPrice call = price_call(context, communication.kind, message.bytes, group);
-  message.wire_bytes = call.wire_bytes;
-  message.time = call.time;
-  message.transfer = call.transfer;
+  message.wire_bytes = call.cost.wire_bytes;
+  message.time = call.cost.time + call.issue;
+  message.transfer = call.cost.transfer;
   message.overlap = overlap_class(communication);
   message.purpose = purpose_of(communication);
   message.between_nodes = group.span() > context.problem.cluster->accelerators_per_node;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cost/collective_cost.hpp"
 #include "evaluate/framework_constants.hpp"
 #include "plansearch/communication.hpp"
 #include "plansearch/device_mesh.hpp"
@@ -21,6 +22,15 @@ struct PricingContext {
 [[nodiscard]] PricingContext pricing_context(const Problem& problem,
                                              const FrameworkConstants& constants,
                                              const PrecisionPolicy& precision);
+
+/// One call of a collective inside a training step.
+struct CallPrice {
+  CollectiveCost cost;
+  Seconds issue;  ///< launch and skew, beyond what an isolated call takes
+};
+/// The same calls come back under many plans: every thread keeps what it has priced.
+[[nodiscard]] CallPrice price_call(const PricingContext& context, CommunicationKind kind,
+                                   Bytes bytes, const ProcessGroup& group);
 
 struct PassMessage {
   Communication communication;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: states, optimizer time, host time and shared gradients of the devices of a plan.
+// Computes: states, optimizer time and host time of the devices of a plan, ways between its groups.
 // Source: bytes per element of tensor policies (class_profile.hpp); optimizer traffic over memory
-//         bandwidth; gradients of shared parameters as derived (communication/derive.hpp).
+//         bandwidth; boundary.hpp.
 // Assumes: positions of one kind hold the same states.
 // Units: bytes, seconds, elements.
 // Checked by: tests/unit/evaluate/step_model_test.cpp, memory_model_test.cpp
@@ -11,8 +11,6 @@
 #include <string_view>
 #include <variant>
 
-#include "communication/derive.hpp"
-#include "cost/collective_cost.hpp"
 #include "cost/compute_cost.hpp"
 #include "plan/expand.hpp"
 #include "plansearch/error.hpp"
@@ -81,68 +79,6 @@ KindStatics statics_of(const PlanView& view, int position) {
   return statics;
 }
 
-/// The group of positions that sum one gradient: as far apart as their first ranks.
-ProcessGroup group_of(const PlanView& view, const std::vector<int>& positions) {
-  const auto& places = view.assignment().positions;
-  const auto first = [&](int p) { return places[static_cast<std::size_t>(p)].first; };
-  const int count = static_cast<int>(positions.size());
-  const int distance = (first(positions.back()) - first(positions.front())) / (count - 1);
-  ProcessGroup group(count, std::max(distance, 1));
-  // All positions together repeat along the ranks; spelled-out stages fill them just once.
-  const DeviceMesh& mesh = *view.transform_at(positions.front()).mesh;
-  group.world = mesh.ranks;
-  const bool along_axis = mesh[Axis::Pipeline].size == view.assignment().stages();
-  group.period = along_axis ? mesh.neighbour_distance(Axis::Pipeline) * view.assignment().stages()
-                            : mesh.ranks;
-  return group;
-}
-
-StageBlocks blocks_by_position(const PlanView& view) {
-  StageBlocks stages;
-  for (int p = 0; p < view.assignment().stages(); ++p) {
-    std::vector<std::size_t>& held = stages.emplace_back();
-    for (const int index : view.contents_at(p)) {
-      const std::vector<double>& copies = view.content(index).copies;
-      for (std::size_t b = 0; b < copies.size(); ++b) {
-        if (copies[b] > 0.0) held.push_back(b);
-      }
-    }
-  }
-  return stages;
-}
-
-void add_shared(const PlanView& view, PlanGround& ground) {
-  if (view.assignment().stages() == 1) return;
-  const ClassProfile& profile = *ground.transforms.front().profile;
-  if (profile.shared.empty()) return;
-  const StageBlocks stages = blocks_by_position(view);
-  for (const PricedCommunication& shared : profile.shared) {
-    SharedReduction reduction{shared, {}};
-    for (int p = 0; p < view.assignment().stages(); ++p) {
-      const auto& held = stages[static_cast<std::size_t>(p)];
-      const bool holds = std::any_of(held.begin(), held.end(), [&](std::size_t b) {
-        return std::any_of(profile.blocks[b].shared.begin(), profile.blocks[b].shared.end(),
-                           [&](const SharedCount& s) { return s.key == shared.shared_key; });
-      });
-      if (holds) reduction.positions.push_back(p);
-    }
-    if (reduction.positions.size() < 2) continue;
-    PricedCommunication& priced = reduction.priced;
-    priced.communication.group_size = static_cast<int>(reduction.positions.size());
-    // The class holds bytes of whole tiles; the plan knows into how many pieces it cuts them.
-    priced.bytes =
-        priced.bytes /
-        static_cast<double>(ground.transforms.front().mesh->size(priced.communication.cut));
-    const CollectiveCost cost =
-        collective_cost(*view.problem.cluster, priced.communication.kind, priced.bytes,
-                        group_of(view, reduction.positions), Contention::TrainingStep);
-    priced.wire_bytes = cost.wire_bytes;
-    priced.time = priced.exposed = cost.time;
-    priced.count = 1;
-    ground.shared.push_back(std::move(reduction));
-  }
-}
-
 }  // namespace
 
 std::vector<BoundaryRoute> boundary_routes(const Cluster& cluster, const ParallelPlan& plan) {
@@ -186,20 +122,12 @@ ParameterCount position_parameters(const PlanView& view, int position) {
   return total;
 }
 
-void complete_kinds(const Problem& problem, const FrameworkConstants& constants,
-                    const PrecisionPolicy& precision, PlanGround& ground) {
-  const PlanView view{problem, constants, precision, ground, {}};
+void complete_kinds(const PricingContext& context, PlanGround& ground) {
+  const PlanView view{context, ground, {}};
   ground.kinds.clear();
-  for (const int position : ground.assignment->kinds) {
+  for (const int position : view.assignment().kinds) {
     ground.kinds.push_back(statics_of(view, position));
   }
-}
-
-void complete_shared(const Problem& problem, const FrameworkConstants& constants,
-                     const PrecisionPolicy& precision, PlanGround& ground) {
-  if (ground.shared_known) return;
-  add_shared({problem, constants, precision, ground, {}}, ground);
-  ground.shared_known = true;
 }
 
 }  // namespace plansearch

@@ -13,12 +13,6 @@
 
 namespace plansearch {
 
-/// An assignment and the ways between its groups.
-struct RoutedAssignment {
-  std::shared_ptr<const Assignment> assignment;
-  std::vector<BoundaryRoute> boundaries;  ///< by virtual stage, to the next one
-};
-
 [[nodiscard]] std::vector<BoundaryRoute> boundary_routes(const Cluster& cluster,
                                                          const ParallelPlan& plan);
 
@@ -41,11 +35,6 @@ class AssignmentCache {
 [[nodiscard]] ParameterCount position_parameters(const PlanView& view, int position);
 
 /// Fills in `kinds`; transforms, assignment and boundaries are there. Profiles need no times.
-void complete_kinds(const Problem& problem, const FrameworkConstants& constants,
-                    const PrecisionPolicy& precision, PlanGround& ground);
-
-/// Fills in `shared`, once; profiles need the states of their class.
-void complete_shared(const Problem& problem, const FrameworkConstants& constants,
-                     const PrecisionPolicy& precision, PlanGround& ground);
+void complete_kinds(const PricingContext& context, PlanGround& ground);
 
 }  // namespace plansearch

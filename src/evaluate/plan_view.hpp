@@ -3,6 +3,7 @@
 // memory model read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -35,42 +36,82 @@ struct KindStatics {
   Seconds host;  ///< per-step work of the host: a constant and a share per sharded tensor
 };
 
-/// A gradient that several positions sum because they hold the same parameter.
-struct SharedReduction {
-  PricedCommunication priced;  ///< exposed as a whole: it comes after everything else
-  std::vector<int> positions;
+/// What a device of one kind gathers and reduces at the end of a step.
+struct KindMessages {
+  std::vector<PassMessage> overlapping;  ///< with its first forward and its last backward
+  std::vector<PassMessage> last;  ///< after everything else: gradients that several kinds sum
 };
 
-/// What plans share that differ in micro-batches, recomputation and schedule only.
-struct PlanGround {
-  std::uint64_t evaluator = 0;  ///< whose; 0: nobody's
-  PlanDegrees degrees;          ///< of a uniform plan, what it does not depend on set to 1
-  std::vector<DeviceMesh> meshes;
-  std::vector<TransformGround> transforms;
+/// An assignment and the ways between its groups.
+struct RoutedAssignment {
   std::shared_ptr<const Assignment> assignment;
-  std::vector<KindStatics> kinds;
   std::vector<BoundaryRoute> boundaries;  ///< by virtual stage, to the next one
-  std::vector<SharedReduction> shared;
-  bool shared_known = false;  ///< it needs more of a profile than memory does
 };
 
-/// Forward and backward of one micro-batch through one group of blocks.
-struct GroupPass {
-  PassProfile forward;
-  PassProfile backward;
-  PassProfile recompute;
-  Seconds forward_total;   ///< with the wait for the host
-  Seconds backward_total;  ///< recompute included; without the weight gradient where it runs apart
-  Seconds weight_total;
+/// What plans share that differ in micro-batches and recomputation only.
+struct PlanGround {
+  std::uint64_t context = 0;  ///< of whose prices; 0: of nobody's
+  PlanDegrees degrees;        ///< of a uniform plan, what it does not depend on set to 1
+  DeviceMesh mesh;            ///< of a uniform plan
+  std::vector<TransformGround> transforms;
+  const RoutedAssignment* routed = nullptr;
+  std::vector<KindStatics> kinds;
+  std::vector<KindMessages> messages;  ///< by kind
+  bool messages_known = false;         ///< they need more of a profile than memory does
+};
+
+/// Forward and backward of one micro-batch through one group of blocks, or several.
+struct PassLengths {
+  Seconds forward;   ///< with the wait for the host
+  Seconds backward;  ///< recompute included; without the weight gradient where it runs apart
+  Seconds weight;
+
+  [[nodiscard]] Seconds total() const { return forward + backward + weight; }
+};
+
+/// Lengths of one group, in ticks as well.
+struct GroupLengths : PassLengths {
   Ticks forward_ticks = 0;
-  Ticks backward_ticks = 0;  ///< both gradients, or what is left when the next runs apart
+  Ticks backward_ticks = 0;
   Ticks weight_ticks = 0;
+};
+
+/// When a device has nothing left to do for the pipeline, and when it would be so far if messages
+/// took no time. Devices wait for each other's waits, so that the difference is no sum of their
+/// own.
+struct DeviceEnd {
+  Seconds end;
+  Seconds without_transfers;
+};
+
+/// What devices of one kind do: one micro-batch, and what is exposed at the end of a step.
+struct KindWork {
+  PassLengths pass;
+  Seconds reduction;
+};
+
+/// Grounds of the plans that were asked for last. Neighbours in a search differ in micro-batch,
+/// chunks and schedule: every pair of the last two has a place.
+class GroundMemo {
+ public:
+  /// The ground of these degrees, or one to be made anew.
+  [[nodiscard]] PlanGround& place_of(const PlanDegrees& degrees) {
+    const auto form = static_cast<std::size_t>(degrees.chunks) * kSchedules +
+                      static_cast<std::size_t>(degrees.schedule);
+    return grounds_[form % grounds_.size()];
+  }
+
+ private:
+  static constexpr std::size_t kSchedules = 9;  ///< about as many as there are
+  std::array<PlanGround, 64> grounds_;
 };
 
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
-  PlanGround ground;
-  std::vector<GroupPass> passes;  ///< by content of the assignment
+  GroundMemo grounds;
+  std::vector<GroupLengths> passes;  ///< by content of the assignment
+  std::vector<DeviceEnd> ends;       ///< by position
+  std::vector<KindWork> work;        ///< by kind
   PipelineDurations durations;
   std::vector<Ticks> no_transfers;  ///< zeros
   PipelineSimulator simulator;
@@ -79,30 +120,29 @@ struct EvaluationWorkspace {
   ClassProfile memory_only;  ///< of the plan whose memory was asked for last; no times
 };
 
-struct PlanView {
-  const Problem& problem;
-  const FrameworkConstants& constants;
-  const PrecisionPolicy& precision;
+struct PlanView : PricingContext {
   const PlanGround& ground;
   Order order;
 
-  [[nodiscard]] const Assignment& assignment() const { return *ground.assignment; }
+  [[nodiscard]] const Assignment& assignment() const { return *ground.routed->assignment; }
+  [[nodiscard]] const BoundaryRoute& boundary(std::size_t index) const {
+    return ground.routed->boundaries[index];
+  }
   [[nodiscard]] const GroupContent& content(int index) const {
-    return ground.assignment->contents[static_cast<std::size_t>(index)];
+    return assignment().contents[static_cast<std::size_t>(index)];
   }
   [[nodiscard]] const TransformGround& transform_of(const GroupContent& content) const {
     return ground.transforms[static_cast<std::size_t>(content.transform)];
   }
   [[nodiscard]] const TransformGround& transform_at(int position) const {
-    const auto& places = ground.assignment->positions;
-    return ground
-        .transforms[static_cast<std::size_t>(places[static_cast<std::size_t>(position)].transform)];
+    const DevicePosition& place = assignment().positions[static_cast<std::size_t>(position)];
+    return ground.transforms[static_cast<std::size_t>(place.transform)];
   }
   [[nodiscard]] const std::vector<int>& contents_at(int position) const {
-    return ground.assignment->contents_of[static_cast<std::size_t>(position)];
+    return assignment().contents_of[static_cast<std::size_t>(position)];
   }
   [[nodiscard]] int kind_of(int position) const {
-    return ground.assignment->kind_of[static_cast<std::size_t>(position)];
+    return assignment().kind_of[static_cast<std::size_t>(position)];
   }
   [[nodiscard]] const KindStatics& statics_at(int position) const {
     return ground.kinds[static_cast<std::size_t>(kind_of(position))];

@@ -30,8 +30,8 @@ std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
                            static_cast<std::uint64_t>(leaves_node));
 }
 
-ProfileMaker::ProfileMaker(const PricingContext& context, std::uint64_t id)
-    : context_(context), id_(id), index_(index_network(*context.problem.network)) {
+ProfileMaker::ProfileMaker(const PricingContext& context)
+    : context_(context), index_(index_network(*context.problem.network)) {
   for (const Block& block : context.problem.network->blocks) {
     repeated_.push_back(repeated_shares(block, context.problem.framework->selective));
   }
@@ -130,7 +130,7 @@ std::shared_ptr<const ClassProfile> ProfileMaker::make(std::shared_ptr<const Kep
                                                        const PlanDegrees& plan) const {
   auto profile = std::make_shared<ClassProfile>();
   profile->made_for = plan;
-  profile->maker = id_;
+  profile->maker = context_.id;
   set_memory(memory(states->placed, key.micro_batch), key.recompute, *profile);
   profile->work = work(states->placed, key.micro_batch);
   profile->states = std::move(states);
@@ -160,7 +160,7 @@ bool ProfileMaker::is_own(const ClassProfile& profile, const PlanDegrees& plan,
                           const DeviceMesh& mesh) const {
   const PlanDegrees& other = profile.made_for;
   const Framework& framework = *context_.problem.framework;
-  return profile.maker == id_ && other.micro_batch == plan.micro_batch &&
+  return profile.maker == context_.id && other.micro_batch == plan.micro_batch &&
          other.recompute == plan.recompute && leaves_node(other) == leaves_node(plan) &&
          states_key(other, make_device_mesh(other, framework.rank_order), framework) ==
              states_key(plan, mesh, framework);

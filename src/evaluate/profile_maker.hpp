@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -17,8 +16,7 @@ namespace plansearch {
 /// precision of the context must outlive it.
 class ProfileMaker {
  public:
-  /// `id` tells the makers of the process apart.
-  explicit ProfileMaker(const PricingContext& context, std::uint64_t id = 0);
+  explicit ProfileMaker(const PricingContext& context);
 
   [[nodiscard]] std::shared_ptr<const ClassProfile> profile(const PlanDegrees& plan,
                                                             const DeviceMesh& mesh) const;
@@ -73,7 +71,6 @@ class ProfileMaker {
   [[nodiscard]] bool leaves_node(const PlanDegrees& plan) const;
 
   PricingContext context_;
-  std::uint64_t id_;
   NetworkIndex index_;
   std::vector<RepeatedShares> repeated_;  ///< by block
   SharedCache<StatesKey, PlacedNetwork, 64> placed_;

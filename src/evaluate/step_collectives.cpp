@@ -5,12 +5,12 @@
 // Assumes: messages of all blocks of a device go back to back; the window is one micro-batch.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/step_model_test.cpp
-#include <algorithm>
+#include "evaluate/step_collectives.hpp"
+
 #include <span>
+#include <string>
 #include <string_view>
 
-#include "cost/collective_cost.hpp"
-#include "evaluate/step_model.hpp"
 #include "plansearch/fixed_vector.hpp"
 
 namespace plansearch {
@@ -22,17 +22,12 @@ bool same_collective(const Communication& a, const Communication& b) {
 
 using Keys = FixedVector<std::string_view, 16>;
 
-/// The class holds bytes of whole tiles; the plan knows into how many pieces it cuts them.
-Bytes piece_bytes(const DeviceMesh& mesh, const PricedCommunication& message) {
-  return message.bytes / static_cast<double>(mesh.size(message.communication.cut));
-}
-
 /// Adds the messages of a block, but for parameters that a group before it has brought in: all
 /// uses on one device add into one gradient. `before`: keys known when the group began.
-void merge(const DeviceMesh& mesh, std::vector<PricedCommunication>& into,
-           std::span<const PricedCommunication> messages, double copies, Keys& known_keys) {
+void merge(const DeviceMesh& mesh, std::vector<PassMessage>& into,
+           std::span<const StepMessage> messages, double copies, Keys& known_keys) {
   const std::size_t before = known_keys.size();
-  for (const PricedCommunication& message : messages) {
+  for (const StepMessage& message : messages) {
     const auto end = known_keys.begin() + before;
     if (!message.shared_key.empty()) {
       if (std::find(known_keys.begin(), end, message.shared_key) != end) continue;
@@ -40,63 +35,145 @@ void merge(const DeviceMesh& mesh, std::vector<PricedCommunication>& into,
         known_keys.push_back(message.shared_key);
       }
     }
-    const Bytes bytes = piece_bytes(mesh, message) * (copies * message.count);
-    const auto known = std::find_if(into.begin(), into.end(), [&](const PricedCommunication& c) {
+    const Bytes bytes = message.bytes(mesh) * (copies * message.communication.count);
+    const auto known = std::find_if(into.begin(), into.end(), [&](const PassMessage& c) {
       return same_collective(c.communication, message.communication);
     });
     if (known != into.end()) {
       known->bytes += bytes;
       continue;
     }
-    PricedCommunication& joined = into.emplace_back(
-        PricedCommunication{.communication = message.communication, .bytes = bytes});
+    PassMessage& joined = into.emplace_back();
+    joined.communication = message.communication;
+    joined.bytes = bytes;
     // All blocks of a stage go together; the class does not know the size of the group.
     joined.communication.index = kWholeBlock;
     joined.communication.group_size = mesh.size(message.communication.axes);
-    joined.count = 1;
   }
 }
 
-void price(const PlanView& view, const DeviceMesh& mesh, Seconds forward, Seconds backward,
-           std::vector<PricedCommunication>& collectives) {
-  for (PricedCommunication& c : collectives) {
-    const CollectiveCost cost =
-        collective_cost(*view.problem.cluster, c.communication.kind, c.bytes,
-                        process_group(mesh, c.communication.axes), Contention::TrainingStep);
-    c.wire_bytes = cost.wire_bytes;
-    c.time = cost.time;
-    const bool gather = c.communication.subject == Subject::Parameter;
-    const auto kind = static_cast<std::size_t>(overlap_class(c.communication));
-    Seconds& window = gather ? forward : backward;
-    const Seconds hidden = std::min(c.time * view.problem.framework->overlap[kind], window);
-    window -= hidden;
-    const Seconds moving = std::min(hidden, cost.transfer);
-    c.exposed = c.time - hidden + moving * view.constants.contention[kind];
+void price(const PricingContext& context, const PlanGround& ground, const ProcessGroup& group,
+           PassMessage& message) {
+  const CollectiveCost cost =
+      price_call(context, message.communication.kind, message.bytes, group).cost;
+  message.wire_bytes = cost.wire_bytes;
+  message.time = cost.time;
+  message.transfer = cost.transfer;
+  message.overlap = overlap_class(message.communication);
+  message.purpose = purpose_of(message.communication);
+  message.between_nodes = spans_nodes(*ground.transforms.front().mesh, message.communication.axes,
+                                      context.problem.cluster->accelerators_per_node);
+}
+
+void add_own(const PlanView& view, int position, std::vector<PassMessage>& messages) {
+  const DeviceMesh& mesh = *view.transform_at(position).mesh;
+  Keys keys;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
+      merge(mesh, messages, block.steps, copies, keys);
+    });
+  }
+  for (PassMessage& message : messages) {
+    price(view, view.ground, process_group(mesh, message.communication.axes), message);
+  }
+}
+
+/// Positions that sum one gradient.
+struct Holders {
+  int count = 0;
+  int first = 0;
+  int last = 0;
+  std::vector<bool> kinds;
+};
+
+bool holds(const PlanView& view, int position, std::string_view key) {
+  bool found = false;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
+      found = found || std::any_of(block.shared.begin(), block.shared.end(),
+                                   [&](const SharedCount& s) { return s.key == key; });
+    });
+  }
+  return found;
+}
+
+Holders holders_of(const PlanView& view, std::string_view key) {
+  Holders holders;
+  for (const int position : view.assignment().kinds) {
+    holders.kinds.push_back(holds(view, position, key));
+  }
+  for (int p = 0; p < view.assignment().stages(); ++p) {
+    if (!holders.kinds[static_cast<std::size_t>(view.kind_of(p))]) continue;
+    if (holders.count++ == 0) holders.first = p;
+    holders.last = p;
+  }
+  return holders;
+}
+
+/// As far apart as their first ranks.
+ProcessGroup group_of(const PlanView& view, const Holders& holders) {
+  const auto rank = [&](int p) {
+    return view.assignment().positions[static_cast<std::size_t>(p)].first;
+  };
+  const int distance = (rank(holders.last) - rank(holders.first)) / (holders.count - 1);
+  ProcessGroup group(holders.count, std::max(distance, 1));
+  // All positions together repeat along the ranks; spelled-out stages fill them just once.
+  const DeviceMesh& mesh = *view.transform_at(holders.first).mesh;
+  group.world = mesh.ranks;
+  const bool along_axis = mesh[Axis::Pipeline].size == view.assignment().stages();
+  group.period = along_axis ? mesh.neighbour_distance(Axis::Pipeline) * view.assignment().stages()
+                            : mesh.ranks;
+  return group;
+}
+
+/// The gradient of a parameter that several positions hold.
+void add_shared(const PlanView& view, const StepMessage& shared, PlanGround& ground) {
+  const Holders holders = holders_of(view, shared.shared_key);
+  if (holders.count < 2) return;
+  PassMessage message;
+  message.communication = shared.communication;
+  message.communication.group_size = holders.count;
+  message.bytes = shared.bytes(*ground.transforms.front().mesh);
+  price(view, ground, group_of(view, holders), message);
+  for (std::size_t kind = 0; kind < holders.kinds.size(); ++kind) {
+    if (holders.kinds[kind]) ground.messages[kind].last.push_back(message);
   }
 }
 
 }  // namespace
 
-std::vector<PricedCommunication> step_collectives(const PlanView& view,
-                                                  const EvaluationWorkspace& workspace,
-                                                  int position) {
-  std::vector<PricedCommunication> own;
-  const DeviceMesh& mesh = *view.transform_at(position).mesh;
-  Keys keys;
-  for (const int content : view.contents_at(position)) {
-    for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
-      merge(mesh, own, block.steps, copies, keys);
-    });
+void complete_messages(const PricingContext& context, PlanGround& ground) {
+  if (ground.messages_known) return;
+  const PlanView view{context, ground, {}};
+  const std::vector<int>& kinds = view.assignment().kinds;
+  ground.messages.resize(kinds.size());
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    KindMessages& messages = ground.messages[kind];
+    messages.overlapping.clear();
+    messages.last.clear();
+    add_own(view, kinds[kind], messages.overlapping);
   }
-  const GroupPass pass = position_pass(view, workspace, position);
-  price(view, mesh, pass.forward_total, pass.backward_total + pass.weight_total, own);
-  for (const SharedReduction& shared : view.ground.shared) {
-    const auto& holders = shared.positions;
-    if (std::find(holders.begin(), holders.end(), position) != holders.end()) {
-      own.push_back(shared.priced);
+  if (view.assignment().stages() > 1) {
+    for (const StepMessage& shared : ground.transforms.front().profile->shared) {
+      add_shared(view, shared, ground);
     }
   }
-  return own;
+  ground.messages_known = true;
+}
+
+std::vector<PricedCommunication> step_collectives(const PlanView& view, const PassLengths& pass,
+                                                  int position) {
+  std::vector<PricedCommunication> lines;
+  const auto kind = static_cast<std::size_t>(view.kind_of(position));
+  for_each_step_message(view, pass, kind, [&](const PassMessage& message, Seconds exposed) {
+    lines.push_back({.communication = message.communication,
+                     .bytes = message.bytes,
+                     .wire_bytes = message.wire_bytes,
+                     .count = 1.0,
+                     .time = message.time,
+                     .exposed = exposed});
+  });
+  return lines;
 }
 
 }  // namespace plansearch

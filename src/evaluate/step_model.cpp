@@ -10,46 +10,14 @@
 
 #include <algorithm>
 
+#include "evaluate/group_pass.hpp"
+#include "evaluate/step_collectives.hpp"
+
 namespace plansearch {
 namespace {
 
-void add_pass(GroupPass& sum, const GroupPass& pass) {
-  sum.forward.add(pass.forward, 1.0);
-  sum.backward.add(pass.backward, 1.0);
-  sum.recompute.add(pass.recompute, 1.0);
-  sum.forward_total += pass.forward_total;
-  sum.backward_total += pass.backward_total;
-  sum.weight_total += pass.weight_total;
-}
-
-Seconds busy(const GroupPass& pass) {
-  return pass.forward_total + pass.backward_total + pass.weight_total;
-}
-
-/// Once per step, for every device of one kind.
-struct StepWork {
-  GroupPass pass;  ///< one micro-batch
-  std::vector<PricedCommunication> collectives;
-  Seconds reduction;
-};
-
-StepWork step_work(const PlanView& view, const EvaluationWorkspace& workspace, int position) {
-  StepWork work{
-      position_pass(view, workspace, position), step_collectives(view, workspace, position), {}};
-  for (const PricedCommunication& c : work.collectives) work.reduction += c.exposed;
-  return work;
-}
-
-/// When a device has nothing left to do for the pipeline, and when it would be so far if messages
-/// took no time. Devices wait for each other's waits, so that the difference is no sum of their
-/// own.
-struct DeviceEnd {
-  Seconds end;
-  Seconds without_transfers;
-};
-
-void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace,
-                    std::vector<DeviceEnd>& ends) {
+void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
+  std::vector<DeviceEnd>& ends = workspace.ends;
   const PipelineTimes times = workspace.durations.view();
   const PipelineResult& result = workspace.simulator.run(view.shape(), times);
   for (std::size_t p = 0; p < ends.size(); ++p) {
@@ -72,26 +40,17 @@ void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace,
 
 /// After its last backward a device waits for nothing; what is left is the way of that gradient
 /// to the first virtual stage. Waiting is not told apart here: all of it counts as bubble.
-void estimated_ends(const PlanView& view, const EvaluationWorkspace& workspace,
-                    std::vector<DeviceEnd>& ends) {
+void estimated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
   const PipelineShape shape = view.shape();
   const PipelineTimes times = workspace.durations.view();
   Ticks makespan = std::max(order_bound(shape, times), estimate_makespan(shape, times));
   const auto& groups = view.assignment().groups;
-  std::vector<bool> seen(ends.size(), false);
   for (std::size_t k = 0; k < groups.size(); ++k) {
     const auto position = static_cast<std::size_t>(groups[k].position);
-    if (!seen[position]) ends[position] = {to_seconds(makespan), to_seconds(makespan)};
-    seen[position] = true;
+    if (groups[k].chunk == 0) {
+      workspace.ends[position] = {to_seconds(makespan), to_seconds(makespan)};
+    }
     if (k + 1 < groups.size()) makespan -= times.backward[k] + times.gradient_transfer[k];
-  }
-}
-
-void book(const PlanView& view, const PricedCommunication& c, StepTimeBreakdown& step) {
-  step.exposed[static_cast<std::size_t>(purpose_of(c.communication))] += c.exposed;
-  if (spans_nodes(*view.ground.transforms.front().mesh, c.communication.axes,
-                  view.problem.cluster->accelerators_per_node)) {
-    step.between_nodes += c.exposed;
   }
 }
 
@@ -104,15 +63,16 @@ double share_between_nodes(const PlanView& view, const PipelineTimes& times) {
     const auto both =
         static_cast<double>(times.activation_transfer[k] + times.gradient_transfer[k]);
     all += both;
-    if (view.ground.boundaries[k].left_domain >= node) between += both;
+    if (view.boundary(k).left_domain >= node) between += both;
   }
   return all > 0.0 ? between / all : 0.0;
 }
 
 /// The parts of one device's step but the waiting: bubble and messages between stages.
-StepTimeBreakdown parts_of(const PlanView& view, const StepWork& work, const KindStatics& statics) {
+StepTimeBreakdown parts_of(const PlanView& view, const PassLengths& lengths, int position) {
   const auto repeats = static_cast<double>(view.order.micro_batches);
-  const GroupPass& pass = work.pass;
+  const GroupPass pass = position_pass(view, position);
+  const KindStatics& statics = view.statics_at(position);
   StepTimeBreakdown step;
   step.compute = repeats * (pass.forward.compute + pass.backward.compute);
   step.recompute = repeats * pass.recompute.compute;
@@ -122,10 +82,14 @@ StepTimeBreakdown parts_of(const PlanView& view, const StepWork& work, const Kin
   }
   step.between_nodes = repeats * (pass.forward.between_nodes + pass.backward.between_nodes +
                                   pass.recompute.between_nodes);
-  step.host = repeats * (busy(pass) - pass.forward.device() - pass.backward.device() -
+  step.host = repeats * (lengths.total() - pass.forward.device() - pass.backward.device() -
                          pass.recompute.device());
   step.host = std::max(step.host, Seconds(0)) + statics.host;
-  for (const PricedCommunication& c : work.collectives) book(view, c, step);
+  const auto kind = static_cast<std::size_t>(view.kind_of(position));
+  for_each_step_message(view, lengths, kind, [&](const PassMessage& message, Seconds exposed) {
+    step.exposed[static_cast<std::size_t>(message.purpose)] += exposed;
+    if (message.between_nodes) step.between_nodes += exposed;
+  });
   step.optimizer = statics.optimizer;
   return step;
 }
@@ -140,6 +104,17 @@ void book_waiting(const PlanView& view, Seconds total, Seconds without_transfers
   step.exposed[static_cast<std::size_t>(Purpose::Pipeline)] += transfers;
   step.between_nodes += share_between_nodes(view, times) * transfers;
   if (waiting - transfers > rounding) step.bubble = waiting - transfers;
+}
+
+void fill_work(const PlanView& view, EvaluationWorkspace& workspace) {
+  workspace.work.clear();
+  const std::vector<int>& kinds = view.assignment().kinds;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    KindWork& work = workspace.work.emplace_back();
+    work.pass = position_lengths(view, workspace, kinds[kind]);
+    for_each_step_message(view, work.pass, kind,
+                          [&](const PassMessage&, Seconds exposed) { work.reduction += exposed; });
+  }
 }
 
 /// Optimizers start together after the slowest reduction, or each after its own.
@@ -164,16 +139,8 @@ class StepEnd {
 
 }  // namespace
 
-GroupPass position_pass(const PlanView& view, const EvaluationWorkspace& workspace, int position) {
-  GroupPass sum;
-  for (const int content : view.contents_at(position)) {
-    add_pass(sum, workspace.passes[static_cast<std::size_t>(content)]);
-  }
-  return sum;
-}
-
 Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
-  fill_passes(view, PassDetail::Lengths, workspace);
+  fill_passes(view, workspace);
   fill_durations(view, workspace);
   const Seconds pipeline = to_seconds(order_bound(view.shape(), workspace.durations.view()));
   // Together: the slowest optimizer starts when the last device is through. Apart: the last device
@@ -190,16 +157,15 @@ Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
 }
 
 StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWorkspace& workspace) {
-  fill_passes(view, PassDetail::Everything, workspace);
+  fill_passes(view, workspace);
   fill_durations(view, workspace);
   const Assignment& assignment = view.assignment();
   const auto positions = static_cast<std::size_t>(assignment.stages());
-  std::vector<DeviceEnd> ends(positions);
-  method == MakespanMethod::Simulation ? simulated_ends(view, workspace, ends)
-                                       : estimated_ends(view, workspace, ends);
-  std::vector<StepWork> works;
-  for (const int position : assignment.kinds) works.push_back(step_work(view, workspace, position));
-
+  fill_work(view, workspace);
+  workspace.ends.resize(positions);
+  method == MakespanMethod::Simulation ? simulated_ends(view, workspace)
+                                       : estimated_ends(view, workspace);
+  const std::vector<DeviceEnd>& ends = workspace.ends;
   StepEnd step_end(view.problem.framework->optimizer_start);
   StepEnd without_transfers(view.problem.framework->optimizer_start);
   const auto repeats = static_cast<double>(view.order.micro_batches);
@@ -210,10 +176,10 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
     const auto kind = static_cast<std::size_t>(assignment.kind_of[p]);
     const KindStatics& statics = view.ground.kinds[kind];
     const Seconds after = statics.optimizer + statics.host;
-    const Seconds reduction = works[kind].reduction;
-    step_end.add(ends[p].end + reduction, after);
-    without_transfers.add(ends[p].without_transfers + reduction, after);
-    const Seconds own = repeats * busy(works[kind].pass) + reduction + after;
+    const KindWork& work = workspace.work[kind];
+    step_end.add(ends[p].end + work.reduction, after);
+    without_transfers.add(ends[p].without_transfers + work.reduction, after);
+    const Seconds own = repeats * work.pass.total() + work.reduction + after;
     busy_sum += own;
     const auto best = static_cast<std::size_t>(result.busiest);
     if (own > most || (own == most && ends[p].end > ends[best].end)) {
@@ -221,9 +187,8 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
       result.busiest = static_cast<int>(p);
     }
   }
-  const auto kind =
-      static_cast<std::size_t>(assignment.kind_of[static_cast<std::size_t>(result.busiest)]);
-  result.step = parts_of(view, works[kind], view.ground.kinds[kind]);
+  const auto kind = static_cast<std::size_t>(view.kind_of(result.busiest));
+  result.step = parts_of(view, workspace.work[kind].pass, result.busiest);
   result.imbalance = most - busy_sum / static_cast<double>(positions);
   book_waiting(view, step_end.total(), without_transfers.total(), workspace.durations.view(),
                result.step);
