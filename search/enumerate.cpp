@@ -43,6 +43,7 @@ class Enumeration {
         mesh_level_(task.walk.space().level_above(kMeshDegrees)),
         states_level_(task.walk.space().level_above(kStateDegrees)),
         limit_(task.evaluator.memory_limit()),
+        pricer_(task.evaluator, task.walk, task.options.pruning),
         family_level_(task.walk.space().level_of(Degree::MicroBatch)) {}
 
   void run() {
@@ -99,14 +100,13 @@ class Enumeration {
     judge_.take(std::move(contenders));
   }
 
-  [[nodiscard]] std::vector<FamilyResult> price(std::span<const Family> families) const {
+  [[nodiscard]] std::vector<FamilyResult> price(std::span<const Family> families) {
     const std::size_t chunks = (families.size() + kChunkFamilies - 1) / kChunkFamilies;
     std::vector<FamilyResult> results(chunks);
     parallel_for(chunks, task_.options.threads, [&](std::size_t i) {
       const std::size_t first = i * kChunkFamilies;
       const std::size_t count = std::min(kChunkFamilies, families.size() - first);
-      results[i] = process_families(task_.evaluator, task_.walk, families.subspan(first, count),
-                                    judge_.thresholds(), task_.options.pruning);
+      results[i] = pricer_.price(families.subspan(first, count), judge_.thresholds());
     });
     return results;
   }
@@ -144,6 +144,7 @@ class Enumeration {
   std::size_t mesh_level_;
   std::size_t states_level_;
   Bytes limit_;
+  FamilyPricer pricer_;
   std::size_t family_level_;
 };
 

@@ -17,24 +17,32 @@ namespace {
 /// Samples take turns among the smallest micro-batches.
 constexpr std::size_t kSampledMicroBatches = 4;
 
-class FamilyWorker {
+}  // namespace
+
+class FamilyPricer::Worker {
+ public:
+  Worker(const PlanEvaluator& evaluator, const LegalWalk& walk, Pruning pruning)
+      : evaluator_(evaluator),
+        walk_(walk),
+        counter_(walk.space()),
+        level_(walk.space().level_of(Degree::MicroBatch)),
+        pruning_(pruning),
+        limit_(evaluator.memory_limit()),
+        workspace_(PlanEvaluator::make_workspace()) {}
+
+  [[nodiscard]] FamilyResult price(std::span<const Family> families, const Thresholds& thresholds) {
+    thresholds_ = &thresholds;
+    result_ = {};
+    for (const Family& family : families) visit(family);
+    return std::move(result_);
+  }
+
+ private:
   auto rejecter() {
     return [this](Obstacle obstacle, std::size_t level, const PlanDegrees& plan) {
       reject(obstacle, counter_.below(level, plan));
     };
   }
-
- public:
-  FamilyWorker(const PlanEvaluator& evaluator, const LegalWalk& walk, const Thresholds& thresholds,
-               Pruning pruning)
-      : evaluator_(evaluator),
-        walk_(walk),
-        counter_(walk.space()),
-        level_(walk.space().level_of(Degree::MicroBatch)),
-        thresholds_(thresholds),
-        pruning_(pruning),
-        limit_(evaluator.memory_limit()),
-        workspace_(PlanEvaluator::make_workspace()) {}
 
   void visit(const Family& family) {
     too_large_.clear();
@@ -49,9 +57,6 @@ class FamilyWorker {
     for (const PlanDegrees& plan : batchings_) visit_batching(plan);
   }
 
-  [[nodiscard]] FamilyResult take() { return std::move(result_); }
-
- private:
   /// What tells the plans of one micro-batch apart.
   struct Form {
     int chunks;
@@ -65,12 +70,12 @@ class FamilyWorker {
   }
 
   void visit_batching(const PlanDegrees& batching) {
-    if (pruning_ == Pruning::On && thresholds_.exclude(evaluator_.grid_bound(batching))) {
+    if (pruning_ == Pruning::On && thresholds_->exclude(evaluator_.grid_bound(batching))) {
       result_.counts.pruned += counter_.below(level_ + 1, batching);
       return;
     }
     std::shared_ptr<const ClassProfile> profile;
-    const auto price_plan = [&](const PlanDegrees& plan) {
+    const auto visit_plan = [&](const PlanDegrees& plan) {
       if (is_too_large(plan)) {
         reject(Obstacle::OutOfMemory, 1);
         return;
@@ -80,9 +85,9 @@ class FamilyWorker {
         return refuse_for_memory(plan);
       }
       if (!profile) profile = evaluator_.profile(plan);
-      price(*profile, plan);
+      price_plan(*profile, plan);
     };
-    walk_.visit(level_ + 1, walk_.space().depth(), batching, price_plan, rejecter());
+    walk_.visit(level_ + 1, walk_.space().depth(), batching, visit_plan, rejecter());
   }
 
   /// A form that exceeds memory does so all the more with larger micro-batches.
@@ -90,10 +95,10 @@ class FamilyWorker {
     return std::find(too_large_.begin(), too_large_.end(), form_of(plan)) != too_large_.end();
   }
 
-  void price(const ClassProfile& profile, const PlanDegrees& plan) {
+  void price_plan(const ClassProfile& profile, const PlanDegrees& plan) {
     const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
     if (bound.memory > limit_) return refuse_for_memory(plan);
-    if (pruning_ == Pruning::On && thresholds_.exclude(bound)) {
+    if (pruning_ == Pruning::On && thresholds_->exclude(bound)) {
       ++result_.counts.pruned;
       return;
     }
@@ -113,23 +118,24 @@ class FamilyWorker {
   const LegalWalk& walk_;
   SpaceCounter counter_;
   std::size_t level_;
-  const Thresholds& thresholds_;
   Pruning pruning_;
   Bytes limit_;
   EvaluationWorkspacePtr workspace_;
+  const Thresholds* thresholds_ = nullptr;  ///< of the families at hand
   std::vector<PlanDegrees> batchings_;
   std::vector<Form> too_large_;  ///< of this family, with a smaller micro-batch
   FamilyResult result_;
 };
 
-}  // namespace
+FamilyPricer::FamilyPricer(const PlanEvaluator& evaluator, const LegalWalk& walk, Pruning pruning)
+    : workers_([&evaluator, &walk, pruning] {
+        return std::make_unique<Worker>(evaluator, walk, pruning);
+      }) {}
 
-FamilyResult process_families(const PlanEvaluator& evaluator, const LegalWalk& walk,
-                              std::span<const Family> families, const Thresholds& thresholds,
-                              Pruning pruning) {
-  FamilyWorker worker(evaluator, walk, thresholds, pruning);
-  for (const Family& family : families) worker.visit(family);
-  return worker.take();
+FamilyPricer::~FamilyPricer() = default;
+
+FamilyResult FamilyPricer::price(std::span<const Family> families, const Thresholds& thresholds) {
+  return workers_.with([&](auto& worker) { return worker->price(families, thresholds); });
 }
 
 }  // namespace plansearch

@@ -2,10 +2,12 @@
 // What one thread does with families of plans, given thresholds frozen before the batch.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/pool.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/search.hpp"
 #include "search/judge.hpp"
@@ -27,8 +29,19 @@ struct FamilyResult {
   std::vector<Contender> contenders;
 };
 
-[[nodiscard]] FamilyResult process_families(const PlanEvaluator& evaluator, const LegalWalk& walk,
-                                            std::span<const Family> families,
-                                            const Thresholds& thresholds, Pruning pruning);
+/// Prices families of one search. Thread-safe: every call works with buffers of its own.
+class FamilyPricer {
+ public:
+  FamilyPricer(const PlanEvaluator& evaluator, const LegalWalk& walk, Pruning pruning);
+  ~FamilyPricer();
+  FamilyPricer(const FamilyPricer&) = delete;
+  FamilyPricer& operator=(const FamilyPricer&) = delete;
+
+  [[nodiscard]] FamilyResult price(std::span<const Family> families, const Thresholds& thresholds);
+
+ private:
+  class Worker;
+  Pool<std::unique_ptr<Worker>> workers_;
+};
 
 }  // namespace plansearch

@@ -24,11 +24,15 @@ void Judge::take(std::vector<Contender> contenders) {
   std::vector<PlanCandidate> pool = std::move(thresholds_.front);
   for (const Contender& contender : contenders) pool.push_back(contender.candidate);
   thresholds_.front = pareto_front(std::move(pool));
+  const auto is_late = [&](const Contender& contender) {
+    return thresholds_.time && contender.bound > *thresholds_.time;
+  };
+  std::erase_if(contenders, is_late);
   std::sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
     return ranks_before(a.candidate, b.candidate);
   });
   for (const Contender& contender : contenders) {
-    if (thresholds_.time && contender.bound > *thresholds_.time) continue;
+    if (is_late(contender)) continue;  // thresholds tighten on the way
     if (is_known(contender.candidate.plan)) continue;
     insert(simulated(contender.candidate.plan));
     ++simulations_;

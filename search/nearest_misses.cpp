@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "base/pool.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
@@ -46,10 +47,10 @@ class Nearest {
 /// Looks through one family, beginning with what was nearest before.
 class MissFinder {
  public:
-  MissFinder(const SearchTask& task, Nearest nearest)
+  MissFinder(const SearchTask& task, Nearest nearest, EvaluationWorkspace& workspace)
       : task_(task),
         limit_(task.evaluator.memory_limit()),
-        workspace_(PlanEvaluator::make_workspace()),
+        workspace_(workspace),
         nearest_(std::move(nearest)) {}
 
   void visit(const PlanDegrees& family) {
@@ -67,18 +68,17 @@ class MissFinder {
   void look_at(const PlanDegrees& plan) {
     const std::pair form(plan.chunks, plan.schedule);
     if (std::find(excluded_.begin(), excluded_.end(), form) != excluded_.end()) return;
-    const auto profile = task_.evaluator.profile(plan);
-    const PlanBound bound = task_.evaluator.bound(*profile, plan, *workspace_);
-    if (nearest_.excludes(bound.memory)) {
+    if (nearest_.excludes(task_.evaluator.memory_bound(plan, workspace_))) {
       excluded_.push_back(form);
       return;
     }
-    nearest_.insert({plan, task_.evaluator.estimate(*profile, plan, *workspace_), limit_});
+    const auto profile = task_.evaluator.profile(plan);
+    nearest_.insert({plan, task_.evaluator.estimate(*profile, plan, workspace_), limit_});
   }
 
   const SearchTask& task_;
   Bytes limit_;
-  EvaluationWorkspacePtr workspace_;
+  EvaluationWorkspace& workspace_;
   Nearest nearest_;
   std::vector<std::pair<int, ScheduleId>> excluded_;  ///< with a smaller micro-batch
 };
@@ -88,14 +88,17 @@ class MissFinder {
 std::vector<NearMiss> nearest_misses(const SearchTask& task, std::size_t count) {
   if (count == 0 || task.walk.obstacle(0, PlanDegrees{})) return {};
   Nearest nearest(count);
+  Pool<EvaluationWorkspacePtr> workspaces(PlanEvaluator::make_workspace);
   std::vector<PlanDegrees> batch;
   const auto process = [&] {
     if (task.deadline.passed()) batch.clear();
     std::vector<std::vector<NearMiss>> found(batch.size());
     parallel_for(batch.size(), task.options.threads, [&](std::size_t i) {
-      MissFinder finder(task, nearest);
-      finder.visit(batch[i]);
-      found[i] = finder.nearest().misses();
+      found[i] = workspaces.with([&](EvaluationWorkspacePtr& workspace) {
+        MissFinder finder(task, nearest, *workspace);
+        finder.visit(batch[i]);
+        return finder.nearest().misses();
+      });
     });
     for (const auto& misses : found) {
       for (const NearMiss& miss : misses) {

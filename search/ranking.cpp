@@ -8,25 +8,50 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 namespace plansearch {
 
+namespace {
+
+/// What decides the rank of a candidate, its sums added up once.
+struct RankKey {
+  Seconds time;
+  Bytes memory;
+  const PlanDegrees* plan;
+  bool operator<(const RankKey& other) const {
+    if (time != other.time) return time < other.time;
+    return memory != other.memory ? memory < other.memory : *plan < *other.plan;
+  }
+};
+
+RankKey rank_key(const PlanCandidate& candidate) {
+  return {candidate.estimate.step.total(), candidate.estimate.memory.total(), &candidate.plan};
+}
+
+}  // namespace
+
 bool ranks_before(const PlanCandidate& a, const PlanCandidate& b) {
-  const auto key = [](const PlanCandidate& c) {
-    return std::tuple(c.estimate.step.total(), c.estimate.memory.total());
-  };
-  if (key(a) != key(b)) return key(a) < key(b);
-  return a.plan < b.plan;
+  return rank_key(a) < rank_key(b);
 }
 
 std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates) {
-  std::sort(candidates.begin(), candidates.end(), ranks_before);
+  struct Place {
+    RankKey key;
+    std::size_t index;
+  };
+  std::vector<Place> places;
+  places.reserve(candidates.size());
+  for (const PlanCandidate& candidate : candidates) {
+    places.push_back({rank_key(candidate), places.size()});
+  }
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return a.key < b.key; });
   std::vector<PlanCandidate> front;
-  for (PlanCandidate& candidate : candidates) {
-    if (front.empty() || candidate.estimate.memory.total() < front.back().estimate.memory.total()) {
-      front.push_back(std::move(candidate));
-    }
+  Bytes least;
+  for (const Place& place : places) {
+    if (!front.empty() && place.key.memory >= least) continue;
+    least = place.key.memory;
+    front.push_back(candidates[place.index]);
   }
   return front;
 }

@@ -8,9 +8,7 @@
 #include "communication/derive.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
-#include <set>
+#include <string_view>
 
 #include "communication/derivation.hpp"
 #include "plansearch/error.hpp"
@@ -135,36 +133,61 @@ void derive_parameter_communication(const DerivationInput& input, DerivationScra
   derivation::sort_from(demands, first);
 }
 
-std::vector<SharedGradient> derive_shared_parameters(const Network& network,
-                                                     const PlacementRules& rules,
-                                                     const StageBlocks& stages,
-                                                     const TensorPolicies& policies) {
-  struct Place {
-    std::set<std::size_t> stages;
-    double elements = 0.0;
-    std::uint32_t index = 0;
-  };
-  std::map<std::string_view, Place> places;
+namespace {
+
+/// A parameter with a key, and how many stages hold it.
+struct SharedPlace {
+  std::string_view key;
+  std::size_t last_stage = 0;
+  int stages = 0;
+  double elements = 0.0;
+  std::uint32_t index = 0;
+};
+
+double plain_elements(const PlacementRules& rules, const Parameter& parameter) {
+  double elements = 1.0;
+  for (const DimId dim : parameter.dims) {
+    elements *= rules.extents[static_cast<std::size_t>(dim)] /
+                rules.slice(PlacementVariant::Plain, dim).slices();
+  }
+  return elements;
+}
+
+/// Sorted by key.
+std::vector<SharedPlace> shared_places(const Network& network, const PlacementRules& rules,
+                                       const StageBlocks& stages) {
+  std::vector<SharedPlace> places;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     for (const std::size_t b : stages[stage]) {
       const Block& block = network.blocks[b];
       for (std::size_t p = 0; p < block.parameters.size(); ++p) {
         const Parameter& parameter = block.parameters[p];
         if (parameter.shared_key.empty() || parameter.trainable == Trainable::No) continue;
-        Place& place = places[parameter.shared_key];
-        place.stages.insert(stage);
-        place.index = static_cast<std::uint32_t>(p);
-        place.elements = 1.0;
-        for (const DimId dim : parameter.dims) {
-          place.elements *= rules.extents[static_cast<std::size_t>(dim)] /
-                            rules.slice(PlacementVariant::Plain, dim).slices();
+        auto place = std::lower_bound(
+            places.begin(), places.end(), parameter.shared_key,
+            [](const SharedPlace& known, std::string_view key) { return known.key < key; });
+        if (place == places.end() || place->key != parameter.shared_key) {
+          place = places.insert(place, {.key = parameter.shared_key});
         }
+        if (place->stages == 0 || place->last_stage != stage) ++place->stages;
+        place->last_stage = stage;
+        place->index = static_cast<std::uint32_t>(p);
+        place->elements = plain_elements(rules, parameter);
       }
     }
   }
+  return places;
+}
+
+}  // namespace
+
+std::vector<SharedGradient> derive_shared_parameters(const Network& network,
+                                                     const PlacementRules& rules,
+                                                     const StageBlocks& stages,
+                                                     const TensorPolicies& policies) {
   std::vector<SharedGradient> demands;
-  for (const auto& [key, place] : places) {
-    if (place.stages.size() < 2) continue;
+  for (const SharedPlace& place : shared_places(network, rules, stages)) {
+    if (place.stages < 2) continue;
     Communication demand;
     demand.subject = Subject::Gradient;
     demand.kind = CommunicationKind::AllReduce;
@@ -174,10 +197,10 @@ std::vector<SharedGradient> derive_shared_parameters(const Network& network,
     demand.on_recompute = RecomputeGather::Shared;
     demand.axes = {Axis::Pipeline};
     demand.index = place.index;
-    demand.group_size = static_cast<int>(place.stages.size());
+    demand.group_size = place.stages;
     demand.elements = place.elements / pieces(policies.dense.gradient.storage, rules.mesh);
     for (const AxisSet axes : policies.dense.gradient.storage) demand.cut = demand.cut | axes;
-    demands.push_back({key, demand});
+    demands.push_back({place.key, demand});
   }
   return demands;
 }

@@ -68,6 +68,13 @@ Evaluation within(const Estimate& estimate, Bytes limit) {
       estimate};
 }
 
+/// The fields that memory of one micro-batch does not depend on, set to one value.
+PlanDegrees without_form(PlanDegrees plan) {
+  plan.chunks = plan.micro_batches = 1;
+  plan.schedule = kDefaultSchedule;
+  return plan;
+}
+
 /// The fields that a ground does not depend on, set to one value.
 PlanDegrees ground_degrees(PlanDegrees plan) {
   plan.micro_batch = plan.micro_batches = 1;
@@ -109,6 +116,14 @@ struct PlanEvaluator::Implementation {
   [[nodiscard]] StaticPolicy statics(const PlanDegrees& plan, const DeviceMesh& mesh) const {
     return static_policy(tensor_policies(plan, mesh, *problem.framework, problem.precision), mesh,
                          moments());
+  }
+
+  void fill_memory(const PlanDegrees& plan, MemoryOnly& memory) const {
+    const bool known =
+        memory.context == context.id && without_form(memory.profile.made_for) == without_form(plan);
+    if (known) return;
+    profiles.fill_memory(plan, mesh(plan), memory.profile);
+    memory.context = context.id;
   }
 
   /// The ground of a uniform plan: a known one where its degrees are the same.
@@ -219,9 +234,9 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& p
 }
 
 Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-  implementation_->profiles.fill_memory(plan, implementation_->mesh(plan), workspace.memory_only);
+  implementation_->fill_memory(plan, workspace.memory_only);
   return implementation_->with_view(
-      workspace.memory_only, plan, workspace,
+      workspace.memory_only.profile, plan, workspace,
       [&](const PlanView& view) { return least_memory(view, workspace); });
 }
 

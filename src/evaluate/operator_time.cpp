@@ -44,13 +44,20 @@ PriceMemo<Seconds>& kernel_memo() {
   return memo;
 }
 
+/// One per thread: operators fill in the dimensions of their own loops.
+std::vector<double>& extents_buffer(std::size_t dimensions) {
+  thread_local std::vector<double> extents;
+  extents.assign(dimensions, 1.0);
+  return extents;
+}
+
 class OperatorPricer {
  public:
   OperatorPricer(const PricingContext& context, const Block& block, const LocalSizes& sizes)
       : context_(context),
         block_(block),
         sizes_(sizes),
-        extents_(context.problem.network->dimensions.size(), 1.0) {}
+        extents_(extents_buffer(context.problem.network->dimensions.size())) {}
 
   OperatorTime price(std::size_t index) {
     const Operator& op = block_.operators[index];
@@ -255,7 +262,7 @@ class OperatorPricer {
   const PricingContext& context_;
   const Block& block_;
   const LocalSizes& sizes_;
-  std::vector<double> extents_;
+  std::vector<double>& extents_;  ///< by DimId, of the loop of the operator at hand
 };
 
 }  // namespace

@@ -106,6 +106,12 @@ class GroundMemo {
   std::array<PlanGround, 64> grounds_;
 };
 
+/// The class whose memory was asked for last; no times.
+struct MemoryOnly {
+  std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
+  ClassProfile profile;
+};
+
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
   GroundMemo grounds;
@@ -117,7 +123,7 @@ struct EvaluationWorkspace {
   PipelineSimulator simulator;
   std::vector<Bytes> chunk_bytes;
   std::vector<Bytes> weight_bytes;
-  ClassProfile memory_only;  ///< of the plan whose memory was asked for last; no times
+  MemoryOnly memory_only;
 };
 
 struct PlanView : PricingContext {

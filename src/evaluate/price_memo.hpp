@@ -18,13 +18,16 @@ struct PriceKey {
   std::array<double, 8> numbers{};
   bool operator==(const PriceKey&) const = default;
 
+  /// Products that do not wait for each other: this runs once per kernel and message.
   [[nodiscard]] std::size_t hash() const noexcept {
-    std::uint64_t mixed = owner * 0x9E3779B97F4A7C15ULL ^ what;
+    std::uint64_t sum = owner * 0x9E3779B97F4A7C15ULL + what * 0xC2B2AE3D27D4EB4FULL;
+    std::uint64_t factor = 0xFF51AFD7ED558CCDULL;
     for (const double number : numbers) {
-      mixed = (mixed ^ std::bit_cast<std::uint64_t>(number)) * 0xFF51AFD7ED558CCDULL;
-      mixed ^= mixed >> 32U;
+      const auto bits = std::bit_cast<std::uint64_t>(number);
+      sum += (bits ^ bits >> 29U) * factor;
+      factor += 0xD6E8FEB86659FD92ULL;
     }
-    return static_cast<std::size_t>(mixed);
+    return static_cast<std::size_t>(sum ^ sum >> 32U);
   }
 };
 
