@@ -145,14 +145,22 @@ struct PlanEvaluator::Implementation {
     }
     ground.transforms.front().degrees = &plan;
     ground.transforms.front().profile = &profile;
-    if (profile.states) complete_messages(context, ground);
     return ground;
+  }
+
+  /// Calls visit(view) of a view that has no messages of the end of a step.
+  template <typename Visit>
+  auto with_bound_view(const ClassProfile& profile, const PlanDegrees& plan,
+                       EvaluationWorkspace& workspace, Visit visit) const {
+    const PlanGround& known = ground(profile, plan, workspace);
+    return visit(PlanView{context, known, Order{plan.schedule, plan.micro_batches}});
   }
 
   template <typename Visit>
   auto with_view(const ClassProfile& profile, const PlanDegrees& plan,
                  EvaluationWorkspace& workspace, Visit visit) const {
-    const PlanGround& known = ground(profile, plan, workspace);
+    PlanGround& known = ground(profile, plan, workspace);
+    complete_messages(context, known);
     return visit(PlanView{context, known, Order{plan.schedule, plan.micro_batches}});
   }
 
@@ -166,8 +174,8 @@ struct PlanEvaluator::Implementation {
       ground.transforms.push_back({&transform.degrees, &transform.mesh, held.back().get(),
                                    statics(transform.degrees, transform.mesh)});
     }
-    const RoutedAssignment routed{plan.assignment, boundary_routes(*problem.cluster, plan)};
-    ground.routed = &routed;
+    const RoutedAssignment routes = routed(*problem.cluster, plan);
+    ground.routed = &routes;
     complete_kinds(context, ground);
     complete_messages(context, ground);
     return visit(PlanView{context, ground, plan.order});
@@ -225,7 +233,7 @@ PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
 
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
                                EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+  return implementation_->with_bound_view(profile, plan, workspace, [&](const PlanView& view) {
     PlanBound bound;
     bound.step_time = step_time_bound(view, workspace);
     bound.memory = least_memory(view, workspace);
@@ -235,7 +243,7 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& p
 
 Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
   implementation_->fill_memory(plan, workspace.memory_only);
-  return implementation_->with_view(
+  return implementation_->with_bound_view(
       workspace.memory_only.profile, plan, workspace,
       [&](const PlanView& view) { return least_memory(view, workspace); });
 }
@@ -256,7 +264,7 @@ Estimate PlanEvaluator::simulate(const ClassProfile& profile, const PlanDegrees&
 
 DeviceMemory PlanEvaluator::stage_memory(const ClassProfile& profile, const PlanDegrees& plan,
                                          int stage, EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+  return implementation_->with_bound_view(profile, plan, workspace, [&](const PlanView& view) {
     return device_memory(view, stage, workspace);
   });
 }

@@ -54,10 +54,6 @@ Bytes tile_of(const PlanView& view, const GroupContent& content) {
   return view.transform_of(content).profile->blocks[content.last_block].memory.boundary;
 }
 
-bool same_message(const PlanView& view, const GroupContent& a, const GroupContent& b) {
-  return a.transform == b.transform && tile_of(view, a) == tile_of(view, b);
-}
-
 ProcessGroup pair_over(int left_domain) {
   return {2, std::max(left_domain, 1)};
 }
@@ -114,22 +110,17 @@ void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
     d.backward[k] = pass.backward_ticks;
     if (split) d.weight_gradient[k] = pass.weight_ticks;
   }
-  // Most boundaries are like the one before.
-  Ticks activation = 0;
-  Ticks gradient = 0;
-  const GroupContent* sender = nullptr;
+  const RoutedAssignment& routed = *view.ground.routed;
+  workspace.transfers.clear();
+  for (const std::size_t boundary : routed.boundary_kinds) {
+    const BoundaryTransfers transfers = boundary_transfers(view, boundary);
+    workspace.transfers.push_back(
+        {to_ticks(transfers.activation.time), to_ticks(transfers.gradient.time)});
+  }
   for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
-    const GroupContent& content = view.content(groups[k].content);
-    const bool alike = sender != nullptr && same_message(view, *sender, content) &&
-                       view.boundary(k) == view.boundary(k - 1);
-    if (!alike) {
-      const BoundaryTransfers transfers = boundary_transfers(view, k);
-      activation = to_ticks(transfers.activation.time);
-      gradient = to_ticks(transfers.gradient.time);
-    }
-    sender = &content;
-    d.activation_transfer[k] = activation;
-    d.gradient_transfer[k] = gradient;
+    const TransferTicks& transfer = workspace.transfers[routed.kind_of_boundary[k]];
+    d.activation_transfer[k] = transfer.activation;
+    d.gradient_transfer[k] = transfer.gradient;
   }
 }
 

@@ -81,13 +81,26 @@ KindStatics statics_of(const PlanView& view, int position) {
 
 }  // namespace
 
-std::vector<BoundaryRoute> boundary_routes(const Cluster& cluster, const ParallelPlan& plan) {
-  std::vector<BoundaryRoute> routes;
+RoutedAssignment routed(const Cluster& cluster, const ParallelPlan& plan) {
+  RoutedAssignment result{plan.assignment, {}, {}, {}};
   const auto& groups = plan.assignment->groups;
+  const auto alike = [&](std::size_t a, std::size_t b) {
+    const auto& contents = plan.assignment->contents;
+    const GroupContent& x = contents[static_cast<std::size_t>(groups[a].content)];
+    const GroupContent& y = contents[static_cast<std::size_t>(groups[b].content)];
+    return x.transform == y.transform && x.last_block == y.last_block &&
+           result.boundaries[a] == result.boundaries[b];
+  };
   for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
-    routes.push_back(boundary_route(cluster, plan, groups[k].position, groups[k + 1].position));
+    result.boundaries.push_back(
+        boundary_route(cluster, plan, groups[k].position, groups[k + 1].position));
+    auto& kinds = result.boundary_kinds;
+    const auto same = std::find_if(kinds.begin(), kinds.end(),
+                                   [&](std::size_t known) { return alike(known, k); });
+    result.kind_of_boundary.push_back(static_cast<std::size_t>(same - kinds.begin()));
+    if (same == kinds.end()) kinds.push_back(k);
   }
-  return routes;
+  return result;
 }
 
 const RoutedAssignment& AssignmentCache::get(const PlanDegrees& degrees,
@@ -100,8 +113,7 @@ const RoutedAssignment& AssignmentCache::get(const PlanDegrees& degrees,
     auto assignment = uniform_assignment(degrees, *problem_.network, *problem_.framework, stride);
     PLANSEARCH_CHECK(std::holds_alternative<std::shared_ptr<const Assignment>>(assignment));
     const ParallelPlan plan{{{degrees, mesh}}, std::get<0>(std::move(assignment)), {}};
-    slot = std::make_unique<const RoutedAssignment>(
-        RoutedAssignment{plan.assignment, boundary_routes(*problem_.cluster, plan)});
+    slot = std::make_unique<const RoutedAssignment>(routed(*problem_.cluster, plan));
   }
   return *slot;
 }

@@ -13,8 +13,7 @@
 
 namespace plansearch {
 
-[[nodiscard]] std::vector<BoundaryRoute> boundary_routes(const Cluster& cluster,
-                                                         const ParallelPlan& plan);
+[[nodiscard]] RoutedAssignment routed(const Cluster& cluster, const ParallelPlan& plan);
 
 /// One assignment per (stages, chunks, placement, ranks between stages), shared by all threads.
 class AssignmentCache {

@@ -46,6 +46,15 @@ struct KindMessages {
 struct RoutedAssignment {
   std::shared_ptr<const Assignment> assignment;
   std::vector<BoundaryRoute> boundaries;  ///< by virtual stage, to the next one
+  /// Boundaries that equal tiles cross in equal ways have one number, whatever the profile.
+  std::vector<std::size_t> kind_of_boundary;
+  std::vector<std::size_t> boundary_kinds;  ///< the first boundary of every kind
+};
+
+/// What the messages of a boundary take.
+struct TransferTicks {
+  Ticks activation = 0;
+  Ticks gradient = 0;
 };
 
 /// What plans share that differ in micro-batches and recomputation only.
@@ -115,9 +124,10 @@ struct MemoryOnly {
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
   GroundMemo grounds;
-  std::vector<GroupLengths> passes;  ///< by content of the assignment
-  std::vector<DeviceEnd> ends;       ///< by position
-  std::vector<KindWork> work;        ///< by kind
+  std::vector<GroupLengths> passes;      ///< by content of the assignment
+  std::vector<DeviceEnd> ends;           ///< by position
+  std::vector<KindWork> work;            ///< by kind
+  std::vector<TransferTicks> transfers;  ///< by kind of boundary
   PipelineDurations durations;
   std::vector<Ticks> no_transfers;  ///< zeros
   PipelineSimulator simulator;

@@ -43,7 +43,7 @@ void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
 void estimated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
   const PipelineShape shape = view.shape();
   const PipelineTimes times = workspace.durations.view();
-  Ticks makespan = std::max(order_bound(shape, times), estimate_makespan(shape, times));
+  Ticks makespan = estimate_makespan(shape, times);
   const auto& groups = view.assignment().groups;
   for (std::size_t k = 0; k < groups.size(); ++k) {
     const auto position = static_cast<std::size_t>(groups[k].position);
