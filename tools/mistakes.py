@@ -136,7 +136,7 @@ MISTAKES = [
             "  const double repeats = 1.0;\n  const GroupPass pass ="),
     Mistake("one-way-boundary", "gradients cross stage boundaries for free",
             "src/evaluate/group_pass.cpp",
-            "d.gradient_transfer[k] = gradient;",
+            "d.gradient_transfer[k] = transfer.gradient;",
             "d.gradient_transfer[k] = 0;"),
     Mistake("kv-heads", "grouped queries save as many keys and values as queries",
             "src/workload/attention.cpp",
