@@ -29,7 +29,7 @@ GroupContent content_of(const std::vector<BlockRun>& blocks, int transform, std:
   return content;
 }
 
-std::vector<BlockRun> joined(std::vector<BlockRun> runs) {
+std::vector<BlockRun> joined(const std::vector<BlockRun>& runs) {
   std::vector<BlockRun> result;
   for (const BlockRun& run : runs) {
     if (run.count == 0) continue;
