@@ -2,7 +2,6 @@
 # Every dependency is a Debian 12 package; nothing is downloaded at configure time.
 find_package(Threads REQUIRED)
 find_package(fmt 9 REQUIRED)
-find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(Boost 1.74 REQUIRED)
 find_package(yaml-cpp 0.7 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)

@@ -3,7 +3,7 @@
 # Installs what the build needs from Debian's packages; does nothing when all of it is there.
 set -euo pipefail
 
-packages=(cmake ninja-build g++ libeigen3-dev libcli11-dev libyaml-cpp-dev libfmt-dev
+packages=(cmake ninja-build g++ libcli11-dev libyaml-cpp-dev libfmt-dev
           libboost-graph-dev doctest-dev nlohmann-json3-dev python3)
 
 missing=()

@@ -95,4 +95,24 @@ struct StageReport {
   Bytes memory;                   ///< peak
 };
 
+/// One launch of a block on one device, an operator or several fused: what one micro-batch takes there before anything hides
+/// and without recomputation. Kernels include what devices exchange while the operator runs (rings,
+/// row statistics).
+struct OperatorReport {
+  std::string block;
+  double copies = 0.0;  ///< of the block on the device
+  std::string name;
+  Seconds forward;
+  Seconds input_gradient;
+  Seconds weight_gradient;
+  Seconds
+      messages;  ///< that bring its inputs or take the block's outputs away, and their gradients
+
+  [[nodiscard]] Seconds total() const {
+    return forward + input_gradient + weight_gradient + messages;
+  }
+  /// An operator of the same launch.
+  void add(const OperatorReport& other);
+};
+
 }  // namespace plansearch

@@ -38,6 +38,7 @@ using EvaluationWorkspacePtr = std::unique_ptr<EvaluationWorkspace, EvaluationWo
 struct PlanDetails {
   std::vector<PricedCommunication> communication;  ///< of the busiest device
   std::vector<StageReport> stages;
+  std::vector<OperatorReport> operators;  ///< of the busiest device
 };
 
 /// Immutable after construction; safe to share between threads, each with its own workspace.
@@ -86,6 +87,11 @@ class PlanEvaluator {
   [[nodiscard]] std::vector<StageReport> stages(const ClassProfile& profile,
                                                 const PlanDegrees& plan,
                                                 EvaluationWorkspace& workspace) const;
+
+  /// What the operators of one stage take, by block.
+  [[nodiscard]] std::vector<OperatorReport> operators(const ClassProfile& profile,
+                                                      const PlanDegrees& plan, int stage,
+                                                      EvaluationWorkspace& workspace) const;
 
   /// The plan that degrees stand for, or why there is none.
   [[nodiscard]] std::variant<ParallelPlan, Infeasible> expand(const PlanDegrees& degrees) const;

@@ -31,6 +31,7 @@ struct PlanReport {
   FlopRate hardware_rate_per_gpu;
   std::vector<PricedCommunication> communication;
   std::vector<StageReport> stages;
+  std::vector<OperatorReport> operators;  ///< of the busiest stage
   std::vector<std::string> why;
 };
 

@@ -85,4 +85,7 @@ enum class Format { Table, Json, JsonLines, Csv };
 /// One given plan in full (predict): breakdowns, memory and communication.
 [[nodiscard]] std::string render_prediction(const SearchReport& report, Format format);
 
+/// One micro-batch on the busiest stage, operator by operator, before anything hides.
+[[nodiscard]] std::string operator_table(const std::vector<OperatorReport>& operators);
+
 }  // namespace plansearch

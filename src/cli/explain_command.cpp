@@ -55,6 +55,9 @@ std::string explanation(const SearchReport& report) {
   std::string text = render_prediction(first, Format::Table);
   const PlanDegrees& plan = report.plans.front().plan;
   if (plan.pipeline > 1) text += fmt::format("\n{}", pipeline_picture(plan));
+  text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
+                      first.plans.front().estimate.busiest_stage,
+                      operator_table(first.plans.front().operators));
   if (report.plans.size() > 1)
     text += fmt::format("\n{}", compare_plans(report.plans[0], report.plans[1]));
   return text;

@@ -19,6 +19,7 @@
 #include "evaluate/grid_bound.hpp"
 #include "evaluate/interval.hpp"
 #include "evaluate/memory_model.hpp"
+#include "evaluate/operator_report.hpp"
 #include "evaluate/plan_ground.hpp"
 #include "evaluate/step_collectives.hpp"
 #include "evaluate/step_model.hpp"
@@ -283,6 +284,14 @@ std::vector<StageReport> PlanEvaluator::stages(const ClassProfile& profile, cons
   });
 }
 
+std::vector<OperatorReport> PlanEvaluator::operators(const ClassProfile& profile,
+                                                     const PlanDegrees& plan, int stage,
+                                                     EvaluationWorkspace& workspace) const {
+  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+    return operators_at(implementation_->profiles, view, stage);
+  });
+}
+
 std::variant<ParallelPlan, Infeasible> PlanEvaluator::expand(const PlanDegrees& degrees) const {
   if (auto infeasible = legality(degrees)) return *std::move(infeasible);
   return plansearch::expand(degrees, *problem_.network, *problem_.framework);
@@ -333,8 +342,10 @@ Evaluation PlanEvaluator::evaluate(const ClassProfile& profile, const PlanDegree
 PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
   const auto workspace = make_workspace();
   return implementation_->with_view(plan, [&](const PlanView& view) {
+    const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
     return PlanDetails{communication_of(implementation_->profiles, view, *workspace),
-                       stages_of_view(view, *workspace)};
+                       stages_of_view(view, *workspace),
+                       operators_at(implementation_->profiles, view, busiest)};
   });
 }
 

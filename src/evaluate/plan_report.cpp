@@ -37,6 +37,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
   const auto profile = evaluator.profile(plan);
   report.communication = evaluator.communication(*profile, plan, *workspace);
   report.stages = evaluator.stages(*profile, plan, *workspace);
+  report.operators = evaluator.operators(*profile, plan, estimate.busiest_stage, *workspace);
   report.why = explain(evaluator, plan, estimate);
   return report;
 }

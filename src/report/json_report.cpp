@@ -73,6 +73,20 @@ Json stages_json(const std::vector<StageReport>& stages) {
   return json;
 }
 
+Json operators_json(const std::vector<OperatorReport>& operators) {
+  Json json = Json::array();
+  for (const OperatorReport& o : operators) {
+    json.push_back({{"block", o.block},
+                    {"copies", o.copies},
+                    {"operator", o.name},
+                    {"forward_s", o.forward.value()},
+                    {"input_gradient_s", o.input_gradient.value()},
+                    {"weight_gradient_s", o.weight_gradient.value()},
+                    {"messages_s", o.messages.value()}});
+  }
+  return json;
+}
+
 Json question_json(const QuestionReport& question) {
   Json settings = Json::array();
   for (const SettingReport& s : question.settings) {
@@ -145,6 +159,7 @@ Json to_json(const PlanReport& plan) {
           {"stages", stages_json(plan.stages)},
           {"memory", memory_json(plan.estimate.memory)},
           {"communication", communication_json(plan.communication)},
+          {"operators", operators_json(plan.operators)},
           {"why", plan.why}};
 }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators of a stage are all there is in a micro-batch where nothing hides and nothing is
+// sharded: their rows sum to its forward and backward.
+#include <doctest/doctest.h>
+
+#include "plansearch/evaluator.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+TEST_SUITE("unit") {
+  TEST_CASE("the operators of a stage sum to its passes") {
+    const PlanEvaluator evaluator(
+        test::with_framework(test::toy_problem({}), [](Framework& framework) {
+          framework.overlap.fill(0.0);
+          framework.constants["host_launch"] = 0.0;  // a slow host would add to the passes
+          framework.constants["collective_skew"] = 0.0;
+        }));
+    PlanDegrees plan;
+    plan.tensor_out = 2;
+    plan.pipeline = 2;
+    plan.data = 4;
+    plan.micro_batches = 8;
+    REQUIRE_FALSE(evaluator.legality(plan));
+    const auto workspace = PlanEvaluator::make_workspace();
+    const auto profile = evaluator.profile(plan);
+    const auto stages = evaluator.stages(*profile, plan, *workspace);
+    for (const StageReport& stage : stages) {
+      Seconds sum;
+      double layers = 0.0;
+      for (const OperatorReport& o : evaluator.operators(*profile, plan, stage.stage, *workspace)) {
+        sum += o.copies * o.total();
+        if (o.name == "attention") layers += o.copies;
+      }
+      CHECK(sum.value() == doctest::Approx((stage.forward + stage.backward).value()).epsilon(1e-9));
+      CHECK(layers == 4);  // of eight on two stages
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
