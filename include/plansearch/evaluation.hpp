@@ -95,9 +95,9 @@ struct StageReport {
   Bytes memory;                   ///< peak
 };
 
-/// One launch of a block on one device, an operator or several fused: what one micro-batch takes there before anything hides
-/// and without recomputation. Kernels include what devices exchange while the operator runs (rings,
-/// row statistics).
+/// One launch of a block on one device, an operator or several fused: what one micro-batch takes
+/// there before anything hides and without recomputation. Kernels include what devices exchange
+/// while the operator runs (rings, row statistics).
 struct OperatorReport {
   std::string block;
   double copies = 0.0;  ///< of the block on the device
