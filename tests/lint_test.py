@@ -110,6 +110,26 @@ class CheckedBy(unittest.TestCase):
         self.assertEqual(missing, [])
 
 
+class Pages(unittest.TestCase):
+    def test_every_file_that_a_page_names_is_there(self):
+        tracked = [path.relative_to(ROOT).as_posix() for folder in
+                   ("docs", "frameworks", "hardware_profiles", "include", "models", "search", "src",
+                    "tests", "tools", "validation") for path in (ROOT / folder).rglob("*.*")]
+        missing = []
+        for page in ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/notation.md"):
+            for name in re.findall(r"`([\w/.-]+\.(?:cpp|hpp|py|md|yaml|json|sh))`", (ROOT / page).read_text()):
+                if "NAME" not in name and not any(f"/{path}".endswith(f"/{name}") for path in tracked):
+                    missing.append(f"{page} names {name}")
+        self.assertEqual(missing, [])
+
+    def test_the_map_has_the_layers_that_are_checked(self):
+        from check_layers import ROWS
+        table = (ROOT / "ARCHITECTURE.md").read_text().split("## Layers")[1].split("\n## ")[0]
+        rows = [re.findall(r"`(\w+)`", line.split(" | ")[0]) for line in table.splitlines()
+                if line.startswith("| `")]
+        self.assertEqual(rows, ROWS)
+
+
 class Notation(unittest.TestCase):
     def test_every_name_of_the_page_is_in_the_sources(self):
         sources = " ".join(path.read_text() for folder in ("include", "src", "search")
