@@ -16,6 +16,11 @@ struct ScheduleTimes {
   double ticks_per_unit = 1.0;
 };
 
+/// "F,B" or "F,B,W" of one stage, and of a transfer, as whole ticks of a stage and of its chunks.
+/// InputError for what is no duration.
+[[nodiscard]] ScheduleTimes read_times(const std::string& times, const std::string& transfer,
+                                       int chunks);
+
 /// Times in the answer are ticks / ticks_per_unit: the unit in which they were asked.
 struct ScheduleReport {
   PipelineShape shape;
