@@ -36,14 +36,12 @@ BlockCuts cut_block(const Network& network, const Block& block, const BlockIndex
   return cuts;
 }
 
-std::vector<double> placed_extents(const Network& network, const PlanDegrees& plan,
-                                   const Framework& framework) {
-  std::vector<double> extents;
-  extents.reserve(network.dimensions.size());
+void placed_extents(const Network& network, const PlanDegrees& plan, const Framework& framework,
+                    std::vector<double>& extents) {
+  extents.clear();
   for (const Dimension& dimension : network.dimensions) {
     extents.push_back(placed_extent(dimension, plan, framework));
   }
-  return extents;
 }
 
 double LocalSizes::loop(std::size_t op, std::size_t position) const {

@@ -23,8 +23,8 @@ struct BlockCuts {
                                   const BlockPlacement& placement);
 
 /// Extents of the dimensions of a network for one micro-batch of the whole machine, by DimId.
-[[nodiscard]] std::vector<double> placed_extents(const Network& network, const PlanDegrees& plan,
-                                                 const Framework& framework);
+void placed_extents(const Network& network, const PlanDegrees& plan, const Framework& framework,
+                    std::vector<double>& extents);
 
 /// Elements on one device. Not rounded: uneven shards average out.
 class LocalSizes {

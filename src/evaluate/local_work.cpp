@@ -26,26 +26,27 @@ RepeatedShares repeated_shares(const Block& block, SelectiveRule rule) {
   return shares;
 }
 
-BlockWork block_work(const PricingContext& context, const DeviceMesh& mesh,
-                     const LocalBlock& local) {
-  BlockWork work;
-  work.operators = operator_times(context, local.block, local.sizes);
-  for (std::size_t i = 0; i < work.operators.size(); ++i) {
-    const OperatorTime& time = work.operators[i];
-    add(work.forward, time.forward, time.forward_kernels);
-    add(work.backward, time.backward, time.backward_kernels);
-    add(work.weight_gradient, time.weight_gradient, time.weight_kernels);
+void add_block_work(const PricingContext& context, const LocalBlock& local, LocalWork& work) {
+  BlockWork& own = work.blocks.emplace_back();
+  const std::size_t first_operator = work.operators.size();
+  append_operator_times(context, local.block, local.sizes, work.operators);
+  own.operators = std::span(work.operators).subspan(first_operator);
+  for (std::size_t i = 0; i < own.operators.size(); ++i) {
+    const OperatorTime& time = own.operators[i];
+    add(own.forward, time.forward, time.forward_kernels);
+    add(own.backward, time.backward, time.backward_kernels);
+    add(own.weight_gradient, time.weight_gradient, time.weight_kernels);
     for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
       const double share = local.repeated[level][i];
-      add(work.repeated[level], time.forward * share, time.forward_kernels * share);
+      add(own.repeated[level], time.forward * share, time.forward_kernels * share);
     }
   }
-  work.messages.reserve(local.placed.messages.size());
+  const std::size_t first_message = work.messages.size();
   for (const SequenceMessage& message : local.placed.messages) {
-    work.messages.push_back(
-        price_message(context, mesh, message.communication, message.elements(local.micro_batch)));
+    work.messages.push_back(price_message(context, work.placed->mesh, message.communication,
+                                          message.elements(local.micro_batch)));
   }
-  return work;
+  own.messages = std::span(work.messages).subspan(first_message);
 }
 
 }  // namespace plansearch

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "evaluate/operator_time.hpp"
@@ -43,19 +44,22 @@ struct KernelSum {
   double launches = 0.0;
 };
 
+/// Operators and messages lie in the LocalWork that the block stands in.
 struct BlockWork {
-  std::vector<OperatorTime> operators;
+  std::span<const OperatorTime> operators;
   KernelSum forward;
   KernelSum backward;         ///< both gradients
   KernelSum weight_gradient;  ///< the part of `backward` that a schedule may run later
   ByRecompute<KernelSum> repeated;
-  std::vector<PassMessage> messages;  ///< of operators, in the order of derivation
+  std::span<const PassMessage> messages;  ///< of operators, in the order of derivation
 };
 
-/// Times of all blocks of a network.
+/// Times of all blocks of a network. Never copied: blocks point into it.
 struct LocalWork {
   std::shared_ptr<const PlacedNetwork> placed;
   std::vector<BlockWork> blocks;
+  std::vector<OperatorTime> operators;  ///< of all blocks, one after the other
+  std::vector<PassMessage> messages;
 };
 /// Bytes of all blocks: known before any time is.
 struct LocalMemory {
@@ -73,8 +77,8 @@ struct LocalBlock {
   int micro_batch = 1;
 };
 
-[[nodiscard]] BlockWork block_work(const PricingContext& context, const DeviceMesh& mesh,
-                                   const LocalBlock& local);
+/// Appends a block to `work`, which has room for all its operators and messages.
+void add_block_work(const PricingContext& context, const LocalBlock& local, LocalWork& work);
 [[nodiscard]] ByRecompute<BlockMemory> block_memory(const PricingContext& context,
                                                     const LocalBlock& local);
 

@@ -267,13 +267,10 @@ class OperatorPricer {
 
 }  // namespace
 
-std::vector<OperatorTime> operator_times(const PricingContext& context, const Block& block,
-                                         const LocalSizes& sizes) {
+void append_operator_times(const PricingContext& context, const Block& block,
+                           const LocalSizes& sizes, std::vector<OperatorTime>& times) {
   OperatorPricer pricer(context, block, sizes);
-  std::vector<OperatorTime> times;
-  times.reserve(block.operators.size());
   for (std::size_t i = 0; i < block.operators.size(); ++i) times.push_back(pricer.price(i));
-  return times;
 }
 
 }  // namespace plansearch

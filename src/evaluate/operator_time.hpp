@@ -18,8 +18,9 @@ struct OperatorTime {
   int weight_kernels = 0;  ///< of the backward kernels
 };
 
-/// Times of every operator of the block, in order. A fused launch is charged to its first operator.
-[[nodiscard]] std::vector<OperatorTime> operator_times(const PricingContext& context,
-                                                       const Block& block, const LocalSizes& sizes);
+/// Appends the times of every operator of the block, in order. A fused launch is charged to its
+/// first operator.
+void append_operator_times(const PricingContext& context, const Block& block,
+                           const LocalSizes& sizes, std::vector<OperatorTime>& times);
 
 }  // namespace plansearch

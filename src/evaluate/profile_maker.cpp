@@ -61,7 +61,8 @@ void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_b
   const Network& network = *context_.problem.network;
   PlanDegrees plan = placed.plan;
   plan.micro_batch = micro_batch;
-  const std::vector<double> extents = placed_extents(network, plan, *context_.problem.framework);
+  thread_local std::vector<double> extents;
+  placed_extents(network, plan, *context_.problem.framework, extents);
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
     const LocalSizes sizes(block, index_[b], placed.blocks[b].cuts, extents);
@@ -72,12 +73,20 @@ void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_b
 std::shared_ptr<const LocalWork> ProfileMaker::work(
     const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
   return work_.get(LocalKey{placed.get(), micro_batch}, [&] {
-    LocalWork work{placed, {}};
-    work.blocks.reserve(placed->blocks.size());
-    for_each_local_block(*placed, micro_batch, [&](const LocalBlock& local) {
-      work.blocks.push_back(block_work(context_, placed->mesh, local));
-    });
-    return std::make_shared<const LocalWork>(std::move(work));
+    auto work = std::make_shared<LocalWork>();
+    work->placed = placed;
+    std::size_t operators = 0;
+    std::size_t messages = 0;
+    for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
+      operators += context_.problem.network->blocks[b].operators.size();
+      messages += placed->blocks[b].messages.size();
+    }
+    work->blocks.reserve(placed->blocks.size());
+    work->operators.reserve(operators);
+    work->messages.reserve(messages);
+    for_each_local_block(*placed, micro_batch,
+                         [&](const LocalBlock& local) { add_block_work(context_, local, *work); });
+    return work;
   });
 }
 

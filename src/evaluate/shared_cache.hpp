@@ -28,6 +28,7 @@ class SharedCache {
     }
     std::shared_ptr<const Value> made = make();
     const std::lock_guard lock(shard.mutex);
+    if (shard.map.empty()) shard.map.reserve(kMostPerShard);
     if (shard.map.size() >= kMostPerShard) shard.map.clear();
     return shard.map.emplace(hashed, std::move(made)).first->second;
   }

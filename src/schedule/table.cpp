@@ -26,9 +26,9 @@ Schedule hanayo_schedule();
 
 namespace {
 
-const std::vector<Schedule>& table() {
+std::vector<Schedule> make_table() {
   // clang-format off
-  static const std::vector<Schedule> kTable{
+  return {
       gpipe_schedule(),
       one_f_one_b_schedule(),
       interleaved_schedule(),
@@ -40,6 +40,10 @@ const std::vector<Schedule>& table() {
       hanayo_schedule(),
   };
   // clang-format on
+}
+
+const std::vector<Schedule>& table() {
+  static const std::vector<Schedule> kTable = make_table();
   return kTable;
 }
 

@@ -54,7 +54,9 @@ class ToyClass {
     const BlockIndex index = index_block(network(), b);
     const PlacementRules rules = placement_rules(network(), plan_, mesh_, *problem_.framework);
     const BlockCuts cuts = cut_block(network(), b, index, rules, place_block(network(), b, rules));
-    return operator_times(context_, b, LocalSizes(b, index, cuts, rules.extents));
+    std::vector<OperatorTime> times;
+    append_operator_times(context_, b, LocalSizes(b, index, cuts, rules.extents), times);
+    return times;
   }
 
   [[nodiscard]] OperatorTime time(const std::string& block_name, const std::string& name) const {

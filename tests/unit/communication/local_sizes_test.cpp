@@ -41,7 +41,8 @@ struct Placed {
 void check_sizes(const Network& network, const Block& block, const PlanDegrees& plan) {
   const Placed p(network, block, plan);
   const BlockCuts cuts = cut_block(network, block, p.index, p.rules, p.placement);
-  const std::vector<double> extents = placed_extents(network, plan, p.framework);
+  std::vector<double> extents;
+  placed_extents(network, plan, p.framework, extents);
   const LocalSizes sizes(block, p.index, cuts, extents);
   CHECK(extents == p.rules.extents);
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
