@@ -123,13 +123,17 @@ std::int64_t SpaceCounter::below(std::size_t level, const PlanDegrees& plan) {
   return total;
 }
 
+/// Kinds have few values: plans that differ in them alone may share a bucket.
 std::size_t SpaceCounter::Hash::operator()(const PlanDegrees& plan) const noexcept {
-  std::uint64_t hash = static_cast<std::uint64_t>(plan.micro_batches);
-  for (const DegreeRow& row : degree_table()) {
-    hash = (hash ^ static_cast<std::uint64_t>(row.get(plan))) * 0x9E3779B97F4A7C15ULL;
-    hash ^= hash >> 29U;
+  std::uint64_t sum = 0;
+  std::uint64_t factor = 0x9E3779B97F4A7C15ULL;
+  for (const int degree : {plan.data, plan.pipeline, plan.chunks, plan.tensor_in, plan.tensor_out,
+                           plan.tensor_depth, plan.context, plan.expert, plan.expert_tensor,
+                           plan.shard_group, plan.micro_batch, plan.micro_batches}) {
+    sum += static_cast<std::uint64_t>(degree) * factor;
+    factor += 0xD6E8FEB86659FD92ULL;
   }
-  return static_cast<std::size_t>(hash);
+  return static_cast<std::size_t>(sum ^ sum >> 32U);
 }
 
 }  // namespace plansearch
