@@ -9,7 +9,7 @@
 
 namespace plansearch::io {
 
-inline constexpr std::size_t kDefaultSizeLimit = 8U * 1024U * 1024U;
+inline constexpr std::size_t kDefaultSizeLimit = std::size_t{8} << 20U;
 
 /// The bytes of a file. Directories, missing and unreadable files and files above `size_limit`
 /// bytes are InputErrors.
