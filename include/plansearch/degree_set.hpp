@@ -61,6 +61,10 @@ inline constexpr DegreeSet kMeshDegrees{Degree::Data,      Degree::Pipeline,    
 /// What the number of micro-batches depends on.
 inline constexpr DegreeSet kBatchDegrees{Degree::Data, Degree::TensorDepth, Degree::MicroBatch};
 
+/// What belongs to a pipeline as a whole; every stage can have its own value of the others.
+inline constexpr DegreeSet kPipelineDegrees{Degree::Pipeline, Degree::Chunks, Degree::MicroBatch,
+                                            Degree::Schedule};
+
 /// A degree that someone decided. The value of a choice is its place among the words.
 struct PinnedDegree {
   Degree degree = Degree::Data;

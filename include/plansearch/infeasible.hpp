@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,7 @@ struct Infeasible {
   /// Values that would do, where they are few: of a degree, or of a choice.
   std::vector<int> legal_numbers{};
   std::vector<std::string> legal_words{};
+  std::optional<int> stage{};  ///< the one it is about, where the stages of a plan differ
   bool operator==(const Infeasible&) const = default;
 };
 

@@ -84,4 +84,7 @@ struct ParallelPlan {
 /// Devices that one position of a transform takes.
 [[nodiscard]] int devices_of(const Transform& transform);
 
+/// The ranks of one position, ascending.
+[[nodiscard]] std::vector<int> ranks_of(const ParallelPlan& plan, int position);
+
 }  // namespace plansearch

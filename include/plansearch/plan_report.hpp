@@ -8,11 +8,24 @@
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 
 namespace plansearch {
 
 enum class Tie { No, WithPrevious };
+
+/// A plan as reports name it: its degrees, stage by stage where those differ.
+struct PlanSummary {
+  PlanDegrees degrees;              ///< of all stages, of the first one where they differ
+  std::vector<PlanDegrees> stages;  ///< empty where all are alike
+
+  PlanSummary() = default;
+  PlanSummary(const PlanDegrees& uniform) : degrees(uniform) {}
+  explicit PlanSummary(const ParallelPlan& plan);
+  [[nodiscard]] int devices() const;
+  bool operator==(const PlanSummary&) const = default;
+};
 
 /// Rates follow from the step time. Model FLOPs are matmuls, attention (causal half) and logits,
 /// forward times three; hardware FLOPs add recompute; both are set against the dense peak of the
@@ -20,7 +33,7 @@ enum class Tie { No, WithPrevious };
 struct PlanReport {
   int rank = 1;
   Tie tie = Tie::No;
-  PlanDegrees plan;
+  PlanSummary plan;
   Estimate estimate;
   Seconds p10;
   Seconds p90;
@@ -37,6 +50,8 @@ struct PlanReport {
 
 /// Rates, communication and reasons of one plan.
 [[nodiscard]] PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                                     const Estimate& estimate);
+[[nodiscard]] PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                                      const Estimate& estimate);
 
 /// Up to three short reasons, the heaviest first, with the numbers that support them.

@@ -47,7 +47,7 @@ struct CountsReport {
 
 /// A plan that does not fit, and by how much.
 struct NearMissReport {
-  PlanDegrees plan;
+  PlanSummary plan;
   MemoryBreakdown memory;  ///< of its worst device
   Bytes limit;
   [[nodiscard]] Bytes excess() const { return memory.total() - limit; }

@@ -62,10 +62,8 @@ std::string legal_values(Degree degree, const PinnedDegrees& pinned, const Probl
   return fmt::format("legal values: {}{}", fmt::join(legal, ", "), more ? ", ..." : "");
 }
 
-/// None where the framework can do without; the one that always shards (FSDP) shards all it can.
 ZeroStage default_zero(PlanDegrees plan, const Problem& problem) {
-  for (const ZeroStage stage :
-       {ZeroStage::None, ZeroStage::Parameters, ZeroStage::Gradients, ZeroStage::Optimizer}) {
+  for (const ZeroStage stage : kZeroPreference) {
     plan.zero = stage;
     if (!check_legality(plan, *problem.network, *problem.framework, problem.gpus)) return stage;
   }

@@ -40,7 +40,7 @@ SearchReport explained(const Options& options, SearchRun& run) {
   SearchReport found =
       run.report(plan.inputs, search, plan.problem.gpus, "looking for rivals", NameMisses::No);
   for (PlanReport& rival : found.plans) {
-    if (rival.plan == plan.plan) continue;
+    if (plan.degrees && rival.plan == *plan.degrees) continue;
     rival.rank = static_cast<int>(report.plans.size()) + 1;
     rival.tie = Tie::No;
     report.plans.push_back(std::move(rival));
@@ -53,7 +53,7 @@ std::string explanation(const SearchReport& report) {
   SearchReport first = report;
   first.plans.resize(1);
   std::string text = render_prediction(first, Format::Table);
-  const PlanDegrees& plan = report.plans.front().plan;
+  const PlanDegrees& plan = report.plans.front().plan.degrees;
   if (plan.pipeline > 1) text += fmt::format("\n{}", pipeline_picture(plan));
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
                       first.plans.front().estimate.busiest_stage,

@@ -201,9 +201,13 @@ void build_command_line(CLI::App& app, Options& o) {
     return sub;
   };
   command("search", "rank plans (the default command)", Command::Search);
-  command("predict", "step time and memory of one given plan", Command::Predict)
-      ->add_option("--plan", o.plan, "plan document or result.json#RANK")
-      ->type_name("PLAN");
+  CLI::App* predict =
+      command("predict", "step time and memory of one given plan", Command::Predict);
+  predict->add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
+  predict->add_option("--write-plan", o.write_plan, "write the plan as a plan document")
+      ->type_name("FILE");
+  predict->add_option("--write-stages", o.write_stages, "the same with its stages spelled out")
+      ->type_name("FILE");
   CLI::App* validate = command(
       "validate", "predict every measured row of a table and report errors", Command::Validate);
   validate->add_option("table", o.argument, "CSV of measured runs, kernels or collectives")

@@ -30,8 +30,10 @@ struct ScheduleQuestion {
 struct Options : ProblemRequest {
   Command command = Command::Search;
 
-  std::string plan;      ///< --plan PLAN or the argument of explain
-  std::string argument;  ///< TABLE.csv, what to list, which shell
+  std::string plan;          ///< --plan PLAN or the argument of explain
+  std::string write_plan;    ///< predict --write-plan
+  std::string write_stages;  ///< predict --write-stages
+  std::string argument;      ///< TABLE.csv, what to list, which shell
 
   std::size_t top = 10;
   std::string format = "table";

@@ -38,7 +38,7 @@ PlanName split_rank(const std::string& text) {
 /// Fills what is open and remembers that the plan did it.
 class Completion {
  public:
-  explicit Completion(const Options& options) : asked_{options, {}, {}} {}
+  explicit Completion(const Options& options) : asked_{options, {}, {}, {}} {}
 
   void fill(const char* key, std::string& field, std::string value) {
     if (!field.empty()) return;
@@ -139,14 +139,22 @@ AskedOptions from_document(const Options& options, const io::PlanDocument& plan)
   completion.fill("optimizer", o.optimizer, plan.optimizer);
   completion.fill("attention", o.attention, plan.attention);
   completion.fill("rank_order", o.rank_order, plan.rank_order);
+  if (plan.stages && !options.degrees.empty()) {
+    throw InputError(plan.stages->place.where,
+                     fmt::format("the stages are spelled out here, and {} is asked for",
+                                 to_text(options.degrees)),
+                     "change the stages, or leave the degrees out");
+  }
   fill_degrees(completion, plan.degrees);
-  return completion.take();
+  AskedOptions asked = completion.take();
+  asked.stages = plan.stages;
+  return asked;
 }
 
 }  // namespace
 
 AskedOptions complete_from_plan(const Options& options) {
-  if (options.plan.empty()) return {options, {}, {}};
+  if (options.plan.empty()) return {options, {}, {}, {}};
   const PlanName name = split_rank(options.plan);
   io::ParseLimits limits;
   limits.size = std::size_t{64} << 20U;

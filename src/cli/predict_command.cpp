@@ -5,6 +5,7 @@
 #include "cli/given_plan.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "cli/write_plan.hpp"
 #include "problem/make_report.hpp"
 #include "problem/remedies.hpp"
 
@@ -19,12 +20,15 @@ int run_predict(const Options& options) {
     print_error(*given.inexpressible, options);
     return kExitInexpressible;
   }
+  write_plan_files(asked.options, given);
   const PlanEvaluator evaluator(given.problem);
   SearchReport report = make_prediction(given.inputs, evaluator, given.plan);
   const bool fits = report.misses.empty();
   if (!fits) {
     AskedOptions pinned = asked;
-    pinned.options.degrees = pinned_to(given.plan, asked.options.degrees);
+    if (given.degrees) {
+      pinned.options.degrees = pinned_to(*given.degrees, asked.options.degrees);
+    }
     SearchRun run(options);
     report.remedies =
         find_remedies(pinned.options, given.inputs, given.plan.devices(), run.session());

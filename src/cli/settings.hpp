@@ -3,10 +3,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "cli/options.hpp"
+#include "io/plan_stages_document.hpp"
 
 namespace plansearch::cli {
 
@@ -16,6 +18,7 @@ struct AskedOptions {
   std::set<std::string> from_plan;  ///< keys ("batch", "tp", ...)
   /// What the plan document says the content of "hardware" and "model" hashed to.
   std::map<std::string, std::string> content_hashes;
+  std::optional<io::StagesDocument> stages{};  ///< of a plan document that spells them out
 };
 
 }  // namespace plansearch::cli

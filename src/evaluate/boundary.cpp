@@ -156,17 +156,6 @@ Exchange exchange(const Cluster& cluster, std::vector<Holder> senders,
 
 }  // namespace
 
-std::vector<int> ranks_of(const ParallelPlan& plan, int position) {
-  const RankRuns runs = runs_of(plan.transform_at(position).mesh);
-  const int first = plan.assignment->positions[static_cast<std::size_t>(position)].first;
-  std::vector<int> ranks;
-  for (const int start : runs.starts) {
-    for (int i = 0; i < runs.length; ++i) ranks.push_back(first + start + i);
-  }
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
-}
-
 BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to) {
   if (from == to) return {0, 0.0, 0.0};
   const auto& places = plan.assignment->positions;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/plan.hpp"
@@ -25,8 +24,5 @@ struct BoundaryRoute {
 /// meshes pair up one to one.
 [[nodiscard]] BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan,
                                            int from, int to);
-
-/// The ranks of one position, ascending.
-[[nodiscard]] std::vector<int> ranks_of(const ParallelPlan& plan, int position);
 
 }  // namespace plansearch

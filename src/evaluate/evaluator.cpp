@@ -298,16 +298,8 @@ std::variant<ParallelPlan, Infeasible> PlanEvaluator::expand(const PlanDegrees& 
 }
 
 std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) const {
-  if (auto bad = check_structure(plan, *problem_.network)) return bad;
-  if (auto bad = check_assignment(plan, *problem_.network, problem_.gpus)) return bad;
-  if (auto bad = check_pipeline(plan, *problem_.framework)) return bad;
-  for (const Transform& transform : plan.transforms) {
-    if (auto bad = check_transform(transform.degrees, *problem_.network, *problem_.framework)) {
-      return bad;
-    }
-    if (auto bad = check_batch(transform.degrees, problem_)) return bad;
-  }
-  return std::nullopt;
+  return check_plan(plan, *problem_.network, *problem_.framework, problem_.gpus,
+                    problem_.global_batch);
 }
 
 Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {

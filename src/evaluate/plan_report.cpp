@@ -7,38 +7,82 @@
 // Checked by: tests/unit/evaluate/plan_report_test.cpp
 #include "plansearch/plan_report.hpp"
 
+#include <utility>
+#include <variant>
+
+#include "plan/expand.hpp"
 #include "plan/recompute.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
+namespace {
+
+/// The blocks of a plan in their order, each with what is recomputed of it.
+std::vector<RecomputedRun> recompute_of(const ParallelPlan& plan) {
+  std::vector<RecomputedRun> runs;
+  for (const OperatorGroup& group : plan.assignment->groups) {
+    const Recompute level = plan.transform_at(group.position).degrees.recompute;
+    for (const BlockRun& run : group.blocks) {
+      const bool goes_on =
+          !runs.empty() && runs.back().level == level && runs.back().run.block == run.block;
+      if (goes_on) runs.back().run.count += run.count;
+      if (!goes_on) runs.push_back({run, level});
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+PlanSummary::PlanSummary(const ParallelPlan& plan) : degrees(plan.transform_at(0).degrees) {
+  if (plan.transforms.size() == 1) return;
+  for (int p = 0; p < plan.assignment->stages(); ++p) {
+    stages.push_back(plan.transform_at(p).degrees);
+  }
+}
+
+int PlanSummary::devices() const {
+  if (stages.empty()) return degrees.devices();
+  int sum = 0;
+  for (const PlanDegrees& stage : stages) sum += stage.devices() / stage.pipeline;
+  return sum;
+}
 
 PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                        const Estimate& estimate) {
   const Problem& problem = evaluator.problem();
+  const auto expanded = expand(plan, *problem.network, *problem.framework);
+  PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(expanded));
+  return report_plan(evaluator, std::get<ParallelPlan>(expanded), estimate);
+}
+
+PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                       const Estimate& estimate) {
+  const Problem& problem = evaluator.problem();
   PlanReport report;
-  report.plan = plan;
+  report.plan = PlanSummary(plan);
   report.estimate = estimate;
   const Seconds step = estimate.step.total();
   report.p10 = step * estimate.relative_p10;
   report.p90 = step * estimate.relative_p90;
-  const auto sequences = static_cast<double>(plan.global_batch());
+  const auto sequences = static_cast<double>(report.plan.degrees.global_batch());
   report.tokens_per_s = sequences * static_cast<double>(problem.seq_len) / step.value();
 
   const Flops forward = model_forward_flops(*problem.network) * sequences;
   const Seconds gpu_time = step * static_cast<double>(plan.devices());
   report.model_rate_per_gpu = forward * 3.0 / gpu_time;
   const double repeated =
-      repeated_flops_share(*problem.network, plan.recompute, problem.framework->selective);
+      repeated_flops_share(*problem.network, recompute_of(plan), problem.framework->selective);
   report.hardware_rate_per_gpu = forward * (3.0 + repeated) / gpu_time;
   const FlopRate peak = evaluator.matmul_peak();
   report.mfu = report.model_rate_per_gpu / peak;
   report.hfu = report.hardware_rate_per_gpu / peak;
 
-  const auto workspace = PlanEvaluator::make_workspace();
-  const auto profile = evaluator.profile(plan);
-  report.communication = evaluator.communication(*profile, plan, *workspace);
-  report.stages = evaluator.stages(*profile, plan, *workspace);
-  report.operators = evaluator.operators(*profile, plan, estimate.busiest_stage, *workspace);
-  report.why = explain(evaluator, plan, estimate);
+  PlanDetails details = evaluator.details(plan);
+  report.communication = std::move(details.communication);
+  report.stages = std::move(details.stages);
+  report.operators = std::move(details.operators);
+  report.why = explain(evaluator, report.plan.degrees, estimate);
   return report;
 }
 

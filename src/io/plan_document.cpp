@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "io/plan_text.hpp"
 #include "io/profile_parts.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -42,54 +43,6 @@ void read_question(const Node& root, PlanDocument& document) {
   read_text(root, "rank_order", document.rank_order);
 }
 
-int read_degree(const Node& node, Degree degree) {
-  const DegreeRow& row = row_of(degree);
-  switch (row.kind) {
-    case DegreeKind::Number:
-      return node.count(row.low, row.high);
-    case DegreeKind::Switch:
-      return node.boolean() ? 1 : 0;
-    case DegreeKind::Word:
-      break;
-  }
-  const std::string word = node.text();
-  if (const auto value = row.find(word)) return *value;
-  node.fail(fmt::format("'{}' is no {}", word, row.key), legal_text(degree));
-}
-
-/// By their own names, and the tensor degree by Megatron's.
-PinnedDegrees read_degrees(const Node& map) {
-  PinnedDegrees degrees;
-  for (const DegreeRow& row : degree_table()) {
-    if (const auto node = map.find(row.key))
-      degrees.pin(row.degree, read_degree(*node, row.degree));
-  }
-  const auto tensor = map.find(kTensorAlias.key);
-  if (!tensor) return degrees;
-  if (degrees.has(Degree::TensorIn) || degrees.has(Degree::TensorOut) ||
-      degrees.has(Degree::TensorDepth)) {
-    tensor->fail("tp and tp_x, tp_y, tp_z are two ways to say the same",
-                 "keep tp (Megatron: tp_y) or the three axes");
-  }
-  degrees.pin(kTensorAlias.degree, read_degree(*tensor, kTensorAlias.degree));
-  return degrees;
-}
-
-/// A double-quoted YAML scalar.
-std::string in_quotes(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
-
-std::string yaml_value(Degree degree, int value) {
-  if (row_of(degree).kind == DegreeKind::Switch) return value == 0 ? "false" : "true";
-  return value_text(degree, value);
-}
-
 class Writer {
  public:
   explicit Writer(std::string_view indent) : indent_(indent) {}
@@ -123,6 +76,53 @@ class Writer {
 
 }  // namespace
 
+int read_degree(const Node& node, Degree degree) {
+  const DegreeRow& row = row_of(degree);
+  switch (row.kind) {
+    case DegreeKind::Number:
+      return node.count(row.low, row.high);
+    case DegreeKind::Switch:
+      return node.boolean() ? 1 : 0;
+    case DegreeKind::Word:
+      break;
+  }
+  const std::string word = node.text();
+  if (const auto value = row.find(word)) return *value;
+  node.fail(fmt::format("'{}' is no {}", word, row.key), legal_text(degree));
+}
+
+PinnedDegrees read_degrees(const Node& map, DegreeSet without) {
+  PinnedDegrees degrees;
+  for (const DegreeRow& row : degree_table()) {
+    if (without.contains(row.degree)) continue;
+    if (const auto node = map.find(row.key))
+      degrees.pin(row.degree, read_degree(*node, row.degree));
+  }
+  const auto tensor = map.find(kTensorAlias.key);
+  if (!tensor) return degrees;
+  if (degrees.has(Degree::TensorIn) || degrees.has(Degree::TensorOut) ||
+      degrees.has(Degree::TensorDepth)) {
+    tensor->fail("tp and tp_x, tp_y, tp_z are two ways to say the same",
+                 "keep tp (Megatron: tp_y) or the three axes");
+  }
+  degrees.pin(kTensorAlias.degree, read_degree(*tensor, kTensorAlias.degree));
+  return degrees;
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+std::string yaml_value(Degree degree, int value) {
+  if (row_of(degree).kind == DegreeKind::Switch) return value == 0 ? "false" : "true";
+  return value_text(degree, value);
+}
+
 PlanDocument read_plan_document(const std::filesystem::path& path) {
   const Document file = Document::read(path);
   const Node root = file.root();
@@ -130,7 +130,8 @@ PlanDocument read_plan_document(const std::filesystem::path& path) {
   PlanDocument document;
   if (const auto description = root.find("description")) description->ignore();
   read_question(root, document);
-  if (const auto degrees = root.find("degrees")) document.degrees = read_degrees(*degrees);
+  document.stages = read_stages(root);
+  if (const auto degrees = root.find("degrees")) document.degrees = read_degrees(*degrees, {});
   root.finish();
   return document;
 }
@@ -170,7 +171,8 @@ std::string to_yaml(const PlanDocument& document) {
     if (value) degrees.line(key_of(row.degree, document.degrees), yaml_value(row.degree, *value));
   }
   const std::string body = degrees.take();
-  return top.take() + (body.empty() ? "" : "degrees:\n" + body);
+  const std::string stages = document.stages ? to_yaml(*document.stages) : std::string();
+  return top.take() + (body.empty() ? "" : "degrees:\n" + body) + stages;
 }
 
 }  // namespace plansearch::io

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "io/document.hpp"
+#include "io/plan_stages_document.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
@@ -37,7 +38,9 @@ struct PlanDocument {
   std::optional<std::string> attention;
   std::optional<std::string> rank_order;
 
+  /// Either of the two: equal stages, or stages spelled out.
   PinnedDegrees degrees;
+  std::optional<StagesDocument> stages;
 
   bool operator==(const PlanDocument&) const = default;
 };

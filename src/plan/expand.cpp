@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the assignment and transforms of a plan from degrees or from stages spelled out.
+// Computes: the assignment and transforms of a plan from degrees.
 // Source: placement of virtual stages by the schedule's row; layers by the framework's rule.
-// Assumes: positions of a uniform plan differ in their pipeline coordinate only; stages spelled
-//          out take consecutive ranks.
+// Assumes: positions of a uniform plan differ in their pipeline coordinate only.
 // Units: ranks, sequences, copies of blocks.
 // Checked by: tests/unit/plan/expand_test.cpp
 #include "plan/expand.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <numeric>
 
-#include "plan/legality.hpp"
 #include "plan/pipeline_shape.hpp"
-#include "schedule/pipeline.hpp"
 #include "schedule/stage_places.hpp"
 
 namespace plansearch {
@@ -29,6 +23,8 @@ GroupContent content_of(const std::vector<BlockRun>& blocks, int transform, std:
   return content;
 }
 
+}  // namespace
+
 std::vector<BlockRun> joined(const std::vector<BlockRun>& runs) {
   std::vector<BlockRun> result;
   for (const BlockRun& run : runs) {
@@ -41,13 +37,6 @@ std::vector<BlockRun> joined(const std::vector<BlockRun>& runs) {
   }
   return result;
 }
-
-Infeasible refuse(Obstacle obstacle, double needed, double available, std::string detail) {
-  return {
-      .obstacle = obstacle, .needed = needed, .available = available, .detail = std::move(detail)};
-}
-
-}  // namespace
 
 void index_contents(Assignment& assignment, const Network& network) {
   assignment.contents_of.assign(assignment.positions.size(),
@@ -75,6 +64,19 @@ void index_contents(Assignment& assignment, const Network& network) {
 int devices_of(const Transform& transform) {
   const PlanDegrees& d = transform.degrees;
   return d.data * d.context * d.tensor();
+}
+
+std::vector<int> ranks_of(const ParallelPlan& plan, int position) {
+  constexpr AxisSet kDevices{Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data};
+  const Transform& transform = plan.transform_at(position);
+  std::vector<int> ranks{plan.assignment->positions[static_cast<std::size_t>(position)].first};
+  for (const AxisExtent& extent : process_group(transform.mesh, kDevices).extents) {
+    const std::size_t inner = ranks.size();
+    for (int i = 1; i < extent.size; ++i) {
+      for (std::size_t k = 0; k < inner; ++k) ranks.push_back(ranks[k] + i * extent.stride);
+    }
+  }
+  return ranks;
 }
 
 int ParallelPlan::devices() const {
@@ -119,91 +121,6 @@ std::variant<ParallelPlan, Infeasible> expand(const PlanDegrees& degrees, const 
   if (auto* infeasible = std::get_if<Infeasible>(&assignment)) return std::move(*infeasible);
   plan.assignment = std::move(std::get<0>(assignment));
   return plan;
-}
-
-std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescription> stages,
-                                                      Order order, std::int64_t batch,
-                                                      const Framework& framework,
-                                                      const Network& network) {
-  ParallelPlan plan;
-  plan.order = order;
-  auto assignment = std::make_shared<Assignment>();
-  int first = 0;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    PlanDegrees degrees = stages[s].degrees;
-    // The mesh of one stage by itself; only then the place in the pipeline, which policies ask for.
-    degrees.pipeline = degrees.chunks = 1;
-    DeviceMesh mesh = make_device_mesh(degrees, framework.rank_order);
-    degrees.pipeline = static_cast<int>(stages.size());
-    degrees.micro_batches = order.micro_batches;
-    degrees.schedule = order.schedule;
-    const std::int64_t shares =
-        std::int64_t{1} * order.micro_batches * degrees.data * degrees.tensor_depth;
-    if (batch % shares != 0) {
-      return refuse(Obstacle::BatchNotDivisible, static_cast<double>(shares),
-                    static_cast<double>(batch),
-                    fmt::format("stage {}: a batch of {} in {} micro-batches over {} data ranks is "
-                                "{:.4g} sequences each; the share of a micro-batch must be whole",
-                                s, batch, order.micro_batches, degrees.data * degrees.tensor_depth,
-                                static_cast<double>(batch) / static_cast<double>(shares)));
-    }
-    degrees.micro_batch = static_cast<int>(batch / shares);
-    Transform transform{degrees, std::move(mesh)};
-    const auto same = std::find(plan.transforms.begin(), plan.transforms.end(), transform);
-    const int index = static_cast<int>(same - plan.transforms.begin());
-    assignment->positions.push_back({index, first});
-    first += devices_of(transform);
-    if (same == plan.transforms.end()) plan.transforms.push_back(std::move(transform));
-    assignment->groups.push_back({static_cast<int>(s), 0, joined(stages[s].blocks)});
-  }
-  for (Transform& transform : plan.transforms) transform.mesh.ranks = first;
-  index_contents(*assignment, network);
-  plan.assignment = std::move(assignment);
-  return plan;
-}
-
-std::vector<StageDescription> stages_of(const ParallelPlan& plan) {
-  std::vector<StageDescription> stages(plan.assignment->positions.size());
-  for (const OperatorGroup& group : plan.assignment->groups) {
-    StageDescription& stage = stages[static_cast<std::size_t>(group.position)];
-    stage.degrees = plan.transform_at(group.position).degrees;
-    stage.blocks.insert(stage.blocks.end(), group.blocks.begin(), group.blocks.end());
-  }
-  return stages;
-}
-
-namespace {
-
-std::optional<Infeasible> check_blocks(const Assignment& assignment, const Network& network) {
-  std::vector<BlockRun> held;
-  for (const OperatorGroup& group : assignment.groups) {
-    held.insert(held.end(), group.blocks.begin(), group.blocks.end());
-  }
-  if (joined(held) == joined(network.order)) return std::nullopt;
-  const auto count = [](const std::vector<BlockRun>& runs) {
-    return std::accumulate(runs.begin(), runs.end(), std::int64_t{0},
-                           [](std::int64_t sum, const BlockRun& run) { return sum + run.count; });
-  };
-  return refuse(Obstacle::LayersNotDivisible, static_cast<double>(count(network.order)),
-                static_cast<double>(count(held)),
-                fmt::format("the groups hold {} blocks, {} has {} in its own order", count(held),
-                            network.name, count(network.order)));
-}
-
-std::optional<Infeasible> check_ranks(const ParallelPlan& plan, int gpus) {
-  if (plan.devices() != gpus) {
-    return refuse(Obstacle::DegreesDoNotMultiply, plan.devices(), gpus,
-                  fmt::format("the stages take {} devices together, not {}", plan.devices(), gpus));
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<Infeasible> check_assignment(const ParallelPlan& plan, const Network& network,
-                                           int gpus) {
-  if (auto bad = check_blocks(*plan.assignment, network)) return bad;
-  return check_ranks(plan, gpus);
 }
 
 }  // namespace plansearch

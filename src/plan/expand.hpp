@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the degrees a user types, or from stages spelled out one by one, to a plan.
+// From the degrees a user types to a plan, and what any plan must not contradict.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -24,27 +25,6 @@ namespace plansearch {
 [[nodiscard]] std::variant<std::shared_ptr<const Assignment>, Infeasible> uniform_assignment(
     const PlanDegrees& degrees, const Network& network, const Framework& framework, int stride);
 
-/// One stage of a plan that is spelled out: its degrees (`pipeline`, `chunks`, `micro_batch` and
-/// `micro_batches` are not looked at) and the runs of blocks it holds.
-struct StageDescription {
-  PlanDegrees degrees;
-  std::vector<BlockRun> blocks;
-  bool operator==(const StageDescription&) const = default;
-};
-
-/// A plan whose stages stand side by side on consecutive ranks. `batch` sequences per step go in
-/// `order.micro_batches` micro-batches. Infeasible when a stage's share of a micro-batch is no
-/// whole number of sequences.
-[[nodiscard]] std::variant<ParallelPlan, Infeasible> plan_of_stages(
-    std::span<const StageDescription> stages, Order order, std::int64_t batch,
-    const Framework& framework, const Network& network);
-
-/// The stages of a plan with one group per position, as `plan_of_stages` takes them.
-[[nodiscard]] std::vector<StageDescription> stages_of(const ParallelPlan& plan);
-
-/// Fills in what follows from positions and groups.
-void index_contents(Assignment& assignment, const Network& network);
-
 /// Degrees below one, or so large that products of them overflow.
 [[nodiscard]] std::optional<Infeasible> check_range(const PlanDegrees& degrees);
 /// What makes a plan no plan of this network at all: nothing assigned, indices of nothing, degrees,
@@ -60,5 +40,16 @@ void index_contents(Assignment& assignment, const Network& network);
 /// missing, repeated or out of order, another number of ranks.
 [[nodiscard]] std::optional<Infeasible> check_assignment(const ParallelPlan& plan,
                                                          const Network& network, int gpus);
+
+/// All of the above; then stages that network or framework forbid, and another batch.
+[[nodiscard]] std::optional<Infeasible> check_plan(const ParallelPlan& plan, const Network& network,
+                                                   const Framework& framework, int gpus,
+                                                   std::int64_t batch);
+
+/// The runs without empty ones, neighbours of one block as one.
+[[nodiscard]] std::vector<BlockRun> joined(const std::vector<BlockRun>& runs);
+
+/// Completes an assignment whose positions and groups are known.
+void index_contents(Assignment& assignment, const Network& network);
 
 }  // namespace plansearch

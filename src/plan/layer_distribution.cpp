@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "plan/legality_parts.hpp"
 
@@ -11,11 +12,6 @@ namespace plansearch {
 namespace {
 
 using legality::Wording;
-
-bool is_layer(BlockKind kind) {
-  return kind == BlockKind::Encoder || kind == BlockKind::Decoder ||
-         kind == BlockKind::CrossDecoder;
-}
 
 /// One block of the network with the virtual stage it goes to.
 struct Piece {
@@ -78,7 +74,7 @@ void place_by_layers(std::vector<Piece>& pieces, const std::vector<std::int64_t>
   for (Piece& piece : pieces) {
     const bool opens = is_layer(piece.kind) || piece.kind == BlockKind::Embedding ||
                        (piece.kind == BlockKind::Head && layers.back() == 0);
-    if (opens && open && placed == layers[stage] && stage + 1 < layers.size()) {
+    while (opens && open && placed == layers[stage] && stage + 1 < layers.size()) {
       ++stage;
       placed = 0;
     }
@@ -145,14 +141,6 @@ Infeasible not_divisible(const PlanDegrees& plan, std::int64_t layers, Wording w
   });
 }
 
-std::int64_t count_layers(const Network& network) {
-  std::int64_t layers = 0;
-  for (const BlockRun& run : network.order) {
-    if (is_layer(network.blocks[run.block].kind)) layers += run.count;
-  }
-  return layers;
-}
-
 }  // namespace
 
 namespace legality {
@@ -177,6 +165,33 @@ std::optional<Infeasible> check_layers(const PlanDegrees& plan, const Network& n
 }
 
 }  // namespace legality
+
+bool is_layer(BlockKind kind) {
+  return kind == BlockKind::Encoder || kind == BlockKind::Decoder ||
+         kind == BlockKind::CrossDecoder;
+}
+
+std::int64_t count_layers(const Network& network) {
+  std::int64_t layers = 0;
+  for (const BlockRun& run : network.order) {
+    if (is_layer(network.blocks[run.block].kind)) layers += run.count;
+  }
+  return layers;
+}
+
+std::variant<StageRuns, Infeasible> place_layers(const Network& network,
+                                                 const std::vector<std::int64_t>& layers) {
+  const std::int64_t given = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  const std::int64_t all = count_layers(network);
+  if (given != all) {
+    return Infeasible{
+        Obstacle::LayersNotDivisible, static_cast<double>(all), static_cast<double>(given),
+        fmt::format("the stages hold {} layers, {} has {}", given, network.name, all)};
+  }
+  std::vector<Piece> pieces = unrolled(network);
+  place_by_layers(pieces, layers);
+  return runs_of(pieces, layers.size());
+}
 
 std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
                                                       const PlanDegrees& plan,

@@ -2,6 +2,7 @@
 // Which blocks each virtual pipeline stage holds, by the rule of the framework.
 #pragma once
 
+#include <cstdint>
 #include <variant>
 #include <vector>
 
@@ -21,5 +22,13 @@ using StageRuns = std::vector<std::vector<BlockRun>>;
 [[nodiscard]] std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
                                                                     const PlanDegrees& plan,
                                                                     const Framework& framework);
+
+/// Encoder and decoder blocks are layers.
+[[nodiscard]] bool is_layer(BlockKind kind);
+[[nodiscard]] std::int64_t count_layers(const Network& network);
+
+/// The same where the layers of every virtual stage are given.
+[[nodiscard]] std::variant<StageRuns, Infeasible> place_layers(
+    const Network& network, const std::vector<std::int64_t>& layers);
 
 }  // namespace plansearch

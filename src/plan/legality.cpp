@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "plan/legality_parts.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -313,6 +314,17 @@ std::optional<Obstacle> obstacle_in(const Result& result) {
 }
 
 }  // namespace
+
+std::optional<Infeasible> check_axes(const PlanDegrees& plan, const Framework& framework) {
+  for (const auto& [axis, degree] :
+       {std::pair{Axis::In, plan.tensor_in}, std::pair{Axis::Out, plan.tensor_out},
+        std::pair{Axis::Depth, plan.tensor_depth}, std::pair{Axis::Context, plan.context},
+        std::pair{Axis::Data, plan.data}, std::pair{Axis::Pipeline, plan.pipeline}}) {
+    if (auto bad = check_axis(framework, axis, degree, Wording::Full)) return bad;
+  }
+  return std::nullopt;
+}
+
 }  // namespace legality
 
 std::optional<Infeasible> check_legality(const PlanDegrees& plan, const Network& network,
@@ -329,6 +341,7 @@ std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Netw
   for (const legality::Condition& condition : legality::kConditions) {
     if (auto bad = condition.check(c, legality::Wording::Full)) return bad;
   }
+  if (auto bad = legality::check_listed(degrees, framework, legality::Wording::Full)) return bad;
   for (const FrameworkRule& rule : framework.rules) {
     if (auto bad =
             legality::check_rule(rule, degrees, network, framework, legality::Wording::Full)) {

@@ -2,6 +2,7 @@
 // Whether a plan can run at all, before anything is priced.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,8 +24,9 @@ namespace plansearch {
                                                        const Network& network,
                                                        const Framework& framework, int gpus);
 
-/// Whether one stage of a plan may be split like this: everything but the number of devices, the
-/// layers and the schedule, which are judged for the plan as a whole.
+/// Whether one stage of a plan may be split like this and the framework runs its schedule:
+/// everything but the number of devices, the layers and the shape of the pipeline, which are judged
+/// for the plan as a whole.
 [[nodiscard]] std::optional<Infeasible> check_transform(const PlanDegrees& degrees,
                                                         const Network& network,
                                                         const Framework& framework);
@@ -32,6 +34,11 @@ namespace plansearch {
 /// The same without words: cheap enough for every plan of a search.
 [[nodiscard]] std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
                                                     const Framework& framework, int gpus);
+
+/// ZeRO stages as they are tried where nobody chose one: none where the framework can do without;
+/// the one that always shards (FSDP) shards all it can.
+inline constexpr std::array kZeroPreference{ZeroStage::None, ZeroStage::Parameters,
+                                            ZeroStage::Gradients, ZeroStage::Optimizer};
 
 /// One necessary condition of a legal plan. It looks at the degrees it reads and at nothing else,
 /// so that a search can reject everything below a partial plan that has them.

@@ -36,6 +36,9 @@ template <typename Words>
 [[nodiscard]] std::optional<Infeasible> check_layers(const PlanDegrees& plan,
                                                      const Network& network,
                                                      const Framework& framework, Wording wording);
+/// Every axis with several ranks has a place in the framework's rank order.
+[[nodiscard]] std::optional<Infeasible> check_axes(const PlanDegrees& plan,
+                                                   const Framework& framework);
 /// One rule of a framework file; one that is not in the vocabulary forbids nothing.
 [[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule,
                                                    const PlanDegrees& plan, const Network& network,

@@ -97,31 +97,49 @@ Result check_tables(const Assignment& assignment, const Network& network) {
   return broken(fmt::format("the plan was made for another network than {}", network.name));
 }
 
-/// Every rank at most once.
-Result check_ranks(const ParallelPlan& plan) {
-  std::vector<bool> taken(static_cast<std::size_t>(plan.devices()));
-  for (const DevicePosition& position : plan.assignment->positions) {
-    const Transform& transform = plan.transforms[static_cast<std::size_t>(position.transform)];
-    std::vector<std::int64_t> ranks{position.first};
-    for (const AxisExtent& extent : process_group(transform.mesh, kDense).extents) {
-      const std::size_t inner = ranks.size();
-      for (int i = 1; i < extent.size; ++i) {
-        for (std::size_t r = 0; r < inner; ++r) {
-          ranks.push_back(ranks[r] + std::int64_t{i} * extent.stride);
-        }
+/// The ranks of a position; its first one may be any number.
+std::vector<std::int64_t> ranks_at(const ParallelPlan& plan, const DevicePosition& position) {
+  const Transform& transform = plan.transforms[static_cast<std::size_t>(position.transform)];
+  std::vector<std::int64_t> ranks{position.first};
+  for (const AxisExtent& extent : process_group(transform.mesh, kDense).extents) {
+    const std::size_t inner = ranks.size();
+    for (int i = 1; i < extent.size; ++i) {
+      for (std::size_t r = 0; r < inner; ++r) {
+        ranks.push_back(ranks[r] + std::int64_t{i} * extent.stride);
       }
-    }
-    for (const std::int64_t rank : ranks) {
-      if (rank < 0 || rank >= plan.devices()) {
-        return broken(fmt::format("rank {} of {} devices", rank, plan.devices()));
-      }
-      if (taken[static_cast<std::size_t>(rank)]) {
-        return broken(fmt::format("two positions take rank {}", rank));
-      }
-      taken[static_cast<std::size_t>(rank)] = true;
     }
   }
-  return std::nullopt;
+  return ranks;
+}
+
+/// Every rank belongs to one position.
+Result check_ranks(const ParallelPlan& plan) {
+  const auto& positions = plan.assignment->positions;
+  std::vector<int> holder(static_cast<std::size_t>(plan.devices()), -1);
+  Result beyond;
+  for (std::size_t p = 0; p < positions.size(); ++p) {
+    for (const std::int64_t rank : ranks_at(plan, positions[p])) {
+      if (rank < 0 || rank >= plan.devices()) {
+        if (!beyond) beyond = broken(fmt::format("stage {} reaches rank {}", p, rank));
+        if (!beyond->stage) beyond->stage = static_cast<int>(p);
+        continue;
+      }
+      int& held = holder[static_cast<std::size_t>(rank)];
+      if (held >= 0) {
+        Infeasible twice =
+            broken(fmt::format("rank {} belongs to stage {} and to stage {}", rank, held, p));
+        twice.stage = static_cast<int>(p);
+        return twice;
+      }
+      held = static_cast<int>(p);
+    }
+  }
+  if (!beyond) return std::nullopt;
+  // As many ranks as devices: one beyond the last leaves a gap.
+  const auto gap = std::find(holder.begin(), holder.end(), -1) - holder.begin();
+  beyond->detail +=
+      fmt::format(" of {} devices, and rank {} belongs to no stage", plan.devices(), gap);
+  return beyond;
 }
 
 }  // namespace

@@ -52,12 +52,13 @@ std::vector<double> repeated_shares(const Block& block, Recompute recompute, Sel
   return rule == SelectiveRule::AttentionCore ? attention_core(block) : alternate_matmuls(block);
 }
 
-double repeated_flops_share(const Network& network, Recompute recompute, SelectiveRule rule) {
+double repeated_flops_share(const Network& network, const std::vector<RecomputedRun>& runs,
+                            SelectiveRule rule) {
   double all = 0.0;
   double repeated = 0.0;
-  for (const BlockRun& run : network.order) {
+  for (const auto& [run, level] : runs) {
     const Block& block = network.blocks[run.block];
-    const std::vector<double> shares = repeated_shares(block, recompute, rule);
+    const std::vector<double> shares = repeated_shares(block, level, rule);
     for (std::size_t i = 0; i < shares.size(); ++i) {
       const double flops = useful_forward_flops(network, block.operators[i]).value() *
                            static_cast<double>(run.count);

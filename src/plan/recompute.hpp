@@ -18,8 +18,14 @@ namespace plansearch {
 /// Whether only the inputs of the block are kept.
 [[nodiscard]] bool repeats_whole(const Block& block, Recompute recompute);
 
+struct RecomputedRun {
+  BlockRun run;
+  Recompute level = Recompute::None;
+};
+
 /// Forward FLOPs that are run again over those of one forward pass.
-[[nodiscard]] double repeated_flops_share(const Network& network, Recompute recompute,
+[[nodiscard]] double repeated_flops_share(const Network& network,
+                                          const std::vector<RecomputedRun>& runs,
                                           SelectiveRule rule);
 
 /// Whether selective recompute drops anything: fused attention leaves the attention core nothing.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "evaluate/framework_constants.hpp"
+#include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "problem/gpu_count.hpp"
 
@@ -98,14 +99,16 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
 }
 
 SearchReport make_prediction(const SettledProblem& asked, const PlanEvaluator& evaluator,
-                             const PlanDegrees& plan) {
-  const auto workspace = PlanEvaluator::make_workspace();
-  const Estimate estimate = evaluator.simulate(*evaluator.profile(plan), plan, *workspace);
+                             const ParallelPlan& plan) {
+  const Evaluation evaluation = evaluator.evaluate(plan);
+  const auto* beyond = std::get_if<InfeasiblePlan>(&evaluation);
+  PLANSEARCH_CHECK(beyond == nullptr || beyond->estimate.has_value());
+  const Estimate& estimate = beyond == nullptr ? std::get<Estimate>(evaluation) : *beyond->estimate;
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());
   report.plans.push_back(report_plan(evaluator, plan, estimate));
-  if (estimate.memory.total() > evaluator.memory_limit()) {
-    report.misses.push_back({plan, estimate.memory, evaluator.memory_limit()});
+  if (beyond != nullptr) {
+    report.misses.push_back({PlanSummary(plan), estimate.memory, evaluator.memory_limit()});
   }
   const Problem& problem = evaluator.problem();
   report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);

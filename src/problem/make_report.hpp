@@ -15,6 +15,7 @@ namespace plansearch {
 
 /// One given plan as the only entry of a report; beyond memory it is also the nearest miss.
 [[nodiscard]] SearchReport make_prediction(const SettledProblem& asked,
-                                           const PlanEvaluator& evaluator, const PlanDegrees& plan);
+                                           const PlanEvaluator& evaluator,
+                                           const ParallelPlan& plan);
 
 }  // namespace plansearch

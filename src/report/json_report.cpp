@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json_report.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
@@ -105,6 +106,18 @@ Json question_json(const QuestionReport& question) {
           {"settings", std::move(settings)}};
 }
 
+Json degree_json(const DegreeRow& row, int value) {
+  switch (row.kind) {
+    case DegreeKind::Number:
+      return value;
+    case DegreeKind::Switch:
+      return value != 0;
+    case DegreeKind::Word:
+      break;
+  }
+  return value_text(row.degree, value);
+}
+
 Json counts_json(const CountsReport& counts) {
   Json rejected = Json::object();
   for (const auto& [reason, plans] : counts.rejected) rejected[reason] = plans;
@@ -116,25 +129,21 @@ Json counts_json(const CountsReport& counts) {
 
 }  // namespace
 
-Json to_json(const PlanDegrees& plan) {
+Json to_json(const PlanSummary& plan) {
+  const auto stages_or_one = [&](const auto& value) {
+    Json values = Json::array();
+    for (const PlanDegrees& stage : plan.stages) values.push_back(value(stage));
+    const bool alike = std::all_of(values.begin(), values.end(),
+                                   [&](const Json& other) { return other == values.front(); });
+    return alike ? Json(value(plan.degrees)) : values;
+  };
   Json json{{"gpus", plan.devices()},
-            {"tp", plan.tensor()},
-            {"micro_batches", plan.micro_batches},
-            {"global_batch", plan.global_batch()}};
+            {"tp", stages_or_one([](const PlanDegrees& stage) { return stage.tensor(); })},
+            {"micro_batches", plan.degrees.micro_batches},
+            {"global_batch", plan.degrees.global_batch()}};
   for (const DegreeRow& row : degree_table()) {
-    const int value = row.get(plan);
-    Json& field = json[std::string(row.key)];
-    switch (row.kind) {
-      case DegreeKind::Number:
-        field = value;
-        break;
-      case DegreeKind::Switch:
-        field = value != 0;
-        break;
-      case DegreeKind::Word:
-        field = value_text(row.degree, value);
-        break;
-    }
+    json[std::string(row.key)] =
+        stages_or_one([&](const PlanDegrees& stage) { return degree_json(row, row.get(stage)); });
   }
   return json;
 }

@@ -8,7 +8,7 @@
 
 namespace plansearch {
 
-[[nodiscard]] nlohmann::ordered_json to_json(const PlanDegrees& plan);
+[[nodiscard]] nlohmann::ordered_json to_json(const PlanSummary& plan);
 [[nodiscard]] nlohmann::ordered_json to_json(const PlanReport& plan);
 [[nodiscard]] nlohmann::ordered_json to_json(const SearchReport& report);
 

@@ -2,34 +2,53 @@
 #include "report/plan_cells.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/units.hpp"
 
 namespace plansearch {
 
-std::string short_plan(const PlanDegrees& plan) {
+std::string across_stages(const PlanSummary& plan,
+                          const std::function<std::string(const PlanDegrees&)>& cell) {
+  std::vector<std::string> cells;
+  for (const PlanDegrees& stage : plan.stages) cells.push_back(cell(stage));
+  const bool alike = std::all_of(cells.begin(), cells.end(),
+                                 [&](const std::string& text) { return text == cells.front(); });
+  return alike ? cell(plan.degrees) : fmt::format("{}", fmt::join(cells, "/"));
+}
+
+std::string short_plan(const PlanSummary& plan) {
+  using Degrees = const PlanDegrees&;
   std::string text;
-  const auto add = [&](const char* name, int degree) {
-    if (degree > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, degree);
+  const auto add = [&](const char* name, const std::function<std::string(Degrees)>& cell) {
+    const std::string value = across_stages(plan, cell);
+    if (value == cell(PlanDegrees{})) return;
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name, value);
   };
-  add("dp", plan.data);
-  add("pp", plan.pipeline);
-  add("vpp", plan.chunks);
-  add("tp", plan.tensor());
-  if (plan.tensor() > 1 && plan.sequence_parallel == SequenceParallel::On) text += "+sp";
-  add("cp", plan.context);
-  if (plan.context > 1 && plan.context_kind == ContextKind::Ulysses) text += " ulysses";
-  add("ep", plan.expert);
-  if (plan.zero != ZeroStage::None) {
-    text += fmt::format("{}zero {}", text.empty() ? "" : ", ", static_cast<int>(plan.zero));
-  }
+  const auto number = [](int value) { return fmt::format("{}", value); };
+  add("dp ", [&](Degrees d) { return number(d.data); });
+  add("pp ", [&](Degrees d) { return number(d.pipeline); });
+  add("vpp ", [&](Degrees d) { return number(d.chunks); });
+  add("tp ", [&](Degrees d) {
+    const bool spread = d.tensor() > 1 && d.sequence_parallel == SequenceParallel::On;
+    return number(d.tensor()) + (spread ? "+sp" : "");
+  });
+  add("cp ", [&](Degrees d) {
+    const bool ulysses = d.context > 1 && d.context_kind == ContextKind::Ulysses;
+    return number(d.context) + (ulysses ? " ulysses" : "");
+  });
+  add("ep ", [&](Degrees d) { return number(d.expert); });
+  add("zero ", [&](Degrees d) { return number(static_cast<int>(d.zero)); });
   if (text.empty()) text = "one device";
-  text += fmt::format(", micro-batch {}", plan.micro_batch);
-  if (plan.recompute != Recompute::None) {
-    text += fmt::format(", {} recompute", to_text(plan.recompute));
-  }
+  text += fmt::format(", micro-batch {}",
+                      across_stages(plan, [&](Degrees d) { return number(d.micro_batch); }));
+  const std::string recompute =
+      across_stages(plan, [](Degrees d) { return std::string(to_text(d.recompute)); });
+  if (recompute != to_text(Recompute::None)) text += fmt::format(", {} recompute", recompute);
   return text;
 }
 

@@ -2,6 +2,7 @@
 // How the fields of a plan look in tables. One place for every view.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "plansearch/report.hpp"
@@ -17,6 +18,9 @@ namespace plansearch {
 [[nodiscard]] std::string count_text(double count);
 /// 1234567 -> "1,234,567"
 [[nodiscard]] std::string grouped(std::int64_t count);
+/// What `cell` says of a plan; "4/2/2" for stages that differ in it.
+[[nodiscard]] std::string across_stages(const PlanSummary& plan,
+                                        const std::function<std::string(const PlanDegrees&)>& cell);
 /// Tensor degree: "8", or "2x4x1" for a grid, with "+sp" under sequence parallelism.
 [[nodiscard]] std::string tensor_cell(const PlanDegrees& plan);
 /// Context degree: "4", or "4u" for Ulysses.

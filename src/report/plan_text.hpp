@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "plansearch/degrees.hpp"
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch {
 
-/// "dp 8, pp 4, tp 2, ..." with only the degrees above one.
-[[nodiscard]] std::string short_plan(const PlanDegrees& plan);
+/// "dp 8, pp 4, tp 2, ..." with only the degrees above one; "tp 4/2/2" where stages differ.
+[[nodiscard]] std::string short_plan(const PlanSummary& plan);
 
 }  // namespace plansearch

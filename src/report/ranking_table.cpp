@@ -35,34 +35,44 @@ std::string number(int value) {
   return fmt::format("{}", value);
 }
 
+PlanColumn degree_column(
+    TextColumn column, std::function<std::string(const PlanDegrees&)> cell,
+    std::function<bool(const PlanDegrees&)> tells = [](const PlanDegrees&) { return true; }) {
+  return {std::move(column),
+          [cell = std::move(cell)](const PlanReport& p) { return across_stages(p.plan, cell); },
+          std::move(tells)};
+}
+
 /// Degrees; those that are 1 in every plan are left out, but for the three everybody looks for.
 std::vector<PlanColumn> degree_columns() {
-  return {{{"#"},
-           [](const PlanReport& p) {
-             return fmt::format("{}{}", p.tie == Tie::WithPrevious ? "~" : "", p.rank);
-           }},
-          {{"dp"}, [](const PlanReport& p) { return number(p.plan.data); }},
-          {{"pp"}, [](const PlanReport& p) { return number(p.plan.pipeline); }},
-          {{"vpp"},
-           [](const PlanReport& p) { return number(p.plan.chunks); },
-           [](const PlanDegrees& plan) { return plan.chunks > 1; }},
-          {{"tp"}, [](const PlanReport& p) { return tensor_cell(p.plan); }},
-          {{"cp"},
-           [](const PlanReport& p) { return context_cell(p.plan); },
-           [](const PlanDegrees& plan) { return plan.context > 1; }},
-          {{"ep"},
-           [](const PlanReport& p) { return number(p.plan.expert); },
-           [](const PlanDegrees& plan) { return plan.expert > 1; }},
-          {{"etp"},
-           [](const PlanReport& p) { return number(p.plan.expert_tensor); },
-           [](const PlanDegrees& plan) { return plan.expert_tensor > 1; }},
-          {{"zero"}, [](const PlanReport& p) { return number(static_cast<int>(p.plan.zero)); }},
-          {{"mbs"}, [](const PlanReport& p) { return number(p.plan.micro_batch); }},
-          {{"recompute", Align::Left},
-           [](const PlanReport& p) { return std::string(to_text(p.plan.recompute)); }},
-          {{"schedule", Align::Left},
-           [](const PlanReport& p) { return schedule_cell(p.plan); },
-           [](const PlanDegrees& plan) { return plan.pipeline > 1; }}};
+  using Plan = const PlanDegrees&;
+  return {
+      {{"#"},
+       [](const PlanReport& p) {
+         return fmt::format("{}{}", p.tie == Tie::WithPrevious ? "~" : "", p.rank);
+       }},
+      degree_column({"dp"}, [](Plan p) { return number(p.data); }),
+      degree_column({"pp"}, [](Plan p) { return number(p.pipeline); }),
+      degree_column(
+          {"vpp"}, [](Plan p) { return number(p.chunks); }, [](Plan p) { return p.chunks > 1; }),
+      degree_column({"tp"}, tensor_cell),
+      degree_column({"cp"}, context_cell, [](Plan p) { return p.context > 1; }),
+      degree_column(
+          {"ep"}, [](Plan p) { return number(p.expert); }, [](Plan p) { return p.expert > 1; }),
+      degree_column(
+          {"etp"}, [](Plan p) { return number(p.expert_tensor); },
+          [](Plan p) { return p.expert_tensor > 1; }),
+      degree_column({"zero"}, [](Plan p) { return number(static_cast<int>(p.zero)); }),
+      degree_column({"mbs"}, [](Plan p) { return number(p.micro_batch); }),
+      degree_column({"recompute", Align::Left},
+                    [](Plan p) { return std::string(to_text(p.recompute)); }),
+      degree_column({"schedule", Align::Left}, schedule_cell,
+                    [](Plan p) { return p.pipeline > 1; })};
+}
+
+/// Of the plan, or of any of its stages.
+bool any_stage(const PlanSummary& plan, const std::function<bool(const PlanDegrees&)>& holds) {
+  return holds(plan.degrees) || std::any_of(plan.stages.begin(), plan.stages.end(), holds);
 }
 
 std::vector<PlanColumn> cost_columns(Bytes capacity) {
@@ -93,7 +103,7 @@ std::string plan_table(const SearchReport& report) {
   }
   std::erase_if(columns, [&](const PlanColumn& column) {
     return std::none_of(report.plans.begin(), report.plans.end(),
-                        [&](const PlanReport& p) { return column.tells(p.plan); });
+                        [&](const PlanReport& p) { return any_stage(p.plan, column.tells); });
   });
   std::vector<TextColumn> headers;
   for (const PlanColumn& column : columns) headers.push_back(column.column);
@@ -118,13 +128,16 @@ std::string legend(const std::vector<PlanReport>& plans) {
   text +=
       "mbs: sequences per micro-batch; p10 - p90: 80 % of outcomes; memory: of the fullest GPU; "
       "comm: exposed communication, share of the step";
-  if (any([](const PlanReport& p) {
-        return p.plan.tensor() > 1 && p.plan.sequence_parallel == SequenceParallel::On;
+  const auto any_degrees = [&](const std::function<bool(const PlanDegrees&)>& holds) {
+    return any([&](const PlanReport& p) { return any_stage(p.plan, holds); });
+  };
+  if (any_degrees([](const PlanDegrees& p) {
+        return p.tensor() > 1 && p.sequence_parallel == SequenceParallel::On;
       })) {
     text += "; +sp: with sequence parallelism";
   }
-  if (any([](const PlanReport& p) {
-        return p.plan.context > 1 && p.plan.context_kind == ContextKind::Ulysses;
+  if (any_degrees([](const PlanDegrees& p) {
+        return p.context > 1 && p.context_kind == ContextKind::Ulysses;
       })) {
     text += "; cp u: Ulysses, else ring";
   }

@@ -96,10 +96,15 @@ std::string csv_header() {
 }
 
 std::string csv_row(const PlanReport& p) {
+  using Plan = const PlanDegrees&;
   std::string text =
-      fmt::format("{},{},{},{}", p.rank, p.plan.devices(), p.plan.tensor(), p.plan.micro_batches);
+      fmt::format("{},{},{},{}", p.rank, p.plan.devices(),
+                  across_stages(p.plan, [](Plan plan) { return fmt::format("{}", plan.tensor()); }),
+                  p.plan.degrees.micro_batches);
   for (const DegreeRow& row : degree_table()) {
-    text += fmt::format(",{}", value_text(row.degree, row.get(p.plan)));
+    text += fmt::format(",{}", across_stages(p.plan, [&](Plan plan) {
+                          return value_text(row.degree, row.get(plan));
+                        }));
   }
   return text + fmt::format(
                     ",{},{},{},{},{},{},{},{},{}\n", p.estimate.step.total().value(), p.p10.value(),

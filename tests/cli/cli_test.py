@@ -538,6 +538,53 @@ class Answers(Case):
         wrong = self.file("wrong.yaml", "schema: plansearch/plan/v1\ndegree:\n  pp: 12\n")
         self.refuse("predict", "--plan", wrong, expect=["wrong.yaml:2:1: error:", "degrees"])
 
+    STAGES = ("order: {micro_batches: 8}\nstages:\n"
+              "  - {layers: 14, tp: 5}\n  - {layers: 18, dp: 2, recompute: full}\n  - {layers: 16}\n")
+
+    def spelled(self, body):
+        head = "schema: plansearch/plan/v1\nhardware: perlmutter\nmodel: gpt2-xl\nbatch: 32\n"
+        return self.file("stages.yaml", head + body)
+
+    def test_stages_spelled_out(self):
+        path = self.spelled(self.STAGES)
+        plan = self.answer("predict", "--plan", path)["plans"][0]
+        self.assertEqual((plan["config"]["gpus"], plan["config"]["pp"]), (8, 3))
+        self.assertEqual((plan["config"]["dp"], plan["config"]["tp"], plan["config"]["recompute"]),
+                         ([1, 2, 1], [5, 1, 1], ["none", "full", "none"]))
+        self.assertEqual([stage["layers"] for stage in plan["stages"]], [14, 18, 16])
+        self.assertEqual([stage["first_rank"] for stage in plan["stages"]], [0, 5, 7])
+        self.assertIn("1/2/1", self.succeed("explain", path))
+        again = self.directory / "again.yaml"
+        self.succeed("predict", "--plan", path, "--write-plan", again)
+        self.assertEqual(self.answer("predict", "--plan", again)["plans"], [plan])
+
+    def test_stages_of_a_flat_plan(self):
+        flat = ["predict", *QUESTION, "--gpus", "40", "--pp", "4", "--tp", "5", "--vpp", "2",
+                "--zero", "1"]
+        plan, stages = self.directory / "plan.yaml", self.directory / "stages.yaml"
+        wanted = self.answer(*flat, "--write-plan", plan, "--write-stages", stages)["plans"]
+        self.assertEqual(self.answer("predict", "--plan", plan)["plans"], wanted)
+        self.assertEqual(self.answer("predict", "--plan", stages)["plans"], wanted)
+        self.assertIn("chunks:", stages.read_text())
+
+    def test_stages_that_cannot_be(self):
+        for old, new, expect in (
+                ("layers: 16", "layers: 15", ["stages.yaml:7:3: error:", "hold 47 layers"]),
+                ("dp: 2", "dp: 3", ["stages.yaml:8:5: error:", "1.333 sequences"]),
+                ("{layers: 16}", "{layers: 16, first_rank: 8}",
+                 ["stages.yaml:9:5: error:", "rank 7 belongs to no stage"]),
+                ("tp: 5", "tp: 9", ["stages.yaml:7:5: error:", "25 attention heads", "1, 5, 25"]),
+                ("layers: 14", "layer: 14", ["stages.yaml:7:5: error:"]),
+                ("tp: 5", "tp: 5, pp: 3", ["stages.yaml:7:25: error:", "'pp'"]),
+                ("order:", "gpus: 16\norder:", ["the stages take 8 GPUs, not 16"]),
+                ("order:", "degrees: {tp: 2}\norder:", ["stages.yaml:5:10: error:", "two ways"])):
+            self.assertIn(old, self.STAGES)
+            path = self.spelled(self.STAGES.replace(old, new, 1))
+            self.refuse("predict", "--plan", path, expect=expect)
+            self.refuse("explain", path, expect=expect)
+        path = self.spelled(self.STAGES)
+        self.refuse("predict", "--plan", path, "--tp", "2", expect=["stages.yaml:7:3: error:", "tp 2"])
+
     def test_images_have_the_tokens_of_their_patches(self):
         answer = self.answer("--hw", "dgx-h100", "--model", "vit-huge-patch14-224", "--gpus", "64")
         self.assertEqual(answer["question"]["seq_len"], 257)

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "plan/expand.hpp"
+#include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {

@@ -61,6 +61,27 @@ TEST_SUITE("unit") {
     CHECK(contains(to_yaml(to_document(PlanDegrees{})), "  tp: 1\n"));
   }
 
+  TEST_CASE("plan documents: stages written and read back") {
+    const std::string text =
+        "order: {schedule: zb-v, micro_batches: 16}\nstages:\n"
+        "  - {chunks: [{layers: 3}, {layers: 2}], first_rank: 4, tp: 4, sp: true, zero: 1}\n"
+        "  - {chunks: [{blocks: [head, {block: \"a b\", count: 2}]}, {blocks: []}], tp_x: 2, tp_z: "
+        "2,\n"
+        "     cp: 2, cp_kind: ulysses, ep: 2, etp: 2, shard_group: 2, dp: 2, recompute: "
+        "selective}\n";
+    const PlanDocument document = read("schema: plansearch/plan/v1\n" + text);
+    REQUIRE(document.stages.has_value());
+    const StagesDocument& stages = *document.stages;
+    CHECK(stages.schedule == find_schedule("zb-v"));
+    CHECK(stages.micro_batches == 16);
+    REQUIRE(stages.stages.size() == 2);
+    CHECK(stages.stages[0].first_rank == 4);
+    CHECK(stages.stages[0].degrees ==
+          PinnedDegrees{{Degree::TensorOut, 4}, {Degree::SequenceParallel, 1}, {Degree::Zero, 1}});
+    CHECK(stages.stages[1].chunks[0].blocks == std::vector<NamedBlocks>{{"head", 1}, {"a b", 2}});
+    CHECK(read(to_yaml(document)) == document);
+  }
+
   TEST_CASE("plan documents: everything may be left open") {
     CHECK(read("schema: plansearch/plan/v1\n") == PlanDocument{});
     const PlanDocument document =
@@ -78,6 +99,17 @@ TEST_SUITE("unit") {
     CHECK(contains(error_of("degrees: {schedule: 2f2b}\n"), "1f1b"));
     CHECK(contains(error_of("precision: fp7\n"), "fp7"));
     CHECK(contains(error_of("modell: gpt2-xl\n"), "modell"));
+    const std::string stages = "order: {micro_batches: 8}\nstages: [{layers: 12}]\n";
+    CHECK(contains(error_of(stages + "degrees: {tp: 2}\n"),
+                   ":4:10: error: degrees: stages are given too"));
+    CHECK(contains(error_of("stages: [{layers: 12}]\n"), "order"));
+    CHECK(contains(error_of("order: {micro_batches: 8}\n"),
+                   ":2:8: error: order: there are no stages"));
+    CHECK(contains(error_of("order: {micro_batches: 8}\nstages: [{layers: 12, pp: 2}]\n"), "'pp'"));
+    CHECK(contains(error_of("order: {micro_batches: 8}\nstages: [{tp: 2}]\n"), "what it holds"));
+    CHECK(contains(error_of("order: {micro_batches: 8}\nstages: [{layers: 2, blocks: []}]\n"),
+                   "keep one"));
+    CHECK(contains(error_of("order: {micro_batches: 8}\nstages: []\n"), "no stage"));
   }
 }
 

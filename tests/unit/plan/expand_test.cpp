@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
@@ -64,7 +65,7 @@ std::variant<ParallelPlan, Infeasible> plan_of(const Problem& problem,
     description.degrees.data = stages[s].data;
     description.degrees.tensor_out = stages[s].tensor;
     description.degrees.recompute = stages[s].recompute;
-    description.blocks = blocks_of(*problem.network, s, layers);
+    description.chunks = {blocks_of(*problem.network, s, layers)};
     descriptions.push_back(std::move(description));
   }
   return plan_of_stages(descriptions, {kDefaultSchedule, micro_batches}, problem.global_batch,
@@ -98,9 +99,10 @@ TEST_SUITE("unit") {
             degrees.zero = zero;
             const auto flat = evaluator.expand(degrees);
             REQUIRE(std::holds_alternative<ParallelPlan>(flat));
-            const auto spelled = plan_of_stages(
-                stages_of(std::get<ParallelPlan>(flat)), {degrees.schedule, degrees.micro_batches},
-                problem.global_batch, *problem.framework, *problem.network);
+            const auto spelled =
+                plan_of_stages(stages_of(std::get<ParallelPlan>(flat), *problem.framework),
+                               {degrees.schedule, degrees.micro_batches}, problem.global_batch,
+                               *problem.framework, *problem.network);
             REQUIRE(std::holds_alternative<ParallelPlan>(spelled));
             const Evaluation evaluation = evaluator.evaluate(std::get<ParallelPlan>(spelled));
             REQUIRE(std::holds_alternative<Estimate>(evaluation));

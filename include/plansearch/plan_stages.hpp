@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans whose stages are spelled out one by one; uniform ones come from degrees.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "plansearch/framework.hpp"
+#include "plansearch/infeasible.hpp"
+#include "plansearch/network.hpp"
+#include "plansearch/plan.hpp"
+
+namespace plansearch {
+
+/// One stage: its degrees (those of the whole plan, `kPipelineDegrees`, are not looked at) and the
+/// runs of blocks that each of its chunks holds.
+struct StageDescription {
+  PlanDegrees degrees;
+  std::vector<std::vector<BlockRun>> chunks = std::vector<std::vector<BlockRun>>(1);
+  /// Where it lies; without it stages that are split alike lie along the pipeline axis of the
+  /// framework's rank order, others side by side.
+  std::optional<int> first_rank;
+  bool operator==(const StageDescription&) const = default;
+};
+
+/// `batch` sequences per step go in `order.micro_batches` micro-batches. Infeasible when a stage's
+/// share of a micro-batch is no whole number of sequences, stages have different numbers of chunks,
+/// or the schedule does not take so many.
+[[nodiscard]] std::variant<ParallelPlan, Infeasible> plan_of_stages(
+    std::span<const StageDescription> stages, Order order, std::int64_t batch,
+    const Framework& framework, const Network& network);
+
+/// The stages of a plan, as `plan_of_stages` takes them.
+[[nodiscard]] std::vector<StageDescription> stages_of(const ParallelPlan& plan,
+                                                      const Framework& framework);
+
+}  // namespace plansearch

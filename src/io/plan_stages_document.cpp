@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/plan_stages_document.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "io/plan_text.hpp"
+#include "plan/layer_distribution.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/plan_stages.hpp"
+
+namespace plansearch::io {
+namespace {
+
+/// Far beyond any network, far below where sums overflow.
+constexpr IntegerRange kLayers{0, 1'000'000};
+
+NamedBlocks read_blocks(const Node& node) {
+  if (node.is_scalar()) return {node.text(), 1};
+  return {node.at("block").text(), node.at("count").integer(kLayers)};
+}
+
+/// What `node` holds by `layers` or `blocks`.
+ChunkEntry read_chunk(const Node& node) {
+  ChunkEntry chunk;
+  const auto layers = node.find("layers");
+  const auto blocks = node.find("blocks");
+  if (layers && blocks) blocks->fail("layers and blocks both say what is held", "keep one of them");
+  if (!layers && !blocks) {
+    node.fail("what it holds is missing", "give layers: N, or blocks: by name");
+  }
+  if (layers) chunk.layers = layers->integer(kLayers);
+  if (blocks) {
+    for (const Node& item : blocks->items()) chunk.blocks.push_back(read_blocks(item));
+  }
+  return chunk;
+}
+
+StageEntry read_stage(const Node& node) {
+  StageEntry stage;
+  stage.place = {node.where()};
+  stage.degrees = read_degrees(node, kPipelineDegrees);
+  if (const auto rank = node.find("first_rank")) stage.first_rank = rank->count(0);
+  const auto chunks = node.find("chunks");
+  if (!chunks) {
+    stage.chunks.push_back(read_chunk(node));
+    return stage;
+  }
+  for (const std::string_view key : {"layers", "blocks"}) {
+    if (const auto other = node.find(key)) {
+      other->fail(fmt::format("{} beside chunks", key), "every chunk has its own");
+    }
+  }
+  for (const Node& item : chunks->items()) stage.chunks.push_back(read_chunk(item));
+  if (stage.chunks.empty()) chunks->fail("no chunk", "leave chunks out for a stage of one");
+  return stage;
+}
+
+ChunkEntry to_entry(const std::vector<BlockRun>& runs, bool by_layers, const Network& network) {
+  ChunkEntry entry;
+  std::int64_t layers = 0;
+  for (const BlockRun& run : runs) {
+    const Block& block = network.blocks[run.block];
+    if (is_layer(block.kind)) layers += run.count;
+    if (!by_layers) entry.blocks.push_back({block.name, run.count});
+  }
+  if (by_layers) entry.layers = layers;
+  return entry;
+}
+
+/// Whether the numbers of layers alone lead back to the groups of the plan.
+bool layers_suffice(const ParallelPlan& plan, const Network& network) {
+  std::vector<std::int64_t> layers;
+  for (const OperatorGroup& group : plan.assignment->groups) {
+    layers.push_back(*to_entry(group.blocks, true, network).layers);
+  }
+  const auto placed = place_layers(network, layers);
+  const auto* runs = std::get_if<StageRuns>(&placed);
+  if (runs == nullptr) return false;
+  for (std::size_t k = 0; k < layers.size(); ++k) {
+    const auto& blocks = plan.assignment->groups[k].blocks;
+    if ((*runs)[k] != blocks || blocks.empty()) return false;
+  }
+  return true;
+}
+
+std::string to_yaml(const ChunkEntry& chunk) {
+  if (chunk.layers) return fmt::format("layers: {}", *chunk.layers);
+  std::vector<std::string> blocks;
+  for (const NamedBlocks& run : chunk.blocks) {
+    blocks.push_back(fmt::format("{{block: {}, count: {}}}", in_quotes(run.block), run.count));
+  }
+  return fmt::format("blocks: [{}]", fmt::join(blocks, ", "));
+}
+
+std::string to_yaml(const StageEntry& stage) {
+  std::vector<std::string> parts;
+  if (stage.chunks.size() == 1) {
+    parts.push_back(to_yaml(stage.chunks.front()));
+  } else {
+    std::vector<std::string> chunks;
+    for (const ChunkEntry& chunk : stage.chunks) {
+      chunks.push_back(fmt::format("{{{}}}", to_yaml(chunk)));
+    }
+    parts.push_back(fmt::format("chunks: [{}]", fmt::join(chunks, ", ")));
+  }
+  if (stage.first_rank) parts.push_back(fmt::format("first_rank: {}", *stage.first_rank));
+  for (const DegreeRow& row : degree_table()) {
+    const auto value = stage.degrees.get(row.degree);
+    if (!value) continue;
+    parts.push_back(
+        fmt::format("{}: {}", key_of(row.degree, stage.degrees), yaml_value(row.degree, *value)));
+  }
+  return fmt::format("  - {{{}}}\n", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::optional<StagesDocument> read_stages(const Node& root) {
+  const auto stages = root.find("stages");
+  const auto order = root.find("order");
+  if (!stages) {
+    if (order)
+      order->fail("there are no stages to order", "a plan of degrees has schedule and micro_batch");
+    return std::nullopt;
+  }
+  if (const auto degrees = root.find("degrees")) {
+    degrees->fail("stages are given too: two ways to say the same plan",
+                  "keep degrees where all stages are alike, or the stages");
+  }
+  StagesDocument document;
+  document.place = {stages->where()};
+  const Node given = order ? *order : root.at("order");
+  document.order = {given.where()};
+  document.micro_batches = given.at("micro_batches").count();
+  if (const auto schedule = given.find("schedule")) {
+    document.schedule = static_cast<ScheduleId>(read_degree(*schedule, Degree::Schedule));
+  }
+  for (const Node& item : stages->items()) document.stages.push_back(read_stage(item));
+  if (document.stages.empty()) stages->fail("no stage", "list at least one");
+  return document;
+}
+
+StagesDocument to_stages(const ParallelPlan& plan, const Framework& framework,
+                         const Network& network) {
+  StagesDocument document;
+  document.schedule = plan.order.schedule;
+  document.micro_batches = plan.order.micro_batches;
+  const bool by_layers = layers_suffice(plan, network);
+  for (const StageDescription& stage : stages_of(plan, framework)) {
+    StageEntry entry;
+    entry.first_rank = stage.first_rank;
+    entry.degrees = to_pinned(stage.degrees);
+    for (const DegreeRow& row : degree_table()) {
+      // What is not said is completed as in `degrees:`; ZeRO depends on the framework.
+      const bool neutral = row.get(stage.degrees) == row.get(PlanDegrees{});
+      const bool said = row.degree == Degree::Zero || row.degree == kTensorAlias.degree;
+      if (kPipelineDegrees.contains(row.degree) || (neutral && !said)) {
+        entry.degrees.release(row.degree);
+      }
+    }
+    for (const auto& chunk : stage.chunks) {
+      entry.chunks.push_back(to_entry(chunk, by_layers, network));
+    }
+    document.stages.push_back(std::move(entry));
+  }
+  return document;
+}
+
+std::string to_yaml(const StagesDocument& document) {
+  std::string text = "order:\n";
+  if (document.schedule) text += fmt::format("  schedule: {}\n", to_text(*document.schedule));
+  text += fmt::format("  micro_batches: {}\nstages:\n", document.micro_batches);
+  for (const StageEntry& stage : document.stages) text += to_yaml(stage);
+  return text;
+}
+
+}  // namespace plansearch::io

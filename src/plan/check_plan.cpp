@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a plan contradicts itself or does not fit its network, its devices or its batch.
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "plan/expand.hpp"
+#include "plan/legality.hpp"
+
+namespace plansearch {
+namespace {
+
+Infeasible refuse(Obstacle obstacle, double needed, double available, std::string detail) {
+  return {
+      .obstacle = obstacle, .needed = needed, .available = available, .detail = std::move(detail)};
+}
+
+std::optional<Infeasible> check_blocks(const Assignment& assignment, const Network& network) {
+  std::vector<BlockRun> held;
+  for (const OperatorGroup& group : assignment.groups) {
+    held.insert(held.end(), group.blocks.begin(), group.blocks.end());
+  }
+  if (joined(held) == joined(network.order)) return std::nullopt;
+  const auto count = [](const std::vector<BlockRun>& runs) {
+    return std::accumulate(runs.begin(), runs.end(), std::int64_t{0},
+                           [](std::int64_t sum, const BlockRun& run) { return sum + run.count; });
+  };
+  return refuse(Obstacle::LayersNotDivisible, static_cast<double>(count(network.order)),
+                static_cast<double>(count(held)),
+                fmt::format("the groups hold {} blocks, {} has {} in its own order", count(held),
+                            network.name, count(network.order)));
+}
+
+}  // namespace
+
+std::optional<Infeasible> check_assignment(const ParallelPlan& plan, const Network& network,
+                                           int gpus) {
+  if (auto bad = check_blocks(*plan.assignment, network)) return bad;
+  if (plan.devices() == gpus) return std::nullopt;
+  return refuse(Obstacle::DegreesDoNotMultiply, plan.devices(), gpus,
+                fmt::format("the stages take {} devices together, not {}", plan.devices(), gpus));
+}
+
+std::optional<Infeasible> check_plan(const ParallelPlan& plan, const Network& network,
+                                     const Framework& framework, int gpus, std::int64_t batch) {
+  if (auto bad = check_structure(plan, network)) return bad;
+  if (auto bad = check_assignment(plan, network, gpus)) return bad;
+  if (auto bad = check_pipeline(plan, framework)) return bad;
+  for (int p = 0; p < plan.assignment->stages(); ++p) {
+    const PlanDegrees& d = plan.transform_at(p).degrees;
+    if (auto bad = check_transform(d, network, framework)) {
+      bad->stage = p;
+      return bad;
+    }
+    const std::int64_t taken = d.global_batch();
+    if (taken != batch) {
+      return refuse(Obstacle::BatchNotDivisible, static_cast<double>(taken),
+                    static_cast<double>(batch),
+                    fmt::format("the plan takes {} sequences per step, not {}", taken, batch));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace plansearch
