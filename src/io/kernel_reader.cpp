@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
+
 #include "io/profile_parts.hpp"
 
 namespace plansearch::io {
@@ -101,8 +104,13 @@ StreamCurve read_stream(const Node& node, const StreamCurve* base, const Default
   return curve;
 }
 
-void read_matmuls(const Node& node, KernelCurves& kernels, const Defaults& defaults,
-                  FieldLog& log) {
+/// Formats and whose curve they share.
+using SharedCurves = std::map<DataType, DataType>;
+
+/// Formats that shared the curve of one that is given here share the given one.
+void read_matmuls(const Node& node, KernelCurves& kernels, const Defaults& defaults, FieldLog& log,
+                  SharedCurves& shared) {
+  std::set<DataType> given;
   for (const Node::Entry& entry : node.entries()) {
     const auto type = parse_data_type(entry.key);
     std::optional<MatmulCurve>* slot = nullptr;
@@ -116,6 +124,11 @@ void read_matmuls(const Node& node, KernelCurves& kernels, const Defaults& defau
     }
     *slot = read_matmul(entry.value, slot->has_value() ? &**slot : nullptr, defaults);
     log.given("kernels.matmul." + entry.key);
+    if (type && entry.key != kFp8Block) given.insert(*type);
+  }
+  for (const DataType type : given) shared.erase(type);
+  for (const auto& [type, other] : shared) {
+    if (given.contains(other)) kernels.matmul.at(static_cast<std::size_t>(type)).reset();
   }
 }
 
@@ -137,7 +150,7 @@ void read_attentions(const Node& node, KernelCurves& kernels, FieldLog& log) {
 
 /// Formats the matrix engine has but no curve was given for take the nearest format's.
 void fill_formats(KernelCurves& kernels, const Accelerator& accelerator, const Defaults& defaults,
-                  ProvenanceMap& inherited) {
+                  ProvenanceMap& inherited, SharedCurves& shared) {
   for (const auto& [type, order] : defaults.matmul_fallback) {
     auto& slot = kernels.matmul.at(static_cast<std::size_t>(type));
     if (slot || !accelerator.peak_of(type)) continue;
@@ -145,6 +158,7 @@ void fill_formats(KernelCurves& kernels, const Accelerator& accelerator, const D
       const auto& donor = kernels.matmul.at(static_cast<std::size_t>(other));
       if (!donor) continue;
       slot = donor;
+      shared[type] = other;
       inherited[fmt::format("kernels.matmul.{}", to_text(type))] = {
           Evidence::Assumed, fmt::format("as {}", to_text(other))};
       break;
@@ -194,20 +208,25 @@ KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_fa
   const auto section = accelerator_node.find("kernels");
   const auto like = section ? section->find("like") : std::nullopt;
   KernelCurves kernels;
+  SharedCurves shared;
+  const auto take = [&](const Accelerator& donor) {
+    kernels = take_from(donor, inherited);
+    shared = library.shared_curves(donor.name);
+  };
   const bool complete = section && section->find("matmul") && section->find("stream");
   if (like) {
-    kernels =
-        take_from(find_accelerator(like->text(), library, like->where(), depth + 1), inherited);
+    take(find_accelerator(like->text(), library, like->where(), depth + 1));
   } else if (base != nullptr) {
     kernels = base->kernels;
+    shared = library.shared_curves(base->name);
   } else if (!complete) {
     const std::string donor = default_donor(so_far, defaults);
-    kernels =
-        take_from(find_accelerator(donor, library, accelerator_node.where(), depth + 1), inherited);
+    take(find_accelerator(donor, library, accelerator_node.where(), depth + 1));
   }
   const bool from_donor = like || base != nullptr || !complete;
   if (section) {
-    if (const auto matmul = section->find("matmul")) read_matmuls(*matmul, kernels, defaults, log);
+    if (const auto matmul = section->find("matmul"))
+      read_matmuls(*matmul, kernels, defaults, log, shared);
     if (const auto attention = section->find("attention"))
       read_attentions(*attention, kernels, log);
     if (const auto stream = section->find("stream")) {
@@ -215,7 +234,8 @@ KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_fa
       log.given("kernels.stream");
     }
   }
-  fill_formats(kernels, so_far, defaults, inherited);
+  fill_formats(kernels, so_far, defaults, inherited, shared);
+  library.shared_curves(so_far.name) = shared;
   choose_attention(kernels);
   return kernels;
 }

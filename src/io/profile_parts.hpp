@@ -66,12 +66,18 @@ class ProfileLibrary {
   [[nodiscard]] const Defaults& defaults();
   [[nodiscard]] NamedFiles files(const std::string& what, const std::string& folder,
                                  const std::filesystem::path& beside = {}) const;
+  /// Of an accelerator read before: formats without a matmul curve of their own, and whose they
+  /// share.
+  [[nodiscard]] std::map<DataType, DataType>& shared_curves(const std::string& accelerator) {
+    return shared_curves_[accelerator];
+  }
   /// Hash of all files opened so far, in order.
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
 
  private:
   std::vector<std::filesystem::path> directories_;
   std::optional<Defaults> defaults_;
+  std::map<std::string, std::map<DataType, DataType>> shared_curves_;
   std::uint64_t hash_ = 0;
 };
 

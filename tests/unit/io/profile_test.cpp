@@ -34,6 +34,37 @@ void check_provenance(const ProvenanceMap& map) {
 
 TEST_SUITE("unit") {
   TEST_CASE(
+      "profiles: formats that share a curve follow it when a derived accelerator changes it") {
+    // The A100's fp16 has no curve of its own and takes that of bf16; the other way round a given
+    // fp16 changes nothing but itself.
+    const test::TemporaryDirectory dir;
+    dir.write("accelerators/slow-bf16.yaml",
+              "schema: plansearch/accelerator/v1\nname: slow-bf16\nlike: a100-sxm4-40gb\n"
+              "kernels: {matmul: {bf16: {flop_efficiency: 0.5}}}\n");
+    dir.write("accelerators/slow-fp16.yaml",
+              "schema: plansearch/accelerator/v1\nname: slow-fp16\nlike: a100-sxm4-40gb\n"
+              "kernels: {matmul: {fp16: {flop_efficiency: 0.5}}}\n");
+    const auto efficiency = [&](const std::string& accelerator, DataType type) {
+      const Cluster cluster = io::load_cluster(
+          dir.write("machine.yaml",
+                    "schema: plansearch/profile/v1\nname: machine\ndescription: \"a test\"\n"
+                    "accelerator: " +
+                        accelerator +
+                        "\naccelerators_per_node: 8\ntiers:\n  - {name: pcie, kind: switch, "
+                        "size: 8, bandwidth: 31 GB/s, link: pcie4-host}\n")
+              .string(),
+          kShipped);
+      return cluster.accelerator.kernels.matmul[static_cast<std::size_t>(type)]->flop_efficiency;
+    };
+    const double own = efficiency("a100-sxm4-40gb", DataType::Bf16);
+    CHECK(efficiency("a100-sxm4-40gb", DataType::Fp16) == own);
+    CHECK(efficiency("slow-bf16", DataType::Bf16) == 0.5);
+    CHECK(efficiency("slow-bf16", DataType::Fp16) == 0.5);
+    CHECK(efficiency("slow-fp16", DataType::Fp16) == 0.5);
+    CHECK(efficiency("slow-fp16", DataType::Bf16) == own);
+  }
+
+  TEST_CASE(
       "profiles: every shipped cluster loads, is consistent and says where numbers are from") {
     const std::vector<io::NamedFile> files = io::list_clusters(kShipped);
     CHECK(files.size() >= 37);
