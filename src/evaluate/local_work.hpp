@@ -54,8 +54,14 @@ struct BlockWork {
   std::span<const PassMessage> messages;  ///< of operators, in the order of derivation
 };
 
-/// Times of all blocks of a network. Never copied: blocks point into it.
+/// Times of all blocks of a network. Blocks point into it: moved, never copied.
 struct LocalWork {
+  LocalWork() = default;
+  LocalWork(const LocalWork&) = delete;
+  LocalWork& operator=(const LocalWork&) = delete;
+  LocalWork(LocalWork&&) = default;
+  LocalWork& operator=(LocalWork&&) = default;
+
   std::shared_ptr<const PlacedNetwork> placed;
   std::vector<BlockWork> blocks;
   std::vector<OperatorTime> operators;  ///< of all blocks, one after the other
