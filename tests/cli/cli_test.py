@@ -658,7 +658,8 @@ class Interruption(Case):
         self.assertIn("cut short before anything was found", result.stdout)
 
     def test_interrupt(self):
-        process = subprocess.Popen([BINARY, *self.QUESTION], stdout=subprocess.PIPE,
+        seconds_long = ["--hw", "dgx-h100", "--model", "deepseek-v3", "--gpus", "2048", *self.QUESTION[6:]]
+        process = subprocess.Popen([BINARY, *seconds_long], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
