@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the spaces people ask for by name, with pinned degrees.
 // Source: one row a space; docs/output.md lists them.
-// Assumes: a pinned degree was found possible for the network before (cli/degrees.cpp).
+// Assumes: a pinned degree was found possible for the network before (problem/degrees.cpp).
 // Units: degrees.
 // Checked by: tests/unit/search/named_spaces_test.cpp
 #include <fmt/format.h>

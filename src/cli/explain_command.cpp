@@ -2,27 +2,27 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
-#include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/given_plan.hpp"
 #include "cli/output.hpp"
-#include "cli/pipeline_picture.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"
+#include "problem/degrees.hpp"
+#include "problem/given_plan.hpp"
 #include "problem/make_report.hpp"
 #include "report/comparison.hpp"
+#include "report/pipeline_picture.hpp"
 
 namespace plansearch::cli {
 namespace {
 
 /// The ranked plans around the question; a given plan goes in front.
 SearchReport explained(const Options& options, SearchRun& run) {
-  const AskedOptions asked = complete_from_plan(options);
+  const AskedPlan asked = complete_from_plan(options, options.plan);
   const bool given = !options.plan.empty();
-  Options search = asked.options;
+  ProblemRequest search = asked.request;
   if (!given) {
     check_degrees(options.degrees);
-    const Inputs inputs = load_inputs(asked);
+    const SettledProblem inputs = load_problem(asked.request);
     check_degrees_fit(options.degrees, inputs.problem);
     if (!inputs.gpus) {
       throw InputError({}, "explain needs a plan or a number of GPUs",
@@ -32,13 +32,13 @@ SearchReport explained(const Options& options, SearchRun& run) {
     return run.report(inputs, search, *inputs.gpus, "searching", NameMisses::Yes);
   }
   const GivenPlan plan = load_given_plan(asked);
-  for (const std::string& note : plan.inputs.notes) print_note(note, options);
+  for (const std::string& note : plan.asked.notes) print_note(note, options);
   if (plan.inexpressible) throw InputError({}, *plan.inexpressible);
   const PlanEvaluator evaluator(plan.problem);
-  SearchReport report = make_prediction(plan.inputs, evaluator, plan.plan);
+  SearchReport report = make_prediction(plan.asked, evaluator, plan.plan);
   search.degrees = {};
   SearchReport found =
-      run.report(plan.inputs, search, plan.problem.gpus, "looking for rivals", NameMisses::No);
+      run.report(plan.asked, search, plan.problem.gpus, "looking for rivals", NameMisses::No);
   for (PlanReport& rival : found.plans) {
     if (plan.degrees && rival.plan == *plan.degrees) continue;
     rival.rank = static_cast<int>(report.plans.size()) + 1;

@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
-#include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/given_plan.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
-#include "cli/write_plan.hpp"
+#include "problem/degrees.hpp"
+#include "problem/given_plan.hpp"
 #include "problem/make_report.hpp"
 #include "problem/remedies.hpp"
+#include "problem/write_plan.hpp"
 
 namespace plansearch::cli {
 
 int run_predict(const Options& options) {
   const Output output(options);
-  const AskedOptions asked = complete_from_plan(options);
+  const AskedPlan asked = complete_from_plan(options, options.plan);
   const GivenPlan given = load_given_plan(asked);
-  for (const std::string& note : given.inputs.notes) print_note(note, options);
+  for (const std::string& note : given.asked.notes) print_note(note, options);
   if (given.inexpressible) {
     print_error(*given.inexpressible, options);
     return kExitInexpressible;
   }
-  write_plan_files(asked.options, given);
+  write_plan_files(asked.request, given, options.write_plan, options.write_stages);
   const PlanEvaluator evaluator(given.problem);
-  SearchReport report = make_prediction(given.inputs, evaluator, given.plan);
+  SearchReport report = make_prediction(given.asked, evaluator, given.plan);
   const bool fits = report.misses.empty();
   if (!fits) {
-    AskedOptions pinned = asked;
+    ProblemRequest pinned = asked.request;
     if (given.degrees) {
-      pinned.options.degrees = pinned_to(*given.degrees, asked.options.degrees);
+      pinned.degrees = pinned_to(*given.degrees, asked.request.degrees);
     }
     SearchRun run(options);
-    report.remedies =
-        find_remedies(pinned.options, given.inputs, given.plan.devices(), run.session());
+    report.remedies = find_remedies(pinned, given.asked, given.plan.devices(), run.session());
   }
   output.write(render_prediction(report, format_of(options)));
   return fits ? kExitOk : kExitInfeasible;

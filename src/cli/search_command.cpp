@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
-#include "cli/degrees.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "problem/degrees.hpp"
 #include "problem/ladder.hpp"
 #include "problem/remedies.hpp"
 
@@ -16,7 +16,7 @@ int code_of(bool found, const SearchRun& run) {
   return run.stopped() ? kExitInterrupted : kExitInfeasible;
 }
 
-int search_one(const Options& options, const Inputs& inputs, const Output& output) {
+int search_one(const Options& options, const SettledProblem& inputs, const Output& output) {
   SearchRun run(options);
   SearchReport report = run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes);
   const bool found = !report.plans.empty();
@@ -27,7 +27,7 @@ int search_one(const Options& options, const Inputs& inputs, const Output& outpu
   return exit_code_after(options, code_of(found, run));
 }
 
-int search_ladder(const Options& options, const Inputs& inputs, const Output& output) {
+int search_ladder(const Options& options, const SettledProblem& inputs, const Output& output) {
   SearchRun run(options);
   auto climbed = climb_ladder(inputs, options, run.session());
   if (const auto* infeasible = std::get_if<Infeasible>(&climbed)) refuse_question(*infeasible);
@@ -47,7 +47,7 @@ int search_ladder(const Options& options, const Inputs& inputs, const Output& ou
 int run_search(const Options& options) {
   const Output output(options);
   check_degrees(options.degrees);
-  const Inputs inputs = load_problem(options);
+  const SettledProblem inputs = load_problem(options);
   check_degrees_fit(options.degrees, inputs.problem);
   return inputs.gpus ? search_one(options, inputs, output) : search_ladder(options, inputs, output);
 }

@@ -37,9 +37,9 @@ SearchRun::SearchRun(const Options& options)
         }
       }) {}
 
-SearchReport SearchRun::report(const Inputs& inputs, const Options& options, int gpus,
+SearchReport SearchRun::report(const SettledProblem& asked, const ProblemRequest& request, int gpus,
                                const std::string& label, NameMisses misses) {
-  auto found = session_.report(inputs, options, gpus, label, misses);
+  auto found = session_.report(asked, request, gpus, label, misses);
   if (const auto* infeasible = std::get_if<Infeasible>(&found)) refuse_question(*infeasible);
   return std::get<SearchReport>(std::move(found));
 }

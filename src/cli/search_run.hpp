@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cli/load.hpp"
+#include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "problem/search_session.hpp"
 
@@ -15,8 +15,8 @@ class SearchRun {
   explicit SearchRun(const Options& options);
 
   /// The best plans on `gpus` accelerators; InputError when the pinned degrees leave none.
-  [[nodiscard]] SearchReport report(const Inputs& inputs, const Options& options, int gpus,
-                                    const std::string& label, NameMisses misses);
+  [[nodiscard]] SearchReport report(const SettledProblem& asked, const ProblemRequest& request,
+                                    int gpus, const std::string& label, NameMisses misses);
   [[nodiscard]] bool stopped() const { return session_.stopped(); }
   [[nodiscard]] SearchSession& session() { return session_; }
 

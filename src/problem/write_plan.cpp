@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/write_plan.hpp"
+#include "problem/write_plan.hpp"
 
 #include "base/hash.hpp"
 #include "io/file.hpp"
 #include "io/plan_document.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 /// A setting that somebody chose; defaults are left open.
 std::optional<std::string> chosen(const GivenPlan& given, std::string_view key) {
-  for (const SettingReport& setting : given.inputs.settings) {
+  for (const SettingReport& setting : given.asked.settings) {
     const bool asked = setting.origin == "flag" || setting.origin == "plan";
     if (setting.key == key && asked) return setting.value;
   }
   return std::nullopt;
 }
 
-io::PlanDocument question_of(const Options& asked, const GivenPlan& given) {
+io::PlanDocument question_of(const ProblemRequest& asked, const GivenPlan& given) {
   const Problem& problem = given.problem;
-  const ProblemFiles& files = given.inputs.files;
+  const ProblemFiles& files = given.asked.files;
   io::PlanDocument document;
   document.hardware = {asked.hardware, hash_text(files.cluster->content_hash)};
   document.model = {asked.model, hash_text(files.model->content_hash)};
@@ -36,15 +36,16 @@ io::PlanDocument question_of(const Options& asked, const GivenPlan& given) {
 
 }  // namespace
 
-void write_plan_files(const Options& asked, const GivenPlan& given) {
+void write_plan_files(const ProblemRequest& asked, const GivenPlan& given, const std::string& plan,
+                      const std::string& stages) {
   const Problem& problem = given.problem;
   io::PlanDocument document = question_of(asked, given);
   io::PlanDocument spelled = document;
   spelled.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
   if (given.degrees) document.degrees = io::to_document(*given.degrees).degrees;
-  if (!asked.write_stages.empty()) io::write_file(asked.write_stages, io::to_yaml(spelled));
-  if (asked.write_plan.empty()) return;
-  io::write_file(asked.write_plan, io::to_yaml(given.degrees ? document : spelled));
+  if (!stages.empty()) io::write_file(stages, io::to_yaml(spelled));
+  if (plan.empty()) return;
+  io::write_file(plan, io::to_yaml(given.degrees ? document : spelled));
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

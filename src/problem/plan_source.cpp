@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/plan_source.hpp"
+#include "problem/plan_source.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 constexpr std::string_view kResultSchema = "plansearch/result/v1";
@@ -38,7 +38,7 @@ PlanName split_rank(const std::string& text) {
 /// Fills what is open and remembers that the plan did it.
 class Completion {
  public:
-  explicit Completion(const Options& options) : asked_{options, {}, {}, {}} {}
+  explicit Completion(const ProblemRequest& request) : asked_(request) {}
 
   void fill(const char* key, std::string& field, std::string value) {
     if (!field.empty()) return;
@@ -62,16 +62,16 @@ class Completion {
     fill(key, field, value->name);
     if (value->hash) asked_.content_hashes[key] = *value->hash;
   }
-  [[nodiscard]] Options& options() { return asked_.options; }
-  [[nodiscard]] AskedOptions take() { return std::move(asked_); }
+  [[nodiscard]] ProblemRequest& request() { return asked_; }
+  [[nodiscard]] ProblemRequest take() { return std::move(asked_); }
 
  private:
-  AskedOptions asked_;
+  ProblemRequest asked_;
 };
 
 /// Settings of the earlier answer that were no defaults.
 void fill_settings(Completion& completion, const io::Node& settings) {
-  Options& o = completion.options();
+  ProblemRequest& o = completion.request();
   for (const io::Node& setting : settings.items()) {
     const std::string key = setting.at("key").text();
     const std::string origin = setting.at("origin").text();
@@ -86,7 +86,7 @@ void fill_settings(Completion& completion, const io::Node& settings) {
 }
 
 void fill_question(Completion& completion, const io::Node& question) {
-  Options& o = completion.options();
+  ProblemRequest& o = completion.request();
   completion.fill("hardware", o.hardware, question.at("hardware").text());
   completion.fill("model", o.model, question.at("model").text());
   if (o.target.empty()) {
@@ -101,7 +101,7 @@ void fill_question(Completion& completion, const io::Node& question) {
 
 /// A flag replaces the tensor degrees as a whole: the two spellings do not mix.
 void fill_degrees(Completion& completion, const PinnedDegrees& degrees) {
-  PinnedDegrees& asked = completion.options().degrees;
+  PinnedDegrees& asked = completion.request().degrees;
   constexpr DegreeSet kTensor{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth};
   const bool tensor =
       asked.has(Degree::TensorIn) || asked.has(Degree::TensorOut) || asked.has(Degree::TensorDepth);
@@ -112,21 +112,21 @@ void fill_degrees(Completion& completion, const PinnedDegrees& degrees) {
   }
 }
 
-AskedOptions from_result(const Options& options, const io::Node& root, std::size_t rank) {
+AskedPlan from_result(const ProblemRequest& request, const io::Node& root, std::size_t rank) {
   const std::vector<io::Node> plans = root.at("plans").items();
   if (rank > plans.size()) {
     root.at("plans").fail(fmt::format("no plan of rank {}", rank),
                           fmt::format("the file has {}", plans.size()));
   }
-  Completion completion(options);
+  Completion completion(request);
   fill_question(completion, root.at("question"));
   fill_degrees(completion, io::read_config(plans[rank - 1].at("config")));
-  return completion.take();
+  return {completion.take(), std::nullopt};
 }
 
-AskedOptions from_document(const Options& options, const io::PlanDocument& plan) {
-  Completion completion(options);
-  Options& o = completion.options();
+AskedPlan from_document(const ProblemRequest& request, const io::PlanDocument& plan) {
+  Completion completion(request);
+  ProblemRequest& o = completion.request();
   completion.fill("hardware", o.hardware, plan.hardware);
   completion.fill("model", o.model, plan.model);
   if (o.target.empty()) completion.fill("framework", o.framework, plan.framework);
@@ -139,34 +139,32 @@ AskedOptions from_document(const Options& options, const io::PlanDocument& plan)
   completion.fill("optimizer", o.optimizer, plan.optimizer);
   completion.fill("attention", o.attention, plan.attention);
   completion.fill("rank_order", o.rank_order, plan.rank_order);
-  if (plan.stages && !options.degrees.empty()) {
+  if (plan.stages && !request.degrees.empty()) {
     throw InputError(plan.stages->place.where,
                      fmt::format("the stages are spelled out here, and {} is asked for",
-                                 to_text(options.degrees)),
+                                 to_text(request.degrees)),
                      "change the stages, or leave the degrees out");
   }
   fill_degrees(completion, plan.degrees);
-  AskedOptions asked = completion.take();
-  asked.stages = plan.stages;
-  return asked;
+  return {completion.take(), plan.stages};
 }
 
 }  // namespace
 
-AskedOptions complete_from_plan(const Options& options) {
-  if (options.plan.empty()) return {options, {}, {}, {}};
-  const PlanName name = split_rank(options.plan);
+AskedPlan complete_from_plan(const ProblemRequest& request, const std::string& plan) {
+  if (plan.empty()) return {request, std::nullopt};
+  const PlanName name = split_rank(plan);
   io::ParseLimits limits;
   limits.size = std::size_t{64} << 20U;
   limits.values = 4'000'000;
   const io::Document document = io::Document::read(name.file, limits);
   const io::Node root = document.root();
   const std::string schema = root.at("schema").text();
-  if (schema == kResultSchema) return from_result(options, root, name.rank);
-  if (schema == kPlanSchema) return from_document(options, io::read_plan_document(name.file));
+  if (schema == kResultSchema) return from_result(request, root, name.rank);
+  if (schema == kPlanSchema) return from_document(request, io::read_plan_document(name.file));
   root.at("schema").fail(
       fmt::format("'{}' is no plan", schema),
       fmt::format("plans come from {} and {} files", kPlanSchema, kResultSchema));
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -6,10 +6,10 @@
 
 #include "plansearch/degrees.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 
 /// The schedule of the plan with equal stages, a backward twice a forward and no transfers; at
 /// most 8 stages and as many micro-batches as fit a page (the caption says so).
 [[nodiscard]] std::string pipeline_picture(const PlanDegrees& plan);
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

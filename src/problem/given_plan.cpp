@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/given_plan.hpp"
+#include "problem/given_plan.hpp"
 
 #include <fmt/format.h>
 
-#include "cli/degrees.hpp"
 #include "plan/expand.hpp"
 #include "plan/legality.hpp"
 #include "plansearch/error.hpp"
+#include "problem/degrees.hpp"
 #include "problem/gpu_count.hpp"
 #include "problem/spelled_plan.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 bool is_about_framework(Obstacle obstacle) {
@@ -41,59 +41,60 @@ void check_devices(const Cluster& cluster, int devices, const SourceLocation& wh
 
 /// Refuses the plan, or notes that the target cannot express it.
 void judge(const std::optional<Infeasible>& infeasible, const SourceLocation& where,
-           const Options& options, GivenPlan& given) {
+           const ProblemRequest& request, GivenPlan& given) {
   if (!infeasible) return;
   const InputError error(where,
                          fmt::format("{}: {}", to_text(infeasible->obstacle), infeasible->detail),
                          remedy_for(*infeasible));
-  if (options.target.empty() || !is_about_framework(infeasible->obstacle)) throw InputError(error);
+  if (request.target.empty() || !is_about_framework(infeasible->obstacle)) throw InputError(error);
   given.inexpressible = error.formatted();
 }
 
-void take_stages(const io::StagesDocument& stages, const Options& options, GivenPlan& given) {
+void take_stages(const io::StagesDocument& stages, const ProblemRequest& request,
+                 GivenPlan& given) {
   const SourceLocation& where = stages.place.where;
-  given.plan = spelled_plan(stages, given.inputs.problem);
+  given.plan = spelled_plan(stages, given.asked.problem);
   const int devices = given.plan.devices();
-  check_devices(*given.inputs.problem.cluster, devices, where);
-  if (given.inputs.gpus && *given.inputs.gpus != devices) {
+  check_devices(*given.asked.problem.cluster, devices, where);
+  if (given.asked.gpus && *given.asked.gpus != devices) {
     throw InputError(where,
-                     fmt::format("the stages take {} GPUs, not {}", devices, *given.inputs.gpus),
+                     fmt::format("the stages take {} GPUs, not {}", devices, *given.asked.gpus),
                      "leave gpus out, or change the stages");
   }
-  given.problem = with_gpus(given.inputs, devices);
+  given.problem = with_gpus(given.asked, devices);
   const Problem& problem = given.problem;
   const auto bad = check_plan(given.plan, *problem.network, *problem.framework, problem.gpus,
                               problem.global_batch);
-  judge(bad, bad ? place_of(*bad, stages) : where, options, given);
+  judge(bad, bad ? place_of(*bad, stages) : where, request, given);
 }
 
-void take_degrees(const Options& options, GivenPlan& given) {
+void take_degrees(const ProblemRequest& request, GivenPlan& given) {
   // What a target cannot express is an answer of its own (judge).
-  if (options.target.empty()) check_degrees_fit(options.degrees, given.inputs.problem);
+  if (request.target.empty()) check_degrees_fit(request.degrees, given.asked.problem);
   const PlanDegrees degrees =
-      plan_from_degrees(options.degrees, given.inputs.problem, given.inputs.gpus);
-  check_devices(*given.inputs.problem.cluster, degrees.devices(), {});
+      plan_from_degrees(request.degrees, given.asked.problem, given.asked.gpus);
+  check_devices(*given.asked.problem.cluster, degrees.devices(), {});
   given.degrees = degrees;
-  given.problem = with_gpus(given.inputs, degrees.devices());
+  given.problem = with_gpus(given.asked, degrees.devices());
   const Problem& problem = given.problem;
-  judge(check_legality(degrees, *problem.network, *problem.framework, problem.gpus), {}, options,
+  judge(check_legality(degrees, *problem.network, *problem.framework, problem.gpus), {}, request,
         given);
   if (given.inexpressible) return;
   auto plan = expand(degrees, *problem.network, *problem.framework);
   if (auto* made = std::get_if<ParallelPlan>(&plan))
     given.plan = std::move(*made);
   else
-    judge(std::get<Infeasible>(plan), {}, options, given);
+    judge(std::get<Infeasible>(plan), {}, request, given);
 }
 
 }  // namespace
 
-GivenPlan load_given_plan(const AskedOptions& asked) {
-  check_degrees(asked.options.degrees);
-  GivenPlan given{load_inputs(asked), {}, {}, {}, {}};
-  asked.stages ? take_stages(*asked.stages, asked.options, given)
-               : take_degrees(asked.options, given);
+GivenPlan load_given_plan(const AskedPlan& asked) {
+  check_degrees(asked.request.degrees);
+  GivenPlan given{load_problem(asked.request), {}, {}, {}, {}};
+  asked.stages ? take_stages(*asked.stages, asked.request, given)
+               : take_degrees(asked.request, given);
   return given;
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/pipeline_picture.hpp"
+#include "report/pipeline_picture.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "schedule/compute_order.hpp"
 #include "schedule/timeline.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 constexpr int kMostStages = 8;
@@ -42,4 +42,4 @@ std::string pipeline_picture(const PlanDegrees& plan) {
       shape.chunks, plan.chunks, to_text(make_grid(std::get<Timeline>(timeline), 1)));
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -4,13 +4,11 @@
 
 #include <optional>
 
-#include "cli/options.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/problem.hpp"
-#include "plansearch/space.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 
 /// Refuses contradictions that need no network to see.
 void check_degrees(const PinnedDegrees& degrees);
@@ -27,4 +25,4 @@ void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem);
 /// Everything as in the plan; dp only where it was asked for.
 [[nodiscard]] PinnedDegrees pinned_to(const PlanDegrees& plan, const PinnedDegrees& asked);
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

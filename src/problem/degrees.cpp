@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/degrees.hpp"
+#include "problem/degrees.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/numbers.hpp"
 #include "plan/legality.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "problem/shown_divisors.hpp"
 #include "schedule/table.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 namespace {
 
 /// Degrees whose legality can be judged by themselves.
@@ -159,4 +159,4 @@ PinnedDegrees pinned_to(const PlanDegrees& plan, const PinnedDegrees& asked) {
   return pinned;
 }
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -6,9 +6,9 @@
 
 #include "base/divisors.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 
 /// Divisors above this are not listed in hints.
 inline constexpr std::int64_t kShownDivisors = 4096;
 
-}  // namespace plansearch::cli
+}  // namespace plansearch

@@ -5,14 +5,14 @@
 #include <optional>
 #include <string>
 
-#include "cli/load.hpp"
-#include "cli/plan_source.hpp"
+#include "plansearch/load_problem.hpp"
 #include "plansearch/plan.hpp"
+#include "problem/plan_source.hpp"
 
-namespace plansearch::cli {
+namespace plansearch {
 
 struct GivenPlan {
-  Inputs inputs;
+  SettledProblem asked;
   Problem problem;
   ParallelPlan plan;
   std::optional<PlanDegrees> degrees;  ///< where it is uniform
@@ -21,6 +21,6 @@ struct GivenPlan {
 };
 
 /// InputError for degrees or stages that are illegal, with the legal values.
-[[nodiscard]] GivenPlan load_given_plan(const AskedOptions& asked);
+[[nodiscard]] GivenPlan load_given_plan(const AskedPlan& asked);
 
-}  // namespace plansearch::cli
+}  // namespace plansearch
