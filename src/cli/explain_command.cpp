@@ -78,7 +78,7 @@ int run_explain(const Options& options) {
     output.write(explanation(report));
   }
   const bool fits = !report.plans.empty() && report.misses.empty();
-  return exit_code_after(options, fits ? kExitOk : kExitInfeasible);
+  return exit_code_after(run, options, fits ? kExitOk : kExitInfeasible);
 }
 
 }  // namespace plansearch::cli

@@ -24,7 +24,7 @@ int search_one(const Options& options, const SettledProblem& inputs, const Outpu
     report.remedies = find_remedies(options, inputs, *inputs.gpus, run.session());
   }
   output.write(render_search(report, format_of(options)));
-  return exit_code_after(options, code_of(found, run));
+  return exit_code_after(run, options, code_of(found, run));
 }
 
 int search_ladder(const Options& options, const SettledProblem& inputs, const Output& output) {
@@ -39,7 +39,7 @@ int search_ladder(const Options& options, const SettledProblem& inputs, const Ou
         find_remedies(options, inputs, chosen.report.question.gpus, run.session());
   }
   output.write(render_ladder(ladder, format_of(options)));
-  return exit_code_after(options, code_of(found, run));
+  return exit_code_after(run, options, code_of(found, run));
 }
 
 }  // namespace

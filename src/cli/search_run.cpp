@@ -44,8 +44,8 @@ SearchReport SearchRun::report(const SettledProblem& asked, const ProblemRequest
   return std::get<SearchReport>(std::move(found));
 }
 
-int exit_code_after(const Options& options, int otherwise) {
-  if (!interrupted().load()) return otherwise;
+int exit_code_after(const SearchRun& run, const Options& options, int otherwise) {
+  if (!run.stopped() || !interrupted().load()) return otherwise;
   print_note("interrupted: this is the best so far", options);
   return kExitInterrupted;
 }

@@ -25,7 +25,7 @@ class SearchRun {
   SearchSession session_;
 };
 
-/// kExitInterrupted after Ctrl-C (with a remark), else `otherwise`.
-[[nodiscard]] int exit_code_after(const Options& options, int otherwise);
+/// kExitInterrupted when Ctrl-C cut the search short (with a remark), else `otherwise`.
+[[nodiscard]] int exit_code_after(const SearchRun& run, const Options& options, int otherwise);
 
 }  // namespace plansearch::cli
