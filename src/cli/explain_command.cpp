@@ -15,8 +15,13 @@
 namespace plansearch::cli {
 namespace {
 
+struct Explained {
+  SearchReport report;
+  std::shared_ptr<const Framework> framework;
+};
+
 /// The ranked plans around the question; a given plan goes in front.
-SearchReport explained(const Options& options, SearchRun& run) {
+Explained explained(const Options& options, SearchRun& run) {
   const AskedPlan asked = complete_from_plan(options, options.plan);
   const bool given = !options.plan.empty();
   ProblemRequest search = asked.request;
@@ -29,7 +34,8 @@ SearchReport explained(const Options& options, SearchRun& run) {
                        "plansearch explain result.json#1, or plansearch explain --hw H --model M "
                        "--gpus N");
     }
-    return run.report(inputs, search, *inputs.gpus, "searching", NameMisses::Yes);
+    return {run.report(inputs, search, *inputs.gpus, "searching", NameMisses::Yes),
+            inputs.problem.framework};
   }
   const GivenPlan plan = load_given_plan(asked);
   for (const std::string& note : plan.asked.notes) print_note(note, options);
@@ -46,15 +52,15 @@ SearchReport explained(const Options& options, SearchRun& run) {
     report.plans.push_back(std::move(rival));
     break;
   }
-  return report;
+  return {std::move(report), plan.problem.framework};
 }
 
-std::string explanation(const SearchReport& report) {
+std::string explanation(const SearchReport& report, const Framework& framework) {
   SearchReport first = report;
   first.plans.resize(1);
   std::string text = render_prediction(first, Format::Table);
-  const PlanDegrees& plan = report.plans.front().plan.degrees;
-  if (plan.pipeline > 1) text += fmt::format("\n{}", pipeline_picture(plan));
+  const std::string picture = pipeline_picture(first.plans.front(), framework);
+  if (!picture.empty()) text += "\n" + picture;
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
                       first.plans.front().estimate.busiest_stage,
                       operator_table(first.plans.front().operators));
@@ -70,12 +76,12 @@ int run_explain(const Options& options) {
   Options searched = options;
   searched.top = 2;
   SearchRun run(searched);
-  const SearchReport report = explained(options, run);
+  const auto [report, framework] = explained(options, run);
   const Format format = format_of(options);
   if (format != Format::Table || report.plans.empty()) {
     output.write(render_search(report, format));
   } else {
-    output.write(explanation(report));
+    output.write(explanation(report, *framework));
   }
   const bool fits = !report.plans.empty() && report.misses.empty();
   return exit_code_after(run, options, fits ? kExitOk : kExitInfeasible);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/units.hpp"
 #include "plansearch/report.hpp"
 #include "report/plan_cells.hpp"
@@ -43,7 +45,7 @@ std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
   return table.text();
 }
 
-/// Runs of stages that are alike are one row.
+/// Runs of stages that are alike but for their memory are one row.
 std::string stage_table(const std::vector<StageReport>& stages) {
   TextTable table({{"stages", Align::Left},
                    {"layers"},
@@ -55,12 +57,20 @@ std::string stage_table(const std::vector<StageReport>& stages) {
                    {"memory"}});
   const auto alike = [](const StageReport& a, const StageReport& b) {
     return a.layers == b.layers && a.forward == b.forward && a.backward == b.backward &&
-           a.edge_time == b.edge_time && to_text(a.memory) == to_text(b.memory);
+           a.edge_time == b.edge_time && a.edge_leaves_node == b.edge_leaves_node;
   };
   for (std::size_t first = 0; first < stages.size();) {
     std::size_t end = first + 1;
     while (end < stages.size() && alike(stages[first], stages[end])) ++end;
     const StageReport& s = stages[first];
+    const auto [least, most] = std::minmax_element(
+        stages.begin() + static_cast<std::ptrdiff_t>(first),
+        stages.begin() + static_cast<std::ptrdiff_t>(end),
+        [](const StageReport& a, const StageReport& b) { return a.memory < b.memory; });
+    const std::string memory =
+        to_text(least->memory) == to_text(most->memory)
+            ? to_text(most->memory)
+            : fmt::format("{} - {}", to_text(least->memory), to_text(most->memory));
     const std::string name =
         end == first + 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
     const std::string edge =
@@ -68,7 +78,7 @@ std::string stage_table(const std::vector<StageReport>& stages) {
             ? std::string()
             : fmt::format("{}{}", to_text(s.edge_time), s.edge_leaves_node ? ", other node" : "");
     table.add_row({name, count_text(s.layers), to_text(s.forward), to_text(s.backward),
-                   to_text(s.busy), to_text(s.waiting), edge, to_text(s.memory)});
+                   to_text(s.busy), to_text(s.waiting), edge, memory});
     first = end;
   }
   return table.text();
