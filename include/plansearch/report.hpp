@@ -80,12 +80,16 @@ struct LadderReport {
 
 enum class Format { Table, Json, JsonLines, Csv };
 
-[[nodiscard]] std::string render_search(const SearchReport& report, Format format);
-[[nodiscard]] std::string render_ladder(const LadderReport& ladder, Format format);
+/// Tables lose columns and sentences are wrapped to fit `columns` characters; 0: as long as it
+/// takes.
+[[nodiscard]] std::string render_search(const SearchReport& report, Format format, int columns = 0);
+[[nodiscard]] std::string render_ladder(const LadderReport& ladder, Format format, int columns = 0);
 /// One given plan in full (predict): breakdowns, memory and communication.
-[[nodiscard]] std::string render_prediction(const SearchReport& report, Format format);
+[[nodiscard]] std::string render_prediction(const SearchReport& report, Format format,
+                                            int columns = 0);
 
 /// One micro-batch on the busiest stage, operator by operator, before anything hides.
-[[nodiscard]] std::string operator_table(const std::vector<OperatorReport>& operators);
+[[nodiscard]] std::string operator_table(const std::vector<OperatorReport>& operators,
+                                         int columns = 0);
 
 }  // namespace plansearch

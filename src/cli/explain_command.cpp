@@ -55,15 +55,15 @@ Explained explained(const Options& options, SearchRun& run) {
   return {std::move(report), plan.problem.framework};
 }
 
-std::string explanation(const SearchReport& report, const Framework& framework) {
+std::string explanation(const SearchReport& report, const Framework& framework, int columns) {
   SearchReport first = report;
   first.plans.resize(1);
-  std::string text = render_prediction(first, Format::Table);
+  std::string text = render_prediction(first, Format::Table, columns);
   const std::string picture = pipeline_picture(first.plans.front(), framework);
   if (!picture.empty()) text += "\n" + picture;
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
                       first.plans.front().estimate.busiest_stage,
-                      operator_table(first.plans.front().operators));
+                      operator_table(first.plans.front().operators, columns));
   if (report.plans.size() > 1)
     text += fmt::format("\n{}", compare_plans(report.plans[0], report.plans[1]));
   return text;
@@ -81,7 +81,7 @@ int run_explain(const Options& options) {
   if (format != Format::Table || report.plans.empty()) {
     output.write(render_search(report, format));
   } else {
-    output.write(explanation(report, *framework));
+    output.write(explanation(report, *framework, columns_of(options)));
   }
   const bool fits = !report.plans.empty() && report.misses.empty();
   return exit_code_after(run, options, fits ? kExitOk : kExitInfeasible);

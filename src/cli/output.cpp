@@ -2,11 +2,15 @@
 #include "cli/output.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -82,6 +86,22 @@ Format format_of(const Options& options) {
   if (options.format == "jsonl") return Format::JsonLines;
   if (options.format == "csv") return Format::Csv;
   return Format::Table;
+}
+
+int columns_of(const Options& options) {
+  constexpr int kFewest = 40;
+  if (const char* asked = std::getenv("COLUMNS")) {
+    int columns = 0;
+    const std::string_view text = asked;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
+    if (error == std::errc{} && end == text.data() + text.size() && columns > 0) {
+      return std::max(columns, kFewest);
+    }
+  }
+  winsize window{};
+  const bool terminal = options.out.empty() && ::isatty(STDOUT_FILENO) == 1 &&
+                        ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0;
+  return terminal && window.ws_col > 0 ? std::max<int>(window.ws_col, kFewest) : 0;
 }
 
 Output::Output(const Options& options)

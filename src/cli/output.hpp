@@ -13,6 +13,10 @@ namespace plansearch::cli {
 /// The --format of the answer.
 [[nodiscard]] Format format_of(const Options& options);
 
+/// Characters to a line of the answer: $COLUMNS, else those of the terminal; 0 (any number) into
+/// files and pipes.
+[[nodiscard]] int columns_of(const Options& options);
+
 /// Checks on construction that --out can be written, so that no search runs for nothing.
 class Output {
  public:

@@ -32,7 +32,7 @@ int run_predict(const Options& options) {
     SearchRun run(options);
     report.remedies = find_remedies(pinned, given.asked, given.plan.devices(), run.session());
   }
-  output.write(render_prediction(report, format_of(options)));
+  output.write(render_prediction(report, format_of(options), columns_of(options)));
   return fits ? kExitOk : kExitInfeasible;
 }
 

@@ -23,12 +23,12 @@ struct Rest {
 
 }  // namespace
 
-std::string operator_table(const std::vector<OperatorReport>& operators) {
+std::string operator_table(const std::vector<OperatorReport>& operators, int columns) {
   TextTable table({{"operator", Align::Left},
-                   {"copies"},
+                   {"copies", Align::Right, 1},
                    {"forward"},
-                   {"input gradient"},
-                   {"weight gradient"},
+                   {"input gradient", Align::Right, 2},
+                   {"weight gradient", Align::Right, 3},
                    {"messages"},
                    {"share"}});
   Seconds all;
@@ -49,7 +49,7 @@ std::string operator_table(const std::vector<OperatorReport>& operators) {
     table.add_row({fmt::format("{} other{}", rest.operators, rest.operators > 1 ? "s" : ""), "", "",
                    "", "", "", share_text(rest.total / all)});
   }
-  return table.text();
+  return table.text(columns);
 }
 
 }  // namespace plansearch

@@ -46,14 +46,14 @@ std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
 }
 
 /// Runs of stages that are alike but for their memory are one row.
-std::string stage_table(const std::vector<StageReport>& stages) {
+std::string stage_table(const std::vector<StageReport>& stages, int columns) {
   TextTable table({{"stages", Align::Left},
                    {"layers"},
                    {"forward"},
                    {"backward"},
                    {"busy"},
                    {"waiting"},
-                   {"to the next", Align::Left},
+                   {"to the next", Align::Left, 1},
                    {"memory"}});
   const auto alike = [](const StageReport& a, const StageReport& b) {
     return a.layers == b.layers && a.forward == b.forward && a.backward == b.backward &&
@@ -81,17 +81,17 @@ std::string stage_table(const std::vector<StageReport>& stages) {
                    to_text(s.busy), to_text(s.waiting), edge, memory});
     first = end;
   }
-  return table.text();
+  return table.text(columns);
 }
 
-std::string communication_table(const std::vector<PricedCommunication>& lines) {
+std::string communication_table(const std::vector<PricedCommunication>& lines, int columns) {
   TextTable table({{"communication", Align::Left},
                    {"kind", Align::Left},
-                   {"axis", Align::Left},
+                   {"axis", Align::Left, 2},
                    {"ranks"},
                    {"message"},
                    {"calls"},
-                   {"each"},
+                   {"each", Align::Right, 1},
                    {"exposed"}});
   for (const PricedCommunication& line : lines) {
     const Communication& c = line.communication;
@@ -99,7 +99,7 @@ std::string communication_table(const std::vector<PricedCommunication>& lines) {
                    fmt::format("{}", c.group_size), to_text(line.bytes), count_text(line.count),
                    to_text(line.time), to_text(line.exposed)});
   }
-  return table.text();
+  return table.text(columns);
 }
 
 /// A plan beyond memory, and what would help.
@@ -114,15 +114,15 @@ std::string excess_text(const SearchReport& report) {
 
 }  // namespace
 
-std::string render_prediction(const SearchReport& report, Format format) {
+std::string render_prediction(const SearchReport& report, Format format, int columns) {
   if (format != Format::Table || report.plans.empty()) return render_search(report, format);
   const PlanReport& p = report.plans.front();
   const Estimate& e = p.estimate;
-  std::string text = render_search(report, format) + "\n";
+  std::string text = render_search(report, format, columns) + "\n";
   text += step_table(e.step) + "\n";
   text += memory_table(e.memory, report.question.memory_capacity) + "\n";
-  if (p.stages.size() > 1) text += stage_table(p.stages) + "\n";
-  if (!p.communication.empty()) text += communication_table(p.communication) + "\n";
+  if (p.stages.size() > 1) text += stage_table(p.stages, columns) + "\n";
+  if (!p.communication.empty()) text += communication_table(p.communication, columns) + "\n";
   if (!report.misses.empty()) text += excess_text(report);
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);
   text += fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",

@@ -43,7 +43,7 @@ PlanColumn degree_column(
           std::move(tells)};
 }
 
-/// Degrees; those that are 1 in every plan are left out, but for the three everybody looks for.
+/// Degrees; what no plan makes use of is left out, but for the three everybody looks for.
 std::vector<PlanColumn> degree_columns() {
   using Plan = const PlanDegrees&;
   return {
@@ -64,8 +64,9 @@ std::vector<PlanColumn> degree_columns() {
           [](Plan p) { return p.expert_tensor > 1; }),
       degree_column({"zero"}, [](Plan p) { return number(static_cast<int>(p.zero)); }),
       degree_column({"mbs"}, [](Plan p) { return number(p.micro_batch); }),
-      degree_column({"recompute", Align::Left},
-                    [](Plan p) { return std::string(to_text(p.recompute)); }),
+      degree_column(
+          {"recompute", Align::Left}, [](Plan p) { return std::string(to_text(p.recompute)); },
+          [](Plan p) { return p.recompute != Recompute::None; }),
       degree_column({"schedule", Align::Left}, schedule_cell,
                     [](Plan p) { return p.pipeline > 1; })};
 }
@@ -83,20 +84,22 @@ std::vector<PlanColumn> cost_columns(Bytes capacity) {
   };
   return {
       {{"step"}, [](const PlanReport& p) { return to_text(p.estimate.step.total()); }},
-      {{"p10 - p90"},
+      {{"p10 - p90", Align::Right, 2},
        [](const PlanReport& p) { return fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)); }},
-      {{"tokens/s"}, [](const PlanReport& p) { return count_text(p.tokens_per_s); }},
+      {{"tokens/s", Align::Right, 5},
+       [](const PlanReport& p) { return count_text(p.tokens_per_s); }},
       {{"MFU"}, [](const PlanReport& p) { return share_text(p.mfu); }},
       {{"memory"},
        [capacity](const PlanReport& p) { return memory_of(p.estimate.memory.total(), capacity); }},
-      {{"comm"}, share([](const StepTimeBreakdown& step) { return step.exposed_total(); })},
-      {{"bubble"},
+      {{"comm", Align::Right, 4},
+       share([](const StepTimeBreakdown& step) { return step.exposed_total(); })},
+      {{"bubble", Align::Right, 3},
        share([](const StepTimeBreakdown& step) { return step.bubble; }),
        [](const PlanDegrees& plan) { return plan.pipeline > 1; }},
-      {{"why", Align::Left}, reasons}};
+      {{"why", Align::Left, 6}, reasons}};
 }
 
-std::string plan_table(const SearchReport& report) {
+TextTable plan_table(const SearchReport& report) {
   std::vector<PlanColumn> columns = degree_columns();
   for (PlanColumn& column : cost_columns(report.question.memory_capacity)) {
     columns.push_back(std::move(column));
@@ -113,11 +116,11 @@ std::string plan_table(const SearchReport& report) {
     for (const PlanColumn& column : columns) cells.push_back(column.cell(p));
     table.add_row(std::move(cells));
   }
-  return table.text();
+  return table;
 }
 
 /// What the short names above mean, those that are there.
-std::string legend(const std::vector<PlanReport>& plans) {
+std::string legend(const std::vector<PlanReport>& plans, const TextTable& table, int columns) {
   const auto any = [&](auto which) {
     return std::any_of(plans.begin(), plans.end(), [&](const PlanReport& p) { return which(p); });
   };
@@ -125,9 +128,12 @@ std::string legend(const std::vector<PlanReport>& plans) {
   if (any([](const PlanReport& p) { return p.tie == Tie::WithPrevious; })) {
     text += "~ too close to call against the plan above\n";
   }
-  text +=
-      "mbs: sequences per micro-batch; p10 - p90: 80 % of outcomes; memory: of the fullest GPU; "
-      "comm: exposed communication, share of the step";
+  if (!table.shows("why", columns)) {
+    text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons(plans.front()));
+  }
+  text += "mbs: sequences per micro-batch; memory: of the fullest GPU";
+  if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";
+  if (table.shows("comm", columns)) text += "; comm: exposed communication, share of the step";
   const auto any_degrees = [&](const std::function<bool(const PlanDegrees&)>& holds) {
     return any([&](const PlanReport& p) { return any_stage(p.plan, holds); });
   };
@@ -146,8 +152,9 @@ std::string legend(const std::vector<PlanReport>& plans) {
 
 }  // namespace
 
-std::string ranking_table(const SearchReport& report) {
-  return plan_table(report) + legend(report.plans);
+std::string ranking_table(const SearchReport& report, int columns) {
+  const TextTable table = plan_table(report);
+  return table.text(columns) + wrapped(legend(report.plans, table, columns), columns);
 }
 
 }  // namespace plansearch

@@ -8,6 +8,6 @@
 
 namespace plansearch {
 
-[[nodiscard]] std::string ranking_table(const SearchReport& report);
+[[nodiscard]] std::string ranking_table(const SearchReport& report, int columns);
 
 }  // namespace plansearch

@@ -52,7 +52,7 @@ std::string_view nothing_found(const SearchReport& report) {
   return report.counts.unvisited > 0 ? "cut short, nothing found" : "no plan fits";
 }
 
-std::string misses_text(const SearchReport& report) {
+std::string misses_text(const SearchReport& report, int columns) {
   std::string text = fmt::format("{}\n", nothing_found(report));
   if (!report.misses.empty()) {
     text += "\nnearest misses:\n";
@@ -60,11 +60,11 @@ std::string misses_text(const SearchReport& report) {
                      {"needs"},
                      {"has"},
                      {"short by"},
-                     {"parameters"},
-                     {"gradients"},
-                     {"optimizer"},
-                     {"activations"},
-                     {"rest"}});
+                     {"parameters", Align::Right, 3},
+                     {"gradients", Align::Right, 4},
+                     {"optimizer", Align::Right, 2},
+                     {"activations", Align::Right, 1},
+                     {"rest", Align::Right, 5}});
     for (const NearMissReport& miss : report.misses) {
       const MemoryBreakdown& m = miss.memory;
       table.add_row({short_plan(miss.plan), to_text(m.total()), to_text(miss.limit),
@@ -72,19 +72,20 @@ std::string misses_text(const SearchReport& report) {
                      to_text(m.optimizer), to_text(m.activations),
                      to_text(m.transient + m.buffers + m.reserve)});
     }
-    text += table.text() + "\n";
+    text += table.text(columns) + "\n";
   }
-  for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
+  for (const std::string& remedy : report.remedies) {
+    text += wrapped(fmt::format("hint: {}\n", remedy), columns);
+  }
   return text;
 }
 
-std::string search_table(const SearchReport& report) {
-  std::string text = headline(report.question) + "\n";
-  text += report.plans.empty() ? misses_text(report) : ranking_table(report);
+std::string search_table(const SearchReport& report, int columns) {
+  std::string text = wrapped(headline(report.question), columns) + "\n";
+  text += report.plans.empty() ? misses_text(report, columns) : ranking_table(report, columns);
   text += "\n";
-  if (report.counts.total > 0) text += counts_lines(report);
-  text += settings_line(report.question) + report.evidence + "\n";
-  return text;
+  if (report.counts.total > 0) text += wrapped(counts_lines(report), columns);
+  return text + wrapped(settings_line(report.question) + report.evidence + "\n", columns);
 }
 
 std::string csv_header() {
@@ -120,19 +121,15 @@ std::string search_lines(const SearchReport& report, Format format) {
   return text;
 }
 
-constexpr const char* kLadderLegend =
-    "each row: the fastest plan of that size; speed-up: of the step over the smallest size that "
-    "runs; efficiency: speed-up over the growth in GPUs; p10 - p90: 80 % of outcomes\n";
-
-std::string ladder_table(const std::vector<LadderRung>& ladder) {
+TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
   TextTable table({{"GPUs"},
                    {"best plan", Align::Left},
                    {"step"},
-                   {"p10 - p90"},
-                   {"tokens/s"},
+                   {"p10 - p90", Align::Right, 2},
+                   {"tokens/s", Align::Right, 3},
                    {"MFU"},
-                   {"memory"},
-                   {"speed-up"},
+                   {"memory", Align::Right, 1},
+                   {"speed-up", Align::Right, 4},
                    {"efficiency"}});
   for (const LadderRung& rung : ladder) {
     const std::string gpus = grouped(rung.report.question.gpus);
@@ -148,15 +145,26 @@ std::string ladder_table(const std::vector<LadderRung>& ladder) {
                    memory_of(p.estimate.memory.total(), rung.report.question.memory_capacity),
                    fmt::format("{:.2f}", rung.speedup), share_text(rung.efficiency)});
   }
-  return table.text();
+  return table;
+}
+
+std::string ladder_table(const std::vector<LadderRung>& ladder, int columns) {
+  const TextTable table = ladder_rows(ladder);
+  std::string legend = "each row: the fastest plan of that size";
+  if (table.shows("speed-up", columns)) {
+    legend += "; speed-up: of the step over the smallest size that runs";
+  }
+  legend += "; efficiency: speed-up over the growth in GPUs";
+  if (table.shows("p10 - p90", columns)) legend += "; p10 - p90: 80 % of outcomes";
+  return table.text(columns) + wrapped(legend + "\n", columns);
 }
 
 }  // namespace
 
-std::string render_search(const SearchReport& report, Format format) {
+std::string render_search(const SearchReport& report, Format format, int columns) {
   switch (format) {
     case Format::Table:
-      return search_table(report);
+      return search_table(report, columns);
     case Format::Json:
       return to_json(report).dump(2) + "\n";
     case Format::JsonLines:
@@ -166,13 +174,13 @@ std::string render_search(const SearchReport& report, Format format) {
   return search_lines(report, format);
 }
 
-std::string render_ladder(const LadderReport& ladder, Format format) {
+std::string render_ladder(const LadderReport& ladder, Format format, int columns) {
   const SearchReport& chosen = ladder.rungs.at(ladder.chosen).report;
   if (format == Format::Table) {
     const QuestionReport& q = chosen.question;
     return fmt::format("how many GPUs: {} on {}, batch {} fixed\n\n{}\n{}\n\n{}", q.model,
-                       q.hardware, q.global_batch, ladder_table(ladder.rungs) + kLadderLegend,
-                       ladder.choice, search_table(chosen));
+                       q.hardware, q.global_batch, ladder_table(ladder.rungs, columns),
+                       wrapped(ladder.choice, columns), search_table(chosen, columns));
   }
   if (format != Format::Json) {
     std::string text = format == Format::Csv ? csv_header() : std::string();

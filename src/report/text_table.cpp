@@ -2,6 +2,7 @@
 #include "report/text_table.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "plansearch/error.hpp"
@@ -34,18 +35,49 @@ void TextTable::add_row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string TextTable::text() const {
-  std::vector<std::size_t> widths;
+std::vector<std::size_t> TextTable::widths() const {
+  std::vector<std::size_t> widest;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    std::size_t widest = width(columns_[c].title);
-    for (const auto& row : rows_) widest = std::max(widest, width(row[c]));
-    widths.push_back(widest);
+    widest.push_back(width(columns_[c].title));
+    for (const auto& row : rows_) widest[c] = std::max(widest[c], width(row[c]));
   }
+  return widest;
+}
+
+std::vector<std::size_t> TextTable::kept(int columns) const {
+  const std::vector<std::size_t> widths = this->widths();
+  std::vector<std::size_t> chosen(columns_.size());
+  std::iota(chosen.begin(), chosen.end(), 0);
+  const auto wide = [&] {
+    std::size_t sum = 2 * (chosen.size() - 1);
+    for (const std::size_t c : chosen) sum += widths[c];
+    return columns != kAnyWidth && sum > static_cast<std::size_t>(columns);
+  };
+  while (wide()) {
+    const auto least =
+        std::max_element(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) {
+          return columns_[a].dispensable < columns_[b].dispensable;
+        });
+    if (columns_[*least].dispensable == 0) break;
+    chosen.erase(least);
+  }
+  return chosen;
+}
+
+bool TextTable::shows(std::string_view title, int columns) const {
+  const std::vector<std::size_t> shown = kept(columns);
+  return std::any_of(shown.begin(), shown.end(),
+                     [&](std::size_t c) { return columns_[c].title == title; });
+}
+
+std::string TextTable::text(int columns) const {
+  const std::vector<std::size_t> widths = this->widths();
+  const std::vector<std::size_t> shown = kept(columns);
   std::string out;
   const auto append_line = [&](auto cell_of) {
     std::string line;
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      if (c > 0) line += "  ";
+    for (const std::size_t c : shown) {
+      if (c != shown.front()) line += "  ";
       append_padded(line, cell_of(c), widths[c], columns_[c].align);
     }
     trim_right(line);
@@ -55,6 +87,33 @@ std::string TextTable::text() const {
   append_line([&](std::size_t c) { return std::string(widths[c], '-'); });
   for (const auto& row : rows_) append_line([&](std::size_t c) { return row[c]; });
   return out;
+}
+
+std::string wrapped(const std::string& text, int columns) {
+  constexpr std::size_t kIndent = 2;
+  if (columns == kAnyWidth) return text;
+  const auto most = static_cast<std::size_t>(columns);
+  std::string out;
+  std::string line;  // so far, without the space before the next word
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find_first_of(" \n", at), text.size());
+    const std::string word = text.substr(at, end - at);
+    const bool fits = width(line) + 1 + width(word) <= most;
+    if (!line.empty() && !fits) {
+      trim_right(line);
+      out += line + "\n";
+      line = std::string(kIndent, ' ') + word;
+    } else {
+      line += (at > 0 && text[at - 1] == ' ' ? " " : "") + word;
+    }
+    if (end < text.size() && text[end] == '\n') {
+      out += line + "\n";
+      line.clear();
+    }
+    at = end + 1;
+  }
+  return out + line;
 }
 
 }  // namespace plansearch

@@ -33,7 +33,7 @@ QUESTION = ["--hw", "perlmutter", "--model", "gpt2-xl"]
 
 
 def run(*arguments, stdin=None, env=None):
-    environment = dict(os.environ, **(env or {}))
+    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | (env or {})
     return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True,
                           errors="replace", stdin=stdin, env=environment, timeout=300, check=False)
 
@@ -638,6 +638,33 @@ class Infeasible(Case):
         self.assertEqual(result.returncode, 3)
         self.assertIn("does not fit: needs", result.stdout)
         self.assertIn("hint: with another --micro-batch it fits", result.stdout)
+
+
+class Width(Case):
+    """$COLUMNS characters to a line: columns go in a fixed order, sentences are wrapped."""
+
+    def test_tables_fit(self):
+        for columns in (100, 120):
+            for question in (["--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64"],
+                             ["--hw", "perlmutter", "--model", "gpt2-xl"],
+                             ["explain", "--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "16"],
+                             ["--hw", "dgx-h100", "--model", "llama3.1-405b", "--gpus", "8"]):
+                text = run(*question, env={"COLUMNS": str(columns)}).stdout
+                self.assertGreater(len(text), 500)
+                for line in text.splitlines():
+                    self.assertLessEqual(len(line), columns, line)
+
+    def test_what_is_left_out_is_never_the_plan(self):
+        question = ["--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--top", "1"]
+        for columns, shown, gone in ((200, ["tokens/s", "p10 - p90", "why"], []),
+                                     (100, ["step", "memory"], ["tokens/s", " why"]),
+                                     (40, ["dp", "tp", "step", "MFU", "memory"], ["p10 - p90"])):
+            text = run(*question, env={"COLUMNS": str(columns)}).stdout
+            header = next(line for line in text.splitlines() if " dp " in line)
+            for title in shown:
+                self.assertIn(title, header)
+            for title in gone:
+                self.assertNotIn(title, header)
 
 
 class Interruption(Case):
