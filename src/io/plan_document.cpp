@@ -139,7 +139,12 @@ PlanDocument read_plan_document(const std::filesystem::path& path) {
 PinnedDegrees read_config(const Node& config) {
   PinnedDegrees degrees;
   for (const DegreeRow& row : degree_table()) {
-    degrees.pin(row.degree, read_degree(config.at(row.key), row.degree));
+    const Node value = config.at(row.key);
+    if (value.is_list()) {
+      value.fail("the stages of this plan differ, and a result tells their degrees only",
+                 "name the plan file itself; predict --write-plan FILE writes one");
+    }
+    degrees.pin(row.degree, read_degree(value, row.degree));
   }
   return degrees;
 }

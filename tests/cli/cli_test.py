@@ -557,6 +557,9 @@ class Answers(Case):
         again = self.directory / "again.yaml"
         self.succeed("predict", "--plan", path, "--write-plan", again)
         self.assertEqual(self.answer("predict", "--plan", again)["plans"], [plan])
+        result = self.directory / "result.json"
+        self.succeed("predict", "--plan", path, "--format", "json", "--out", result)
+        self.refuse("explain", f"{result}#1", expect=["stages of this plan differ", "--write-plan"])
 
     def test_stages_of_a_flat_plan(self):
         flat = ["predict", *QUESTION, "--gpus", "40", "--pp", "4", "--tp", "5", "--vpp", "2",
