@@ -13,7 +13,12 @@
 
 namespace plansearch {
 
-enum class Tie { No, WithPrevious };
+/// Ranks that the predicted times do not tell apart: less than 80 % sure that the other plan, which
+/// is ranked higher, really is faster.
+struct Ties {
+  bool with_previous = false;
+  bool with_first = false;
+};
 
 /// A plan as reports name it: its degrees, stage by stage where those differ.
 struct PlanSummary {
@@ -32,7 +37,7 @@ struct PlanSummary {
 /// matmul format.
 struct PlanReport {
   int rank = 1;
-  Tie tie = Tie::No;
+  Ties ties;
   PlanSummary plan;
   Estimate estimate;
   Seconds p10;

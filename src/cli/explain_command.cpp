@@ -48,7 +48,7 @@ Explained explained(const Options& options, SearchRun& run) {
   for (PlanReport& rival : found.plans) {
     if (plan.degrees && rival.plan == *plan.degrees) continue;
     rival.rank = static_cast<int>(report.plans.size()) + 1;
-    rival.tie = Tie::No;
+    rival.ties = {};
     report.plans.push_back(std::move(rival));
     break;
   }

@@ -37,10 +37,11 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
     PlanReport report = report_plan(evaluator, candidate.plan, candidate.estimate);
     report.rank = static_cast<int>(reports.size()) + 1;
     if (!reports.empty()) {
-      const Seconds previous = reports.back().estimate.step.total();
-      const bool tie =
-          probability_faster(previous, candidate.estimate.step.total(), sigma) < kTieProbability;
-      report.tie = tie ? Tie::WithPrevious : Tie::No;
+      const auto ties_with = [&](const PlanReport& better) {
+        return probability_faster(better.estimate.step.total(), candidate.estimate.step.total(),
+                                  sigma) < kTieProbability;
+      };
+      report.ties = {ties_with(reports.back()), ties_with(reports.front())};
     }
     reports.push_back(std::move(report));
   }

@@ -150,7 +150,8 @@ Json to_json(const PlanSummary& plan) {
 
 Json to_json(const PlanReport& plan) {
   return {{"rank", plan.rank},
-          {"tie_with_previous", plan.tie == Tie::WithPrevious},
+          {"tie_with_previous", plan.ties.with_previous},
+          {"tie_with_first", plan.ties.with_first},
           {"config", to_json(plan.plan)},
           {"step_time_s", plan.estimate.step.total().value()},
           {"step_time_p10_s", plan.p10.value()},

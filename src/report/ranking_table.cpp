@@ -49,7 +49,7 @@ std::vector<PlanColumn> degree_columns() {
   return {
       {{"#"},
        [](const PlanReport& p) {
-         return fmt::format("{}{}", p.tie == Tie::WithPrevious ? "~" : "", p.rank);
+         return fmt::format("{}{}", p.ties.with_first ? "~" : "", p.rank);
        }},
       degree_column({"dp"}, [](Plan p) { return number(p.data); }),
       degree_column({"pp"}, [](Plan p) { return number(p.pipeline); }),
@@ -125,8 +125,8 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
     return std::any_of(plans.begin(), plans.end(), [&](const PlanReport& p) { return which(p); });
   };
   std::string text;
-  if (any([](const PlanReport& p) { return p.tie == Tie::WithPrevious; })) {
-    text += "~ too close to call against the plan above\n";
+  if (any([](const PlanReport& p) { return p.ties.with_first; })) {
+    text += "~ too close to plan 1 to call\n";
   }
   if (!table.shows("why", columns)) {
     text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons(plans.front()));
