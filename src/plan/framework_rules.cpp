@@ -36,6 +36,17 @@ bool twice_context_divides(const Case& c) {
   return true;
 }
 
+/// All-to-all context parallelism hands out whole heads, so every rank of the group needs some of
+/// the key/value heads of its tensor rank.
+bool ulysses_divides_kv_heads(const Case& c) {
+  if (c.plan.context == 1 || c.plan.context_kind != ContextKind::Ulysses) return true;
+  const std::int64_t ranks = std::int64_t{c.plan.tensor_out} * c.plan.context;
+  for (const Dimension& dimension : c.network.dimensions) {
+    if (dimension.role == DimRole::KvHead && dimension.extent % ranks != 0) return false;
+  }
+  return true;
+}
+
 using Broken = bool (*)(const Case&, double limit);
 
 struct Rule {
@@ -78,10 +89,10 @@ constexpr Rule kRules[] = {
     {{"max-zero", "ZeRO stage above the limit", true},
      {D::Zero},
      [](const Case& c, double limit) { return static_cast<double>(c.plan.zero) > limit; }},
-    {{"min-zero", "ZeRO stage below the limit where there are several data ranks", true},
-     {D::Data, D::Zero},
+    {{"min-zero", "ZeRO stage below the limit where there are several data or context ranks", true},
+     {D::Data, D::Context, D::Zero},
      [](const Case& c, double limit) {
-       return c.plan.data > 1 && static_cast<double>(c.plan.zero) < limit;
+       return c.plan.data * c.plan.context > 1 && static_cast<double>(c.plan.zero) < limit;
      }},
     {{"max-zero-with-pipeline", "ZeRO stage above the limit with several pipeline stages", true},
      {D::Pipeline, D::Zero},
@@ -105,6 +116,19 @@ constexpr Rule kRules[] = {
      {D::Context, D::ContextKind},
      [](const Case& c, double) {
        return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ulysses;
+     }},
+    {{"ulysses-divides-kv-heads",
+      "all-to-all context parallelism that does not divide the key/value heads of a tensor rank",
+      false},
+     {D::Context, D::ContextKind, D::TensorOut},
+     [](const Case& c, double) { return !ulysses_divides_kv_heads(c); }},
+    {{"ulysses-needs-ungrouped-heads",
+      "all-to-all context parallelism with fewer key/value heads than query heads", false},
+     {D::Context, D::ContextKind},
+     [](const Case& c, double) {
+       const std::int64_t heads = smallest_extent(c.network, DimRole::KvHead);
+       return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ulysses && heads > 0 &&
+              heads < smallest_extent(c.network, DimRole::Head);
      }},
     {{"no-context-with-pipeline", "context parallelism with several pipeline stages", false},
      {D::Context, D::Pipeline},

@@ -7,6 +7,7 @@
 #include "io/file.hpp"
 #include "io/framework_reader.hpp"
 #include "plan/legality.hpp"
+#include "unit/communication/small_networks.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 namespace plansearch::io {
@@ -85,6 +86,48 @@ TEST_SUITE("unit") {
     CHECK(newer.schedules == std::vector<std::string>{"1f1b", "interleaved"});
     CHECK(newer.optimizer_start == OptimizerStart::Together);
     CHECK(newer.precision == base.precision);
+  }
+
+  TEST_CASE("frameworks: which all-to-all context parallelism each can run") {
+    // The heads of Llama 3 70B: 64 query and 8 key/value heads of 128. With tp 4 a tensor rank
+    // holds 8 / 4 = 2 key/value heads, which cp 2 divides and cp 8 does not; 64 / (4 x 8) = 2 query
+    // heads are left per rank in both cases.
+    const Network grouped = test::attention_block(8192, 64, 8, 128);
+    const Network full = test::attention_block(8192, 64, 64, 128);
+    const auto runs = [](const char* name, const Network& network, int tensor, int context,
+                         ContextKind kind) {
+      PlanDegrees plan;
+      plan.tensor_out = tensor;
+      plan.context = context;
+      plan.context_kind = kind;
+      plan.zero = ZeroStage::Parameters;
+      if (std::string(name) == "nanotron") plan.zero = ZeroStage::Optimizer;
+      const auto refused =
+          check_legality(plan, network, load_framework(name, shipped()), plan.devices());
+      if (refused) CHECK(refused->obstacle == Obstacle::FrameworkForbids);
+      return !refused.has_value();
+    };
+    for (const char* megatron : {"megatron", "megatron-2026"}) {
+      CHECK(runs(megatron, grouped, 1, 8, ContextKind::Ulysses));
+      CHECK(runs(megatron, grouped, 4, 2, ContextKind::Ulysses));
+      CHECK_FALSE(runs(megatron, grouped, 4, 8, ContextKind::Ulysses));
+      CHECK_FALSE(runs(megatron, grouped, 8, 2, ContextKind::Ulysses));
+      CHECK_FALSE(runs(megatron, grouped, 1, 16, ContextKind::Ulysses));
+      CHECK(runs(megatron, grouped, 4, 8, ContextKind::Ring));
+      CHECK(runs(megatron, full, 4, 8, ContextKind::Ulysses));
+    }
+    // No grouped heads at all: 64 against 8.
+    CHECK_FALSE(runs("megatron-deepspeed", grouped, 1, 8, ContextKind::Ulysses));
+    CHECK(runs("megatron-deepspeed", grouped, 4, 1, ContextKind::Ulysses));
+    CHECK(runs("megatron-deepspeed", full, 4, 8, ContextKind::Ulysses));
+    // These repeat key/value heads instead.
+    CHECK(runs("deepspeed", grouped, 1, 16, ContextKind::Ulysses));
+    CHECK(runs("internevo", grouped, 4, 8, ContextKind::Ulysses));
+    // These have no all-to-all over heads at all.
+    for (const char* ring : {"torchtitan", "nanotron"}) {
+      CHECK_FALSE(runs(ring, full, 1, 2, ContextKind::Ulysses));
+      CHECK(runs(ring, full, 1, 2, ContextKind::Ring));
+    }
   }
 
   TEST_CASE("frameworks: the annotated example of the documentation loads") {

@@ -215,6 +215,23 @@ TEST_SUITE("unit") {
     CHECK(check_legality(plan, network, framework, 32)->obstacle == Obstacle::FrameworkForbids);
     CHECK(framework_rules().size() >= 20);
   }
+
+  TEST_CASE("legality: shards where several data or context ranks hold the same parameters") {
+    Framework framework = test::plain_framework();
+    framework.rules = {{"min-zero", 2, "FSDP shards"}};
+    const auto legal = [&](int data, int context, ZeroStage zero) {
+      PlanDegrees plan;
+      plan.data = data;
+      plan.context = context;
+      plan.zero = zero;
+      return !check_legality(plan, decoder(8), framework, data * context).has_value();
+    };
+    CHECK(legal(1, 1, ZeroStage::None));
+    CHECK_FALSE(legal(2, 1, ZeroStage::Optimizer));
+    CHECK_FALSE(legal(1, 2, ZeroStage::Optimizer));
+    CHECK(legal(2, 1, ZeroStage::Gradients));
+    CHECK(legal(1, 2, ZeroStage::Parameters));
+  }
 }
 
 }  // namespace
