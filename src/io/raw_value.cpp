@@ -14,11 +14,17 @@ void TreeBuilder::fail_key(int line, int column) const {
        "write key: value; is this the right file?");
 }
 
-void TreeBuilder::count(int line, int column, std::size_t values) {
+void TreeBuilder::count(int line, int column, std::size_t values, std::size_t text) {
   total_ += values;
+  total_text_ += text;
   if (total_ > limits_.values) {
     fail(line, column, fmt::format("the file expands to more than {} values", limits_.values),
          "aliases that repeat aliases grow exponentially; write the values out");
+  }
+  // Without aliases a file holds hardly more text than it is long.
+  if (total_text_ > limits_.size) {
+    fail(line, column, fmt::format("the file expands to more than {} bytes of text", limits_.size),
+         "aliases repeat a long text; shorten it, or write fewer of them");
   }
 }
 
@@ -42,6 +48,7 @@ const RawValue& TreeBuilder::place(RawValue value) {
   }
   Frame& frame = open_.back();
   frame.value.size += value.size;
+  frame.value.text_size += value.text_size;
   if (frame.value.kind == RawKind::List) {
     return frame.value.items.emplace_back(std::move(value));
   }
@@ -49,13 +56,14 @@ const RawValue& TreeBuilder::place(RawValue value) {
     fail_key(value.line, value.column);
   }
   frame.key_pending = false;
+  frame.value.text_size += frame.key.size();
   frame.value.entries.push_back(
       {std::move(frame.key), frame.key_line, frame.key_column, std::move(value)});
   return frame.value.entries.back().value;
 }
 
 void TreeBuilder::scalar(int line, int column, RawKind kind, std::string text) {
-  count(line, column, 1);
+  count(line, column, 1, text.size());
   if (!open_.empty() && open_.back().value.kind == RawKind::Map && !open_.back().key_pending) {
     return set_key(open_.back(), line, column, std::move(text));
   }
@@ -64,12 +72,13 @@ void TreeBuilder::scalar(int line, int column, RawKind kind, std::string text) {
   value.line = line;
   value.column = column;
   value.text = std::move(text);
+  value.text_size = value.text.size();
   value.file = file_;
   place(std::move(value));
 }
 
 void TreeBuilder::open(int line, int column, RawKind kind) {
-  count(line, column, 1);
+  count(line, column, 1, 0);
   if (static_cast<int>(open_.size()) >= limits_.depth) {
     fail(line, column, fmt::format("nested deeper than {} levels", limits_.depth),
          "is this the right file?");
@@ -92,7 +101,7 @@ const RawValue& TreeBuilder::close() {
 }
 
 void TreeBuilder::copy(int line, int column, const RawValue& value) {
-  count(line, column, value.size);
+  count(line, column, value.size, value.text_size);
   if (!open_.empty() && open_.back().value.kind == RawKind::Map && !open_.back().key_pending) {
     fail(line, column, "an alias cannot be a key");
   }

@@ -26,6 +26,7 @@ struct RawValue {
   std::vector<RawValue> items;    // lists
   std::vector<RawEntry> entries;  // maps, in file order, keys unique
   std::size_t size = 1;           // values in this subtree, itself included
+  std::size_t text_size = 0;      // bytes of text and keys in this subtree
   std::shared_ptr<const std::string> file;
   // Book-keeping of the reader; not part of the value.
   mutable std::vector<std::string> asked;
@@ -68,7 +69,7 @@ class TreeBuilder {
     std::unordered_map<std::string, int> lines;  // of the keys seen
   };
   const RawValue& place(RawValue value);
-  void count(int line, int column, std::size_t values);
+  void count(int line, int column, std::size_t values, std::size_t text);
   void set_key(Frame& frame, int line, int column, std::string text);
 
   std::shared_ptr<const std::string> file_;
@@ -77,6 +78,7 @@ class TreeBuilder {
   RawValue root_;
   bool complete_ = false;
   std::size_t total_ = 0;
+  std::size_t total_text_ = 0;
 };
 
 [[nodiscard]] RawValue parse_yaml(std::string_view text, std::shared_ptr<const std::string> file,

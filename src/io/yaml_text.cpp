@@ -66,6 +66,7 @@ class Events : public YAML::EventHandler {
     value.line = line_of(mark);
     value.column = column_of(mark);
     value.text = text;
+    value.text_size = text.size();
     return value;
   }
   void close() {

@@ -283,6 +283,12 @@ class Files(Case):
         self.refuse("--hw", "perlmutter", "--model", path, expect=["bomb.yaml"])
         self.assertLess(time.monotonic() - started, 20)
 
+    def test_long_text_repeated_by_aliases(self):
+        """400 MB when expanded; the limit of a file is 8 MiB."""
+        aliases = ", ".join(["*a"] * 10_000)
+        path = self.file("long.yaml", f"a: &a {'x' * 40_000}\nb: [{aliases}]\n")
+        self.refuse_hardware(path, ["long.yaml:2:", "bytes of text"])
+
     def test_truncated_json(self):
         path = self.file("config.json", '{"model_type": "gpt2", "n_layer": 48, "n_em')
         message = self.refuse("--hw", "perlmutter", "--model", path, expect=["config.json:1"])

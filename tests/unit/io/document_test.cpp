@@ -160,6 +160,12 @@ TEST_SUITE("unit") {
     }
     CHECK(error_of([&] { (void)yaml(bomb); }).find("expands to more than") != std::string::npos);
     CHECK(error_of([] { (void)yaml("a: &a [*a]\n"); }).starts_with("f.yaml:1:"));
+    // Few values, much text: 1 MiB nine times is above the 8 MiB of a file, seven times is not.
+    const std::string text =
+        "a: &a " + std::string(1U << 20U, 'x') + "\nb: [*a, *a, *a, *a, *a, *a";
+    CHECK(yaml(text + "]\n").at("b").items().size() == 6);
+    CHECK(error_of([&] { (void)yaml(text + ", *a, *a]\n"); }).find("bytes of text") !=
+          std::string::npos);
     for (const int depth : {100, 100000}) {
       const std::string open(static_cast<std::size_t>(depth), '[');
       CHECK(error_of([&] { (void)yaml(open); }).starts_with("f.yaml:"));
