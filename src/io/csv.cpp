@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <unordered_set>
 #include <utility>
 
 #include "base/names.hpp"
@@ -69,7 +70,12 @@ class CsvScanner {
   }
 
   char take() {
-    const char c = text_[at_++];
+    const char c = text_[at_];
+    if (c == '\0') {
+      throw InputError({file_, line_, column_}, "a NUL byte does not belong in a table",
+                       "is this the right file?");
+    }
+    ++at_;
     if (c == '\n') {
       ++line_;
       column_ = 1;
@@ -108,8 +114,9 @@ CsvTable CsvTable::parse(std::string_view text, std::string file_name) {
   if (scanner.done()) {
     throw InputError({table.file_, 1, 1}, "the table is empty", "start with a header line");
   }
+  std::unordered_set<std::string> seen;
   for (const CsvCell& cell : scanner.next_row().cells) {
-    if (table.has(cell.text)) {
+    if (!seen.insert(cell.text).second) {
       throw InputError({table.file_, cell.line, cell.column},
                        fmt::format("column \"{}\" appears twice", cell.text));
     }

@@ -82,6 +82,19 @@ TEST_SUITE("unit") {
     CHECK(error_of([&] { static_cast<void>(t.integer(t.rows()[1], "v", 0)); }) != "no error");
   }
 
+  TEST_CASE("tables: NUL bytes are no text") {
+    CHECK(error_of(std::string_view("v\na\0b\n", 6)).starts_with("t.csv:2:2: error:"));
+    CHECK(error_of(std::string_view("v\n\"a\0\"\n", 7)).starts_with("t.csv:2:3: error:"));
+  }
+
+  TEST_CASE("tables: a wide header is read in time that grows with its length") {
+    // Each name against each other one are 2 x 10^10 comparisons: minutes.
+    std::string header = "c0";
+    for (int i = 1; i < 200'000; ++i) header += ",c" + std::to_string(i);
+    CHECK(table(header + "\n").header().size() == 200'000);
+    CHECK(error_of(header + ",c7\n").find("\"c7\" appears twice") != std::string::npos);
+  }
+
   TEST_CASE("tables: a column that is not there is named, with the nearest one") {
     const CsvTable t = table("step_time,gpus\n1,2\n");
     CHECK(t.has("gpus"));
