@@ -91,6 +91,16 @@ void write_in_place(const fs::path& path, std::string_view content) {
   if (!write_all(out.get(), content)) fail_with_errno(path, "cannot write");
 }
 
+/// The file that symbolic links lead to, whether it is there yet or not.
+fs::path behind_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // as Linux
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(fs::symlink_status(path, error)); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, error);
+  }
+  return path;
+}
+
 void write_and_rename(const fs::path& path, std::string_view content) {
   std::string temporary = path.string() + ".tmp-XXXXXX";
   Descriptor out(::mkostemp(temporary.data(), O_CLOEXEC));
@@ -141,9 +151,7 @@ void write_file(const fs::path& path, std::string_view content) {
   if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) {
     fail_with_errno(path, "cannot write");
   }
-  const fs::path target =
-      fs::is_symlink(fs::symlink_status(path, error)) ? fs::weakly_canonical(path, error) : path;
-  write_and_rename(error ? path : target, content);
+  write_and_rename(behind_links(path), content);
 }
 
 }  // namespace plansearch::io

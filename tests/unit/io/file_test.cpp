@@ -39,6 +39,16 @@ TEST_SUITE("unit") {
     CHECK(io::read_file(target) == "new");
   }
 
+  TEST_CASE("file: a symbolic link to a file that is not there yet makes that file") {
+    const TemporaryDirectory dir;
+    std::filesystem::create_symlink("later.txt", dir.path() / "first.txt");
+    std::filesystem::create_symlink("first.txt", dir.path() / "link.txt");
+    io::write_file(dir.path() / "link.txt", "new");
+    CHECK(std::filesystem::is_symlink(dir.path() / "link.txt"));
+    CHECK(std::filesystem::is_symlink(dir.path() / "first.txt"));
+    CHECK(io::read_file(dir.path() / "later.txt") == "new");
+  }
+
   TEST_CASE("file: failures name the file and leave nothing behind") {
     const TemporaryDirectory dir;
     CHECK_THROWS_AS(io::write_file(dir.path() / "no" / "such" / "a.txt", "x"), InputError);
