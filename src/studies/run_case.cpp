@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 
 #include "plan/pipeline_shape.hpp"
@@ -27,6 +28,13 @@ int degree(std::int64_t value) {
     throw Refusal{fmt::format("degree {} is beyond any machine", value)};
   }
   return static_cast<int>(value);
+}
+
+/// Refuses degrees whose product no count of devices can hold.
+int product_of_degrees(std::initializer_list<int> degrees) {
+  std::int64_t product = 1;
+  for (const int factor : degrees) product = degree(product * factor);
+  return static_cast<int>(product);
 }
 
 void set_biases(ModelDescription& model, bool biases) {
@@ -182,10 +190,10 @@ PlanDegrees read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
   // Without stages there is nothing to interleave: the column then repeats a default.
   if (plan.pipeline == 1) plan.chunks = 1;
   if (!run.degrees.has(Degree::Data)) {
-    const std::int64_t model_ranks =
-        std::int64_t{1} * plan.tensor_out * plan.pipeline * plan.context;
+    const int model_ranks = product_of_degrees({plan.tensor_out, plan.pipeline, plan.context});
     plan.data = degree(std::max<std::int64_t>(1, run.gpus / model_ranks));
   }
+  product_of_degrees({plan.data, plan.tensor_out, plan.pipeline, plan.context});
   const std::int64_t per_round = std::int64_t{1} * plan.data * plan.micro_batch;
   plan.micro_batches = degree((run.global_batch + per_round - 1) / per_round);
   if (!run.degrees.has(Degree::SequenceParallel) &&

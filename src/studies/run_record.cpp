@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "io/model_sections.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
@@ -54,17 +55,17 @@ class RowReader {
     return text("id");
   }
 
-  [[nodiscard]] std::optional<std::int64_t> count(std::string_view column,
-                                                  std::int64_t low = 1) const {
+  [[nodiscard]] std::optional<std::int64_t> count(std::string_view column, std::int64_t low = 1,
+                                                  std::int64_t high = kLargest) const {
     const auto value = table_.integer(row_, column, low);
-    if (value && *value > kLargest) {
+    if (value && *value > high) {
       table_.fail(row_, column, fmt::format("{} in column {} is too large", *value, column));
     }
     return value;
   }
 
-  [[nodiscard]] std::int64_t needed_count(std::string_view column) {
-    const auto value = count(column);
+  [[nodiscard]] std::int64_t needed_count(std::string_view column, std::int64_t high = kLargest) {
+    const auto value = count(column, 1, high);
     if (!value) unknown_.emplace_back(column);
     return value.value_or(1);
   }
@@ -115,7 +116,7 @@ class RowReader {
 
 void read_sizes(RowReader& row, RunRecord& run) {
   run.gpus = row.needed_count("gpus");
-  run.layers = row.needed_count("layers");
+  run.layers = row.needed_count("layers", io::kLayerRange.high);
   run.hidden = row.needed_count("hidden");
   run.heads = row.needed_count("heads");
   run.seq_len = row.needed_count("seq_len");

@@ -53,6 +53,17 @@ TEST_SUITE("unit") {
     CHECK(case_of({{"dp", ""}, {"cp", "2"}}).plan.data == 2);
   }
 
+  TEST_CASE("degrees whose product overflows are refused") {
+    const std::string most = "1073741824";  // 2^30: the product of three wraps to 0 in 64 bits
+    for (const char* data : {"", "1", "1073741824"}) {
+      const test::Cells cells{{"dp", data}, {"tp", most}, {"pp", most}, {"cp", most}};
+      CHECK(refusal_of(cells).find("beyond any machine") != std::string::npos);
+    }
+    // 2^31 devices: one more than an int holds.
+    CHECK(refusal_of({{"dp", "32768"}, {"tp", "65536"}, {"pp", "1"}}).find("2147483648") !=
+          std::string::npos);
+  }
+
   TEST_CASE("switches that are not known follow the framework") {
     const test::Cells open{{"sp", ""}, {"zero", ""}, {"recompute", ""}};
     const RunCase megatron = case_of(open);

@@ -82,6 +82,8 @@ TEST_SUITE("unit") {
     starts_with("hidden", "2048.5", "\"2048.5\" in column hidden is not a whole number");
     starts_with("gpus", "0", "0 in column gpus is below 1");
     starts_with("layers", "1e15", "1000000000000000 in column layers is too large");
+    starts_with("layers", "10001",
+                "10001 in column layers is too large");  // each is a block in memory
     starts_with("sp", "2", "2 in column sp is not from 0 to 1");
     starts_with("zero", "4", "4 in column zero is not from 0 to 3");
     starts_with("mem_kind", "rss", "\"rss\" is no kind of memory figure");
