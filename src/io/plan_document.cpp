@@ -124,8 +124,10 @@ std::string yaml_value(Degree degree, int value) {
 }
 
 PlanDocument read_plan_document(const std::filesystem::path& path) {
-  const Document file = Document::read(path);
-  const Node root = file.root();
+  return read_plan_document(Document::read(path).root());
+}
+
+PlanDocument read_plan_document(const Node& root) {
   require_schema(root, kSchema);
   PlanDocument document;
   if (const auto description = root.find("description")) description->ignore();

@@ -50,6 +50,7 @@ struct PlanDocument {
 
 /// Reads a plan file, YAML or JSON. Throws InputError for anything wrong.
 [[nodiscard]] PlanDocument read_plan_document(const std::filesystem::path& path);
+[[nodiscard]] PlanDocument read_plan_document(const Node& root);
 
 /// The degrees of a plan as a document; the caller adds what it was made for.
 [[nodiscard]] PlanDocument to_document(const PlanDegrees& plan);

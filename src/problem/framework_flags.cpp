@@ -100,7 +100,9 @@ void apply_overlap(Framework& framework, std::string_view text) {
   if (text == "all") {
     named.fill(true);
   } else if (text != "none") {
-    for (const std::string& word : words_of(text, ',')) {
+    // Answers join the words with '+'.
+    const bool joined = text.find('+') != std::string_view::npos;
+    for (const std::string& word : words_of(text, joined ? '+' : ',')) {
       const auto found = std::find(kOverlapNames.begin(), kOverlapNames.end(), word);
       if (found == kOverlapNames.end()) refuse_word("--overlap", word, kOverlapNames);
       named[static_cast<std::size_t>(found - kOverlapNames.begin())] = true;

@@ -108,8 +108,15 @@ class Settler {
                                                  {"adafactor", OptimizerKind::Adafactor},
                                                  {"muon", OptimizerKind::Muon}}};
     OptimizerKind& kind = model_.training.optimizer;
-    for (const Name& name : kNames) {
-      if (request_.optimizer && *request_.optimizer == name.text) kind = name.kind;
+    if (request_.optimizer) {
+      const auto* asked = std::find_if(kNames.begin(), kNames.end(), [&](const Name& name) {
+        return *request_.optimizer == name.text;
+      });
+      if (asked == kNames.end()) {
+        throw InputError({}, fmt::format("unknown optimizer '{}'", *request_.optimizer),
+                         "it takes adam, sgd, adafactor or muon");
+      }
+      kind = asked->kind;
     }
     const auto* chosen = std::find_if(kNames.begin(), kNames.end(),
                                       [&](const Name& name) { return name.kind == kind; });
@@ -118,6 +125,10 @@ class Settler {
 
   [[nodiscard]] AttentionKind settle_attention() {
     const bool has_kernel = cluster_.accelerator.kernels.attention_forward.has_value();
+    if (request_.attention && *request_.attention != "flash" && *request_.attention != "unfused") {
+      throw InputError({}, fmt::format("unknown attention '{}'", *request_.attention),
+                       "it takes flash or unfused");
+    }
     if (request_.attention == "flash" && !has_kernel) {
       throw InputError({},
                        fmt::format("--attention flash: no rates of a fused kernel for {}",
@@ -148,17 +159,18 @@ class Settler {
       throw InputError({}, fmt::format("--seq-len {}: must be above zero", *request_.seq_len),
                        "it counts tokens per sequence");
     }
-    if (request_.seq_len && model_.stack == StackKind::Vision) {
-      throw InputError(
-          {}, fmt::format("--seq-len: the image and patch size of {} set it", model_.name));
-    }
     const AttentionKind attention = settle_attention();
     NetworkOptions network_options;
     network_options.attention = attention;
     Chosen<std::int64_t> seq_len;
     seq_len.or_else(request_.seq_len, request_.origin("seq_len"));
     if (model_.stack == StackKind::Vision) {
-      seq_len.or_else(tokens_of(build_network(model_, network_options)), "model");
+      const std::int64_t tokens = tokens_of(build_network(model_, network_options));
+      if (request_.seq_len.value_or(tokens) != tokens) {
+        throw InputError({}, fmt::format("--seq-len: the image and patch size of {} set it to {}",
+                                         model_.name, tokens));
+      }
+      seq_len.or_else(tokens, "model");
     } else {
       seq_len.or_else(model_.training.seq_len, "model");
       network_options.seq_len = seq_len.value();

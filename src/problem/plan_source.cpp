@@ -161,7 +161,7 @@ AskedPlan complete_from_plan(const ProblemRequest& request, const std::string& p
   const io::Node root = document.root();
   const std::string schema = root.at("schema").text();
   if (schema == kResultSchema) return from_result(request, root, name.rank);
-  if (schema == kPlanSchema) return from_document(request, io::read_plan_document(name.file));
+  if (schema == kPlanSchema) return from_document(request, io::read_plan_document(root));
   root.at("schema").fail(
       fmt::format("'{}' is no plan", schema),
       fmt::format("plans come from {} and {} files", kPlanSchema, kResultSchema));

@@ -526,6 +526,31 @@ class Answers(Case):
         self.refuse("predict", "--plan", f"{out}#x", expect=["#"])
         self.assertIn("against the best other plan", self.succeed("explain", f"{out}#2"))
 
+    def test_every_setting_of_an_answer_is_read_back(self):
+        out = self.directory / "result.json"
+        self.succeed("predict", *QUESTION, "--gpus", "8", "--overlap", "grad,param", "--format", "json",
+                     "--out", out)
+        settings = self.answer("predict", "--plan", out)["question"]["settings"]
+        self.assertIn({"key": "overlap", "value": "grad+param", "origin": "plan"}, settings)
+        self.succeed("predict", "--hw", "dgx-h100", "--model", "vit-large-patch16-224", "--gpus", "8",
+                     "--format", "json", "--out", out)
+        self.assertEqual(self.answer("predict", "--plan", out)["plans"][0]["step_time_s"],
+                         json.loads(out.read_text())["plans"][0]["step_time_s"])
+        self.refuse("predict", "--plan", out, "--seq-len", "198", expect=["--seq-len", "set it to 197"])
+
+    def test_unknown_words_of_a_plan_file(self):
+        for line, known in (("attention: flash9", "unfused"), ("optimizer: lion", "adafactor")):
+            path = self.file("plan.yaml", "schema: plansearch/plan/v1\nhardware: perlmutter\n"
+                             f"model: gpt2-xl\ngpus: 8\n{line}\n")
+            self.refuse("predict", "--plan", path, expect=[line.split()[1], known])
+
+    def test_plan_from_a_pipe(self):
+        """It can be read once only."""
+        plan = "schema: plansearch/plan/v1\nhardware: perlmutter\nmodel: gpt2-xl\ngpus: 8\n"
+        result = subprocess.run([BINARY, "predict", "--plan", "/dev/stdin"], input=plan, text=True,
+                                capture_output=True, timeout=60, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_plan_document(self):
         path = self.file("plan.yaml", "\n".join([
             "schema: plansearch/plan/v1", "hardware: {name: selene, hash: 0123456789abcdef}",
