@@ -27,4 +27,9 @@ void install_signal_handlers() {
   std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and says so
 }
 
+void leave_interrupts_alone() {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
 }  // namespace plansearch::cli

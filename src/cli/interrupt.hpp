@@ -12,4 +12,7 @@ namespace plansearch::cli {
 /// Installs the handlers, and makes writing to a closed pipe an error instead of a signal.
 void install_signal_handlers();
 
+/// For commands that do not ask `interrupted`: the first signal ends the process.
+void leave_interrupts_alone();
+
 }  // namespace plansearch::cli

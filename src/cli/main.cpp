@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <exception>
+#include <new>
+#include <system_error>
 #include <variant>
 
 #include "cli/commands.hpp"
@@ -14,6 +15,11 @@
 
 namespace plansearch::cli {
 namespace {
+
+/// Only searches can stop early; every other command ends with the first Ctrl-C.
+bool stops_early(Command command) {
+  return command == Command::Search || command == Command::Explain || command == Command::Predict;
+}
 
 int run_command(const Options& options) {
   switch (options.command) {
@@ -46,10 +52,21 @@ int run(int argc, char** argv) {
       return kExitOk;
     }
     options = std::get<Options>(std::move(parsed));
+    if (!stops_early(options.command)) leave_interrupts_alone();
     return run_command(options);
   } catch (const InputError& error) {
     print_error(error.formatted(), options);
     return kExitBadInput;
+  } catch (const std::bad_alloc&) {
+    print_error("error: out of memory\nhint: fewer --threads, a smaller space, or more memory",
+                options);
+    return kExitInternalError;
+  } catch (const std::system_error& error) {
+    print_error(
+        fmt::format("error: the system refuses: {}\nhint: fewer --threads, or higher limits",
+                    error.what()),
+        options);
+    return kExitInternalError;
   } catch (const std::exception& error) {
     print_error(
         fmt::format("error: internal: {}\nhint: this is a bug in plansearch, please report it",
@@ -63,6 +80,7 @@ int run(int argc, char** argv) {
 }  // namespace plansearch::cli
 
 int main(int argc, char** argv) {
+  plansearch::cli::keep_standard_descriptors();
   plansearch::cli::install_signal_handlers();
   return plansearch::cli::run(argc, argv);
 }

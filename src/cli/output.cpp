@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -68,14 +68,21 @@ std::string with_bold_headers(std::string_view text) {
   return result;
 }
 
-/// False when the reader has gone, which is no failure of ours.
-void write_to_standard_output(std::string_view text) {
+/// False when not all could be written; errno says why.
+bool write_to(int descriptor, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EPIPE) return;
-    if (written < 0) refuse("standard output", std::strerror(errno));
+    if (written < 0) return false;
     text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+/// A reader that has gone is no failure of ours.
+void write_to_standard_output(std::string_view text) {
+  if (!write_to(STDOUT_FILENO, text) && errno != EPIPE) {
+    refuse("standard output", std::strerror(errno));
   }
 }
 
@@ -121,6 +128,16 @@ void Output::write(std::string_view text) const {
   }
 }
 
+void keep_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) == -1) static_cast<void>(::open("/dev/null", O_RDONLY));
+  }
+}
+
+void write_to_standard_error(std::string_view text) {
+  static_cast<void>(write_to(STDERR_FILENO, text));
+}
+
 void print_error(std::string_view formatted, const Options& options) {
   std::string text(formatted);
   if (wants_colour(options, STDERR_FILENO)) {
@@ -132,11 +149,11 @@ void print_error(std::string_view formatted, const Options& options) {
     paint("error:", kRed);
     paint("hint:", kCyan);
   }
-  fmt::print(stderr, "{}\n", text);
+  write_to_standard_error(text + "\n");
 }
 
 void print_note(std::string_view text, const Options& options) {
-  if (!options.quiet) fmt::print(stderr, "{}\n", text);
+  if (!options.quiet) write_to_standard_error(fmt::format("{}\n", text));
 }
 
 }  // namespace plansearch::cli

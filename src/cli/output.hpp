@@ -29,6 +29,13 @@ class Output {
   bool emphasis_ = false;  ///< table headers in bold
 };
 
+/// Descriptors 0 to 2 that are closed become unwritable ones, so that no file we open gets such a
+/// number and messages in it.
+void keep_standard_descriptors();
+
+/// A standard error that cannot be written is left alone: there is nowhere to say so.
+void write_to_standard_error(std::string_view text);
+
 /// "error: ..." and "hint: ..." on standard error, in colour on a terminal.
 void print_error(std::string_view formatted, const Options& options);
 /// A remark on standard error, unless --quiet.

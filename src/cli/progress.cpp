@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
+
+#include "cli/output.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -35,16 +36,14 @@ void Progress::update(double share) {
   last_ = now;
   const double done = std::clamp(share, 0.0, 1.0);
   const int filled = static_cast<int>(done * kBarWidth);
-  fmt::print(stderr, "\r\x1b[K[{:=<{}}{: <{}}] {:3.0f} %  {}", "", filled, "", kBarWidth - filled,
-             done * 100.0, label_);
-  std::fflush(stderr);
+  write_to_standard_error(fmt::format("\r\x1b[K[{:=<{}}{: <{}}] {:3.0f} %  {}", "", filled, "",
+                                      kBarWidth - filled, done * 100.0, label_));
   drawn_ = true;
 }
 
 void Progress::clear() {
   if (!drawn_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  write_to_standard_error("\r\x1b[K");
   drawn_ = false;
 }
 

@@ -398,6 +398,26 @@ class OutFile(Case):
         self.assertEqual(result.returncode, 2)
         self.assertIn("error:", result.stderr)
 
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
+    def test_messages_that_cannot_be_written(self):
+        """The exit code is that of the answer, and no message lands in a file of ours."""
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            for arguments, code in (([*QUESTION, "--gpus", "x"], 2), ([*QUESTION, "--gpus", "8"], 0)):
+                result = subprocess.run([BINARY, *arguments], stdout=subprocess.DEVNULL, stderr=full,
+                                        timeout=60, check=False)
+                self.assertEqual(result.returncode, code)
+        out = self.directory / "answer.json"
+        for arguments, code in (([*QUESTION, "--gpus", "x"], 2),
+                                (["predict", *QUESTION, "--gpus", "8", "--format", "json", "--out", out], 0)):
+            result = subprocess.run(["sh", "-c", 'exec "$0" "$@" 2>&- 0<&-', BINARY, *map(str, arguments)],
+                                    stdout=subprocess.DEVNULL, timeout=60, check=False)
+            self.assertEqual(result.returncode, code)
+        self.assertEqual(json.loads(out.read_text())["schema"], "plansearch/result/v1")
+        result = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', BINARY, *QUESTION, "--gpus", "8"],
+                                stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("cannot write", result.stderr)
+
 
 class Answers(Case):
     def test_schema(self):
@@ -730,6 +750,17 @@ class Interruption(Case):
         self.assertEqual(process.returncode, 130)
         self.assertIn("stopped early", json.loads(out)["optimality"])
         self.assertIn(b"interrupted", err)
+
+    def test_commands_that_cannot_stop_early_end_at_once(self):
+        table = self.directory / "table.csv"
+        os.mkfifo(table)
+        with subprocess.Popen([BINARY, "validate", table], stdout=subprocess.DEVNULL) as process:
+            with open(table, "wb"):  # once both ends are open, the command waits for the table
+                process.send_signal(signal.SIGINT)
+                try:
+                    self.assertEqual(process.wait(timeout=30), -signal.SIGINT)
+                finally:
+                    process.kill()
 
 
 class Schedules(Case):
