@@ -43,7 +43,7 @@ class Enumeration {
         mesh_level_(task.walk.space().level_above(kMeshDegrees)),
         states_level_(task.walk.space().level_above(kStateDegrees)),
         limit_(task.evaluator.memory_limit()),
-        pricer_(task.evaluator, task.walk, task.options.pruning),
+        pricer_(task.evaluator, task.walk, task.options),
         family_level_(task.walk.space().level_of(Degree::MicroBatch)) {}
 
   void run() {
@@ -122,6 +122,7 @@ class Enumeration {
       std::vector<Contender> contenders;
       for (FamilyResult& part : price(batch)) {
         add(result_.counts, part.counts);
+        if (task_.options.priced) task_.options.priced(part.priced);
         move_contenders(part, contenders);
       }
       judge_.take(std::move(contenders));

@@ -21,12 +21,13 @@ constexpr std::size_t kSampledMicroBatches = 4;
 
 class FamilyPricer::Worker {
  public:
-  Worker(const PlanEvaluator& evaluator, const LegalWalk& walk, Pruning pruning)
+  Worker(const PlanEvaluator& evaluator, const LegalWalk& walk, const SearchOptions& options)
       : evaluator_(evaluator),
         walk_(walk),
         counter_(walk.space()),
         level_(walk.space().level_of(Degree::MicroBatch)),
-        pruning_(pruning),
+        pruning_(options.pruning),
+        keeps_priced_(options.priced != nullptr),
         limit_(evaluator.memory_limit()),
         workspace_(PlanEvaluator::make_workspace()) {}
 
@@ -107,6 +108,9 @@ class FamilyPricer::Worker {
     if (estimate.memory.total() > limit_) return refuse_for_memory(plan);
     ++result_.counts.evaluated;
     result_.contenders.push_back({{plan, estimate}, bound.step_time});
+    if (keeps_priced_) {
+      result_.priced.push_back({plan, evaluator_.simulate(profile, plan, *workspace_)});
+    }
   }
 
   void refuse_for_memory(const PlanDegrees& plan) {
@@ -119,6 +123,7 @@ class FamilyPricer::Worker {
   SpaceCounter counter_;
   std::size_t level_;
   Pruning pruning_;
+  bool keeps_priced_;
   Bytes limit_;
   EvaluationWorkspacePtr workspace_;
   const Thresholds* thresholds_ = nullptr;  ///< of the families at hand
@@ -127,9 +132,10 @@ class FamilyPricer::Worker {
   FamilyResult result_;
 };
 
-FamilyPricer::FamilyPricer(const PlanEvaluator& evaluator, const LegalWalk& walk, Pruning pruning)
-    : workers_([&evaluator, &walk, pruning] {
-        return std::make_unique<Worker>(evaluator, walk, pruning);
+FamilyPricer::FamilyPricer(const PlanEvaluator& evaluator, const LegalWalk& walk,
+                           const SearchOptions& options)
+    : workers_([&evaluator, &walk, &options] {
+        return std::make_unique<Worker>(evaluator, walk, options);
       }) {}
 
 FamilyPricer::~FamilyPricer() = default;

@@ -27,12 +27,13 @@ struct Family {
 struct FamilyResult {
   SearchCounts counts;
   std::vector<Contender> contenders;
+  std::vector<PlanCandidate> priced;  ///< the evaluated plans, simulated; where they are asked for
 };
 
 /// Prices families of one search. Thread-safe: every call works with buffers of its own.
 class FamilyPricer {
  public:
-  FamilyPricer(const PlanEvaluator& evaluator, const LegalWalk& walk, Pruning pruning);
+  FamilyPricer(const PlanEvaluator& evaluator, const LegalWalk& walk, const SearchOptions& options);
   ~FamilyPricer();
   FamilyPricer(const FamilyPricer&) = delete;
   FamilyPricer& operator=(const FamilyPricer&) = delete;

@@ -53,7 +53,13 @@ struct PlanReport {
   std::vector<std::string> why;
 };
 
-/// Rates, communication and reasons of one plan.
+/// Times and rates of one plan; nothing of its communication, stages, operators and reasons.
+[[nodiscard]] PlanReport rate_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                                   const Estimate& estimate);
+[[nodiscard]] PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                                   const Estimate& estimate);
+
+/// The same with communication, stages, operators and reasons.
 [[nodiscard]] PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                                      const Estimate& estimate);
 [[nodiscard]] PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,

@@ -55,6 +55,7 @@ struct NearMissReport {
 
 struct SearchReport {
   QuestionReport question;
+  std::string selection;  ///< which plans these are, where they are not the fastest
   std::vector<PlanReport> plans;
   std::vector<PlanReport> front;
   std::vector<NearMissReport> misses;
@@ -77,6 +78,9 @@ struct LadderReport {
   std::size_t chosen = 0;  ///< the rung whose plans are shown in full
   std::string choice;      ///< why that one, in one line
 };
+
+/// Shows the Pareto front in place of the fastest plans.
+void show_front(SearchReport& report);
 
 enum class Format { Table, Json, JsonLines, Csv };
 

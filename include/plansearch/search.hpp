@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "plansearch/evaluator.hpp"
@@ -28,6 +29,9 @@ struct SearchOptions {
   const std::atomic<bool>* interrupted = nullptr;  ///< polled between batches
   /// Told the share of the space that is done, from the calling thread.
   std::function<void(double)> progress{};
+  /// Told every plan that is priced, once, simulated, in an order that does not depend on threads;
+  /// from the calling thread. What bounds or memory keep out is never priced.
+  std::function<void(std::span<const PlanCandidate>)> priced{};
 };
 
 /// How every plan of the space was dealt with. The counts sum to `space`.

@@ -164,6 +164,9 @@ void add_search(CLI::App& app, Options& o) {
                                  "seconds; the answer says when it was cut short")
                       ->type_name("SECONDS"));
   app.add_flag("--exhaustive", o.exhaustive, "price every plan, prune nothing");
+  app.add_flag("--pareto", o.pareto, "show the Pareto front over step time and memory");
+  app.add_option("--all", o.all, "write every priced plan to a .csv or .jsonl file")
+      ->type_name("FILE");
 }
 
 void add_schedule(CLI::App& app, ScheduleQuestion& q) {

@@ -41,6 +41,8 @@ struct Options : ProblemRequest {
   int threads = 0;  ///< 0: all cores
   std::optional<double> time_limit_s;
   bool exhaustive = false;
+  bool pareto = false;
+  std::string all;  ///< file for every priced plan
   bool quiet = false;
   std::string color = "auto";
 

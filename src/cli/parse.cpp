@@ -86,6 +86,16 @@ void refuse_two_spellings(const CLI::App& app) {
                    "--tp N is --tp-y N; give the axes one by one or their Megatron form, not both");
 }
 
+/// Flags that only a search can honour.
+void refuse_elsewhere(const CLI::App& app, const Options& options) {
+  if (options.command == Command::Search) return;
+  for (const char* flag : {"--all", "--pareto"}) {
+    if (app.count(flag) == 0) continue;
+    throw InputError({}, fmt::format("{} belongs to searches", flag),
+                     "leave it out, or use plansearch search");
+  }
+}
+
 }  // namespace
 
 std::variant<Options, Help> parse_command_line(int argc, char** argv) {
@@ -95,6 +105,7 @@ std::variant<Options, Help> parse_command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     refuse_two_spellings(app);
+    refuse_elsewhere(app, options);
   } catch (const CLI::CallForHelp&) {
     return Help{app.help()};  // of the command, when one was named
   } catch (const CLI::CallForVersion&) {

@@ -23,6 +23,8 @@ int search_one(const Options& options, const SettledProblem& inputs, const Outpu
   if (!found && !run.stopped()) {
     report.remedies = find_remedies(options, inputs, *inputs.gpus, run.session());
   }
+  run.conclude_all(options);
+  if (options.pareto && format_of(options) != Format::Json) show_front(report);
   output.write(render_search(report, format_of(options), columns_of(options)));
   return exit_code_after(run, options, code_of(found, run));
 }
@@ -38,6 +40,8 @@ int search_ladder(const Options& options, const SettledProblem& inputs, const Ou
     chosen.report.remedies =
         find_remedies(options, inputs, chosen.report.question.gpus, run.session());
   }
+  run.conclude_all(options);
+  if (options.pareto && format_of(options) != Format::Json) show_front(chosen.report);
   output.write(render_ladder(ladder, format_of(options), columns_of(options)));
   return exit_code_after(run, options, code_of(found, run));
 }

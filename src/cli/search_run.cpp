@@ -11,10 +11,14 @@
 namespace plansearch::cli {
 namespace {
 
+int threads_of(const Options& options) {
+  return options.threads > 0 ? options.threads : available_threads();
+}
+
 SearchOptions search_options(const Options& options, Progress& progress) {
   SearchOptions result;
   result.top = options.top;
-  result.threads = options.threads > 0 ? options.threads : available_threads();
+  result.threads = threads_of(options);
   result.pruning = options.exhaustive ? Pruning::Off : Pruning::On;
   result.interrupted = &interrupted();
   result.progress = [&progress](double share) { progress.update(share); };
@@ -35,7 +39,15 @@ SearchRun::SearchRun(const Options& options)
         } else {
           progress_.begin(label);
         }
-      }) {}
+      }) {
+  if (options.all.empty()) return;
+  all_.emplace(options.all, threads_of(options));
+  session_.write_all_to(*all_);
+}
+
+void SearchRun::conclude_all(const Options& options) {
+  if (all_) print_note(all_->conclude(), options);
+}
 
 SearchReport SearchRun::report(const SettledProblem& asked, const ProblemRequest& request, int gpus,
                                const std::string& label, NameMisses misses) {

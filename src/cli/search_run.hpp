@@ -2,10 +2,12 @@
 // Searches on behalf of a command: flags, progress and interruption in one place.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
+#include "problem/plan_file.hpp"
 #include "problem/search_session.hpp"
 
 namespace plansearch::cli {
@@ -19,8 +21,11 @@ class SearchRun {
                                     int gpus, const std::string& label, NameMisses misses);
   [[nodiscard]] bool stopped() const { return session_.stopped(); }
   [[nodiscard]] SearchSession& session() { return session_; }
+  /// Puts the file of --all in its place; to be called before the answer is written.
+  void conclude_all(const Options& options);
 
  private:
+  std::optional<PlanFile> all_;
   Progress progress_;
   SearchSession session_;
 };

@@ -10,7 +10,6 @@
 #include <utility>
 #include <variant>
 
-#include "plan/expand.hpp"
 #include "plan/recompute.hpp"
 #include "plansearch/error.hpp"
 
@@ -32,6 +31,12 @@ std::vector<RecomputedRun> recompute_of(const ParallelPlan& plan) {
   return runs;
 }
 
+ParallelPlan expanded(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
+  auto plan = evaluator.expand(degrees);
+  PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(plan));
+  return std::get<ParallelPlan>(std::move(plan));
+}
+
 }  // namespace
 
 PlanSummary::PlanSummary(const ParallelPlan& plan) : degrees(plan.transform_at(0).degrees) {
@@ -48,16 +53,13 @@ int PlanSummary::devices() const {
   return sum;
 }
 
-PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
-                       const Estimate& estimate) {
-  const Problem& problem = evaluator.problem();
-  const auto expanded = expand(plan, *problem.network, *problem.framework);
-  PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(expanded));
-  return report_plan(evaluator, std::get<ParallelPlan>(expanded), estimate);
+PlanReport rate_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                     const Estimate& estimate) {
+  return rate_plan(evaluator, expanded(evaluator, plan), estimate);
 }
 
-PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
-                       const Estimate& estimate) {
+PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                     const Estimate& estimate) {
   const Problem& problem = evaluator.problem();
   PlanReport report;
   report.plan = PlanSummary(plan);
@@ -77,7 +79,17 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   const FlopRate peak = evaluator.matmul_peak();
   report.mfu = report.model_rate_per_gpu / peak;
   report.hfu = report.hardware_rate_per_gpu / peak;
+  return report;
+}
 
+PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                       const Estimate& estimate) {
+  return report_plan(evaluator, expanded(evaluator, plan), estimate);
+}
+
+PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                       const Estimate& estimate) {
+  PlanReport report = rate_plan(evaluator, plan, estimate);
   PlanDetails details = evaluator.details(plan);
   report.communication = std::move(details.communication);
   report.stages = std::move(details.stages);

@@ -21,24 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool valid() const { return fd_ >= 0; }
-  /// Closes now; false when buffered data could not be written.
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
-
 [[noreturn]] void fail(const fs::path& path, std::string_view what, std::string hint = {}) {
   throw InputError({path.string(), 0, 0}, std::string(what), std::move(hint));
 }
@@ -85,12 +67,6 @@ mode_t wanted_mode(const fs::path& path) {
   return 0666U & ~mask;
 }
 
-void write_in_place(const fs::path& path, std::string_view content) {
-  const Descriptor out(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!out.valid()) fail_with_errno(path, "cannot open for writing");
-  if (!write_all(out.get(), content)) fail_with_errno(path, "cannot write");
-}
-
 /// The file that symbolic links lead to, whether it is there yet or not.
 fs::path behind_links(fs::path path) {
   constexpr int kMostLinks = 40;  // as Linux
@@ -99,21 +75,6 @@ fs::path behind_links(fs::path path) {
     path = path.parent_path() / fs::read_symlink(path, error);
   }
   return path;
-}
-
-void write_and_rename(const fs::path& path, std::string_view content) {
-  std::string temporary = path.string() + ".tmp-XXXXXX";
-  Descriptor out(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!out.valid()) fail_with_errno(path, "cannot write");
-  const bool written = write_all(out.get(), content) &&
-                       ::fchmod(out.get(), wanted_mode(path)) == 0 && out.close() &&
-                       std::rename(temporary.c_str(), path.c_str()) == 0;
-  if (!written) {
-    const int reason = errno;
-    ::unlink(temporary.c_str());
-    errno = reason;
-    fail_with_errno(path, "cannot write");
-  }
 }
 
 }  // namespace
@@ -141,17 +102,55 @@ std::string read_file(const fs::path& path, std::size_t size_limit) {
   }
 }
 
-void write_file(const fs::path& path, std::string_view content) {
+bool Descriptor::close() {
+  const int fd = std::exchange(fd_, -1);
+  return fd < 0 || ::close(fd) == 0;
+}
+
+Descriptor NewFile::open() {
   std::error_code error;
-  const fs::file_status status = fs::status(path, error);
+  const fs::file_status status = fs::status(path_, error);
   if (fs::is_directory(status)) {
-    fail(path, "is a directory, cannot write a file there", "name a file inside it");
+    fail(path_, "is a directory, cannot write a file there", "name a file inside it");
   }
-  if (fs::exists(status) && !fs::is_regular_file(status)) return write_in_place(path, content);
-  if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) {
-    fail_with_errno(path, "cannot write");
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    return Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
   }
-  write_and_rename(behind_links(path), content);
+  if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) {
+    fail_with_errno(path_, "cannot write");
+  }
+  path_ = behind_links(path_);
+  temporary_ = path_.string() + ".tmp-XXXXXX";
+  return Descriptor(::mkostemp(temporary_.data(), O_CLOEXEC));
+}
+
+NewFile::NewFile(const fs::path& path) : path_(path), out_(open()) {
+  if (out_.valid()) return;
+  const bool direct = temporary_.empty();
+  temporary_.clear();
+  fail_with_errno(path_, direct ? "cannot open for writing" : "cannot write");
+}
+
+NewFile::~NewFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void NewFile::append(std::string_view content) {
+  if (!write_all(out_.get(), content)) fail_with_errno(path_, "cannot write");
+}
+
+void NewFile::commit() {
+  if (temporary_.empty()) return;
+  const bool placed = ::fchmod(out_.get(), wanted_mode(path_)) == 0 && out_.close() &&
+                      std::rename(temporary_.c_str(), path_.c_str()) == 0;
+  if (!placed) fail_with_errno(path_, "cannot write");
+  temporary_.clear();
+}
+
+void write_file(const fs::path& path, std::string_view content) {
+  NewFile file(path);
+  file.append(content);
+  file.commit();
 }
 
 }  // namespace plansearch::io

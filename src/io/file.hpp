@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace plansearch::io {
 
@@ -16,9 +17,46 @@ inline constexpr std::size_t kDefaultSizeLimit = std::size_t{8} << 20U;
 [[nodiscard]] std::string read_file(const std::filesystem::path& path,
                                     std::size_t size_limit = kDefaultSizeLimit);
 
-/// Replaces `path` by `content` in one step: the new file is written beside it under a temporary
-/// name and renamed, so a failure leaves the old file (or none) and nothing half-written. Devices
-/// and pipes (/dev/stdout) are written directly.
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~Descriptor() { static_cast<void>(close()); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool valid() const { return fd_ >= 0; }
+  /// Closes now; false when buffered data could not be written.
+  bool close();
+
+ private:
+  int fd_;
+};
+
+/// A file that is written piece by piece under a temporary name beside `path` and replaces it when
+/// it is complete: a failure leaves the old file (or none) and nothing half-written. Devices and
+/// pipes (/dev/stdout) are written directly. Every failure is an InputError.
+class NewFile {
+ public:
+  explicit NewFile(const std::filesystem::path& path);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void append(std::string_view content);
+  /// Puts the file in its place; nothing is appended after that.
+  void commit();
+
+ private:
+  [[nodiscard]] Descriptor open();
+
+  std::filesystem::path path_;
+  std::string temporary_;  ///< empty: written directly, or in its place
+  Descriptor out_;
+};
+
+/// Replaces `path` by `content` in one step, as NewFile does.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace plansearch::io

@@ -13,22 +13,6 @@
 namespace plansearch {
 namespace {
 
-QuestionReport question_report(const SettledProblem& asked, const Problem& problem) {
-  QuestionReport question;
-  question.hardware = problem.cluster->name;
-  question.accelerator = problem.cluster->accelerator.name;
-  question.model = problem.model->name;
-  question.parameters = parameter_count(*problem.network);
-  question.framework = problem.framework->name;
-  question.precision = to_text(problem.precision);
-  question.gpus = problem.gpus;
-  question.global_batch = problem.global_batch;
-  question.seq_len = problem.seq_len;
-  question.memory_capacity = problem.cluster->accelerator.memory;
-  question.settings = asked.settings;
-  return question;
-}
-
 std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
                                        const std::vector<PlanCandidate>& ranked) {
   const double sigma = framework_constants(*evaluator.problem().framework).paired_sigma;
@@ -80,6 +64,22 @@ std::string optimality(const std::string& space, const SearchResult& result) {
 }
 
 }  // namespace
+
+QuestionReport question_report(const SettledProblem& asked, const Problem& problem) {
+  QuestionReport question;
+  question.hardware = problem.cluster->name;
+  question.accelerator = problem.cluster->accelerator.name;
+  question.model = problem.model->name;
+  question.parameters = parameter_count(*problem.network);
+  question.framework = problem.framework->name;
+  question.precision = to_text(problem.precision);
+  question.gpus = problem.gpus;
+  question.global_batch = problem.global_batch;
+  question.seq_len = problem.seq_len;
+  question.memory_capacity = problem.cluster->accelerator.memory;
+  question.settings = asked.settings;
+  return question;
+}
 
 SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
                          const SearchSpace& space, const SearchResult& result) {

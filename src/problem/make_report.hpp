@@ -9,6 +9,9 @@
 
 namespace plansearch {
 
+/// What was asked, as reports name it.
+[[nodiscard]] QuestionReport question_report(const SettledProblem& asked, const Problem& problem);
+
 /// Ranks, ties, counts and optimality; remedies are added by who knows them.
 [[nodiscard]] SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
                                        const SearchSpace& space, const SearchResult& result);

@@ -6,6 +6,7 @@
 
 #include "plansearch/error.hpp"
 #include "problem/make_report.hpp"
+#include "problem/plan_file.hpp"
 
 namespace plansearch {
 namespace {
@@ -51,7 +52,15 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProble
   if (misses == NameMisses::No) wanted.misses = 0;
   const PlanEvaluator evaluator(problem);
   const SearchSpace& plans = std::get<SearchSpace>(space);
-  return make_report(asked, evaluator, plans, run(evaluator, plans, wanted, label));
+  if (all_ != nullptr) {
+    const QuestionReport question = question_report(asked, problem);
+    wanted.priced = [this, question, &evaluator](std::span<const PlanCandidate> priced) {
+      all_->write(question, evaluator, priced);
+    };
+  }
+  const SearchResult result = run(evaluator, plans, wanted, label);
+  if (all_ != nullptr) all_->add(result.counts);
+  return make_report(asked, evaluator, plans, result);
 }
 
 std::optional<PlanCandidate> SearchSession::best(const SettledProblem& asked,

@@ -17,6 +17,8 @@ namespace plansearch {
 /// Whether to look for the plans that exceed memory least, where nothing fits.
 enum class NameMisses { No, Yes };
 
+class PlanFile;
+
 /// InputError that says why pinned degrees leave no plan to look at.
 [[noreturn]] void refuse_question(const Infeasible& infeasible);
 
@@ -35,6 +37,8 @@ class SearchSession {
   [[nodiscard]] std::optional<PlanCandidate> best(const SettledProblem& asked,
                                                   const ProblemRequest& request, int gpus,
                                                   const std::string& label);
+  /// Every plan that reports are about goes to a file as well.
+  void write_all_to(PlanFile& file) { all_ = &file; }
   /// True when a limit or an interrupt has cut a search short.
   [[nodiscard]] bool stopped() const { return stopped_; }
 
@@ -46,6 +50,7 @@ class SearchSession {
   std::function<void(const std::string&)> announce_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool stopped_ = false;
+  PlanFile* all_ = nullptr;
 };
 
 }  // namespace plansearch

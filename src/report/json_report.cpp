@@ -6,6 +6,7 @@
 
 #include "base/units.hpp"
 #include "plansearch/degree_table.hpp"
+#include "report/plan_row.hpp"
 
 namespace plansearch {
 namespace {
@@ -93,17 +94,11 @@ Json question_json(const QuestionReport& question) {
   for (const SettingReport& s : question.settings) {
     settings.push_back({{"key", s.key}, {"value", s.value}, {"origin", s.origin}});
   }
-  return {{"hardware", question.hardware},
-          {"accelerator", question.accelerator},
-          {"model", question.model},
-          {"parameters", question.parameters},
-          {"framework", question.framework},
-          {"precision", question.precision},
-          {"gpus", question.gpus},
-          {"global_batch", question.global_batch},
-          {"seq_len", question.seq_len},
-          {"memory_capacity_bytes", question.memory_capacity.value()},
-          {"settings", std::move(settings)}};
+  Json json = identity_json(question);
+  json["parameters"] = question.parameters;
+  json["memory_capacity_bytes"] = question.memory_capacity.value();
+  json["settings"] = std::move(settings);
+  return json;
 }
 
 Json degree_json(const DegreeRow& row, int value) {

@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/listing.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "report/csv_text.hpp"
 
 namespace plansearch {
 namespace {
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted;
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return fmt::format("\"{}\"", quoted);
+std::string csv_of(const std::vector<std::string>& cells) {
+  CsvLine line;
+  for (const std::string& cell : cells) line.add(cell);
+  return line.text();
 }
 
 std::string csv(const Listing& listing) {
-  std::string text = fmt::format("{}\n", fmt::join(listing.keys, ","));
-  for (const auto& row : listing.rows) {
-    std::vector<std::string> cells;
-    for (const std::string& cell : row) cells.push_back(csv_cell(cell));
-    text += fmt::format("{}\n", fmt::join(cells, ","));
-  }
+  std::string text = csv_of(listing.keys);
+  for (const auto& row : listing.rows) text += csv_of(row);
   return text;
 }
 

@@ -152,6 +152,14 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
 
 }  // namespace
 
+void show_front(SearchReport& report) {
+  report.selection =
+      "Pareto front over step time and memory: no plan beats one of these in both, fastest first";
+  report.plans = report.front;
+  int rank = 0;
+  for (PlanReport& plan : report.plans) plan.rank = ++rank;
+}
+
 std::string ranking_table(const SearchReport& report, int columns) {
   const TextTable table = plan_table(report);
   return table.text(columns) + wrapped(legend(report.plans, table, columns), columns);

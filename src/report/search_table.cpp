@@ -5,15 +5,17 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/report.hpp"
 #include "report/json_report.hpp"
 #include "report/plan_cells.hpp"
+#include "report/plan_row.hpp"
 #include "report/ranking_table.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::string headline(const QuestionReport& q) {
   return fmt::format("{} ({} parameters, sequence {}) on {}: {} x {}, batch {}, {}, {}\n", q.model,
@@ -82,43 +84,49 @@ std::string misses_text(const SearchReport& report, int columns) {
 
 std::string search_table(const SearchReport& report, int columns) {
   std::string text = wrapped(headline(report.question), columns) + "\n";
+  if (!report.selection.empty()) text += wrapped(report.selection + "\n\n", columns);
   text += report.plans.empty() ? misses_text(report, columns) : ranking_table(report, columns);
   text += "\n";
   if (report.counts.total > 0) text += wrapped(counts_lines(report), columns);
   return text + wrapped(settings_line(report.question) + report.evidence + "\n", columns);
 }
 
-std::string csv_header() {
-  std::string text = "rank,gpus,tp,micro_batches";
-  for (const DegreeRow& row : degree_table()) text += fmt::format(",{}", row.key);
-  return text +
-         ",step_time_s,step_time_p10_s,step_time_p90_s,tokens_per_s,mfu,hfu,peak_memory_bytes,"
-         "exposed_communication_s,bubble_s\n";
+/// One plan, with what it belongs to.
+Json line_json(const QuestionReport& question, const PlanReport& plan) {
+  Json line = identity_json(question);
+  line.update(to_json(plan));
+  return line;
 }
 
-std::string csv_row(const PlanReport& p) {
-  using Plan = const PlanDegrees&;
-  std::string text =
-      fmt::format("{},{},{},{}", p.rank, p.plan.devices(),
-                  across_stages(p.plan, [](Plan plan) { return fmt::format("{}", plan.tensor()); }),
-                  p.plan.degrees.micro_batches);
-  for (const DegreeRow& row : degree_table()) {
-    text += fmt::format(",{}", across_stages(p.plan, [&](Plan plan) {
-                          return value_text(row.degree, row.get(plan));
-                        }));
+/// Plans of one or several questions, one to a line.
+class PlanLines {
+ public:
+  explicit PlanLines(Format format) : format_(format) {}
+
+  void add(const QuestionReport& question, const PlanReport& plan) {
+    if (format_ == Format::JsonLines) {
+      text_ += line_json(question, plan).dump() + "\n";
+      return;
+    }
+    const Json row = plan_row(question, plan, RowKind::Ranked);
+    if (text_.empty()) text_ = csv_header(row);
+    text_ += csv_line(row);
   }
-  return text + fmt::format(
-                    ",{},{},{},{},{},{},{},{},{}\n", p.estimate.step.total().value(), p.p10.value(),
-                    p.p90.value(), p.tokens_per_s, p.mfu, p.hfu, p.estimate.memory.total().value(),
-                    p.estimate.step.exposed_total().value(), p.estimate.step.bubble.value());
-}
+  /// The header of CSV stands alone where there are no plans.
+  [[nodiscard]] std::string text() const {
+    const bool bare = text_.empty() && format_ == Format::Csv;
+    return bare ? csv_header(plan_row({}, {}, RowKind::Ranked)) : text_;
+  }
+
+ private:
+  Format format_;
+  std::string text_;
+};
 
 std::string search_lines(const SearchReport& report, Format format) {
-  std::string text = format == Format::Csv ? csv_header() : std::string();
-  for (const PlanReport& plan : report.plans) {
-    text += format == Format::Csv ? csv_row(plan) : to_json(plan).dump() + "\n";
-  }
-  return text;
+  PlanLines lines(format);
+  for (const PlanReport& plan : report.plans) lines.add(report.question, plan);
+  return lines.text();
 }
 
 TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
@@ -183,22 +191,20 @@ std::string render_ladder(const LadderReport& ladder, Format format, int columns
                        wrapped(ladder.choice, columns), search_table(chosen, columns));
   }
   if (format != Format::Json) {
-    std::string text = format == Format::Csv ? csv_header() : std::string();
+    PlanLines lines(format);
     for (const LadderRung& rung : ladder.rungs) {
-      if (rung.report.plans.empty()) continue;
-      const PlanReport& best = rung.report.plans.front();
-      text += format == Format::Csv ? csv_row(best) : to_json(best).dump() + "\n";
+      if (!rung.report.plans.empty()) lines.add(rung.report.question, rung.report.plans.front());
     }
-    return text;
+    return lines.text();
   }
-  nlohmann::ordered_json json = to_json(chosen);
+  Json json = to_json(chosen);
   json["ladder_choice"] = ladder.choice;
-  json["ladder"] = nlohmann::ordered_json::array();
+  json["ladder"] = Json::array();
   for (const LadderRung& rung : ladder.rungs) {
-    nlohmann::ordered_json entry{{"gpus", rung.report.question.gpus}};
+    Json entry{{"gpus", rung.report.question.gpus}};
     const bool runs = !rung.report.plans.empty();
-    entry["speedup"] = runs ? nlohmann::ordered_json(rung.speedup) : nullptr;
-    entry["efficiency"] = runs ? nlohmann::ordered_json(rung.efficiency) : nullptr;
+    entry["speedup"] = runs ? Json(rung.speedup) : nullptr;
+    entry["efficiency"] = runs ? Json(rung.efficiency) : nullptr;
     entry["plan"] = runs ? to_json(rung.report.plans.front()) : nullptr;
     json["ladder"].push_back(std::move(entry));
   }

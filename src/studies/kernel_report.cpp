@@ -6,8 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "report/csv_text.hpp"
 #include "report/text_table.hpp"
-#include "studies/csv_text.hpp"
 #include "studies/kernel_validation.hpp"
 #include "studies/run_groups.hpp"
 #include "studies/summary_json.hpp"

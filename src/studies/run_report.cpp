@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "studies/csv_text.hpp"
+#include "report/csv_text.hpp"
 #include "studies/run_ranking.hpp"
 #include "studies/summary_json.hpp"
 #include "studies/summary_text.hpp"

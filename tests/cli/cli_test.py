@@ -457,10 +457,85 @@ class Answers(Case):
         question = [*QUESTION, "--gpus", "32", "--top", "4"]
         plans = self.answer(*question)["plans"]
         lines = self.succeed(*question, "--format", "jsonl").splitlines()
-        self.assertEqual([json.loads(line) for line in lines], plans)
+        identity = {"model": "gpt2-xl", "hardware": "perlmutter", "accelerator": "a100-sxm4-40gb",
+                    "framework": "megatron", "precision": "bf16", "seq_len": 1024, "global_batch": 512,
+                    "gpus": 32}
+        schema = json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text())
+        for line, plan in zip(lines, plans, strict=True):
+            self.assertEqual(json.loads(line), identity | plan)
+            json_schema.check(json.loads(line), schema["$defs"]["plan"] | {"$defs": schema["$defs"]})
         rows = list(csv.DictReader(io.StringIO(self.succeed(*question, "--format", "csv"))))
-        self.assertEqual([float(row["step_time_s"]) for row in rows],
-                         [plan["step_time_s"] for plan in plans])
+        for row, plan in zip(rows, plans, strict=True):
+            self.assertEqual(float(row["step_time_s"]), plan["step_time_s"])
+            self.assertEqual({key: row[key] for key in identity},
+                             {key: str(value) for key, value in identity.items()})
+            self.assertEqual(row["tie_with_first"], str(int(plan["tie_with_first"])))
+            for key, value in plan["config"].items():
+                text = str(int(value)) if isinstance(value, bool) else str(value)
+                self.assertEqual(row[key], text, key)
+
+    def test_names_with_commas(self):
+        model = SOURCE / "models" / "gpt2.yaml"
+        named = self.file("named.yaml", model.read_text().replace("name: gpt2", 'name: "a, \\"b\\""', 1))
+        rows = list(csv.DictReader(io.StringIO(self.succeed(
+            "--hw", "perlmutter", "--model", named, "--gpus", "4", "--top", "1", "--format", "csv"))))
+        self.assertEqual(rows[0]["model"], 'a, "b"')
+
+    def test_every_priced_plan_in_a_file(self):
+        question = [*QUESTION, "--gpus", "32", "--framework", "fsdp", "--exhaustive"]
+        plans, lines = self.directory / "plans.csv", self.directory / "plans.jsonl"
+        result = run(*question, "--all", plans, "--format", "json", "--threads", "1")
+        counts = json.loads(result.stdout)["counts"]
+        self.assertIn(f"plans.csv: {counts['evaluated']} plans", result.stderr)
+        rows = list(csv.DictReader(io.StringIO(plans.read_text())))
+        self.assertEqual(len(rows), counts["evaluated"])
+        # The fastest of them are the ranking, and what no other beats in both is the front.
+        answer = json.loads(result.stdout)
+        times = sorted(float(row["step_time_s"]) for row in rows)
+        self.assertEqual(times[:10], [plan["step_time_s"] for plan in answer["plans"]])
+        front, least = [], float("inf")
+        for row in sorted(rows, key=lambda r: (float(r["step_time_s"]), float(r["peak_memory_bytes"]))):
+            if float(row["peak_memory_bytes"]) < least:
+                least = float(row["peak_memory_bytes"])
+                front.append(float(row["step_time_s"]))
+        self.assertEqual(front, [plan["step_time_s"] for plan in answer["pareto_front"]])
+        shown = list(csv.DictReader(io.StringIO(self.succeed(*question, "--pareto", "--format", "csv"))))
+        self.assertEqual([float(row["step_time_s"]) for row in shown], front)
+        self.assertEqual([row["rank"] for row in shown], [str(i + 1) for i in range(len(front))])
+        self.assertIn("Pareto front over step time and memory", self.succeed(*question, "--pareto"))
+        # As JSON lines, with several threads, pruned: a part of the same rows.
+        pruned = run(*question[:-1], "--top", "1", "--all", lines, "--threads", "3", "--quiet")
+        self.assertEqual(pruned.stderr, "")
+        some = [json.loads(line) for line in lines.read_text().splitlines()]
+        self.assertLess(len(some), len(rows))
+        known = {(row["dp"], row["zero"], row["micro_batch"], row["recompute"], row["step_time_s"])
+                 for row in rows}
+        for row in some:
+            self.assertIn((str(row["dp"]), str(row["zero"]), str(row["micro_batch"]), row["recompute"],
+                           str(row["step_time_s"])), known)
+
+    def test_all_plans_do_not_depend_on_threads(self):
+        one, five = self.directory / "one.csv", self.directory / "five.csv"
+        for name, threads in ((one, 1), (five, 5)):
+            run("--hw", "dgx-h100", "--model", "mixtral-8x7b", "--gpus", "64", "--all", name, "--threads",
+                threads)
+        self.assertGreater(len(one.read_text().splitlines()), 100)
+        self.assertEqual(one.read_text(), five.read_text())
+
+    def test_all_plans_of_a_ladder(self):
+        name = self.directory / "all.csv"
+        answer = json.loads(run(*QUESTION, "--all", name, "--format", "json").stdout)
+        sizes = {row["gpus"] for row in csv.DictReader(io.StringIO(name.read_text()))}
+        self.assertEqual(sizes, {str(rung["gpus"]) for rung in answer["ladder"]})
+
+    def test_all_plans_refusals(self):
+        self.refuse(*QUESTION, "--gpus", "8", "--all", self.directory / "all.txt",
+                    expect=["all.txt: error: every plan goes to a .csv or a .jsonl file", "hint:"])
+        self.refuse(*QUESTION, "--gpus", "8", "--all", self.directory / "none" / "all.csv",
+                    expect=["none/all.csv: error: cannot write"])
+        self.refuse("predict", *QUESTION, "--gpus", "8", "--all", "all.csv", expect=["--all belongs to"])
+        self.refuse("explain", *QUESTION, "--gpus", "8", "--pareto", expect=["--pareto belongs to"])
+        self.assertEqual(list(self.directory.iterdir()), [])
 
     def test_ladder(self):
         answer = self.answer(*QUESTION)
@@ -860,6 +935,33 @@ class Bench(Case):
         self.assertLess(bench["peak_memory_bytes"], 2**30)
         other = json.loads(self.succeed("bench", "--format", "json", "--threads", "1"))
         self.assertEqual(bench["signature"], other["signature"])
+
+
+class Recipes(Case):
+    """docs/recipes.md, as printed; jq and pandas where they are installed."""
+
+    def test_recipes(self):
+        page = (SOURCE / "docs" / "recipes.md").read_text()
+        bins = self.directory / "bin"
+        bins.mkdir()
+        (bins / "plansearch").symlink_to(pathlib.Path(BINARY).resolve())
+        environment = os.environ | {"PATH": f"{bins}:{os.environ['PATH']}", "PLANSEARCH_DATA": str(SOURCE)}
+        pandas = subprocess.run([sys.executable, "-c", "import pandas"], capture_output=True, check=False)
+        blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        self.assertGreater(len(blocks), 8)
+        for language, code in blocks:
+            if language == "python" and pandas.returncode != 0:
+                compile(code, "recipes.md", "exec")
+                continue
+            if "jq " in code and shutil.which("jq") is None:
+                continue
+            command = ["bash", "-euo", "pipefail", "-c"] if language == "sh" else [sys.executable, "-c"]
+            result = subprocess.run([*command, code], capture_output=True, text=True, cwd=self.directory,
+                                    env=environment, timeout=300, check=False)
+            self.assertEqual(result.returncode, 0, (code, result.stderr))
+            self.assertEqual(result.stderr, "", code)
+            if "--out" not in code:
+                self.assertNotIn(result.stdout.strip(), ("", "null", "[]"), code)
 
 
 class Golden(Case):

@@ -30,6 +30,24 @@ TEST_SUITE("unit") {
            std::filesystem::perms::owner_read) != std::filesystem::perms::none);
   }
 
+  TEST_CASE("file: written piece by piece, it appears when it is complete") {
+    const TemporaryDirectory dir;
+    const auto path = dir.write("a.txt", "old");
+    {
+      io::NewFile abandoned(path);
+      abandoned.append("half");
+      CHECK(io::read_file(path) == "old");
+    }
+    CHECK(files_in(dir.path()) == 1);
+    io::NewFile file(path);
+    file.append("one, ");
+    file.append("two");
+    CHECK(io::read_file(path) == "old");
+    file.commit();
+    CHECK(io::read_file(path) == "one, two");
+    CHECK(files_in(dir.path()) == 1);
+  }
+
   TEST_CASE("file: a symbolic link keeps pointing") {
     const TemporaryDirectory dir;
     const auto target = dir.write("target.txt", "old");

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <span>
 #include <tuple>
 
 #include "support/spaces.hpp"
@@ -97,6 +98,29 @@ TEST_SUITE("differential") {
       CHECK(result.counts.evaluated == static_cast<std::int64_t>(all.fitting.size()));
       CHECK(result.counts.pruned == 0);
     }
+  }
+
+  TEST_CASE("every plan that is priced is told once, simulated, for any number of threads") {
+    const PlanEvaluator evaluator(test::toy_problem());
+    const SearchSpace space = toy_space(evaluator.problem());
+    const auto told = [&](Pruning pruning, int threads, std::int64_t& evaluated) {
+      std::vector<PlanCandidate> plans;
+      SearchOptions o = options(pruning, threads);
+      o.priced = [&](std::span<const PlanCandidate> priced) {
+        plans.insert(plans.end(), priced.begin(), priced.end());
+      };
+      evaluated = search(evaluator, space, o).counts.evaluated;
+      return plans;
+    };
+    std::int64_t evaluated = 0;
+    std::vector<PlanCandidate> all = told(Pruning::Off, 1, evaluated);
+    CHECK(static_cast<std::int64_t>(all.size()) == evaluated);
+    std::sort(all.begin(), all.end(), ranks_before);
+    CHECK(all == look_at_everything(evaluator, space).fitting);
+    const std::vector<PlanCandidate> some = told(Pruning::On, 1, evaluated);
+    CHECK(static_cast<std::int64_t>(some.size()) == evaluated);
+    CHECK(some.size() < all.size());
+    CHECK(some == told(Pruning::On, 3, evaluated));
   }
 
   TEST_CASE("where nothing fits, the nearest misses are the nearest of all") {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plan_row.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "report/csv_text.hpp"
+#include "report/json_report.hpp"
+
+namespace plansearch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string cell_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  if (value.is_null()) return {};
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const Json& item : value) {
+    if (!text.empty()) text += '/';
+    text += cell_text(item);
+  }
+  return text;
+}
+
+}  // namespace
+
+Json identity_json(const QuestionReport& question) {
+  return {{"model", question.model},
+          {"hardware", question.hardware},
+          {"accelerator", question.accelerator},
+          {"framework", question.framework},
+          {"precision", question.precision},
+          {"seq_len", question.seq_len},
+          {"global_batch", question.global_batch},
+          {"gpus", question.gpus}};
+}
+
+Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind kind) {
+  Json row = Json::object();
+  if (kind == RowKind::Ranked) {
+    row["rank"] = plan.rank;
+    row["tie_with_previous"] = plan.ties.with_previous;
+    row["tie_with_first"] = plan.ties.with_first;
+  }
+  row.update(identity_json(question));
+  row.update(to_json(plan.plan));
+  row["step_time_s"] = plan.estimate.step.total().value();
+  row["step_time_p10_s"] = plan.p10.value();
+  row["step_time_p90_s"] = plan.p90.value();
+  row["tokens_per_s"] = plan.tokens_per_s;
+  row["mfu"] = plan.mfu;
+  row["hfu"] = plan.hfu;
+  row["peak_memory_bytes"] = plan.estimate.memory.total().value();
+  row["exposed_communication_s"] = plan.estimate.step.exposed_total().value();
+  row["bubble_s"] = plan.estimate.step.bubble.value();
+  return row;
+}
+
+std::string csv_header(const Json& row) {
+  CsvLine line;
+  for (const auto& item : row.items()) line.add(item.key());
+  return line.text();
+}
+
+std::string csv_line(const Json& row) {
+  CsvLine line;
+  for (const Json& value : row) line.add(cell_text(value));
+  return line.text();
+}
+
+}  // namespace plansearch

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as one flat row, with everything that tells it from the rows of other questions: the
+// columns of CSV, the keys of JSON lines.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "plansearch/report.hpp"
+
+namespace plansearch {
+
+/// What a plan belongs to: model, machine, framework, precision, sequence, batch, accelerators.
+[[nodiscard]] nlohmann::ordered_json identity_json(const QuestionReport& question);
+
+/// Rows of a ranking say their rank and what they tie with; those of a collection of plans do not.
+enum class RowKind { Ranked, Collected };
+
+/// Keys by column; degrees are lists where the stages of a plan differ.
+[[nodiscard]] nlohmann::ordered_json plan_row(const QuestionReport& question,
+                                              const PlanReport& plan, RowKind kind);
+
+/// The keys of a flat row, its values (0 and 1 for switches, "1/2" for lists); each a line.
+[[nodiscard]] std::string csv_header(const nlohmann::ordered_json& row);
+[[nodiscard]] std::string csv_line(const nlohmann::ordered_json& row);
+
+}  // namespace plansearch
