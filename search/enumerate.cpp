@@ -135,7 +135,8 @@ class Enumeration {
     if (!task_.options.progress) return;
     const SearchCounts& c = result_.counts;
     const auto done = c.evaluated + c.pruned + c.rejected_total();
-    task_.options.progress(static_cast<double>(done) / static_cast<double>(c.space));
+    task_.options.progress(
+        {static_cast<double>(done) / static_cast<double>(c.space), judge_.fastest()});
   }
 
   const SearchTask& task_;

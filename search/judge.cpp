@@ -20,6 +20,11 @@ bool Thresholds::exclude(const PlanBound& bound) const {
   return false;
 }
 
+std::optional<Seconds> Judge::fastest() const {
+  if (best_.empty()) return std::nullopt;
+  return best_.front().estimate.step.total();
+}
+
 void Judge::take(std::vector<Contender> contenders) {
   std::vector<PlanCandidate> pool = std::move(thresholds_.front);
   for (const Contender& contender : contenders) pool.push_back(contender.candidate);

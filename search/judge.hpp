@@ -34,6 +34,9 @@ class Judge {
 
   [[nodiscard]] const Thresholds& thresholds() const { return thresholds_; }
 
+  /// The fastest step so far.
+  [[nodiscard]] std::optional<Seconds> fastest() const;
+
   /// Simulates the contenders of a batch, most promising first, until no other can enter the best,
   /// and tightens the thresholds.
   void take(std::vector<Contender> contenders);

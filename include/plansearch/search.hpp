@@ -20,6 +20,12 @@ namespace plansearch {
 
 enum class Pruning { On, Off };
 
+/// How far a search is.
+struct SearchProgress {
+  double share;                 ///< of the space that is done, 0..1
+  std::optional<Seconds> best;  ///< the fastest step found
+};
+
 struct SearchOptions {
   std::size_t top = 10;
   int threads = 1;
@@ -27,8 +33,8 @@ struct SearchOptions {
   std::size_t misses = 5;  ///< nearest misses to name when nothing fits
   std::optional<std::chrono::steady_clock::duration> time_limit{};
   const std::atomic<bool>* interrupted = nullptr;  ///< polled between batches
-  /// Told the share of the space that is done, from the calling thread.
-  std::function<void(double)> progress{};
+  /// Told how far the search is, between batches, from the calling thread.
+  std::function<void(const SearchProgress&)> progress{};
   /// Told every plan that is priced, once, simulated, in an order that does not depend on threads;
   /// from the calling thread. What bounds or memory keep out is never priced.
   std::function<void(std::span<const PlanCandidate>)> priced{};

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "cli/options.hpp"
@@ -94,9 +95,10 @@ std::string bash_values(const Word& word) {
 std::string bash(const CommandWords& top, const std::vector<CommandWords>& commands) {
   std::string values;
   std::string by_command;
+  std::set<std::string> known;  // commands share most options
   const auto add_values = [&](const CommandWords& command) {
     for (const Word& word : command.options) {
-      if (word.kind == ValueKind::None) continue;
+      if (word.kind == ValueKind::None || !known.insert(word.name).second) continue;
       values += fmt::format("    {}) {}; return ;;\n", word.name, bash_values(word));
     }
   };
@@ -122,9 +124,9 @@ _plansearch() {{
     case $word in {}) command=$word; break ;; esac
   done
   case $command in
-{}    '') own='{}' ;;
+{}    '') own='{} {}' ;;
   esac
-  COMPREPLY=($(compgen -W "$own {}" -- "$cur"))
+  COMPREPLY=($(compgen -W "$own" -- "$cur"))
 }}
 complete -o filenames -F _plansearch plansearch
 )",
@@ -206,17 +208,17 @@ _plansearch_commands() {{
   _describe command commands
 }}
 _plansearch() {{
-  local -a common own
-  common=(
-{}  )
+  local -a own
   case ${{words[2]}} in
-{}    *) own=('1:command:_plansearch_commands') ;;
+{}    *) own=(
+    '1:command:_plansearch_commands'
+{}    ) ;;
   esac
-  _arguments $common $own
+  _arguments $own
 }}
 _plansearch "$@"
 )zsh",
-                     list, zsh_options(top.options), cases);
+                     list, cases, zsh_options(top.options));
 }
 
 std::string fish_values(const Word& word) {
@@ -240,7 +242,7 @@ std::string fish_values(const Word& word) {
 std::string fish_words(const CommandWords& command) {
   const std::string condition =
       command.name.empty()
-          ? ""
+          ? " -n __fish_use_subcommand"
           : fmt::format(" -n {}", quoted("__fish_seen_subcommand_from " + command.name));
   std::string text;
   for (const Word& word : command.options) {

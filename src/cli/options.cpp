@@ -6,13 +6,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
+#include <memory>
 #include <system_error>
 #include <utility>
 
 #include "base/names.hpp"
 #include "base/units.hpp"
+#include "cli/help.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/space.hpp"
@@ -78,9 +81,11 @@ void positive_number(CLI::Option* option) {
 }
 
 void add_question(CLI::App& app, Options& o) {
+  app.option_defaults()->group("Question");
   app.add_option("--hw", o.hardware, "hardware profile: a shipped name or a file")
       ->type_name("HARDWARE");
-  app.add_option("--model", o.model, "model: a shipped name, a file, or a Hugging Face config.json")
+  app.add_option("--model", o.model,
+                 "model: a shipped name, a file, or a Hugging Face config.json or its folder")
       ->type_name("MODEL");
   add_number(app, "--gpus", o.gpus, "number of accelerators (default: a ladder of sizes)");
   add_number(app, "--nodes", o.nodes, "number of nodes, instead of --gpus");
@@ -93,6 +98,8 @@ void add_question(CLI::App& app, Options& o) {
   restrict_to(app.add_option("--attention", o.attention, "whether scores are written to memory"),
               {"flash", "unfused"});
   app.add_option("--framework", o.framework, "training framework (default: megatron)")
+      ->type_name("FRAMEWORK");
+  app.add_option("--target", o.target, "as --framework; a plan it cannot express is exit code 4")
       ->type_name("FRAMEWORK");
   app.add_option("--rank-order", o.rank_order, "axes, fastest first, such as tp-cp-dp-pp")
       ->type_name("AXES");
@@ -129,6 +136,7 @@ void add_degree(CLI::App& app, PinnedDegrees& pinned, Degree degree, std::string
 }
 
 void add_degrees(CLI::App& app, PinnedDegrees& pinned) {
+  app.option_defaults()->group("Degrees of a plan");
   for (const DegreeRow& row : degree_table()) {
     if (row.degree == kTensorAlias.degree) {
       add_degree(app, pinned, row.degree, kTensorAlias.key, kTensorAlias.help);
@@ -144,19 +152,20 @@ Choices space_names() {
 }
 
 void add_output(CLI::App& app, Options& o) {
+  app.option_defaults()->group("Answer");
   restrict_to(app.add_option("--format", o.format, "of the answer"),
               {"table", "json", "jsonl", "csv"});
-  app.add_option("--out", o.out, "write to a file instead of standard output")->type_name("FILE");
+  app.add_option("-o,--out", o.out, "write to a file instead of standard output")
+      ->type_name("FILE");
   add_number(app, "--threads", o.threads, "0: all cores; the answer does not depend on it",
              {0, 4096});
   restrict_to(app.add_option("--color", o.color, "headers and errors in colour"),
               {"auto", "always", "never"});
-  app.add_flag("--quiet", o.quiet, "no progress and no messages");
+  app.add_flag("-q,--quiet", o.quiet, "no progress and no messages");
 }
 
 void add_search(CLI::App& app, Options& o) {
-  app.add_option("--target", o.target, "as --framework; a plan it cannot express is exit code 4")
-      ->type_name("FRAMEWORK");
+  app.option_defaults()->group("Search");
   restrict_to(app.add_option("--space", o.space, "plans to look at (default: framework)"),
               space_names());
   add_number(app, "--top", o.top, "plans to show", {1, 10000});
@@ -169,7 +178,8 @@ void add_search(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
-void add_schedule(CLI::App& app, ScheduleQuestion& q) {
+void add_schedule(CLI::App& app, Options& o) {
+  ScheduleQuestion& q = o.schedule;
   app.add_option("name", q.name, "as in plansearch list schedules")
       ->type_name(fmt::format("{}", fmt::join(schedule_names(), "|")))
       ->required();
@@ -185,55 +195,96 @@ void add_schedule(CLI::App& app, ScheduleQuestion& q) {
   app.add_option("--p2p", q.p2p, "transfer between two stages (default: 0)")->type_name("C");
 }
 
+void add_predict(CLI::App& app, Options& o) {
+  app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
+  app.add_option("--write-plan", o.write_plan, "write the plan as a plan document")
+      ->type_name("FILE");
+  app.add_option("--write-stages", o.write_stages, "the same with its stages spelled out")
+      ->type_name("FILE");
+}
+
+void add_validate(CLI::App& app, Options& o) {
+  app.add_option("table", o.argument, "CSV of measured runs, kernels or collectives")->required();
+  app.add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
+  app.add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart")
+      ->type_name("FILE");
+  app.add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
+      ->type_name("SHARE")
+      ->check(CLI::Range(0.0, 1.0));
+}
+
+void add_explain(CLI::App& app, Options& o) {
+  app.add_option("plan", o.plan, "plan document or result.json#RANK (default: search first)")
+      ->type_name("PLAN");
+}
+
+void add_list(CLI::App& app, Options& o) {
+  restrict_to(app.add_option("what", o.argument, "what to list")->required(),
+              {"hw", "models", "frameworks", "schedules"});
+}
+
+void add_completion(CLI::App& app, Options& o) {
+  restrict_to(app.add_option("shell", o.argument, "which shell")->required(),
+              {"bash", "zsh", "fish"});
+}
+
+void add_nothing(CLI::App& /*app*/, Options& /*o*/) {}
+
+/// Which of the options that several commands share one takes.
+enum class Shares { Output, Plan, Search };
+
+void add_shared(CLI::App& app, Options& o, Shares shares) {
+  if (shares != Shares::Output) {
+    add_question(app, o);
+    add_degrees(app, o.degrees);
+  }
+  if (shares == Shares::Search) add_search(app, o);
+  add_output(app, o);
+}
+
+struct CommandRow {
+  const char* name;
+  const char* help;
+  Command command;
+  Shares shares;
+  void (*add_own)(CLI::App&, Options&);
+};
+
+/// Every command, in the order of the help.
+constexpr std::array kCommands{
+    CommandRow{"search", "rank plans (the default command)", Command::Search, Shares::Search,
+               add_nothing},
+    CommandRow{"predict", "step time and memory of one given plan", Command::Predict, Shares::Plan,
+               add_predict},
+    CommandRow{"explain", "why this plan, what bounds it, against the runner-up", Command::Explain,
+               Shares::Search, add_explain},
+    CommandRow{"validate", "predict every measured row of a table and report errors",
+               Command::Validate, Shares::Output, add_validate},
+    CommandRow{"schedule", "one pipeline schedule by itself: grid, bubble, peaks",
+               Command::Schedule, Shares::Output, add_schedule},
+    CommandRow{"list", "shipped hw, models, frameworks or schedules", Command::List, Shares::Output,
+               add_list},
+    CommandRow{"bench", "evaluations per second and the search signature", Command::Bench,
+               Shares::Output, add_nothing},
+    CommandRow{"completion", "shell completion script", Command::Completion, Shares::Output,
+               add_completion}};
+
 }  // namespace
 
 void build_command_line(CLI::App& app, Options& o) {
   app.require_subcommand(0, 1);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "plansearch " PLANSEARCH_VERSION);
-  add_question(app, o);
-  add_degrees(app, o.degrees);
-  add_output(app, o);
-  add_search(app, o);
-  app.fallthrough();
-
-  const auto command = [&](const char* name, const char* help, Command value) {
-    CLI::App* sub = app.add_subcommand(name, help);
-    sub->fallthrough();
-    sub->footer("Options of the question, degrees and output: plansearch --help");
-    sub->callback([&o, value] { o.command = value; });
-    return sub;
-  };
-  command("search", "rank plans (the default command)", Command::Search);
-  CLI::App* predict =
-      command("predict", "step time and memory of one given plan", Command::Predict);
-  predict->add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
-  predict->add_option("--write-plan", o.write_plan, "write the plan as a plan document")
-      ->type_name("FILE");
-  predict->add_option("--write-stages", o.write_stages, "the same with its stages spelled out")
-      ->type_name("FILE");
-  CLI::App* validate = command(
-      "validate", "predict every measured row of a table and report errors", Command::Validate);
-  validate->add_option("table", o.argument, "CSV of measured runs, kernels or collectives")
-      ->required();
-  validate->add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
-  validate->add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart");
-  validate->add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
-      ->check(CLI::Range(0.0, 1.0));
-  command("explain", "why this plan, what bounds it, against the runner-up", Command::Explain)
-      ->add_option("plan", o.plan, "plan document or result.json#RANK (default: search first)")
-      ->type_name("PLAN");
-  restrict_to(command("list", "shipped hw, models, frameworks or schedules", Command::List)
-                  ->add_option("what", o.argument, "what to list")
-                  ->required(),
-              {"hw", "models", "frameworks", "schedules"});
-  add_schedule(*command("schedule", "one pipeline schedule by itself: grid, bubble, peaks",
-                        Command::Schedule),
-               o.schedule);
-  command("bench", "evaluations per second and the search signature", Command::Bench);
-  restrict_to(command("completion", "shell completion script", Command::Completion)
-                  ->add_option("shell", o.argument, "which shell")
-                  ->required(),
-              {"bash", "zsh", "fish"});
+  add_shared(app, o, Shares::Search);
+  for (const CommandRow& row : kCommands) {
+    CLI::App* sub = app.add_subcommand(row.name, row.help);
+    sub->option_defaults()->group("Options");
+    row.add_own(*sub, o);
+    add_shared(*sub, o, row.shares);
+    // Questions take any common option; what the others would ignore they refuse.
+    sub->fallthrough(row.shares != Shares::Output);
+    sub->callback([&o, &row] { o.command = row.command; });
+  }
 }
 
 }  // namespace plansearch::cli

@@ -86,6 +86,19 @@ void write_to_standard_output(std::string_view text) {
   }
 }
 
+constexpr int kFewestColumns = 40;
+
+/// $COLUMNS, if it is a number.
+std::optional<int> asked_columns() {
+  const char* asked = std::getenv("COLUMNS");
+  if (asked == nullptr) return std::nullopt;
+  int columns = 0;
+  const std::string_view text = asked;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
+  if (error != std::errc{} || end != text.data() + text.size() || columns <= 0) return std::nullopt;
+  return std::max(columns, kFewestColumns);
+}
+
 }  // namespace
 
 Format format_of(const Options& options) {
@@ -95,20 +108,17 @@ Format format_of(const Options& options) {
   return Format::Table;
 }
 
-int columns_of(const Options& options) {
-  constexpr int kFewest = 40;
-  if (const char* asked = std::getenv("COLUMNS")) {
-    int columns = 0;
-    const std::string_view text = asked;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
-    if (error == std::errc{} && end == text.data() + text.size() && columns > 0) {
-      return std::max(columns, kFewest);
-    }
-  }
+std::optional<int> screen_columns() {
+  if (const auto asked = asked_columns()) return asked;
   winsize window{};
-  const bool terminal = options.out.empty() && ::isatty(STDOUT_FILENO) == 1 &&
-                        ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0;
-  return terminal && window.ws_col > 0 ? std::max<int>(window.ws_col, kFewest) : 0;
+  const bool terminal =
+      ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0;
+  if (!terminal || window.ws_col == 0) return std::nullopt;
+  return std::max<int>(window.ws_col, kFewestColumns);
+}
+
+int columns_of(const Options& options) {
+  return (options.out.empty() ? screen_columns() : asked_columns()).value_or(0);
 }
 
 Output::Output(const Options& options)

@@ -2,6 +2,7 @@
 // Where the answer goes. Standard output carries data only; everything else goes to standard error.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,9 @@ namespace plansearch::cli {
 
 /// The --format of the answer.
 [[nodiscard]] Format format_of(const Options& options);
+
+/// $COLUMNS, else what a terminal at standard output has; none for files and pipes.
+[[nodiscard]] std::optional<int> screen_columns();
 
 /// Characters to a line of the answer: $COLUMNS, else those of the terminal; 0 (any number) into
 /// files and pipes.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/names.hpp"
+#include "cli/help.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
@@ -35,10 +36,32 @@ std::vector<std::string> known_words(const CLI::App& app) {
   return words;
 }
 
+/// The program and the command that was named.
+std::vector<const CLI::App*> parsed_apps(const CLI::App& app) {
+  std::vector<const CLI::App*> apps{&app};
+  for (const CLI::App* sub : app.get_subcommands()) apps.push_back(sub);
+  return apps;
+}
+
+std::size_t count(const CLI::App& app, const std::string& flag) {
+  std::size_t times = 0;
+  for (const CLI::App* part : parsed_apps(app)) {
+    const CLI::Option* option = part->get_option_no_throw(flag);
+    if (option != nullptr) times += option->count();
+  }
+  return times;
+}
+
 [[noreturn]] void refuse_extra(const CLI::App& app) {
   const std::vector<std::string> extra = app.remaining(true);
   const std::string word = extra.empty() ? std::string() : extra.front();
   const std::string name = word.substr(0, word.find('='));
+  const auto commands = app.get_subcommands();
+  if (!commands.empty() && name.starts_with("--") && app.get_option_no_throw(name) != nullptr) {
+    throw InputError(
+        {}, fmt::format("{} takes no {}", commands.front()->get_name(), name),
+        fmt::format("plansearch {} --help lists what it takes", commands.front()->get_name()));
+  }
   std::string hint = did_you_mean(name, known_words(app));
   const bool option = name.starts_with('-');
   throw InputError({}, fmt::format("unknown {} '{}'", option ? "option" : "argument", name),
@@ -47,10 +70,14 @@ std::vector<std::string> known_words(const CLI::App& app) {
 
 /// What --help says about the option that a message "--gpus: ..." begins with.
 std::string help_of(const CLI::App& app, const std::string& message) {
-  const CLI::Option* option = app.get_option_no_throw(message.substr(0, message.find(':')));
-  if (option == nullptr) return kSeeHelp;
-  return fmt::format("{} {}: {}", option->get_name(), option->get_type_name(),
-                     option->get_description());
+  const std::string name = message.substr(0, message.find(':'));
+  for (const CLI::App* part : parsed_apps(app)) {
+    const CLI::Option* option = part->get_option_no_throw(name);
+    if (option == nullptr) continue;
+    return fmt::format("{} {}: {}", option->get_name(), option->get_type_name(),
+                       option->get_description());
+  }
+  return kSeeHelp;
 }
 
 /// The argument a command cannot do without: what it is and, where there are few, the choices.
@@ -78,7 +105,7 @@ std::string help_of(const CLI::App& app, const std::string& message) {
 
 /// Megatron's tensor degree and the three axes say the same in two ways.
 void refuse_two_spellings(const CLI::App& app) {
-  const auto given = [&](std::string_view key) { return app.count(flag_of(key)) > 0; };
+  const auto given = [&](std::string_view key) { return count(app, flag_of(key)) > 0; };
   const auto axis = [&](Degree degree) { return given(row_of(degree).key); };
   if (!given(kTensorAlias.key)) return;
   if (!axis(Degree::TensorIn) && !axis(Degree::TensorOut) && !axis(Degree::TensorDepth)) return;
@@ -90,20 +117,31 @@ void refuse_two_spellings(const CLI::App& app) {
 void refuse_elsewhere(const CLI::App& app, const Options& options) {
   if (options.command == Command::Search) return;
   for (const char* flag : {"--all", "--pareto"}) {
-    if (app.count(flag) == 0) continue;
+    if (count(app, flag) == 0) continue;
     throw InputError({}, fmt::format("{} belongs to searches", flag),
                      "leave it out, or use plansearch search");
+  }
+}
+
+/// Before the command and behind it.
+void refuse_repeated(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || count(app, option->get_name()) == option->count()) continue;
+    throw InputError({}, fmt::format("{}: given more than once", option->get_name()),
+                     "give it once");
   }
 }
 
 }  // namespace
 
 std::variant<Options, Help> parse_command_line(int argc, char** argv) {
+  if (argc <= 1) return Help{short_help()};
   Options options;
   CLI::App app(kAbout, "plansearch");
   build_command_line(app, options);
   try {
     app.parse(argc, argv);
+    refuse_repeated(app);
     refuse_two_spellings(app);
     refuse_elsewhere(app, options);
   } catch (const CLI::CallForHelp&) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/options.hpp"
+#include "plansearch/search.hpp"
 
 namespace plansearch::cli {
 
@@ -18,8 +19,8 @@ class Progress {
 
   /// What is being done, such as "64 GPUs (3 of 9)".
   void begin(std::string label);
-  /// `share` of it is done, 0..1. Redraws at most ten times a second.
-  void update(double share);
+  /// Draws how much is done, the best so far and the time left; at most ten times a second.
+  void update(const SearchProgress& progress);
   /// Removes the line.
   void clear();
 
@@ -27,6 +28,7 @@ class Progress {
   bool visible_;
   bool drawn_ = false;
   std::string label_;
+  std::chrono::steady_clock::time_point begun_;
   std::chrono::steady_clock::time_point last_;
 };
 

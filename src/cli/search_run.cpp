@@ -21,7 +21,7 @@ SearchOptions search_options(const Options& options, Progress& progress) {
   result.threads = threads_of(options);
   result.pruning = options.exhaustive ? Pruning::Off : Pruning::On;
   result.interrupted = &interrupted();
-  result.progress = [&progress](double share) { progress.update(share); };
+  result.progress = [&progress](const SearchProgress& done) { progress.update(done); };
   if (options.time_limit_s) {
     const std::chrono::duration<double> limit(*options.time_limit_s);
     result.time_limit = std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);

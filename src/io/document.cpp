@@ -43,6 +43,13 @@ void require_text(std::string_view text, const std::string& file) {
   }
 }
 
+/// The extension decides; without one (standard input, pipes) the first character.
+Syntax syntax_of(const std::filesystem::path& path, std::string_view text) {
+  if (path.has_extension()) return path.extension() == ".json" ? Syntax::Json : Syntax::Yaml;
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{' ? Syntax::Json : Syntax::Yaml;
+}
+
 }  // namespace
 
 Document::Document(std::shared_ptr<const RawValue> root, std::uint64_t hash, std::string file)
@@ -50,8 +57,7 @@ Document::Document(std::shared_ptr<const RawValue> root, std::uint64_t hash, std
 
 Document Document::read(const std::filesystem::path& path, const ParseLimits& limits) {
   const std::string text = read_file(path, limits.size);
-  const Syntax syntax = path.extension() == ".json" ? Syntax::Json : Syntax::Yaml;
-  return parse(text, path.string(), syntax, limits);
+  return parse(text, path.string(), syntax_of(path, text), limits);
 }
 
 Document Document::parse(std::string_view text, std::string file_name, Syntax syntax,

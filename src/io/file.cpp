@@ -80,7 +80,8 @@ fs::path behind_links(fs::path path) {
 }  // namespace
 
 std::string read_file(const fs::path& path, std::size_t size_limit) {
-  const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const char* source = path == kStandardInput ? "/dev/stdin" : path.c_str();
+  const Descriptor in(::open(source, O_RDONLY | O_CLOEXEC));
   if (!in.valid()) fail_with_errno(path, "cannot open");
   struct stat status {};
   if (::fstat(in.get(), &status) != 0) fail_with_errno(path, "cannot read");

@@ -12,8 +12,11 @@ namespace plansearch::io {
 
 inline constexpr std::size_t kDefaultSizeLimit = std::size_t{8} << 20U;
 
-/// The bytes of a file. Directories, missing and unreadable files and files above `size_limit`
-/// bytes are InputErrors.
+/// The name that stands for standard input.
+inline constexpr std::string_view kStandardInput = "-";
+
+/// The bytes of a file, or of standard input for "-". Directories, missing and unreadable files and
+/// files above `size_limit` bytes are InputErrors.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path,
                                     std::size_t size_limit = kDefaultSizeLimit);
 

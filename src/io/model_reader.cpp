@@ -137,7 +137,10 @@ ModelFile read_model(const std::filesystem::path& path) {
 
 ModelFile load_model(std::string_view name_or_path,
                      std::span<const std::filesystem::path> directories) {
-  return read_model(resolve_file(name_or_path, model_files(directories)));
+  std::filesystem::path path = resolve_file(name_or_path, model_files(directories));
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) path /= "config.json";
+  return read_model(path);
 }
 
 std::vector<NamedFile> list_models(std::span<const std::filesystem::path> directories) {

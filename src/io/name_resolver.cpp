@@ -8,6 +8,7 @@
 
 #include "base/names.hpp"
 #include "io/document.hpp"
+#include "io/file.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -68,6 +69,7 @@ fs::path at_base(std::string_view text, const NamedFiles& kind) {
 /// Whether the text reads as a path rather than a name: it has a directory part, or a file with
 /// a known extension is there.
 bool is_path(std::string_view text, const NamedFiles& kind) {
+  if (text == kStandardInput && kind.base.empty()) return true;
   const fs::path written{std::string(text)};
   const fs::path path = at_base(text, kind);
   std::error_code error;

@@ -73,13 +73,53 @@ class Case(unittest.TestCase):
 class Usage(Case):
     def test_help_and_version(self):
         self.assertIn("--model", self.succeed("--help"))
-        self.assertIn("--plan", self.succeed("predict", "--help"))
-        self.assertIn("Usage: plansearch predict", self.succeed("predict", "--help"))
-        self.assertIn("plansearch --help", self.succeed("predict", "--help"))
+        predict = self.succeed("predict", "--help")
+        for words in ("Usage: plansearch predict", "--plan", "--hw", "--micro-batch", "-o,--out", "-q,--quiet"):
+            self.assertIn(words, predict)
+        self.assertNotIn("--hw", self.succeed("schedule", "--help"))
+
+    def test_help_fits_the_screen(self):
+        commands = re.findall(r"^  (\w+) ", self.succeed("--help").split("Subcommands:")[1], re.M)
+        self.assertGreaterEqual(len(commands), 8)
+        for screen in (80, 120):
+            for command in ([], *([name] for name in commands)):
+                result = run(*command, "--help", env={"COLUMNS": str(screen)})
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertLessEqual(max(map(len, result.stdout.splitlines())), screen, command)
+
+    def test_no_arguments_are_a_short_help(self):
+        text = self.succeed()
+        self.assertIn("plansearch --hw", text)
+        self.assertLess(len(text.splitlines()), 20)
+
+    def test_options_a_command_does_not_take(self):
+        self.refuse("list", "hw", "--tp", "2", expect=["list takes no --tp"])
+        self.refuse("--tp", "2", "predict", "--tp", "4", expect=["--tp: given more than once"])
+
+    def test_models_from_a_folder_and_from_standard_input(self):
+        config = SOURCE / "tests/data/hf/llama-3-8b.json"
+        folder = self.directory / "llama-3-8b"
+        folder.mkdir()
+        shutil.copy(config, folder / "config.json")
+        question = ["--hw", "h100", "--gpus", "8", "--format", "json", "--top", "1", "-q"]
+        by_folder = json.loads(self.succeed("--model", folder, *question))
+        with open(config, encoding="utf-8") as stdin:
+            piped = run("--model", "-", *question, stdin=stdin)
+        self.assertEqual(piped.returncode, 0, piped.stderr)
+        self.assertEqual(json.loads(piped.stdout)["plans"], by_folder["plans"])
+        self.assertEqual(by_folder["question"]["hardware"], "dgx-h100")
+
+    def test_plan_from_standard_input(self):
+        result = self.directory / "result.json"
+        self.succeed(*QUESTION, "--gpus", "64", "--format", "json", "-o", result)
+        with open(result, encoding="utf-8") as stdin:
+            piped = run("predict", "--plan", "-#2", "--format", "json", stdin=stdin)
+        self.assertEqual(piped.returncode, 0, piped.stderr)
+        self.assertEqual(json.loads(piped.stdout)["plans"][0]["step_time_s"],
+                         json.loads(result.read_text())["plans"][1]["step_time_s"])
         self.assertRegex(self.succeed("--version"), r"^plansearch \d+\.\d+\.\d+\n$")
 
     def test_missing_question(self):
-        self.refuse(expect=["--hw", "hint:"])
         self.refuse("--hw", "perlmutter", expect=["--model", "hint:"])
 
     def test_misspelled_words(self):
@@ -153,7 +193,7 @@ class Usage(Case):
         self.refuse("--hw", "perlmuter", "--model", "gpt2-xl", expect=["perlmuter", "perlmutter"])
         self.refuse("--hw", "perlmutter", "--model", "gpt2-xxl", expect=["gpt2-xxl", "gpt2-xl"])
         self.refuse(*QUESTION, "--framework", "megatrom", expect=["megatrom", "megatron"])
-        self.refuse("--hw", "h100", "--model", "gpt2-xl", expect=["did you mean dgx-h100"])
+        self.refuse("--hw", "dgxh10", "--model", "gpt2-xl", expect=["did you mean dgx-h100"])
         self.refuse("--hw", "perlmutter", "--model", "gpt2xlarge", expect=["gpt2-xl"])
         self.refuse("--hw", "none.yaml", "--model", "gpt2-xl", expect=["no such file here", "selene"])
 
