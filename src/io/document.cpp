@@ -74,6 +74,10 @@ Document Document::parse(std::string_view text, std::string file_name, Syntax sy
           std::move(file_name)};
 }
 
+Document Document::made(RawValue root, std::uint64_t hash, std::string file_name) {
+  return {std::make_shared<const RawValue>(std::move(root)), hash, std::move(file_name)};
+}
+
 Node Document::root() const {
   return {root_, root_.get(), ""};
 }

@@ -120,8 +120,12 @@ class Document {
                                      const ParseLimits& limits = {});
   [[nodiscard]] static Document parse(std::string_view text, std::string file_name, Syntax syntax,
                                       const ParseLimits& limits = {});
+  /// A tree made from others; its places stay those of the values.
+  [[nodiscard]] static Document made(RawValue root, std::uint64_t hash, std::string file_name);
   [[nodiscard]] Node root() const;
+  [[nodiscard]] const RawValue& raw() const { return *root_; }
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
+  [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] std::filesystem::path directory() const;
 
  private:

@@ -25,6 +25,7 @@ bool covers(std::string_view wider, std::string_view field) {
 struct Statement {
   std::string field;
   Provenance from;
+  std::string file;
 };
 
 std::vector<Statement> read_statements(const Node& list, const std::set<std::string>& given) {
@@ -42,7 +43,7 @@ std::vector<Statement> read_statements(const Node& list, const std::set<std::str
         if (hint.empty()) hint = fmt::format("given here: {}", fmt::join(known, ", "));
         field.fail(fmt::format("'{}' is no field given here", name), hint);
       }
-      statements.push_back({name, from});
+      statements.push_back({name, from, field.where().file});
     }
   }
   return statements;
@@ -56,7 +57,9 @@ ProvenanceMap FieldLog::provenance(const Node& scope, const ProvenanceMap& inher
   ProvenanceMap result = inherited;
   for (const std::string& field : given_) {
     const Statement* best = nullptr;
+    const auto value = scope.find(field);  // of another file where a profile is `like` it
     for (const Statement& s : statements) {
+      if (value && value->where().file != s.file) continue;
       const bool longer = best == nullptr || s.field.size() > best->field.size();
       if (covers(s.field, field) && longer) best = &s;
     }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "io/profile_like.hpp"
 #include "io/profile_parts.hpp"
 
 namespace plansearch::io {
@@ -176,6 +177,7 @@ void read_software(const Node& node, Cluster& cluster) {
 
 Cluster read_cluster(const Node& root, ProfileLibrary& library) {
   require_schema(root, "plansearch/profile/v1");
+  static_cast<void>(root.find("like"));  // open_profile has followed it
   Cluster cluster;
   FieldLog log;
   cluster.name = root.at("name").text();
@@ -212,6 +214,21 @@ NamedFiles profile_files(std::span<const fs::path> directories) {
   return {"hardware profile", to_vector(directories), {".yaml"}, {}, {"defaults"}};
 }
 
+/// The file and, where it is `like` another machine, what that one says besides.
+Document open_profile(const fs::path& path, const NamedFiles& kind, ProfileLibrary& library,
+                      int depth) {
+  Document own = library.open(path);
+  if (!own.root().is_map()) return own;
+  const auto like = own.root().find("like");
+  if (!like) return own;
+  if (depth > kMaxLikeDepth) like->fail("`like` refers back to itself");
+  NamedFiles beside = kind;
+  beside.base = own.directory();
+  const Document base =
+      open_profile(resolve_file(like->text(), beside, like->where()), kind, library, depth + 1);
+  return Document::made(profile_like(base.raw(), own.raw()), own.hash(), own.file());
+}
+
 }  // namespace
 
 Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> directories) {
@@ -219,7 +236,7 @@ Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> di
   kind.extensions = {".yaml", ".json"};
   const fs::path path = resolve_file(name_or_path, kind);
   ProfileLibrary library(to_vector(directories));
-  const Document document = library.open(path);
+  const Document document = open_profile(path, kind, library, 0);
   Cluster cluster = read_cluster(document.root(), library);
   cluster.content_hash = library.hash();
   return cluster;

@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 namespace {
 
 std::vector<std::string> yaml_blocks(const std::string& markdown) {
-  const std::string open = "```yaml\n";
+  const std::string open = "```yaml";  // and the name the example is saved under
   std::vector<std::string> blocks;
   for (std::size_t at = markdown.find(open); at != std::string::npos;
        at = markdown.find(open, at + 1)) {
-    const std::size_t start = at + open.size();
+    const std::size_t start = markdown.find('\n', at) + 1;
     blocks.push_back(markdown.substr(start, markdown.find("```", start) - start));
   }
   return blocks;
@@ -33,7 +33,7 @@ TEST_SUITE("unit") {
   TEST_CASE("profile docs: the annotated examples load") {
     const fs::path source(PLANSEARCH_SOURCE_DIR);
     const auto blocks = yaml_blocks(io::read_file(source / "docs" / "hardware_profiles.md"));
-    REQUIRE(blocks.size() == 3);
+    REQUIRE(blocks.size() == 4);
     const test::TemporaryDirectory dir;
     dir.write("accelerators/kx200.yaml", blocks[1]);
     const std::array<fs::path, 1> directories = {source / "hardware_profiles"};

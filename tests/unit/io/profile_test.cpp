@@ -183,6 +183,49 @@ TEST_SUITE("unit") {
     CHECK(lone.tiers[1].bandwidth == Bandwidth(50e9));
   }
 
+  TEST_CASE("profiles: a machine like another keeps what its file does not say") {
+    const Cluster frontier = shipped("frontier");
+    const Cluster lumi = shipped("lumi");
+    CHECK(lumi.name == "lumi");
+    CHECK(lumi.accelerator == frontier.accelerator);
+    CHECK(lumi.accelerators() == 2978 * 8);
+    REQUIRE(lumi.tiers.size() == 3);
+    CHECK(lumi.tiers[1] == frontier.tiers[1]);
+    CHECK(lumi.tiers[2].nics == frontier.tiers[2].nics);
+    CHECK(lumi.tiers[2].provenance.at("nic_bandwidth") ==
+          frontier.tiers[2].provenance.at("nic_bandwidth"));
+    CHECK(lumi.tiers[2].provenance.at("size") != frontier.tiers[2].provenance.at("size"));
+    CHECK(lumi.content_hash != frontier.content_hash);
+  }
+
+  TEST_CASE("profiles: changes of a machine like another are assumed until their source is named") {
+    const test::TemporaryDirectory dir;
+    const auto load = [&](const std::string& rest) {
+      return io::load_cluster(
+          dir.write("mine.yaml", "schema: plansearch/profile/v1\nname: mine\n" + rest).string(),
+          kShipped);
+    };
+    const Cluster slower = load(
+        "like: frontier\nprice: 2 $/h\ntiers: [{name: slingshot, nic_bandwidth: 100 Gbit/s}]\n");
+    CHECK(slower.tiers[2].bandwidth == Bandwidth(6.25e9));
+    CHECK(slower.tiers[2].size == shipped("frontier").tiers[2].size);
+    CHECK(slower.tiers[2].provenance.at("nic_bandwidth") ==
+          Provenance{Evidence::Assumed, "not stated"});
+    CHECK(slower.tiers[2].provenance.at("nics_per_node").evidence == Evidence::Published);
+    CHECK(slower.provenance.at("price") == Provenance{Evidence::Assumed, "not stated"});
+    // A tier of a new name lies outside those of the base.
+    const Cluster wider = load(
+        "like: dgx-h100\ntiers: [{name: two-sites, kind: fat-tree, size: 23232, nics_per_node: 1, "
+        "nic_bandwidth: 400 Gbit/s}]\n");
+    CHECK(wider.tiers.size() == shipped("dgx-h100").tiers.size() + 1);
+    CHECK(wider.accelerators() == 23232);
+    CHECK_THROWS_WITH_AS(load("like: frontierr\n"), "unknown hardware profile 'frontierr'",
+                         InputError);
+    CHECK_THROWS_WITH_AS(load("like: ./mine.yaml\n"), "like: `like` refers back to itself",
+                         InputError);
+    CHECK_THROWS_WITH_AS(load("like: frontier\ntires: []\n"), "unknown key 'tires'", InputError);
+  }
+
   TEST_CASE("profiles: evidence is counted over the whole machine") {
     const std::array<int, 4> counts = count_evidence(shipped("selene"));
     CHECK(counts[static_cast<std::size_t>(Evidence::Measured)] > 0);
