@@ -14,7 +14,7 @@ LegalWalk::LegalWalk(const PlanEvaluator& evaluator, SearchSpace space)
     : walk_(std::move(space)), conditions_(walk_.depth() + 1) {
   const Problem& problem = evaluator.problem();
   for (LegalityCondition& condition :
-       legality_conditions(*problem.network, *problem.framework, problem.gpus)) {
+       legality_conditions(*problem.network, *problem.framework, problem.gpus, problem.precision)) {
     conditions_[walk_.level_above(condition.reads)].push_back(std::move(condition.obstacle));
   }
 }

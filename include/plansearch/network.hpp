@@ -122,6 +122,7 @@ struct Operator {
   RecomputeScope recompute = RecomputeScope::FullOnly;
   double flops_per_point = 0.0;  ///< forward FLOPs per point of the loop nest (2 for a matmul)
   double useful_fraction = 1.0;  ///< share of the nest that is really needed (causal: about 1/2)
+  bool windowed = false;         ///< attention to a window of the keys
   double backward_flops_factor = 2.0;  ///< input + weight gradient FLOPs over forward FLOPs
   /// Consecutive operators with the same non-empty key run as one kernel (query, key and value
   /// projections): same kind and input, output widths add; all but the first launch nothing.

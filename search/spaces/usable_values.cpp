@@ -39,7 +39,8 @@ bool is_about_framework(Obstacle obstacle) {
 class UsableValues {
  public:
   UsableValues(const Problem& problem, bool (*counts)(Obstacle))
-      : conditions_(legality_conditions(*problem.network, *problem.framework, problem.gpus)),
+      : conditions_(legality_conditions(*problem.network, *problem.framework, problem.gpus,
+                                        problem.precision)),
         counts_(counts) {}
 
   void narrow(SearchSpace& space) {

@@ -214,11 +214,13 @@ PlanEvaluator::PlanEvaluator(Problem problem)
 PlanEvaluator::~PlanEvaluator() = default;
 
 std::optional<Infeasible> PlanEvaluator::legality(const PlanDegrees& plan) const {
-  return check_legality(plan, *problem_.network, *problem_.framework, problem_.gpus);
+  return check_legality(plan, *problem_.network, *problem_.framework, problem_.gpus,
+                        problem_.precision);
 }
 
 std::optional<Obstacle> PlanEvaluator::obstacle(const PlanDegrees& plan) const {
-  return find_obstacle(plan, *problem_.network, *problem_.framework, problem_.gpus);
+  return find_obstacle(plan, *problem_.network, *problem_.framework, problem_.gpus,
+                       problem_.precision);
 }
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& plan) const {
@@ -299,7 +301,7 @@ std::variant<ParallelPlan, Infeasible> PlanEvaluator::expand(const PlanDegrees& 
 
 std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) const {
   return check_plan(plan, *problem_.network, *problem_.framework, problem_.gpus,
-                    problem_.global_batch);
+                    problem_.global_batch, problem_.precision);
 }
 
 Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {

@@ -42,13 +42,14 @@ std::optional<Infeasible> check_assignment(const ParallelPlan& plan, const Netwo
 }
 
 std::optional<Infeasible> check_plan(const ParallelPlan& plan, const Network& network,
-                                     const Framework& framework, int gpus, std::int64_t batch) {
+                                     const Framework& framework, int gpus, std::int64_t batch,
+                                     DataType precision) {
   if (auto bad = check_structure(plan, network)) return bad;
   if (auto bad = check_assignment(plan, network, gpus)) return bad;
   if (auto bad = check_pipeline(plan, framework)) return bad;
   for (int p = 0; p < plan.assignment->stages(); ++p) {
     const PlanDegrees& d = plan.transform_at(p).degrees;
-    if (auto bad = check_transform(d, network, framework)) {
+    if (auto bad = check_transform(d, network, framework, precision)) {
       bad->stage = p;
       return bad;
     }

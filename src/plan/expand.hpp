@@ -44,7 +44,7 @@ namespace plansearch {
 /// All of the above; then stages that network or framework forbid, and another batch.
 [[nodiscard]] std::optional<Infeasible> check_plan(const ParallelPlan& plan, const Network& network,
                                                    const Framework& framework, int gpus,
-                                                   std::int64_t batch);
+                                                   std::int64_t batch, DataType precision);
 
 /// The runs without empty ones, neighbours of one block as one.
 [[nodiscard]] std::vector<BlockRun> joined(const std::vector<BlockRun>& runs);

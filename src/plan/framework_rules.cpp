@@ -3,31 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "plan/legality_parts.hpp"
+#include "plan/network_facts.hpp"
 
 namespace plansearch {
 namespace legality {
 namespace {
 
-/// What a rule looks at.
-struct Case {
-  const PlanDegrees& plan;
-  const Network& network;
-};
+using Case = RuleCase;
 
-std::int64_t smallest_extent(const Network& network, DimRole role) {
-  std::int64_t smallest = 0;
-  for (const Dimension& dimension : network.dimensions) {
-    if (dimension.role != role) continue;
-    smallest = smallest == 0 ? dimension.extent : std::min(smallest, dimension.extent);
-  }
-  return smallest;
+bool is_ring(const PlanDegrees& plan) {
+  return plan.context > 1 && plan.context_kind == ContextKind::Ring;
+}
+
+bool is_ulysses(const PlanDegrees& plan) {
+  return plan.context > 1 && plan.context_kind == ContextKind::Ulysses;
+}
+
+bool is_hybrid(const PlanDegrees& plan) {
+  return plan.shard_group > 0 && plan.shard_group < plan.data;
 }
 
 bool twice_context_divides(const Case& c) {
-  if (c.plan.context == 1 || c.plan.context_kind != ContextKind::Ring) return true;
+  if (c.plan.context == 1) return true;
   const bool spread = c.plan.sequence_parallel == SequenceParallel::On;
   const std::int64_t ranks = 2LL * c.plan.context * (spread ? c.plan.tensor_out : 1);
   for (const Dimension& dimension : c.network.dimensions) {
@@ -39,12 +40,26 @@ bool twice_context_divides(const Case& c) {
 /// All-to-all context parallelism hands out whole heads, so every rank of the group needs some of
 /// the key/value heads of its tensor rank.
 bool ulysses_divides_kv_heads(const Case& c) {
-  if (c.plan.context == 1 || c.plan.context_kind != ContextKind::Ulysses) return true;
+  if (!is_ulysses(c.plan)) return true;
   const std::int64_t ranks = std::int64_t{c.plan.tensor_out} * c.plan.context;
   for (const Dimension& dimension : c.network.dimensions) {
     if (dimension.role == DimRole::KvHead && dimension.extent % ranks != 0) return false;
   }
   return true;
+}
+
+bool whole_kv_heads(const Case& c) {
+  return std::all_of(c.network.dimensions.begin(), c.network.dimensions.end(),
+                     [&](const Dimension& d) {
+                       return d.role != DimRole::KvHead || d.extent % c.plan.tensor_out == 0;
+                     });
+}
+
+bool whole_operand_blocks(const Case& c) {
+  const auto policy = c.framework.precision.find(c.precision);
+  if (policy == c.framework.precision.end()) return true;
+  const OperandBlock block = operand_block(policy->second.matmul);
+  return block.features == 1 || fits_blocks(c.network, c.plan, block);
 }
 
 using Broken = bool (*)(const Case&, double limit);
@@ -53,10 +68,11 @@ struct Rule {
   RuleDescription description;
   DegreeSet reads;  ///< the only degrees `broken` looks at
   Broken broken;
+  Obstacle obstacle = Obstacle::FrameworkForbids;
 };
 
 bool is_moe(const Case& c) {
-  return smallest_extent(c.network, DimRole::Expert) > 0;
+  return has_role(c.network, DimRole::Expert);
 }
 
 using D = Degree;
@@ -109,14 +125,10 @@ constexpr Rule kRules[] = {
      [](const Case& c, double limit) { return c.plan.chunks > 1 && c.plan.pipeline < limit; }},
     {{"no-ring-context", "context parallelism as a ring", false},
      {D::Context, D::ContextKind},
-     [](const Case& c, double) {
-       return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ring;
-     }},
+     [](const Case& c, double) { return is_ring(c.plan); }},
     {{"no-ulysses-context", "context parallelism by all-to-all over heads", false},
      {D::Context, D::ContextKind},
-     [](const Case& c, double) {
-       return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ulysses;
-     }},
+     [](const Case& c, double) { return is_ulysses(c.plan); }},
     {{"ulysses-divides-kv-heads",
       "all-to-all context parallelism that does not divide the key/value heads of a tensor rank",
       false},
@@ -127,12 +139,41 @@ constexpr Rule kRules[] = {
      {D::Context, D::ContextKind},
      [](const Case& c, double) {
        const std::int64_t heads = smallest_extent(c.network, DimRole::KvHead);
-       return c.plan.context > 1 && c.plan.context_kind == ContextKind::Ulysses && heads > 0 &&
-              heads < smallest_extent(c.network, DimRole::Head);
+       return is_ulysses(c.plan) && heads > 0 && heads < smallest_extent(c.network, DimRole::Head);
      }},
     {{"no-context-with-pipeline", "context parallelism with several pipeline stages", false},
      {D::Context, D::Pipeline},
      [](const Case& c, double) { return c.plan.context > 1 && c.plan.pipeline > 1; }},
+    {{"no-context-with-tensor", "context parallelism with several tensor ranks", false},
+     {D::Context, D::TensorIn, D::TensorOut, D::TensorDepth},
+     [](const Case& c, double) { return c.plan.context > 1 && c.plan.tensor() > 1; }},
+    {{"context-multiple", "a context degree above 1 that is no multiple of the limit", true},
+     {D::Context},
+     [](const Case& c, double limit) {
+       return c.plan.context > 1 && std::fmod(c.plan.context, limit) != 0.0;
+     }},
+    {{"context-needs-fused-attention", "context parallelism of attention that writes scores out",
+      false},
+     {D::Context},
+     [](const Case& c, double) { return c.plan.context > 1 && materialises_scores(c.network); }},
+    {{"no-ring-context-with-window", "context parallelism as a ring for attention to a window",
+      false},
+     {D::Context, D::ContextKind},
+     [](const Case& c, double) { return is_ring(c.plan) && attends_to_window(c.network); }},
+    {{"no-ring-context-with-sinks", "context parallelism as a ring for attention with sinks",
+      false},
+     {D::Context, D::ContextKind},
+     [](const Case& c, double) { return is_ring(c.plan) && has_attention_sinks(c.network); }},
+    {{"no-ulysses-context-with-bias",
+      "context parallelism by all-to-all over heads for attention with a bias on its scores",
+      false},
+     {D::Context, D::ContextKind},
+     [](const Case& c, double) { return is_ulysses(c.plan) && has_attention_bias(c.network); }},
+    {{"no-fused-attention-with-sinks", "fused attention with sinks", false},
+     {},
+     [](const Case& c, double) {
+       return has_attention_sinks(c.network) && !materialises_scores(c.network);
+     }},
     {{"sequence-twice-context", "sequence length that 2 x cp (x tp) does not divide", false},
      {D::Context, D::ContextKind, D::SequenceParallel, D::TensorOut},
      [](const Case& c, double) { return !twice_context_divides(c); }},
@@ -147,18 +188,45 @@ constexpr Rule kRules[] = {
        return c.plan.sequence_parallel == SequenceParallel::Off && c.plan.tensor_out > 1;
      }},
     {{"experts-need-sequence-parallel",
-      "expert and tensor parallelism together without sequence parallelism", false},
-     {D::Expert, D::SequenceParallel, D::TensorOut},
+      "tensor parallelism of a mixture of experts without sequence parallelism", false},
+     {D::SequenceParallel, D::TensorOut},
      [](const Case& c, double) {
-       return is_moe(c) && c.plan.expert > 1 && c.plan.tensor_out > 1 &&
+       return is_moe(c) && c.plan.tensor_out > 1 &&
               c.plan.sequence_parallel == SequenceParallel::Off;
      }},
-    {{"kv-heads-at-least-tensor", "fewer key/value heads than tensor ranks", false},
+    {{"no-expert-tensor-with-bias", "an expert tensor degree where experts add biases", false},
+     {D::ExpertTensor},
+     [](const Case& c, double) { return c.plan.expert_tensor > 1 && has_expert_bias(c.network); }},
+    {{"kv-heads-divide-tensor", "key/value heads that the tensor degree does not divide", false},
      {D::TensorOut},
+     [](const Case& c, double) { return !whole_kv_heads(c); }},
+    {{"narrow-operands-in-blocks",
+      "fp8, mxfp8 and nvfp4 products with features or tokens that are not whole blocks", false},
+     {D::TensorIn, D::TensorOut, D::ExpertTensor, D::Context, D::SequenceParallel, D::MicroBatch},
+     [](const Case& c, double) { return !whole_operand_blocks(c); }},
+    {{"fp8-without-accumulation", "fp8 with several micro-batches and one pipeline stage", false},
+     kBatchDegrees | DegreeSet{D::Pipeline},
      [](const Case& c, double) {
-       const std::int64_t heads = smallest_extent(c.network, DimRole::KvHead);
-       return heads > 0 && heads < c.plan.tensor_out;
-     }},
+       return c.precision == DataType::Fp8 && c.plan.pipeline == 1 && c.plan.micro_batches > 1;
+     },
+     Obstacle::ScheduleNeedsMicroBatches},
+    {{"one-stage-with-tied-embeddings",
+      "several pipeline stages of a network whose embedding is its head", false},
+     {D::Pipeline},
+     [](const Case& c, double) { return c.plan.pipeline > 1 && ties_embeddings(c.network); }},
+    {{"micro-batches-multiple-of-stages", "micro-batches that the pipeline stages do not divide",
+      false},
+     kBatchDegrees | DegreeSet{D::Pipeline},
+     [](const Case& c, double) { return c.plan.micro_batches % c.plan.pipeline != 0; },
+     Obstacle::ScheduleNeedsMicroBatches},
+    {{"micro-batches-fill-1f1b",
+      "1f1b with fewer micro-batches than stages, by more than the limit", true},
+     kBatchDegrees | DegreeSet{D::Pipeline, D::Schedule},
+     [](const Case& c, double limit) {
+       return c.plan.pipeline > 1 && c.plan.schedule == kDefaultSchedule &&
+              c.plan.micro_batches + limit < c.plan.pipeline;
+     },
+     Obstacle::ScheduleNeedsMicroBatches},
     {{"no-selective-recompute", "selective recompute", false},
      {D::Recompute},
      [](const Case& c, double) { return c.plan.recompute == Recompute::Selective; }},
@@ -167,9 +235,15 @@ constexpr Rule kRules[] = {
      [](const Case& c, double) { return c.plan.recompute != Recompute::None; }},
     {{"no-shard-group", "hybrid sharding (a shard group smaller than the data ranks)", false},
      {D::ShardGroup, D::Data},
-     [](const Case& c, double) {
-       return c.plan.shard_group > 0 && c.plan.shard_group < c.plan.data;
+     [](const Case& c, double) { return is_hybrid(c.plan); }},
+    {{"shard-group-needs-zero", "hybrid sharding with a ZeRO stage below the limit", true},
+     {D::ShardGroup, D::Data, D::Zero},
+     [](const Case& c, double limit) {
+       return is_hybrid(c.plan) && static_cast<double>(c.plan.zero) < limit;
      }},
+    {{"no-zero-2", "sharding of gradients without parameters (ZeRO stage 2)", false},
+     {D::Zero},
+     [](const Case& c, double) { return c.plan.zero == ZeroStage::Gradients; }},
     {{"no-mixture-of-experts", "mixture-of-experts networks", false},
      {},
      [](const Case& c, double) { return is_moe(c); }},
@@ -183,13 +257,12 @@ const Rule* find_rule(std::string_view name) {
 
 }  // namespace
 
-std::optional<Infeasible> check_rule(const FrameworkRule& rule, const PlanDegrees& plan,
-                                     const Network& network, const Framework& framework,
+std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& c,
                                      Wording wording) {
   const Rule* known = find_rule(rule.name);
-  if (known == nullptr || !known->broken({plan, network}, rule.limit)) return std::nullopt;
-  return refuse(wording, Obstacle::FrameworkForbids, 0, rule.limit,
-                [&] { return fmt::format("{}: {}", framework.name, rule.message); });
+  if (known == nullptr || !known->broken(c, rule.limit)) return std::nullopt;
+  return refuse(wording, known->obstacle, 0, rule.limit,
+                [&] { return fmt::format("{}: {}", c.framework.name, rule.message); });
 }
 
 DegreeSet degrees_of_rule(const FrameworkRule& rule) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "plan/legality_parts.hpp"
+#include "plan/network_facts.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 
@@ -122,11 +123,6 @@ Result check_dimension(const PlanDegrees& plan, const Framework& framework,
   }
 }
 
-bool has_role(const Network& network, DimRole role) {
-  return std::any_of(network.dimensions.begin(), network.dimensions.end(),
-                     [&](const Dimension& dimension) { return dimension.role == role; });
-}
-
 int expert_group(const PlanDegrees& plan) {
   return plan.expert * plan.expert_tensor;
 }
@@ -183,22 +179,11 @@ Result check_expert_order(const PlanDegrees& plan, const Framework& framework, W
 /// Unfused attention keeps whole score rows, which no ring can pass around.
 Result check_ring(const PlanDegrees& plan, const Network& network, Wording wording) {
   if (plan.context == 1 || plan.context_kind != ContextKind::Ring) return std::nullopt;
-  for (const Block& block : network.blocks) {
-    for (const Operator& op : block.operators) {
-      const bool over_keys = op.kind == OperatorKind::Softmax &&
-                             std::any_of(op.loop.begin(), op.loop.end(), [&](DimId dim) {
-                               return network.dimension(dim).role == DimRole::KeySequence;
-                             });
-      if (over_keys) {
-        return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.context), 1, [&] {
-          return std::string(
-              "ring context parallelism needs fused attention (--attention flash) or "
-              "--cp-kind ulysses");
-        });
-      }
-    }
-  }
-  return std::nullopt;
+  if (!materialises_scores(network)) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.context), 1, [&] {
+    return std::string(
+        "ring context parallelism needs fused attention (--attention flash) or --cp-kind ulysses");
+  });
 }
 
 Result check_shard_group(const PlanDegrees& plan, Wording wording) {
@@ -236,6 +221,7 @@ struct Case {
   const PlanDegrees& plan;
   const Network& network;
   const Framework& framework;
+  DataType precision;
   int gpus;
 };
 
@@ -304,7 +290,8 @@ Result check_all(const Case& c, Wording wording) {
     if (auto bad = condition.check(c, wording)) return bad;
   }
   for (const FrameworkRule& rule : c.framework.rules) {
-    if (auto bad = check_rule(rule, c.plan, c.network, c.framework, wording)) return bad;
+    if (auto bad = check_rule(rule, {c.plan, c.network, c.framework, c.precision}, wording))
+      return bad;
   }
   return std::nullopt;
 }
@@ -328,23 +315,23 @@ std::optional<Infeasible> check_axes(const PlanDegrees& plan, const Framework& f
 }  // namespace legality
 
 std::optional<Infeasible> check_legality(const PlanDegrees& plan, const Network& network,
-                                         const Framework& framework, int gpus) {
-  return legality::check_all({plan, network, framework, gpus}, legality::Wording::Full);
+                                         const Framework& framework, int gpus, DataType precision) {
+  return legality::check_all({plan, network, framework, precision, gpus}, legality::Wording::Full);
 }
 
 std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Network& network,
-                                          const Framework& framework) {
+                                          const Framework& framework, DataType precision) {
   PlanDegrees alone = degrees;
   alone.pipeline = alone.chunks = 1;
   alone.schedule = PlanDegrees{}.schedule;
-  const legality::Case c{alone, network, framework, alone.devices()};
+  const legality::Case c{alone, network, framework, precision, alone.devices()};
   for (const legality::Condition& condition : legality::kConditions) {
     if (auto bad = condition.check(c, legality::Wording::Full)) return bad;
   }
   if (auto bad = legality::check_listed(degrees, framework, legality::Wording::Full)) return bad;
   for (const FrameworkRule& rule : framework.rules) {
-    if (auto bad =
-            legality::check_rule(rule, degrees, network, framework, legality::Wording::Full)) {
+    if (auto bad = legality::check_rule(rule, {degrees, network, framework, precision},
+                                        legality::Wording::Full)) {
       return bad;
     }
   }
@@ -352,27 +339,30 @@ std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Netw
 }
 
 std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
-                                      const Framework& framework, int gpus) {
+                                      const Framework& framework, int gpus, DataType precision) {
   return legality::obstacle_in(
-      legality::check_all({plan, network, framework, gpus}, legality::Wording::Silent));
+      legality::check_all({plan, network, framework, precision, gpus}, legality::Wording::Silent));
 }
 
 std::vector<LegalityCondition> legality_conditions(const Network& network,
-                                                   const Framework& framework, int gpus) {
+                                                   const Framework& framework, int gpus,
+                                                   DataType precision) {
   std::vector<LegalityCondition> conditions;
   for (const legality::Condition& row : legality::kConditions) {
     conditions.push_back(
-        {row.reads, [&network, &framework, gpus, check = row.check](const PlanDegrees& plan) {
+        {row.reads,
+         [&network, &framework, precision, gpus, check = row.check](const PlanDegrees& plan) {
            return legality::obstacle_in(
-               check({plan, network, framework, gpus}, legality::Wording::Silent));
+               check({plan, network, framework, precision, gpus}, legality::Wording::Silent));
          }});
   }
   for (const FrameworkRule& rule : framework.rules) {
-    conditions.push_back(
-        {legality::degrees_of_rule(rule), [&network, &framework, &rule](const PlanDegrees& plan) {
-           return legality::obstacle_in(
-               legality::check_rule(rule, plan, network, framework, legality::Wording::Silent));
-         }});
+    conditions.push_back({legality::degrees_of_rule(rule),
+                          [&network, &framework, &rule, precision](const PlanDegrees& plan) {
+                            return legality::obstacle_in(
+                                legality::check_rule(rule, {plan, network, framework, precision},
+                                                     legality::Wording::Silent));
+                          }});
   }
   return conditions;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plansearch/data_type.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
@@ -22,18 +23,21 @@ namespace plansearch {
 /// looked at.
 [[nodiscard]] std::optional<Infeasible> check_legality(const PlanDegrees& plan,
                                                        const Network& network,
-                                                       const Framework& framework, int gpus);
+                                                       const Framework& framework, int gpus,
+                                                       DataType precision = DataType::Bf16);
 
 /// Whether one stage of a plan may be split like this and the framework runs its schedule:
 /// everything but the number of devices, the layers and the shape of the pipeline, which are judged
 /// for the plan as a whole.
 [[nodiscard]] std::optional<Infeasible> check_transform(const PlanDegrees& degrees,
                                                         const Network& network,
-                                                        const Framework& framework);
+                                                        const Framework& framework,
+                                                        DataType precision = DataType::Bf16);
 
 /// The same without words: cheap enough for every plan of a search.
 [[nodiscard]] std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
-                                                    const Framework& framework, int gpus);
+                                                    const Framework& framework, int gpus,
+                                                    DataType precision = DataType::Bf16);
 
 /// ZeRO stages as they are tried where nobody chose one: none where the framework can do without;
 /// the one that always shards (FSDP) shards all it can.
@@ -48,9 +52,9 @@ struct LegalityCondition {
 };
 /// All conditions; a plan is legal when none of them finds an obstacle. `network` and `framework`
 /// must outlive them.
-[[nodiscard]] std::vector<LegalityCondition> legality_conditions(const Network& network,
-                                                                 const Framework& framework,
-                                                                 int gpus);
+[[nodiscard]] std::vector<LegalityCondition> legality_conditions(
+    const Network& network, const Framework& framework, int gpus,
+    DataType precision = DataType::Bf16);
 
 /// The closed vocabulary of framework rules (docs/frameworks.md) and what each forbids.
 struct RuleDescription {

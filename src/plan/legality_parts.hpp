@@ -39,10 +39,16 @@ template <typename Words>
 /// Every axis with several ranks has a place in the framework's rank order.
 [[nodiscard]] std::optional<Infeasible> check_axes(const PlanDegrees& plan,
                                                    const Framework& framework);
+/// What the rules of a framework file are asked about.
+struct RuleCase {
+  const PlanDegrees& plan;
+  const Network& network;
+  const Framework& framework;
+  DataType precision;
+};
 /// One rule of a framework file; one that is not in the vocabulary forbids nothing.
-[[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule,
-                                                   const PlanDegrees& plan, const Network& network,
-                                                   const Framework& framework, Wording wording);
+[[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& c,
+                                                   Wording wording);
 [[nodiscard]] DegreeSet degrees_of_rule(const FrameworkRule& rule);
 
 }  // namespace plansearch::legality

@@ -36,7 +36,7 @@ std::optional<Infeasible> obstacle_alone(Degree degree, int value, const PinnedD
   if (degree == Degree::Expert) plan.data = value;
   plan.micro_batches = plan.pipeline;
   const auto infeasible =
-      check_legality(plan, *problem.network, *problem.framework, plan.devices());
+      check_legality(plan, *problem.network, *problem.framework, plan.devices(), problem.precision);
   if (!infeasible) return std::nullopt;
   switch (infeasible->obstacle) {
     case Obstacle::DegreesDoNotMultiply:
@@ -65,7 +65,10 @@ std::string legal_values(Degree degree, const PinnedDegrees& pinned, const Probl
 ZeroStage default_zero(PlanDegrees plan, const Problem& problem) {
   for (const ZeroStage stage : kZeroPreference) {
     plan.zero = stage;
-    if (!check_legality(plan, *problem.network, *problem.framework, problem.gpus)) return stage;
+    if (!check_legality(plan, *problem.network, *problem.framework, problem.gpus,
+                        problem.precision)) {
+      return stage;
+    }
   }
   return ZeroStage::None;
 }

@@ -64,7 +64,7 @@ void take_stages(const io::StagesDocument& stages, const ProblemRequest& request
   given.problem = with_gpus(given.asked, devices);
   const Problem& problem = given.problem;
   const auto bad = check_plan(given.plan, *problem.network, *problem.framework, problem.gpus,
-                              problem.global_batch);
+                              problem.global_batch, problem.precision);
   judge(bad, bad ? place_of(*bad, stages) : where, request, given);
 }
 
@@ -77,8 +77,9 @@ void take_degrees(const ProblemRequest& request, GivenPlan& given) {
   given.degrees = degrees;
   given.problem = with_gpus(given.asked, degrees.devices());
   const Problem& problem = given.problem;
-  judge(check_legality(degrees, *problem.network, *problem.framework, problem.gpus), {}, request,
-        given);
+  judge(check_legality(degrees, *problem.network, *problem.framework, problem.gpus,
+                       problem.precision),
+        {}, request, given);
   if (given.inexpressible) return;
   auto plan = expand(degrees, *problem.network, *problem.framework);
   if (auto* made = std::get_if<ParallelPlan>(&plan))

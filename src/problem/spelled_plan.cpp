@@ -71,7 +71,8 @@ class SpelledPlan {
     for (const ZeroStage zero : kZeroPreference) {
       PlanDegrees tried = degrees;
       tried.zero = zero;
-      if (!check_transform(tried, *problem_.network, *problem_.framework)) return tried;
+      if (!check_transform(tried, *problem_.network, *problem_.framework, problem_.precision))
+        return tried;
     }
     return degrees;
   }

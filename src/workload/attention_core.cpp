@@ -20,6 +20,7 @@ struct Core {
   DimId head{};
   DimId keys{};
   double useful = 1.0;
+  bool windowed = false;
 
   [[nodiscard]] Dims scores() const { return {stack.batch, head, stack.tokens, keys}; }
   [[nodiscard]] Dims context() const { return {stack.batch, stack.tokens, head, heads.value_size}; }
@@ -63,6 +64,7 @@ TensorId add_fused(const Core& core) {
   const auto value = static_cast<double>(core.block.extent(core.heads.value_size));
   op.flops_per_point = 2.0 * (query + value) / value;
   op.useful_fraction = core.useful;
+  op.windowed = core.windowed;
   // Five products instead of two: the scores are computed again.
   op.backward_flops_factor = (2.0 * value + 3.0 * query) / (query + value);
   op.backward_kernels = 2;
@@ -80,6 +82,7 @@ TensorId add_scores(const Core& core) {
   op.recompute = RecomputeScope::Selective;
   op.flops_per_point = 2.0;
   op.useful_fraction = core.useful;
+  op.windowed = core.windowed;
   op.backward_kernels = 2;
   return core.block.add(op).outputs.front();
 }
@@ -125,6 +128,7 @@ TensorId add_context(const Core& core, TensorId weights) {
   op.recompute = RecomputeScope::Selective;
   op.flops_per_point = 2.0;
   op.useful_fraction = core.useful;
+  op.windowed = core.windowed;
   op.backward_kernels = 2;
   return core.block.add(op).outputs.front();
 }
@@ -139,6 +143,7 @@ TensorId add_attention_core(BlockBuilder& block, const Stack& stack, const Heads
   core.head = head_dimension(block, stack);
   core.keys = block.dim(block.name_of(read_tokens) + "_keys", DimRole::KeySequence, keys);
   core.useful = visible_fraction(block.extent(stack.tokens), keys, span);
+  core.windowed = span.window.has_value();
   if (stack.attention == AttentionKind::Fused) return add_fused(core);
   const TensorId weights = add_softmax(core, add_scores(core));
   return add_context(core, add_attention_dropout(core, weights));

@@ -119,15 +119,19 @@ TEST_SUITE("unit") {
     // No grouped heads at all: 64 against 8.
     CHECK_FALSE(runs("megatron-deepspeed", grouped, 1, 8, ContextKind::Ulysses));
     CHECK(runs("megatron-deepspeed", grouped, 4, 1, ContextKind::Ulysses));
-    CHECK(runs("megatron-deepspeed", full, 4, 8, ContextKind::Ulysses));
+    CHECK(runs("megatron-deepspeed", full, 1, 8, ContextKind::Ulysses));
+    CHECK_FALSE(runs("megatron-deepspeed", full, 4, 8, ContextKind::Ulysses));  // tp or cp
     // These repeat key/value heads instead.
     CHECK(runs("deepspeed", grouped, 1, 16, ContextKind::Ulysses));
     CHECK(runs("internevo", grouped, 4, 8, ContextKind::Ulysses));
     // These have no all-to-all over heads at all.
-    for (const char* ring : {"torchtitan", "nanotron"}) {
+    for (const char* ring : {"torchtitan", "maxtext"}) {
       CHECK_FALSE(runs(ring, full, 1, 2, ContextKind::Ulysses));
       CHECK(runs(ring, full, 1, 2, ContextKind::Ring));
     }
+    // This one cannot start a run with context parallelism.
+    CHECK_FALSE(runs("nanotron", full, 1, 2, ContextKind::Ulysses));
+    CHECK_FALSE(runs("nanotron", full, 1, 2, ContextKind::Ring));
   }
 
   TEST_CASE("frameworks: the annotated example of the documentation loads") {

@@ -200,7 +200,7 @@ TEST_SUITE("unit") {
     const Network network = decoder(8);
     Framework framework = test::plain_framework();
     framework.rules = {{"max-zero-with-pipeline", 1, "no ZeRO-2 or 3 with a pipeline"},
-                       {"kv-heads-at-least-tensor", 0, "needs a key/value head per tensor rank"}};
+                       {"kv-heads-divide-tensor", 0, "needs a key/value head per tensor rank"}};
     PlanDegrees plan;
     plan.pipeline = 2;
     plan.data = 2;
