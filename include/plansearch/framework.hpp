@@ -118,7 +118,8 @@ struct Framework {
   std::vector<FrameworkRule> rules;
   std::map<std::string, double> constants;       ///< fitted numbers, see docs/frameworks.md
   std::map<std::string, Provenance> provenance;  ///< by field path, e.g. "constants.host_launch"
-  std::uint64_t content_hash = 0;                ///< of every file it was read from
+  std::string validation;          ///< the measured steps it was compared with; empty: none
+  std::uint64_t content_hash = 0;  ///< of every file it was read from
 };
 
 /// The constants a framework file may hold: name, unit and meaning.

@@ -169,6 +169,8 @@ class Reader {
       for (const Node& alias : aliases->items()) framework.aliases.push_back(alias.text());
     }
     if (const auto description = root.find("description")) description->ignore();
+    framework.validation.clear();
+    if (const auto validation = root.find("validation")) framework.validation = validation->text();
     read_rules(root, framework, log);
     read_numbers(root, framework, log);
     framework.provenance = log.provenance(root, framework.provenance);

@@ -27,9 +27,10 @@ std::string evidence_line(const Cluster& cluster, const Framework& framework) {
   for (const auto& [key, from] : framework.provenance) {
     ++of_framework[static_cast<std::size_t>(from.evidence)];
   }
-  return fmt::format("these numbers rest on: profile {} ({}); framework {} ({})", cluster.name,
-                     counts_text(count_evidence(cluster)), framework.name,
-                     counts_text(of_framework));
+  return fmt::format(
+      "these numbers rest on: profile {} ({}); framework {} ({}{})", cluster.name,
+      counts_text(count_evidence(cluster)), framework.name, counts_text(of_framework),
+      framework.validation.empty() ? "; unvalidated: no measured step was compared" : "");
 }
 
 }  // namespace plansearch
