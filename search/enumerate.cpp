@@ -42,8 +42,7 @@ class Enumeration {
         counter_(task.walk.space()),
         mesh_level_(task.walk.space().level_above(kMeshDegrees)),
         states_level_(task.walk.space().level_above(kStateDegrees)),
-        limit_(task.evaluator.memory_limit()),
-        pricer_(task.evaluator, task.walk, task.options),
+        pricer_(task),
         family_level_(task.walk.space().level_of(Degree::MicroBatch)) {}
 
   void run() {
@@ -71,7 +70,7 @@ class Enumeration {
   void visit_families(std::size_t from, const PlanDegrees& plan, const Visit& visit,
                       const Reject& reject) const {
     const auto visit_states = [&](const PlanDegrees& states) {
-      if (task_.evaluator.grid_bound(states).memory > limit_) {
+      if (task_.evaluator.grid_bound(states).memory > task_.limits.tight) {
         reject(Obstacle::OutOfMemory, states_level_, states);
       } else {
         task_.walk.visit(states_level_, family_level_, states, visit, reject);
@@ -145,7 +144,6 @@ class Enumeration {
   SpaceCounter counter_;
   std::size_t mesh_level_;
   std::size_t states_level_;
-  Bytes limit_;
   FamilyPricer pricer_;
   std::size_t family_level_;
 };

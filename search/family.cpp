@@ -21,14 +21,14 @@ constexpr std::size_t kSampledMicroBatches = 4;
 
 class FamilyPricer::Worker {
  public:
-  Worker(const PlanEvaluator& evaluator, const LegalWalk& walk, const SearchOptions& options)
-      : evaluator_(evaluator),
-        walk_(walk),
-        counter_(walk.space()),
-        level_(walk.space().level_of(Degree::MicroBatch)),
-        pruning_(options.pruning),
-        keeps_priced_(options.priced != nullptr),
-        limit_(evaluator.memory_limit()),
+  explicit Worker(const SearchTask& task)
+      : evaluator_(task.evaluator),
+        walk_(task.walk),
+        counter_(walk_.space()),
+        level_(walk_.space().level_of(Degree::MicroBatch)),
+        pruning_(task.options.pruning),
+        keeps_priced_(static_cast<bool>(task.options.priced)),
+        limits_(task.limits),
         workspace_(PlanEvaluator::make_workspace()) {}
 
   [[nodiscard]] FamilyResult price(std::span<const Family> families, const Thresholds& thresholds) {
@@ -71,7 +71,8 @@ class FamilyPricer::Worker {
   }
 
   void visit_batching(const PlanDegrees& batching) {
-    if (pruning_ == Pruning::On && thresholds_->exclude(evaluator_.grid_bound(batching))) {
+    const PlanBound grid = evaluator_.grid_bound(batching);
+    if (is_pruned(grid)) {
       result_.counts.pruned += counter_.below(level_ + 1, batching);
       return;
     }
@@ -82,10 +83,15 @@ class FamilyPricer::Worker {
         return;
       }
       // Memory needs neither kernels nor communication, which most plans of large models never get.
-      if (!profile && evaluator_.memory_bound(plan, *workspace_) > limit_) {
-        return refuse_for_memory(plan);
+      if (!profile) {
+        const Bytes memory = evaluator_.memory_bound(plan, *workspace_);
+        if (memory > limits_.tight) return refuse_for_memory(plan);
+        if (is_pruned({grid.step_time, memory})) {
+          ++result_.counts.pruned;
+          return;
+        }
+        profile = evaluator_.profile(plan);
       }
-      if (!profile) profile = evaluator_.profile(plan);
       price_plan(*profile, plan);
     };
     walk_.visit(level_ + 1, walk_.space().depth(), batching, visit_plan, rejecter());
@@ -98,19 +104,28 @@ class FamilyPricer::Worker {
 
   void price_plan(const ClassProfile& profile, const PlanDegrees& plan) {
     const PlanBound bound = evaluator_.bound(profile, plan, *workspace_);
-    if (bound.memory > limit_) return refuse_for_memory(plan);
-    if (pruning_ == Pruning::On && thresholds_->exclude(bound)) {
+    if (bound.memory > limits_.tight) return refuse_for_memory(plan);
+    if (is_pruned(bound)) {
       ++result_.counts.pruned;
       return;
     }
     const Estimate estimate = evaluator_.estimate(profile, plan, *workspace_);
     // The bound does not look at every stage.
-    if (estimate.memory.total() > limit_) return refuse_for_memory(plan);
+    const Bytes memory = estimate.memory.total();
+    if (memory > limits_.tight) return refuse_for_memory(plan);
     ++result_.counts.evaluated;
-    result_.contenders.push_back({{plan, estimate}, bound.step_time});
+    const MemoryFit fit = memory > limits_.fits ? MemoryFit::Tight : MemoryFit::Fits;
+    result_.contenders.push_back({{plan, estimate}, bound.step_time, fit});
     if (keeps_priced_) {
       result_.priced.push_back({plan, evaluator_.simulate(profile, plan, *workspace_)});
     }
+  }
+
+  /// A bound beyond what fits is that of a tight plan, or of plans that all are.
+  [[nodiscard]] bool is_pruned(const PlanBound& bound) const {
+    if (pruning_ == Pruning::Off) return false;
+    return bound.memory > limits_.fits ? thresholds_->exclude_tight(bound.step_time)
+                                       : thresholds_->exclude(bound);
   }
 
   void refuse_for_memory(const PlanDegrees& plan) {
@@ -124,7 +139,7 @@ class FamilyPricer::Worker {
   std::size_t level_;
   Pruning pruning_;
   bool keeps_priced_;
-  Bytes limit_;
+  MemoryLimits limits_;
   EvaluationWorkspacePtr workspace_;
   const Thresholds* thresholds_ = nullptr;  ///< of the families at hand
   std::vector<PlanDegrees> batchings_;
@@ -132,11 +147,8 @@ class FamilyPricer::Worker {
   FamilyResult result_;
 };
 
-FamilyPricer::FamilyPricer(const PlanEvaluator& evaluator, const LegalWalk& walk,
-                           const SearchOptions& options)
-    : workers_([&evaluator, &walk, &options] {
-        return std::make_unique<Worker>(evaluator, walk, options);
-      }) {}
+FamilyPricer::FamilyPricer(const SearchTask& task)
+    : workers_([&task] { return std::make_unique<Worker>(task); }) {}
 
 FamilyPricer::~FamilyPricer() = default;
 

@@ -10,8 +10,7 @@
 #include "base/pool.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/search.hpp"
-#include "search/judge.hpp"
-#include "search/legal_walk.hpp"
+#include "search/strategy.hpp"
 
 namespace plansearch {
 
@@ -33,7 +32,7 @@ struct FamilyResult {
 /// Prices families of one search. Thread-safe: every call works with buffers of its own.
 class FamilyPricer {
  public:
-  FamilyPricer(const PlanEvaluator& evaluator, const LegalWalk& walk, const SearchOptions& options);
+  explicit FamilyPricer(const SearchTask& task);
   ~FamilyPricer();
   FamilyPricer(const FamilyPricer&) = delete;
   FamilyPricer& operator=(const FamilyPricer&) = delete;

@@ -7,9 +7,19 @@
 #include "search/judge.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace plansearch {
+namespace {
+
+void sort_by_promise(std::vector<Contender>& contenders) {
+  std::sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
+    return ranks_before(a.candidate, b.candidate);
+  });
+}
+
+}  // namespace
 
 bool Thresholds::exclude(const PlanBound& bound) const {
   if (!time || bound.step_time <= *time) return false;
@@ -26,6 +36,17 @@ std::optional<Seconds> Judge::fastest() const {
 }
 
 void Judge::take(std::vector<Contender> contenders) {
+  const auto tight =
+      std::stable_partition(contenders.begin(), contenders.end(),
+                            [](const Contender& c) { return c.fit == MemoryFit::Fits; });
+  std::vector<Contender> beside(std::make_move_iterator(tight),
+                                std::make_move_iterator(contenders.end()));
+  contenders.erase(tight, contenders.end());
+  take_fitting(std::move(contenders));
+  take_tight(std::move(beside));
+}
+
+void Judge::take_fitting(std::vector<Contender> contenders) {
   std::vector<PlanCandidate> pool = std::move(thresholds_.front);
   for (const Contender& contender : contenders) pool.push_back(contender.candidate);
   thresholds_.front = pareto_front(std::move(pool));
@@ -33,15 +54,34 @@ void Judge::take(std::vector<Contender> contenders) {
     return thresholds_.time && contender.bound > *thresholds_.time;
   };
   std::erase_if(contenders, is_late);
-  std::sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
-    return ranks_before(a.candidate, b.candidate);
-  });
+  sort_by_promise(contenders);
   for (const Contender& contender : contenders) {
     if (is_late(contender)) continue;  // thresholds tighten on the way
     if (is_known(contender.candidate.plan)) continue;
     insert(simulated(contender.candidate.plan));
     ++simulations_;
   }
+}
+
+void Judge::take_tight(std::vector<Contender> contenders) {
+  const auto is_late = [&](const Contender& contender) {
+    return thresholds_.exclude_tight(contender.bound);
+  };
+  std::erase_if(contenders, is_late);
+  sort_by_promise(contenders);
+  for (const Contender& contender : contenders) {
+    if (is_late(contender)) continue;
+    if (tight_ && tight_->plan == contender.candidate.plan) continue;
+    PlanCandidate candidate = simulated(contender.candidate.plan);
+    ++simulations_;
+    note_time(candidate);
+    if (!tight_ || ranks_before(candidate, *tight_)) tight_ = std::move(candidate);
+  }
+}
+
+void Judge::note_time(const PlanCandidate& candidate) {
+  const Seconds time = candidate.estimate.step.total();
+  if (!thresholds_.best || time < *thresholds_.best) thresholds_.best = time;
 }
 
 PlanCandidate Judge::simulated(const PlanDegrees& plan) {
@@ -55,6 +95,7 @@ bool Judge::is_known(const PlanDegrees& plan) const {
 }
 
 void Judge::insert(PlanCandidate candidate) {
+  note_time(candidate);
   const auto place = std::upper_bound(best_.begin(), best_.end(), candidate, ranks_before);
   best_.insert(place, std::move(candidate));
   if (best_.size() > top_) best_.pop_back();
@@ -64,6 +105,9 @@ void Judge::insert(PlanCandidate candidate) {
 void Judge::conclude(SearchResult& result) {
   for (PlanCandidate& member : thresholds_.front) member = simulated(member.plan);
   result.front = pareto_front(std::move(thresholds_.front));
+  const bool faster = tight_ && (best_.empty() || tight_->estimate.step.total() <
+                                                      best_.front().estimate.step.total());
+  if (faster) result.tight = std::move(tight_);
   result.ranked = std::move(best_);
   result.counts.simulated = simulations_;
 }

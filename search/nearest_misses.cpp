@@ -49,7 +49,7 @@ class MissFinder {
  public:
   MissFinder(const SearchTask& task, Nearest nearest, EvaluationWorkspace& workspace)
       : task_(task),
-        limit_(task.evaluator.memory_limit()),
+        limit_(task.limits.tight),
         workspace_(workspace),
         nearest_(std::move(nearest)) {}
 

@@ -28,6 +28,7 @@ struct SearchTask {
   const LegalWalk& walk;
   const SearchOptions& options;
   const Deadline& deadline;
+  MemoryLimits limits;
 };
 
 /// Offers plans to the judge and accounts for every plan of the space it has dealt with in

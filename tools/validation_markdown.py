@@ -104,6 +104,18 @@ def ranking_table(summary):
                   "of >= 3 plans", "tau-b", "mean regret* %", "median regret* %", "tau-b*"], rows)
 
 
+def risk_table(found):
+    rows = []
+    for group in found:
+        risk = group["memory_risk"]
+        cells = [f"{b['failed']}/{b['rows']} ({percent(b['failed'] / b['rows'])} %; "
+                 f"{percent(b['stated'])} % stated)" if b["rows"] else "-" for b in risk["bins"]]
+        rows.append([group["value"], risk["rows"], *cells, f"{risk['brier']:.3f}",
+                     f"{risk['brier_hard_limit']:.3f}", f"{risk['brier_base_rate']:.3f}"])
+    return table(["source", "rows", "fits: risk up to 0.1", "tight: up to 0.5", "up to 0.9",
+                  "above 0.9", "Brier", "hard limit", "base rate"], rows)
+
+
 def feasibility_table(summary):
     rows = []
     for by in ("all", "source"):

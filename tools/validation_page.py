@@ -4,7 +4,7 @@
 
   python3 tools/validation_page.py --binary build/release/plansearch
   python3 tools/validation_page.py --binary B --also runs.csv --suspect suspect.csv
-                                   [--also-memory memory.csv] [--kernels TABLE.csv ...]
+                                   [--also-memory memory.csv] [--also-risk more.csv ...] [--kernels TABLE.csv ...]
 
 The first form needs nothing but this repository. The second also predicts larger tables that do not
 ship and keeps their summary, with date and commit, in validation/results_full.json, from which the
@@ -90,6 +90,9 @@ def write_full_results(args, path):
         answer = validate(args.binary, table)
         kernels.setdefault(answer["table"], []).append(summary_of(answer))
     results["kernels"] = kernels
+    results["risk"] = [group for table in args.also_risk or ()
+                       for group in rounded(validate(args.binary, table)["summary"])
+                       if group["by"] == "source" and group["memory_risk"]]
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
@@ -116,6 +119,8 @@ def main():
     parser.add_argument("--binary", required=True)
     parser.add_argument("--also", help="a larger table of runs, summarised only")
     parser.add_argument("--also-memory", help="a larger table of memory peaks, summarised only")
+    parser.add_argument("--also-risk", action="append",
+                        help="further tables of runs of which memory risks are summarised only")
     parser.add_argument("--suspect", help="CSV (id, why) of rows of these tables to report apart")
     parser.add_argument("--kernels", action="append", help="tables of kernels, summarised only")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs")

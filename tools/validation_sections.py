@@ -3,7 +3,7 @@
 import os
 
 from validation_markdown import (error_table, feasibility_table, groups, memory_table, percent,
-                                 ranking_table, signed, table)
+                                 ranking_table, risk_table, signed, table)
 
 GENERATED = ("<!-- Written by tools/validation_page.py from shipped data; edit that, not this. -->\n"
              "<!-- SPDX-License-Identifier: Apache-2.0 -->\n\n")
@@ -110,7 +110,28 @@ class Page:
                  "counted above, whatever memory says.\n\n" + feasibility_table(self.summary))
         for reason, count in sorted(reasons.items()):
             words += f"- cannot be expressed ({count}): {reason}\n"
-        return words + ("\n" if reasons else "")
+        return words + ("\n" if reasons else "") + self.risks()
+
+    def risks(self):
+        """Stated risks against failures, of the sources that published failures."""
+        found = [group for group in groups(self.summary, "source")
+                 if group["memory_risk"] and group["memory_risk"]["failed"] > 1]
+        found += [group for group in (self.full or {}).get("risk", ())
+                  if group["memory_risk"]["failed"] > 1]
+        if not found:
+            return ""
+        return ("\n### Risk of running out of memory\n\n"
+                "Predicted peaks have an error, so a plan has a probability of not fitting "
+                "(`memory_error_*` of the framework files, fitted to measured peaks, not to "
+                "failures). Legal rows that ran or failed, in four bins of the stated risk: how "
+                "many failed, and what was stated on average. *Brier*: mean of (stated risk - "
+                "failed)^2, 0 is perfect; *hard limit*: of stating 1 where the predicted peak "
+                "exceeds the memory and 0 elsewhere; *base rate*: of always stating the share that "
+                "failed. Failures of the Ultra-Scale sweep are crashes of any kind: about one run in "
+                "ten of those that need less than half of the memory failed too. Aleph Alpha's runs "
+                "are those of a code of its own, priced as Megatron-LM: it needs more than "
+                "predicted, most of all where a vocabulary of 128,000 meets large micro-batches.\n\n"
+                + risk_table(found) + "\n")
 
     def kernel_section(self):
         if not self.kernels:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -66,6 +67,15 @@ struct Estimate {
   int worst_memory_stage = 0;
   bool operator==(const Estimate&) const = default;
 };
+
+/// Whether a plan fits memory, by its risk of running out of it.
+enum class MemoryFit : std::uint8_t {
+  Fits,   ///< at most the risk asked for
+  Tight,  ///< at most kTightMemoryRisk
+  No,
+};
+[[nodiscard]] std::string_view to_text(MemoryFit fit);
+inline constexpr double kTightMemoryRisk = 0.5;
 
 /// Why a plan has no price; where only memory is missing, with the price it would have.
 struct InfeasiblePlan {

@@ -112,6 +112,12 @@ class PlanEvaluator {
 
   /// Memory a plan may use: capacity less the user's reserve.
   [[nodiscard]] Bytes memory_limit() const;
+  /// The probability that a plan of this predicted peak needs more than that.
+  [[nodiscard]] double memory_risk(Bytes predicted) const;
+  /// What that probability is called, given the risk the problem accepts.
+  [[nodiscard]] MemoryFit memory_fit(Bytes predicted) const;
+  /// The predicted peak up to which a plan is called that. Fits <= Tight.
+  [[nodiscard]] Bytes memory_up_to(MemoryFit fit) const;
   /// Dense peak of the format the matmuls run in.
   [[nodiscard]] FlopRate matmul_peak() const;
 

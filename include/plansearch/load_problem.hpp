@@ -34,6 +34,7 @@ struct ProblemRequest {
   std::optional<std::string> rank_order{};   ///< axes, fastest first, such as tp-cp-dp-pp
   std::optional<std::string> overlap{};      ///< all, none, or a list such as grad,param
   std::optional<std::string> mem_reserve{};  ///< such as "2 GiB"
+  std::optional<double> mem_risk{};          ///< of running out of memory that plans may have
 
   std::string space{};      ///< the plans to look at, by name; default: framework
   PinnedDegrees degrees{};  ///< decided ones; the others are searched, or take their defaults

@@ -45,6 +45,8 @@ struct PlanReport {
   double tokens_per_s = 0.0;
   double mfu = 0.0;
   double hfu = 0.0;
+  double memory_risk = 0.0;  ///< probability of running out of memory
+  MemoryFit memory_fit = MemoryFit::Fits;
   FlopRate model_rate_per_gpu;
   FlopRate hardware_rate_per_gpu;
   std::vector<PricedCommunication> communication;

@@ -13,6 +13,8 @@
 
 namespace plansearch {
 
+inline constexpr double kDefaultMemoryRisk = 0.10;
+
 /// Shared, immutable inputs of every evaluation. Cheap to copy.
 struct Problem {
   std::shared_ptr<const Cluster> cluster;
@@ -23,7 +25,8 @@ struct Problem {
   int gpus = 1;
   std::int64_t global_batch = 1;  ///< sequences per optimizer step
   std::int64_t seq_len = 1;
-  Bytes memory_reserve;  ///< asked for by the user, beyond the framework's own
+  Bytes memory_reserve;                     ///< asked for by the user, beyond the framework's own
+  double memory_risk = kDefaultMemoryRisk;  ///< of running out of memory that a plan may have
 };
 
 }  // namespace plansearch

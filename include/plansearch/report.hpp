@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,7 @@ struct QuestionReport {
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 1;
   Bytes memory_capacity;
+  double memory_risk = 0.0;  ///< that a plan may have
   std::vector<SettingReport> settings;
 };
 
@@ -49,7 +51,7 @@ struct CountsReport {
 struct NearMissReport {
   PlanSummary plan;
   MemoryBreakdown memory;  ///< of its worst device
-  Bytes limit;
+  Bytes limit;             ///< predicted peaks up to it run more likely than not
   [[nodiscard]] Bytes excess() const { return memory.total() - limit; }
 };
 
@@ -57,6 +59,9 @@ struct SearchReport {
   QuestionReport question;
   std::string selection;  ///< which plans these are, where they are not the fastest
   std::vector<PlanReport> plans;
+  MemoryFit admitted = MemoryFit::Fits;  ///< what `plans` are: Tight where nothing fits
+  /// A tight plan that is faster than all that fit, by more than a tie.
+  std::optional<PlanReport> faster_tight;
   std::vector<PlanReport> front;
   std::vector<NearMissReport> misses;
   std::vector<std::string> remedies;  ///< what would make something fit

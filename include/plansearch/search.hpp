@@ -56,15 +56,17 @@ struct SearchCounts {
 struct NearMiss {
   PlanDegrees plan;
   Estimate estimate;
-  Bytes limit;
+  Bytes limit;  ///< predicted peaks up to it run more likely than not
 };
 
 enum class Completeness { Optimal, Stopped };
 
 struct SearchResult {
-  std::vector<PlanCandidate> ranked;  ///< best first, simulated
-  std::vector<PlanCandidate> front;   ///< Pareto front over step time and memory
-  std::vector<NearMiss> misses;       ///< plans that exceed memory least, when nothing fits
+  std::vector<PlanCandidate> ranked;     ///< best first, simulated
+  MemoryFit admitted = MemoryFit::Fits;  ///< what is ranked: Tight where nothing fits
+  std::optional<PlanCandidate> tight;    ///< the fastest tight plan, where it beats all that fit
+  std::vector<PlanCandidate> front;      ///< Pareto front over step time and memory
+  std::vector<NearMiss> misses;          ///< plans that exceed memory least, when nothing fits
   SearchCounts counts;
   Completeness completeness = Completeness::Optimal;
 };

@@ -107,6 +107,13 @@ void add_question(CLI::App& app, Options& o) {
       ->type_name("LIST");
   app.add_option("--mem-reserve", o.mem_reserve, "memory to keep free, such as \"2 GiB\"")
       ->type_name("BYTES");
+  app.add_option("--mem-risk", o.mem_risk, "accepted risk of running out of memory (default: 0.1)")
+      ->type_name("SHARE")
+      ->check([](const std::string& text) {
+        const auto value = parse_number(text);
+        if (value && *value > 0.0 && *value < 1.0) return std::string();
+        return fmt::format("'{}' is no probability between 0 and 1, such as 0.25", text);
+      });
 }
 
 int degree_from(Degree degree, const std::string& flag, const std::string& text) {

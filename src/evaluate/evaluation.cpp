@@ -6,6 +6,8 @@
 // Checked by: tests/unit/evaluate/breakdown_test.cpp
 #include "plansearch/evaluation.hpp"
 
+#include "plansearch/error.hpp"
+
 namespace plansearch {
 
 Seconds StepTimeBreakdown::exposed_total() const {
@@ -16,6 +18,18 @@ Seconds StepTimeBreakdown::exposed_total() const {
 
 Seconds StepTimeBreakdown::total() const {
   return compute + recompute + exposed_total() + bubble + optimizer + host;
+}
+
+std::string_view to_text(MemoryFit fit) {
+  switch (fit) {
+    case MemoryFit::Fits:
+      return "fits";
+    case MemoryFit::Tight:
+      return "tight";
+    case MemoryFit::No:
+      return "no";
+  }
+  throw InternalError("unknown memory verdict");
 }
 
 Bytes MemoryBreakdown::total() const {

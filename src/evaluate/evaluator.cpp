@@ -57,15 +57,18 @@ std::optional<Infeasible> check_batch(const PlanDegrees& plan, const Problem& pr
                                           plan.global_batch(), problem.global_batch)};
 }
 
-/// The estimate itself where its memory is there, else why not.
-Evaluation within(const Estimate& estimate, Bytes limit) {
-  if (estimate.memory.total() <= limit) return estimate;
+/// The estimate itself where its memory is there more likely than not, else why not.
+Evaluation within(const Estimate& estimate, const PlanEvaluator& evaluator) {
+  const Bytes needed = estimate.memory.total();
+  if (evaluator.memory_fit(needed) != MemoryFit::No) return estimate;
+  const Bytes limit = evaluator.memory_limit();
   return InfeasiblePlan{
       {.obstacle = Obstacle::OutOfMemory,
-       .needed = estimate.memory.total().value(),
+       .needed = needed.value(),
        .available = limit.value(),
-       .detail = fmt::format("stage {} needs {} of {}", estimate.worst_memory_stage,
-                             to_text(estimate.memory.total()), to_text(limit))},
+       .detail = fmt::format("stage {} needs {} of {}: {:.0f} % likely to run out of memory",
+                             estimate.worst_memory_stage, to_text(needed), to_text(limit),
+                             100.0 * evaluator.memory_risk(needed))},
       estimate};
 }
 
@@ -308,8 +311,7 @@ Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {
   if (auto bad = legality(plan)) return InfeasiblePlan{*std::move(bad), std::nullopt};
   const auto workspace = make_workspace();
   return implementation_->with_view(plan, [&](const PlanView& view) {
-    return within(implementation_->evaluate(view, MakespanMethod::Simulation, *workspace),
-                  memory_limit());
+    return within(implementation_->evaluate(view, MakespanMethod::Simulation, *workspace), *this);
   });
 }
 
@@ -330,7 +332,7 @@ Evaluation PlanEvaluator::evaluate(const ClassProfile& profile, const PlanDegree
                      .detail = "the class profile is another plan's or another problem's"};
   }
   if (bad) return InfeasiblePlan{*std::move(bad), std::nullopt};
-  return within(simulate(profile, degrees, workspace), memory_limit());
+  return within(simulate(profile, degrees, workspace), *this);
 }
 
 PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
@@ -345,6 +347,25 @@ PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
 
 Bytes PlanEvaluator::memory_limit() const {
   return problem_.cluster->accelerator.memory - problem_.memory_reserve;
+}
+
+double PlanEvaluator::memory_risk(Bytes predicted) const {
+  return risk_of_memory(implementation_->constants.memory_error, predicted, memory_limit());
+}
+
+MemoryFit PlanEvaluator::memory_fit(Bytes predicted) const {
+  for (const MemoryFit fit : {MemoryFit::Fits, MemoryFit::Tight}) {
+    if (predicted <= memory_up_to(fit)) return fit;
+  }
+  return MemoryFit::No;
+}
+
+Bytes PlanEvaluator::memory_up_to(MemoryFit fit) const {
+  PLANSEARCH_CHECK(fit != MemoryFit::No);
+  const double accepted = problem_.memory_risk;
+  return peak_at_risk(implementation_->constants.memory_error,
+                      fit == MemoryFit::Fits ? accepted : std::max(accepted, kTightMemoryRisk),
+                      memory_limit());
 }
 
 FlopRate PlanEvaluator::matmul_peak() const {

@@ -75,6 +75,8 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.memory_context = c.bytes("memory_context");
   constants.memory_workspace = c.bytes("memory_workspace");
   constants.memory_fragmentation = c.number("memory_fragmentation");
+  constants.memory_error = {c.number("memory_error_median"), c.number("memory_error_below"),
+                            c.number("memory_error_above")};
   constants.sigma = c.number("sigma");
   constants.sigma_experts = c.number("sigma_experts");
   constants.paired_sigma = c.number("paired_sigma");

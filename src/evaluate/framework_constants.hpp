@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "evaluate/memory_risk.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/quantity.hpp"
 
@@ -51,6 +52,7 @@ struct FrameworkConstants {
   Bytes memory_context;            ///< driver context and library memory of the process
   Bytes memory_workspace;          ///< kernel workspaces inside the allocator
   double memory_fragmentation;     ///< reserved over allocated
+  MemoryError memory_error;        ///< of the predicted peak
 
   double sigma;          ///< log standard deviation of step times around predictions
   double sigma_experts;  ///< further error where experts do all the work

@@ -79,6 +79,9 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   const FlopRate peak = evaluator.matmul_peak();
   report.mfu = report.model_rate_per_gpu / peak;
   report.hfu = report.hardware_rate_per_gpu / peak;
+  const Bytes peak_memory = estimate.memory.total();
+  report.memory_risk = evaluator.memory_risk(peak_memory);
+  report.memory_fit = evaluator.memory_fit(peak_memory);
   return report;
 }
 

@@ -69,6 +69,7 @@ class Settler {
     settle_sequence();
     settle_batch();
     settle_reserve();
+    settle_risk();
     settle_framework_flags();
     Problem& p = settled_.problem;
     p.gpus = settled_.gpus.value_or(cluster_.accelerators());
@@ -217,6 +218,17 @@ class Settler {
     }
     settled_.problem.memory_reserve = *reserve;
     note("mem_reserve", to_text(*reserve), request_.origin("mem_reserve"));
+  }
+
+  void settle_risk() {
+    double& risk = settled_.problem.memory_risk;
+    risk = request_.mem_risk.value_or(kDefaultMemoryRisk);
+    if (!(risk > 0.0 && risk < 1.0)) {
+      throw InputError({}, fmt::format("--mem-risk {}: must be between 0 and 1", risk),
+                       "it is the accepted probability of running out of memory");
+    }
+    note("mem_risk", fmt::format("{}", risk),
+         request_.mem_risk ? request_.origin("mem_risk") : "default");
   }
 
   void settle_framework_flags() {

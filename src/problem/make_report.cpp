@@ -32,6 +32,17 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
   return reports;
 }
 
+/// The tight plan beside the ranking, where it is not as good as tied with the first.
+std::optional<PlanReport> faster_tight(const PlanEvaluator& evaluator, const SearchResult& result) {
+  if (!result.tight || result.ranked.empty()) return std::nullopt;
+  const double sigma = framework_constants(*evaluator.problem().framework).paired_sigma;
+  const PlanCandidate& first = result.ranked.front();
+  const double surely =
+      probability_faster(result.tight->estimate.step.total(), first.estimate.step.total(), sigma);
+  if (surely < kTieProbability) return std::nullopt;
+  return report_plan(evaluator, result.tight->plan, result.tight->estimate);
+}
+
 CountsReport counts_report(const SearchSpace& space, const SearchCounts& counts) {
   CountsReport report;
   report.space = space.name;
@@ -77,6 +88,7 @@ QuestionReport question_report(const SettledProblem& asked, const Problem& probl
   question.global_batch = problem.global_batch;
   question.seq_len = problem.seq_len;
   question.memory_capacity = problem.cluster->accelerator.memory;
+  question.memory_risk = problem.memory_risk;
   question.settings = asked.settings;
   return question;
 }
@@ -92,6 +104,8 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
   for (const NearMiss& miss : result.misses) {
     report.misses.push_back({miss.plan, miss.estimate.memory, miss.limit});
   }
+  report.admitted = result.admitted;
+  report.faster_tight = faster_tight(evaluator, result);
   report.counts = counts_report(space, result.counts);
   report.optimality = optimality(space.name, result);
   const Problem& problem = evaluator.problem();
@@ -109,7 +123,8 @@ SearchReport make_prediction(const SettledProblem& asked, const PlanEvaluator& e
   report.question = question_report(asked, evaluator.problem());
   report.plans.push_back(report_plan(evaluator, plan, estimate));
   if (beyond != nullptr) {
-    report.misses.push_back({PlanSummary(plan), estimate.memory, evaluator.memory_limit()});
+    report.misses.push_back(
+        {PlanSummary(plan), estimate.memory, evaluator.memory_up_to(MemoryFit::Tight)});
   }
   const Problem& problem = evaluator.problem();
   report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);

@@ -81,6 +81,7 @@ void fill_settings(Completion& completion, const io::Node& settings) {
     if (key == "attention") completion.fill("attention", o.attention, value);
     if (key == "rank_order") completion.fill("rank_order", o.rank_order, value);
     if (key == "mem_reserve") completion.fill("mem_reserve", o.mem_reserve, value);
+    if (key == "mem_risk") completion.fill("mem_risk", o.mem_risk, parse_number(value));
     if (key == "overlap") completion.fill("overlap", o.overlap, value);
   }
 }

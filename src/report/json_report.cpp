@@ -97,6 +97,7 @@ Json question_json(const QuestionReport& question) {
   Json json = identity_json(question);
   json["parameters"] = question.parameters;
   json["memory_capacity_bytes"] = question.memory_capacity.value();
+  json["memory_risk_accepted"] = question.memory_risk;
   json["settings"] = std::move(settings);
   return json;
 }
@@ -158,6 +159,8 @@ Json to_json(const PlanReport& plan) {
           {"hardware_tflops_per_gpu", plan.hardware_rate_per_gpu.value() / 1e12},
           {"peak_memory_bytes", plan.estimate.memory.total().value()},
           {"peak_memory_stage", plan.estimate.worst_memory_stage},
+          {"memory_risk", plan.memory_risk},
+          {"memory_verdict", std::string(to_text(plan.memory_fit))},
           {"step", step_json(plan.estimate.step)},
           {"busiest_stage", plan.estimate.busiest_stage},
           {"imbalance_s", plan.estimate.imbalance.value()},
@@ -173,6 +176,8 @@ Json to_json(const SearchReport& report) {
   json["feasible"] = !report.plans.empty() && report.misses.empty();
   json["plans"] = Json::array();
   for (const PlanReport& plan : report.plans) json["plans"].push_back(to_json(plan));
+  json["admitted"] = std::string(to_text(report.admitted));
+  json["faster_tight_plan"] = report.faster_tight ? to_json(*report.faster_tight) : Json(nullptr);
   json["pareto_front"] = Json::array();
   for (const PlanReport& plan : report.front) {
     json["pareto_front"].push_back({{"config", to_json(plan.plan)},

@@ -61,6 +61,12 @@ std::string memory_of(Bytes used, Bytes capacity) {
   return fmt::format("{:.1f} / {:.0f} GiB", used.value() / kGiB, capacity.value() / kGiB);
 }
 
+std::string risk_text(const PlanReport& plan) {
+  if (plan.memory_risk < 0.005) return "<1 %";
+  if (plan.memory_risk > 0.995) return ">99 %";
+  return fmt::format("{:.0f} %", 100.0 * plan.memory_risk);
+}
+
 std::string count_text(double count) {
   struct Prefix {
     double factor;

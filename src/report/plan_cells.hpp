@@ -14,6 +14,8 @@ namespace plansearch {
 [[nodiscard]] std::string share_text(double share);
 /// "31.2 of 40 GiB"
 [[nodiscard]] std::string memory_of(Bytes used, Bytes capacity);
+/// "31 %", "<1 %"
+[[nodiscard]] std::string risk_text(const PlanReport& plan);
 /// 1234567 -> "1.23 M"
 [[nodiscard]] std::string count_text(double count);
 /// 1234567 -> "1,234,567"

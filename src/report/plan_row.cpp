@@ -53,6 +53,8 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
   row["mfu"] = plan.mfu;
   row["hfu"] = plan.hfu;
   row["peak_memory_bytes"] = plan.estimate.memory.total().value();
+  row["memory_risk"] = plan.memory_risk;
+  row["memory_verdict"] = std::string(to_text(plan.memory_fit));
   row["exposed_communication_s"] = plan.estimate.step.exposed_total().value();
   row["bubble_s"] = plan.estimate.step.bubble.value();
   return row;

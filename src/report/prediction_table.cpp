@@ -122,6 +122,8 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   text += step_table(e.step) + "\n";
   text += memory_table(e.memory, report.question.memory_capacity) + "\n";
   if (p.stages.size() > 1) text += stage_table(p.stages, columns) + "\n";
+  text +=
+      fmt::format("memory: {}, {} risk of running out\n\n", to_text(p.memory_fit), risk_text(p));
   if (!p.communication.empty()) text += communication_table(p.communication, columns) + "\n";
   if (!report.misses.empty()) text += excess_text(report);
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);

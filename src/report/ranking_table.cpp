@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -28,8 +29,13 @@ std::string reasons(const PlanReport& plan) {
 struct PlanColumn {
   TextColumn column;
   std::function<std::string(const PlanReport&)> cell;
-  std::function<bool(const PlanDegrees&)> tells = [](const PlanDegrees&) { return true; };
+  std::function<bool(const PlanReport&)> tells = [](const PlanReport&) { return true; };
 };
+
+/// Of the plan, or of any of its stages.
+bool any_stage(const PlanSummary& plan, const std::function<bool(const PlanDegrees&)>& holds) {
+  return holds(plan.degrees) || std::any_of(plan.stages.begin(), plan.stages.end(), holds);
+}
 
 std::string number(int value) {
   return fmt::format("{}", value);
@@ -40,7 +46,7 @@ PlanColumn degree_column(
     std::function<bool(const PlanDegrees&)> tells = [](const PlanDegrees&) { return true; }) {
   return {std::move(column),
           [cell = std::move(cell)](const PlanReport& p) { return across_stages(p.plan, cell); },
-          std::move(tells)};
+          [tells = std::move(tells)](const PlanReport& p) { return any_stage(p.plan, tells); }};
 }
 
 /// Degrees; what no plan makes use of is left out, but for the three everybody looks for.
@@ -71,9 +77,9 @@ std::vector<PlanColumn> degree_columns() {
                     [](Plan p) { return p.pipeline > 1; })};
 }
 
-/// Of the plan, or of any of its stages.
-bool any_stage(const PlanSummary& plan, const std::function<bool(const PlanDegrees&)>& holds) {
-  return holds(plan.degrees) || std::any_of(plan.stages.begin(), plan.stages.end(), holds);
+/// Below half a percent a risk is not worth a column.
+bool is_at_risk(const PlanReport& plan) {
+  return plan.memory_risk >= 0.005;
 }
 
 std::vector<PlanColumn> cost_columns(Bytes capacity) {
@@ -91,11 +97,12 @@ std::vector<PlanColumn> cost_columns(Bytes capacity) {
       {{"MFU"}, [](const PlanReport& p) { return share_text(p.mfu); }},
       {{"memory"},
        [capacity](const PlanReport& p) { return memory_of(p.estimate.memory.total(), capacity); }},
+      {{"risk", Align::Right, 1}, [](const PlanReport& p) { return risk_text(p); }, is_at_risk},
       {{"comm", Align::Right, 4},
        share([](const StepTimeBreakdown& step) { return step.exposed_total(); })},
       {{"bubble", Align::Right, 3},
        share([](const StepTimeBreakdown& step) { return step.bubble; }),
-       [](const PlanDegrees& plan) { return plan.pipeline > 1; }},
+       [](const PlanReport& p) { return p.plan.degrees.pipeline > 1; }},
       {{"why", Align::Left, 6}, reasons}};
 }
 
@@ -106,7 +113,7 @@ TextTable plan_table(const SearchReport& report) {
   }
   std::erase_if(columns, [&](const PlanColumn& column) {
     return std::none_of(report.plans.begin(), report.plans.end(),
-                        [&](const PlanReport& p) { return any_stage(p.plan, column.tells); });
+                        [&](const PlanReport& p) { return column.tells(p); });
   });
   std::vector<TextColumn> headers;
   for (const PlanColumn& column : columns) headers.push_back(column.column);
@@ -133,6 +140,7 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
   }
   text += "mbs: sequences per micro-batch; memory: of the fullest GPU";
   if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";
+  if (table.shows("risk", columns)) text += "; risk: of running out of memory";
   if (table.shows("comm", columns)) text += "; comm: exposed communication, share of the step";
   const auto any_degrees = [&](const std::function<bool(const PlanDegrees&)>& holds) {
     return any([&](const PlanReport& p) { return any_stage(p.plan, holds); });
@@ -150,6 +158,27 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
   return text + "\n";
 }
 
+/// Where nothing fits as surely as asked for.
+std::string admission(const SearchReport& report) {
+  if (report.admitted == MemoryFit::Fits) return {};
+  return fmt::format(
+      "tight: no plan has a risk of running out of memory of {:.0f} % or less (--mem-risk); these "
+      "may fit\n\n",
+      100.0 * report.question.memory_risk);
+}
+
+std::string faster_tight(const SearchReport& report) {
+  if (!report.faster_tight) return {};
+  const PlanReport& tight = *report.faster_tight;
+  const double gain = report.plans.front().estimate.step.total() / tight.estimate.step.total();
+  return fmt::format(
+      "faster, but tight: {} takes {}, {:.0f} % less, with {} and a risk of {} of running out of "
+      "memory; --mem-risk {:.2f} admits it\n",
+      short_plan(tight.plan), to_text(tight.estimate.step.total()), 100.0 * (1.0 - 1.0 / gain),
+      memory_of(tight.estimate.memory.total(), report.question.memory_capacity), risk_text(tight),
+      std::ceil(100.0 * tight.memory_risk) / 100.0);
+}
+
 }  // namespace
 
 void show_front(SearchReport& report) {
@@ -162,7 +191,8 @@ void show_front(SearchReport& report) {
 
 std::string ranking_table(const SearchReport& report, int columns) {
   const TextTable table = plan_table(report);
-  return table.text(columns) + wrapped(legend(report.plans, table, columns), columns);
+  return wrapped(admission(report), columns) + table.text(columns) +
+         wrapped(faster_tight(report) + legend(report.plans, table, columns), columns);
 }
 
 }  // namespace plansearch

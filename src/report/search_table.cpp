@@ -150,7 +150,8 @@ TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
     table.add_row({gpus, short_plan(p.plan), to_text(p.estimate.step.total()),
                    fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)),
                    count_text(p.tokens_per_s), share_text(p.mfu),
-                   memory_of(p.estimate.memory.total(), rung.report.question.memory_capacity),
+                   memory_of(p.estimate.memory.total(), rung.report.question.memory_capacity) +
+                       (rung.report.admitted == MemoryFit::Tight ? ", tight" : ""),
                    fmt::format("{:.2f}", rung.speedup), share_text(rung.efficiency)});
   }
   return table;

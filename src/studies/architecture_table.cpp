@@ -31,8 +31,8 @@ constexpr std::array<Choice<SequenceParallelDefault>, 2> kSequenceParallel{
 constexpr std::array<Choice<Recompute>, 3> kRecompute{
     {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
 
-constexpr std::array<Choice<MemoryReporter>, 2> kReporters{
-    {{"worst-stage", MemoryReporter::WorstStage}, {"last-stage", MemoryReporter::LastStage}}};
+constexpr std::array<Choice<MemoryRank>, 2> kReporters{
+    {{"worst-stage", MemoryRank::Worst}, {"last-stage", MemoryRank::LastStage}}};
 
 template <typename E, std::size_t N>
 std::optional<E> choice(const Node& node, std::string_view key,
@@ -118,7 +118,7 @@ FrameworkDefaults read_defaults(const Node& node) {
           .choice(std::span<const Choice<SequenceParallelDefault>>(kSequenceParallel));
   defaults.recompute = node.at("recompute").choice(std::span<const Choice<Recompute>>(kRecompute));
   defaults.memory =
-      node.at("memory_figure").choice(std::span<const Choice<MemoryReporter>>(kReporters));
+      node.at("memory_figure").choice(std::span<const Choice<MemoryRank>>(kReporters));
   (void)node.at("source").text();
   return defaults;
 }

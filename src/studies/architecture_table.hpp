@@ -20,15 +20,12 @@ namespace plansearch {
 
 enum class SequenceParallelDefault : std::uint8_t { Off, WithTensor };
 
-/// Which pipeline stage logs the memory figure that gets published.
-enum class MemoryReporter : std::uint8_t { WorstStage, LastStage };
-
 /// What a framework does where a column is empty: its documented defaults.
 struct FrameworkDefaults {
   ZeroStage zero = ZeroStage::None;
   SequenceParallelDefault sequence_parallel = SequenceParallelDefault::Off;
   Recompute recompute = Recompute::None;
-  MemoryReporter memory = MemoryReporter::WorstStage;
+  MemoryRank memory = MemoryRank::Worst;  ///< which pipeline stage logs the figure
 };
 
 /// How the attention of an architecture runs, whatever the column says.

@@ -85,14 +85,29 @@ class GroupPricer {
     prediction.parts = estimate.step;
     prediction.p10 = time * estimate.relative_p10;
     prediction.p90 = time * estimate.relative_p90;
-    const int stage =
-        reporter_ == MemoryReporter::LastStage ? plan.pipeline - 1 : estimate.worst_memory_stage;
+    const int stage = reported_stage(run, plan, estimate);
     const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
     prediction.memory =
         memory_of_kind(reported, run.memory_kind, constants_, evaluator_.memory_limit());
     prediction.needed = run.recompute.empty() ? least_memory(plan, estimate.memory.total())
                                               : estimate.memory.total();
+    prediction.memory_limit = evaluator_.memory_limit();
+    prediction.memory_risk = evaluator_.memory_risk(*prediction.needed);
     if (!illegal) judge(estimate, run_case, prediction);
+  }
+
+  /// The stage whose figure the row gives.
+  [[nodiscard]] int reported_stage(const RunRecord& run, const PlanDegrees& plan,
+                                   const Estimate& estimate) const {
+    switch (run.memory_rank.value_or(reporter_)) {
+      case MemoryRank::FirstStage:
+        return 0;
+      case MemoryRank::LastStage:
+        return plan.pipeline - 1;
+      case MemoryRank::Worst:
+        return estimate.worst_memory_stage;
+    }
+    throw InternalError("unknown rank of a memory figure");
   }
 
   /// An unknown switch condemns nobody: what the plan needs with the recompute that needs least,
@@ -112,17 +127,18 @@ class GroupPricer {
     if (run_case.batch_share != 1.0) {
       prediction.verdict = Verdict::Illegal;
       prediction.reason = "the global batch is no multiple of dp times the micro-batch";
-    } else if (*prediction.needed > evaluator_.memory_limit()) {
+    } else if (*prediction.memory_risk > kTightMemoryRisk) {
       prediction.verdict = Verdict::OutOfMemory;
       prediction.reason =
-          fmt::format("stage {} needs {} of {}", estimate.worst_memory_stage,
-                      to_text(*prediction.needed), to_text(evaluator_.memory_limit()));
+          fmt::format("stage {} needs {} of {}: {:.0f} % likely to run out of memory",
+                      estimate.worst_memory_stage, to_text(*prediction.needed),
+                      to_text(evaluator_.memory_limit()), 100.0 * *prediction.memory_risk);
     }
   }
 
   PlanEvaluator evaluator_;
   FrameworkConstants constants_;
-  MemoryReporter reporter_;
+  MemoryRank reporter_;
   EvaluationWorkspacePtr workspace_;
   double peak_seconds_ = 0.0;
 };

@@ -43,8 +43,10 @@ struct RunPrediction {
   std::optional<StepTimeBreakdown> parts;  ///< of `step_time`, before rounding of the batch
   std::optional<Seconds> p10;
   std::optional<Seconds> p90;
-  std::optional<Bytes> memory;  ///< of the kind and stage that the row's figure counts
-  std::optional<Bytes> needed;  ///< by the worst device, everything included
+  std::optional<Bytes> memory;        ///< of the kind and stage that the row's figure counts
+  std::optional<Bytes> needed;        ///< by the worst device, everything included
+  std::optional<double> memory_risk;  ///< the probability that it is not there
+  std::optional<Bytes> memory_limit;  ///< what is there
   /// FLOPs of the model per step over what the accelerators could do in one second.
   std::optional<double> peak_seconds;
 

@@ -57,11 +57,22 @@ std::shared_ptr<const Cluster> at_least(const std::shared_ptr<const Cluster>& cl
   return larger;
 }
 
+/// The framework as one run has it: gradients are accumulated and reduced in another format.
+std::shared_ptr<const Framework> with_main_gradient(const std::shared_ptr<const Framework>& usual,
+                                                    std::optional<DataType> format,
+                                                    DataType precision) {
+  if (!format) return usual;
+  auto framework = std::make_shared<Framework>(*usual);
+  PrecisionPolicy& policy = framework->precision.at(precision);
+  policy.main_gradient = policy.reduction = *format;
+  return framework;
+}
+
 std::string problem_key(const RunRecord& run, const RunCase& run_case) {
   static constexpr std::array kColumns{
-      "hw",        "framework", "precision", "gpus",        "model",    "mlp",
-      "attention", "layers",    "hidden",    "ffn_hidden",  "heads",    "kv_heads",
-      "head_dim",  "vocab",     "seq_len",   "moe_experts", "moe_topk", "moe_ffn"};
+      "hw",      "framework",   "precision",  "gpus",    "model",     "mlp",      "attention",
+      "layers",  "hidden",      "ffn_hidden", "heads",   "kv_heads",  "head_dim", "vocab",
+      "seq_len", "moe_experts", "moe_topk",   "moe_ffn", "main_grads"};
   std::string key = fmt::format("{}", run_case.plan.global_batch());
   for (const char* column : kColumns) key.append(1, '\n').append(run.cell(column));
   return key;
@@ -133,7 +144,7 @@ class Preparation {
       Problem& p = group.problem;
       p.gpus = static_cast<int>(run.gpus);
       p.cluster = at_least(cluster, p.gpus);
-      p.framework = framework;
+      p.framework = with_main_gradient(framework, run.main_gradient, run_case.precision);
       p.model = std::make_shared<const ModelDescription>(run_case.model);
       p.precision = run_case.precision;
       p.global_batch = run_case.plan.global_batch();

@@ -100,6 +100,30 @@ class RowReader {
                 "it is allocated, reserved, torch-peak or nvidia-smi");
   }
 
+  /// A cell of a column that tables may lack.
+  [[nodiscard]] std::string optional_text(std::string_view column) const {
+    return table_.has(column) ? text(column) : std::string();
+  }
+
+  [[nodiscard]] std::optional<MemoryRank> memory_rank() const {
+    const std::string cell = optional_text("mem_rank");
+    if (cell.empty()) return std::nullopt;
+    if (cell == "max") return MemoryRank::Worst;
+    if (cell == "first") return MemoryRank::FirstStage;
+    if (cell == "last") return MemoryRank::LastStage;
+    table_.fail(row_, "mem_rank", fmt::format("\"{}\" in column mem_rank", cell),
+                "it is max (of all stages), first or last");
+  }
+
+  [[nodiscard]] std::optional<DataType> main_gradient() const {
+    const std::string cell = optional_text("main_grads");
+    if (cell.empty()) return std::nullopt;
+    const auto type = parse_data_type(cell);
+    if (type == DataType::Bf16 || type == DataType::Fp16 || type == DataType::Fp32) return type;
+    table_.fail(row_, "main_grads", fmt::format("\"{}\" in column main_grads", cell),
+                "it is bf16, fp16 or fp32");
+  }
+
   [[nodiscard]] Outcome outcome() const {
     const std::string& cell = text("oom");
     if (cell.empty() || cell == "0") return Outcome::Measured;
@@ -161,6 +185,8 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells) {
   if (const auto memory = row.positive("peak_mem_gib"))
     run.peak_memory = Bytes(*memory * kGibibyte);
   run.memory_kind = row.memory_kind();
+  run.memory_rank = row.memory_rank();
+  run.main_gradient = row.main_gradient();
   run.outcome = row.outcome();
   run.unknown = row.unknown();
   for (std::size_t i = 0; i < table.header().size(); ++i) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/csv.hpp"
+#include "plansearch/data_type.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/quantity.hpp"
 
@@ -31,6 +32,9 @@ enum class MemoryKind : std::uint8_t {
 };
 inline constexpr std::size_t kMemoryKindCount = 4;
 [[nodiscard]] std::string_view to_text(MemoryKind kind);
+
+/// Whose peak a memory figure is.
+enum class MemoryRank : std::uint8_t { Worst, FirstStage, LastStage };
 
 /// Empty cells are absent: unknown, never zero.
 struct RunRecord {
@@ -55,6 +59,8 @@ struct RunRecord {
   std::optional<Seconds> step_time;
   std::optional<Bytes> peak_memory;
   std::optional<MemoryKind> memory_kind;
+  std::optional<MemoryRank> memory_rank;  ///< absent: the rank whose figure the framework logs
+  std::optional<DataType> main_gradient;  ///< absent: the framework's
   Outcome outcome = Outcome::Measured;
   /// Columns whose empty cell leaves nothing to predict; the fields above are then meaningless.
   std::vector<std::string> unknown;

@@ -56,6 +56,7 @@ Json row_json(const RunReport& report, std::size_t index) {
   json["measured_mfu"] = mfu ? Json(*mfu) : Json(nullptr);
   json["memory_kind"] = run.memory_kind ? Json(to_text(*run.memory_kind)) : Json(nullptr);
   json["needed_memory_bytes"] = number(p.needed);
+  json["memory_risk"] = p.memory_risk ? Json(*p.memory_risk) : Json(nullptr);
   json["failed"] = run.outcome != Outcome::Measured;
   json["expressible"] = expressible;
   json["feasible"] = expressible ? Json(p.verdict == Verdict::Feasible) : Json(nullptr);
@@ -117,13 +118,15 @@ std::string render_lines(const RunReport& report) {
 std::string render_csv(const RunReport& report) {
   std::string out =
       "id,measured_step_time_s,predicted_step_time_s,predicted_p10_s,predicted_p90_s,"
-      "measured_peak_memory_bytes,predicted_peak_memory_bytes,expressible,feasible,reason\n";
+      "measured_peak_memory_bytes,predicted_peak_memory_bytes,memory_risk,expressible,feasible,"
+      "reason\n";
   for (std::size_t i = 0; i < report.runs.size(); ++i) {
     const Json row = row_json(report, i);
     CsvLine line;
-    for (const char* key : {"id", "measured_step_time_s", "predicted_step_time_s",
-                            "predicted_p10_s", "predicted_p90_s", "measured_peak_memory_bytes",
-                            "predicted_peak_memory_bytes", "expressible", "feasible", "reason"}) {
+    for (const char* key :
+         {"id", "measured_step_time_s", "predicted_step_time_s", "predicted_p10_s",
+          "predicted_p90_s", "measured_peak_memory_bytes", "predicted_peak_memory_bytes",
+          "memory_risk", "expressible", "feasible", "reason"}) {
       const Json& value = row.at(key);
       line.add(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump());
     }

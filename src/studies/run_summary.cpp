@@ -37,6 +37,7 @@ class Summariser {
     add_memory(rows, summary);
     summary.ranking = summarise_sweeps(sweeps_of(runs_, predictions_, rows));
     summary.feasibility = judge(rows);
+    summary.risk = judge_risks(rows);
     return summary;
   }
 
@@ -82,6 +83,39 @@ class Summariser {
         ++summary.failed_called_feasible;
       }
     }
+    return summary;
+  }
+
+  /// Risks are judged where failures were recorded: elsewhere only what ran was published.
+  [[nodiscard]] RiskSummary judge_risks(const Rows& rows) const {
+    RiskSummary summary;
+    for (std::size_t bin = 0; bin + 1 < kRiskBins.size(); ++bin) {
+      summary.bins[bin].low = kRiskBins[bin];
+      summary.bins[bin].high = kRiskBins[bin + 1];
+    }
+    for (const std::size_t row : rows) {
+      const RunPrediction& p = predictions_[row];
+      const bool legal = p.verdict == Verdict::Feasible || p.verdict == Verdict::OutOfMemory;
+      if (!legal || !p.memory_risk) continue;
+      const double failed = runs_[row].outcome == Outcome::Measured ? 0.0 : 1.0;
+      const double beyond = *p.needed > *p.memory_limit ? 1.0 : 0.0;
+      ++summary.rows;
+      summary.failed += failed > 0.0 ? 1 : 0;
+      summary.brier += (*p.memory_risk - failed) * (*p.memory_risk - failed);
+      summary.brier_hard += (beyond - failed) * (beyond - failed);
+      const auto bin = std::find_if(summary.bins.begin(), summary.bins.end() - 1,
+                                    [&](const RiskBin& b) { return *p.memory_risk <= b.high; });
+      ++bin->rows;
+      bin->failed += failed > 0.0 ? 1 : 0;
+      bin->stated += *p.memory_risk;
+    }
+    if (summary.failed == 0) return {};
+    const auto all = static_cast<double>(summary.rows);
+    const double share = static_cast<double>(summary.failed) / all;
+    summary.brier /= all;
+    summary.brier_hard /= all;
+    summary.brier_base = share * (1.0 - share);
+    for (RiskBin& bin : summary.bins) bin.stated /= std::max(1.0, static_cast<double>(bin.rows));
     return summary;
   }
 

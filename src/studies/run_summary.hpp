@@ -25,6 +25,26 @@ struct FeasibilitySummary {
   std::size_t failed_called_feasible = 0;
 };
 
+/// Stated risks against what happened, in the bins of what a risk is called.
+struct RiskBin {
+  double low = 0.0;   ///< risks above it (the first bin: from it) ...
+  double high = 1.0;  ///< ... up to this one
+  std::size_t rows = 0;
+  std::size_t failed = 0;
+  double stated = 0.0;  ///< mean risk of the rows
+};
+inline constexpr std::array<double, 5> kRiskBins{0.0, 0.1, 0.5, 0.9, 1.0};
+
+/// Legal rows with a stated risk, of tables in which some runs failed.
+struct RiskSummary {
+  std::size_t rows = 0;
+  std::size_t failed = 0;
+  double brier = 0.0;       ///< mean of (stated risk - failed)^2
+  double brier_base = 0.0;  ///< of whoever always states the share that failed
+  double brier_hard = 0.0;  ///< of whoever says 1 where the prediction exceeds the limit, else 0
+  std::array<RiskBin, kRiskBins.size() - 1> bins{};
+};
+
 struct GroupSummary {
   std::string by;     ///< "all", a column (several joined by '+'), "regime" or "mfu"
   std::string value;  ///< what its rows share; empty for all
@@ -35,6 +55,7 @@ struct GroupSummary {
   std::array<ErrorSummary, kMemoryKindCount> memory;
   RankingSummary ranking;
   FeasibilitySummary feasibility;
+  RiskSummary risk;
 };
 
 struct RunSelection {

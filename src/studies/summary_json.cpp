@@ -32,6 +32,25 @@ Json feasibility_json(const FeasibilitySummary& f) {
           {"failed_called_feasible", f.failed_called_feasible}};
 }
 
+/// null where no failure was recorded.
+Json risk_json(const RiskSummary& risk) {
+  if (risk.rows == 0) return nullptr;
+  Json bins = Json::array();
+  for (const RiskBin& bin : risk.bins) {
+    bins.push_back({{"low", bin.low},
+                    {"high", bin.high},
+                    {"rows", bin.rows},
+                    {"stated", if_any(bin.rows, bin.stated)},
+                    {"failed", bin.failed}});
+  }
+  return {{"rows", risk.rows},
+          {"failed", risk.failed},
+          {"brier", risk.brier},
+          {"brier_base_rate", risk.brier_base},
+          {"brier_hard_limit", risk.brier_hard},
+          {"bins", std::move(bins)}};
+}
+
 }  // namespace
 
 Json errors_json(const ErrorSummary& e) {
@@ -61,6 +80,7 @@ Json summary_json(const std::string& set, const GroupSummary& group) {
   json["memory"] = std::move(memory);
   json["ranking"] = ranking_json(group.ranking);
   json["feasibility"] = feasibility_json(group.feasibility);
+  json["memory_risk"] = risk_json(group.risk);
   return json;
 }
 

@@ -177,6 +177,36 @@ std::string feasibilities(const std::vector<Pair>& pairs) {
   return "\n" + table.text();
 }
 
+/// Stated against observed, in the bins of the verdicts.
+std::string risks(const std::vector<Pair>& pairs) {
+  TextTable table({{"MEMORY RISK, failed of rows", Align::Left},
+                   {"<= 0.1"},
+                   {"<= 0.5"},
+                   {"<= 0.9"},
+                   {"above"},
+                   {"Brier"},
+                   {"base rate"},
+                   {"hard limit"}});
+  bool any = false;
+  for (const Pair& pair : pairs) {
+    const RiskSummary& risk = pair.all->risk;
+    const bool overview = pair.all->by == "all" || pair.all->by == "source";
+    if (!overview || risk.rows == 0) continue;
+    std::vector<std::string> line{
+        pair.all->by == "all" ? "all" : pair.all->by + " " + shortened(pair.all->value)};
+    for (const RiskBin& bin : risk.bins) {
+      line.push_back(bin.rows == 0 ? "-"
+                                   : fmt::format("{}/{} ({:.0f} % stated)", bin.failed, bin.rows,
+                                                 100.0 * bin.stated));
+    }
+    append(line, {fmt::format("{:.3f}", risk.brier), fmt::format("{:.3f}", risk.brier_base),
+                  fmt::format("{:.3f}", risk.brier_hard)});
+    table.add_row(std::move(line));
+    any = true;
+  }
+  return any ? "\n" + table.text() : "";
+}
+
 /// Reasons and how many rows share each; ids where they are few.
 std::string left_out(const RunReport& report) {
   std::map<std::string, std::vector<std::string>> by_reason;
@@ -222,7 +252,10 @@ std::string legend(const RunReport& report) {
       "                     that we do not predict alike (repeated runs of one plan rank nothing)\n"
       "  illegal, too large runs that we say cannot run: degrees and rules, or memory; "
       "\"feasible\"\n"
-      "                     behind \"failed\": we would have run what crashed\n";
+      "                     behind \"failed\": we would have run what crashed\n"
+      "  Brier              mean of (stated risk - failed)^2 of legal runs: 0 is perfect; base "
+      "rate:\n"
+      "                     always stating the share that failed; hard limit: stating 0 or 1\n";
   if (report.sets.size() > 1) {
     text += "  *                  the same without the rows that --suspect lists\n";
   }
@@ -250,7 +283,8 @@ std::vector<std::string> error_cells(const ErrorSummary& e) {
 std::string summary_text(const RunReport& report) {
   const std::vector<Pair> pairs = pair_up(report);
   return opening(report) + step_times(report, pairs) + memories(report, pairs) +
-         rankings(report, pairs) + feasibilities(pairs) + left_out(report) + legend(report);
+         rankings(report, pairs) + feasibilities(pairs) + risks(pairs) + left_out(report) +
+         legend(report);
 }
 
 }  // namespace plansearch

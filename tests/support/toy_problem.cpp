@@ -79,6 +79,9 @@ Framework toy_framework() {
                          {"memory_context", 6e8},
                          {"memory_workspace", 1e8},
                          {"memory_fragmentation", 1.05},
+                         {"memory_error_median", 1.02},
+                         {"memory_error_below", 0.05},
+                         {"memory_error_above", 0.1},
                          {"sigma", 0.05},
                          {"sigma_experts", 0},
                          {"paired_sigma", 0.02}};

@@ -35,12 +35,13 @@ SearchOptions options(Pruning pruning, int threads) {
 /// What a look at every plan finds, without bounds, subtrees or families.
 struct BruteForce {
   std::vector<PlanCandidate> fitting;  ///< simulated, best first
+  std::vector<PlanCandidate> tight;    ///< the same of plans that fit less surely
   std::vector<NearMiss> misses;        ///< nearest first
 };
 
 BruteForce look_at_everything(const PlanEvaluator& evaluator, const SearchSpace& space) {
   const auto workspace = PlanEvaluator::make_workspace();
-  const Bytes limit = evaluator.memory_limit();
+  const Bytes limit = evaluator.memory_up_to(MemoryFit::Tight);
   BruteForce found;
   for (const PlanDegrees& plan : test::all_plans(space)) {
     if (evaluator.obstacle(plan)) continue;
@@ -50,9 +51,12 @@ BruteForce look_at_everything(const PlanEvaluator& evaluator, const SearchSpace&
       found.misses.push_back({plan, estimate, limit});
       continue;
     }
-    found.fitting.push_back({plan, evaluator.simulate(*profile, plan, *workspace)});
+    const bool fits = estimate.memory.total() <= evaluator.memory_up_to(MemoryFit::Fits);
+    (fits ? found.fitting : found.tight)
+        .push_back({plan, evaluator.simulate(*profile, plan, *workspace)});
   }
   std::sort(found.fitting.begin(), found.fitting.end(), ranks_before);
+  std::sort(found.tight.begin(), found.tight.end(), ranks_before);
   std::sort(found.misses.begin(), found.misses.end(), [](const NearMiss& a, const NearMiss& b) {
     return std::tuple(a.estimate.memory.total(), a.plan) <
            std::tuple(b.estimate.memory.total(), b.plan);
@@ -71,22 +75,36 @@ Problem close_contest(double memory_gib, std::int64_t experts) {
 
 TEST_SUITE("differential") {
   TEST_CASE("the best plans are those that a look at every plan finds, however close they are") {
+    int only_tight = 0;
+    int tight_is_faster = 0;
     for (const double memory : {2.5, 3.5, 5.0, 8.0, 80.0}) {
       for (const std::int64_t experts : {0, 4}) {
         const PlanEvaluator evaluator(close_contest(memory, experts));
         const SearchSpace space = toy_space(evaluator.problem());
         const BruteForce all = look_at_everything(evaluator, space);
+        const auto& ranked = all.fitting.empty() ? all.tight : all.fitting;
+        const bool beaten =
+            !all.fitting.empty() && !all.tight.empty() &&
+            all.tight.front().estimate.step.total() < all.fitting.front().estimate.step.total();
+        only_tight += all.fitting.empty() && !all.tight.empty() ? 1 : 0;
+        tight_is_faster += beaten ? 1 : 0;
         // Whatever place is the last one in, its plan is the closest contender to be pruned.
         for (std::size_t top = 1; top <= 24; ++top) {
           SearchOptions o = options(Pruning::On, 1);
           o.top = top;
           const SearchResult result = search(evaluator, space, o);
-          const std::size_t count = std::min(top, all.fitting.size());
+          const std::size_t count = std::min(top, ranked.size());
           REQUIRE(result.ranked.size() == count);
-          for (std::size_t i = 0; i < count; ++i) REQUIRE(result.ranked[i] == all.fitting[i]);
+          for (std::size_t i = 0; i < count; ++i) REQUIRE(result.ranked[i] == ranked[i]);
+          REQUIRE(result.admitted ==
+                  (all.fitting.empty() && count > 0 ? MemoryFit::Tight : MemoryFit::Fits));
+          REQUIRE(result.tight.has_value() == beaten);
+          if (beaten) REQUIRE(*result.tight == all.tight.front());
         }
       }
     }
+    CHECK(only_tight > 0);
+    CHECK(tight_is_faster > 0);
   }
 
   TEST_CASE("an exhaustive search prices every plan that fits, and no other") {
@@ -95,7 +113,8 @@ TEST_SUITE("differential") {
       const SearchSpace space = toy_space(evaluator.problem());
       const BruteForce all = look_at_everything(evaluator, space);
       const SearchResult result = search(evaluator, space, options(Pruning::Off, 1));
-      CHECK(result.counts.evaluated == static_cast<std::int64_t>(all.fitting.size()));
+      CHECK(result.counts.evaluated ==
+            static_cast<std::int64_t>(all.fitting.size() + all.tight.size()));
       CHECK(result.counts.pruned == 0);
     }
   }
@@ -128,7 +147,7 @@ TEST_SUITE("differential") {
       const PlanEvaluator evaluator(close_contest(memory, 4));
       const SearchSpace space = toy_space(evaluator.problem());
       const BruteForce all = look_at_everything(evaluator, space);
-      REQUIRE(all.fitting.empty());
+      REQUIRE((all.fitting.empty() && all.tight.empty()));
       const SearchResult result = search(evaluator, space, options(Pruning::On, 2));
       REQUIRE(result.misses.size() == 5);
       for (std::size_t i = 0; i < 5; ++i) {
@@ -148,6 +167,7 @@ TEST_SUITE("differential") {
       const SearchResult all = search(evaluator, space, options(Pruning::Off, 1));
       CHECK(pruned.ranked == all.ranked);
       CHECK(pruned.front == all.front);
+      CHECK(pruned.tight == all.tight);
       CHECK(all.counts.pruned == 0);
       if (memory > 50.0) CHECK(pruned.counts.pruned > 0);
     }
@@ -194,6 +214,7 @@ TEST_SUITE("determinism") {
       const SearchResult many = search(evaluator, space, options(Pruning::On, threads));
       CHECK(many.ranked == one.ranked);
       CHECK(many.front == one.front);
+      CHECK(many.tight == one.tight);
       CHECK(many.counts == one.counts);
     }
   }

@@ -55,7 +55,7 @@ TEST_SUITE("unit") {
   TEST_CASE("framework defaults") {
     const ArchitectureTable table = test::shipped_architectures();
     CHECK(table.defaults("megatron").zero == ZeroStage::Optimizer);
-    CHECK(table.defaults("megatron").memory == MemoryReporter::LastStage);
+    CHECK(table.defaults("megatron").memory == MemoryRank::LastStage);
     CHECK(table.defaults("fsdp").zero == ZeroStage::Parameters);
     CHECK(table.defaults("unheard of").zero == ZeroStage::None);
     CHECK(table.default_vocab == 51200);

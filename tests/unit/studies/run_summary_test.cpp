@@ -53,6 +53,39 @@ TEST_SUITE("unit") {
     CHECK(groups[0].step_time.rows == 1);
   }
 
+  TEST_CASE("stated risks are set against failures") {
+    const auto runs = test::runs_of({{{"id", "1"}, {"step_time_s", "1"}},
+                                     {{"id", "2"}, {"step_time_s", "1"}},
+                                     {{"id", "3"}, {"step_time_s", ""}, {"oom", "1"}},
+                                     {{"id", "4"}, {"step_time_s", ""}, {"oom", "failed"}},
+                                     {{"id", "5"}, {"step_time_s", ""}, {"oom", "1"}}});
+    std::vector<RunPrediction> predictions;
+    for (const double risk : {0.1, 0.4, 0.2, 1.0, 1.0}) {
+      RunPrediction p = prediction(1, risk > 0.5 ? Verdict::OutOfMemory : Verdict::Feasible);
+      p.memory_risk = risk;
+      p.needed = Bytes(risk > 0.5 ? 90e9 : 70e9);
+      p.memory_limit = Bytes(80e9);
+      predictions.push_back(p);
+    }
+    predictions.back().verdict = Verdict::Illegal;  // says nothing of memory
+    const RiskSummary risk = summarise_runs(runs, predictions, {})[0].risk;
+    CHECK(risk.rows == 4);
+    CHECK(risk.failed == 2);
+    // Two of four failed: 0.5 x 0.5. The hard limit is wrong about one run of four.
+    CHECK(risk.brier_base == doctest::Approx(0.25));
+    CHECK(risk.brier_hard == doctest::Approx(0.25));
+    CHECK(risk.brier == doctest::Approx((0.01 + 0.16 + 0.64 + 0.0) / 4.0));
+    CHECK(risk.bins[0].rows == 1);
+    CHECK(risk.bins[0].failed == 0);
+    CHECK(risk.bins[1].rows == 2);
+    CHECK(risk.bins[1].failed == 1);
+    CHECK(risk.bins[1].stated == doctest::Approx(0.3));
+    CHECK(risk.bins[2].rows == 0);
+    CHECK(risk.bins[3].failed == 1);
+    const auto ran = test::runs_of({{{"id", "1"}, {"step_time_s", "1"}}});
+    CHECK(summarise_runs(ran, {predictions[0]}, {})[0].risk.rows == 0);
+  }
+
   TEST_CASE("sweeps are rows that differ in the plan only") {
     const auto runs = test::runs_of({{{"id", "1"}, {"step_time_s", "1"}},
                                      {{"id", "2"}, {"step_time_s", "2"}, {"tp", "4"}},

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluate/memory_risk.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "plansearch/evaluator.hpp"
+#include "support/toy_problem.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr MemoryError kError{1.02, 0.05, 0.10};
+constexpr Bytes kLimit(80e9);
+/// Deviations above which a normal variable lies one time in ten (any table of the distribution).
+constexpr double kTenth = 1.2815515655446004;
+
+TEST_SUITE("unit") {
+  TEST_CASE("half of all plans need more than the median, one in ten more than its upper tenth") {
+    const Bytes median = kLimit * (1.0 / 1.02);
+    CHECK(risk_of_memory(kError, median, kLimit) == doctest::Approx(0.5));
+    CHECK(risk_of_memory(kError, median * std::exp(-0.10 * kTenth), kLimit) ==
+          doctest::Approx(0.1));
+    CHECK(risk_of_memory(kError, median * std::exp(0.05 * kTenth), kLimit) == doctest::Approx(0.9));
+    CHECK(risk_of_memory(kError, Bytes(0), kLimit) == 0.0);
+    CHECK(risk_of_memory(kError, kLimit, Bytes(0)) == 1.0);
+  }
+
+  TEST_CASE("a prediction without error is a hard limit") {
+    const MemoryError exact{};
+    CHECK(risk_of_memory(exact, kLimit, kLimit) == 0.0);
+    CHECK(risk_of_memory(exact, kLimit * 1.0001, kLimit) == 1.0);
+    CHECK(peak_at_risk(exact, 0.1, kLimit) == kLimit);
+  }
+
+  TEST_CASE("a threshold on the risk is a threshold on predicted bytes") {
+    CHECK(peak_at_risk(kError, 0.1, kLimit).value() ==
+          doctest::Approx(80e9 / 1.02 * std::exp(-0.10 * kTenth)));
+    CHECK(peak_at_risk(kError, 0.9, kLimit).value() ==
+          doctest::Approx(80e9 / 1.02 * std::exp(0.05 * kTenth)));
+    for (const double risk : {0.001, 0.1, 0.25, 0.5, 0.75, 0.999}) {
+      const Bytes peak = peak_at_risk(kError, risk, kLimit);
+      CHECK(risk_of_memory(kError, peak, kLimit) == doctest::Approx(risk));
+    }
+  }
+
+  TEST_CASE("verdicts follow the risk that is accepted; the reserve comes off capacity first") {
+    Problem problem = test::toy_problem({});
+    problem.memory_reserve = problem.cluster->accelerator.memory * 0.25;
+    const PlanEvaluator evaluator(problem);
+    const Bytes limit = problem.cluster->accelerator.memory * 0.75;
+    CHECK(evaluator.memory_limit() == limit);
+    const auto peak = [&](double risk) { return peak_at_risk(kError, risk, limit); };
+    CHECK(evaluator.memory_fit(peak(0.09)) == MemoryFit::Fits);
+    CHECK(evaluator.memory_fit(peak(0.11)) == MemoryFit::Tight);
+    CHECK(evaluator.memory_fit(peak(0.49)) == MemoryFit::Tight);
+    CHECK(evaluator.memory_fit(peak(0.51)) == MemoryFit::No);
+    problem.memory_risk = 0.7;
+    const PlanEvaluator daring(problem);
+    CHECK(daring.memory_fit(peak(0.69)) == MemoryFit::Fits);
+    CHECK(daring.memory_fit(peak(0.71)) == MemoryFit::No);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
