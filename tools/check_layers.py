@@ -32,7 +32,7 @@ PUBLIC = {
     "workload": ["network", "model_description", "transformer_builder"],
     "framework": ["framework"],
     "schedule": ["schedule_id"],
-    "plan": ["degree_set", "degree_table", "degrees", "device_mesh", "plan", "plan_stages"],
+    "plan": ["degree_limits", "degree_set", "degree_table", "degrees", "device_mesh", "plan", "plan_stages"],
     "communication": ["communication", "communication_kind"],
     "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],
     "search": ["space", "search", "ranking"],

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "plansearch/degree_limits.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/report.hpp"
@@ -36,8 +37,18 @@ struct ProblemRequest {
   std::optional<std::string> mem_reserve{};  ///< such as "2 GiB"
   std::optional<double> mem_risk{};          ///< of running out of memory that plans may have
 
+  /// Several sizes, batches or sequences to ask about, ascending; only questions with one answer
+  /// each (ladders, comparisons) take them, in place of the single value above.
+  std::vector<int> gpu_list{};
+  std::vector<int> node_list{};
+  std::vector<std::int64_t> batch_list{};
+  std::vector<std::int64_t> seq_len_list{};
+
+  std::optional<std::string> tokens{};  ///< to train on in all, such as "1T"
+
   std::string space{};      ///< the plans to look at, by name; default: framework
   PinnedDegrees degrees{};  ///< decided ones; the others are searched, or take their defaults
+  DegreeLimits limits{};    ///< of degrees that are searched
 
   /// Keys ("batch", "gpus", ...) of which a plan document, not the user, gave the value.
   std::set<std::string> from_plan{};
@@ -59,8 +70,9 @@ struct ProblemFiles {
 
 /// A question with nothing left open but the number of GPUs, which a ladder of sizes varies.
 struct SettledProblem {
-  Problem problem;          ///< `gpus`: as asked for, else all of the machine
-  std::optional<int> gpus;  ///< as asked for
+  Problem problem;               ///< `gpus`: as asked for, else all of the machine
+  std::optional<int> gpus;       ///< as asked for
+  std::optional<double> tokens;  ///< to train on, as asked for
   std::vector<SettingReport> settings;
   std::string evidence;            ///< what the numbers rest on
   std::vector<std::string> notes;  ///< what one should know beside the answer

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "plansearch/degree_limits.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/infeasible.hpp"
@@ -140,11 +141,12 @@ struct NamedSpace {
 };
 [[nodiscard]] const std::vector<NamedSpace>& named_spaces();
 
-/// The space of that name for this problem; pinned degrees are dimensions of one value. Values that
-/// no plan of the problem can have are left out before anything is counted. InputError for an
-/// unknown name; Infeasible when the pinned degrees leave no plan at all.
+/// The space of that name for this problem; pinned degrees are dimensions of one value, limits
+/// leave values out. Values that no plan of the problem can have are left out before anything is
+/// counted. InputError for an unknown name; Infeasible when pins and limits leave no plan at all.
 [[nodiscard]] std::variant<SearchSpace, Infeasible> make_space(std::string_view name,
                                                                const Problem& problem,
-                                                               const PinnedDegrees& pinned);
+                                                               const PinnedDegrees& pinned,
+                                                               const DegreeLimits& limits = {});
 
 }  // namespace plansearch

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the spaces people ask for by name, with pinned degrees.
-// Source: one row a space; docs/output.md lists them.
+// Source: one row a space; docs/output.md lists them. Limits take values out of dimensions.
 // Assumes: a pinned degree was found possible for the network before (problem/degrees.cpp).
 // Units: degrees.
 // Checked by: tests/unit/search/named_spaces_test.cpp
@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/divisors.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -60,13 +62,49 @@ void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
   }
 }
 
-void pin(const Problem& problem, SearchSpace& space, const PinnedDegrees& pinned) {
+/// Degrees that spaces leave at one value unless they are asked for.
+constexpr DegreeSet kOnRequest{Degree::TensorIn, Degree::TensorDepth, Degree::ExpertTensor,
+                               Degree::ShardGroup};
+
+/// Leaves out what the limits do not admit. Listed values that the space does not hold are looked
+/// at where nothing else is left, so that the search says what is wrong with them.
+void limit(const Problem& problem, Degree degree, const DegreeLimits& limits,
+           SpaceDimension& dimension) {
+  const std::vector<int>& listed = limits.listed(degree);
+  std::vector<int> values = dimension.values;
+  if (kOnRequest.contains(degree)) {
+    if (listed.empty()) {
+      values = divisors(problem.gpus);
+      values.insert(values.begin(), dimension.values.begin(), dimension.values.end());
+      values.erase(std::unique(values.begin(), values.end()), values.end());
+    } else {
+      values = listed;
+    }
+  }
+  const auto refused = [&](int value) { return !limits.admits(degree, value); };
+  std::erase_if(values, refused);
+  if (values.empty()) {
+    values = listed;
+    std::erase_if(values, refused);
+  }
+  dimension.values = std::move(values);
+}
+
+void pin(const Problem& problem, SearchSpace& space, const PinnedDegrees& pinned,
+         const DegreeLimits& limits) {
   for (const DegreeRow& row : degree_table()) {
     if (const auto value = pinned.get(row.degree)) space.dimension(row.degree).values = {*value};
+    if (limits.has(row.degree)) limit(problem, row.degree, limits, space.dimension(row.degree));
   }
   if (pinned.has(Degree::Recompute)) space.left_out.clear();
   const std::vector<int>& chunks = space.dimension(Degree::Chunks).values;
   if (chunks.size() == 1 && chunks.front() > 1) keep_orders_of(problem, chunks.front(), space);
+}
+
+std::string asked_text(const PinnedDegrees& pinned, const DegreeLimits& limits) {
+  const std::string pins = to_text(pinned);
+  const std::string bounds = to_text(limits);
+  return fmt::format("{}{}{}", pins, pins.empty() || bounds.empty() ? "" : ", ", bounds);
 }
 
 }  // namespace
@@ -82,20 +120,21 @@ const std::vector<NamedSpace>& named_spaces() {
 }
 
 std::variant<SearchSpace, Infeasible> make_space(std::string_view name, const Problem& problem,
-                                                 const PinnedDegrees& pinned) {
+                                                 const PinnedDegrees& pinned,
+                                                 const DegreeLimits& limits) {
   const auto& spaces = named_spaces();
   const auto row = std::find_if(spaces.begin(), spaces.end(),
                                 [&](const NamedSpace& space) { return space.name == name; });
   if (row == spaces.end()) throw InputError({}, fmt::format("unknown space '{}'", name));
   SearchSpace space = row->build(problem);
   if (space.name.empty()) space.name = row->name;
-  pin(problem, space, pinned);
+  pin(problem, space, pinned, limits);
   look_at_equal_orders_once(space);
   const SpaceWalk walk(space);
   if (SpaceCounter(walk).all() == 0) {
     return Infeasible{.obstacle = Obstacle::DegreesDoNotMultiply,
                       .detail = fmt::format("no plan for {} GPUs and batch {} has {}", problem.gpus,
-                                            problem.global_batch, to_text(pinned))};
+                                            problem.global_batch, asked_text(pinned, limits))};
   }
   return space;
 }

@@ -8,6 +8,7 @@ namespace plansearch::cli {
 
 // Each returns an exit code (exit_code.hpp) and throws InputError for what the user can mend.
 [[nodiscard]] int run_search(const Options& options);
+[[nodiscard]] int run_compare(const Options& options);
 [[nodiscard]] int run_predict(const Options& options);
 [[nodiscard]] int run_validate(const Options& options);
 [[nodiscard]] int run_explain(const Options& options);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <optional>
+#include <utility>
+
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
@@ -15,57 +18,78 @@
 namespace plansearch::cli {
 namespace {
 
+constexpr const char* kBestOther = "the best other plan";
+
 struct Explained {
   SearchReport report;
   std::shared_ptr<const Framework> framework;
+  std::optional<Rival> rival;
 };
 
-/// The ranked plans around the question; a given plan goes in front.
-Explained explained(const Options& options, SearchRun& run) {
-  const AskedPlan asked = complete_from_plan(options, options.plan);
-  const bool given = !options.plan.empty();
-  ProblemRequest search = asked.request;
-  if (!given) {
-    check_degrees(options.degrees);
-    const SettledProblem inputs = load_problem(asked.request);
-    check_degrees_fit(options.degrees, inputs.problem);
-    if (!inputs.gpus) {
-      throw InputError({}, "explain needs a plan or a number of GPUs",
-                       "plansearch explain result.json#1, or plansearch explain --hw H --model M "
-                       "--gpus N");
-    }
-    return {run.report(inputs, search, *inputs.gpus, "searching", NameMisses::Yes),
-            inputs.problem.framework};
-  }
-  const GivenPlan plan = load_given_plan(asked);
+GivenPlan load_plan(const AskedPlan& asked, const Options& options) {
+  GivenPlan plan = load_given_plan(asked);
   for (const std::string& note : plan.asked.notes) print_note(note, options);
   if (plan.inexpressible) throw InputError({}, *plan.inexpressible);
-  const PlanEvaluator evaluator(plan.problem);
-  SearchReport report = make_prediction(plan.asked, evaluator, plan.plan);
+  return plan;
+}
+
+SearchReport priced(const GivenPlan& plan) {
+  return make_prediction(plan.asked, PlanEvaluator(plan.problem), plan.plan);
+}
+
+/// The ranked plans of a question; the second is the rival.
+Explained searched(const Options& options, SearchRun& run) {
+  check_degrees(options.degrees, options.limits);
+  const SettledProblem inputs = load_problem(options);
+  check_degrees_fit(options.degrees, inputs.problem);
+  if (!inputs.gpus) {
+    throw InputError({}, "explain needs a plan or a number of GPUs",
+                     "plansearch explain result.json#1, or plansearch explain --hw H --model M "
+                     "--gpus N");
+  }
+  Explained result{run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes),
+                   inputs.problem.framework,
+                   {}};
+  const SearchReport& report = result.report;
+  if (report.plans.size() > 1) result.rival = {kBestOther, report.question, report.plans[1]};
+  return result;
+}
+
+/// A given plan, against another one or the best that a search finds.
+Explained given(const Options& options, SearchRun& run) {
+  const AskedPlan asked = complete_from_plan(options, options.plan);
+  const GivenPlan plan = load_plan(asked, options);
+  Explained result{priced(plan), plan.problem.framework, {}};
+  if (!options.rival.empty()) {
+    SearchReport other = priced(load_plan(complete_from_plan(options, options.rival), options));
+    result.rival = {options.rival, other.question, std::move(other.plans.front())};
+    return result;
+  }
+  ProblemRequest search = asked.request;
   search.degrees = {};
   SearchReport found =
       run.report(plan.asked, search, plan.problem.gpus, "looking for rivals", NameMisses::No);
   for (PlanReport& rival : found.plans) {
     if (plan.degrees && rival.plan == *plan.degrees) continue;
-    rival.rank = static_cast<int>(report.plans.size()) + 1;
+    rival.rank = 2;
     rival.ties = {};
-    report.plans.push_back(std::move(rival));
+    result.report.plans.push_back(rival);
+    result.rival = {kBestOther, found.question, std::move(rival)};
     break;
   }
-  return {std::move(report), plan.problem.framework};
+  return result;
 }
 
-std::string explanation(const SearchReport& report, const Framework& framework, int columns) {
-  SearchReport first = report;
+std::string explanation(const Explained& explained, int columns) {
+  SearchReport first = explained.report;
   first.plans.resize(1);
+  const PlanReport& plan = first.plans.front();
   std::string text = render_prediction(first, Format::Table, columns);
-  const std::string picture = pipeline_picture(first.plans.front(), framework);
+  const std::string picture = pipeline_picture(plan, *explained.framework);
   if (!picture.empty()) text += "\n" + picture;
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
-                      first.plans.front().estimate.busiest_stage,
-                      operator_table(first.plans.front().operators, columns));
-  if (report.plans.size() > 1)
-    text += fmt::format("\n{}", compare_plans(report.plans[0], report.plans[1]));
+                      plan.estimate.busiest_stage, operator_table(plan.operators, columns));
+  if (explained.rival) text += fmt::format("\n{}", compare_plans(plan, *explained.rival));
   return text;
 }
 
@@ -73,15 +97,18 @@ std::string explanation(const SearchReport& report, const Framework& framework, 
 
 int run_explain(const Options& options) {
   const Output output(options);
-  Options searched = options;
-  searched.top = 2;
-  SearchRun run(searched);
-  const auto [report, framework] = explained(options, run);
+  Options two = options;
+  two.top = 2;
+  SearchRun run(two);
+  const Explained explained = options.plan.empty() ? searched(two, run) : given(two, run);
+  const SearchReport& report = explained.report;
   const Format format = format_of(options);
-  if (format != Format::Table || report.plans.empty()) {
+  if (format == Format::Json && explained.rival) {
+    output.write(json_with_rival(report, *explained.rival));
+  } else if (format != Format::Table || report.plans.empty()) {
     output.write(render_search(report, format));
   } else {
-    output.write(explanation(report, *framework, columns_of(options)));
+    output.write(explanation(explained, columns_of(options)));
   }
   const bool fits = !report.plans.empty() && report.misses.empty();
   return exit_code_after(run, options, fits ? kExitOk : kExitInfeasible);

@@ -18,13 +18,16 @@ namespace {
 
 /// Only searches can stop early; every other command ends with the first Ctrl-C.
 bool stops_early(Command command) {
-  return command == Command::Search || command == Command::Explain || command == Command::Predict;
+  return command == Command::Search || command == Command::Compare || command == Command::Explain ||
+         command == Command::Predict;
 }
 
 int run_command(const Options& options) {
   switch (options.command) {
     case Command::Search:
       return run_search(options);
+    case Command::Compare:
+      return run_compare(options);
     case Command::Predict:
       return run_predict(options);
     case Command::Validate:

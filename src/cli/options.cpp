@@ -19,6 +19,7 @@
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/space.hpp"
+#include "problem/number_list.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -46,13 +47,8 @@ std::string number_problem(const std::string& text, std::int64_t low, std::int64
     return fmt::format("'{}' is no whole number", text);
   }
   if (error == std::errc() && value >= low && value <= high) return {};
-  return low < 0 ? fmt::format("{} is far too large", text)
-                 : fmt::format("{} is not from {} to {}", text, low, high);
+  return fmt::format("{} is not from {} to {}", text, low, high);
 }
-
-/// What the commands judge themselves, with the question at hand.
-constexpr std::pair<std::int64_t, std::int64_t> kAnyNumber{std::numeric_limits<int>::min(),
-                                                           std::numeric_limits<int>::max()};
 
 CLI::Option* whole_number(CLI::Option* option, std::pair<std::int64_t, std::int64_t> range) {
   return option->type_name("N")->check(
@@ -61,8 +57,28 @@ CLI::Option* whole_number(CLI::Option* option, std::pair<std::int64_t, std::int6
 
 template <typename T>
 CLI::Option* add_number(CLI::App& app, const char* name, T& field, const char* help,
-                        std::pair<std::int64_t, std::int64_t> range = kAnyNumber) {
+                        std::pair<std::int64_t, std::int64_t> range) {
   return whole_number(app.add_option(name, field, help), range);
+}
+
+/// One number, or several of which a search takes each.
+template <typename T>
+void add_numbers(CLI::App& app, const char* name, std::optional<T>& field, std::vector<T>& list,
+                 const char* help) {
+  app.add_option_function<std::string>(
+         name,
+         [&field, &list](const std::string& text) {
+           const auto numbers = std::get<std::vector<std::int64_t>>(read_numbers(text));
+           if (numbers.size() == 1) field = static_cast<T>(numbers.front());
+           if (numbers.size() > 1) list.assign(numbers.begin(), numbers.end());
+         },
+         help)
+      ->type_name("N")
+      ->check([](const std::string& text) {
+        const auto numbers = read_numbers(text);
+        const auto* problem = std::get_if<std::string>(&numbers);
+        return problem == nullptr ? std::string() : *problem;
+      });
 }
 
 /// "0|1|2|3"
@@ -87,10 +103,11 @@ void add_question(CLI::App& app, Options& o) {
   app.add_option("--model", o.model,
                  "model: a shipped name, a file, or a Hugging Face config.json or its folder")
       ->type_name("MODEL");
-  add_number(app, "--gpus", o.gpus, "number of accelerators (default: a ladder of sizes)");
-  add_number(app, "--nodes", o.nodes, "number of nodes, instead of --gpus");
-  add_number(app, "--batch", o.batch, "sequences per optimizer step");
-  add_number(app, "--seq-len", o.seq_len, "tokens per sequence");
+  add_numbers(app, "--gpus", o.gpus, o.gpu_list,
+              "number of accelerators (default: a ladder of sizes)");
+  add_numbers(app, "--nodes", o.nodes, o.node_list, "number of nodes, instead of --gpus");
+  add_numbers(app, "--batch", o.batch, o.batch_list, "sequences per optimizer step");
+  add_numbers(app, "--seq-len", o.seq_len, o.seq_len_list, "tokens per sequence");
   app.add_option("--precision", o.precision, "number format of the matrix products")
       ->type_name("fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4");
   restrict_to(app.add_option("--optimizer", o.optimizer, "whose states are kept"),
@@ -105,6 +122,8 @@ void add_question(CLI::App& app, Options& o) {
       ->type_name("AXES");
   app.add_option("--overlap", o.overlap, "what is hidden: all, none, or a list such as grad,param")
       ->type_name("LIST");
+  app.add_option("--tokens", o.tokens, "to train on: adds days, GPU-hours, energy and price")
+      ->type_name("COUNT");
   app.add_option("--mem-reserve", o.mem_reserve, "memory to keep free, such as \"2 GiB\"")
       ->type_name("BYTES");
   app.add_option("--mem-risk", o.mem_risk, "accepted risk of running out of memory (default: 0.1)")
@@ -116,39 +135,45 @@ void add_question(CLI::App& app, Options& o) {
       });
 }
 
-int degree_from(Degree degree, const std::string& flag, const std::string& text) {
-  const auto value = parse_value(degree, text);
-  if (value) return *value;
-  throw InputError({}, fmt::format("{} {}: must be {}", flag, text, legal_text(degree)),
-                   std::string(row_of(degree).help));
-}
-
-void add_degree(CLI::App& app, PinnedDegrees& pinned, Degree degree, std::string_view key,
+/// A degree, its bounds where it is a number, and what it may be.
+void add_degree(CLI::App& app, Options& o, Degree degree, std::string_view key,
                 std::string_view help) {
   const DegreeRow& row = row_of(degree);
   const std::string flag = flag_of(key);
   CLI::Option* option = app.add_option_function<std::string>(
       flag,
-      [&pinned, degree, flag](const std::string& text) {
-        pinned.pin(degree, degree_from(degree, flag, text));
+      [&o, degree, flag](const std::string& text) {
+        read_degree(flag, text, degree, o.degrees, o.limits);
       },
       std::string(help));
-  if (row.kind == DegreeKind::Word) {
-    restrict_to(option, row.words());
-    return;
-  }
-  whole_number(option, kAnyNumber);
   constexpr int kFew = 9;
+  option->type_name("N");
   if (row.high <= kFew) option->type_name(number_choices(row.low, row.high));
+  if (row.kind == DegreeKind::Word)
+    option->type_name(fmt::format("{}", fmt::join(row.words(), "|")));
+  if (row.kind != DegreeKind::Number) return;
+  const auto bound = [&](std::string_view side, void (DegreeLimits::*set)(Degree, int)) {
+    const std::string name = fmt::format("--{}-{}", side, flag.substr(2));
+    app.add_option_function<std::string>(
+           name,
+           [&o, degree, name, set](const std::string& text) {
+             (o.limits.*set)(degree, read_degree_value(name, text, degree));
+           },
+           fmt::format("bound of {} in a search", flag))
+        ->type_name("N")
+        ->group("");
+  };
+  bound("min", &DegreeLimits::at_least);
+  bound("max", &DegreeLimits::at_most);
 }
 
-void add_degrees(CLI::App& app, PinnedDegrees& pinned) {
+void add_degrees(CLI::App& app, Options& o) {
   app.option_defaults()->group("Degrees of a plan");
   for (const DegreeRow& row : degree_table()) {
     if (row.degree == kTensorAlias.degree) {
-      add_degree(app, pinned, row.degree, kTensorAlias.key, kTensorAlias.help);
+      add_degree(app, o, row.degree, kTensorAlias.key, kTensorAlias.help);
     }
-    add_degree(app, pinned, row.degree, row.key, row.help);
+    add_degree(app, o, row.degree, row.key, row.help);
   }
 }
 
@@ -223,6 +248,13 @@ void add_validate(CLI::App& app, Options& o) {
 void add_explain(CLI::App& app, Options& o) {
   app.add_option("plan", o.plan, "plan document or result.json#RANK (default: search first)")
       ->type_name("PLAN");
+  app.add_option("other", o.rival, "the plan to set it against (default: the best other)")
+      ->type_name("PLAN");
+}
+
+void add_compare(CLI::App& app, Options& o) {
+  app.add_option("plans", o.plans, "plan documents or result.json#RANK (default: search)")
+      ->type_name("PLAN");
 }
 
 void add_list(CLI::App& app, Options& o) {
@@ -243,11 +275,16 @@ enum class Shares { Output, Plan, Search };
 void add_shared(CLI::App& app, Options& o, Shares shares) {
   if (shares != Shares::Output) {
     add_question(app, o);
-    add_degrees(app, o.degrees);
+    add_degrees(app, o);
   }
   if (shares == Shares::Search) add_search(app, o);
   add_output(app, o);
 }
+
+constexpr const char* kSeveralValues =
+    "In a search degrees also take lists (--tp 1,2,4), ranges (--pp 2..8) and bounds\n"
+    "(--min-pp 2, --max-pp 8); sizes and batches take lists and ranges of powers of\n"
+    "two (--gpus 8,16,32, --batch 512..4096).";
 
 struct CommandRow {
   const char* name;
@@ -261,9 +298,11 @@ struct CommandRow {
 constexpr std::array kCommands{
     CommandRow{"search", "rank plans (the default command)", Command::Search, Shares::Search,
                add_nothing},
+    CommandRow{"compare", "hardware, models, frameworks, batches (lists) or plans in one table",
+               Command::Compare, Shares::Search, add_compare},
     CommandRow{"predict", "step time and memory of one given plan", Command::Predict, Shares::Plan,
                add_predict},
-    CommandRow{"explain", "why this plan, what bounds it, against the runner-up", Command::Explain,
+    CommandRow{"explain", "why this plan, what bounds it, against another", Command::Explain,
                Shares::Search, add_explain},
     CommandRow{"validate", "predict every measured row of a table and report errors",
                Command::Validate, Shares::Output, add_validate},
@@ -282,10 +321,12 @@ void build_command_line(CLI::App& app, Options& o) {
   app.require_subcommand(0, 1);
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "plansearch " PLANSEARCH_VERSION);
+  app.footer(kSeveralValues);
   add_shared(app, o, Shares::Search);
   for (const CommandRow& row : kCommands) {
     CLI::App* sub = app.add_subcommand(row.name, row.help);
     sub->option_defaults()->group("Options");
+    if (row.shares == Shares::Search) sub->footer(kSeveralValues);
     row.add_own(*sub, o);
     add_shared(*sub, o, row.shares);
     // Questions take any common option; what the others would ignore they refuse.

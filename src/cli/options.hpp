@@ -16,7 +16,17 @@ class App;
 
 namespace plansearch::cli {
 
-enum class Command { Search, Predict, Validate, Explain, List, Schedule, Bench, Completion };
+enum class Command {
+  Search,
+  Compare,
+  Predict,
+  Validate,
+  Explain,
+  List,
+  Schedule,
+  Bench,
+  Completion
+};
 
 /// What `plansearch schedule` asks: durations as typed, of one device-stage.
 struct ScheduleQuestion {
@@ -30,10 +40,12 @@ struct ScheduleQuestion {
 struct Options : ProblemRequest {
   Command command = Command::Search;
 
-  std::string plan;          ///< --plan PLAN or the argument of explain
-  std::string write_plan;    ///< predict --write-plan
-  std::string write_stages;  ///< predict --write-stages
-  std::string argument;      ///< TABLE.csv, what to list, which shell
+  std::string plan;                ///< --plan PLAN or the argument of explain
+  std::string rival;               ///< the second argument of explain
+  std::vector<std::string> plans;  ///< the arguments of compare
+  std::string write_plan;          ///< predict --write-plan
+  std::string write_stages;        ///< predict --write-stages
+  std::string argument;            ///< TABLE.csv, what to list, which shell
 
   std::size_t top = 10;
   std::string format = "table";

@@ -115,7 +115,7 @@ void refuse_two_spellings(const CLI::App& app) {
 
 /// Flags that only a search can honour.
 void refuse_elsewhere(const CLI::App& app, const Options& options) {
-  if (options.command == Command::Search) return;
+  if (options.command == Command::Search || options.command == Command::Compare) return;
   for (const char* flag : {"--all", "--pareto"}) {
     if (count(app, flag) == 0) continue;
     throw InputError({}, fmt::format("{} belongs to searches", flag),

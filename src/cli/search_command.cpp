@@ -3,6 +3,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "problem/compare_questions.hpp"
 #include "problem/degrees.hpp"
 #include "problem/ladder.hpp"
 #include "problem/remedies.hpp"
@@ -49,8 +50,9 @@ int search_ladder(const Options& options, const SettledProblem& inputs, const Ou
 }  // namespace
 
 int run_search(const Options& options) {
+  if (asks_several(options)) return run_compare(options);
   const Output output(options);
-  check_degrees(options.degrees);
+  check_degrees(options.degrees, options.limits);
   const SettledProblem inputs = load_problem(options);
   check_degrees_fit(options.degrees, inputs.problem);
   return inputs.gpus ? search_one(options, inputs, output) : search_ladder(options, inputs, output);

@@ -112,7 +112,15 @@ void set_micro_batches(PlanDegrees& plan, std::int64_t batch) {
 
 }  // namespace
 
-void check_degrees(const PinnedDegrees& degrees) {
+void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits) {
+  for (const DegreeRow& row : degree_table()) {
+    const auto value = degrees.get(row.degree);
+    if (!value || limits.admits(row.degree, *value)) continue;
+    throw InputError({},
+                     fmt::format("{} {} is not {}", flag_of(key_of(row.degree, degrees)),
+                                 value_text(row.degree, *value), limits.text(row.degree)),
+                     "give the value, or its bounds");
+  }
   const auto schedule = degrees.get(Degree::Schedule);
   const auto chunks = degrees.get(Degree::Chunks);
   if (!schedule || !chunks) return;

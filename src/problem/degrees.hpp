@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "plansearch/degree_limits.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/problem.hpp"
@@ -11,7 +12,7 @@
 namespace plansearch {
 
 /// Refuses contradictions that need no network to see.
-void check_degrees(const PinnedDegrees& degrees);
+void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits = {});
 
 /// Refuses a pinned degree that the network or the framework cannot have in any plan, and names
 /// the values it can have.

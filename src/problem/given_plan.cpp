@@ -5,6 +5,7 @@
 
 #include "plan/expand.hpp"
 #include "plan/legality.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "problem/degrees.hpp"
 #include "problem/gpu_count.hpp"
@@ -88,9 +89,26 @@ void take_degrees(const ProblemRequest& request, GivenPlan& given) {
     judge(std::get<Infeasible>(plan), {}, request, given);
 }
 
+/// One plan has one value of everything.
+void refuse_several(const ProblemRequest& request) {
+  std::string what;
+  for (const DegreeRow& row : degree_table()) {
+    if (!request.limits.has(row.degree)) continue;
+    what = fmt::format("{} {}", flag_of(key_of(row.degree, {})), request.limits.text(row.degree));
+  }
+  if (!request.gpu_list.empty()) what = "a list of --gpus";
+  if (!request.node_list.empty()) what = "a list of --nodes";
+  if (!request.batch_list.empty()) what = "a list of --batch";
+  if (!request.seq_len_list.empty()) what = "a list of --seq-len";
+  if (what.empty()) return;
+  throw InputError({}, fmt::format("{}: one plan has one value", what),
+                   "give one, or search among them: plansearch search with the same flags");
+}
+
 }  // namespace
 
 GivenPlan load_given_plan(const AskedPlan& asked) {
+  refuse_several(asked.request);
   check_degrees(asked.request.degrees);
   GivenPlan given{load_problem(asked.request), {}, {}, {}, {}};
   asked.stages ? take_stages(*asked.stages, asked.request, given)

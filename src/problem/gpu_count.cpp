@@ -35,13 +35,12 @@ std::string beyond_machine(const Cluster& cluster, int gpus) {
                      gpus, cluster.accelerators(), cluster.name);
 }
 
-std::optional<int> asked_gpus(const ProblemRequest& request, const Cluster& cluster) {
-  if (request.gpus && request.nodes) {
-    throw InputError({}, "--gpus and --nodes both say how many", "give one of them");
-  }
-  if (!request.gpus && !request.nodes) return std::nullopt;
-  const bool by_node = request.nodes.has_value();
-  const std::int64_t count = by_node ? *request.nodes : *request.gpus;
+namespace {
+
+enum class CountedIn { Gpus, Nodes };
+
+int checked_count(std::int64_t count, CountedIn unit, const Cluster& cluster) {
+  const bool by_node = unit == CountedIn::Nodes;
   // Not multiplied where that could overflow: such a count is refused in any case.
   const bool multiplies = by_node && count <= kMostAccelerators;
   const std::int64_t gpus = multiplies ? count * cluster.accelerators_per_node : count;
@@ -50,6 +49,30 @@ std::optional<int> asked_gpus(const ProblemRequest& request, const Cluster& clus
                      gpu_count_hint(cluster));
   }
   return static_cast<int>(gpus);
+}
+
+}  // namespace
+
+std::optional<int> asked_gpus(const ProblemRequest& request, const Cluster& cluster) {
+  const bool by_gpu = request.gpus || !request.gpu_list.empty();
+  const bool by_node = request.nodes || !request.node_list.empty();
+  if (by_gpu && by_node) {
+    throw InputError({}, "--gpus and --nodes both say how many", "give one of them");
+  }
+  if (request.nodes) return checked_count(*request.nodes, CountedIn::Nodes, cluster);
+  if (request.gpus) return checked_count(*request.gpus, CountedIn::Gpus, cluster);
+  return std::nullopt;
+}
+
+std::vector<int> asked_sizes(const ProblemRequest& request, const Cluster& cluster) {
+  std::vector<int> sizes;
+  for (const int nodes : request.node_list) {
+    sizes.push_back(checked_count(nodes, CountedIn::Nodes, cluster));
+  }
+  for (const int gpus : request.gpu_list) {
+    sizes.push_back(checked_count(gpus, CountedIn::Gpus, cluster));
+  }
+  return sizes;
 }
 
 }  // namespace plansearch

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/load_problem.hpp"
@@ -22,5 +23,8 @@ namespace plansearch {
 
 /// --gpus or --nodes; nothing when neither is given.
 [[nodiscard]] std::optional<int> asked_gpus(const ProblemRequest& request, const Cluster& cluster);
+
+/// The sizes of a list of --gpus or --nodes; empty when there is none.
+[[nodiscard]] std::vector<int> asked_sizes(const ProblemRequest& request, const Cluster& cluster);
 
 }  // namespace plansearch

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "problem/gpu_count.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -58,7 +60,9 @@ std::variant<LadderReport, Infeasible> climb_ladder(const SettledProblem& asked,
                                                     SearchSession& session) {
   LadderReport ladder;
   std::optional<Infeasible> refusal;  // pinned degrees need not divide every size
-  for (const int gpus : ladder_sizes(*asked.problem.cluster)) {
+  std::vector<int> sizes = asked_sizes(request, *asked.problem.cluster);
+  if (sizes.empty()) sizes = ladder_sizes(*asked.problem.cluster);
+  for (const int gpus : sizes) {
     if (session.stopped()) break;
     auto found = session.report(asked, request, gpus, fmt::format("{} GPUs", gpus), NameMisses::No);
     if (auto* infeasible = std::get_if<Infeasible>(&found)) {

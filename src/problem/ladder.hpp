@@ -12,9 +12,9 @@ namespace plansearch {
 /// machine is one node.
 [[nodiscard]] std::vector<int> ladder_sizes(const Cluster& cluster);
 
-/// Climbs the ladder. The chosen rung is the largest that keeps most of the throughput per GPU of
-/// the smallest that runs: whoever pays per GPU-hour stops there. Infeasible when the pinned
-/// degrees leave no plan of any size.
+/// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
+/// throughput per GPU of the smallest that runs: whoever pays per GPU-hour stops there. Infeasible
+/// when the pinned degrees leave no plan of any size.
 [[nodiscard]] std::variant<LadderReport, Infeasible> climb_ladder(const SettledProblem& asked,
                                                                   const ProblemRequest& request,
                                                                   SearchSession& session);

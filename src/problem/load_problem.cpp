@@ -17,6 +17,7 @@
 #include "problem/evidence.hpp"
 #include "problem/framework_flags.hpp"
 #include "problem/gpu_count.hpp"
+#include "problem/number_list.hpp"
 #include "problem/precision.hpp"
 
 namespace plansearch {
@@ -71,6 +72,7 @@ class Settler {
     settle_reserve();
     settle_risk();
     settle_framework_flags();
+    settle_tokens();
     Problem& p = settled_.problem;
     p.gpus = settled_.gpus.value_or(cluster_.accelerators());
     p.cluster = settled_.files.cluster;
@@ -229,6 +231,16 @@ class Settler {
     }
     note("mem_risk", fmt::format("{}", risk),
          request_.mem_risk ? request_.origin("mem_risk") : "default");
+  }
+
+  void settle_tokens() {
+    if (!request_.tokens) return;
+    const auto count = read_large_count(*request_.tokens);
+    if (const auto* problem = std::get_if<std::string>(&count)) {
+      throw InputError({}, fmt::format("--tokens: {}", *problem), "it counts tokens to train on");
+    }
+    settled_.tokens = std::get<double>(count);
+    note("tokens", fmt::format("{}", *settled_.tokens), request_.origin("tokens"));
   }
 
   void settle_framework_flags() {

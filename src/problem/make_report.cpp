@@ -89,6 +89,9 @@ QuestionReport question_report(const SettledProblem& asked, const Problem& probl
   question.seq_len = problem.seq_len;
   question.memory_capacity = problem.cluster->accelerator.memory;
   question.memory_risk = problem.memory_risk;
+  question.gpu_power_watt = problem.cluster->accelerator.power_watt;
+  question.gpu_price_usd_per_hour = problem.cluster->price_usd_per_accelerator_hour;
+  question.tokens = asked.tokens;
   question.settings = asked.settings;
   return question;
 }

@@ -82,6 +82,7 @@ void fill_settings(Completion& completion, const io::Node& settings) {
     if (key == "rank_order") completion.fill("rank_order", o.rank_order, value);
     if (key == "mem_reserve") completion.fill("mem_reserve", o.mem_reserve, value);
     if (key == "mem_risk") completion.fill("mem_risk", o.mem_risk, parse_number(value));
+    if (key == "tokens") completion.fill("tokens", o.tokens, value);
     if (key == "overlap") completion.fill("overlap", o.overlap, value);
   }
 }

@@ -30,10 +30,11 @@ constexpr std::array kUnpinned{Degree::Recompute,        Degree::Zero,     Degre
 std::vector<Change> possible_changes(const ProblemRequest& request, const SettledProblem& asked) {
   std::vector<Change> changes;
   for (const Degree degree : kUnpinned) {
-    if (!request.degrees.has(degree)) continue;
+    if (!request.degrees.has(degree) && !request.limits.has(degree)) continue;
     changes.push_back(
         {fmt::format("with another {}", flag_of(key_of(degree, request.degrees))), request});
     changes.back().request.degrees.release(degree);
+    changes.back().request.limits.release(degree);
   }
   if (request.mem_reserve) {
     changes.push_back({"without --mem-reserve", request});
@@ -96,11 +97,12 @@ std::optional<std::string> more_gpus(const SettledProblem& asked, const ProblemR
   return std::nullopt;
 }
 
-/// Every degree free again; nothing when none was pinned.
+/// Every degree free again; nothing when none was pinned or limited.
 std::optional<ProblemRequest> unpinned(const ProblemRequest& request) {
-  if (request.degrees.empty()) return std::nullopt;
+  if (request.degrees.empty() && request.limits.empty()) return std::nullopt;
   ProblemRequest free = request;
   free.degrees = {};
+  free.limits = {};
   return free;
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 std::variant<SearchSpace, Infeasible> space_of(const Problem& problem,
                                                const ProblemRequest& request) {
-  return make_space(request.space.empty() ? "framework" : request.space, problem, request.degrees);
+  return make_space(request.space.empty() ? "framework" : request.space, problem, request.degrees,
+                    request.limits);
 }
 
 }  // namespace

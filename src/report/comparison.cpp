@@ -4,13 +4,19 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/units.hpp"
+#include "report/json_report.hpp"
+#include "report/plan_row.hpp"
 #include "report/plan_text.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// "+1.2 ms", "-3 GiB"; signs of equal values are left out.
 template <typename Q>
@@ -40,18 +46,63 @@ void add_step_rows(TextTable& table, const StepTimeBreakdown& a, const StepTimeB
   add_row(table, "step time", a.total(), b.total());
 }
 
+void add_memory_rows(TextTable& table, const MemoryBreakdown& a, const MemoryBreakdown& b) {
+  add_row(table, "parameters", a.parameters, b.parameters);
+  add_row(table, "gradients", a.gradients, b.gradients);
+  add_row(table, "optimizer states", a.optimizer, b.optimizer);
+  add_row(table, "activations", a.activations, b.activations);
+  add_row(table, "working set", a.transient, b.transient);
+  add_row(table, "communication buffers", a.buffers, b.buffers);
+  add_row(table, "reserve", a.reserve, b.reserve);
+  add_row(table, "peak memory", a.total(), b.total());
+}
+
+/// `b` less `a`, key by key of two objects that hold numbers and objects of numbers.
+Json difference_json(const Json& a, const Json& b) {
+  Json difference = Json::object();
+  for (const auto& item : a.items()) {
+    const Json& other = b.at(item.key());
+    difference[item.key()] = item.value().is_object()
+                                 ? difference_json(item.value(), other)
+                                 : Json(other.get<double>() - item.value().get<double>());
+  }
+  return difference;
+}
+
 }  // namespace
 
-std::string compare_plans(const PlanReport& plan, const PlanReport& rival) {
-  TextTable table(
-      {{"against the best other plan", Align::Left}, {"this plan"}, {"rival"}, {"rival - this"}});
-  add_step_rows(table, plan.estimate.step, rival.estimate.step);
-  add_row(table, "peak memory", plan.estimate.memory.total(), rival.estimate.memory.total());
+std::string compare_plans(const PlanReport& plan, const Rival& rival) {
+  TextTable table({{fmt::format("against {}", rival.name), Align::Left},
+                   {"this plan"},
+                   {"rival"},
+                   {"rival - this"}});
+  const PlanReport& other = rival.plan;
+  add_step_rows(table, plan.estimate.step, other.estimate.step);
+  add_memory_rows(table, plan.estimate.memory, other.estimate.memory);
   const Seconds mine = plan.estimate.step.total();
-  const Seconds theirs = rival.estimate.step.total();
+  const Seconds theirs = other.estimate.step.total();
   const double share = (theirs / mine - 1.0) * 100.0;
-  return fmt::format("{}rival: {}, {:.1f} % {}\n", table.text(), short_plan(rival.plan),
-                     share < 0 ? -share : share, share < 0 ? "faster" : "slower");
+  return fmt::format("{}this: {}\nrival: {}, {:.1f} % {}\n", table.text(), short_plan(plan.plan),
+                     short_plan(other.plan), share < 0 ? -share : share,
+                     share < 0 ? "faster" : "slower");
+}
+
+std::string json_with_rival(const SearchReport& report, const Rival& rival) {
+  Json json = to_json(report);
+  const Json mine = to_json(report.plans.front());
+  const Json theirs = plan_json(rival.question, rival.plan);
+  Json more = Json::object();
+  for (const char* key : {"step_time_s", "tokens_per_s", "mfu", "peak_memory_bytes"}) {
+    more[key] = theirs.at(key).get<double>() - mine.at(key).get<double>();
+  }
+  for (const char* key : {"step", "memory"}) {
+    more[key] = difference_json(mine.at(key), theirs.at(key));
+  }
+  json["comparison"] = {{"name", rival.name},
+                        {"question", identity_json(rival.question)},
+                        {"plan", theirs},
+                        {"rival_minus_this", std::move(more)}};
+  return json.dump(2) + "\n";
 }
 
 }  // namespace plansearch

@@ -4,10 +4,20 @@
 
 #include <string>
 
-#include "plansearch/plan_report.hpp"
+#include "plansearch/report.hpp"
 
 namespace plansearch {
 
-[[nodiscard]] std::string compare_plans(const PlanReport& plan, const PlanReport& rival);
+/// What a plan is set against.
+struct Rival {
+  std::string name;  ///< "the best other plan", or that of a given one
+  QuestionReport question;
+  PlanReport plan;
+};
+
+[[nodiscard]] std::string compare_plans(const PlanReport& plan, const Rival& rival);
+
+/// The report as JSON with what the rival has more of: `comparison`.
+[[nodiscard]] std::string json_with_rival(const SearchReport& report, const Rival& rival);
 
 }  // namespace plansearch

@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "plansearch/degree_table.hpp"
 #include "report/plan_row.hpp"
+#include "report/training.hpp"
 
 namespace plansearch {
 namespace {
@@ -98,6 +99,12 @@ Json question_json(const QuestionReport& question) {
   json["parameters"] = question.parameters;
   json["memory_capacity_bytes"] = question.memory_capacity.value();
   json["memory_risk_accepted"] = question.memory_risk;
+  const auto known = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  json["gpu_power_w"] = known(question.gpu_power_watt);
+  json["gpu_price_usd_per_h"] = known(question.gpu_price_usd_per_hour);
+  json["tokens"] = known(question.tokens);
   json["settings"] = std::move(settings);
   return json;
 }
@@ -171,13 +178,21 @@ Json to_json(const PlanReport& plan) {
           {"why", plan.why}};
 }
 
+Json plan_json(const QuestionReport& question, const PlanReport& plan) {
+  Json json = to_json(plan);
+  if (const auto cost = training_cost(question, plan)) json["training"] = to_json(*cost);
+  return json;
+}
+
 Json to_json(const SearchReport& report) {
   Json json{{"schema", "plansearch/result/v1"}, {"question", question_json(report.question)}};
   json["feasible"] = !report.plans.empty() && report.misses.empty();
   json["plans"] = Json::array();
-  for (const PlanReport& plan : report.plans) json["plans"].push_back(to_json(plan));
+  for (const PlanReport& plan : report.plans) {
+    json["plans"].push_back(plan_json(report.question, plan));
+  }
   json["admitted"] = std::string(to_text(report.admitted));
-  json["faster_tight_plan"] = report.faster_tight ? to_json(*report.faster_tight) : Json(nullptr);
+  json["faster_tight_plan"] = report.faster_tight ? plan_json(report.question, *report.faster_tight) : Json(nullptr);
   json["pareto_front"] = Json::array();
   for (const PlanReport& plan : report.front) {
     json["pareto_front"].push_back({{"config", to_json(plan.plan)},

@@ -5,6 +5,7 @@
 
 #include "report/csv_text.hpp"
 #include "report/json_report.hpp"
+#include "report/training.hpp"
 
 namespace plansearch {
 namespace {
@@ -57,6 +58,10 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
   row["memory_verdict"] = std::string(to_text(plan.memory_fit));
   row["exposed_communication_s"] = plan.estimate.step.exposed_total().value();
   row["bubble_s"] = plan.estimate.step.bubble.value();
+  if (const auto cost = training_cost(question, plan)) {
+    const Json training = to_json(*cost);
+    for (const auto& item : training.items()) row["training_" + item.key()] = item.value();
+  }
   return row;
 }
 

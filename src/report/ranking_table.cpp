@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "report/plan_cells.hpp"
 #include "report/text_table.hpp"
+#include "report/training.hpp"
 
 namespace plansearch {
 namespace {
@@ -106,10 +107,26 @@ std::vector<PlanColumn> cost_columns(Bytes capacity) {
       {{"why", Align::Left, 6}, reasons}};
 }
 
+/// What training on the tokens of the question takes.
+std::vector<PlanColumn> training_of(const QuestionReport& question) {
+  std::vector<PlanColumn> columns;
+  if (!question.tokens) return columns;
+  for (const TextColumn& column : training_columns()) {
+    const std::size_t index = columns.size();
+    columns.push_back({column, [question, index](const PlanReport& p) {
+                         return training_cells(*training_cost(question, p)).at(index);
+                       }});
+  }
+  return columns;
+}
+
 TextTable plan_table(const SearchReport& report) {
   std::vector<PlanColumn> columns = degree_columns();
   for (PlanColumn& column : cost_columns(report.question.memory_capacity)) {
     columns.push_back(std::move(column));
+  }
+  for (PlanColumn& column : training_of(report.question)) {
+    columns.insert(columns.end() - 1, std::move(column));  // before the reasons
   }
   std::erase_if(columns, [&](const PlanColumn& column) {
     return std::none_of(report.plans.begin(), report.plans.end(),

@@ -11,6 +11,7 @@
 #include "report/plan_row.hpp"
 #include "report/ranking_table.hpp"
 #include "report/text_table.hpp"
+#include "report/training.hpp"
 
 namespace plansearch {
 namespace {
@@ -87,6 +88,7 @@ std::string search_table(const SearchReport& report, int columns) {
   if (!report.selection.empty()) text += wrapped(report.selection + "\n\n", columns);
   text += report.plans.empty() ? misses_text(report, columns) : ranking_table(report, columns);
   text += "\n";
+  text += wrapped(training_line(report.question), columns);
   if (report.counts.total > 0) text += wrapped(counts_lines(report), columns);
   return text + wrapped(settings_line(report.question) + report.evidence + "\n", columns);
 }
@@ -94,7 +96,7 @@ std::string search_table(const SearchReport& report, int columns) {
 /// One plan, with what it belongs to.
 Json line_json(const QuestionReport& question, const PlanReport& plan) {
   Json line = identity_json(question);
-  line.update(to_json(plan));
+  line.update(plan_json(question, plan));
   return line;
 }
 
@@ -130,29 +132,45 @@ std::string search_lines(const SearchReport& report, Format format) {
 }
 
 TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
-  TextTable table({{"GPUs"},
-                   {"best plan", Align::Left},
-                   {"step"},
-                   {"p10 - p90", Align::Right, 2},
-                   {"tokens/s", Align::Right, 3},
-                   {"MFU"},
-                   {"memory", Align::Right, 1},
-                   {"speed-up", Align::Right, 4},
-                   {"efficiency"}});
+  std::vector<TextColumn> columns{{"GPUs"},
+                                  {"best plan", Align::Left},
+                                  {"step"},
+                                  {"p10 - p90", Align::Right, 2},
+                                  {"tokens/s", Align::Right, 3},
+                                  {"MFU"},
+                                  {"memory", Align::Right, 1},
+                                  {"speed-up", Align::Right, 4},
+                                  {"efficiency"}};
+  const bool costs = ladder.front().report.question.tokens.has_value();
+  if (costs) {
+    for (const TextColumn& column : training_columns()) columns.push_back(column);
+  }
+  TextTable table(columns);
   for (const LadderRung& rung : ladder) {
     const std::string gpus = grouped(rung.report.question.gpus);
     if (rung.report.plans.empty()) {
-      table.add_row(
-          {gpus, std::string(nothing_found(rung.report)), "-", "-", "-", "-", "-", "-", "-"});
+      std::vector<std::string> cells(columns.size(), "-");
+      cells[0] = gpus;
+      cells[1] = nothing_found(rung.report);
+      table.add_row(std::move(cells));
       continue;
     }
     const PlanReport& p = rung.report.plans.front();
-    table.add_row({gpus, short_plan(p.plan), to_text(p.estimate.step.total()),
-                   fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)),
-                   count_text(p.tokens_per_s), share_text(p.mfu),
-                   memory_of(p.estimate.memory.total(), rung.report.question.memory_capacity) +
-                       (rung.report.admitted == MemoryFit::Tight ? ", tight" : ""),
-                   fmt::format("{:.2f}", rung.speedup), share_text(rung.efficiency)});
+    std::vector<std::string> cells{
+        gpus,
+        short_plan(p.plan),
+        to_text(p.estimate.step.total()),
+        fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)),
+        count_text(p.tokens_per_s),
+        share_text(p.mfu),
+        memory_of(p.estimate.memory.total(), rung.report.question.memory_capacity) +
+            (rung.report.admitted == MemoryFit::Tight ? ", tight" : ""),
+        fmt::format("{:.2f}", rung.speedup),
+        share_text(rung.efficiency)};
+    if (const auto cost = training_cost(rung.report.question, p)) {
+      for (std::string& cell : training_cells(*cost)) cells.push_back(std::move(cell));
+    }
+    table.add_row(std::move(cells));
   }
   return table;
 }
@@ -206,7 +224,7 @@ std::string render_ladder(const LadderReport& ladder, Format format, int columns
     const bool runs = !rung.report.plans.empty();
     entry["speedup"] = runs ? Json(rung.speedup) : nullptr;
     entry["efficiency"] = runs ? Json(rung.efficiency) : nullptr;
-    entry["plan"] = runs ? to_json(rung.report.plans.front()) : nullptr;
+    entry["plan"] = runs ? plan_json(rung.report.question, rung.report.plans.front()) : nullptr;
     json["ladder"].push_back(std::move(entry));
   }
   return json.dump(2) + "\n";

@@ -77,6 +77,8 @@ class Usage(Case):
         for words in ("Usage: plansearch predict", "--plan", "--hw", "--micro-batch", "-o,--out", "-q,--quiet"):
             self.assertIn(words, predict)
         self.assertNotIn("--hw", self.succeed("schedule", "--help"))
+        self.assertIn("--pp 2..8", self.succeed("--help"))
+        self.assertIn("--max-pp 8", self.succeed("compare", "--help"))
 
     def test_help_fits_the_screen(self):
         commands = re.findall(r"^  (\w+) ", self.succeed("--help").split("Subcommands:")[1], re.M)
@@ -975,6 +977,210 @@ class Bench(Case):
         self.assertLess(bench["peak_memory_bytes"], 2**30)
         other = json.loads(self.succeed("bench", "--format", "json", "--threads", "1"))
         self.assertEqual(bench["signature"], other["signature"])
+
+
+class Constraints(Case):
+    """Lists, ranges and bounds of degrees and sizes."""
+
+    def test_a_limited_search_is_the_whole_one_filtered(self):
+        question = ["--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "32", "--exhaustive"]
+        plans = self.directory / "plans.csv"
+        run(*question, "--all", plans)
+        everything = sorted(csv.DictReader(io.StringIO(plans.read_text())),
+                            key=lambda row: (float(row["step_time_s"]), float(row["peak_memory_bytes"])))
+        for flags, keeps in (
+                (["--tp", "1,5"], lambda p: p["tp"] in ("1", "5")),
+                (["--pp", "2..8", "--max-micro-batch", "2"],
+                 lambda p: 2 <= int(p["pp"]) <= 8 and int(p["micro_batch"]) <= 2),
+                (["--min-pp", "2", "--max-vpp", "1", "--recompute", "full,none"],
+                 lambda p: int(p["pp"]) >= 2 and p["vpp"] == "1"),
+                (["--zero", "1,2", "--max-dp", "16"],
+                 lambda p: int(p["dp"]) <= 16 and (int(p["dp"]) * int(p["cp"]) == 1 or p["zero"] in "12")),
+                (["--schedule", "1f1b,gpipe"], lambda p: p["pp"] == "1" or p["schedule"] != "interleaved")):
+            answer = self.answer(*question, *flags)
+            wanted = [float(row["step_time_s"]) for row in everything if keeps(row)][:10]
+            self.assertEqual([plan["step_time_s"] for plan in answer["plans"]], wanted, flags)
+
+    def test_refusals(self):
+        for flags, expect in ((["--tp", "1,x"], ["--tp x: must be at least 1", "list (1,2,4)"]),
+                              (["--pp", "8..2"], ["--pp 8..2: the range is empty"]),
+                              (["--max-pp", "0"], ["--max-pp 0: must be at least 1"]),
+                              (["--recompute", "none,ful"], ["--recompute ful", "did you mean full?"]),
+                              (["--tp", "8", "--max-tp", "4"], ["--tp 8 is not at most 4"]),
+                              (["--min-pp", "49"], ["no plan for 8 GPUs", "pp at least 49"]),
+                              (["--max-sp", "1"], ["unknown option '--max-sp'"]),
+                              (["--min-p", "1"], ["did you mean --min-dp, --min-pp"])):
+            self.refuse(*QUESTION, "--gpus", "8", *flags, expect=[*expect, "hint:"])
+
+    def test_one_plan_has_one_value(self):
+        for flags, what in ((["--dp", "1,2"], "--dp 1,2"), (["--max-pp", "4"], "--pp at most 4"),
+                            (["--batch", "64,128"], "a list of --batch"),
+                            (["--gpus", "8,16"], "a list of --gpus")):
+            self.refuse("predict", *QUESTION, *flags, expect=[f"{what}: one plan has one value", "search"])
+
+    def test_ladders_of_given_sizes(self):
+        answer = self.answer(*QUESTION, "--gpus", "32,8,16")
+        self.assertEqual([rung["gpus"] for rung in answer["ladder"]], [8, 16, 32])
+        alone = self.answer(*QUESTION, "--gpus", "16")["plans"][0]
+        self.assertEqual(answer["ladder"][1]["plan"], alone)
+        nodes = self.answer(*QUESTION, "--nodes", "2..8")
+        self.assertEqual([rung["gpus"] for rung in nodes["ladder"]], [8, 16, 32])
+        self.refuse(*QUESTION, "--gpus", "8,6", expect=["--gpus 6: not a whole number of nodes of 4"])
+        self.refuse(*QUESTION, "--gpus", "8,16", "--nodes", "2", expect=["--gpus and --nodes"])
+        self.refuse(*QUESTION, "--gpus", "9..15", expect=["no power of two is in 9..15"])
+
+
+class Comparisons(Case):
+    """compare, lists in searches, explain of two plans, training on tokens."""
+
+    def check(self, answer):
+        schema = json.loads((SOURCE / "docs/schema/compare.v1.schema.json").read_text())
+        json_schema.check(answer, schema)
+        result = json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text())
+        for row in answer["rows"]:
+            if row["plan"]:
+                json_schema.check(row["plan"], result["$defs"]["plan"] | {"$defs": result["$defs"]})
+        return answer
+
+    def test_every_combination(self):
+        question = ["compare", "--hw", "perlmutter,perlmutter-80", "--model", "gpt2-xl", "--framework",
+                    "megatron,fsdp", "--gpus", "16,32"]
+        answer = self.check(self.answer(*question))
+        asked = [(row["question"]["hardware"], row["question"]["framework"], row["question"]["gpus"])
+                 for row in answer["rows"]]
+        self.assertEqual(asked, [(h, f, g) for h in ("perlmutter", "perlmutter-80")
+                                 for f in ("megatron", "fsdp") for g in (16, 32)])
+        first = answer["rows"][0]["plan"]
+        for row, (hardware, framework, gpus) in zip(answer["rows"], asked, strict=True):
+            alone = self.answer("--hw", hardware, "--model", "gpt2-xl", "--framework", framework, "--gpus",
+                                gpus)["plans"][0]
+            self.assertEqual(row["plan"], alone)
+            self.assertEqual(row["speed"], alone["tokens_per_s"] / first["tokens_per_s"])
+            self.assertAlmostEqual(row["gpu_s_per_token"], gpus / alone["tokens_per_s"], places=15)
+        self.assertEqual(len(answer["evidence"]), 4)
+        table = self.succeed(*question)
+        self.assertIn("comparing best plans: gpt2-xl, bf16, sequence 1024, batch 512", table)
+        self.assertRegex(table, r"(?m)^ *#  hardware +framework +GPUs +step +tokens/s +speed")
+        rows = list(csv.DictReader(io.StringIO(self.succeed(*question, "--format", "csv"))))
+        self.assertEqual([float(row["step_time_s"]) for row in rows],
+                         [row["plan"]["step_time_s"] for row in answer["rows"]])
+        self.assertEqual(rows[0]["speed"], "1.0")
+        lines = self.succeed(*question, "--format", "jsonl").splitlines()
+        self.assertEqual([json.loads(line) for line in lines], answer["rows"])
+
+    def test_batches_of_a_search(self):
+        question = [*QUESTION, "--gpus", "64", "--batch", "256..1024"]
+        answer = self.check(self.answer(*question))
+        self.assertEqual([row["question"]["global_batch"] for row in answer["rows"]], [256, 512, 1024])
+        self.assertEqual(answer, self.answer("compare", *question))
+        self.assertRegex(self.succeed(*question), r"(?m)^ *# +batch +step")
+        self.assertEqual(self.succeed(*question, "--threads", "1"), self.succeed(*question, "--threads", "3"))
+
+    def test_a_row_that_cannot_be(self):
+        question = ["compare", "--hw", "perlmutter,dgx-h100", "--model", "gpt2-xl", "--gpus", "8",
+                    "--precision", "fp8"]
+        answer = self.check(self.answer(*question))
+        self.assertIsNone(answer["rows"][0]["plan"])
+        self.assertIn("no fp8 rate", answer["rows"][0]["reason"])
+        self.assertIsNone(answer["rows"][1]["speed"])
+        self.assertTrue(answer["rows"][1]["plan"])
+        self.assertIn("no fp8 rate", self.succeed(*question))
+        self.assertIn("no fp8 rate", self.succeed(*question, "--format", "csv"))
+        result = run("compare", *QUESTION, "--gpus", "4", "--batch", "1,2", "--model", "llama3-70b")
+        self.assertEqual(result.returncode, 2)  # --model twice
+        result = run("compare", "--hw", "perlmutter", "--model", "llama3-70b", "--gpus", "4,8")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("no plan fits", result.stdout)
+
+    def test_refusals(self):
+        self.refuse("compare", *QUESTION, expect=["a comparison needs a number of GPUs", "--gpus N"])
+        self.refuse("compare", *QUESTION, "--gpus", "8", "--framework", "megatron,megatrom",
+                    expect=["megatrom", "megatron"])
+        self.refuse("compare", "--hw", "perlmutter,selene,eos", "--model", "gpt2,gpt2-xl,gpt2-large",
+                    "--gpus", "8..1024", expect=["more than 64 questions", "hint:"])
+        self.refuse("compare", *QUESTION, "--gpus", "8", "--pareto", expect=["--pareto and --all"])
+
+    def test_given_plans(self):
+        answer = self.directory / "a.json"
+        answer.write_text(self.succeed(*QUESTION, "--gpus", "32", "--format", "json"))
+        plan = self.directory / "b.yaml"
+        self.succeed("predict", *QUESTION, "--gpus", "16", "--zero", "2", "--write-plan", plan)
+        names = [f"{answer}#1", f"{answer}#3", str(plan)]
+        compared = self.check(self.answer("compare", *names))
+        self.assertEqual([row["name"] for row in compared["rows"]], names)
+        for row in compared["rows"]:
+            alone = self.answer("predict", "--plan", row["name"])["plans"][0]
+            self.assertEqual(row["plan"], alone)
+        ranked = json.loads(answer.read_text())["plans"]
+        self.assertEqual(compared["rows"][1]["tie_with_first"], ranked[2]["tie_with_first"])
+        self.assertIn("a.json#3", self.succeed("compare", *names))
+        self.refuse("compare", f"{answer}#1", f"{answer}#99", expect=["no plan of rank 99"])
+
+    def test_a_given_plan_that_does_not_fit(self):
+        answer = self.directory / "a.json"
+        answer.write_text(self.succeed(*QUESTION, "--gpus", "32", "--format", "json"))
+        result = run("compare", f"{answer}#1", f"{answer}#2", "--hw", "jean-zay-v100-16", "--precision",
+                     "fp16")
+        self.assertIn("(!)", result.stdout)
+
+    def test_explain_two_plans(self):
+        answer = self.directory / "a.json"
+        answer.write_text(self.succeed(*QUESTION, "--gpus", "32", "--format", "json"))
+        names = [f"{answer}#1", f"{answer}#4"]
+        explained = self.answer("explain", *names)
+        schema = json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text())
+        json_schema.check(explained, schema)
+        comparison = explained["comparison"]
+        self.assertEqual(comparison["name"], names[1])
+        mine, other = explained["plans"][0], comparison["plan"]
+        self.assertEqual(other, self.answer("predict", "--plan", names[1])["plans"][0])
+        more = comparison["rival_minus_this"]
+        self.assertEqual(more["step_time_s"], other["step_time_s"] - mine["step_time_s"])
+        self.assertEqual(more["memory"]["activations_bytes"],
+                         other["memory"]["activations_bytes"] - mine["memory"]["activations_bytes"])
+        parts = more["step"]
+        total = sum(v for v in parts.values() if not isinstance(v, dict))
+        total += sum(parts["exposed_communication_s"].values())
+        self.assertAlmostEqual(total, more["step_time_s"], places=9)
+        table = self.succeed("explain", *names)
+        self.assertRegex(table, r"against .*a.json#4 +this plan +rival +rival - this")
+        self.assertIn("activations", table.split("against ")[1])
+        # Without a second plan the best other one, in JSON too.
+        best = self.answer("explain", names[0])
+        self.assertEqual(best["comparison"]["name"], "the best other plan")
+        json_schema.check(best, schema)
+
+    def test_training_on_tokens(self):
+        question = ["--hw", "aws-p5", "--model", "llama3-8b", "--gpus", "64", "--batch", "512",
+                    "--tokens", "1T"]
+        answer = self.answer(*question)
+        schema = json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text())
+        json_schema.check(answer, schema)
+        asked = answer["question"]
+        self.assertEqual((asked["tokens"], asked["gpu_power_w"]), (1e12, 700))
+        price = asked["gpu_price_usd_per_h"]
+        for plan in answer["plans"]:
+            training = plan["training"]
+            steps = -(-10**12 // (512 * asked["seq_len"]))
+            self.assertEqual(training["steps"], steps)
+            self.assertAlmostEqual(training["time_s"] / (steps * plan["step_time_s"]), 1, places=12)
+            self.assertAlmostEqual(training["gpu_s"] / (64 * training["time_s"]), 1, places=12)
+            self.assertAlmostEqual(training["energy_j"] / (700 * training["gpu_s"]), 1, places=12)
+            self.assertAlmostEqual(training["price_usd"] / (price * training["gpu_s"] / 3600), 1, places=12)
+        table = self.succeed(*question)
+        self.assertRegex(table, r"time +GPU-hours +energy +price")
+        self.assertIn(f"price: {price} $/h per GPU, from the profile", table)
+        rows = list(csv.DictReader(io.StringIO(self.succeed(*question, "--format", "csv"))))
+        self.assertEqual(float(rows[0]["training_price_usd"]), answer["plans"][0]["training"]["price_usd"])
+        for command in (["predict", *question, "--zero", "3", "--recompute", "full"], ["compare", *question, "--batch=256,512"],
+                        [*question[:4], "--tokens", "1T"]):
+            command = [c for i, c in enumerate(command) if not (
+                "--batch=256,512" in command and (c == "--batch" or command[i - 1] == "--batch"))]
+            self.assertRegex(self.succeed(*command), r"GPU-hours +energy +price")
+            json.loads(self.succeed(*command, "--format", "json"))
+        unknown = self.succeed("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "8", "--tokens", "20B")
+        self.assertIn("price: the profile has none", unknown)
+        self.refuse(*QUESTION, "--gpus", "8", "--tokens", "many", expect=["--tokens: 'many'", "1T"])
 
 
 class Recipes(Case):

@@ -102,6 +102,76 @@ TEST_SUITE("unit") {
     CHECK(grouped);
   }
 
+  TEST_CASE("a limited space is the whole space without what the limits refuse") {
+    struct Case {
+      Degree degree;
+      std::vector<int> listed;
+      int low = 0, high = 1 << 20;
+    };
+    const std::vector<std::vector<Case>> questions{
+        {{Degree::TensorOut, {1, 2, 3}}},
+        {{Degree::Pipeline, {}, 2, 4}},
+        {{Degree::Pipeline, {}, 2, 6}, {Degree::Chunks, {1, 3}}, {Degree::MicroBatch, {}, 0, 2}},
+        {{Degree::Zero, {1, 2}}, {Degree::Data, {}, 2}},
+        {{Degree::SequenceParallel, {1}}, {Degree::ContextKind, {1}}},
+        {{Degree::Recompute, {0, 2}}, {Degree::Schedule, {0, 1}}},
+        {{Degree::Expert, {2, 4}}}};
+    for (const std::int64_t experts : {0, 4}) {
+      const Problem problem = small_question(experts);
+      const SearchSpace whole = std::get<SearchSpace>(make_space("megatron", problem, {}));
+      const std::vector<PlanDegrees> plans = all_plans(whole);
+      for (const std::vector<Case>& question : questions) {
+        DegreeLimits limits;
+        for (const Case& c : question) {
+          if (!c.listed.empty()) limits.allow(c.degree, c.listed);
+          if (c.listed.empty()) limits.at_least(c.degree, c.low);
+          if (c.listed.empty()) limits.at_most(c.degree, c.high);
+        }
+        CAPTURE(to_text(limits));
+        std::set<PlanDegrees> wanted;
+        for (const PlanDegrees& plan : plans) {
+          const bool keeps = std::all_of(question.begin(), question.end(), [&](const Case& c) {
+            return !whole.dimension(c.degree).applies(plan) ||
+                   limits.admits(c.degree, degree_value(plan, c.degree));
+          });
+          if (keeps) wanted.insert(plan);
+        }
+        const auto limited = make_space("megatron", problem, {}, limits);
+        CHECK(std::holds_alternative<SearchSpace>(limited) == !wanted.empty());
+        if (wanted.empty()) continue;
+        const auto found = all_plans(std::get<SearchSpace>(limited));
+        CHECK(std::set<PlanDegrees>(found.begin(), found.end()) == wanted);
+        CHECK(found.size() == wanted.size());
+      }
+    }
+  }
+
+  TEST_CASE("degrees that spaces leave at one are looked at where they are listed or bounded") {
+    const Problem problem = small_question();
+    const auto values = [&](Degree degree, auto set) {
+      DegreeLimits limits;
+      set(limits);
+      return std::get<SearchSpace>(make_space("megatron", problem, {}, limits))
+          .dimension(degree)
+          .values;
+    };
+    const auto list = [](DegreeLimits& l) { l.allow(Degree::TensorIn, {1, 2}); };
+    CHECK(values(Degree::TensorIn, list) == std::vector<int>{1, 2});
+    // Divisors of 12 GPUs.
+    const auto bound = [](DegreeLimits& l) { l.at_most(Degree::TensorDepth, 4); };
+    CHECK(values(Degree::TensorDepth, bound) == std::vector<int>{1, 2, 3, 4});
+    const auto group = [](DegreeLimits& l) { l.at_least(Degree::ShardGroup, 2); };
+    CHECK(values(Degree::ShardGroup, group) == std::vector<int>{2, 3, 4, 6, 12});
+  }
+
+  TEST_CASE("limits that leave no plan are refused in their words") {
+    DegreeLimits limits;
+    limits.at_least(Degree::Pipeline, 7);
+    const auto none = make_space("megatron", small_question(), {{Degree::Data, 1}}, limits);
+    REQUIRE(std::holds_alternative<Infeasible>(none));
+    CHECK(std::get<Infeasible>(none).detail.ends_with("has dp 1, pp at least 7"));
+  }
+
   TEST_CASE("pinned degrees that leave no plan are refused, and so are unknown names") {
     const Problem problem = small_question();
     const auto none = make_space("megatron", problem, {{Degree::Data, 5}});

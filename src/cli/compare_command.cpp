@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/output.hpp"
+#include "cli/search_run.hpp"
+#include "plansearch/error.hpp"
+#include "problem/compare_questions.hpp"
+#include "problem/degrees.hpp"
+
+namespace plansearch::cli {
+
+int run_compare(const Options& options) {
+  if (options.pareto || (!options.all.empty() && !options.plans.empty())) {
+    throw InputError({}, "--pareto and --all are about the plans of a search, not of a comparison",
+                     "leave them out, or ask one question at a time");
+  }
+  const Output output(options);
+  SearchRun run(options);
+  check_degrees(options.degrees, options.limits);
+  const ComparisonReport report =
+      options.plans.empty() ? compare_questions(separate_questions(options), run.session())
+                            : compare_given_plans(options, options.plans);
+  run.conclude_all(options);
+  output.write(render_comparison(report, format_of(options), columns_of(options)));
+  const bool any = std::any_of(report.rows.begin(), report.rows.end(), [](const ComparedRow& row) {
+    return row.plan.has_value() && row.fits;
+  });
+  return exit_code_after(run, options, any ? kExitOk : kExitInfeasible);
+}
+
+}  // namespace plansearch::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several questions, or given plans, beside the first of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plansearch/report.hpp"
+
+namespace plansearch {
+
+/// A question with its best plan, or a given plan.
+struct ComparedRow {
+  QuestionReport question;
+  std::string name;                ///< of a given plan, else empty
+  std::optional<PlanReport> plan;  ///< nothing where none runs
+  std::string why_none;            ///< then
+  bool fits = true;                ///< memory; a given plan may exceed it
+  std::optional<double> speed;     ///< tokens per second over those of the first row
+  bool tie_with_first = false;     ///< less than 80 % sure which of the two is faster
+};
+
+struct ComparisonReport {
+  std::vector<ComparedRow> rows;
+  std::vector<std::string> evidence;  ///< each once
+};
+
+/// One row each; what all rows have in common is said above the table.
+[[nodiscard]] std::string render_comparison(const ComparisonReport& report, Format format,
+                                            int columns = 0);
+
+}  // namespace plansearch

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/training.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+#include "report/plan_cells.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kHour = 3600.0;
+constexpr double kDay = 24.0 * kHour;
+
+double steps_of(const QuestionReport& question) {
+  const double per_step =
+      static_cast<double>(question.global_batch) * static_cast<double>(question.seq_len);
+  return std::ceil(*question.tokens / per_step);
+}
+
+nlohmann::ordered_json number(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+std::string duration_text(Seconds time) {
+  if (time.value() >= 2.0 * kDay) return fmt::format("{:.3g} days", time.value() / kDay);
+  if (time.value() >= 2.0 * kHour) return fmt::format("{:.3g} h", time.value() / kHour);
+  return to_text(time);
+}
+
+std::string energy_text(const std::optional<double>& joule) {
+  if (!joule) return "-";
+  const double kilowatt_hours = *joule / (1e3 * kHour);
+  if (kilowatt_hours >= 1e6) return fmt::format("{:.3g} GWh", kilowatt_hours / 1e6);
+  if (kilowatt_hours >= 1e3) return fmt::format("{:.3g} MWh", kilowatt_hours / 1e3);
+  return fmt::format("{:.3g} kWh", kilowatt_hours);
+}
+
+}  // namespace
+
+std::optional<TrainingCost> training_cost(const QuestionReport& question, const PlanReport& plan) {
+  if (!question.tokens) return std::nullopt;
+  TrainingCost cost;
+  cost.steps = steps_of(question);
+  cost.time = plan.estimate.step.total() * cost.steps;
+  cost.p10 = plan.p10 * cost.steps;
+  cost.p90 = plan.p90 * cost.steps;
+  cost.gpu_time = cost.time * static_cast<double>(question.gpus);
+  if (question.gpu_power_watt) {
+    cost.energy_joule = cost.gpu_time.value() * *question.gpu_power_watt;
+  }
+  if (question.gpu_price_usd_per_hour) {
+    cost.price_usd = cost.gpu_time.value() / kHour * *question.gpu_price_usd_per_hour;
+  }
+  return cost;
+}
+
+nlohmann::ordered_json to_json(const TrainingCost& cost) {
+  return {{"steps", cost.steps},
+          {"time_s", cost.time.value()},
+          {"time_p10_s", cost.p10.value()},
+          {"time_p90_s", cost.p90.value()},
+          {"gpu_s", cost.gpu_time.value()},
+          {"energy_j", number(cost.energy_joule)},
+          {"price_usd", number(cost.price_usd)}};
+}
+
+std::vector<TextColumn> training_columns() {
+  return {{"time"}, {"GPU-hours", Align::Right, 3}, {"energy", Align::Right, 4}, {"price"}};
+}
+
+std::vector<std::string> training_cells(const TrainingCost& cost) {
+  return {duration_text(cost.time), gpu_hours_text(cost.gpu_time), energy_text(cost.energy_joule),
+          price_text(cost.price_usd)};
+}
+
+std::string gpu_hours_text(Seconds gpu_time) {
+  return count_text(gpu_time.value() / kHour);
+}
+
+std::string price_text(const std::optional<double>& usd) {
+  return usd ? fmt::format("$ {}", count_text(*usd)) : "-";
+}
+
+std::string training_line(const QuestionReport& question) {
+  if (!question.tokens) return {};
+  std::string text = fmt::format("{} tokens: {} steps of {} tokens", count_text(*question.tokens),
+                                 grouped(static_cast<std::int64_t>(steps_of(question))),
+                                 grouped(question.global_batch * question.seq_len));
+  text +=
+      question.gpu_power_watt
+          ? fmt::format("; energy: the accelerators at {} W, without hosts, network and cooling",
+                        *question.gpu_power_watt)
+          : "; energy: the profile has no power";
+  text += question.gpu_price_usd_per_hour ? fmt::format("; price: {} $/h per GPU, from the profile",
+                                                        *question.gpu_price_usd_per_hour)
+                                          : "; price: the profile has none (its key price)";
+  return text + "\n";
+}
+
+}  // namespace plansearch

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What training on a number of tokens takes: steps, days, GPU-hours, energy, price.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plansearch/report.hpp"
+#include "report/text_table.hpp"
+
+namespace plansearch {
+
+struct TrainingCost {
+  double steps = 0.0;  ///< whole ones
+  Seconds time;
+  Seconds p10, p90;
+  Seconds gpu_time;                    ///< summed over accelerators
+  std::optional<double> energy_joule;  ///< of the accelerators at their rated power
+  std::optional<double> price_usd;
+};
+
+/// Of the tokens the question asks about; nothing when it asks about none.
+[[nodiscard]] std::optional<TrainingCost> training_cost(const QuestionReport& question,
+                                                        const PlanReport& plan);
+
+/// Keys with base units; unknown is null.
+[[nodiscard]] nlohmann::ordered_json to_json(const TrainingCost& cost);
+
+/// Time, GPU-hours, energy, price: "12.3 days", "1.23 M", "4.56 GWh", "$ 1.23 M"; "-" for what is
+/// unknown.
+[[nodiscard]] std::vector<TextColumn> training_columns();
+[[nodiscard]] std::vector<std::string> training_cells(const TrainingCost& cost);
+[[nodiscard]] std::string gpu_hours_text(Seconds gpu_time);
+[[nodiscard]] std::string price_text(const std::optional<double>& usd);
+
+/// One line: how many steps, and what energy and price rest on; empty without tokens.
+[[nodiscard]] std::string training_line(const QuestionReport& question);
+
+}  // namespace plansearch
