@@ -32,7 +32,7 @@ struct QuestionReport {
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 1;
   Bytes memory_capacity;
-  double memory_risk = 0.0;  ///< that a plan may have
+  double memory_risk = 0.0;                      ///< that a plan may have
   std::optional<double> gpu_power_watt;          ///< rated, of the profile
   std::optional<double> gpu_price_usd_per_hour;  ///< of the profile
   std::optional<double> tokens;                  ///< to train on, where that is asked

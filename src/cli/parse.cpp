@@ -126,9 +126,10 @@ void refuse_elsewhere(const CLI::App& app, const Options& options) {
 /// Before the command and behind it.
 void refuse_repeated(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
-    if (option->count() == 0 || count(app, option->get_name()) == option->count()) continue;
-    throw InputError({}, fmt::format("{}: given more than once", option->get_name()),
-                     "give it once");
+    if (option->count() == 0) continue;
+    const std::string name = fmt::format("--{}", option->get_lnames().front());
+    if (count(app, name) == option->count()) continue;
+    throw InputError({}, fmt::format("{}: given more than once", name), "give it once");
   }
 }
 

@@ -192,7 +192,8 @@ Json to_json(const SearchReport& report) {
     json["plans"].push_back(plan_json(report.question, plan));
   }
   json["admitted"] = std::string(to_text(report.admitted));
-  json["faster_tight_plan"] = report.faster_tight ? plan_json(report.question, *report.faster_tight) : Json(nullptr);
+  json["faster_tight_plan"] =
+      report.faster_tight ? plan_json(report.question, *report.faster_tight) : Json(nullptr);
   json["pareto_front"] = Json::array();
   for (const PlanReport& plan : report.front) {
     json["pareto_front"].push_back({{"config", to_json(plan.plan)},

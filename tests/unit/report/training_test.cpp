@@ -63,7 +63,7 @@ TEST_SUITE("unit") {
   TEST_CASE("training: long runs in days and GWh") {
     TrainingCost cost;
     cost.time = Seconds(86400.0 * 54);
-    cost.gpu_time = Seconds(86400.0 * 54 * 16384);  // 21.2 M GPU-hours
+    cost.gpu_time = Seconds(86400.0 * 54 * 16384);   // 21.2 M GPU-hours
     cost.energy_joule = 86400.0 * 54 * 16384 * 700;  // 14.9 GWh
     cost.price_usd = 21.23e6 * 2;
     CHECK(training_cells(cost) ==
