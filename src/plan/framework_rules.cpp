@@ -48,6 +48,14 @@ bool ulysses_divides_kv_heads(const Case& c) {
   return true;
 }
 
+bool has_odd_heads(const Case& c) {
+  return std::any_of(
+      c.network.dimensions.begin(), c.network.dimensions.end(), [&](const Dimension& d) {
+        const bool heads = d.role == DimRole::Head || d.role == DimRole::KvHead;
+        return heads && std::max<std::int64_t>(1, d.extent / c.plan.tensor_out) % 2 != 0;
+      });
+}
+
 bool whole_kv_heads(const Case& c) {
   return std::all_of(c.network.dimensions.begin(), c.network.dimensions.end(),
                      [&](const Dimension& d) {
@@ -123,6 +131,12 @@ constexpr Rule kRules[] = {
     {{"min-stages-interleaved", "interleaving with fewer stages than the limit", true},
      {D::Pipeline, D::Chunks},
      [](const Case& c, double limit) { return c.plan.chunks > 1 && c.plan.pipeline < limit; }},
+    {{"interleaved-pair-needs-overlap", "interleaving of two stages whose sends block", false},
+     {D::Pipeline, D::Chunks},
+     [](const Case& c, double) {
+       return c.plan.pipeline == 2 && c.plan.chunks > 1 &&
+              c.framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)] == 0.0;
+     }},
     {{"no-ring-context", "context parallelism as a ring", false},
      {D::Context, D::ContextKind},
      [](const Case& c, double) { return is_ring(c.plan); }},
@@ -134,6 +148,10 @@ constexpr Rule kRules[] = {
       false},
      {D::Context, D::ContextKind, D::TensorOut},
      [](const Case& c, double) { return !ulysses_divides_kv_heads(c); }},
+    {{"ulysses-needs-even-heads",
+      "all-to-all context parallelism of an odd number of heads of a tensor rank", false},
+     {D::Context, D::ContextKind, D::TensorOut},
+     [](const Case& c, double) { return is_ulysses(c.plan) && has_odd_heads(c); }},
     {{"ulysses-needs-ungrouped-heads",
       "all-to-all context parallelism with fewer key/value heads than query heads", false},
      {D::Context, D::ContextKind},

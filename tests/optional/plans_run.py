@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first ten plans of many searches against what the frameworks check.
 
-usage: plans_run.py PLANSEARCH [--only TEXT]
+usage: plans_run.py PLANSEARCH [--every] [TEXT]     --every: all plans that were priced; TEXT: searches that contain it
 
-Always against the conditions restated in restated.py; with MEGATRON_LM and TORCHTITAN naming checkouts
+Always against the conditions restated in restated.py; with PLANSEARCH_MEGATRON_LM and PLANSEARCH_TORCHTITAN naming checkouts
 (the commits of docs/legality/sources.csv) against the frameworks' own validators too.
 """
 import json
@@ -12,6 +12,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import yaml
 
@@ -79,20 +80,27 @@ SEARCHES = [
 ]
 
 
-def search(binary, hardware, model, gpus, framework, flags):
+def search(binary, hardware, model, gpus, framework, flags, every):
+    """The answer, and the plans with their rank (with --every: their line)."""
+    with tempfile.TemporaryDirectory() as folder:
+        listed = pathlib.Path(folder) / "all.jsonl"
+        more = ["--all", str(listed)] if every else []
+        result = answer(binary, hardware, model, gpus, framework, flags, more)
+        if every:
+            rows = [json.loads(line) for line in listed.read_text(encoding="utf-8").splitlines()]
+            return result, list(enumerate(rows, start=1))
+    configs = [dict(plan["config"], layers=[round(stage["layers"]) for stage in plan["stages"]])
+               for plan in result["plans"]]
+    return result, list(enumerate(configs, start=1))
+
+
+def answer(binary, hardware, model, gpus, framework, flags, more):
     command = [binary, "search", "--hw", hardware, "--model", model, "--gpus", str(gpus), "--framework", framework,
-               "--top", str(PLANS), "--format", "json", "--quiet"] + flags.split()
+               "--top", str(PLANS), "--format", "json", "--quiet"] + flags.split() + more
     run = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if run.returncode not in (0, 3):
         raise RuntimeError(f"{' '.join(command)}: exit {run.returncode}: {run.stderr.strip()[:300]}")
     return json.loads(run.stdout)
-
-
-def cases_of(result):
-    for rank, plan in enumerate(result["plans"], start=1):
-        config = dict(plan["config"])
-        config["layers"] = [round(stage["layers"]) for stage in plan["stages"]]
-        yield rank, config
 
 
 def megatron_flags(p, model, q):
@@ -163,9 +171,9 @@ def torchtitan_dims(p, model, q):
 
 #: framework: variable that names a checkout, validator, what it takes
 VALIDATORS = {
-    "megatron": ("MEGATRON_LM", "megatron.py", megatron_flags),
-    "megatron-2026": ("MEGATRON_LM", "megatron.py", megatron_flags),
-    "torchtitan": ("TORCHTITAN", "torchtitan.py", torchtitan_dims),
+    "megatron": ("PLANSEARCH_MEGATRON_LM", "megatron.py", megatron_flags),
+    "megatron-2026": ("PLANSEARCH_MEGATRON_LM", "megatron.py", megatron_flags),
+    "torchtitan": ("PLANSEARCH_TORCHTITAN", "torchtitan.py", torchtitan_dims),
 }
 
 
@@ -179,16 +187,17 @@ def run_validator(script, checkout, cases):
 
 def main(arguments):
     binary = arguments[0]
-    only = arguments[2] if len(arguments) > 2 else ""
+    every = "--every" in arguments
+    only = " ".join(word for word in arguments[1:] if word != "--every")
     faults, asked, waiting = [], {}, {}
     for hardware, name, gpus, framework, flags in SEARCHES:
         label = f"{framework} {name} {gpus} {hardware} {flags}".strip()
         if only not in label:
             continue
-        result = search(binary, hardware, name, gpus, framework, flags)
+        result, plans = search(binary, hardware, name, gpus, framework, flags, every)
         model = yaml.safe_load((ROOT / "models" / (name + ".yaml")).read_text(encoding="utf-8"))
         question = result["question"]
-        for rank, config in cases_of(result):
+        for rank, config in plans:
             case = f"{label} #{rank}"
             asked[framework] = asked.get(framework, 0) + 1
             faults += [f"{case}: {sentence}" for sentence in broken(config, model, question)]
@@ -196,7 +205,7 @@ def main(arguments):
                 variable, script, make = VALIDATORS[framework]
                 waiting.setdefault((script, os.environ[variable]), []).append(
                     {"name": case, **make(config, model, question)})
-        print(f"{label}: {len(result['plans'])} plans", flush=True)
+        print(f"{label}: {len(plans)} plans", flush=True)
     for (script, checkout), cases in waiting.items():
         verdicts = run_validator(script, checkout, cases)
         faults += [f"{v['name']}: {script} says {v['error']}" for v in verdicts if not v["accepted"]]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What frameworks ask of a plan, restated from their sources and from nothing else of this repository.
 
-Each function takes a plan (the `config` of a result, with the `layers` of its stages), the model file
-and the question, and yields a sentence for every condition that does not hold.
+Each function takes a plan (the `config` of a result, with the `layers` of its stages where they are
+known), the model file and the question, and yields a sentence for every condition that does not hold.
 """
 
 
@@ -37,7 +37,7 @@ def common(p, f, q):
         yield "experts % ep"
     if (p["dp"] * p["cp"] * p["tp"]) % (p["ep"] * p["etp"]):
         yield "ranks of a stage % (ep etp)"
-    if sum(p["layers"]) != f["layers"] or len(p["layers"]) != p["pp"]:
+    if "layers" in p and (sum(p["layers"]) != f["layers"] or len(p["layers"]) != p["pp"]):
         yield f"stages hold {p['layers']}, not {f['layers']} layers"
     if p["shard_group"] and p["dp"] % p["shard_group"]:
         yield "dp % shard group"
@@ -71,7 +71,7 @@ def megatron(p, f, q):
         yield "p2p with a window or sinks"
     if cp > 1 and p["cp_kind"] == "ulysses":
         per_rank = [max(1, heads // tp) for heads in (f["heads"], f["kv"]) if heads]
-        if any(heads % cp for heads in per_rank) or f["bias"]:
+        if any(heads % cp or heads % 2 for heads in per_rank) or f["bias"]:
             yield "a2a heads of a tensor rank % cp"
 
 

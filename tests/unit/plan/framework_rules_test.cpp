@@ -117,9 +117,24 @@ TEST_SUITE("unit") {
     CHECK(Ruled("context-needs-fused-attention").runs(ulysses(2), small_model()));
     CHECK(Ruled("context-needs-fused-attention").runs(ulysses(1), small_model(), unfused));
 
+    // 516 = 4 x 129 tokens make four pieces, not eight, whatever is exchanged.
+    const NetworkOptions odd{AttentionKind::Fused, 516};
+    CHECK_FALSE(Ruled("sequence-twice-context").runs(ring(4), small_model(), odd));
+    CHECK_FALSE(Ruled("sequence-twice-context").runs(ulysses(4), small_model(), odd));
+    CHECK(Ruled("sequence-twice-context").runs(ulysses(2), small_model(), odd));
+
     CHECK_FALSE(Ruled("context-multiple", 4).runs(ring(2), small_model()));
     CHECK(Ruled("context-multiple", 2).runs(ring(2), small_model()));
     CHECK(Ruled("context-multiple", 4).runs(ring(1), small_model()));
+
+    ModelDescription threes = small_model();
+    threes.attention.heads = 12;
+    threes.attention.kv_heads = 3;
+    const NetworkOptions whole{AttentionKind::Fused, 768};
+    CHECK_FALSE(Ruled("ulysses-needs-even-heads").runs(ulysses(3), threes, whole));
+    CHECK(Ruled("ulysses-needs-even-heads").runs(ring(3), threes, whole));
+    threes.attention.kv_heads = 6;
+    CHECK(Ruled("ulysses-needs-even-heads").runs(ulysses(3), threes, whole));
 
     PlanDegrees both = ulysses(2);
     both.tensor_out = 2;
@@ -169,6 +184,20 @@ TEST_SUITE("unit") {
     plan.schedule = kDefaultSchedule;
     CHECK(find_obstacle(plan, build_network(model), fill.framework, 4) ==
           Obstacle::ScheduleNeedsMicroBatches);
+
+    PlanDegrees pair;
+    pair.pipeline = pair.chunks = 2;
+    pair.micro_batches = 4;
+    pair.schedule = *find_schedule("interleaved");
+    Ruled blocking("interleaved-pair-needs-overlap");
+    const auto sends = static_cast<std::size_t>(Overlap::PipelineSend);
+    blocking.framework.overlap[sends] = 0.5;
+    CHECK(blocking.runs(pair, model));
+    blocking.framework.overlap[sends] = 0.0;
+    CHECK_FALSE(blocking.runs(pair, model));
+    pair.chunks = 1;
+    pair.schedule = kDefaultSchedule;
+    CHECK(blocking.runs(pair, model));
 
     model.embedding.tied = true;
     CHECK_FALSE(Ruled("one-stage-with-tied-embeddings").runs(plan, model));
