@@ -2,7 +2,7 @@
 // Computes: bounds and closed-form prices of families of plans; which plans stay in the race.
 // Source: branch and bound with admissible bounds; DESIGN of the search in ARCHITECTURE.md.
 // Assumes: bound <= estimate and bound <= simulation (tests/unit/evaluate/bound_test.cpp); memory
-//          does not fall when micro-batches grow.
+//          does not fall when micro-batches grow and there still are several.
 // Units: seconds and bytes.
 // Checked by: tests/unit/search/search_test.cpp (pruned and exhaustive answers are equal).
 #include "search/family.hpp"
@@ -62,9 +62,12 @@ class FamilyPricer::Worker {
   struct Form {
     int chunks;
     ScheduleId schedule;
+    bool several;  ///< micro-batches: of one, nothing waits for the next
     bool operator==(const Form&) const = default;
   };
-  static Form form_of(const PlanDegrees& plan) { return {plan.chunks, plan.schedule}; }
+  static Form form_of(const PlanDegrees& plan) {
+    return {plan.chunks, plan.schedule, plan.micro_batches > 1};
+  }
 
   void reject(Obstacle obstacle, std::int64_t plans) {
     result_.counts.rejected[static_cast<std::size_t>(obstacle)] += plans;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the legal plans of a space that exceed memory least.
 // Source: branch and bound on peak memory, families in order, thresholds frozen per batch.
-// Assumes: memory does not fall when micro-batches grow.
+// Assumes: memory does not fall when micro-batches grow and there still are several.
 // Units: bytes.
 // Checked by: tests/unit/search/search_test.cpp (equal to a look at every plan).
 #include <algorithm>
@@ -66,7 +66,7 @@ class MissFinder {
 
  private:
   void look_at(const PlanDegrees& plan) {
-    const std::pair form(plan.chunks, plan.schedule);
+    const std::tuple form(plan.chunks, plan.schedule, plan.micro_batches > 1);
     if (std::find(excluded_.begin(), excluded_.end(), form) != excluded_.end()) return;
     if (nearest_.excludes(task_.evaluator.memory_bound(plan, workspace_))) {
       excluded_.push_back(form);
@@ -80,7 +80,7 @@ class MissFinder {
   Bytes limit_;
   EvaluationWorkspace& workspace_;
   Nearest nearest_;
-  std::vector<std::pair<int, ScheduleId>> excluded_;  ///< with a smaller micro-batch
+  std::vector<std::tuple<int, ScheduleId, bool>> excluded_;  ///< with a smaller micro-batch
 };
 
 }  // namespace

@@ -179,7 +179,8 @@ MISTAKES = [
             "return pipeline + after;", "return 1.02 * (pipeline + after);"),
     Mistake("too-large-alike", "what is too large with one schedule is too large with all",
             "search/family.cpp",
-            "{ return {plan.chunks, plan.schedule}; }", "{ return {1, kDefaultSchedule}; }"),
+            "return {plan.chunks, plan.schedule, plan.micro_batches > 1};",
+            "return {1, kDefaultSchedule, plan.micro_batches > 1};"),
     # Cost.
     Mistake("tree-one-way", "an all-reduce climbs its tree and never comes down",
             "src/cost/collective/fabric_tree.cpp",

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
@@ -73,6 +75,15 @@ Problem close_contest(double memory_gib, std::int64_t experts) {
   return test::toy_problem(toy);
 }
 
+/// Logits of the micro-batch before stay where there was one: larger micro-batches that make the
+/// step one of them may need less memory.
+Problem with_previous_logits(Problem problem, double bytes) {
+  Framework framework = *problem.framework;
+  framework.constants["memory_previous_logit_bytes"] = bytes;
+  problem.framework = std::make_shared<const Framework>(framework);
+  return problem;
+}
+
 TEST_SUITE("differential") {
   TEST_CASE("the best plans are those that a look at every plan finds, however close they are") {
     int only_tight = 0;
@@ -108,8 +119,15 @@ TEST_SUITE("differential") {
   }
 
   TEST_CASE("an exhaustive search prices every plan that fits, and no other") {
-    for (const double memory : {2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0}) {
-      const PlanEvaluator evaluator(close_contest(memory, 4));
+    for (const auto& [memory, previous] : {std::pair{2.5, 0.0},
+                                           {3.0, 0.0},
+                                           {3.5, 0.0},
+                                           {4.0, 0.0},
+                                           {6.0, 0.0},
+                                           {8.0, 0.0},
+                                           {4.0, 60.0},
+                                           {6.0, 60.0}}) {
+      const PlanEvaluator evaluator(with_previous_logits(close_contest(memory, 4), previous));
       const SearchSpace space = toy_space(evaluator.problem());
       const BruteForce all = look_at_everything(evaluator, space);
       const SearchResult result = search(evaluator, space, options(Pruning::Off, 1));
@@ -143,16 +161,20 @@ TEST_SUITE("differential") {
   }
 
   TEST_CASE("where nothing fits, the nearest misses are the nearest of all") {
-    for (const double memory : {0.4, 1.0}) {
-      const PlanEvaluator evaluator(close_contest(memory, 4));
+    for (const auto& [memory, previous] : {std::pair{0.4, 0.0}, {1.0, 0.0}, {1.0, 60.0}}) {
+      const PlanEvaluator evaluator(with_previous_logits(close_contest(memory, 4), previous));
       const SearchSpace space = toy_space(evaluator.problem());
       const BruteForce all = look_at_everything(evaluator, space);
       REQUIRE((all.fitting.empty() && all.tight.empty()));
-      const SearchResult result = search(evaluator, space, options(Pruning::On, 2));
-      REQUIRE(result.misses.size() == 5);
-      for (std::size_t i = 0; i < 5; ++i) {
-        CHECK(result.misses[i].plan == all.misses[i].plan);
-        CHECK(result.misses[i].estimate == all.misses[i].estimate);
+      for (const std::size_t count : {1U, 5U, 40U}) {
+        SearchOptions o = options(Pruning::On, 2);
+        o.misses = count;
+        const SearchResult result = search(evaluator, space, o);
+        REQUIRE(result.misses.size() == count);
+        for (std::size_t i = 0; i < count; ++i) {
+          CHECK(result.misses[i].plan == all.misses[i].plan);
+          CHECK(result.misses[i].estimate == all.misses[i].estimate);
+        }
       }
     }
   }
