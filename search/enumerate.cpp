@@ -119,6 +119,7 @@ class Enumeration {
     // What comes after a stop is walked, not priced: it counts as not looked at.
     if (result_.completeness == Completeness::Optimal && !batch.empty()) {
       std::vector<Contender> contenders;
+      result_.families += static_cast<std::int64_t>(batch.size());
       for (FamilyResult& part : price(batch)) {
         add(result_.counts, part.counts);
         if (task_.options.priced) task_.options.priced(part.priced);

@@ -68,6 +68,7 @@ struct SearchResult {
   std::vector<PlanCandidate> front;      ///< Pareto front over step time and memory
   std::vector<NearMiss> misses;          ///< plans that exceed memory least, when nothing fits
   SearchCounts counts;
+  std::int64_t families = 0;  ///< groups of plans looked into: the work it took, on any machine
   Completeness completeness = Completeness::Optimal;
 };
 

@@ -21,13 +21,14 @@ int search_one(const Options& options, const SettledProblem& inputs, const Outpu
   SearchRun run(options);
   SearchReport report = run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes);
   const bool found = !report.plans.empty();
+  const int code = code_of(found, run);
   if (!found && !run.stopped()) {
     report.remedies = find_remedies(options, inputs, *inputs.gpus, run.session());
   }
   run.conclude_all(options);
   if (options.pareto && format_of(options) != Format::Json) show_front(report);
   output.write(render_search(report, format_of(options), columns_of(options)));
-  return exit_code_after(run, options, code_of(found, run));
+  return exit_code_after(run, options, code);
 }
 
 int search_ladder(const Options& options, const SettledProblem& inputs, const Output& output) {
@@ -37,6 +38,7 @@ int search_ladder(const Options& options, const SettledProblem& inputs, const Ou
   auto& ladder = std::get<LadderReport>(climbed);
   LadderRung& chosen = ladder.rungs[ladder.chosen];
   const bool found = !chosen.report.plans.empty();
+  const int code = code_of(found, run);
   if (!found && !run.stopped()) {
     chosen.report.remedies =
         find_remedies(options, inputs, chosen.report.question.gpus, run.session());
@@ -44,7 +46,7 @@ int search_ladder(const Options& options, const SettledProblem& inputs, const Ou
   run.conclude_all(options);
   if (options.pareto && format_of(options) != Format::Json) show_front(chosen.report);
   output.write(render_ladder(ladder, format_of(options), columns_of(options)));
-  return exit_code_after(run, options, code_of(found, run));
+  return exit_code_after(run, options, code);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ void fill_speedups(std::vector<LadderRung>& rungs) {
   }
 }
 
+/// A ladder that was cut short knows nothing of the sizes it did not come to.
 void choose(LadderReport& ladder, bool cut_short) {
   ladder.chosen = ladder.rungs.size() - 1;
   ladder.choice = cut_short
@@ -38,9 +39,10 @@ void choose(LadderReport& ladder, bool cut_short) {
     if (rung.report.plans.empty() || rung.efficiency < kWorthwhileEfficiency) continue;
     ladder.chosen = i;
     ladder.choice = fmt::format(
-        "best plans on {} GPUs, the largest size that keeps {:.0f} % of the throughput per GPU of "
-        "the smallest that runs (--gpus N for another):",
-        rung.report.question.gpus, kWorthwhileEfficiency * 100.0);
+        "best plans on {} GPUs, the largest size{} that keeps {:.0f} % of the throughput per GPU "
+        "of the smallest that runs (--gpus N for another):",
+        rung.report.question.gpus, cut_short ? " of those there was time for" : "",
+        kWorthwhileEfficiency * 100.0);
   }
 }
 

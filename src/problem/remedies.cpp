@@ -82,7 +82,7 @@ std::optional<std::string> more_gpus(const SettledProblem& asked, const ProblemR
   int smaller = gpus;
   for (const int count : ladder_sizes(cluster)) {
     if (count <= gpus) continue;
-    if (session.stopped()) return std::nullopt;
+    if (!session.may_go_on()) return std::nullopt;
     const auto best = best_on(asked, request, count, session);
     if (!best) {
       smaller = count;
@@ -117,7 +117,7 @@ std::string remedy_by_gpus(const SettledProblem& asked, const ProblemRequest& re
     }
   }
   const Cluster& cluster = *asked.problem.cluster;
-  if (session.stopped() || gpus >= cluster.accelerators()) return {};
+  if (!session.may_go_on() || gpus >= cluster.accelerators()) return {};
   return fmt::format("more GPUs of {} do not help: tried up to all {}", cluster.name,
                      cluster.accelerators());
 }
@@ -127,9 +127,11 @@ std::string remedy_by_gpus(const SettledProblem& asked, const ProblemRequest& re
 std::vector<std::string> find_remedies(const ProblemRequest& request, const SettledProblem& asked,
                                        int gpus, SearchSession& session) {
   constexpr std::size_t kEnough = 4;
+  constexpr std::int64_t kWorthwhileFamilies = 50'000;  // seconds
+  session.allow(kWorthwhileFamilies);
   std::vector<std::string> remedies;
   const auto attempt = [&](const Change& change) {
-    if (remedies.size() + 1 >= kEnough || session.stopped()) return;
+    if (remedies.size() + 1 >= kEnough || !session.may_go_on()) return;
     if (const auto best = best_after(asked, change, gpus, session)) {
       remedies.push_back(fits(change.words, *best));
     }
@@ -137,7 +139,7 @@ std::vector<std::string> find_remedies(const ProblemRequest& request, const Sett
   for (const Change& change : possible_changes(request, asked)) attempt(change);
   const auto free = unpinned(request);
   if (remedies.empty() && free) attempt({"with other degrees", *free});
-  if (session.stopped()) return remedies;
+  if (!session.may_go_on()) return remedies;
   if (std::string more = remedy_by_gpus(asked, request, gpus, session); !more.empty()) {
     remedies.push_back(std::move(more));
   }

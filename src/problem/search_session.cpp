@@ -38,6 +38,7 @@ SearchResult SearchSession::run(const PlanEvaluator& evaluator, const SearchSpac
   announce_(label);
   SearchResult result = search(evaluator, space, options);
   announce_("");
+  families_ += result.families;
   if (result.completeness == Completeness::Stopped) stopped_ = true;
   return result;
 }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <variant>
@@ -41,6 +43,10 @@ class SearchSession {
   void write_all_to(PlanFile& file) { all_ = &file; }
   /// True when a limit or an interrupt has cut a search short.
   [[nodiscard]] bool stopped() const { return stopped_; }
+  /// Side questions from here on may look into so many families of plans in all, the same number on
+  /// any machine; the search that goes beyond it still ends.
+  void allow(std::int64_t families) { most_families_ = families_ + families; }
+  [[nodiscard]] bool may_go_on() const { return !stopped_ && families_ <= most_families_; }
 
  private:
   [[nodiscard]] SearchResult run(const PlanEvaluator& evaluator, const SearchSpace& space,
@@ -51,6 +57,8 @@ class SearchSession {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool stopped_ = false;
   PlanFile* all_ = nullptr;
+  std::int64_t families_ = 0;
+  std::int64_t most_families_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace plansearch

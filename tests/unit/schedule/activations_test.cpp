@@ -32,6 +32,24 @@ TEST_SUITE("unit") {
   }
 
   // Device 3 of 4 with 2 chunks keeps F0-F3 of chunk 0 and F0 of chunk 1 at its first peak.
+  TEST_CASE("breadth-first keeps every chunk of every micro-batch, whatever a walk costs") {
+    const ScheduleId breadth_first = *find_schedule("breadth-first");
+    for (const int p : {2, 5}) {
+      for (const int v : {2, 3}) {
+        for (const int m : {1, 4, 7}) {
+          const PipelineShape shape{breadth_first, p, m, v};
+          const auto order = std::get<ComputeOrder>(make_order(shape));
+          std::vector<Bytes> bytes{Bytes(100.0), Bytes(1.0), Bytes(7.0)};
+          bytes.resize(static_cast<std::size_t>(v));
+          for (int r = 0; r < p; ++r) {
+            CHECK(peak_chunks(shape, r) == peak_chunks(order, r));
+            CHECK(peak_activation_bytes(shape, r, bytes) == peak_activation_bytes(order, r, bytes));
+          }
+        }
+      }
+    }
+  }
+
   TEST_CASE("chunks of different size count with their size") {
     const PipelineShape shape{ScheduleKind::Interleaved, 4, 4, 2};
     const std::vector<Bytes> bytes{Bytes(100.0), Bytes(1.0)};
