@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/checked.hpp"
 #include "plan/expand.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "schedule/stage_places.hpp"
@@ -160,12 +161,10 @@ std::optional<Infeasible> check_range(const PlanDegrees& d) {
        {d.expert, d.expert_tensor},
        {d.micro_batch, d.micro_batches}}};
   for (const std::vector<int>& factors : products) {
-    std::int64_t product = 1;
-    for (const int factor : factors) {
-      if (factor < 1) return refused(factor);
-      product *= factor;
-      if (product > kMostNumber) return refused(static_cast<double>(product));
-    }
+    if (product_within(kMostNumber, factors)) continue;
+    double product = 1.0;
+    for (const int factor : factors) product *= std::max(factor, 0);
+    return refused(product);
   }
   return std::nullopt;
 }

@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "base/checked.hpp"
 #include "plan/legality.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
@@ -75,12 +77,15 @@ ZeroStage default_zero(PlanDegrees plan, const Problem& problem) {
 
 /// Data-parallel degree from the flag, or what the GPUs leave.
 int data_degree(std::optional<int> asked, const PlanDegrees& plan, std::optional<int> gpus) {
-  const std::int64_t others = std::int64_t{plan.pipeline} * plan.context * plan.tensor_in *
-                              plan.tensor_out * plan.tensor_depth;
-  const std::int64_t product = others * asked.value_or(1);
-  if (product > std::numeric_limits<int>::max()) {
-    throw InputError({}, fmt::format("the degrees multiply to {}", product));
+  const std::initializer_list<int> axes{plan.pipeline,   plan.context,      plan.tensor_in,
+                                        plan.tensor_out, plan.tensor_depth, asked.value_or(1)};
+  const auto all = product_within(std::numeric_limits<int>::max(), axes);
+  if (!all) {
+    throw InputError({}, "the degrees multiply to more than any machine has",
+                     "dp x pp x cp x tp must be the number of GPUs");
   }
+  const std::int64_t product = *all;
+  const std::int64_t others = product / asked.value_or(1);
   if (!gpus) return asked.value_or(1);
   if (asked ? product != *gpus : *gpus % others != 0) {
     throw InputError(

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
+#include <limits>
+
+#include "base/checked.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -41,9 +45,11 @@ enum class CountedIn { Gpus, Nodes };
 
 int checked_count(std::int64_t count, CountedIn unit, const Cluster& cluster) {
   const bool by_node = unit == CountedIn::Nodes;
-  // Not multiplied where that could overflow: such a count is refused in any case.
-  const bool multiplies = by_node && count <= kMostAccelerators;
-  const std::int64_t gpus = multiplies ? count * cluster.accelerators_per_node : count;
+  const std::int64_t each = by_node ? cluster.accelerators_per_node : 1;
+  // What cannot be multiplied is refused as it is.
+  const std::int64_t gpus =
+      product_within(std::numeric_limits<int>::max(), std::initializer_list{count, each})
+          .value_or(count);
   if (const auto problem = bad_gpu_count(cluster, gpus)) {
     throw InputError({}, fmt::format("--{} {}: {}", by_node ? "nodes" : "gpus", count, *problem),
                      gpu_count_hint(cluster));

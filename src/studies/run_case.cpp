@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <limits>
 
+#include "base/checked.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 
@@ -32,9 +33,9 @@ int degree(std::int64_t value) {
 
 /// Refuses degrees whose product no count of devices can hold.
 int product_of_degrees(std::initializer_list<int> degrees) {
-  std::int64_t product = 1;
-  for (const int factor : degrees) product = degree(product * factor);
-  return static_cast<int>(product);
+  const auto product = product_within(std::numeric_limits<int>::max(), degrees);
+  if (!product) throw Refusal{"the product of the degrees is beyond any machine"};
+  return static_cast<int>(*product);
 }
 
 void set_biases(ModelDescription& model, bool biases) {
