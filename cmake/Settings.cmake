@@ -7,11 +7,15 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 option(PLANSEARCH_WERROR "Treat warnings as errors" OFF)
 option(PLANSEARCH_SANITIZE "Build with the address and undefined-behaviour sanitizers" OFF)
+option(PLANSEARCH_FUZZ "Build a libFuzzer executable for every reader (clang)" OFF)
 
 add_library(plansearch_warnings INTERFACE)
 target_compile_options(plansearch_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
                                                      $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
                                                      $<$<BOOL:${PLANSEARCH_WERROR}>:-Werror>)
+if(PLANSEARCH_FUZZ)
+  target_compile_options(plansearch_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(PLANSEARCH_SANITIZE)
   target_compile_options(plansearch_settings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
                                                        -fno-omit-frame-pointer)

@@ -22,6 +22,7 @@ import tempfile
 import time
 import unittest
 
+import bad_inputs
 import json_schema
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -387,6 +388,37 @@ class Files(Case):
         result = run("list", "hw", env={"PLANSEARCH_DATA": str(self.directory)})
         self.assertEqual(result.returncode, 2)
         self.assertIn("PLANSEARCH_DATA", result.stderr)
+
+
+class BadInputs(Case):
+    """The table of bad_inputs.py."""
+
+    def place(self, name, text, replacement=None):
+        """The file of a row: its own text, or a shipped file changed, beside what it refers to."""
+        if replacement is None:
+            return self.file(name, text.encode("utf-8", "surrogatepass"))
+        root = self.directory / "data"
+        shutil.copytree((SOURCE / name).parent, root, dirs_exist_ok=True)
+        shipped = (SOURCE / name).read_text()
+        self.assertIn(text, shipped)
+        path = root / "changed.yaml"
+        path.write_text(shipped.replace(text, replacement, 1))
+        return path
+
+    def test_every_row(self):
+        self.assertGreaterEqual(len(bad_inputs.CASES), 60)
+        for (question, *file), code, words in bad_inputs.CASES:
+            with self.subTest(question=question[:200], file=file[:1], change=file[2:]):
+                path = str(self.place(*file)) if file else ""
+                before = sorted(self.directory.rglob("*"))
+                started = time.monotonic()
+                arguments = [word.replace("FILE", path) for word in question.split()]
+                message = self.refuse(*arguments, expect=words, code=code)
+                self.assertLess(time.monotonic() - started, 20)
+                self.assertLess(len(message), 8000)
+                self.assertNotRegex(message, r"[\x00-\x09\x0b-\x1f]")
+                self.assertNotIn("bug in plansearch", message)
+                self.assertEqual(sorted(self.directory.rglob("*")), before)
 
 
 class OutFile(Case):

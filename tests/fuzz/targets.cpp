@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/targets.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.hpp"
+#include "io/csv.hpp"
+#include "io/document.hpp"
+#include "io/framework_reader.hpp"
+#include "io/model_reader.hpp"
+#include "io/plan_document.hpp"
+#include "io/profile_reader.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "problem/framework_flags.hpp"
+#include "problem/plan_source.hpp"
+#include "report/schedule_report.hpp"
+#include "studies/kernel_validation.hpp"
+#include "studies/run_case.hpp"
+#include "studies/run_record.hpp"
+
+namespace plansearch::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+using io::Document;
+using io::Syntax;
+
+/// A file of this process for readers that open what they read.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (fs::temp_directory_path() / "plansearch-fuzz-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    directory_ = pattern;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(directory_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  fs::path write(const char* name, std::string_view text) const {
+    const fs::path file = directory_ / name;
+    std::ofstream(file, std::ios::binary) << text;
+    return file;
+  }
+
+ private:
+  fs::path directory_;
+};
+
+fs::path write_file(const char* name, std::string_view text) {
+  static const Scratch scratch;
+  return scratch.write(name, text);
+}
+
+std::vector<fs::path> shipped(const char* folder) {
+  return {fs::path(PLANSEARCH_SOURCE_DIR) / folder};
+}
+
+void read_tree(std::string_view text, Syntax syntax) {
+  const io::Node root = Document::parse(text, "fuzz", syntax).root();
+  if (root.is_map()) static_cast<void>(root.entries());
+  if (root.is_list()) static_cast<void>(root.items());
+}
+
+void read_profile(std::string_view text) {
+  static_cast<void>(
+      io::load_cluster(write_file("profile.yaml", text).string(), shipped("hardware_profiles")));
+}
+
+void read_framework(std::string_view text) {
+  static_cast<void>(
+      io::load_framework(write_file("framework.yaml", text).string(), shipped("frameworks")));
+}
+
+void read_model(std::string_view text, Syntax syntax) {
+  static_cast<void>(io::read_model(Document::parse(text, "fuzz", syntax), "fuzz"));
+}
+
+/// The first line is what follows the name of the file: "#2".
+void read_reference(std::string_view text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view content = text.substr(std::min(end + 1, text.size()));
+  const std::string name = write_file("result.json", content).string();
+  static_cast<void>(complete_from_plan({}, name + std::string(text.substr(0, end))));
+}
+
+void read_run_table(std::string_view text) {
+  static const ArchitectureTable architectures{
+      .default_vocab = 32000, .frameworks = {}, .entries = {}};
+  static const Framework megatron = io::load_framework("megatron", shipped("frameworks"));
+  for (const RunRecord& run : read_runs(io::CsvTable::parse(text, "fuzz.csv"))) {
+    if (run.unknown.empty()) static_cast<void>(make_case(run, architectures, megatron));
+  }
+}
+
+void read_kernel_table(std::string_view text) {
+  static const Cluster machine = io::load_cluster("dgx-h100", shipped("hardware_profiles"));
+  const io::CsvTable table = io::CsvTable::parse(text, "fuzz.csv");
+  const TableKind kind = recognise_table(table);
+  if (kind == TableKind::Runs) return;
+  const KernelProfiles profiles{[](std::string_view) { return machine.accelerator; },
+                                [](std::string_view) { return machine; },
+                                [] { return std::vector<Cluster>{machine}; }};
+  static_cast<void>(render_kernels(report_kernels(kind, predict_kernels(table, kind, profiles), {}),
+                                   Format::Json));
+}
+
+void read_quantity(std::string_view text) {
+  static_cast<void>(parse_quantity<Seconds>(text));
+  static_cast<void>(parse_quantity<Bytes>(text));
+  static_cast<void>(parse_quantity<Bandwidth>(text));
+  static_cast<void>(parse_quantity<FlopRate>(text));
+  static_cast<void>(parse_quantity<Watts>(text));
+  static_cast<void>(parse_quantity<UsdPerHour>(text));
+  if (const auto size = parse_quantity<Bytes>(text)) static_cast<void>(to_text(*size));
+  if (const auto time = parse_quantity<Seconds>(text)) static_cast<void>(to_text(*time));
+}
+
+void read_lists(std::string_view text) {
+  static const Framework megatron = io::load_framework("megatron", shipped("frameworks"));
+  for (const auto apply : {apply_rank_order, apply_overlap}) {
+    Framework framework = megatron;
+    try {
+      apply(framework, text);
+    } catch (const InputError&) {
+    }
+  }
+  for (const DegreeRow& row : degree_table()) {
+    static_cast<void>(parse_value(row.degree, std::string(text)));
+  }
+}
+
+/// "NAME STAGES MICRO-BATCHES CHUNKS TIMES TRANSFER", small enough to be run.
+void read_schedule(std::string_view text) {
+  std::array<std::string, 6> words;
+  for (std::string& word : words) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  const auto small = [](const std::string& word) {
+    return std::max(1, std::atoi(word.c_str()) % 32);
+  };
+  PipelineShape shape;
+  shape.schedule = find_schedule(words[0]).value_or(kDefaultSchedule);
+  shape.stages = small(words[1]);
+  shape.micro_batches = small(words[2]);
+  shape.chunks = small(words[3]);
+  const ScheduleTimes times = read_times(words[4], words[5].empty() ? "0" : words[5], shape.chunks);
+  if (obstacle_of(shape)) return;
+  static_cast<void>(to_text(report_schedule(shape, times), Format::Json));
+}
+
+constexpr std::array kTargets{
+    Target{"yaml", [](std::string_view text) { read_tree(text, Syntax::Yaml); }},
+    Target{"json", [](std::string_view text) { read_tree(text, Syntax::Json); }},
+    Target{"profile", read_profile},
+    Target{"model", [](std::string_view text) { read_model(text, Syntax::Yaml); }},
+    Target{"hf_config", [](std::string_view text) { read_model(text, Syntax::Json); }},
+    Target{"framework", read_framework},
+    Target{"plan",
+           [](std::string_view text) {
+             static_cast<void>(
+                 io::read_plan_document(Document::parse(text, "fuzz", Syntax::Yaml).root()));
+           }},
+    Target{"reference", read_reference},
+    Target{"runs", read_run_table},
+    Target{"kernels", read_kernel_table},
+    Target{"quantity", read_quantity},
+    Target{"lists", read_lists},
+    Target{"schedule", read_schedule},
+};
+
+}  // namespace
+
+std::span<const Target> targets() {
+  return kTargets;
+}
+
+void attempt(const Target& target, std::string_view text) {
+  try {
+    target.read(text);
+  } catch (const InputError& error) {
+    if (*error.what() != '\0') return;
+    std::fprintf(stderr, "%s: an error without a message\n", target.name.data());
+    std::abort();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", target.name.data(), error.what());
+    std::abort();
+  }
+}
+
+}  // namespace plansearch::fuzz
