@@ -3,17 +3,19 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
+
 namespace plansearch {
 
 std::string InputError::formatted() const {
   std::string place;
-  if (!where_.file.empty()) place = where_.file + ":";
+  if (!where_.file.empty()) place = printable(where_.file) + ":";
   if (!where_.file.empty() && where_.line > 0) {
     place += fmt::format("{}:{}:", where_.line, where_.column);
   }
   if (!place.empty()) place += " ";
-  std::string text = fmt::format("{}error: {}", place, what());
-  if (!hint_.empty()) text += "\nhint: " + hint_;
+  std::string text = fmt::format("{}error: {}", place, printable(what()));
+  if (!hint_.empty()) text += "\nhint: " + printable(hint_);
   return text;
 }
 

@@ -6,6 +6,9 @@
 namespace plansearch {
 namespace {
 
+/// What is longer is no misspelled name; comparing takes time that grows with the square.
+constexpr std::size_t kLongestName = 200;
+
 /// Edits (insert, delete, replace, swap of neighbours) that turn one text into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
@@ -67,6 +70,7 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
     if (!one_contains_the_other(wanted, letters)) {
       const std::size_t limit = letters.size() / 2;
       const std::size_t longer = std::max(wanted.size(), letters.size());
+      if (longer > kLongestName) continue;
       if (longer - std::min(wanted.size(), letters.size()) > limit) continue;
       distance = edit_distance(wanted, letters);
       if (distance > limit) continue;

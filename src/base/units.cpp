@@ -47,6 +47,13 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+/// Nothing physical lies outside 1e-30 .. 1e30, and products of a few such numbers stay finite.
+bool is_usable(double value) {
+  constexpr double kLeastQuantity = 1e-30;
+  constexpr double kMostQuantity = 1e30;
+  return value == 0.0 || (std::abs(value) >= kLeastQuantity && std::abs(value) <= kMostQuantity);
+}
+
 struct NumberAndUnit {
   double number;
   std::string_view unit;
@@ -56,7 +63,7 @@ std::optional<NumberAndUnit> split(std::string_view text) {
   text = trim(text);
   double number = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || !std::isfinite(number)) return std::nullopt;
+  if (error != std::errc() || !is_usable(number)) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return NumberAndUnit{number, trim(text)};
 }
@@ -71,7 +78,7 @@ std::optional<double> factor_of(std::string_view name, std::span<const Unit> uni
 std::optional<double> scaled(double number, std::optional<double> factor) {
   if (!factor) return std::nullopt;
   const double value = number * *factor;
-  if (!std::isfinite(value)) return std::nullopt;
+  if (!is_usable(value)) return std::nullopt;
   return value;
 }
 

@@ -21,7 +21,7 @@ struct UsdPerHour {
 };
 
 /// Parses text into a quantity; nullopt when the number or unit is malformed or missing, when the
-/// unit has another dimension, or when the value is not finite. Negative values parse (callers
+/// unit has another dimension, or when it is neither 0 nor 1e-30 .. 1e30. Negatives parse (callers
 /// decide what is legal).
 template <typename Q>
 [[nodiscard]] std::optional<Q> parse_quantity(std::string_view text);
@@ -38,7 +38,7 @@ std::optional<Watts> parse_quantity<Watts>(std::string_view text);
 template <>
 std::optional<UsdPerHour> parse_quantity<UsdPerHour>(std::string_view text);
 
-/// The whole text as one finite number ("1e-3", "-2"); nullopt for anything else.
+/// The whole text as one number ("1e-3", "-2"), 0 or 1e-30 .. 1e30; nullopt for anything else.
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
 /// What a reader should have written, for error messages: "a time such as 4.2 us".

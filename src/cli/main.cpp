@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <system_error>
 #include <variant>
 
+#include "base/printable.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/interrupt.hpp"
@@ -20,6 +23,22 @@ namespace {
 bool stops_early(Command command) {
   return command == Command::Search || command == Command::Compare || command == Command::Explain ||
          command == Command::Predict;
+}
+
+constexpr std::string_view kOutOfMemory =
+    "error: out of memory\nhint: fewer --threads, a smaller space, or more memory\n";
+
+/// Where no exception can be caught any more: one in a destructor, or in the report of another.
+[[noreturn]] void end_at_once() {
+  try {
+    if (const auto error = std::current_exception()) std::rethrow_exception(error);
+    write_to_standard_error("error: internal: terminated\n");
+  } catch (const std::bad_alloc&) {
+    write_to_standard_error(kOutOfMemory);
+  } catch (...) {
+    write_to_standard_error("error: internal: an error while reporting an error\n");
+  }
+  std::_Exit(kExitInternalError);
 }
 
 int run_command(const Options& options) {
@@ -61,19 +80,18 @@ int run(int argc, char** argv) {
     print_error(error.formatted(), options);
     return kExitBadInput;
   } catch (const std::bad_alloc&) {
-    print_error("error: out of memory\nhint: fewer --threads, a smaller space, or more memory",
-                options);
+    write_to_standard_error(kOutOfMemory);
     return kExitInternalError;
   } catch (const std::system_error& error) {
     print_error(
         fmt::format("error: the system refuses: {}\nhint: fewer --threads, or higher limits",
-                    error.what()),
+                    printable(error.what())),
         options);
     return kExitInternalError;
   } catch (const std::exception& error) {
     print_error(
         fmt::format("error: internal: {}\nhint: this is a bug in plansearch, please report it",
-                    error.what()),
+                    printable(error.what())),
         options);
     return kExitInternalError;
   }
@@ -83,6 +101,7 @@ int run(int argc, char** argv) {
 }  // namespace plansearch::cli
 
 int main(int argc, char** argv) {
+  std::set_terminate(plansearch::cli::end_at_once);
   plansearch::cli::keep_standard_descriptors();
   plansearch::cli::install_signal_handlers();
   return plansearch::cli::run(argc, argv);

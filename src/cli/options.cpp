@@ -242,7 +242,11 @@ void add_validate(CLI::App& app, Options& o) {
       ->type_name("FILE");
   app.add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
       ->type_name("SHARE")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check([](const std::string& text) {
+        const auto value = parse_number(text);
+        if (value && *value >= 0.0 && *value <= 1.0) return std::string();
+        return fmt::format("'{}' is no number from 0 to 1", text);
+      });
 }
 
 void add_explain(CLI::App& app, Options& o) {

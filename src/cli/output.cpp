@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/printable.hpp"
 #include "io/file.hpp"
 #include "plansearch/error.hpp"
 
@@ -163,7 +164,7 @@ void print_error(std::string_view formatted, const Options& options) {
 }
 
 void print_note(std::string_view text, const Options& options) {
-  if (!options.quiet) write_to_standard_error(fmt::format("{}\n", text));
+  if (!options.quiet) write_to_standard_error(printable(text) + "\n");
 }
 
 }  // namespace plansearch::cli

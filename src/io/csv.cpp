@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <unordered_set>
 #include <utility>
 
 #include "base/names.hpp"
+#include "base/printable.hpp"
+#include "base/units.hpp"
 #include "io/file.hpp"
 
 namespace plansearch::io {
@@ -71,8 +72,9 @@ class CsvScanner {
 
   char take() {
     const char c = text_[at_];
-    if (c == '\0') {
-      throw InputError({file_, line_, column_}, "a NUL byte does not belong in a table",
+    if (find_control({&c, 1}) == 0) {
+      throw InputError({file_, line_, column_},
+                       fmt::format("byte 0x{:02x} does not belong in a table", c),
                        "is this the right file?");
     }
     ++at_;
@@ -167,16 +169,15 @@ std::optional<double> CsvTable::number(const CsvRow& row, std::string_view colum
                                        double low) const {
   const std::string& cell = text(row, column);
   if (cell.empty()) return std::nullopt;
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value)) {
+  const auto parsed = cell.front() == ' ' || cell.back() == ' ' ? std::nullopt : parse_number(cell);
+  if (!parsed) {
     fail(row, column, fmt::format("\"{}\" in column {} is not a number", cell, column),
          "leave the cell empty when the value is unknown");
   }
-  if (value < low) {
+  if (*parsed < low) {
     fail(row, column, fmt::format("{} in column {} is below {}", cell, column, low));
   }
-  return value;
+  return parsed;
 }
 
 std::optional<std::int64_t> CsvTable::integer(const CsvRow& row, std::string_view column,

@@ -77,6 +77,14 @@ fs::path behind_links(fs::path path) {
   return path;
 }
 
+/// Not every file system syncs folders; a rename that is not on disk yet shows the old file.
+void sync_folder_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  const Descriptor folder(
+      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.valid()) static_cast<void>(::fsync(folder.get()));
+}
+
 }  // namespace
 
 std::string read_file(const fs::path& path, std::size_t size_limit) {
@@ -142,10 +150,13 @@ void NewFile::append(std::string_view content) {
 
 void NewFile::commit() {
   if (temporary_.empty()) return;
-  const bool placed = ::fchmod(out_.get(), wanted_mode(path_)) == 0 && out_.close() &&
-                      std::rename(temporary_.c_str(), path_.c_str()) == 0;
+  // On disk before it takes the name, so that whatever happens the name has the old file or all of
+  // the new one.
+  const bool placed = ::fchmod(out_.get(), wanted_mode(path_)) == 0 && ::fsync(out_.get()) == 0 &&
+                      out_.close() && std::rename(temporary_.c_str(), path_.c_str()) == 0;
   if (!placed) fail_with_errno(path_, "cannot write");
   temporary_.clear();
+  sync_folder_of(path_);
 }
 
 void write_file(const fs::path& path, std::string_view content) {

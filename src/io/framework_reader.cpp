@@ -97,6 +97,8 @@ double read_constant(const Node& node, ConstantUnit unit) {
   }
   const double value = node.number();
   if (value < 0.0) node.fail("must not be negative");
+  constexpr double kMost = 1e4;  // bytes per logit, factors, standard deviations
+  if (value > kMost) node.fail(fmt::format("{} is above the limit {}", value, kMost));
   return value;
 }
 

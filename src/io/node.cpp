@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/names.hpp"
+#include "base/printable.hpp"
 #include "io/document.hpp"
 #include "io/raw_value.hpp"
 
@@ -29,8 +30,7 @@ std::string_view kind_text(RawKind kind) {
 /// Long values are quoted in messages up to a point.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kShown = 40;
-  if (text.size() <= kShown) return std::string(text);
-  return std::string(text.substr(0, kShown)) + "...";
+  return printable(text, kShown);
 }
 
 std::string join_path(const std::string& path, std::string_view key) {
@@ -180,13 +180,16 @@ std::string_view Node::plain_scalar(std::string_view expected) const {
 
 std::string Node::text() const {
   if (!is_scalar()) fail(fmt::format("expected a text, found {}", kind_text(value_->kind)));
+  if (find_control(value_->text) != std::string::npos) {
+    fail(fmt::format("'{}' holds a control character", excerpt(value_->text)), "write it as text");
+  }
   return value_->text;
 }
 
 double Node::number() const {
   const std::string_view text = plain_scalar("a number");
   if (const auto parsed = parse_number(text)) return *parsed;
-  fail(fmt::format("'{}' is not a finite number", excerpt(text)));
+  fail(fmt::format("'{}' is not a number from 1e-30 to 1e30", excerpt(text)));
 }
 
 double Node::positive_number() const {

@@ -9,6 +9,7 @@
 #include "base/parallel.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_report.hpp"
+#include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
 
@@ -39,7 +40,7 @@ void PlanFile::write(const QuestionReport& question, const PlanEvaluator& evalua
   std::vector<std::string> lines(plans.size());
   parallel_for(plans.size(), threads_, [&](std::size_t i) {
     const nlohmann::ordered_json row = row_of(plans[i]);
-    lines[i] = format_ == Format::Csv ? csv_line(row) : row.dump() + "\n";
+    lines[i] = format_ == Format::Csv ? csv_line(row) : json_text(row) + "\n";
   });
   for (const std::string& line : lines) file_.append(line);
 }

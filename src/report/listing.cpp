@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "report/csv_text.hpp"
+#include "report/json_text.hpp"
 
 namespace plansearch {
 namespace {
@@ -28,9 +29,9 @@ std::string json(const Listing& listing, Format format) {
     for (std::size_t i = 0; i < row.size(); ++i) item[listing.keys[i]] = row[i];
     items.push_back(std::move(item));
   }
-  if (format == Format::Json) return items.dump(2) + "\n";
+  if (format == Format::Json) return json_text(items, 2) + "\n";
   std::string text;
-  for (const auto& item : items) text += item.dump() + "\n";
+  for (const auto& item : items) text += json_text(item) + "\n";
   return text;
 }
 

@@ -5,6 +5,7 @@
 
 #include "report/csv_text.hpp"
 #include "report/json_report.hpp"
+#include "report/json_text.hpp"
 #include "report/training.hpp"
 
 namespace plansearch {
@@ -16,7 +17,7 @@ std::string cell_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
   if (value.is_null()) return {};
-  if (!value.is_array()) return value.dump();
+  if (!value.is_array()) return json_text(value);
   std::string text;
   for (const Json& item : value) {
     if (!text.empty()) text += '/';

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/json_text.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {
@@ -95,9 +96,9 @@ std::string to_text(const ScheduleReport& report, Format format) {
   const Text text(report);
   switch (format) {
     case Format::Json:
-      return text.json().dump(2) + "\n";
+      return json_text(text.json(), 2) + "\n";
     case Format::JsonLines:
-      return text.json().dump() + "\n";
+      return json_text(text.json()) + "\n";
     case Format::Csv:
       return text.csv();
     default:

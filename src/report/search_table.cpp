@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "plansearch/report.hpp"
 #include "report/json_report.hpp"
+#include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
 #include "report/ranking_table.hpp"
@@ -107,7 +108,7 @@ class PlanLines {
 
   void add(const QuestionReport& question, const PlanReport& plan) {
     if (format_ == Format::JsonLines) {
-      text_ += line_json(question, plan).dump() + "\n";
+      text_ += json_text(line_json(question, plan)) + "\n";
       return;
     }
     const Json row = plan_row(question, plan, RowKind::Ranked);
@@ -189,11 +190,12 @@ std::string ladder_table(const std::vector<LadderRung>& ladder, int columns) {
 }  // namespace
 
 std::string render_search(const SearchReport& report, Format format, int columns) {
+  require_finite(to_json(report));
   switch (format) {
     case Format::Table:
       return search_table(report, columns);
     case Format::Json:
-      return to_json(report).dump(2) + "\n";
+      return json_text(to_json(report), 2) + "\n";
     case Format::JsonLines:
     case Format::Csv:
       break;
@@ -202,6 +204,7 @@ std::string render_search(const SearchReport& report, Format format, int columns
 }
 
 std::string render_ladder(const LadderReport& ladder, Format format, int columns) {
+  for (const LadderRung& rung : ladder.rungs) require_finite(to_json(rung.report));
   const SearchReport& chosen = ladder.rungs.at(ladder.chosen).report;
   if (format == Format::Table) {
     const QuestionReport& q = chosen.question;
@@ -227,7 +230,7 @@ std::string render_ladder(const LadderReport& ladder, Format format, int columns
     entry["plan"] = runs ? plan_json(rung.report.question, rung.report.plans.front()) : nullptr;
     json["ladder"].push_back(std::move(entry));
   }
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace plansearch

@@ -14,6 +14,7 @@
 #include "base/units.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/search.hpp"
+#include "report/json_text.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {
@@ -137,7 +138,7 @@ std::string json(const BenchReport& measured) {
   }
   document["peak_memory_bytes"] = measured.peak_memory.value();
   document["signature"] = hash_text(measured.signature);
-  return document.dump(2) + "\n";
+  return json_text(document, 2) + "\n";
 }
 
 }  // namespace

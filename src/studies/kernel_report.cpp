@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/csv_text.hpp"
+#include "report/json_text.hpp"
 #include "report/text_table.hpp"
 #include "studies/kernel_validation.hpp"
 #include "studies/run_groups.hpp"
@@ -138,7 +139,7 @@ Json row_json(const KernelRow& row) {
   return json;
 }
 
-std::string render_json(const KernelReport& report) {
+Json report_json(const KernelReport& report) {
   Json rows = Json::array();
   for (const KernelRow& row : report.rows) rows.push_back(row_json(row));
   Json summary = Json::array();
@@ -148,16 +149,15 @@ std::string render_json(const KernelReport& report) {
                        {"inexpressible", group.inexpressible},
                        {"time", errors_json(group.errors)}});
   }
-  const Json json{{"schema", "plansearch/validate/v1"},
-                  {"table", to_text(report.kind)},
-                  {"rows", std::move(rows)},
-                  {"summary", std::move(summary)}};
-  return json.dump(1) + "\n";
+  return {{"schema", "plansearch/validate/v1"},
+          {"table", to_text(report.kind)},
+          {"rows", std::move(rows)},
+          {"summary", std::move(summary)}};
 }
 
 std::string render_lines(const KernelReport& report) {
   std::string lines;
-  for (const KernelRow& row : report.rows) lines.append(row_json(row).dump()).append(1, '\n');
+  for (const KernelRow& row : report.rows) lines.append(json_text(row_json(row))).append(1, '\n');
   return lines;
 }
 
@@ -196,9 +196,11 @@ KernelReport report_kernels(TableKind kind, std::vector<KernelRow> rows,
 }
 
 std::string render_kernels(const KernelReport& report, Format format) {
+  const Json json = report_json(report);
+  require_finite(json);
   switch (format) {
     case Format::Json:
-      return render_json(report);
+      return json_text(json, 1) + "\n";
     case Format::JsonLines:
       return render_lines(report);
     case Format::Csv:

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "report/csv_text.hpp"
+#include "report/json_text.hpp"
 #include "studies/run_ranking.hpp"
 #include "studies/summary_json.hpp"
 #include "studies/summary_text.hpp"
@@ -94,23 +95,22 @@ Json sweeps_json(const RunReport& report) {
   return sweeps;
 }
 
-std::string render_json(const RunReport& report) {
+Json report_json(const RunReport& report) {
   Json rows = Json::array();
   for (std::size_t i = 0; i < report.runs.size(); ++i) rows.push_back(row_json(report, i));
   Json summary = Json::array();
   for (const SummarySet& set : report.sets) {
     for (const GroupSummary& group : set.groups) summary.push_back(summary_json(set.name, group));
   }
-  const Json json{{"schema", "plansearch/validate/v1"}, {"table", "runs"},
-                  {"min_mfu", report.min_mfu},          {"rows", std::move(rows)},
-                  {"sweeps", sweeps_json(report)},      {"summary", std::move(summary)}};
-  return json.dump(1) + "\n";
+  return {{"schema", "plansearch/validate/v1"}, {"table", "runs"},
+          {"min_mfu", report.min_mfu},          {"rows", std::move(rows)},
+          {"sweeps", sweeps_json(report)},      {"summary", std::move(summary)}};
 }
 
 std::string render_lines(const RunReport& report) {
   std::string lines;
   for (std::size_t i = 0; i < report.runs.size(); ++i) {
-    lines.append(row_json(report, i).dump()).append(1, '\n');
+    lines.append(json_text(row_json(report, i))).append(1, '\n');
   }
   return lines;
 }
@@ -128,7 +128,9 @@ std::string render_csv(const RunReport& report) {
           "predicted_p90_s", "measured_peak_memory_bytes", "predicted_peak_memory_bytes",
           "memory_risk", "expressible", "feasible", "reason"}) {
       const Json& value = row.at(key);
-      line.add(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump());
+      line.add(value.is_null()     ? ""
+               : value.is_string() ? value.get<std::string>()
+                                   : json_text(value));
     }
     out += line.text();
   }
@@ -138,9 +140,11 @@ std::string render_csv(const RunReport& report) {
 }  // namespace
 
 std::string render_runs(const RunReport& report, Format format) {
+  const Json json = report_json(report);
+  require_finite(json);
   switch (format) {
     case Format::Json:
-      return render_json(report);
+      return json_text(json, 1) + "\n";
     case Format::JsonLines:
       return render_lines(report);
     case Format::Csv:

@@ -3,13 +3,16 @@
 
 #include <array>
 #include <atomic>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/checked.hpp"
 #include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/parallel.hpp"
+#include "base/printable.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/provenance.hpp"
@@ -34,6 +37,42 @@ TEST_SUITE("unit") {
     CHECK(did_you_mean("selene-80gb", known) == "did you mean selene?");
     CHECK(nearest_names("--gpu", std::vector<std::string>{"--dp", "--gpus", "--pp", "--gpus"}) ==
           std::vector<std::string>{"--gpus"});
+  }
+
+  TEST_CASE("products of counts stop at the limit, before 64 bits do") {
+    using Counts = std::vector<std::int64_t>;
+    CHECK(product_within(24, Counts{2, 3, 4}) == 24);
+    CHECK_FALSE(product_within(23, Counts{2, 3, 4}));
+    CHECK(product_within(1, Counts{}) == 1);
+    CHECK_FALSE(product_within(100, Counts{0}));
+    CHECK_FALSE(product_within(100, Counts{5, -1}));
+    const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    CHECK(product_within(most, Counts{most}) == most);
+    CHECK_FALSE(product_within(most, Counts{1LL << 32U, 1LL << 32U}));  // 0 in 64 bits
+    CHECK_FALSE(product_within(most, std::vector<int>{1 << 30, 1 << 30, 1 << 30}));
+  }
+
+  TEST_CASE("names: what is far too long is compared with nothing") {
+    const std::vector<std::string> known = {std::string(4'000'000, 'a') + "b", "perlmutter"};
+    CHECK(nearest_names(std::string(4'000'000, 'a') + "c", known).empty());  // 10^13 steps
+  }
+
+  TEST_CASE("messages: control characters are written out, long texts shortened") {
+    CHECK(printable("caf\xC3\xA9, 4 \xC2\xB5s") == "caf\xC3\xA9, 4 \xC2\xB5s");
+    CHECK(printable("\x1b[31m red\n\x7f") == "\\x1b[31m red\\x0a\\x7f");
+    CHECK(printable("\xC2\x9B") == "\\xc2\\x9b");  // a control sequence of one character
+    CHECK(printable(std::string_view("a\0b", 3)) == "a\\x00b");
+    // 20 and 10 of 30 characters; never half of one.
+    CHECK(printable(std::string(50, 'a') + std::string(50, 'b'), 30) ==
+          std::string(20, 'a') + " ... (70 bytes left out) ... " + std::string(10, 'b'));
+    CHECK(printable("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 5) ==
+          "\xC3\xA9 ... (4 bytes left out) ... \xC3\xA9");
+    const InputError error({"a\x1b.yaml", 1, 2}, std::string(1'000'000, 'k'), "x\ny");
+    CHECK(error.formatted().size() < 2'000);
+    CHECK(error.formatted().starts_with("a\\x1b.yaml:1:2: error: kkk"));
+    CHECK(error.formatted().ends_with("\nhint: x\\x0ay"));
+    CHECK(find_control("a\tb\r\n") == std::string_view::npos);
+    CHECK(find_control("ab\x1b") == 2);
   }
 
   TEST_CASE("errors: printed with their place and remedy") {

@@ -82,7 +82,9 @@ TEST_SUITE("unit") {
     CHECK(error_of([&] { static_cast<void>(t.integer(t.rows()[1], "v", 0)); }) != "no error");
   }
 
-  TEST_CASE("tables: NUL bytes are no text") {
+  TEST_CASE("tables: control characters are no text") {
+    CHECK(error_of("v\na\x1b[31m\n").starts_with("t.csv:2:2: error: byte 0x1b"));
+    CHECK(error_of("v\na\tb\r\n") == "no error");
     CHECK(error_of(std::string_view("v\na\0b\n", 6)).starts_with("t.csv:2:2: error:"));
     CHECK(error_of(std::string_view("v\n\"a\0\"\n", 7)).starts_with("t.csv:2:3: error:"));
   }
