@@ -28,11 +28,12 @@ bool stops_early(Command command) {
 constexpr std::string_view kOutOfMemory =
     "error: out of memory\nhint: fewer --threads, a smaller space, or more memory\n";
 
-/// Where no exception can be caught any more: one in a destructor, or in the report of another.
+/// Where no exception can be caught any more: one in a destructor, in the report of another, or in
+/// functions of the C++ library that promise none and allocate (directory_iterator does).
 [[noreturn]] void end_at_once() {
   try {
     if (const auto error = std::current_exception()) std::rethrow_exception(error);
-    write_to_standard_error("error: internal: terminated\n");
+    write_to_standard_error("error: ended by the C++ library, as it does without memory\n");
   } catch (const std::bad_alloc&) {
     write_to_standard_error(kOutOfMemory);
   } catch (...) {
