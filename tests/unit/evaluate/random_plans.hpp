@@ -14,7 +14,7 @@ namespace plansearch::test {
 /// A power of two from 1 to `most`; the same on every platform.
 inline int power_of_two(std::mt19937& engine, int most) {
   int value = 1;
-  while (value < most && engine() % 2 == 0) value *= 2;
+  while (2 * value <= most && engine() % 2 == 0) value *= 2;
   return value;
 }
 
