@@ -13,13 +13,19 @@
 namespace plansearch {
 
 enum class Activation { Gelu, Relu, Silu, SquaredRelu };
-enum class NormKind { LayerNorm, LayerNormNoBias, RmsNorm };
+enum class NormKind {
+  LayerNorm,
+  LayerNormNoBias,
+  LayerNormPlain,  ///< neither weight nor bias (OLMo)
+  RmsNorm,
+};
 
 /// Where the norms of a layer stand.
 enum class NormPlacement {
   Pre,          ///< before attention and before the MLP (GPT-2 and most since)
   Post,         ///< after each residual addition (BERT)
   Sandwich,     ///< before and after each (Gemma 2)
+  AfterBranch,  ///< of what attention and MLP return, before the residual addition (OLMo 2)
   Parallel,     ///< attention and MLP read one norm (Falcon 7B, Phi)
   ParallelTwo,  ///< attention and MLP read a norm each of the same stream (GPT-NeoX)
 };
@@ -30,7 +36,9 @@ enum class PositionKind { None, Learned, Rotary, Alibi, Relative };
 enum class QkNorm {
   None,
   PerHead,    ///< one weight of a head's size, shared by the heads (Qwen 3)
-  FullWidth,  ///< a weight for every head (OLMo 2)
+  FullWidth,  ///< a weight for every head, normalised over all of them (OLMo 2)
+  EachHead,   ///< a weight for every head, normalised by head (Command-R, StableLM)
+  Plain,      ///< by head, without weights (Llama 4)
 };
 
 /// Multi-head latent attention (DeepSeek): low-rank queries, keys and values.
@@ -43,6 +51,12 @@ struct LatentAttention {
   bool operator==(const LatentAttention&) const = default;
 };
 
+/// What a window of w tokens leaves a query.
+enum class WindowKind {
+  Sliding,  ///< the last w tokens; without a causal mask w / 2 on either side
+  Chunked,  ///< those of its own chunk of w tokens (Llama 4)
+};
+
 struct AttentionDescription {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
@@ -52,9 +66,13 @@ struct AttentionDescription {
   bool sinks = false;  ///< one learned logit per head (gpt-oss)
   QkNorm qk_norm = QkNorm::None;
   PositionKind positions = PositionKind::None;
-  std::int64_t relative_buckets = 0;      ///< entries of the bias table (Relative only)
-  std::optional<std::int64_t> window;     ///< tokens a query sees; absent: all
+  std::int64_t relative_buckets = 0;   ///< entries of the bias table (Relative only)
+  std::optional<std::int64_t> window;  ///< tokens a query sees; absent: all
+  WindowKind window_kind = WindowKind::Sliding;
   std::int64_t full_attention_every = 0;  ///< with a window: every n-th layer sees all; 0: none
+  std::int64_t leading_full = 0;          ///< with a window: so many first layers see all
+  std::vector<bool>
+      full_layers;  ///< with a window: which layers see all, repeated; empty: as above
   std::optional<LatentAttention> latent;
   bool operator==(const AttentionDescription&) const = default;
 };
@@ -76,8 +94,10 @@ struct MoeDescription {
   bool router_bias = false;       ///< trained bias of the router (gpt-oss)
   bool correction_bias = false;   ///< balancing bias, moved without gradient (DeepSeek-V3)
   bool expert_bias = false;
-  std::int64_t leading_dense = 0;  ///< first layers with a dense MLP
-  std::int64_t every = 1;          ///< of the others, each n-th has experts
+  std::int64_t leading_dense = 0;          ///< first layers with a dense MLP
+  std::int64_t every = 1;                  ///< of the others, each n-th has experts
+  std::vector<std::int64_t> dense_layers;  ///< further layers with a dense MLP, from 0
+  std::vector<std::int64_t> layers;  ///< the layers with experts, from 0; empty: by the rules above
   std::optional<double> capacity_factor;
   double imbalance = 1.0;
   bool operator==(const MoeDescription&) const = default;
@@ -87,8 +107,13 @@ struct NormDescription {
   NormKind kind = NormKind::LayerNorm;
   NormPlacement placement = NormPlacement::Pre;
   bool final_norm = true;
+  bool first_norm =
+      true;  ///< false: the first layer's attention reads the bare stream (ModernBERT)
   bool operator==(const NormDescription&) const = default;
 };
+
+/// A dense layer, activation and norm in front of the logits (RoBERTa).
+enum class HeadTransform { None, Plain, Biased };
 
 struct EmbeddingDescription {
   std::int64_t vocab = 0;
@@ -99,6 +124,7 @@ struct EmbeddingDescription {
   bool norm = false;       ///< normalised after summing (BLOOM, BERT, mBART)
   bool head_bias = false;  ///< bias of the logits (Phi)
   bool pooler = false;     ///< dense layer on the first token (BERT)
+  HeadTransform head_transform = HeadTransform::None;
   bool operator==(const EmbeddingDescription&) const = default;
 };
 
@@ -124,6 +150,7 @@ enum class OptimizerKind { Adam, Sgd, Adafactor, Muon };
 
 /// Defaults of a training job; every one can be overridden.
 struct TrainingDefaults {
+  bool assumed = false;  ///< invented by the reader: the file does not speak of training
   std::int64_t seq_len = 0;
   std::int64_t global_batch = 0;
   std::optional<DataType> precision;

@@ -17,7 +17,7 @@ namespace plansearch {
 struct SettingReport {
   std::string key;
   std::string value;
-  std::string origin;  ///< flag | plan | model | framework | profile | default
+  std::string origin;  ///< flag | plan | model | assumed | framework | profile | default
 };
 
 /// What was asked, in words and numbers.

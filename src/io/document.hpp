@@ -68,6 +68,8 @@ class Node {
   [[nodiscard]] std::vector<Entry> entries() const;
   /// Refuses keys of this map, and of the maps below it, that were never asked for.
   void finish() const;
+  /// The value itself, for code that makes trees out of trees (raw_value.hpp).
+  [[nodiscard]] const RawValue& raw() const { return *value_; }
   /// Marks this value and everything below as used.
   void ignore() const;
 

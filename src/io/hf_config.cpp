@@ -3,56 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 
-#include "base/names.hpp"
+#include "io/family_file.hpp"
+#include "io/family_rules.hpp"
 #include "io/hf_keys.hpp"
+#include "io/model_sections.hpp"
+#include "io/raw_value.hpp"
 
 namespace plansearch::io {
 namespace {
-
-using FamilyReader = ModelDescription (*)(const HfConfig&);
-
-const std::map<std::string, FamilyReader>& families() {
-  static const std::map<std::string, FamilyReader> known = {
-      {"bert", read_bert},
-      {"bloom", read_bloom},
-      {"deepseek_v2", read_deepseek},
-      {"deepseek_v3", read_deepseek},
-      {"falcon", read_falcon},
-      {"gemma", read_gemma},
-      {"gemma2", read_gemma},
-      {"gpt2", read_gpt2},
-      {"gpt_neox", read_gpt_neox},
-      {"gpt_oss", read_gpt_oss},
-      {"kimi_k2", read_deepseek},
-      {"llama", read_llama},
-      {"mbart", read_mbart},
-      {"mistral", read_llama},
-      {"mixtral", read_mixtral},
-      {"mt5", read_t5},
-      {"opt", read_opt},
-      {"phi", read_phi},
-      {"phi3", read_llama},
-      {"qwen2", read_qwen},
-      {"qwen2_moe", read_qwen_moe},
-      {"qwen3", read_qwen},
-      {"qwen3_moe", read_qwen_moe},
-      {"t5", read_t5},
-      {"vit", read_vit},
-  };
-  return known;
-}
-
-/// The text part of a multi-modal family is the family itself.
-std::string text_family(std::string family) {
-  for (const std::string_view suffix : {"_vl_moe_text", "_vl_text", "_text"}) {
-    if (!family.ends_with(suffix)) continue;
-    family.resize(family.size() - suffix.size());
-    return suffix == "_vl_moe_text" ? family + "_moe" : family;
-  }
-  return family;
-}
 
 std::string name_of(const Node& root, const std::string& fallback) {
   const std::optional<Node> named = root.find("_name_or_path");
@@ -62,34 +22,65 @@ std::string name_of(const Node& root, const std::string& fallback) {
   return last.empty() ? fallback : last;
 }
 
-}  // namespace
-
-std::vector<std::string> supported_hf_families() {
-  std::vector<std::string> names;
-  for (const auto& [name, reader] : families()) names.push_back(name);
-  return names;
+void add_text(RawValue& map, std::string key, std::string text) {
+  RawValue value;
+  value.kind = RawKind::Quoted;
+  value.line = map.line;
+  value.column = map.column;
+  value.file = map.file;
+  value.text = std::move(text);
+  map.entries.push_back({std::move(key), map.line, map.column, std::move(value)});
 }
 
-ModelDescription read_hf_config(const Node& root, const std::string& name) {
-  const Node outer = root.at("model_type");
+/// Towers beside the text: maps called vision_config, audio_config and the like.
+std::vector<std::string> other_parts(const Node& root) {
+  std::vector<std::string> parts;
+  for (const Node::Entry& entry : root.entries()) {
+    for (const std::string_view part :
+         {"vision", "audio", "speech", "video", "talker", "thinker"}) {
+      const bool tower = entry.value.is_map() && entry.key.starts_with(part);
+      if (tower && entry.key.ends_with("_config")) parts.push_back(entry.key);
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+HfModel read_hf_config(const Node& root, const std::string& name,
+                       const std::filesystem::path& families) {
   const std::optional<Node> inner = root.find("text_config");
   const Node& config = inner.has_value() ? *inner : root;
-  const std::optional<Node> type = config.find("model_type");
-  const std::string family = text_family(type.has_value() ? type->text() : outer.text());
-  const auto found = families().find(family);
-  if (found == families().end()) {
-    const std::vector<std::string> known = supported_hf_families();
-    outer.fail(fmt::format("model family '{}' is not supported", family),
-               fmt::format("supported: {}; or describe the model yourself (docs/models.md)",
-                           fmt::join(known, ", ")));
-  }
-  ModelDescription model = found->second(HfConfig(config, family));
+  const std::optional<Node> own_type = config.find("model_type");
+  const Node type = own_type.has_value() ? *own_type : root.at("model_type");
+  const std::string family = type.text();
+  const Document document = read_family(family, families, type);
+  const Node rules = document.root();
+
+  HfKeys keys(config, rules.find("defaults"));
   if (inner.has_value()) {
-    if (const auto tied = root.find("tie_word_embeddings")) model.embedding.tied = tied->boolean();
+    // transformers ties the head of a composite network by its outer configuration.
+    if (const auto tied = root.find("tie_word_embeddings")) {
+      keys.replace("tie_word_embeddings", *tied);
+    }
   }
-  model.name = name_of(root, name);
-  model.source = fmt::format("Hugging Face configuration, model_type {}", family);
-  return model;
+  RawValue sections = apply_family(rules, keys, family);
+  add_text(sections, "name", name_of(root, name));
+  add_text(sections, "source", fmt::format("Hugging Face configuration, model_type {}", family));
+  const std::string file = root.where().file;
+  const Document made = Document::made(std::move(sections), 0, file);
+
+  HfModel read;
+  read.model = read_sections(made.root());
+  made.root().finish();
+  read.model.training.assumed = true;
+  read.left_out = other_parts(root);
+  for (std::string& key : unknown_keys(rules, keys)) {
+    const bool part =
+        std::find(read.left_out.begin(), read.left_out.end(), key) != read.left_out.end();
+    if (!part) read.passed_over.push_back(std::move(key));
+  }
+  return read;
 }
 
 }  // namespace plansearch::io

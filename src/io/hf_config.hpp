@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Architectures of Hugging Face's config.json. Unknown keys are ignored: such files carry many
-// that do not concern training; missing keys and unknown families are errors.
+// Hugging Face's config.json, read by the rules of its family (models/families).
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,9 +11,15 @@
 
 namespace plansearch::io {
 
-/// The description of the (text part of the) configuration. `name` is used when the file has none.
-[[nodiscard]] ModelDescription read_hf_config(const Node& root, const std::string& name);
-/// The values of `model_type` that are understood, sorted.
-[[nodiscard]] std::vector<std::string> supported_hf_families();
+struct HfModel {
+  ModelDescription model;
+  std::vector<std::string> left_out;     ///< parts of a composite network that are not in `model`
+  std::vector<std::string> passed_over;  ///< keys that no rule of the family knows
+};
+
+/// The description of the configuration, or of its text part. `name` is used when the file has
+/// none; `families` is the directory of family files.
+[[nodiscard]] HfModel read_hf_config(const Node& root, const std::string& name,
+                                     const std::filesystem::path& families);
 
 }  // namespace plansearch::io

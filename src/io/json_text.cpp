@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strict JSON reader (RFC 8259) that keeps the place of every value; nlohmann-json does not.
+// A JSON reader (RFC 8259) that keeps the place of every value; nlohmann-json does not. Strict but
+// for NaN, Infinity and -Infinity, which Python writes into config.json: they are texts that no
+// number accepts.
 #include <fmt/format.h>
 
 #include <optional>
@@ -54,12 +56,14 @@ class JsonReader {
     if (c == '[') return array();
     const int at = column();
     if (c == '"') return builder_.scalar(line_, at, RawKind::Quoted, string());
-    if (c == '-' || is_digit(c)) return builder_.scalar(line_, at, RawKind::Plain, number());
+    const bool infinite = text_.substr(position_, 2) == "-I";
+    if ((c == '-' && !infinite) || is_digit(c))
+      return builder_.scalar(line_, at, RawKind::Plain, number());
     word();
   }
 
   void word() {
-    for (const std::string_view name : {"true", "false", "null"}) {
+    for (const std::string_view name : {"true", "false", "null", "NaN", "Infinity", "-Infinity"}) {
       if (text_.substr(position_, name.size()) != name) continue;
       const RawKind kind = name == "null" ? RawKind::Null : RawKind::Plain;
       builder_.scalar(line_, column(), kind, kind == RawKind::Null ? "" : std::string(name));

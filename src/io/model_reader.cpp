@@ -13,11 +13,6 @@ namespace {
 constexpr std::string_view kSchema = "plansearch/model/v1";
 constexpr double kMostParameters = 1e16;
 
-constexpr Choice<StackKind> kStacks[] = {{"decoder", StackKind::Decoder},
-                                         {"encoder", StackKind::Encoder},
-                                         {"encoder-decoder", StackKind::EncoderDecoder},
-                                         {"vision", StackKind::Vision}};
-
 void require_schema(const Node& root) {
   if (!root.find("schema")) {
     root.fail("this is no model: neither 'schema' nor 'model_type' is there",
@@ -27,32 +22,6 @@ void require_schema(const Node& root) {
   if (schema.text() == kSchema) return;
   schema.fail(fmt::format("'{}' is not a model file", schema.text()),
               fmt::format("write schema: {}", kSchema));
-}
-
-ModelDescription read_sections(const Node& root) {
-  ModelDescription model;
-  model.name = root.at("name").text();
-  model.source = root.at("source").text();
-  model.stack = read_choice<StackKind>(root, "stack", kStacks, StackKind::Decoder);
-  model.layers = root.at("layers").integer(kLayerRange);
-  model.hidden = root.at("hidden").integer(kSizeRange);
-  model.max_positions = read_optional(root, "max_positions", kLengthRange);
-  model.mtp_layers = read_integer(root, "mtp_layers", kSmallRange, 0);
-  model.attention = read_attention(root.at("attention"), model.hidden);
-  if (const auto node = root.find("mlp")) model.mlp = read_mlp(*node, model.hidden);
-  if (const auto node = root.find("norm")) model.norm = read_norm(*node);
-  if (const auto node = root.find("embedding")) {
-    model.embedding = read_embedding(*node, model.attention.positions, model.max_positions);
-  }
-  if (const auto node = root.find("dropout")) {
-    model.dropout = read_fraction(*node, "residual");
-    model.attention_dropout = read_fraction(*node, "attention");
-  }
-  if (const auto node = root.find("experts")) model.moe = read_experts(*node);
-  if (const auto node = root.find("decoder")) model.decoder = read_decoder(*node, model);
-  if (const auto node = root.find("vision")) model.vision = read_vision(*node);
-  model.training = read_training(root.at("training"), model.stack);
-  return model;
 }
 
 void check_sizes(const Node& root, const ModelDescription& model) {
@@ -109,7 +78,8 @@ ModelFile read_own(const Node& root) {
 
 }  // namespace
 
-ModelFile read_model(const Document& document, const std::string& fallback_name) {
+ModelFile read_model(const Document& document, const std::string& fallback_name,
+                     const std::filesystem::path& families) {
   const Node root = document.root();
   if (!root.is_map()) {
     root.fail("expected a model file: a map with the key 'schema'",
@@ -118,7 +88,10 @@ ModelFile read_model(const Document& document, const std::string& fallback_name)
   ModelFile file;
   if (!root.find("schema") && root.find("model_type")) {
     file.format = ModelFormat::HuggingFace;
-    file.model = read_hf_config(root, fallback_name);
+    HfModel read = read_hf_config(root, fallback_name, families);
+    file.model = std::move(read.model);
+    file.left_out = std::move(read.left_out);
+    file.passed_over = std::move(read.passed_over);
     check_sizes(root, file.model);
     static_cast<void>(checked_parameter_count(root, file.model));
   } else {
@@ -128,19 +101,31 @@ ModelFile read_model(const Document& document, const std::string& fallback_name)
   return file;
 }
 
-ModelFile read_model(const std::filesystem::path& path) {
+ModelFile read_model(const std::filesystem::path& path, const std::filesystem::path& families) {
   // A directory of a downloaded model is as good a name as its config.json.
   std::string name = path.stem().string();
-  if (name == "config" && path.has_parent_path()) name = path.parent_path().filename().string();
-  return read_model(Document::read(path), name.empty() ? "model" : name);
+  if (name == "config") {
+    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    name = (folder.lexically_normal() / "").parent_path().filename().string();
+  }
+  return read_model(Document::read(path), name.empty() ? "model" : name, families);
 }
 
 ModelFile load_model(std::string_view name_or_path,
                      std::span<const std::filesystem::path> directories) {
+  const std::filesystem::path families =
+      directories.empty() ? std::filesystem::path() : directories.front() / "families";
   std::filesystem::path path = resolve_file(name_or_path, model_files(directories));
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) path /= "config.json";
-  return read_model(path);
+  if (std::filesystem::is_directory(path, error)) {
+    const std::filesystem::path config = path / "config.json";
+    if (!std::filesystem::exists(config, error)) {
+      throw InputError({path.string(), 0, 0}, "this directory has no config.json",
+                       "name a model file, or the folder of a Hugging Face model");
+    }
+    path = config;
+  }
+  return read_model(path, families);
 }
 
 std::vector<NamedFile> list_models(std::span<const std::filesystem::path> directories) {

@@ -24,14 +24,20 @@ struct ModelFile {
   std::vector<std::string> aliases;
   std::optional<std::int64_t> published_parameters;  ///< checked against the sizes on reading
   std::uint64_t hash = 0;                            ///< of the file's text
+  std::vector<std::string> left_out;     ///< of a Hugging Face file: parts that are not in `model`
+  std::vector<std::string> passed_over;  ///< ... and keys nobody knows
 };
 
 /// Reads a model by path. A document with `schema` is ours, one with `model_type` Hugging Face's.
 /// Throws InputError for anything wrong, contradicting sizes included.
-[[nodiscard]] ModelFile read_model(const std::filesystem::path& path);
-[[nodiscard]] ModelFile read_model(const Document& document, const std::string& fallback_name);
+/// `families` is the directory of family files, by which Hugging Face's are read.
+[[nodiscard]] ModelFile read_model(const std::filesystem::path& path,
+                                   const std::filesystem::path& families = {});
+[[nodiscard]] ModelFile read_model(const Document& document, const std::string& fallback_name,
+                                   const std::filesystem::path& families = {});
 
-/// Reads a model by path, shipped name or alias; `directories` hold model files.
+/// Reads a model by path, shipped name or alias; `directories` hold model files, the first one
+/// those of families too (families/).
 [[nodiscard]] ModelFile load_model(std::string_view name_or_path,
                                    std::span<const std::filesystem::path> directories);
 /// Names, aliases and paths of all models in the directories.

@@ -6,29 +6,45 @@
 namespace plansearch::io {
 namespace {
 
-enum class BiasPlaces { None, Qkv, All };
+constexpr Choice<StackKind> kStacks[] = {{"decoder", StackKind::Decoder},
+                                         {"encoder", StackKind::Encoder},
+                                         {"encoder-decoder", StackKind::EncoderDecoder},
+                                         {"vision", StackKind::Vision}};
 
-constexpr Choice<BiasPlaces> kBiases[] = {
-    {"none", BiasPlaces::None}, {"qkv", BiasPlaces::Qkv}, {"all", BiasPlaces::All}};
+enum class BiasPlaces { None, Qkv, Output, All };
+
+constexpr Choice<BiasPlaces> kBiases[] = {{"none", BiasPlaces::None},
+                                          {"qkv", BiasPlaces::Qkv},
+                                          {"output", BiasPlaces::Output},
+                                          {"all", BiasPlaces::All}};
 constexpr Choice<PositionKind> kPositions[] = {{"none", PositionKind::None},
                                                {"learned", PositionKind::Learned},
                                                {"rotary", PositionKind::Rotary},
                                                {"alibi", PositionKind::Alibi},
                                                {"relative", PositionKind::Relative}};
-constexpr Choice<QkNorm> kQkNorms[] = {
-    {"none", QkNorm::None}, {"per-head", QkNorm::PerHead}, {"full-width", QkNorm::FullWidth}};
+constexpr Choice<QkNorm> kQkNorms[] = {{"none", QkNorm::None},
+                                       {"per-head", QkNorm::PerHead},
+                                       {"full-width", QkNorm::FullWidth},
+                                       {"each-head", QkNorm::EachHead},
+                                       {"plain", QkNorm::Plain}};
+constexpr Choice<WindowKind> kWindows[] = {{"sliding", WindowKind::Sliding},
+                                           {"chunked", WindowKind::Chunked}};
+constexpr Choice<bool> kSpans[] = {{"full", true}, {"window", false}};
+constexpr Choice<HeadTransform> kTransforms[] = {{"none", HeadTransform::None},
+                                                 {"plain", HeadTransform::Plain},
+                                                 {"bias", HeadTransform::Biased}};
 constexpr Choice<Activation> kActivations[] = {{"gelu", Activation::Gelu},
                                                {"relu", Activation::Relu},
                                                {"silu", Activation::Silu},
                                                {"squared-relu", Activation::SquaredRelu}};
 constexpr Choice<NormKind> kNorms[] = {{"layernorm", NormKind::LayerNorm},
                                        {"layernorm-no-bias", NormKind::LayerNormNoBias},
+                                       {"layernorm-plain", NormKind::LayerNormPlain},
                                        {"rmsnorm", NormKind::RmsNorm}};
-constexpr Choice<NormPlacement> kPlacements[] = {{"pre", NormPlacement::Pre},
-                                                 {"post", NormPlacement::Post},
-                                                 {"sandwich", NormPlacement::Sandwich},
-                                                 {"parallel", NormPlacement::Parallel},
-                                                 {"parallel-two", NormPlacement::ParallelTwo}};
+constexpr Choice<NormPlacement> kPlacements[] = {
+    {"pre", NormPlacement::Pre},           {"post", NormPlacement::Post},
+    {"sandwich", NormPlacement::Sandwich}, {"after-branch", NormPlacement::AfterBranch},
+    {"parallel", NormPlacement::Parallel}, {"parallel-two", NormPlacement::ParallelTwo}};
 constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::Adam},
                                                  {"sgd", OptimizerKind::Sgd},
                                                  {"adafactor", OptimizerKind::Adafactor},
@@ -42,6 +58,23 @@ LatentAttention read_latent(const Node& node) {
   latent.rope_size = node.at("rope_size").integer(kSizeRange);
   latent.value_size = node.at("value_size").integer(kSizeRange);
   return latent;
+}
+
+/// A list of at most as many entries as a network may have layers.
+std::vector<Node> short_list(const Node& node) {
+  std::vector<Node> items = node.items();
+  if (items.size() > static_cast<std::size_t>(kLayerRange.high)) {
+    node.fail(fmt::format("has {} entries, more than there can be layers", items.size()));
+  }
+  return items;
+}
+
+std::vector<std::int64_t> read_layers(const Node& map, std::string_view key) {
+  std::vector<std::int64_t> layers;
+  if (const auto list = map.find(key)) {
+    for (const Node& item : short_list(*list)) layers.push_back(item.integer(kLayerCount));
+  }
+  return layers;
 }
 
 std::int64_t default_head_size(const Node& node, std::int64_t hidden, std::int64_t heads) {
@@ -90,14 +123,21 @@ AttentionDescription read_attention(const Node& node, std::int64_t hidden) {
     a.head_size = size.has_value() ? *size : default_head_size(node, hidden, a.heads);
   }
   const BiasPlaces bias = read_choice<BiasPlaces>(node, "bias", kBiases, BiasPlaces::None);
-  a.query_key_value_bias = bias != BiasPlaces::None;
-  a.output_bias = bias == BiasPlaces::All;
+  a.query_key_value_bias = bias == BiasPlaces::Qkv || bias == BiasPlaces::All;
+  a.output_bias = bias == BiasPlaces::Output || bias == BiasPlaces::All;
   a.positions = node.at("positions").choice(std::span<const Choice<PositionKind>>(kPositions));
   a.relative_buckets = read_integer(node, "relative_buckets", kZeroOrSize, 0);
   a.qk_norm = read_choice<QkNorm>(node, "qk_norm", kQkNorms, QkNorm::None);
   a.sinks = read_switch(node, "sinks");
   a.window = read_optional(node, "window", kLengthRange);
+  a.window_kind = read_choice<WindowKind>(node, "window_kind", kWindows, WindowKind::Sliding);
   a.full_attention_every = read_integer(node, "full_attention_every", kSmallRange, 0);
+  a.leading_full = read_integer(node, "leading_full", kLayerCount, 0);
+  if (const auto pattern = node.find("layer_pattern")) {
+    for (const Node& item : short_list(*pattern)) {
+      a.full_layers.push_back(item.choice(std::span<const Choice<bool>>(kSpans)));
+    }
+  }
   return a;
 }
 
@@ -115,6 +155,7 @@ NormDescription read_norm(const Node& node) {
   norm.kind = read_choice<NormKind>(node, "kind", kNorms, NormKind::LayerNorm);
   norm.placement = read_choice<NormPlacement>(node, "placement", kPlacements, NormPlacement::Pre);
   if (const auto last = node.find("final")) norm.final_norm = last->boolean();
+  if (const auto first = node.find("first")) norm.first_norm = first->boolean();
   return norm;
 }
 
@@ -130,6 +171,8 @@ EmbeddingDescription read_embedding(const Node& node, PositionKind positions,
   e.norm = read_switch(node, "norm");
   e.head_bias = read_switch(node, "head_bias");
   e.pooler = read_switch(node, "pooler");
+  e.head_transform =
+      read_choice<HeadTransform>(node, "head_transform", kTransforms, HeadTransform::None);
   return e;
 }
 
@@ -145,6 +188,8 @@ MoeDescription read_experts(const Node& node) {
   moe.expert_bias = read_switch(node, "bias");
   moe.leading_dense = read_integer(node, "leading_dense", kZeroOrSize, 0);
   moe.every = read_integer(node, "every", kSizeRange, 1);
+  moe.dense_layers = read_layers(node, "dense_layers");
+  moe.layers = read_layers(node, "layers");
   if (const auto factor = node.find("capacity_factor")) {
     moe.capacity_factor = factor->positive_number();
   }
@@ -156,6 +201,11 @@ DecoderDescription read_decoder(const Node& node, const ModelDescription& model)
   DecoderDescription decoder;
   decoder.layers = read_integer(node, "layers", kLayerRange, model.layers);
   decoder.mlp_width = read_integer(node, "mlp_width", kSizeRange, model.mlp.width);
+  if (const auto heads = node.find("heads");
+      heads && heads->integer(kSizeRange) != model.attention.heads) {
+    heads->fail(fmt::format("must be the encoder's {}: two stacks of other heads are not described",
+                            model.attention.heads));
+  }
   decoder.sequence = node.at("sequence").integer(kLengthRange);
   return decoder;
 }
@@ -186,6 +236,32 @@ TrainingDefaults read_training(const Node& node, StackKind stack) {
     for (const Node& item : frozen->items()) training.frozen.push_back(item.text());
   }
   return training;
+}
+
+ModelDescription read_sections(const Node& root) {
+  ModelDescription model;
+  model.name = root.at("name").text();
+  model.source = root.at("source").text();
+  model.stack = read_choice<StackKind>(root, "stack", kStacks, StackKind::Decoder);
+  model.layers = root.at("layers").integer(kLayerRange);
+  model.hidden = root.at("hidden").integer(kSizeRange);
+  model.max_positions = read_optional(root, "max_positions", kLengthRange);
+  model.mtp_layers = read_integer(root, "mtp_layers", kSmallRange, 0);
+  model.attention = read_attention(root.at("attention"), model.hidden);
+  if (const auto node = root.find("mlp")) model.mlp = read_mlp(*node, model.hidden);
+  if (const auto node = root.find("norm")) model.norm = read_norm(*node);
+  if (const auto node = root.find("embedding")) {
+    model.embedding = read_embedding(*node, model.attention.positions, model.max_positions);
+  }
+  if (const auto node = root.find("dropout")) {
+    model.dropout = read_fraction(*node, "residual");
+    model.attention_dropout = read_fraction(*node, "attention");
+  }
+  if (const auto node = root.find("experts")) model.moe = read_experts(*node);
+  if (const auto node = root.find("decoder")) model.decoder = read_decoder(*node, model);
+  if (const auto node = root.find("vision")) model.vision = read_vision(*node);
+  model.training = read_training(root.at("training"), model.stack);
+  return model;
 }
 
 }  // namespace plansearch::io

@@ -13,10 +13,13 @@ namespace plansearch::io {
 
 // Wide enough for any network, small enough that products of sizes cannot overflow.
 inline constexpr IntegerRange kLayerRange{1, 10'000};
+inline constexpr IntegerRange kLayerCount{0, 10'000};
 inline constexpr IntegerRange kSmallRange{0, 1'000};
 inline constexpr IntegerRange kSizeRange{1, 10'000'000};
 inline constexpr IntegerRange kZeroOrSize{0, 10'000'000};
 inline constexpr IntegerRange kLengthRange{1, 100'000'000};
+inline constexpr IntegerRange kZeroOrLength{0, 100'000'000};
+inline constexpr IntegerRange kOffset{-1'000, 1'000};
 
 [[nodiscard]] std::int64_t read_integer(const Node& map, std::string_view key, IntegerRange range,
                                         std::int64_t fallback);
@@ -33,6 +36,8 @@ template <typename E>
   return node.has_value() ? node->choice(choices) : fallback;
 }
 
+/// All sections of a model file.
+[[nodiscard]] ModelDescription read_sections(const Node& root);
 [[nodiscard]] AttentionDescription read_attention(const Node& node, std::int64_t hidden);
 [[nodiscard]] MlpDescription read_mlp(const Node& node, std::int64_t hidden);
 [[nodiscard]] NormDescription read_norm(const Node& node);

@@ -64,6 +64,7 @@ class Settler {
     compare_hash("model", model_.name, settled_.files.model->content_hash);
     const auto framework = framework_name(request_);
     note("framework", framework.value(), framework.origin());
+    settle_parts();
     settled_.gpus = asked_gpus(request_, cluster_);
     settle_precision();
     settle_optimizer();
@@ -92,6 +93,22 @@ class Settler {
 
   void note(std::string key, std::string value, std::string origin) {
     settled_.settings.push_back({std::move(key), std::move(value), std::move(origin)});
+  }
+
+  /// Where the sequence, batch and optimizer come from when nobody asked for others.
+  [[nodiscard]] std::string training_origin() const {
+    return model_.training.assumed ? "assumed" : "model";
+  }
+
+  /// What a Hugging Face configuration holds that is not in the network.
+  void settle_parts() {
+    const ShippedModel& model = *settled_.files.model;
+    if (!model.left_out.empty()) {
+      note("part", fmt::format("text only, without {}", fmt::join(model.left_out, ", ")), "model");
+    }
+    if (!model.passed_over.empty()) {
+      note("passed_over", fmt::format("{}", fmt::join(model.passed_over, ", ")), "model");
+    }
   }
 
   void settle_precision() {
@@ -123,7 +140,8 @@ class Settler {
     }
     const auto* chosen = std::find_if(kNames.begin(), kNames.end(),
                                       [&](const Name& name) { return name.kind == kind; });
-    note("optimizer", chosen->text, request_.optimizer ? request_.origin("optimizer") : "model");
+    note("optimizer", chosen->text,
+         request_.optimizer ? request_.origin("optimizer") : training_origin());
   }
 
   [[nodiscard]] AttentionKind settle_attention() {
@@ -175,7 +193,7 @@ class Settler {
       }
       seq_len.or_else(tokens, "model");
     } else {
-      seq_len.or_else(model_.training.seq_len, "model");
+      seq_len.or_else(model_.training.seq_len, training_origin());
       network_options.seq_len = seq_len.value();
     }
     check_positions(seq_len);
@@ -192,7 +210,8 @@ class Settler {
     }
     Chosen<std::int64_t> batch;
     batch.or_else(request_.batch, request_.origin("batch"));
-    if (model_.training.global_batch > 0) batch.or_else(model_.training.global_batch, "model");
+    if (model_.training.global_batch > 0)
+      batch.or_else(model_.training.global_batch, training_origin());
     const std::int64_t sequences =
         std::max<std::int64_t>(1, kDefaultTokensPerStep / settled_.problem.seq_len);
     batch.or_else(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(sequences))),

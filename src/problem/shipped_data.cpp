@@ -53,7 +53,8 @@ Accelerator ShippedData::accelerator(std::string_view name) const {
 ShippedModel ShippedData::model(std::string_view name) const {
   return with_page("docs/models.md", [&] {
     io::ModelFile file = io::load_model(name, inside(directory_, "models"));
-    return ShippedModel{std::move(file.model), file.hash};
+    return ShippedModel{std::move(file.model), file.hash, std::move(file.left_out),
+                        std::move(file.passed_over)};
   });
 }
 

@@ -15,8 +15,9 @@ using io::Node;
 
 constexpr std::array<Choice<StackKind>, 2> kStacks{
     {{"decoder", StackKind::Decoder}, {"encoder", StackKind::Encoder}}};
-constexpr std::array<Choice<NormKind>, 3> kNorms{{{"layernorm", NormKind::LayerNorm},
+constexpr std::array<Choice<NormKind>, 4> kNorms{{{"layernorm", NormKind::LayerNorm},
                                                   {"layernorm-no-bias", NormKind::LayerNormNoBias},
+                                                  {"layernorm-plain", NormKind::LayerNormPlain},
                                                   {"rmsnorm", NormKind::RmsNorm}}};
 constexpr std::array<Choice<PositionKind>, 4> kPositions{{{"none", PositionKind::None},
                                                           {"learned", PositionKind::Learned},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Self- and cross-attention around the core: projections, query-key norm, rotary, output.
 #include <algorithm>
+#include <cmath>
 
 #include "plansearch/error.hpp"
 #include "workload/layer_parts.hpp"
@@ -14,9 +15,12 @@ Bias bias_if(bool present) {
 
 TensorId normalise_heads(BlockBuilder& block, const Stack& stack, const std::string& name,
                          TensorId in, DimId heads, DimId size) {
-  const bool wide = stack.model.attention.qk_norm == QkNorm::FullWidth;
-  const Dims weights = wide ? Dims{heads, size} : Dims{size};
-  return block.norm(name, in, weights, weights, false, false);
+  const QkNorm kind = stack.model.attention.qk_norm;
+  const Dims normalised = kind == QkNorm::FullWidth ? Dims{heads, size} : Dims{size};
+  Dims weights = kind == QkNorm::EachHead ? Dims{heads, size} : normalised;
+  if (kind == QkNorm::Plain) weights.clear();
+  const bool layer_norm = stack.model.norm.kind != NormKind::RmsNorm;
+  return block.norm(name, in, weights, normalised, layer_norm, false);
 }
 
 /// Queries and keys with their positions turned in.
@@ -84,6 +88,16 @@ double visible_fraction(std::int64_t queries, std::int64_t keys, AttentionSpan s
   PLANSEARCH_CHECK(queries == keys);
   const auto s = static_cast<double>(queries);
   const double w = static_cast<double>(std::min(span.window.value_or(queries), queries));
+  if (span.visibility == Visibility::All) {
+    // Query i sees itself and up to `side` tokens on either side, fewer at the ends.
+    const double side = std::floor(w / 2.0);
+    return std::min(1.0, (s + 2.0 * side * s - side * (side + 1.0)) / (s * s));
+  }
+  if (span.window_kind == WindowKind::Chunked) {
+    const double chunks = std::floor(s / w);
+    const double rest = s - chunks * w;
+    return (chunks * w * (w + 1.0) + rest * (rest + 1.0)) / 2.0 / (s * s);
+  }
   // Query i (from 1) sees min(i, w) keys.
   return (w * (w + 1.0) / 2.0 + (s - w) * w) / (s * s);
 }

@@ -107,7 +107,9 @@ TensorId BlockBuilder::norm(const std::string& name, TensorId in, const Dims& we
   op.kind = OperatorKind::Norm;
   op.loop = dims(in);
   op.inputs = {in};
-  op.parameters = {parameter(name + ".weight", weights, ParameterClass::Vector)};
+  if (!weights.empty()) {
+    op.parameters = {parameter(name + ".weight", weights, ParameterClass::Vector)};
+  }
   if (bias) op.parameters.push_back(parameter(name + ".bias", weights, ParameterClass::Vector));
   Dims rows = without(dims(in), normalised);
   if (layer_norm) rows.push_back(dim("mean_and_deviation", DimRole::Other, 2));

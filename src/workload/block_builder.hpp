@@ -63,7 +63,7 @@ class BlockBuilder {
   void save_input(TensorId id) { block_.operators.back().saved.push_back(id); }
 
   TensorId linear(const Linear& spec);
-  /// Normalises over `normalised`; `weights` are the dimensions of its parameters.
+  /// Normalises over `normalised`; `weights` are the dimensions of its weight; empty: it has none.
   TensorId norm(const std::string& name, TensorId in, const Dims& weights, const Dims& normalised,
                 bool layer_norm, bool bias);
   /// One launch that reads inputs and writes one tensor of dims.

@@ -17,6 +17,20 @@ TensorId add_pooler(BlockBuilder& block, const Stack& stack, TensorId in) {
                        .bias = Bias::Yes});
 }
 
+/// Dense layer, activation and norm in front of the logits (RoBERTa).
+TensorId add_transform(BlockBuilder& block, const Stack& stack, TensorId in) {
+  const DimId inner = block.dim("head_transform", DimRole::Other, block.extent(stack.hidden));
+  const bool biased = stack.model.embedding.head_transform == HeadTransform::Biased;
+  const TensorId dense = block.linear({.name = "head_transform",
+                                       .input = in,
+                                       .contracted = {stack.hidden},
+                                       .outputs = {inner},
+                                       .bias = biased ? Bias::Yes : Bias::No});
+  const TensorId active = block.elementwise("head_activation", {dense}, stack.stream());
+  block.save_input(dense);
+  return add_norm(block, stack, "head_norm", active);
+}
+
 TensorId add_language_head(BlockBuilder& block, const Stack& stack, TensorId stream,
                            const NetworkOptions& options, const std::string& shared_key) {
   const EmbeddingDescription& e = stack.model.embedding;
@@ -27,6 +41,7 @@ TensorId add_language_head(BlockBuilder& block, const Stack& stack, TensorId str
     stream = block.linear(
         {.name = "project_out", .input = stream, .contracted = {stack.hidden}, .outputs = {width}});
   }
+  if (e.head_transform != HeadTransform::None) stream = add_transform(block, stack, stream);
   return block.linear({.name = "logits",
                        .input = stream,
                        .contracted = {width},

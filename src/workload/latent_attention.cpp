@@ -22,6 +22,7 @@ Latents project_down(BlockBuilder& block, const Stack& stack, TensorId in, DimId
                          .input = in,
                          .contracted = {stack.hidden},
                          .outputs = {size},
+                         .bias = stack.model.attention.query_key_value_bias ? Bias::Yes : Bias::No,
                          .fused_key = "down"});
   };
   Latents out;

@@ -25,8 +25,9 @@ TensorId add_parallel_layer(BlockBuilder& block, const Stack& stack, const Layer
 /// One sub-layer with its norms: `number` counts the norms and residuals of the layer.
 template <typename Branch>
 TensorId add_sublayer(BlockBuilder& block, const Stack& stack, int number, TensorId stream,
-                      const Branch& branch) {
+                      const Branch& branch, bool bare = false) {
   const std::string n = std::to_string(number);
+  if (bare) return add_residual(block, stack, "residual" + n, branch(stream), stream);
   switch (stack.model.norm.placement) {
     case NormPlacement::Pre:
       return add_residual(block, stack, "residual" + n,
@@ -39,6 +40,9 @@ TensorId add_sublayer(BlockBuilder& block, const Stack& stack, int number, Tenso
       const TensorId after = add_norm(block, stack, "post_norm" + n, out);
       return add_residual(block, stack, "residual" + n, after, stream);
     }
+    case NormPlacement::AfterBranch:
+      return add_residual(block, stack, "residual" + n,
+                          add_norm(block, stack, "norm" + n, branch(stream)), stream);
     case NormPlacement::Parallel:
     case NormPlacement::ParallelTwo:
       break;
@@ -50,7 +54,8 @@ TensorId add_sublayer(BlockBuilder& block, const Stack& stack, int number, Tenso
 
 TensorId add_norm(BlockBuilder& block, const Stack& stack, const std::string& name, TensorId in) {
   const NormKind kind = stack.model.norm.kind;
-  return block.norm(name, in, {stack.hidden}, {stack.hidden}, kind != NormKind::RmsNorm,
+  const Dims weights = kind == NormKind::LayerNormPlain ? Dims{} : Dims{stack.hidden};
+  return block.norm(name, in, weights, {stack.hidden}, kind != NormKind::RmsNorm,
                     kind == NormKind::LayerNorm);
 }
 
@@ -78,9 +83,9 @@ TensorId add_layer(BlockBuilder& block, const Stack& stack, const LayerVariant& 
     return add_parallel_layer(block, stack, variant, stream);
   }
   int number = 1;
-  TensorId now = add_sublayer(block, stack, number++, stream, [&](TensorId in) {
-    return add_attention(block, stack, in, variant.span);
-  });
+  TensorId now = add_sublayer(
+      block, stack, number++, stream,
+      [&](TensorId in) { return add_attention(block, stack, in, variant.span); }, variant.bare);
   if (memory.has_value()) {
     now = add_sublayer(block, stack, number++, now,
                        [&](TensorId in) { return add_cross_attention(block, stack, in, *memory); });

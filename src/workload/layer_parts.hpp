@@ -30,6 +30,7 @@ enum class Visibility { Causal, All };
 struct AttentionSpan {
   Visibility visibility = Visibility::Causal;
   std::optional<std::int64_t> window{};
+  WindowKind window_kind = WindowKind::Sliding;
   bool operator==(const AttentionSpan&) const = default;
 };
 
@@ -84,6 +85,7 @@ struct LayerVariant {
   bool experts = false;
   AttentionSpan span;
   bool cross = false;
+  bool bare = false;  ///< its attention reads the stream without a norm
   bool operator==(const LayerVariant&) const = default;
 };
 /// Adds the operators of one layer and returns the new residual stream.

@@ -32,6 +32,7 @@ void check_attention(const AttentionDescription& a, Findings& f) {
   if (a.positions == PositionKind::Relative) f.positive("relative_buckets", a.relative_buckets);
   if (a.window.has_value()) f.positive("window", *a.window);
   f.not_negative("full_attention_every", a.full_attention_every);
+  f.not_negative("leading_full", a.leading_full);
   if (!a.latent.has_value()) {
     f.positive("head_size", a.head_size);
     return;
@@ -43,13 +44,20 @@ void check_attention(const AttentionDescription& a, Findings& f) {
   f.positive("latent value_size", a.latent->value_size);
 }
 
-void check_moe(const MoeDescription& moe, Findings& f) {
+void check_moe(const MoeDescription& moe, std::int64_t layers, Findings& f) {
   f.positive("experts", moe.experts);
   f.positive("top_k", moe.top_k);
   f.positive("expert_width", moe.expert_width);
   f.not_negative("shared_width", moe.shared_width);
   f.not_negative("leading_dense", moe.leading_dense);
   f.positive("every", moe.every);
+  for (const std::vector<std::int64_t>* named : {&moe.dense_layers, &moe.layers}) {
+    for (const std::int64_t layer : *named) {
+      if (layer >= 0 && layer < layers) continue;
+      f.add(fmt::format("experts name layer {} of a network with {}", layer, layers));
+      break;
+    }
+  }
   if (moe.top_k > moe.experts) {
     f.add(fmt::format("top_k {} is more than the {} experts", moe.top_k, moe.experts));
   }
@@ -60,6 +68,13 @@ void check_moe(const MoeDescription& moe, Findings& f) {
     f.add(fmt::format("imbalance is the busiest over the mean and at least 1, not {}",
                       moe.imbalance));
   }
+}
+
+bool has_dense_layers(const ModelDescription& model) {
+  if (!model.moe.has_value()) return true;
+  const MoeDescription& moe = *model.moe;
+  if (!moe.layers.empty()) return static_cast<std::int64_t>(moe.layers.size()) < model.layers;
+  return moe.leading_dense > 0 || moe.every > 1 || !moe.dense_layers.empty();
 }
 
 void check_vision(const VisionDescription& v, Findings& f) {
@@ -93,9 +108,8 @@ std::vector<std::string> contradictions(const ModelDescription& model) {
   f.positive("hidden", model.hidden);
   f.not_negative("mtp_layers", model.mtp_layers);
   check_attention(model.attention, f);
-  const bool dense = !model.moe.has_value() || model.moe->leading_dense > 0 || model.moe->every > 1;
-  if (dense) f.positive("mlp width", model.mlp.width);
-  if (model.moe.has_value()) check_moe(*model.moe, f);
+  if (has_dense_layers(model)) f.positive("mlp width", model.mlp.width);
+  if (model.moe.has_value()) check_moe(*model.moe, model.layers, f);
   const bool vision = model.stack == StackKind::Vision;
   const bool pair = model.stack == StackKind::EncoderDecoder;
   if (vision != model.vision.has_value()) f.add("a vision stack needs vision sizes, others none");

@@ -11,7 +11,20 @@ namespace {
 
 bool has_experts(const ModelDescription& model, std::int64_t layer) {
   if (!model.moe.has_value()) return false;
-  return layer >= model.moe->leading_dense && (layer + 1) % model.moe->every == 0;
+  const MoeDescription& moe = *model.moe;
+  const auto names = [&](const std::vector<std::int64_t>& layers) {
+    return std::find(layers.begin(), layers.end(), layer) != layers.end();
+  };
+  if (!moe.layers.empty()) return names(moe.layers);
+  return layer >= moe.leading_dense && (layer + 1) % moe.every == 0 && !names(moe.dense_layers);
+}
+
+bool sees_all(const AttentionDescription& a, std::int64_t layer) {
+  if (!a.full_layers.empty()) {
+    return a.full_layers[static_cast<std::size_t>(layer) % a.full_layers.size()];
+  }
+  if (layer < a.leading_full) return true;
+  return a.full_attention_every > 0 && (layer + 1) % a.full_attention_every == 0;
 }
 
 /// A window longer than the sequence is no window: such layers are the same block.
@@ -19,15 +32,18 @@ AttentionSpan span_of(const ModelDescription& model, std::int64_t layer, std::in
   const AttentionDescription& a = model.attention;
   AttentionSpan span;
   span.visibility = model.stack == StackKind::Decoder ? Visibility::Causal : Visibility::All;
-  const bool full = a.full_attention_every > 0 && (layer + 1) % a.full_attention_every == 0;
-  if (a.window.has_value() && *a.window < tokens && !full) span.window = a.window;
+  if (a.window.has_value() && *a.window < tokens && !sees_all(a, layer)) {
+    span.window = a.window;
+    span.window_kind = a.window_kind;
+  }
   return span;
 }
 
 std::vector<LayerVariant> variants_of(const ModelDescription& model, std::int64_t tokens) {
   std::vector<LayerVariant> variants;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    variants.push_back({has_experts(model, layer), span_of(model, layer, tokens), false});
+    const bool bare = layer == 0 && !model.norm.first_norm;
+    variants.push_back({has_experts(model, layer), span_of(model, layer, tokens), false, bare});
   }
   return variants;
 }
@@ -36,6 +52,7 @@ std::string block_name(const Stack& stack, const LayerVariant& variant) {
   std::string name = stack.name;
   if (stack.model.moe.has_value()) name += variant.experts ? "-experts" : "-dense";
   if (variant.span.window.has_value()) name += "-window";
+  if (variant.bare) name += "-first";
   return name;
 }
 

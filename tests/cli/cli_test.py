@@ -801,6 +801,19 @@ class Answers(Case):
         answer = self.answer("--hw", "dgx-h100", "--model", path, "--gpus", "16")
         self.assertEqual(answer["question"]["parameters"], 6738415616)
         self.assertTrue(answer["feasible"])
+        origins = {s["key"]: s["origin"] for s in answer["question"]["settings"]}
+        self.assertEqual([origins[k] for k in ("seq_len", "batch", "optimizer")], ["assumed"] * 3)
+        self.assertNotIn("part", origins)
+
+    def test_hugging_face_config_says_what_is_left_out(self):
+        table = self.succeed("--hw", "dgx-h100", "--model", SOURCE / "tests/data/hf/qwen3-vl-8b.json", "--gpus", "16")
+        self.assertIn("part=text only, without vision_config (model)", " ".join(table.split()))
+        path = self.file("config.json", json.dumps({
+            "model_type": "gpt2", "n_layer": 4, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 32,
+            "torch_dtype": "float16", "colour": 3}))
+        answer = self.answer("--hw", "dgx-h100", "--model", path, "--gpus", "8")
+        self.assertEqual(answer["question"]["precision"], "bf16")
+        self.assertIn({"key": "passed_over", "value": "colour", "origin": "model"}, answer["question"]["settings"])
 
 
 class Infeasible(Case):

@@ -14,8 +14,16 @@ using namespace plansearch;
 
 namespace {
 
+const std::filesystem::path kFamilies = PLANSEARCH_SOURCE_DIR "/models/families";
+
+io::ModelFile read_config(const std::string& name) {
+  return io::read_model(
+      std::filesystem::path(PLANSEARCH_SOURCE_DIR "/tests/data/hf") / (name + ".json"), kFamilies);
+}
+
 io::ModelFile parse(const std::string& text) {
-  return io::read_model(io::Document::parse(text, "config.json", io::Syntax::Json), "config");
+  return io::read_model(io::Document::parse(text, "config.json", io::Syntax::Json), "config",
+                        kFamilies);
 }
 
 InputError error_of(const std::string& text) {
@@ -73,12 +81,10 @@ TEST_SUITE("unit") {
         {"mt5-xxl", 12921057280},
         {"mbart-large-50", 610879488},
     };
-    const std::filesystem::path directory =
-        std::filesystem::path(PLANSEARCH_SOURCE_DIR "/tests/data") / "hf";
     for (const auto& [name, count] : published) {
       const std::string shown = name;
       CAPTURE(shown);
-      const io::ModelFile file = io::read_model(directory / (name + ".json"));
+      const io::ModelFile file = read_config(name);
       CHECK(file.format == io::ModelFormat::HuggingFace);
       CHECK(file.model.name == name);
       const Network network = build_network(file.model);
@@ -101,8 +107,7 @@ TEST_SUITE("unit") {
     for (const auto& [config, shipped] : same) {
       const std::string shown = config;
       CAPTURE(shown);
-      const auto imported = io::read_model(
-          std::filesystem::path(PLANSEARCH_SOURCE_DIR "/tests/data") / "hf" / (config + ".json"));
+      const auto imported = read_config(config);
       const auto own = io::read_model(std::filesystem::path(PLANSEARCH_SOURCE_DIR "/models") /
                                       (shipped + ".yaml"));
       Network a = build_network(imported.model, {.seq_len = 2048});
@@ -112,17 +117,20 @@ TEST_SUITE("unit") {
     }
   }
 
-  TEST_CASE("the training type is read, the quantisation of a checkpoint is not") {
-    const io::ModelFile file = io::read_model(
-        std::filesystem::path(PLANSEARCH_SOURCE_DIR "/tests/data") / "hf" / "llama-3.1-405b.json");
-    CHECK(file.model.training.precision == DataType::Bf16);
-    CHECK(file.model.training.seq_len == 4096);
+  TEST_CASE("the type of a checkpoint is not the training precision, and training is assumed") {
+    // All three files say float16.
+    for (const char* name : {"llama-2-7b", "qwen1.5-14b", "phi-2"}) {
+      const io::ModelFile file = read_config(name);
+      CHECK_FALSE(file.model.training.precision.has_value());
+      CHECK(file.model.training.assumed);
+    }
+    CHECK(read_config("llama-3.1-405b").model.training.seq_len == 4096);
   }
 
   TEST_CASE("an unknown family names the supported ones") {
-    const InputError error = error_of("{\n  \"model_type\": \"nemotron_h\"\n}");
-    CHECK(std::string(error.what()).find("'nemotron_h' is not supported") != std::string::npos);
-    CHECK(error.hint().find("deepseek_v3, falcon, gemma") != std::string::npos);
+    const InputError error = error_of("{\n  \"model_type\": \"nemotron_z\"\n}");
+    CHECK(std::string(error.what()).find("'nemotron_z' is not supported") != std::string::npos);
+    CHECK(error.hint().find("deepseek_v3, distilbert, dots1, ernie4_5") != std::string::npos);
     CHECK(error.where() == SourceLocation{"config.json", 2, 17});
   }
 
@@ -134,10 +142,11 @@ TEST_SUITE("unit") {
     CHECK(error.hint().find("n_embd") != std::string::npos);
   }
 
-  TEST_CASE("Infinity is not JSON and is refused with its place") {
+  TEST_CASE("Infinity, as Python writes it, does not hide the family") {
     const InputError error =
-        error_of("{\"model_type\": \"llama\",\n \"time_step_limit\": [0.0, Infinity]}");
-    CHECK(error.where().line == 2);
+        error_of("{\"time_step_limit\": [0.0, Infinity],\n \"model_type\": \"nemotron_h\"}");
+    CHECK(error.where() == SourceLocation{"config.json", 2, 16});
+    CHECK(std::string(error.what()).find("Mamba") != std::string::npos);
   }
 
   TEST_CASE("sizes that contradict each other are refused") {

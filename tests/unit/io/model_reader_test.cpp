@@ -170,8 +170,8 @@ TEST_SUITE("fuzz") {
       const Seed& seed = seeds[static_cast<std::size_t>(i) % seeds.size()];
       const std::string text = mutated(seed.text, random);
       try {
-        const io::ModelFile file =
-            io::read_model(io::Document::parse(text, "fuzz", seed.syntax), "fuzz");
+        const io::ModelFile file = io::read_model(io::Document::parse(text, "fuzz", seed.syntax),
+                                                  "fuzz", models / "families");
         ++loaded;
         CHECK(parameter_count(build_network(file.model)) > 0);
       } catch (const InputError&) {

@@ -79,7 +79,8 @@ Reader document_reader(Syntax syntax) {
 
 Reader model_reader(Syntax syntax) {
   return [syntax](const std::string& text) {
-    static_cast<void>(read_model(Document::parse(text, "fuzz", syntax), "fuzz"));
+    static_cast<void>(read_model(Document::parse(text, "fuzz", syntax), "fuzz",
+                                 PLANSEARCH_SOURCE_DIR "/models/families"));
   };
 }
 

@@ -110,4 +110,62 @@ TEST_SUITE("unit") {
       if (op.kind == OperatorKind::Attention) CHECK(op.backward_flops_factor == 2.5);
     }
   }
+
+  TEST_CASE("windows: sliding, in chunks, on both sides, by pattern") {
+    // One layer with attention alone in front: pairs are what is left of 20 x 20, by hand.
+    ModelDescription model = test::llama(1, 64, 8, 8, 96, 128);
+    const double pair = 4 * 64;  // FLOPs of a query and key: two products over 64 features
+    const auto flops = [&](const ModelDescription& m) {
+      return model_forward_flops(build_network(m, {.seq_len = 20})).value();
+    };
+    const double rest = flops(model) - pair * (20 * 21) / 2.0;
+    model.attention.window = 8;
+    // 1 + ... + 8, then 12 queries of 8.
+    CHECK(flops(model) - rest == doctest::Approx(pair * (36 + 12 * 8)));
+    model.attention.window_kind = WindowKind::Chunked;
+    // Chunks of 8, 8 and 4: 36 + 36 + 10.
+    CHECK(flops(model) - rest == doctest::Approx(pair * 82));
+    model.attention.window_kind = WindowKind::Sliding;
+    model.stack = StackKind::Encoder;
+    model.attention.window = 4;
+    // Two on either side: 3, 4, 16 times 5, 4, 3.
+    CHECK(flops(model) - rest == doctest::Approx(pair * 94));
+    model.stack = StackKind::Decoder;
+    model.attention.window = 8;
+
+    // Which of five layers see everything.
+    model.layers = 5;
+    const double all = pair * 210;
+    const double some = pair * 132;
+    const auto attention = [&] {
+      return flops(model) - (flops(test::llama(5, 64, 8, 8, 96, 128)) - 5 * all);
+    };
+    CHECK(attention() == doctest::Approx(5 * some));
+    model.attention.full_attention_every = 2;
+    CHECK(attention() == doctest::Approx(3 * some + 2 * all));
+    model.attention.leading_full = 3;
+    CHECK(attention() == doctest::Approx(some + 4 * all));
+    model.attention.full_layers = {true, false, false};
+    CHECK(attention() == doctest::Approx(3 * some + 2 * all));
+  }
+
+  TEST_CASE("experts in named layers") {
+    // Which layers have experts shows in the number of parameters: 8 MLPs and a router, or one MLP.
+    const double mlp = 3 * 64 * 96;
+    const double more = 7 * mlp + 64 * 8;
+    const auto count = [](const ModelDescription& m) {
+      return static_cast<double>(parameter_count(build_network(m)));
+    };
+    const double dense = count(test::llama(6, 64, 8, 8, 96, 128));
+    ModelDescription model = test::with_experts(test::llama(6, 64, 8, 8, 96, 128), 8, 2);
+    CHECK(count(model) == dense + 6 * more);
+    model.moe->dense_layers = {0, 4};
+    CHECK(count(model) == dense + 4 * more);
+    model.moe->every = 2;  // layers 1, 3, 5
+    CHECK(count(model) == dense + 3 * more);
+    model.moe->layers = {5};
+    CHECK(count(model) == dense + more);
+    model.moe->layers = {6};
+    CHECK_FALSE(contradictions(model).empty());
+  }
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/family_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "io/family_rules.hpp"
+#include "io/raw_value.hpp"
+
+namespace plansearch::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSchema = "plansearch/family/v1";
+constexpr int kMaxLikeDepth = 8;
+constexpr std::array<std::string_view, 7> kKeys = {"schema", "source",  "like", "defaults",
+                                                   "only",   "ignored", "model"};
+
+RawValue* entry_of(RawValue& map, std::string_view key) {
+  for (RawEntry& entry : map.entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+/// `over` on top of `base`: sections key by key, lists of ignored keys one after the other, any
+/// other value in place of the base's.
+RawValue merged(RawValue base, const RawValue& over, std::string_view name) {
+  if (name == "ignored" && base.kind == RawKind::List && over.kind == RawKind::List) {
+    base.items.insert(base.items.end(), over.items.begin(), over.items.end());
+    return base;
+  }
+  const bool sections = base.kind == RawKind::Map && over.kind == RawKind::Map;
+  if (!sections || is_rule(base) || is_rule(over)) return over;
+  for (const RawEntry& entry : over.entries) {
+    if (RawValue* inherited = entry_of(base, entry.key)) {
+      *inherited = merged(std::move(*inherited), entry.value, entry.key);
+    } else {
+      base.entries.push_back(entry);
+    }
+  }
+  return base;
+}
+
+/// Only letters, digits, '-', '_' and '.': a model_type is no path.
+bool is_plain_name(std::string_view name) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), plain);
+}
+
+fs::path file_of(const fs::path& directory, std::string_view name) {
+  return directory / fmt::format("{}.yaml", name);
+}
+
+RawValue read_chain(const fs::path& directory, const fs::path& path, int depth) {
+  const Document document = Document::read(path);
+  const Node root = document.root();
+  if (root.at("schema").text() != kSchema) {
+    root.at("schema").fail("is no family file", fmt::format("write schema: {}", kSchema));
+  }
+  for (const Node::Entry& entry : root.entries()) {
+    if (std::find(kKeys.begin(), kKeys.end(), entry.key) != kKeys.end()) continue;
+    throw InputError(entry.where, fmt::format("unknown key '{}'", entry.key),
+                     fmt::format("known keys: {}", fmt::join(kKeys, ", ")));
+  }
+  const auto like = root.find("like");
+  if (!like) return root.raw();
+  const std::string name = like->text();
+  std::error_code error;
+  if (!is_plain_name(name) || !fs::exists(file_of(directory, name), error)) {
+    like->fail(fmt::format("there is no family file '{}.yaml'", name));
+  }
+  if (depth >= kMaxLikeDepth) like->fail("`like` refers back to itself");
+  return merged(read_chain(directory, file_of(directory, name), depth + 1), root.raw(), "");
+}
+
+/// Why a family is known and yet not read, where the directory says so.
+std::string reason_against(const std::string& model_type, const fs::path& directory) {
+  const fs::path path = file_of(directory, "_unsupported");
+  std::error_code error;
+  if (!fs::exists(path, error)) return {};
+  const auto reason = Document::read(path).root().at("families").find(model_type);
+  return reason ? ": " + reason->text() : std::string();
+}
+
+}  // namespace
+
+std::vector<std::string> known_families(const fs::path& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() == ".yaml" && !name.starts_with('_')) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Document read_family(const std::string& model_type, const fs::path& directory, const Node& type) {
+  const fs::path path = file_of(directory, model_type);
+  std::error_code error;
+  const bool named = is_plain_name(model_type) && !model_type.starts_with('_');
+  if (!named || !fs::exists(path, error)) {
+    type.fail(fmt::format("model family '{}' is not supported{}", model_type,
+                          named ? reason_against(model_type, directory) : std::string()),
+              fmt::format("supported: {}; or describe the family or the model yourself "
+                          "(docs/models.md)",
+                          fmt::join(known_families(directory), ", ")));
+  }
+  return Document::made(read_chain(directory, path, 0), 0, path.string());
+}
+
+}  // namespace plansearch::io

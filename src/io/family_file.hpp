@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files plansearch/family/v1: how the keys of a Hugging Face config.json become the fields of a
+// model file. docs/models.md says what each key means.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/document.hpp"
+
+namespace plansearch::io {
+
+/// The values of `model_type` a directory of family files understands, sorted.
+[[nodiscard]] std::vector<std::string> known_families(const std::filesystem::path& directory);
+
+/// The family of that `model_type` with everything it takes over from those it is `like`.
+/// A family nobody described is an InputError at `type`, the node that names it.
+[[nodiscard]] Document read_family(const std::string& model_type,
+                                   const std::filesystem::path& directory, const Node& type);
+
+}  // namespace plansearch::io

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Families of Hugging Face configurations: counts of torch, rules of the format, refusals.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "io/csv.hpp"
+#include "io/family_file.hpp"
+#include "io/model_reader.hpp"
+#include "plansearch/transformer_builder.hpp"
+#include "support/json_schema.hpp"
+#include "unit/io/temporary_directory.hpp"
+
+using namespace plansearch;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kFamilies = PLANSEARCH_SOURCE_DIR "/models/families";
+const fs::path kData = PLANSEARCH_SOURCE_DIR "/tests/data";
+
+fs::path config_file(const std::string& name) {
+  const fs::path own = kData / "families" / (name + ".json");
+  return fs::exists(own) ? own : kData / "hf" / (name + ".json");
+}
+
+io::ModelFile parse(const std::string& text, const fs::path& families = kFamilies) {
+  return io::read_model(io::Document::parse(text, "config.json", io::Syntax::Json), "config",
+                        families);
+}
+
+std::string message_of(const std::string& text, const fs::path& families = kFamilies) {
+  try {
+    static_cast<void>(parse(text, families));
+  } catch (const InputError& error) {
+    return error.formatted();
+  }
+  return "no error";
+}
+
+bool says(const std::string& message, const std::string& part) {
+  const bool found = message.find(part) != std::string::npos;
+  if (!found) MESSAGE(message);
+  return found;
+}
+
+/// A small Llama with more keys.
+std::string llama(const std::string& more) {
+  return "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"vocab_size\": 100, "
+         "\"hidden_size\": 64, \"intermediate_size\": 96, \"num_attention_heads\": 8" +
+         more + "}";
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("every recorded configuration has the parameters and FLOPs that torch counts") {
+    // counts.csv is written by tools/witness/recount.py from transformers and torch alone.
+    const io::CsvTable table = io::CsvTable::read(kData / "families/counts.csv");
+    REQUIRE(table.rows().size() > 100);
+    for (const io::CsvRow& row : table.rows()) {
+      const std::string name = table.text(row, "config");
+      CAPTURE(name);
+      const io::ModelFile file = io::read_model(config_file(name), kFamilies);
+      NetworkOptions options;
+      options.seq_len = table.integer(row, "sequence", 1);
+      options.decoder_seq_len = options.seq_len;
+      const Network network = build_network(file.model, options);
+      CHECK(broken_rules(network).empty());
+      CHECK(parameter_count(network) == table.integer(row, "parameters", 1));
+      // torch counts every product; ours leave out nothing but rounding of expert loads.
+      if (const auto flops = table.number(row, "forward_flops", 1.0)) {
+        CHECK(model_forward_flops(network).value() == doctest::Approx(*flops).epsilon(1e-4));
+      }
+    }
+  }
+
+  TEST_CASE("every family is counted, conforms to the schema and names its source") {
+    const auto schema =
+        test::load_schema(PLANSEARCH_SOURCE_DIR "/docs/schema/family.v1.schema.json");
+    std::set<std::string> counted;
+    for (const fs::path& folder : {kData / "families", kData / "hf"}) {
+      for (const auto& entry : fs::directory_iterator(folder)) {
+        if (entry.path().extension() != ".json") continue;
+        const io::Document document = io::Document::read(entry.path());
+        const auto inner = document.root().find("text_config");
+        const auto own = inner ? inner->find("model_type") : std::nullopt;
+        counted.insert((own ? *own : document.root().at("model_type")).text());
+      }
+    }
+    const std::vector<std::string> families = io::known_families(kFamilies);
+    CHECK(families.size() > 60);
+    for (const std::string& family : families) {
+      CAPTURE(family);
+      CHECK(counted.contains(family));
+      const io::Document document = io::Document::read(kFamilies / (family + ".yaml"));
+      for (const std::string& violation : test::schema_violations(schema, document.root())) {
+        FAIL_CHECK(violation);
+      }
+      CHECK(document.root().at("source").text().find("odel") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("a key that changes the network and is not understood is an error with its value") {
+    const std::string gpt2 =
+        "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 4,\n"
+        " \"vocab_size\": 100, \"n_positions\": 32";
+    CHECK(message_of(gpt2 + "}") == "no error");
+    CHECK(message_of(gpt2 + ", \"add_cross_attention\": false}") == "no error");
+    const std::string crossed = message_of(gpt2 + ", \"add_cross_attention\": true}");
+    CHECK(
+        says(crossed, "config.json:2:63: error: add_cross_attention: 'true' changes the network"));
+    CHECK(says(crossed, "hint: understood: false"));
+    CHECK(says(message_of(llama(", \"hidden_act\": \"xielu\"")),
+               "hidden_act 'xielu' is not understood for llama"));
+    CHECK(says(message_of(llama(", \"use_sliding_window\": true")), "changes the network"));
+    CHECK(says(message_of("{\"model_type\": \"falcon\", \"hidden_size\": 64, "
+                          "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+                          "\"vocab_size\": 100, \"new_decoder_architecture\": true, "
+                          "\"parallel_attn\": false}"),
+               "this combination of new_decoder_architecture"));
+  }
+
+  TEST_CASE("keys nobody knows are listed, null and known ones are not") {
+    const io::ModelFile file = parse(
+        llama(", \"bos_token_id\": 1, \"colour\": \"red\", \"shape\": null, \"a\": {\"b\": 1}"));
+    CHECK(file.passed_over == std::vector<std::string>{"a", "colour"});
+    CHECK(parse(llama("")).passed_over.empty());
+  }
+
+  TEST_CASE("a composite configuration is its text, and says what is left out") {
+    const io::ModelFile file = io::read_model(config_file("qwen3-vl-8b"), kFamilies);
+    CHECK(file.left_out == std::vector<std::string>{"vision_config"});
+    CHECK(parse(llama("")).left_out.empty());
+    // The outer configuration decides whether the head is tied.
+    const std::string inner = "{\"model_type\": \"llava\", \"text_config\": " + llama("");
+    CHECK_FALSE(parse(inner + "}").model.embedding.tied);
+    CHECK(parse(inner + ", \"tie_word_embeddings\": true}").model.embedding.tied);
+  }
+
+  TEST_CASE("null is a value, an absent key has the default of transformers") {
+    const std::string mistral =
+        "{\"model_type\": \"mistral\", \"num_hidden_layers\": 2, \"vocab_size\": 100, "
+        "\"hidden_size\": 64, \"intermediate_size\": 96, \"num_attention_heads\": 8";
+    CHECK(parse(mistral + "}").model.attention.window == 4096);
+    CHECK_FALSE(parse(mistral + ", \"sliding_window\": null}").model.attention.window.has_value());
+    const std::string falcon =
+        "{\"model_type\": \"falcon\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+        "\"num_attention_heads\": 4, \"vocab_size\": 100}";
+    CHECK(parse(falcon).model.training.seq_len == 2048);
+    CHECK(parse(llama("")).model.training.seq_len == 4096);
+  }
+
+  TEST_CASE("a new family is a file: like, differences, every kind of rule") {
+    const test::TemporaryDirectory directory;
+    const auto family = [&](const std::string& name, const std::string& text) {
+      directory.write(name + ".yaml", "schema: plansearch/family/v1\nsource: models\n" + text);
+    };
+    family("base",
+           "defaults: {act: silu}\nignored: [x]\nmodel:\n"
+           "  layers: {key: [depth, n]}\n  hidden: {key: d, times: 2}\n"
+           "  attention: {heads: {entries: names, default: 4}, positions: rotary}\n"
+           "  mlp: {width: {key: w, plus: 3, at_most: 100}, gated: true,"
+           " activation: {key: act, words: {silu: silu}}}\n"
+           "  embedding: {vocab: {field: mlp.width}}\n"
+           "  training: {seq_len: 32, global_batch: 8}\n");
+    family("mine",
+           "like: base\nignored: [y]\nmodel:\n  norm: {kind: rmsnorm}\n  mlp: {gated: ~}\n");
+    const std::string text =
+        "{\"model_type\": \"mine\", \"n\": 3, \"d\": 24, \"w\": 98, \"x\": 1, \"y\": 2,"
+        " \"names\": {\"a\": 0, \"b\": 0}}";
+    const io::ModelFile file = parse(text, directory.path());
+    CHECK(file.model.layers == 3);
+    CHECK(file.model.hidden == 48);
+    CHECK(file.model.attention.heads == 2);
+    CHECK(file.model.mlp.width == 100);
+    CHECK(file.model.embedding.vocab == 100);
+    CHECK_FALSE(file.model.mlp.gated);
+    CHECK(file.model.norm.kind == NormKind::RmsNorm);
+    CHECK(file.passed_over.empty());
+
+    family("loop", "like: loop\n");
+    CHECK(
+        says(message_of("{\"model_type\": \"loop\"}", directory.path()), "refers back to itself"));
+    family("odd", "like: base\nmodel:\n  layers: {key: n, plu: 2}\n");
+    CHECK(says(message_of("{\"model_type\": \"odd\"}", directory.path()),
+               "odd.yaml:5:20: error: 'plu' is no part of a rule"));
+    family("self", "like: base\nmodel:\n  layers: {field: hidden}\n  hidden: {field: layers}\n");
+    CHECK(
+        says(message_of("{\"model_type\": \"self\"}", directory.path()), "refers back to itself"));
+    family("lost", "like: elsewhere\n");
+    CHECK(says(message_of("{\"model_type\": \"lost\"}", directory.path()), "there is no family"));
+    for (const char* name : {"../base", "_decoder", "", ".", "base/../base"}) {
+      CHECK(
+          says(message_of("{\"model_type\": \"" + std::string(name) + "\"}"), "is not supported"));
+    }
+  }
+
+  TEST_CASE("a folder with a config.json is a model, a folder without one is not") {
+    const test::TemporaryDirectory directory;
+    directory.write("my-llama/config.json", llama(""));
+    const std::vector<fs::path> models = {PLANSEARCH_SOURCE_DIR "/models"};
+    const std::string folder = (directory.path() / "my-llama").string();
+    CHECK(io::load_model(folder, models).model.name == "my-llama");
+    CHECK(io::load_model(folder + "/", models).model.name == "my-llama");
+    CHECK_THROWS_WITH_AS(static_cast<void>(io::load_model(directory.path().string(), models)),
+                         doctest::Contains("no config.json"), InputError);
+  }
+}
