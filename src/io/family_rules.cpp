@@ -131,7 +131,10 @@ class Application {
     const auto key = rule.find("key");
     if (!key) return std::nullopt;
     const std::optional<Node> found = keys_.find(spellings(*key));
-    return found.has_value() ? std::optional(found->raw()) : std::nullopt;
+    if (!found.has_value()) return std::nullopt;
+    RawValue read = found->raw();
+    read.called = found->path();
+    return read;
   }
 
   /// The rule of another field of the model, "attention.heads".

@@ -114,7 +114,8 @@ std::string Node::path() const {
 }
 
 void Node::fail(const std::string& message, std::string hint) const {
-  throw InputError(where(), path_.empty() ? message : fmt::format("{}: {}", path_, message),
+  const std::string& name = value_->called.empty() ? path_ : value_->called;
+  throw InputError(where(), name.empty() ? message : fmt::format("{}: {}", name, message),
                    std::move(hint));
 }
 

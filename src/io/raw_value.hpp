@@ -28,6 +28,7 @@ struct RawValue {
   std::size_t size = 1;           // values in this subtree, itself included
   std::size_t text_size = 0;      // bytes of text and keys in this subtree
   std::shared_ptr<const std::string> file;
+  std::string called;  // its path in the file it is from, where it stands elsewhere now
   // Book-keeping of the reader; not part of the value.
   mutable std::vector<std::string> asked;
   mutable bool all_asked = false;
