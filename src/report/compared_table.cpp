@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "report/compared.hpp"
 #include "report/json_report.hpp"
+#include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
 #include "report/text_table.hpp"
@@ -220,6 +221,7 @@ std::string csv_text(const ComparisonReport& report) {
 }  // namespace
 
 std::string render_comparison(const ComparisonReport& report, Format format, int columns) {
+  for (const ComparedRow& row : report.rows) require_finite(row_json(row));
   switch (format) {
     case Format::Table:
       return table_text(report, columns);
@@ -233,13 +235,13 @@ std::string render_comparison(const ComparisonReport& report, Format format, int
   std::string lines;
   for (const ComparedRow& row : report.rows) {
     rows.push_back(row_json(row));
-    lines += rows.back().dump() + "\n";
+    lines += json_text(rows.back()) + "\n";
   }
   if (format == Format::JsonLines) return lines;
   const Json json{{"schema", "plansearch/compare/v1"},
                   {"rows", std::move(rows)},
                   {"evidence", report.evidence}};
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace plansearch

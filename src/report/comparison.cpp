@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "report/json_report.hpp"
+#include "report/json_text.hpp"
 #include "report/plan_row.hpp"
 #include "report/plan_text.hpp"
 #include "report/text_table.hpp"
@@ -102,7 +103,7 @@ std::string json_with_rival(const SearchReport& report, const Rival& rival) {
                         {"question", identity_json(rival.question)},
                         {"plan", theirs},
                         {"rival_minus_this", std::move(more)}};
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace plansearch
