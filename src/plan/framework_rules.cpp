@@ -232,6 +232,16 @@ constexpr Rule kRules[] = {
       "several pipeline stages of a network whose embedding is its head", false},
      {D::Pipeline},
      [](const Case& c, double) { return c.plan.pipeline > 1 && ties_embeddings(c.network); }},
+    {{"one-stage-with-prediction-modules",
+      "several pipeline stages of a network with multi-token prediction", false},
+     {D::Pipeline},
+     [](const Case& c, double) {
+       return c.plan.pipeline > 1 && has_prediction_modules(c.network);
+     }},
+    {{"no-context-with-prediction-modules",
+      "context parallelism of a network with multi-token prediction", false},
+     {D::Context},
+     [](const Case& c, double) { return c.plan.context > 1 && has_prediction_modules(c.network); }},
     {{"micro-batches-multiple-of-stages", "micro-batches that the pipeline stages do not divide",
       false},
      kBatchDegrees | DegreeSet{D::Pipeline},

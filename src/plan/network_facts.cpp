@@ -106,7 +106,10 @@ bool has_expert_bias(const Network& network) {
   });
 }
 
-bool ties_embeddings(const Network& network) {
+namespace {
+
+/// An embedding is one parameter with one of a block of the other kind.
+bool shares_embedding(const Network& network, BlockKind other) {
   const auto holds = [&](BlockKind kind, const std::string& key) {
     return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
       return block.kind == kind &&
@@ -117,9 +120,19 @@ bool ties_embeddings(const Network& network) {
   return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
     return block.kind == BlockKind::Embedding &&
            std::any_of(block.parameters.begin(), block.parameters.end(), [&](const Parameter& p) {
-             return !p.shared_key.empty() && holds(BlockKind::Head, p.shared_key);
+             return !p.shared_key.empty() && holds(other, p.shared_key);
            });
   });
+}
+
+}  // namespace
+
+bool ties_embeddings(const Network& network) {
+  return shares_embedding(network, BlockKind::Head);
+}
+
+bool has_prediction_modules(const Network& network) {
+  return shares_embedding(network, BlockKind::Other);
 }
 
 OperandBlock operand_block(DataType matmul) {

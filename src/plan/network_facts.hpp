@@ -26,6 +26,8 @@ namespace plansearch::legality {
 [[nodiscard]] bool has_expert_bias(const Network& network);
 /// Embedding and head are one parameter.
 [[nodiscard]] bool ties_embeddings(const Network& network);
+/// Modules that predict further tokens, with the word embedding of the network.
+[[nodiscard]] bool has_prediction_modules(const Network& network);
 
 /// Elements of the blocks in which a matrix engine takes its operands.
 struct OperandBlock {

@@ -199,6 +199,15 @@ TEST_SUITE("unit") {
     pair.schedule = kDefaultSchedule;
     CHECK(blocking.runs(pair, model));
 
+    CHECK(Ruled("one-stage-with-prediction-modules").runs(plan, model));
+    CHECK(Ruled("no-context-with-prediction-modules").runs(ring(2), model));
+    model.mtp_layers = 1;
+    CHECK_FALSE(Ruled("one-stage-with-prediction-modules").runs(plan, model));
+    CHECK_FALSE(Ruled("no-context-with-prediction-modules").runs(ring(2), model));
+    CHECK(
+        Ruled("one-stage-with-tied-embeddings").runs(plan, model));  // shared, but not by the head
+    model.mtp_layers = 0;
+
     model.embedding.tied = true;
     CHECK_FALSE(Ruled("one-stage-with-tied-embeddings").runs(plan, model));
     plan.pipeline = 1;
