@@ -19,7 +19,7 @@ ROWS = [
     ["communication"],
     ["cost"],
     ["evaluate"],
-    ["search", "report", "io"],
+    ["search", "report", "io", "exporters"],
     ["problem"],
     ["studies"],
     ["cli"],

@@ -54,6 +54,8 @@ int run_command(const Options& options) {
       return run_validate(options);
     case Command::Explain:
       return run_explain(options);
+    case Command::Export:
+      return run_export(options);
     case Command::List:
       return run_list(options);
     case Command::Schedule:

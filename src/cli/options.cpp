@@ -19,6 +19,7 @@
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/space.hpp"
+#include "problem/hand_over.hpp"
 #include "problem/number_list.hpp"
 
 namespace plansearch::cli {
@@ -261,9 +262,19 @@ void add_compare(CLI::App& app, Options& o) {
       ->type_name("PLAN");
 }
 
+void add_export(CLI::App& app, Options& o) {
+  app.add_option("plan", o.plan, "plan document or result.json#RANK")
+      ->type_name("PLAN")
+      ->required();
+  restrict_to(app.add_option("--to", o.to, "as in plansearch list exporters")->required(),
+              exporter_names());
+  restrict_to(app.add_option("--launch", o.launch, "a launch script with the configuration in it"),
+              launcher_names());
+}
+
 void add_list(CLI::App& app, Options& o) {
   restrict_to(app.add_option("what", o.argument, "what to list")->required(),
-              {"hw", "models", "frameworks", "schedules"});
+              {"hw", "models", "frameworks", "schedules", "exporters"});
 }
 
 void add_completion(CLI::App& app, Options& o) {
@@ -312,8 +323,10 @@ constexpr std::array kCommands{
                Command::Validate, Shares::Output, add_validate},
     CommandRow{"schedule", "one pipeline schedule by itself: grid, bubble, peaks",
                Command::Schedule, Shares::Output, add_schedule},
-    CommandRow{"list", "shipped hw, models, frameworks or schedules", Command::List, Shares::Output,
-               add_list},
+    CommandRow{"export", "a plan as configuration of a training framework", Command::Export,
+               Shares::Plan, add_export},
+    CommandRow{"list", "shipped hw, models, frameworks, schedules or exporters", Command::List,
+               Shares::Output, add_list},
     CommandRow{"bench", "evaluations per second and the search signature", Command::Bench,
                Shares::Output, add_nothing},
     CommandRow{"completion", "shell completion script", Command::Completion, Shares::Output,

@@ -22,6 +22,7 @@ enum class Command {
   Predict,
   Validate,
   Explain,
+  Export,
   List,
   Schedule,
   Bench,
@@ -40,12 +41,14 @@ struct ScheduleQuestion {
 struct Options : ProblemRequest {
   Command command = Command::Search;
 
-  std::string plan;                ///< --plan PLAN or the argument of explain
+  std::string plan;                ///< --plan PLAN or the argument of explain and export
   std::string rival;               ///< the second argument of explain
   std::vector<std::string> plans;  ///< the arguments of compare
   std::string write_plan;          ///< predict --write-plan
   std::string write_stages;        ///< predict --write-stages
   std::string argument;            ///< TABLE.csv, what to list, which shell
+  std::string to;                  ///< export --to
+  std::string launch;              ///< export --launch
 
   std::size_t top = 10;
   std::string format = "table";

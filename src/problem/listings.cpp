@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "exporters/export_plan.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "schedule/table.hpp"
@@ -97,10 +98,44 @@ Listing list_schedules() {
   return listing;
 }
 
+/// What targets can express, one line each; neutral values only where a cell is 1, 0, none or off.
+Listing list_exporters() {
+  using exporters::Setting;
+  const std::vector<Setting> shown{exporters::setting_of(Degree::Pipeline),
+                                   exporters::setting_of(Degree::Chunks),
+                                   exporters::setting_of(Degree::TensorOut),
+                                   exporters::setting_of(Degree::Context),
+                                   exporters::setting_of(Degree::ContextKind),
+                                   exporters::setting_of(Degree::Expert),
+                                   exporters::setting_of(Degree::ExpertTensor),
+                                   exporters::setting_of(Degree::Zero),
+                                   exporters::setting_of(Degree::Recompute),
+                                   exporters::setting_of(Degree::Schedule),
+                                   Setting::Layers};
+  Listing listing{{{"exporter", Align::Left}}, {"name"}, {}};
+  for (const Setting setting : shown) {
+    listing.columns.push_back({exporters::name_of(setting), Align::Left});
+    listing.keys.push_back(exporters::name_of(setting));
+  }
+  listing.columns.push_back({"writes", Align::Left});
+  listing.keys.emplace_back("writes");
+  listing.keys.emplace_back("checked");
+  listing.columns.push_back({"keys as in", Align::Left});
+  for (const exporters::Exporter& exporter : exporters::exporter_table()) {
+    std::vector<std::string> row{std::string(exporter.name)};
+    for (const Setting setting : shown) row.push_back(capability_text(exporter, setting));
+    row.emplace_back(exporter.title);
+    row.emplace_back(exporter.checked);
+    listing.rows.push_back(std::move(row));
+  }
+  return listing;
+}
+
 }  // namespace
 
 Listing shipped_listing(const std::string& what) {
   if (what == "schedules") return list_schedules();
+  if (what == "exporters") return list_exporters();
   const ShippedData data = shipped_data();
   if (what == "hw") return list_hardware(data);
   return what == "models" ? list_models(data) : list_frameworks(data);

@@ -17,12 +17,13 @@ std::optional<std::string> chosen(const GivenPlan& given, std::string_view key) 
   return std::nullopt;
 }
 
-io::PlanDocument question_of(const ProblemRequest& asked, const GivenPlan& given) {
+io::PlanDocument question_of(const GivenPlan& given, const std::string& hardware,
+                             const std::string& model) {
   const Problem& problem = given.problem;
   const ProblemFiles& files = given.asked.files;
   io::PlanDocument document;
-  document.hardware = {asked.hardware, hash_text(files.cluster->content_hash)};
-  document.model = {asked.model, hash_text(files.model->content_hash)};
+  document.hardware = {hardware, hash_text(files.cluster->content_hash)};
+  document.model = {model, hash_text(files.model->content_hash)};
   document.framework = {problem.framework->name, std::nullopt};
   document.gpus = given.plan.devices();
   document.global_batch = problem.global_batch;
@@ -34,18 +35,32 @@ io::PlanDocument question_of(const ProblemRequest& asked, const GivenPlan& given
   return document;
 }
 
+void add_plan(const GivenPlan& given, io::PlanDocument& document) {
+  const Problem& problem = given.problem;
+  if (given.degrees) {
+    document.degrees = io::to_document(*given.degrees).degrees;
+  } else {
+    document.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
+  }
+}
+
 }  // namespace
+
+std::string plan_identity(const GivenPlan& given) {
+  io::PlanDocument document = question_of(given, {}, {});
+  add_plan(given, document);
+  return hash_text(content_hash(io::to_yaml(document)));
+}
 
 void write_plan_files(const ProblemRequest& asked, const GivenPlan& given, const std::string& plan,
                       const std::string& stages) {
   const Problem& problem = given.problem;
-  io::PlanDocument document = question_of(asked, given);
+  io::PlanDocument document = question_of(given, asked.hardware, asked.model);
   io::PlanDocument spelled = document;
   spelled.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
-  if (given.degrees) document.degrees = io::to_document(*given.degrees).degrees;
+  add_plan(given, document);
   if (!stages.empty()) io::write_file(stages, io::to_yaml(spelled));
-  if (plan.empty()) return;
-  io::write_file(plan, io::to_yaml(given.degrees ? document : spelled));
+  if (!plan.empty()) io::write_file(plan, io::to_yaml(document));
 }
 
 }  // namespace plansearch

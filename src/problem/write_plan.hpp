@@ -2,6 +2,8 @@
 // A given plan as a plan file.
 #pragma once
 
+#include <string>
+
 #include "problem/given_plan.hpp"
 
 namespace plansearch {
@@ -9,5 +11,8 @@ namespace plansearch {
 /// Writes the plan with its question to files, as it was given and stage by stage; empty: not.
 void write_plan_files(const ProblemRequest& asked, const GivenPlan& given, const std::string& plan,
                       const std::string& stages);
+
+/// A hash of the plan and of what it was made for: the same however its files were named.
+[[nodiscard]] std::string plan_identity(const GivenPlan& given);
 
 }  // namespace plansearch

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// accelerate: the file of `accelerate launch --config_file`, FSDP 2 with tensor and context
+// parallelism.
+//
+// Keys and rules: huggingface/accelerate@16cb6eb8 (2026-07-24)
+//   src/accelerate/commands/config/config_args.py: ClusterConfig (unknown keys are errors)
+//   src/accelerate/commands/launch.py: launch_command_parser (fsdp_*, parallelism_config_*)
+//   src/accelerate/parallelism_config.py: ParallelismConfig.__post_init__, _get_mesh (order)
+#include "exporters/exporter.hpp"
+#include "exporters/megatron_model.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+using D = Degree;
+using S = Setting;
+
+constexpr Setting s(Degree degree) {
+  return setting_of(degree);
+}
+
+/// mixed_precision: no, fp16, bf16.
+std::string mixed_precision(const Handover& h) {
+  return h.problem.precision == DataType::Fp32 ? "no" : std::string(to_text(h.problem.precision));
+}
+
+// clang-format off
+std::vector<Key> keys() {
+  return {
+      {"compute_environment", {}, [](const Handover&) { return Value("LOCAL_MACHINE"); }},
+      {"distributed_type", {s(D::Zero)}, [](const Handover&) { return Value("FSDP"); }},
+      {"mixed_precision", {S::Precision}, [](const Handover& h) { return Value(mixed_precision(h)); }},
+      {"num_machines", {S::Gpus}, [](const Handover& h) { return Value(h.nodes()); }},
+      {"num_processes", {S::Gpus}, [](const Handover& h) { return Value(h.problem.gpus); }},
+      {"machine_rank", {}, [](const Handover&) { return Value(0); }},
+      {"rdzv_backend", {}, [](const Handover&) { return Value("static"); }},
+      {"same_network", {}, [](const Handover&) { return Value(true); }},
+      {"main_training_function", {}, [](const Handover&) { return Value("main"); }},
+      {"fsdp_config.fsdp_version", {s(D::Zero)}, [](const Handover&) { return Value(2); }},
+      {"fsdp_config.fsdp_reshard_after_forward", {s(D::Zero)},
+       [](const Handover& h) { return Value(h.degrees.zero == ZeroStage::Parameters); }},
+      {"fsdp_config.fsdp_auto_wrap_policy", {s(D::Zero)},
+       [](const Handover&) { return Value("TRANSFORMER_BASED_WRAP"); }},
+      {"fsdp_config.fsdp_activation_checkpointing", {s(D::Recompute)},
+       [](const Handover& h) { return Value(h.degrees.recompute == Recompute::Full); }},
+      {"fsdp_config.fsdp_offload_params", {s(D::Zero)}, [](const Handover&) { return Value(false); }},
+      {"fsdp_config.fsdp_cpu_ram_efficient_loading", {}, [](const Handover&) { return Value(true); }},
+      {"fsdp_config.fsdp_state_dict_type", {}, [](const Handover&) { return Value("SHARDED_STATE_DICT"); }},
+      {"parallelism_config.parallelism_config_dp_replicate_size", {s(D::ShardGroup), s(D::Data)},
+       [](const Handover& h) { return Value(h.degrees.data / h.shard_ranks()); }},
+      {"parallelism_config.parallelism_config_dp_shard_size", {s(D::ShardGroup), s(D::Data)},
+       [](const Handover& h) { return Value(h.shard_ranks()); }},
+      {"parallelism_config.parallelism_config_tp_size", {s(D::TensorOut)},
+       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+      {"parallelism_config.parallelism_config_cp_size", {s(D::Context)},
+       [](const Handover& h) { return Value(h.degrees.context); }},
+      {"parallelism_config.parallelism_config_cp_backend", {s(D::Context)},
+       [](const Handover& h) { return h.degrees.context > 1 ? Value("torch") : Value(); }},
+      {"parallelism_config.parallelism_config_cp_comm_strategy", {s(D::ContextKind)},
+       [](const Handover& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); }},
+  };
+}
+// clang-format on
+
+std::vector<Accepts> accepts() {
+  return {{s(D::Data)},
+          {s(D::TensorOut)},
+          {s(D::Context)},
+          {s(D::ContextKind), {"ring"}},
+          {s(D::Zero), {"2", "3"}},
+          {s(D::ShardGroup)},
+          {s(D::MicroBatch), {}, By::Script},
+          {s(D::Recompute), {"none", "full"}},
+          {S::MicroBatches, {}, By::Script},
+          {S::GlobalBatch, {}, By::Script},
+          {S::SequenceLength, {}, By::Script},
+          {S::Precision, {"bf16", "fp16", "fp32"}},
+          {S::Optimizer, {}, By::Script},
+          {S::Attention, {}, By::Script},
+          {S::RankOrder, {"tp-cp-dp"}, By::Target},
+          {S::Gpus},
+          {S::Model, {}, By::Script},
+          {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
+          {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
+          {setting_of(Overlap::TensorParallel), {kOff}, By::Target},
+          {setting_of(Overlap::ContextRing), {}, By::Target}};
+}
+
+/// Accelerator() and transformers' Trainer read it.
+std::optional<std::string> accumulation(const Handover& h) {
+  return std::to_string(h.degrees.micro_batches);
+}
+
+}  // namespace
+
+Exporter accelerate_exporter() {
+  return {
+      .name = "accelerate",
+      .title = "configuration of accelerate launch",
+      .checked = "huggingface/accelerate@16cb6eb8 (2026-07-24)",
+      .framework = "",
+      .accepts = accepts(),
+      .documents = {{.keys = keys(), .write = write_yaml, .file = "accelerate.yaml"}},
+      .launch = {.starter = Starter::Accelerate,
+                 .script = "train.py",
+                 .arguments = "\"${TRAIN_ARGS[@]}\"",
+                 .environment = {{"ACCELERATE_GRADIENT_ACCUMULATION_STEPS", accumulation}}},
+      // ParallelismConfig.__post_init__
+      .conflicts =
+          {{"tensor or context parallelism with replicas that share nothing (shard_group 1)",
+            [](const Handover& h) {
+              return h.shard_ranks() == 1 && h.degrees.data > 1 &&
+                     (h.degrees.tensor_out > 1 || h.degrees.context > 1);
+            }}},
+  };
+}
+
+}  // namespace plansearch::exporters

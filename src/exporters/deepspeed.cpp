@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeepSpeed's configuration file, for any training script that calls deepspeed.initialize.
+//
+// Keys and rules: deepspeedai/DeepSpeed@edaa7221 (2026-08-22)
+//   deepspeed/runtime/config.py: DeepSpeedConfig (_batch_assertion, sequence_parallel_size)
+//   deepspeed/runtime/zero/config.py: DeepSpeedZeroConfig (unknown keys are errors)
+//   deepspeed/runtime/zero/mics.py: mics_shard_size
+// Pipeline and tensor degrees are given in code there: --to megatron-deepspeed.
+#include "exporters/deepspeed_keys.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+using D = Degree;
+using S = Setting;
+
+bool sharded(const Handover& h) {
+  return h.degrees.data * h.degrees.context > 1 && h.degrees.zero != ZeroStage::None;
+}
+
+}  // namespace
+
+// clang-format off
+std::vector<Key> deepspeed_keys() {
+  return {
+      {"train_batch_size", {S::GlobalBatch, setting_of(D::Data), S::Gpus},
+       [](const Handover& h) { return Value(h.problem.global_batch); }},
+      {"train_micro_batch_size_per_gpu", {setting_of(D::MicroBatch)},
+       [](const Handover& h) { return Value(h.degrees.micro_batch); }},
+      {"gradient_accumulation_steps", {S::MicroBatches},
+       [](const Handover& h) { return Value(h.degrees.micro_batches); }},
+      {"bf16.enabled", {S::Precision},
+       [](const Handover& h) { return Value(h.problem.precision == DataType::Bf16); }},
+      {"fp16.enabled", {S::Precision},
+       [](const Handover& h) { return Value(h.problem.precision == DataType::Fp16); }},
+      {"zero_optimization.stage", {setting_of(D::Zero)},
+       [](const Handover& h) { return Value(sharded(h) ? static_cast<int>(h.degrees.zero) : 0); }},
+      {"zero_optimization.overlap_comm",
+       {setting_of(Overlap::GradientReduction), setting_of(Overlap::ParameterGather)},
+       [](const Handover& h) { return Value(h.overlaps(Overlap::GradientReduction)); }},
+  };
+}
+
+namespace {
+
+std::vector<Key> own_keys() {
+  std::vector<Key> keys = deepspeed_keys();
+  const std::vector<Key> own{
+      {"zero_optimization.mics_shard_size", {setting_of(D::ShardGroup)},
+       [](const Handover& h) {
+         return sharded(h) && h.shard_ranks() < h.degrees.data ? Value(h.shard_ranks()) : Value();
+       }},
+      {"sequence_parallel_size", {setting_of(D::Context), setting_of(D::ContextKind)},
+       [](const Handover& h) { return h.degrees.context > 1 ? Value(h.degrees.context) : Value(); }},
+  };
+  keys.insert(keys.end(), own.begin(), own.end());
+  return keys;
+}
+
+std::vector<std::string> notes(const Handover& h) {
+  std::vector<std::string> result{"not in a plan: model, data, optimizer settings, clipping"};
+  if (sharded(h) && h.shard_ranks() < h.degrees.data) {
+    result.emplace_back("mics_shard_size needs deepspeed.zero.MiCS_Init around the model");
+  }
+  return result;
+}
+
+}  // namespace
+// clang-format on
+
+Exporter deepspeed_exporter() {
+  return {.name = "deepspeed",
+          .title = "DeepSpeed configuration",
+          .checked = "deepspeedai/DeepSpeed@edaa7221 (2026-08-22)",
+          .framework = "deepspeed",
+          .accepts = {{setting_of(D::Data)},
+                      {setting_of(D::Context)},
+                      {setting_of(D::ContextKind), {"ulysses"}},
+                      {setting_of(D::Zero)},
+                      {setting_of(D::ShardGroup)},
+                      {setting_of(D::MicroBatch)},
+                      {setting_of(D::Recompute), {"none", "full"}, By::Script},
+                      {S::MicroBatches},
+                      {S::GlobalBatch},
+                      {S::SequenceLength, {}, By::Script},
+                      {S::Precision, {"bf16", "fp16", "fp32"}},
+                      {S::Optimizer, {}, By::Script},
+                      {S::Attention, {}, By::Script},
+                      {S::RankOrder, {"cp-dp"}, By::Target},
+                      {S::Gpus},
+                      {S::Model, {}, By::Script},
+                      {setting_of(Overlap::GradientReduction)},
+                      {setting_of(Overlap::ParameterGather)},
+                      {setting_of(Overlap::ContextRing), {kOff}, By::Target}},
+          .documents = {{.keys = own_keys(), .write = write_json, .file = "ds_config.json"}},
+          .launch = {.script = "train.py",
+                     .arguments =
+                         "--deepspeed --deepspeed_config \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\""},
+          .notes = notes};
+}
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/export_plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "exporters/shell.hpp"
+#include "plansearch/degree_table.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+/// One line of a comment, whatever names it quotes.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+std::string text_of(Setting setting, const Handover& handover) {
+  return fmt::format("{} {}", name_of(setting), value_of(setting, handover));
+}
+
+/// The degrees that are not neutral, and how the batch is cut.
+std::string plan_text(const Handover& handover) {
+  std::vector<std::string> words;
+  for (const DegreeRow& row : degree_table()) {
+    const Setting setting = setting_of(row.degree);
+    if (!matters(setting, handover)) continue;
+    if (value_of(setting, handover) == neutral_value(setting) && row.degree != Degree::MicroBatch)
+      continue;
+    words.push_back(text_of(setting, handover));
+  }
+  words.push_back(text_of(Setting::MicroBatches, handover));
+  if (!is_even(handover.stages)) {
+    words.push_back(fmt::format("layers {}", stages_text(handover.stages)));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// Settings that no key says and the script must.
+std::vector<std::string> left_to_script(const Exporter& exporter, const Handover& handover) {
+  std::vector<std::string> words;
+  const Settings said = said_by_keys(exporter, handover);
+  for (const Accepts& accepts : exporter.accepts) {
+    if (accepts.by != By::Script || !matters(accepts.setting, handover)) continue;
+    if (said.test(static_cast<std::size_t>(accepts.setting))) continue;
+    words.push_back(text_of(accepts.setting, handover));
+  }
+  return words;
+}
+
+std::vector<std::string> placeholders(const Exporter& exporter, const Handover& handover) {
+  std::vector<std::string> names;
+  for (const Document& document : exporter.documents) {
+    for (const Key& key : document.keys) {
+      if (key.says.empty() && !key.value(handover).is_null()) names.emplace_back(key.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> notes_of(const Exporter& exporter, const Handover& handover) {
+  std::vector<std::string> notes;
+  if (const auto words = left_to_script(exporter, handover); !words.empty()) {
+    notes.push_back(fmt::format("set in the training script: {}", fmt::join(words, ", ")));
+  }
+  if (const auto names = placeholders(exporter, handover); !names.empty()) {
+    notes.push_back(fmt::format("not the plan's, change them: {}", fmt::join(names, ", ")));
+  }
+  if (!handover.prediction.fits) {
+    notes.emplace_back("the prediction says that the plan does not fit in memory");
+  }
+  if (!exporter.framework.empty() && exporter.framework != handover.problem.framework->name) {
+    notes.push_back(fmt::format("predicted as {}, which {} is not; --framework {} tells its time",
+                                handover.problem.framework->name, exporter.name,
+                                exporter.framework));
+  }
+  if (exporter.notes != nullptr) {
+    for (std::string& note : exporter.notes(handover)) notes.push_back(std::move(note));
+  }
+  for (std::string& note : notes) note = one_line(std::move(note));
+  return notes;
+}
+
+std::vector<std::string> header_of(const Exporter& exporter, const Handover& h,
+                                   const std::vector<std::string>& notes) {
+  const Prediction& p = h.prediction;
+  std::vector<std::string> lines{
+      fmt::format("plansearch {}, plan {}: {}", h.version, h.identity, exporter.title),
+      fmt::format("{} on {} x {} ({}), batch {} of {} tokens, {}", h.model().name, h.problem.gpus,
+                  h.problem.cluster->accelerator.name, h.problem.cluster->name,
+                  h.problem.global_batch, h.problem.seq_len, to_text(h.problem.precision)),
+      plan_text(h),
+      fmt::format("predicted as {}: step {} ({} - {}), peak memory {} of {}",
+                  h.problem.framework->name, to_text(p.step), to_text(p.p10), to_text(p.p90),
+                  to_text(p.memory), to_text(h.problem.cluster->accelerator.memory)),
+      fmt::format("keys as in {}", exporter.checked)};
+  lines.insert(lines.end(), notes.begin(), notes.end());
+  for (std::string& line : lines) line = one_line(std::move(line));
+  return lines;
+}
+
+/// Where the file of a document goes: started by hand on every node, each writes its own.
+std::string place_of(const Document& document, const Handover& handover, Launcher launcher) {
+  if (launcher == Launcher::Torchrun) return fmt::format("$(mktemp --suffix=-{})", document.file);
+  return fmt::format("$PWD/plan-{}-{}", handover.identity, document.file);
+}
+
+/// Files first, then arrays, as one piece of shell.
+std::string shell_body(const Exporter& exporter, const Handover& handover, Launcher launcher,
+                       const std::vector<std::string>& header) {
+  std::string text;
+  for (const Document& document : exporter.documents) {
+    const Entries entries = entries_of(document, handover);
+    if (document.write == nullptr) {
+      text += shell_array(document.array, entries);
+      continue;
+    }
+    text += fmt::format("export PLAN_CONFIG=\"{}\"\n", place_of(document, handover, launcher));
+    text += shell_file("$PLAN_CONFIG", document.write(header, entries));
+  }
+  return text;
+}
+
+}  // namespace
+
+Entries entries_of(const Document& document, const Handover& handover) {
+  Entries entries;
+  for (const Key& key : document.keys) {
+    Value value = key.value(handover);
+    if (!value.is_null()) entries.push_back({std::string(key.name), std::move(value)});
+  }
+  return entries;
+}
+
+const std::vector<std::string>& launcher_names() {
+  static const std::vector<std::string> kNames{"slurm", "torchrun"};
+  return kNames;
+}
+
+Launcher find_launcher(std::string_view name) {
+  const auto& names = launcher_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? Launcher::None : static_cast<Launcher>(found - names.begin() + 1);
+}
+
+Exported export_plan(const Exporter& exporter, const Handover& handover, Launcher launcher) {
+  const std::vector<std::string> notes = notes_of(exporter, handover);
+  const std::vector<std::string> header = header_of(exporter, handover, notes);
+  const Document& first = exporter.documents.front();
+  if (launcher != Launcher::None) {
+    const std::string body = shell_body(exporter, handover, launcher, header);
+    return {launch_script(exporter, handover, launcher, header, body), notes};
+  }
+  if (exporter.documents.size() == 1 && first.write != nullptr)
+    return {first.write(header, entries_of(first, handover)), notes};
+  return {shell_comments(header) + environment_text(exporter, handover) +
+              shell_body(exporter, handover, launcher, header),
+          notes};
+}
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hands one plan to one target, or says what the target cannot express.
+#pragma once
+
+#include <bitset>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "exporters/exporter.hpp"
+
+namespace plansearch::exporters {
+
+using Settings = std::bitset<kSettingCount>;
+/// What the keys that are written for the plan say.
+[[nodiscard]] Settings said_by_keys(const Exporter& exporter, const Handover& handover);
+
+/// One thing the target cannot express.
+struct Refusal {
+  std::string what;      ///< "vpp 2", "gemma2-9b has norms behind each sublayer"
+  std::string accepted;  ///< "1"; empty where nothing would do
+  bool operator==(const Refusal&) const = default;
+};
+
+/// Everything about the plan that the target cannot express; empty when it can. Every setting that
+/// matters must have a value the target accepts, and be said by a key that is written, unless it is
+/// the value the target takes without one, what the target always does, or left to the script.
+[[nodiscard]] std::vector<Refusal> refusals(const Exporter& exporter, const Handover& handover);
+
+enum class Launcher : std::uint8_t { None, Slurm, Torchrun };
+[[nodiscard]] const std::vector<std::string>& launcher_names();  ///< of all but None
+[[nodiscard]] Launcher find_launcher(std::string_view name);
+
+struct Exported {
+  std::string text;                ///< the file
+  std::vector<std::string> notes;  ///< what the user must add; in the file too
+};
+/// For a plan without refusals.
+[[nodiscard]] Exported export_plan(const Exporter& exporter, const Handover& handover,
+                                   Launcher launcher);
+
+/// What is written for each key of a document.
+[[nodiscard]] Entries entries_of(const Document& document, const Handover& handover);
+
+/// "any", "1, 2", "1 (script)": one cell of the table of capabilities.
+[[nodiscard]] std::string capability_text(const Exporter& exporter, Setting setting);
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The row of an exporter: what its target can express, the keys that say it, and how it is started.
+// All of it is data; `export_plan` is the one function that reads it. An exporter is its file, its
+// line in table.cpp and its test.
+#pragma once
+
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exporters/handover.hpp"
+
+namespace plansearch::exporters {
+
+/// Objects keep their order; null: the key is left out.
+using Value = nlohmann::ordered_json;
+
+enum class By : std::uint8_t {
+  Key,     ///< a key of the exported configuration says it
+  Target,  ///< the target does this and nothing else
+  Script,  ///< the training script says it; the export tells the user to
+};
+
+/// Values of a setting that the target can run. A setting without a line has its neutral value
+/// only.
+struct Accepts {
+  Setting setting = Setting::FirstDegree;
+  std::vector<std::string_view> values{};  ///< empty: any
+  By by = By::Key;
+  std::string_view silent{};  ///< the value that no key needs to say; default: the neutral one
+};
+
+/// One key of the configuration. Keys that say no setting are what the target asks for beside a
+/// plan (a learning rate); their values are placeholders.
+struct Key {
+  std::string_view name;            ///< a flag, or a path such as "zero_optimization.stage"
+  std::vector<Setting> says;        ///< nothing: a placeholder
+  Value (*value)(const Handover&);  ///< null: not said
+};
+
+/// How a list of keys is written.
+struct Entry {
+  std::string name;
+  Value value;
+};
+using Entries = std::vector<Entry>;
+using Writer = std::string (*)(const std::vector<std::string>& header, const Entries& entries);
+[[nodiscard]] std::string write_json(const std::vector<std::string>& header,
+                                     const Entries& entries);
+[[nodiscard]] std::string write_yaml(const std::vector<std::string>& header,
+                                     const Entries& entries);
+[[nodiscard]] std::string write_toml(const std::vector<std::string>& header,
+                                     const Entries& entries);
+
+/// A file of the export, or the array of arguments (`array`) of its shell script.
+struct Document {
+  std::vector<Key> keys;
+  Writer write = nullptr;    ///< absent: a shell array
+  std::string_view array{};  ///< "MEGATRON_ARGS"
+  std::string_view file{};   ///< "ds_config.json"; the shell variable PLAN_CONFIG holds its path
+};
+
+/// An environment variable; absent: not touched; empty: must not be set.
+struct Variable {
+  std::string_view name;
+  std::optional<std::string> (*value)(const Handover&);
+};
+
+/// What a network has and the target's own model lacks.
+struct Trait {
+  std::string_view words;
+  bool (*has)(const ModelDescription&);
+};
+
+/// Settings that the target runs one by one and not together.
+struct Conflict {
+  std::string_view words;  ///< "context parallelism with a pipeline"
+  bool (*has)(const Handover&);
+};
+
+/// The command that starts one process per GPU on every node.
+enum class Starter : std::uint8_t { Torchrun, Accelerate };
+
+struct Launch {
+  Starter starter = Starter::Torchrun;
+  std::string_view script;     ///< "pretrain_gpt.py"; "-m torchtitan.train"
+  std::string_view arguments;  ///< shell words behind the script; the user's are in TRAIN_ARGS
+  std::vector<Variable> environment{};
+  /// Arguments for a first run on artificial data, as default of TRAIN_ARGS.
+  std::vector<std::string> (*trial)(const Handover&) = nullptr;
+};
+
+struct Exporter {
+  std::string_view name;
+  std::string_view title;
+  std::string_view checked;    ///< the version its keys were checked against
+  std::string_view framework;  ///< file whose rules its plans obey; empty: none
+  std::vector<Accepts> accepts;
+  std::vector<Document> documents;  ///< files first
+  Launch launch;
+  std::vector<Trait> lacks{};
+  std::vector<Conflict> conflicts{};
+  /// What the user must add or know, beside the settings of the script.
+  std::vector<std::string> (*notes)(const Handover&) = nullptr;
+};
+
+[[nodiscard]] const std::vector<Exporter>& exporter_table();
+[[nodiscard]] const Exporter* find_exporter(std::string_view name);
+
+/// The line of a setting; nothing where only the neutral value will do.
+[[nodiscard]] const Accepts* find_accepts(const Exporter& exporter, Setting setting);
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Megatron-LM: the arguments of pretrain_gpt.py as a bash array.
+//
+// Keys and rules: NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)
+//   megatron/training/arguments.py: add_megatron_arguments, validate_args
+//   megatron/core/transformer/transformer_config.py: TransformerConfig.__post_init__
+//   megatron/core/parallel_state.py: initialize_model_parallel (rank orders, partial data groups)
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "exporters/exporter.hpp"
+#include "exporters/megatron_model.hpp"
+#include "plansearch/degree_table.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+constexpr Setting s(Degree degree) {
+  return setting_of(degree);
+}
+using D = Degree;
+using S = Setting;
+
+Value flag(bool set) {
+  return set ? Value(true) : Value();
+}
+
+bool sharded(const Handover& h) {
+  return h.degrees.data * h.degrees.context > 1 && h.degrees.zero != ZeroStage::None;
+}
+/// ZeRO 2 and 3 are Megatron-FSDP.
+bool fsdp(const Handover& h) {
+  return sharded(h) && h.degrees.zero >= ZeroStage::Gradients;
+}
+bool overlap_gradients(const Handover& h) {
+  return h.overlaps(Overlap::GradientReduction);
+}
+/// The tensor overlap of Transformer Engine; without sequence parallelism the backward all-reduce
+/// hides behind the weight gradient by itself.
+bool overlap_tensor(const Handover& h) {
+  return h.overlaps(Overlap::TensorParallel) && h.degrees.sequence_parallel == SequenceParallel::On;
+}
+/// TransformerConfig.__post_init__ excludes full recomputation and needs chunks in a pipeline.
+bool overlap_experts(const Handover& h) {
+  const PlanDegrees& d = h.degrees;
+  const bool half = h.problem.precision != DataType::Fp32;
+  return h.overlaps(Overlap::ExpertAllToAll) && d.recompute != Recompute::Full && half &&
+         (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
+}
+
+bool has_precision(const Handover& h, std::initializer_list<DataType> types) {
+  return std::find(types.begin(), types.end(), h.problem.precision) != types.end();
+}
+
+/// "Ettt|tttt|tttL": E embedding, t layer, m prediction module, L loss.
+std::string layout(const std::vector<StageContent>& stages) {
+  std::vector<std::string> words;
+  for (const StageContent& stage : stages) {
+    std::string word = stage.embedding ? "E" : "";
+    if (stage.layers > 0) word += fmt::format("t*{}", stage.layers);
+    if (stage.predictions > 0) word += fmt::format("m*{}", stage.predictions);
+    words.push_back(word + (stage.head ? "L" : ""));
+  }
+  return fmt::format("{}", fmt::join(words, "|"));
+}
+
+// clang-format off
+std::vector<Key> parallel_keys() {
+  return {
+      {"--tensor-model-parallel-size", {s(D::TensorOut)},
+       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+      {"--sequence-parallel", {s(D::SequenceParallel)},
+       [](const Handover& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
+      {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)},
+       [](const Handover& h) { return Value(h.degrees.pipeline); }},
+      {"--num-layers-per-virtual-pipeline-stage", {s(D::Chunks), s(D::Schedule)},
+       [](const Handover& h) {
+         return h.degrees.chunks > 1 && is_even(h.stages) ? Value(h.stages.front().layers) : Value();
+       }},
+      {"--pipeline-model-parallel-layout", {S::Layers, s(D::Chunks), s(D::Schedule)},
+       [](const Handover& h) { return is_even(h.stages) ? Value() : Value(layout(h.stages)); }},
+      {"--context-parallel-size", {s(D::Context)},
+       [](const Handover& h) { return Value(h.degrees.context); }},
+      {"--cp-comm-type", {s(D::ContextKind)},
+       [](const Handover& h) {
+         if (h.degrees.context == 1) return Value();
+         return Value(h.degrees.context_kind == ContextKind::Ring ? "p2p" : "a2a");
+       }},
+      {"--expert-model-parallel-size", {s(D::Expert)},
+       [](const Handover& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
+      // Left out it would be the tensor degree.
+      {"--expert-tensor-parallel-size", {s(D::ExpertTensor)},
+       [](const Handover& h) { return h.model().moe ? Value(h.degrees.expert_tensor) : Value(); }},
+      {"--use-tp-pp-dp-mapping", {S::RankOrder},
+       [](const Handover& h) {
+         const std::string order = value_of(S::RankOrder, h);
+         return flag(order.find("pp-dp") != std::string::npos);
+       }},
+  };
+}
+
+std::vector<Key> optimizer_keys() {
+  return {
+      {"--optimizer", {S::Optimizer}, [](const Handover& h) { return Value(h.optimizer); }},
+      {"--use-distributed-optimizer", {s(D::Zero)},
+       [](const Handover& h) { return flag(sharded(h)); }},
+      {"--use-megatron-fsdp", {s(D::Zero)}, [](const Handover& h) { return flag(fsdp(h)); }},
+      {"--data-parallel-sharding-strategy", {s(D::Zero)},
+       [](const Handover& h) {
+         if (!fsdp(h)) return Value();
+         return Value(h.degrees.zero == ZeroStage::Parameters ? "optim_grads_params" : "optim_grads");
+       }},
+      {"--ckpt-format", {s(D::Zero)},
+       [](const Handover& h) { return fsdp(h) ? Value("fsdp_dtensor") : Value(); }},
+      {"--num-distributed-optimizer-instances", {s(D::ShardGroup)},
+       [](const Handover& h) {
+         const int copies = h.degrees.data / h.shard_ranks();
+         return sharded(h) && copies > 1 ? Value(copies) : Value();
+       }},
+      {"--overlap-grad-reduce", {setting_of(Overlap::GradientReduction)},
+       [](const Handover& h) { return flag(overlap_gradients(h)); }},
+      {"--overlap-param-gather", {setting_of(Overlap::ParameterGather)},
+       [](const Handover& h) {
+         return flag(sharded(h) && overlap_gradients(h) && h.overlaps(Overlap::ParameterGather));
+       }},
+      {"--no-overlap-p2p-communication", {setting_of(Overlap::PipelineSend)},
+       [](const Handover& h) {
+         return flag(h.degrees.chunks > 1 && !h.overlaps(Overlap::PipelineSend));
+       }},
+      {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)},
+       [](const Handover& h) { return flag(overlap_tensor(h)); }},
+      {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll)},
+       [](const Handover& h) { return flag(overlap_experts(h)); }},
+  };
+}
+
+std::vector<Key> batch_keys() {
+  return {
+      {"--micro-batch-size", {s(D::MicroBatch)},
+       [](const Handover& h) { return Value(h.degrees.micro_batch); }},
+      // World size, batch and micro-batch decide data parallelism and accumulation.
+      {"--global-batch-size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus},
+       [](const Handover& h) { return Value(h.problem.global_batch); }},
+      {"--seq-length", {S::SequenceLength},
+       [](const Handover& h) { return Value(h.problem.seq_len); }},
+      {"--recompute-granularity", {s(D::Recompute)},
+       [](const Handover& h) {
+         return h.degrees.recompute == Recompute::None ? Value() : Value(to_text(h.degrees.recompute));
+       }},
+      {"--recompute-method", {s(D::Recompute)},
+       [](const Handover& h) {
+         return h.degrees.recompute == Recompute::Full ? Value("uniform") : Value();
+       }},
+      {"--recompute-num-layers", {s(D::Recompute)},
+       [](const Handover& h) { return h.degrees.recompute == Recompute::Full ? Value(1) : Value(); }},
+      {"--recompute-modules", {s(D::Recompute)},
+       [](const Handover& h) {
+         return h.degrees.recompute == Recompute::Selective ? Value("core_attn") : Value();
+       }},
+      {"--attention-backend", {S::Attention},
+       [](const Handover& h) { return h.attention == "unfused" ? Value("unfused") : Value(); }},
+      {"--fp16", {S::Precision}, [](const Handover& h) { return flag(has_precision(h, {DataType::Fp16})); }},
+      {"--bf16", {S::Precision},
+       [](const Handover& h) {
+         return flag(has_precision(h, {DataType::Bf16, DataType::Fp8, DataType::Mxfp8, DataType::Nvfp4}));
+       }},
+      {"--fp8-format", {S::Precision},
+       [](const Handover& h) {
+         if (has_precision(h, {DataType::Fp8})) return Value("hybrid");
+         return has_precision(h, {DataType::Mxfp8}) ? Value("e4m3") : Value();
+       }},
+      {"--fp8-recipe", {S::Precision},
+       [](const Handover& h) {
+         if (has_precision(h, {DataType::Fp8})) return Value("tensorwise");
+         return has_precision(h, {DataType::Mxfp8}) ? Value("mxfp8") : Value();
+       }},
+      // Parameters are gathered in the format of the matrix products.
+      {"--fp8-param-gather", {S::Precision},
+       [](const Handover& h) {
+         return flag(sharded(h) && has_precision(h, {DataType::Fp8, DataType::Mxfp8}));
+       }},
+      {"--fp4-format", {S::Precision},
+       [](const Handover& h) { return has_precision(h, {DataType::Nvfp4}) ? Value("e2m1") : Value(); }},
+  };
+}
+// clang-format on
+
+std::vector<Key> all_keys() {
+  std::vector<Key> keys = parallel_keys();
+  for (auto part : {batch_keys(), optimizer_keys(), megatron_model_keys()}) {
+    keys.insert(keys.end(), part.begin(), part.end());
+  }
+  return keys;
+}
+
+/// validate_args asserts it before Blackwell; Megatron-FSDP asserts that it is not 1.
+std::optional<std::string> max_connections(const Handover& h) {
+  if (fsdp(h)) return std::string();
+  const bool needed = h.degrees.tensor_out > 1 || h.degrees.context > 1;
+  return needed ? std::optional<std::string>("1") : std::nullopt;
+}
+
+std::vector<std::string> trial(const Handover& h) {
+  return {"--mock-data",
+          "--tokenizer-type",
+          "NullTokenizer",
+          "--vocab-size",
+          fmt::format("{}", h.model().embedding.vocab),
+          "--train-iters",
+          "20",
+          "--lr",
+          "1e-4",
+          "--log-interval",
+          "1",
+          "--eval-iters",
+          "0",
+          "--log-throughput"};
+}
+
+std::vector<std::string> notes(const Handover& h) {
+  std::vector<std::string> result{
+      "not in a plan: data, tokenizer, learning rate, initialisation, rotary base, checkpoints"};
+  if (h.overlaps(Overlap::ExpertAllToAll) && !overlap_experts(h)) {
+    result.emplace_back(
+        "the prediction hides part of the expert all-to-all; Megatron-LM overlaps it only without "
+        "full recomputation, and in a pipeline only with model chunks");
+  }
+  if (overlap_tensor(h)) {
+    result.emplace_back("--tp-comm-overlap needs Transformer Engine with user buffers");
+  }
+  return result;
+}
+
+}  // namespace
+
+Exporter megatron_exporter() {
+  return {.name = "megatron",
+          .title = "arguments of Megatron-LM",
+          .checked = "NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)",
+          .framework = "megatron",
+          .accepts =
+              {{s(D::Data)},
+               {s(D::Pipeline)},
+               {s(D::Chunks)},
+               {s(D::TensorOut)},
+               {s(D::Context)},
+               {s(D::ContextKind)},
+               {s(D::Expert)},
+               {s(D::ExpertTensor)},
+               {s(D::Zero)},
+               {s(D::ShardGroup)},
+               {s(D::SequenceParallel)},
+               {s(D::MicroBatch)},
+               {s(D::Recompute)},
+               {s(D::Schedule), {"1f1b", "interleaved"}},
+               {S::MicroBatches},
+               {S::GlobalBatch},
+               {S::SequenceLength},
+               {S::Precision, {"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"}, By::Key, "fp32"},
+               {S::Optimizer, {"adam", "sgd", "muon"}},
+               {S::Attention, {"flash", "unfused"}, By::Key, "flash"},
+               {S::RankOrder, {"tp-cp-dp-pp", "tp-cp-pp-dp"}, By::Key, "tp-cp-dp-pp"},
+               {S::Layers},
+               {S::Gpus},
+               {S::Model},
+               {setting_of(Overlap::GradientReduction)},
+               {setting_of(Overlap::ParameterGather)},
+               {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
+               {setting_of(Overlap::TensorParallel)},
+               {setting_of(Overlap::ContextRing), {kOn}, By::Target},
+               {setting_of(Overlap::ExpertAllToAll)}},
+          .documents = {{.keys = all_keys(), .array = "MEGATRON_ARGS"}},
+          .launch = {.script = "pretrain_gpt.py",
+                     .arguments = "\"${MEGATRON_ARGS[@]}\" \"${TRAIN_ARGS[@]}\"",
+                     .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}},
+                     .trial = trial},
+          .lacks = megatron_lacks(),
+          .notes = notes};
+}
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Megatron-DeepSpeed: arguments of its pretrain_gpt.py, and the DeepSpeed configuration they name.
+//
+// Keys and rules: deepspeedai/Megatron-DeepSpeed@4efb479d (2025-07-16)
+//   megatron/arguments.py: validate_args, _add_network_size_args, _add_zero_args
+//   megatron/model/gpt_model.py: GPTModelPipe (PipeModelDataParallelTopology, type:transformer)
+//   megatron/core/parallel_state.py: initialize_model_parallel
+// and deepspeedai/DeepSpeed@edaa7221 (2026-08-22) for the configuration.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exporters/deepspeed_keys.hpp"
+#include "exporters/megatron_model.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+using D = Degree;
+using S = Setting;
+using M = ModelDescription;
+
+constexpr Setting s(Degree degree) {
+  return setting_of(degree);
+}
+Value flag(bool set) {
+  return set ? Value(true) : Value();
+}
+bool any_bias(const M& m) {
+  return m.attention.query_key_value_bias || m.attention.output_bias || m.mlp.bias;
+}
+bool all_biases(const M& m) {
+  return m.attention.query_key_value_bias && m.attention.output_bias && m.mlp.bias;
+}
+
+// clang-format off
+std::vector<Key> parallel_keys() {
+  return {
+      {"--deepspeed", {s(D::Zero)}, [](const Handover&) { return Value(true); }},
+      {"--zero-stage", {s(D::Zero)},
+       [](const Handover& h) {
+         return Value(h.degrees.data * h.degrees.context > 1 ? static_cast<int>(h.degrees.zero) : 0);
+       }},
+      {"--tensor-model-parallel-size", {s(D::TensorOut)},
+       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+      {"--sequence-parallel", {s(D::SequenceParallel)},
+       [](const Handover& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
+      {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)},
+       [](const Handover& h) { return Value(h.degrees.pipeline); }},
+      {"--no-pipeline-parallel", {s(D::Pipeline)},
+       [](const Handover& h) { return flag(h.degrees.pipeline == 1); }},
+      {"--ds-sequence-parallel-size", {s(D::Context), s(D::ContextKind)},
+       [](const Handover& h) { return h.degrees.context > 1 ? Value(h.degrees.context) : Value(); }},
+      {"--micro-batch-size", {s(D::MicroBatch)},
+       [](const Handover& h) { return Value(h.degrees.micro_batch); }},
+      {"--global-batch-size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus},
+       [](const Handover& h) { return Value(h.problem.global_batch); }},
+      {"--seq-length", {S::SequenceLength}, [](const Handover& h) { return Value(h.problem.seq_len); }},
+      // Outside of its pipeline DeepSpeed recomputes what Megatron's own switches say.
+      {"--recompute-granularity", {s(D::Recompute)},
+       [](const Handover& h) { return h.degrees.recompute == Recompute::Full ? Value("full") : Value(); }},
+      {"--recompute-method", {s(D::Recompute)},
+       [](const Handover& h) { return h.degrees.recompute == Recompute::Full ? Value("uniform") : Value(); }},
+      {"--deepspeed-activation-checkpointing", {s(D::Recompute)},
+       [](const Handover& h) { return flag(h.degrees.recompute == Recompute::Full); }},
+      {"--bf16", {S::Precision}, [](const Handover& h) { return flag(h.problem.precision == DataType::Bf16); }},
+      {"--fp16", {S::Precision}, [](const Handover& h) { return flag(h.problem.precision == DataType::Fp16); }},
+      {"--optimizer", {S::Optimizer}, [](const Handover& h) { return Value(h.optimizer); }},
+      {"--use-flash-attn-v2", {S::Attention}, [](const Handover& h) { return flag(h.attention == "flash"); }},
+  };
+}
+
+std::vector<Key> model_keys() {
+  const Setting model = S::Model;
+  return {
+      {"--num-layers", {model}, [](const Handover& h) { return Value(h.model().layers); }},
+      {"--hidden-size", {model}, [](const Handover& h) { return Value(h.model().hidden); }},
+      {"--ffn-hidden-size", {model}, [](const Handover& h) { return Value(h.model().mlp.width); }},
+      {"--num-attention-heads", {model}, [](const Handover& h) { return Value(h.model().attention.heads); }},
+      {"--num-key-value-heads", {model}, [](const Handover& h) { return Value(h.model().attention.kv_heads); }},
+      {"--kv-channels", {model}, [](const Handover& h) { return Value(h.model().attention.head_size); }},
+      {"--max-position-embeddings", {model},
+       [](const Handover& h) {
+         return Value(std::max(h.model().max_positions.value_or(h.problem.seq_len), h.problem.seq_len));
+       }},
+      {"--use-rotary-position-embeddings", {model},
+       [](const Handover& h) { return flag(h.model().attention.positions == PositionKind::Rotary); }},
+      {"--normalization", {model},
+       [](const Handover& h) { return Value(h.model().norm.kind == NormKind::RmsNorm ? "rmsnorm" : "layernorm"); }},
+      {"--swiglu", {model}, [](const Handover& h) { return flag(h.model().mlp.gated); }},
+      {"--squared-relu", {model},
+       [](const Handover& h) { return flag(h.model().mlp.activation == Activation::SquaredRelu); }},
+      {"--disable-bias-linear", {model}, [](const Handover& h) { return flag(!any_bias(h.model())); }},
+      {"--untie-embeddings-and-output-weights", {model},
+       [](const Handover& h) { return flag(!h.model().embedding.tied); }},
+      {"--hidden-dropout", {model}, [](const Handover& h) { return Value(h.model().dropout); }},
+      {"--attention-dropout", {model}, [](const Handover& h) { return Value(h.model().attention_dropout); }},
+  };
+}
+// clang-format on
+
+std::vector<Key> arguments() {
+  std::vector<Key> keys = parallel_keys();
+  const auto model = model_keys();
+  keys.insert(keys.end(), model.begin(), model.end());
+  return keys;
+}
+
+std::vector<Trait> lacks() {
+  std::vector<Trait> traits = beyond_decoders();
+  const std::vector<Trait> own{
+      {"experts (its experts are another layer, not the one priced)",
+       [](const M& m) { return m.moe.has_value(); }},
+      {"latent attention", [](const M& m) { return m.attention.latent.has_value(); }},
+      {"attention windows", [](const M& m) { return m.attention.window.has_value(); }},
+      {"attention sinks", [](const M& m) { return m.attention.sinks; }},
+      {"norms of queries and keys", [](const M& m) { return m.attention.qk_norm != QkNorm::None; }},
+      {"prediction modules", [](const M& m) { return m.mtp_layers > 0; }},
+      {"no positions", [](const M& m) { return m.attention.positions == PositionKind::None; }},
+      {"biases on some linear layers and not on others",
+       [](const M& m) { return any_bias(m) && !all_biases(m); }},
+      {"a gate that is not SiLU",
+       [](const M& m) { return m.mlp.gated && m.mlp.activation != Activation::Silu; }},
+      {"an activation that is neither GELU nor squared ReLU",
+       [](const M& m) {
+         return !m.mlp.gated && m.mlp.activation != Activation::Gelu &&
+                m.mlp.activation != Activation::SquaredRelu;
+       }},
+  };
+  traits.insert(traits.end(), own.begin(), own.end());
+  return traits;
+}
+
+/// validate_args wants it with sequence parallelism.
+std::optional<std::string> max_connections(const Handover& h) {
+  return h.degrees.tensor_out > 1 ? std::optional<std::string>("1") : std::nullopt;
+}
+
+std::vector<std::string> notes(const Handover&) {
+  return {
+      "not in a plan: data, tokenizer, learning rate, initialisation, rotary base, checkpoints"};
+}
+
+}  // namespace
+
+Exporter megatron_deepspeed_exporter() {
+  return {
+      .name = "megatron-deepspeed",
+      .title = "arguments of Megatron-DeepSpeed and its DeepSpeed configuration",
+      .checked = "deepspeedai/Megatron-DeepSpeed@4efb479d (2025-07-16)",
+      .framework = "megatron-deepspeed",
+      .accepts = {{s(D::Data)},
+                  {s(D::Pipeline)},
+                  {s(D::TensorOut)},
+                  {s(D::Context)},
+                  {s(D::ContextKind), {"ulysses"}},
+                  {s(D::Zero)},
+                  {s(D::SequenceParallel)},
+                  {s(D::MicroBatch)},
+                  {s(D::Recompute), {"none", "full"}},
+                  {s(D::Schedule), {"1f1b"}},
+                  {S::MicroBatches},
+                  {S::GlobalBatch},
+                  {S::SequenceLength},
+                  {S::Precision, {"bf16", "fp16", "fp32"}, By::Key, "fp32"},
+                  {S::Optimizer, {"adam", "sgd"}},
+                  {S::Attention, {"flash", "unfused"}, By::Key, "unfused"},
+                  {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
+                  {S::Layers, {kOwnSplit}, By::Target},
+                  {S::Gpus},
+                  {S::Model},
+                  {setting_of(Overlap::GradientReduction)},
+                  {setting_of(Overlap::ParameterGather)}},
+      .documents = {{.keys = deepspeed_keys(), .write = write_json, .file = "ds_config.json"},
+                    {.keys = arguments(), .array = "MEGATRON_ARGS"}},
+      .launch =
+          {.script = "pretrain_gpt.py",
+           .arguments =
+               "\"${MEGATRON_ARGS[@]}\" --deepspeed_config \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
+           .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}}},
+      .lacks = lacks(),
+      .notes = notes};
+}
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source: NVIDIA/Megatron-LM@d98e8a64 megatron/training/arguments.py: _add_network_size_args,
+// _add_moe_args, _add_mla_args; megatron/core/transformer/transformer_config.py.
+#include "exporters/megatron_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace plansearch::exporters {
+namespace {
+
+using M = ModelDescription;
+
+Value flag(bool set) {
+  return set ? Value(true) : Value();
+}
+bool mlp_bias(const M& m) {
+  return m.moe ? m.moe->expert_bias : m.mlp.bias;
+}
+/// Megatron-LM has biases everywhere, nowhere, or on queries, keys and values only.
+bool bias_everywhere(const M& m) {
+  return m.attention.query_key_value_bias && m.attention.output_bias && mlp_bias(m);
+}
+bool bias_of_queries_only(const M& m) {
+  return m.attention.query_key_value_bias && !m.attention.output_bias && !mlp_bias(m);
+}
+bool bias_nowhere(const M& m) {
+  return !m.attention.query_key_value_bias && !m.attention.output_bias && !mlp_bias(m);
+}
+/// Positions the embedding or the rotary table covers.
+std::int64_t positions(const Handover& h) {
+  const M& m = h.model();
+  if (m.attention.positions == PositionKind::Learned) return m.embedding.position_rows;
+  return std::max(m.max_positions.value_or(h.problem.seq_len), h.problem.seq_len);
+}
+/// "([0]*3+[1]*58)"
+std::string expert_layers(const M& m) {
+  const std::int64_t dense = m.moe->leading_dense;
+  return fmt::format("([0]*{}+[1]*{})", dense, m.layers - dense);
+}
+
+/// Whatever the keys below and the lists of what is lacking do not know: a field that is added to
+/// descriptions is refused here until someone says what becomes of it.
+bool has_unknown_parts(M m) {
+  const M none;
+  m.name = m.source = {};
+  m.layers = m.hidden = m.mtp_layers = 0;
+  m.stack = none.stack;
+  m.max_positions = none.max_positions;
+  m.dropout = m.attention_dropout = 0.0;
+  m.decoder = none.decoder;
+  m.vision = none.vision;
+  m.mlp = none.mlp;
+  auto& a = m.attention;
+  a.heads = a.kv_heads = a.head_size = a.relative_buckets = a.full_attention_every = 0;
+  a.query_key_value_bias = a.output_bias = a.sinks = false;
+  a.qk_norm = QkNorm::None;
+  a.positions = PositionKind::None;
+  a.window.reset();
+  a.latent.reset();
+  m.norm.kind = none.norm.kind;
+  m.norm.placement = none.norm.placement;
+  m.norm.final_norm = none.norm.final_norm;
+  auto& e = m.embedding;
+  e.vocab = e.position_rows = e.token_types = 0;
+  e.tied = e.norm = e.head_bias = e.pooler = false;
+  e.width.reset();
+  if (m.moe) {
+    MoeDescription known;
+    std::swap(known, *m.moe);
+    m.moe->dense_layers = known.dense_layers;
+    m.moe->layers = known.layers;
+    if (*m.moe == MoeDescription{}) m.moe.reset();
+  }
+  auto& t = m.training;
+  t.assumed = none.training.assumed;
+  t.seq_len = t.global_batch = 0;
+  t.precision.reset();
+  t.optimizer = none.training.optimizer;
+  t.frozen.clear();
+  return !(m == none);
+}
+
+// clang-format off
+std::vector<Key> trunk_keys() {
+  const Setting model = Setting::Model;
+  return {
+      {"--num-layers", {model}, [](const Handover& h) { return Value(h.model().layers); }},
+      {"--hidden-size", {model}, [](const Handover& h) { return Value(h.model().hidden); }},
+      {"--ffn-hidden-size", {model},
+       [](const Handover& h) {
+         const M& m = h.model();
+         return Value(m.mlp.width > 0 || !m.moe ? m.mlp.width : m.moe->expert_width);
+       }},
+      {"--max-position-embeddings", {model}, [](const Handover& h) { return Value(positions(h)); }},
+      {"--position-embedding-type", {model},
+       [](const Handover& h) {
+         if (h.model().attention.positions == PositionKind::Learned) return Value("learned_absolute");
+         return Value(h.model().attention.positions == PositionKind::Rotary ? "rope" : "none");
+       }},
+      {"--normalization", {model},
+       [](const Handover& h) { return Value(h.model().norm.kind == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm"); }},
+      {"--swiglu", {model}, [](const Handover& h) { return flag(h.model().mlp.gated); }},
+      {"--squared-relu", {model},
+       [](const Handover& h) { return flag(h.model().mlp.activation == Activation::SquaredRelu); }},
+      {"--disable-bias-linear", {model}, [](const Handover& h) { return flag(!bias_everywhere(h.model())); }},
+      {"--add-qkv-bias", {model}, [](const Handover& h) { return flag(bias_of_queries_only(h.model())); }},
+      {"--untie-embeddings-and-output-weights", {model},
+       [](const Handover& h) { return flag(!h.model().embedding.tied); }},
+      {"--hidden-dropout", {model}, [](const Handover& h) { return Value(h.model().dropout); }},
+      {"--attention-dropout", {model}, [](const Handover& h) { return Value(h.model().attention_dropout); }},
+      {"--mtp-num-layers", {model},
+       [](const Handover& h) { return h.model().mtp_layers > 0 ? Value(h.model().mtp_layers) : Value(); }},
+  };
+}
+
+std::vector<Key> attention_keys() {
+  const Setting model = Setting::Model;
+  return {
+      {"--num-attention-heads", {model}, [](const Handover& h) { return Value(h.model().attention.heads); }},
+      {"--group-query-attention", {model},
+       [](const Handover& h) {
+         const auto& a = h.model().attention;
+         return flag(!a.latent && a.kv_heads != a.heads);
+       }},
+      {"--num-query-groups", {model},
+       [](const Handover& h) {
+         const auto& a = h.model().attention;
+         return !a.latent && a.kv_heads != a.heads ? Value(a.kv_heads) : Value();
+       }},
+      {"--kv-channels", {model},
+       [](const Handover& h) {
+         return h.model().attention.latent ? Value() : Value(h.model().attention.head_size);
+       }},
+      {"--qk-layernorm", {model},
+       [](const Handover& h) {
+         // The two norms of the latents of DeepSeek are this switch too.
+         return flag(h.model().attention.qk_norm == QkNorm::PerHead || h.model().attention.latent);
+       }},
+      {"--window-size", {model},
+       [](const Handover& h) {
+         const auto& window = h.model().attention.window;
+         return window ? Value(fmt::format("{},0", *window - 1)) : Value();
+       }},
+      {"--window-attn-skip-freq", {model},
+       [](const Handover& h) {
+         const auto& a = h.model().attention;
+         return a.window && a.full_attention_every > 0 ? Value(a.full_attention_every) : Value();
+       }},
+      {"--softmax-type", {model},
+       [](const Handover& h) { return h.model().attention.sinks ? Value("learnable") : Value(); }},
+  };
+}
+
+std::vector<Key> latent_keys() {
+  const Setting model = Setting::Model;
+  return {
+      {"--multi-latent-attention", {model},
+       [](const Handover& h) { return flag(h.model().attention.latent.has_value()); }},
+      {"--q-lora-rank", {model},
+       [](const Handover& h) {
+         const auto& latent = h.model().attention.latent;
+         return latent && latent->query_rank ? Value(*latent->query_rank) : Value();
+       }},
+      {"--kv-lora-rank", {model},
+       [](const Handover& h) {
+         const auto& latent = h.model().attention.latent;
+         return latent ? Value(latent->kv_rank) : Value();
+       }},
+      {"--qk-head-dim", {model},
+       [](const Handover& h) {
+         const auto& latent = h.model().attention.latent;
+         return latent ? Value(latent->nope_size) : Value();
+       }},
+      {"--qk-pos-emb-head-dim", {model},
+       [](const Handover& h) {
+         const auto& latent = h.model().attention.latent;
+         return latent ? Value(latent->rope_size) : Value();
+       }},
+      {"--v-head-dim", {model},
+       [](const Handover& h) {
+         const auto& latent = h.model().attention.latent;
+         return latent ? Value(latent->value_size) : Value();
+       }},
+  };
+}
+
+std::vector<Key> expert_keys() {
+  const Setting model = Setting::Model;
+  return {
+      {"--num-experts", {model},
+       [](const Handover& h) { return h.model().moe ? Value(h.model().moe->experts) : Value(); }},
+      {"--moe-router-topk", {model},
+       [](const Handover& h) { return h.model().moe ? Value(h.model().moe->top_k) : Value(); }},
+      {"--moe-ffn-hidden-size", {model},
+       [](const Handover& h) { return h.model().moe ? Value(h.model().moe->expert_width) : Value(); }},
+      {"--moe-layer-freq", {model},
+       [](const Handover& h) {
+         if (!h.model().moe) return Value();
+         if (h.model().moe->leading_dense > 0) return Value(expert_layers(h.model()));
+         return h.model().moe->every > 1 ? Value(h.model().moe->every) : Value();
+       }},
+      {"--moe-shared-expert-intermediate-size", {model},
+       [](const Handover& h) {
+         return h.model().moe && h.model().moe->shared_width > 0 ? Value(h.model().moe->shared_width) : Value();
+       }},
+      {"--moe-shared-expert-gate", {model},
+       [](const Handover& h) { return flag(h.model().moe && h.model().moe->shared_gate); }},
+      {"--moe-router-enable-expert-bias", {model},
+       [](const Handover& h) { return flag(h.model().moe && h.model().moe->correction_bias); }},
+      {"--moe-router-score-function", {model},
+       [](const Handover& h) {
+         return h.model().moe && h.model().moe->correction_bias ? Value("sigmoid") : Value();
+       }},
+      {"--moe-router-pre-softmax", {model},
+       [](const Handover& h) { return flag(h.model().moe && h.model().moe->top_k == 1); }},
+      {"--moe-expert-capacity-factor", {model},
+       [](const Handover& h) {
+         return h.model().moe && h.model().moe->capacity_factor ? Value(*h.model().moe->capacity_factor) : Value();
+       }},
+      {"--moe-grouped-gemm", {model}, [](const Handover& h) { return flag(h.model().moe.has_value()); }},
+      {"--moe-token-dispatcher-type", {model},
+       [](const Handover& h) { return h.model().moe ? Value("alltoall") : Value(); }},
+  };
+}
+// clang-format on
+
+}  // namespace
+
+std::vector<Key> megatron_model_keys() {
+  std::vector<Key> keys = trunk_keys();
+  for (auto part : {attention_keys(), latent_keys(), expert_keys()})
+    keys.insert(keys.end(), part.begin(), part.end());
+  return keys;
+}
+
+std::vector<Trait> beyond_decoders() {
+  return {
+      {"an encoder or images, it is no decoder of text",
+       [](const M& m) { return m.stack != StackKind::Decoder || m.vision || m.decoder; }},
+      {"frozen parameters", [](const M& m) { return !m.training.frozen.empty(); }},
+      {"an embedding of another width", [](const M& m) { return m.embedding.width.has_value(); }},
+      {"token types, a norm or a pooler at its embedding",
+       [](const M& m) {
+         return m.embedding.token_types > 0 || m.embedding.norm || m.embedding.pooler;
+       }},
+      {"a bias on its logits", [](const M& m) { return m.embedding.head_bias; }},
+      {"no norm at its end", [](const M& m) { return !m.norm.final_norm; }},
+      {"norms elsewhere than before each sublayer",
+       [](const M& m) { return m.norm.placement != NormPlacement::Pre; }},
+      {"norms without bias or weight",
+       [](const M& m) {
+         return m.norm.kind != NormKind::LayerNorm && m.norm.kind != NormKind::RmsNorm;
+       }},
+      {"positions that are biases (ALiBi, relative)",
+       [](const M& m) {
+         return m.attention.positions == PositionKind::Alibi ||
+                m.attention.positions == PositionKind::Relative;
+       }},
+      {"norms of queries and keys that are not one weight for all heads",
+       [](const M& m) {
+         return m.attention.qk_norm != QkNorm::None && m.attention.qk_norm != QkNorm::PerHead;
+       }},
+      {"parts that this export has no keys for", [](const M& m) { return has_unknown_parts(m); }},
+  };
+}
+
+std::vector<Trait> megatron_lacks() {
+  std::vector<Trait> traits = beyond_decoders();
+  const std::vector<Trait> own{
+      {"biases on some linear layers and not on others",
+       [](const M& m) {
+         return !bias_everywhere(m) && !bias_nowhere(m) && !bias_of_queries_only(m);
+       }},
+      {"a gate that is not SiLU",
+       [](const M& m) { return m.mlp.gated && m.mlp.activation != Activation::Silu; }},
+      {"an activation that is neither GELU nor squared ReLU",
+       [](const M& m) {
+         return !m.mlp.gated && m.mlp.activation != Activation::Gelu &&
+                m.mlp.activation != Activation::SquaredRelu;
+       }},
+      // TopKRouter has a bias where the other linear layers do.
+      {"a bias on its router alone, or on everything else",
+       [](const M& m) { return m.moe && m.moe->router_bias != bias_everywhere(m); }},
+      {"leading dense layers and experts in every n-th layer",
+       [](const M& m) { return m.moe && m.moe->leading_dense > 0 && m.moe->every > 1; }},
+  };
+  traits.insert(traits.end(), own.begin(), own.end());
+  return traits;
+}
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// nanotron: the YAML file of run_train.py.
+//
+// Keys and rules: huggingface/nanotron@2411b022 (2026-04-07)
+//   src/nanotron/config/config.py: Config.__post_init__, get_config_from_dict (strict)
+//   src/nanotron/config/parallelism_config.py, models_config.py: LlamaConfig, Qwen2Config
+//   src/nanotron/parallel/context.py: ParallelContext (rank order)
+//   src/nanotron/parallel/tensor_parallel/nn.py: TensorParallelRowLinear (asynchronous
+//   communication in REDUCE_SCATTER mode only)
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exporters/exporter.hpp"
+#include "exporters/megatron_model.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+using D = Degree;
+using S = Setting;
+using M = ModelDescription;
+
+constexpr Setting s(Degree degree) {
+  return setting_of(degree);
+}
+
+/// LlamaConfig has no biases and no ring attention; the Qwen 2 class is Llama with both.
+bool is_llama(const Handover& h) {
+  return !h.model().attention.query_key_value_bias && h.degrees.context == 1;
+}
+
+// clang-format off
+std::vector<Key> plan_keys() {
+  return {
+      {"general.project", {}, [](const Handover&) { return Value("plansearch"); }},
+      {"general.run", {}, [](const Handover& h) { return Value(fmt::format("plan-{}", h.identity)); }},
+      {"general.seed", {}, [](const Handover&) { return Value(42); }},
+      {"parallelism.dp", {s(D::Data), S::Gpus, S::GlobalBatch}, [](const Handover& h) { return Value(h.degrees.data); }},
+      {"parallelism.pp", {s(D::Pipeline)}, [](const Handover& h) { return Value(h.degrees.pipeline); }},
+      {"parallelism.pp_engine", {s(D::Schedule)},
+       [](const Handover& h) {
+         const bool all_forward = h.degrees.pipeline > 1 && value_of(s(D::Schedule), h) == "gpipe";
+         return Value(all_forward ? "afab" : "1f1b");
+       }},
+      {"parallelism.tp", {s(D::TensorOut)}, [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+      {"parallelism.tp_mode", {s(D::SequenceParallel)},
+       [](const Handover& h) {
+         return Value(h.degrees.sequence_parallel == SequenceParallel::On ? "REDUCE_SCATTER" : "ALL_REDUCE");
+       }},
+      {"parallelism.tp_linear_async_communication", {setting_of(Overlap::TensorParallel)},
+       [](const Handover& h) {
+         return Value(h.degrees.sequence_parallel == SequenceParallel::On &&
+                      h.overlaps(Overlap::TensorParallel));
+       }},
+      {"parallelism.context_parallel_size", {s(D::Context), s(D::ContextKind)},
+       [](const Handover& h) { return Value(h.degrees.context); }},
+      {"parallelism.expert_parallel_size", {s(D::Expert)},
+       [](const Handover& h) { return Value(h.degrees.expert); }},
+      {"parallelism.recompute_layer", {s(D::Recompute)},
+       [](const Handover& h) { return Value(h.degrees.recompute == Recompute::Full); }},
+      {"tokens.sequence_length", {S::SequenceLength}, [](const Handover& h) { return Value(h.problem.seq_len); }},
+      {"tokens.micro_batch_size", {s(D::MicroBatch), S::GlobalBatch},
+       [](const Handover& h) { return Value(h.degrees.micro_batch); }},
+      {"tokens.batch_accumulation_per_replica", {S::MicroBatches, S::GlobalBatch},
+       [](const Handover& h) { return Value(h.degrees.micro_batches); }},
+      {"tokens.train_steps", {}, [](const Handover&) { return Value(20); }},
+      {"optimizer.zero_stage", {s(D::Zero)},
+       [](const Handover& h) {
+         return Value(h.degrees.data * h.degrees.context > 1 ? static_cast<int>(h.degrees.zero) : 0);
+       }},
+      {"optimizer.accumulate_grad_in_fp32", {S::Precision}, [](const Handover&) { return Value(true); }},
+      {"optimizer.optimizer_factory.name", {S::Optimizer},
+       [](const Handover& h) { return Value(h.optimizer == "adam" ? "adamW" : "sgd"); }},
+  };
+}
+
+std::vector<Key> optimizer_keys() {
+  return {
+      {"optimizer.optimizer_factory.adam_beta1", {},
+       [](const Handover& h) { return h.optimizer == "adam" ? Value(0.9) : Value(); }},
+      {"optimizer.optimizer_factory.adam_beta2", {},
+       [](const Handover& h) { return h.optimizer == "adam" ? Value(0.95) : Value(); }},
+      {"optimizer.optimizer_factory.adam_eps", {},
+       [](const Handover& h) { return h.optimizer == "adam" ? Value(1e-8) : Value(); }},
+      {"optimizer.optimizer_factory.torch_adam_is_fused", {},
+       [](const Handover& h) { return h.optimizer == "adam" ? Value(true) : Value(); }},
+      {"optimizer.weight_decay", {}, [](const Handover&) { return Value(0.1); }},
+      {"optimizer.clip_grad", {}, [](const Handover&) { return Value(1.0); }},
+      {"optimizer.learning_rate_scheduler.learning_rate", {}, [](const Handover&) { return Value(1e-4); }},
+      {"optimizer.learning_rate_scheduler.lr_warmup_steps", {}, [](const Handover&) { return Value(2); }},
+      {"optimizer.learning_rate_scheduler.lr_warmup_style", {}, [](const Handover&) { return Value("linear"); }},
+      {"optimizer.learning_rate_scheduler.lr_decay_style", {}, [](const Handover&) { return Value("cosine"); }},
+      {"data_stages", {},
+       [](const Handover&) {
+         // No dataset: nanotron makes tokens up.
+         return Value::parse(R"([{"name": "trial", "start_training_step": 1,
+                                  "data": {"dataset": null, "seed": 42, "num_loading_workers": 1}}])");
+       }},
+  };
+}
+
+std::vector<Key> model_keys() {
+  const Setting model = S::Model;
+  return {
+      {"model.dtype", {S::Precision},
+       [](const Handover& h) { return Value(h.problem.precision == DataType::Fp32 ? "float32" : "bfloat16"); }},
+      {"model.init_method.std", {}, [](const Handover&) { return Value(0.02); }},
+      {"model.make_vocab_size_divisible_by", {model}, [](const Handover&) { return Value(1); }},
+      {"model.model_config.is_llama_config", {model},
+       [](const Handover& h) { return is_llama(h) ? Value(true) : Value(); }},
+      {"model.model_config.is_qwen2_config", {model},
+       [](const Handover& h) { return is_llama(h) ? Value() : Value(true); }},
+      {"model.model_config._attn_implementation", {s(D::ContextKind), S::Attention},
+       [](const Handover& h) { return Value(h.degrees.context > 1 ? "ring_flash_triton" : "flash_attention_2"); }},
+      {"model.model_config.attention_bias", {model},
+       [](const Handover& h) { return Value(h.model().attention.query_key_value_bias); }},
+      {"model.model_config.hidden_act", {model}, [](const Handover&) { return Value("silu"); }},
+      {"model.model_config.hidden_size", {model}, [](const Handover& h) { return Value(h.model().hidden); }},
+      {"model.model_config.intermediate_size", {model}, [](const Handover& h) { return Value(h.model().mlp.width); }},
+      {"model.model_config.max_position_embeddings", {model},
+       [](const Handover& h) {
+         return Value(std::max(h.model().max_positions.value_or(h.problem.seq_len), h.problem.seq_len));
+       }},
+      {"model.model_config.num_attention_heads", {model},
+       [](const Handover& h) { return Value(h.model().attention.heads); }},
+      {"model.model_config.num_key_value_heads", {model},
+       [](const Handover& h) { return Value(h.model().attention.kv_heads); }},
+      {"model.model_config.num_hidden_layers", {model}, [](const Handover& h) { return Value(h.model().layers); }},
+      {"model.model_config.tie_word_embeddings", {model},
+       [](const Handover& h) { return Value(h.model().embedding.tied); }},
+      {"model.model_config.vocab_size", {model}, [](const Handover& h) { return Value(h.model().embedding.vocab); }},
+      {"model.model_config.rope_theta", {}, [](const Handover&) { return Value(10000.0); }},
+      {"model.model_config.rms_norm_eps", {}, [](const Handover&) { return Value(1e-5); }},
+  };
+}
+// clang-format on
+
+std::vector<Key> keys() {
+  std::vector<Key> all = plan_keys();
+  for (auto part : {optimizer_keys(), model_keys()})
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+std::vector<Trait> lacks() {
+  std::vector<Trait> traits = beyond_decoders();
+  const std::vector<Trait> own{
+      {"experts (nanotron's are another layer, not the one priced)",
+       [](const M& m) { return m.moe.has_value(); }},
+      {"latent attention", [](const M& m) { return m.attention.latent.has_value(); }},
+      {"attention windows", [](const M& m) { return m.attention.window.has_value(); }},
+      {"attention sinks", [](const M& m) { return m.attention.sinks; }},
+      {"norms of queries and keys", [](const M& m) { return m.attention.qk_norm != QkNorm::None; }},
+      {"prediction modules", [](const M& m) { return m.mtp_layers > 0; }},
+      {"positions that are not rotary",
+       [](const M& m) { return m.attention.positions != PositionKind::Rotary; }},
+      {"layer norms with a mean", [](const M& m) { return m.norm.kind != NormKind::RmsNorm; }},
+      {"an MLP without a SiLU gate",
+       [](const M& m) { return !m.mlp.gated || m.mlp.activation != Activation::Silu; }},
+      {"biases behind attention or in the MLP",
+       [](const M& m) { return m.attention.output_bias || m.mlp.bias; }},
+      {"heads that are not hidden / heads wide",
+       [](const M& m) { return m.attention.heads * m.attention.head_size != m.hidden; }},
+      {"dropout", [](const M& m) { return m.dropout > 0.0 || m.attention_dropout > 0.0; }},
+  };
+  traits.insert(traits.end(), own.begin(), own.end());
+  return traits;
+}
+
+/// run_train.py's examples set it; nanotron's asynchronous linear layers rely on it.
+std::optional<std::string> max_connections(const Handover& h) {
+  return h.degrees.tensor_out > 1 ? std::optional<std::string>("1") : std::nullopt;
+}
+
+std::vector<std::string> notes(const Handover&) {
+  return {
+      "not in a plan: data, tokenizer, checkpoints; data_stages without a dataset trains on "
+      "made-up tokens"};
+}
+
+}  // namespace
+
+Exporter nanotron_exporter() {
+  return {.name = "nanotron",
+          .title = "YAML file of nanotron",
+          .checked = "huggingface/nanotron@2411b022 (2026-04-07)",
+          .framework = "nanotron",
+          .accepts = {{s(D::Data)},
+                      {s(D::Pipeline)},
+                      {s(D::TensorOut)},
+                      {s(D::Context)},
+                      {s(D::ContextKind), {"ring"}},
+                      {s(D::Expert), {"1"}},
+                      {s(D::Zero), {"0", "1"}},
+                      {s(D::SequenceParallel)},
+                      {s(D::MicroBatch)},
+                      {s(D::Recompute), {"none", "full"}},
+                      {s(D::Schedule), {"1f1b", "gpipe"}},
+                      {S::MicroBatches},
+                      {S::GlobalBatch},
+                      {S::SequenceLength},
+                      {S::Precision, {"bf16", "fp32"}},
+                      {S::Optimizer, {"adam", "sgd"}},
+                      {S::Attention, {"flash"}},
+                      {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
+                      {S::Layers, {kOwnSplit}, By::Target},
+                      {S::Gpus},
+                      {S::Model},
+                      {setting_of(Overlap::TensorParallel)}},
+          .documents = {{.keys = keys(), .write = write_yaml, .file = "nanotron.yaml"}},
+          .launch = {.script = "run_train.py",
+                     .arguments = "--config-file \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
+                     .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}}},
+          .lacks = lacks(),
+          .notes = notes};
+}
+
+}  // namespace plansearch::exporters

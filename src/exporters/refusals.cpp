@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "exporters/export_plan.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+std::vector<std::string_view> words_of(std::string_view order) {
+  std::vector<std::string_view> words;
+  while (!order.empty()) {
+    const std::string_view word = order.substr(0, order.find('-'));
+    words.push_back(word);
+    order.remove_prefix(std::min(order.size(), word.size() + 1));
+  }
+  return words;
+}
+
+/// Rank orders are compared on the axes that have several ranks.
+bool same_order(std::string_view offered, std::string_view wanted) {
+  const auto axes = words_of(wanted);
+  std::vector<std::string_view> kept = words_of(offered);
+  std::erase_if(kept, [&](std::string_view word) {
+    return std::find(axes.begin(), axes.end(), word) == axes.end();
+  });
+  return kept == axes;
+}
+
+/// Whether what a row offers is the value of the plan.
+bool is_value(Setting setting, std::string_view offered, const Handover& handover) {
+  const std::string value = value_of(setting, handover);
+  if (setting == Setting::RankOrder) return same_order(offered, value);
+  if (offered == kOwnSplit) return handover.stages == handover.own_stages;
+  return offered == value;
+}
+
+bool takes(const Accepts& accepts, const Handover& handover) {
+  if (accepts.values.empty()) return true;
+  return std::any_of(accepts.values.begin(), accepts.values.end(), [&](std::string_view offered) {
+    return is_value(accepts.setting, offered, handover);
+  });
+}
+
+std::optional<Refusal> refusal_of(Setting setting, const Exporter& exporter,
+                                  const Handover& handover, const Settings& said) {
+  if (!matters(setting, handover)) return std::nullopt;
+  const std::string value = value_of(setting, handover);
+  const std::string neutral = neutral_value(setting);
+  const std::string what = fmt::format("{} {}", name_of(setting), value);
+  const Accepts* accepts = find_accepts(exporter, setting);
+  if (accepts == nullptr) {
+    if (value == neutral) return std::nullopt;
+    return Refusal{what, neutral};
+  }
+  if (!takes(*accepts, handover))
+    return Refusal{what, fmt::format("{}", fmt::join(accepts->values, ", "))};
+  const std::string_view silent = accepts->silent.empty() ? neutral : accepts->silent;
+  if (accepts->by != By::Key || is_value(setting, silent, handover)) return std::nullopt;
+  if (said.test(static_cast<std::size_t>(setting))) return std::nullopt;
+  return Refusal{fmt::format("{} in this plan, which no key of its configuration can say", what),
+                 {}};
+}
+
+}  // namespace
+
+Settings said_by_keys(const Exporter& exporter, const Handover& handover) {
+  Settings said;
+  for (const Document& document : exporter.documents) {
+    for (const Key& key : document.keys) {
+      if (key.says.empty() || key.value(handover).is_null()) continue;
+      for (const Setting setting : key.says) said.set(static_cast<std::size_t>(setting));
+    }
+  }
+  return said;
+}
+
+std::vector<Refusal> refusals(const Exporter& exporter, const Handover& handover) {
+  std::vector<Refusal> result;
+  const Settings said = said_by_keys(exporter, handover);
+  for (std::size_t s = 0; s < kSettingCount; ++s) {
+    if (auto refusal = refusal_of(static_cast<Setting>(s), exporter, handover, said))
+      result.push_back(std::move(*refusal));
+  }
+  for (const Trait& trait : exporter.lacks) {
+    if (trait.has(handover.model()))
+      result.push_back({fmt::format("{} has {}", handover.model().name, trait.words), {}});
+  }
+  for (const Conflict& conflict : exporter.conflicts) {
+    if (conflict.has(handover)) result.push_back({std::string(conflict.words), {}});
+  }
+  return result;
+}
+
+std::string capability_text(const Exporter& exporter, Setting setting) {
+  const Accepts* accepts = find_accepts(exporter, setting);
+  if (accepts == nullptr) return neutral_value(setting);
+  const std::string values =
+      accepts->values.empty() ? "any" : fmt::format("{}", fmt::join(accepts->values, ", "));
+  return accepts->by == By::Script ? fmt::format("{} (script)", values) : values;
+}
+
+}  // namespace plansearch::exporters

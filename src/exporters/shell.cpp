@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/shell.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace plansearch::exporters {
+namespace {
+
+constexpr std::string_view kPlain =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%";
+constexpr std::string_view kEndOfFile = "PLANSEARCH_END_OF_FILE";
+
+/// A flag without a value is `true`; lists are words of their own.
+std::string arguments_text(const Entry& entry) {
+  const auto text = [](const Value& value) {
+    return shell_word(value.is_string() ? value.get<std::string>() : value.dump());
+  };
+  if (entry.value == Value(true)) return entry.name;
+  if (!entry.value.is_array()) return fmt::format("{} {}", entry.name, text(entry.value));
+  std::string line = entry.name;
+  for (const Value& item : entry.value) line += " " + text(item);
+  return line;
+}
+
+/// How processes are numbered: those of a node are consecutive, nodes in the order of their list,
+/// which is the order the plan's ranks were placed in.
+struct Ranks {
+  std::string_view nodes, node, address, port;
+};
+
+std::string starter_text(Starter starter, const Ranks& r, int gpus, int gpus_per_node) {
+  if (starter == Starter::Accelerate) {
+    return fmt::format(
+        "accelerate launch --config_file \"$PLAN_CONFIG\" --num_machines {} --num_processes {} "
+        "--machine_rank \"{}\" --main_process_ip \"{}\" --main_process_port \"{}\"",
+        r.nodes, gpus, r.node, r.address, r.port);
+  }
+  return fmt::format(
+      "torchrun --nnodes {} --nproc-per-node {} --node-rank \"{}\" --master-addr \"{}\" "
+      "--master-port \"{}\"",
+      r.nodes, gpus_per_node, r.node, r.address, r.port);
+}
+
+std::string trial_text(const Exporter& exporter, const Handover& handover) {
+  if (exporter.launch.trial == nullptr) return "TRAIN_ARGS=(\"$@\")\n";
+  std::vector<std::string> words;
+  for (const std::string& word : exporter.launch.trial(handover)) words.push_back(shell_word(word));
+  return fmt::format(
+      "# Arguments of this script take the place of a short trial on artificial data.\n"
+      "TRAIN_ARGS=(\"$@\")\n"
+      "[ $# -gt 0 ] || TRAIN_ARGS=({})\n",
+      fmt::join(words, " "));
+}
+
+std::string slurm_head(const Handover& h, const std::vector<std::string>& header) {
+  return fmt::format(
+      "#!/bin/bash\n"
+      "#SBATCH --job-name=plan-{}\n"
+      "#SBATCH --nodes={}\n"
+      "#SBATCH --ntasks-per-node=1\n"
+      "#SBATCH --gpus-per-node={}\n"
+      "#SBATCH --distribution=block\n"
+      "#SBATCH --exclusive\n"
+      "{}# Add what your site asks for: account, partition, time, modules, container.\n"
+      "set -euo pipefail\n"
+      "[ \"$SLURM_JOB_NUM_NODES\" = {} ] || {{ echo \"the plan needs {} nodes\" >&2; exit 2; }}\n"
+      "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | sed -n 1p)\n"
+      "export MASTER_ADDR MASTER_PORT=\"${{MASTER_PORT:-29500}}\"\n",
+      h.identity, h.nodes(), h.gpus_per_node(), shell_comments(header), h.nodes(), h.nodes());
+}
+
+std::string torchrun_head(const Handover& h, const std::vector<std::string>& header) {
+  const std::string rank =
+      h.nodes() == 1
+          ? std::string("NODE_RANK=0\nMASTER_ADDR=\"${MASTER_ADDR:-localhost}\"\n")
+          : fmt::format(
+                "# Run on each of the {} nodes, with NODE_RANK 0 to {} and the address of "
+                "the first.\n: \"${{NODE_RANK:?}}\" \"${{MASTER_ADDR:?}}\"\n",
+                h.nodes(), h.nodes() - 1);
+  return fmt::format(
+      "#!/bin/bash\n{}set -euo pipefail\n{}MASTER_PORT=\"${{MASTER_PORT:-29500}}\"\n",
+      shell_comments(header), rank);
+}
+
+}  // namespace
+
+std::string shell_word(std::string_view text) {
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(text);
+  std::string word = "'";
+  for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
+  return word + "'";
+}
+
+std::string shell_array(std::string_view name, const Entries& entries) {
+  std::string text = fmt::format("{}=(\n", name);
+  for (const Entry& entry : entries) text += fmt::format("  {}\n", arguments_text(entry));
+  return text + ")\n";
+}
+
+std::string shell_comments(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += fmt::format("# {}\n", line);
+  return text;
+}
+
+std::string shell_file(std::string_view path, std::string_view text) {
+  return fmt::format("cat > \"{}\" <<'{}'\n{}{}\n", path, kEndOfFile, text, kEndOfFile);
+}
+
+std::string environment_text(const Exporter& exporter, const Handover& handover) {
+  std::string text;
+  for (const Variable& variable : exporter.launch.environment) {
+    const auto value = variable.value(handover);
+    if (!value) continue;
+    text += value->empty() ? fmt::format("unset {}\n", variable.name)
+                           : fmt::format("export {}={}\n", variable.name, shell_word(*value));
+  }
+  return text;
+}
+
+std::string launch_script(const Exporter& exporter, const Handover& handover, Launcher launcher,
+                          const std::vector<std::string>& header, const std::string& body) {
+  const Launch& launch = exporter.launch;
+  const bool slurm = launcher == Launcher::Slurm;
+  const std::string nodes = fmt::format("{}", handover.nodes());
+  const Ranks ranks{nodes, slurm ? "$SLURM_NODEID" : "$NODE_RANK", "$MASTER_ADDR", "$MASTER_PORT"};
+  const std::string start =
+      starter_text(launch.starter, ranks, handover.problem.gpus, handover.gpus_per_node());
+  // Each node works out its own rank: the command is a script of one line for srun.
+  const std::string command =
+      slurm ? fmt::format(
+                  "srun --ntasks-per-node=1 --distribution=block bash -c 'exec {} \"$@\"' start",
+                  start)
+            : fmt::format("exec {}", start);
+  return fmt::format(
+      "{}{}\n{}{}TRAIN_SCRIPT=(${{TRAIN_SCRIPT:-{}}})\n\n{} \"${{TRAIN_SCRIPT[@]}}\" {}\n",
+      slurm ? slurm_head(handover, header) : torchrun_head(handover, header),
+      environment_text(exporter, handover), body, trial_text(exporter, handover), launch.script,
+      command, launch.arguments);
+}
+
+}  // namespace plansearch::exporters

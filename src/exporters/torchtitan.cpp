@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// torchtitan: command-line overrides of a registered configuration (main branch) and, in
+// torchtitan_toml.cpp, the TOML file of 0.2.
+//
+// Keys and rules: pytorch/torchtitan@b5bcd76c (2026-08-21)
+//   torchtitan/config/configs.py: TrainingConfig, ParallelismConfig
+//   torchtitan/distributed/parallel_dims.py: ParallelDims._validate (mesh orders)
+//   torchtitan/distributed/pipeline_parallel.py: _get_pipeline_metadata
+//   torchtitan/distributed/activation_checkpoint.py: ActivationCheckpointingConfig (subcommands)
+#include "exporters/torchtitan_keys.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+using D = Degree;
+using S = Setting;
+
+constexpr Setting s(Degree degree) {
+  return setting_of(degree);
+}
+
+/// Registered configurations by the sizes of their network.
+const std::vector<RegisteredModel>& registry() {
+  static const std::vector<RegisteredModel> kModels{
+      {"llama3", "llama3_8b", {32, 4096, 32, 8, 128256, 0}},
+      {"llama3", "llama3_70b", {80, 8192, 64, 8, 128256, 0}},
+      {"llama3", "llama3_405b", {126, 16384, 128, 8, 128256, 0}},
+      {"qwen3", "qwen3_0_6b", {28, 1024, 16, 8, 151936, 0}},
+      {"qwen3", "qwen3_1_7b", {28, 2048, 16, 8, 151936, 0}},
+      {"qwen3", "qwen3_14b", {40, 5120, 40, 8, 151936, 0}},
+      {"qwen3", "qwen3_32b", {64, 5120, 64, 8, 151936, 0}},
+      {"qwen3", "qwen3_30b_a3b", {48, 2048, 32, 4, 151936, 128}},
+      {"deepseek_v3", "deepseek_v3_671b", {61, 7168, 128, 128, 129280, 256}},
+      {"gpt_oss", "gpt_oss_20b", {24, 2880, 64, 8, 201088, 32}},
+      {"gpt_oss", "gpt_oss_120b", {36, 2880, 64, 8, 201088, 128}},
+  };
+  return kModels;
+}
+
+// clang-format off
+std::vector<Key> keys() {
+  return {
+      {"--module", {S::Model},
+       [](const Handover& h) {
+         const RegisteredModel* found = find_model(registry(), h.model());
+         return found == nullptr ? Value() : Value(found->module);
+       }},
+      {"--config", {S::Model},
+       [](const Handover& h) {
+         const RegisteredModel* found = find_model(registry(), h.model());
+         return found == nullptr ? Value() : Value(found->name);
+       }},
+      // Batches are counted in tokens.
+      {"--training.max_context_length", {S::SequenceLength},
+       [](const Handover& h) { return Value(h.problem.seq_len); }},
+      {"--training.num_tokens_per_microbatch_per_dp_rank", {s(D::MicroBatch)},
+       [](const Handover& h) { return Value(h.degrees.micro_batch * h.problem.seq_len); }},
+      {"--training.num_tokens_per_train_step", {S::GlobalBatch, S::MicroBatches},
+       [](const Handover& h) { return Value(h.problem.global_batch * h.problem.seq_len); }},
+      {"--training.mixed_precision_param", {S::Precision},
+       [](const Handover& h) { return Value(torch_name(h.problem.precision)); }},
+      {"--parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
+       [](const Handover& h) { return Value(h.degrees.data / h.shard_ranks()); }},
+      {"--parallelism.data_parallel_shard_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
+       [](const Handover& h) { return Value(h.shard_ranks()); }},
+      {"--parallelism.fsdp_reshard_after_forward", {s(D::Zero)},
+       [](const Handover& h) { return Value(reshard(h)); }},
+      {"--parallelism.tensor_parallel_degree", {s(D::TensorOut)},
+       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+      {"--parallelism.enable_sequence_parallel", {s(D::SequenceParallel)},
+       [](const Handover& h) {
+         return h.degrees.sequence_parallel == SequenceParallel::On ? Value(true) : Value();
+       }},
+      {"--parallelism.no_enable_sequence_parallel", {s(D::SequenceParallel)},
+       [](const Handover& h) {
+         const bool off = h.degrees.sequence_parallel == SequenceParallel::Off;
+         return off && h.degrees.tensor_out > 1 ? Value(true) : Value();
+       }},
+      {"--parallelism.context_parallel_degree", {s(D::Context), s(D::ContextKind)},
+       [](const Handover& h) { return Value(h.degrees.context); }},
+      {"--parallelism.expert_parallel_degree", {s(D::Expert)},
+       [](const Handover& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
+      {"--parallelism.pipeline_parallel_degree", {s(D::Pipeline)},
+       [](const Handover& h) { return Value(h.degrees.pipeline); }},
+      {"--parallelism.pipeline_parallel_schedule", {s(D::Schedule)},
+       [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); }},
+      {"--parallelism.num_pp_microbatches", {S::MicroBatches},
+       [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batches) : Value(); }},
+      {"--parallelism.pipeline_parallel_layers_per_stage", {s(D::Chunks), S::Layers},
+       [](const Handover& h) { return layers_per_stage(h); }},
+      // A subcommand: it ends the command line.
+      {"activation-checkpoint:none", {s(D::Recompute)},
+       [](const Handover& h) { return is_level(h, Recompute::None); }},
+      {"activation-checkpoint:selective", {s(D::Recompute)},
+       [](const Handover& h) { return is_level(h, Recompute::Selective); }},
+      {"activation-checkpoint:full", {s(D::Recompute)},
+       [](const Handover& h) { return is_level(h, Recompute::Full); }},
+  };
+}
+// clang-format on
+
+}  // namespace
+
+const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
+                                  const ModelDescription& m) {
+  const NetworkSizes sizes{m.layers,          m.hidden,
+                           m.attention.heads, m.attention.kv_heads,
+                           m.embedding.vocab, m.moe ? m.moe->experts : 0};
+  for (const RegisteredModel& model : models) {
+    if (model.sizes == sizes) return &model;
+  }
+  return nullptr;
+}
+
+std::string torch_name(DataType precision) {
+  return precision == DataType::Fp32 ? "float32" : "bfloat16";
+}
+
+/// FSDP2 frees parameters after forward (ZeRO-3), but by default keeps them where a pipeline has
+/// micro-batches in flight, as plans are priced; ZeRO-2 keeps them always.
+std::string reshard(const Handover& h) {
+  return h.degrees.zero == ZeroStage::Gradients ? "never" : "default";
+}
+
+std::string torch_schedule(const Handover& h) {
+  // Names of torch.distributed.pipelining.schedules.get_schedule_class.
+  static const std::map<std::string, std::string> kNames{{"gpipe", "GPipe"},
+                                                         {"1f1b", "1F1B"},
+                                                         {"interleaved", "Interleaved1F1B"},
+                                                         {"breadth-first", "LoopedBFS"},
+                                                         {"zb-v", "ZBVZeroBubble"}};
+  const auto found = kNames.find(value_of(s(D::Schedule), h));
+  return found == kNames.end() ? std::string() : found->second;
+}
+
+Value layers_per_stage(const Handover& h) {
+  if (h.degrees.pipeline == 1) return {};
+  // Embedding and output count as a layer each.
+  const std::int64_t weights = h.model().layers + 2;
+  const std::int64_t stages = h.virtual_stages();
+  const std::int64_t layers = (weights + stages - 1) / stages;
+  const std::int64_t made = (weights + layers - 1) / layers;
+  return made == stages && h.stages == h.own_stages ? Value(layers) : Value();
+}
+
+Value is_level(const Handover& h, Recompute level) {
+  return h.degrees.recompute == level ? Value(true) : Value();
+}
+
+std::vector<Accepts> torchtitan_accepts() {
+  return {{s(D::Data)},
+          {s(D::Pipeline)},
+          {s(D::Chunks)},
+          {s(D::TensorOut)},
+          {s(D::Context)},
+          {s(D::ContextKind), {"ring"}},
+          {s(D::Expert)},
+          {s(D::Zero), {"2", "3"}},
+          {s(D::ShardGroup)},
+          {s(D::SequenceParallel)},
+          {s(D::MicroBatch)},
+          {s(D::Recompute)},
+          {s(D::Schedule), {"gpipe", "1f1b", "interleaved", "breadth-first", "zb-v"}},
+          {S::MicroBatches},
+          {S::GlobalBatch},
+          {S::SequenceLength},
+          {S::Precision, {"bf16", "fp32"}},
+          {S::Optimizer, {"adam"}, By::Target},
+          {S::Attention, {"flash"}, By::Target},
+          {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
+          {S::Gpus},
+          {S::Model, {}, By::Script},
+          {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
+          {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
+          {setting_of(Overlap::PipelineSend), {}, By::Target},
+          {setting_of(Overlap::ContextRing), {}, By::Target}};
+}
+
+std::optional<std::string> expandable(const Handover&) {
+  return "expandable_segments:True";
+}
+
+Exporter torchtitan_exporter() {
+  std::vector<Accepts> accepts = torchtitan_accepts();
+  accepts.push_back({S::Layers, {kOwnSplit}, By::Key});
+  return {.name = "torchtitan",
+          .title = "command line of torchtitan",
+          .checked = "pytorch/torchtitan@b5bcd76c (2026-08-21)",
+          .framework = "torchtitan",
+          .accepts = accepts,
+          .documents = {{.keys = keys(), .array = "TITAN_ARGS"}},
+          .launch = {.script = "-m torchtitan.train",
+                     // The array ends with a subcommand, behind which no option may stand.
+                     .arguments = "\"${TRAIN_ARGS[@]}\" \"${TITAN_ARGS[@]}\"",
+                     .environment = {{"PYTORCH_ALLOC_CONF", expandable}}},
+          .notes = [](const Handover& h) -> std::vector<std::string> {
+            if (find_model(registry(), h.model()) != nullptr) return {};
+            return {
+                "no registered configuration has the sizes of this network: register one and "
+                "put --module and --config in front of the arguments"};
+          }};
+}
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line and the TOML file of torchtitan share.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exporters/exporter.hpp"
+
+namespace plansearch::exporters {
+
+struct NetworkSizes {
+  std::int64_t layers, hidden, heads, kv_heads, vocab, experts;
+  bool operator==(const NetworkSizes&) const = default;
+};
+
+/// A configuration that torchtitan ships.
+struct RegisteredModel {
+  std::string_view module;
+  std::string_view name;
+  NetworkSizes sizes;
+};
+
+[[nodiscard]] const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
+                                                const ModelDescription& model);
+[[nodiscard]] std::string torch_name(DataType precision);
+[[nodiscard]] std::string reshard(const Handover& handover);
+[[nodiscard]] std::string torch_schedule(const Handover& handover);
+/// pipeline_parallel_layers_per_stage where it gives the stages of the plan.
+[[nodiscard]] Value layers_per_stage(const Handover& handover);
+/// True where the plan recomputes at this level.
+[[nodiscard]] Value is_level(const Handover& handover, Recompute level);
+/// All but the line of the layers.
+[[nodiscard]] std::vector<Accepts> torchtitan_accepts();
+/// PYTORCH_ALLOC_CONF as in torchtitan's run_train.sh.
+[[nodiscard]] std::optional<std::string> expandable(const Handover& handover);
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// torchtitan 0.2, the last version that reads TOML files.
+//
+// Keys and rules: pytorch/torchtitan v0.2.2 (2026-02-20)
+//   torchtitan/config/job_config.py: Training, Parallelism, ActivationCheckpoint
+//   torchtitan/config/manager.py: ConfigManager._dict_to_dataclass (unknown keys are errors)
+//   torchtitan/distributed/pipeline_parallel.py: build_pipeline_schedule
+#include <fmt/format.h>
+
+#include "exporters/torchtitan_keys.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+using D = Degree;
+using S = Setting;
+
+constexpr Setting s(Degree degree) {
+  return setting_of(degree);
+}
+
+/// The flavors of the model registry by the sizes of their network.
+const std::vector<RegisteredModel>& flavors() {
+  static const std::vector<RegisteredModel> kModels{
+      {"llama3", "8B", {32, 4096, 32, 8, 128256, 0}},
+      {"llama3", "70B", {80, 8192, 64, 8, 128256, 0}},
+      {"llama3", "405B", {126, 16384, 128, 8, 128256, 0}},
+      {"qwen3", "0.6B", {28, 1024, 16, 8, 151936, 0}},
+      {"qwen3", "1.7B", {28, 2048, 16, 8, 151936, 0}},
+      {"qwen3", "4B", {36, 2560, 32, 8, 151936, 0}},
+      {"qwen3", "8B", {36, 4096, 32, 8, 151936, 0}},
+      {"qwen3", "14B", {40, 5120, 40, 8, 151936, 0}},
+      {"qwen3", "32B", {64, 5120, 64, 8, 151936, 0}},
+      {"qwen3", "30B-A3B", {48, 2048, 32, 4, 151936, 128}},
+      {"qwen3", "235B-A22B", {94, 4096, 64, 4, 151936, 128}},
+      {"deepseek_v3", "671B", {61, 7168, 128, 128, 129280, 256}},
+      {"gpt_oss", "20b", {24, 2880, 64, 8, 201088, 32}},
+      {"gpt_oss", "120b", {36, 2880, 64, 8, 201088, 128}},
+  };
+  return kModels;
+}
+
+/// Names of the modules of every virtual stage.
+Value module_names(const Handover& h) {
+  if (h.degrees.pipeline == 1) return {};
+  Value stages = Value::array();
+  std::int64_t layer = 0;
+  for (const StageContent& content : h.stages) {
+    Value names = Value::array();
+    if (content.embedding) names.push_back("tok_embeddings");
+    for (std::int64_t i = 0; i < content.layers; ++i) {
+      names.push_back(fmt::format("layers.{}", layer++));
+    }
+    if (content.head) {
+      names.push_back("norm");
+      names.push_back("output");
+    }
+    stages.push_back(std::move(names));
+  }
+  return stages;
+}
+
+std::string checkpoint_mode(const Handover& h) {
+  return value_of(s(D::Recompute), h);
+}
+
+// clang-format off
+std::vector<Key> keys() {
+  return {
+      {"model.name", {S::Model},
+       [](const Handover& h) {
+         const RegisteredModel* found = find_model(flavors(), h.model());
+         return found == nullptr ? Value() : Value(found->module);
+       }},
+      {"model.flavor", {S::Model},
+       [](const Handover& h) {
+         const RegisteredModel* found = find_model(flavors(), h.model());
+         return found == nullptr ? Value() : Value(found->name);
+       }},
+      {"training.seq_len", {S::SequenceLength}, [](const Handover& h) { return Value(h.problem.seq_len); }},
+      // With a pipeline the batch of a rank is that of all its micro-batches.
+      {"training.local_batch_size", {s(D::MicroBatch), S::MicroBatches},
+       [](const Handover& h) {
+         const bool pipeline = h.degrees.pipeline > 1;
+         return Value(std::int64_t{1} * h.degrees.micro_batch * (pipeline ? h.degrees.micro_batches : 1));
+       }},
+      {"training.global_batch_size", {S::GlobalBatch, S::MicroBatches},
+       [](const Handover& h) { return Value(h.problem.global_batch); }},
+      {"training.mixed_precision_param", {S::Precision},
+       [](const Handover& h) { return Value(torch_name(h.problem.precision)); }},
+      {"parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
+       [](const Handover& h) { return Value(h.degrees.data / h.shard_ranks()); }},
+      {"parallelism.data_parallel_shard_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
+       [](const Handover& h) { return Value(h.shard_ranks()); }},
+      {"parallelism.fsdp_reshard_after_forward", {s(D::Zero)}, [](const Handover& h) { return Value(reshard(h)); }},
+      {"parallelism.tensor_parallel_degree", {s(D::TensorOut), s(D::SequenceParallel)},
+       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+      {"parallelism.context_parallel_degree", {s(D::Context)},
+       [](const Handover& h) { return Value(h.degrees.context); }},
+      {"parallelism.context_parallel_rotate_method", {s(D::ContextKind)},
+       [](const Handover& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); }},
+      {"parallelism.expert_parallel_degree", {s(D::Expert)},
+       [](const Handover& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
+      {"parallelism.pipeline_parallel_degree", {s(D::Pipeline)},
+       [](const Handover& h) { return Value(h.degrees.pipeline); }},
+      {"parallelism.pipeline_parallel_schedule", {s(D::Schedule)},
+       [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); }},
+      {"parallelism.pipeline_parallel_microbatch_size", {s(D::MicroBatch), S::MicroBatches},
+       [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batch) : Value(); }},
+      {"parallelism.module_fqns_per_model_part", {S::Layers, s(D::Chunks)}, module_names},
+      {"activation_checkpoint.mode", {s(D::Recompute)},
+       [](const Handover& h) { return Value(checkpoint_mode(h)); }},
+      {"activation_checkpoint.selective_ac_option", {s(D::Recompute)},
+       [](const Handover& h) {
+         return h.degrees.recompute == Recompute::Selective ? Value("op") : Value();
+       }},
+  };
+}
+// clang-format on
+
+}  // namespace
+
+Exporter torchtitan_toml_exporter() {
+  std::vector<Accepts> accepts = torchtitan_accepts();
+  std::erase_if(accepts, [](const Accepts& a) { return a.setting == s(D::SequenceParallel); });
+  accepts.push_back({s(D::SequenceParallel), {"1"}, By::Target});
+  accepts.push_back({S::Layers});
+  return {.name = "torchtitan-0.2",
+          .title = "TOML file of torchtitan 0.2",
+          .checked = "pytorch/torchtitan v0.2.2 (2026-02-20)",
+          .framework = "torchtitan",
+          .accepts = accepts,
+          .documents = {{.keys = keys(), .write = write_toml, .file = "torchtitan.toml"}},
+          .launch = {.script = "-m torchtitan.train",
+                     .arguments = "--job.config_file \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
+                     .environment = {{"PYTORCH_ALLOC_CONF", expandable}}},
+          .conflicts = {{"prediction modules",
+                         [](const Handover& h) { return h.model().mtp_layers > 0; }}},
+          .notes = [](const Handover& h) -> std::vector<std::string> {
+            if (find_model(flavors(), h.model()) != nullptr) return {};
+            return {
+                "no flavor has the sizes of this network: register one and set model.name and "
+                "model.flavor"};
+          }};
+}
+
+}  // namespace plansearch::exporters

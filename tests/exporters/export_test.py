@@ -1,0 +1,474 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`plansearch export`: every key that is written read back, refusals, launch scripts, golden files.
+
+  python3 tests/exporters/export_test.py --binary build/check/plansearch [ReadBack Refusals ...]
+  python3 tests/exporters/export_test.py --binary build/check/plansearch --update   # golden files
+"""
+
+import argparse
+import functools
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import plans
+import readers
+import shell
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+BINARY = None
+UPDATE = False
+TARGETS = ["megatron", "deepspeed", "megatron-deepspeed", "torchtitan", "torchtitan-0.2",
+           "nanotron", "accelerate"]
+SHELL_TARGETS = ["megatron", "megatron-deepspeed", "torchtitan"]
+
+
+def run(*arguments):
+    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+@functools.lru_cache
+def parameters_of(model):
+    answer = run("predict", "--hw", "dgx-h100", "--model", model, "--gpus", "8", "--batch", "8",
+                 "--format", "json")
+    return json.loads(answer.stdout)["question"]["parameters"]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="plansearch-export-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def export(self, plan, target, *arguments):
+        result = run("export", plan, "--to", target, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def plan_file(self, plan):
+        path = self.directory / "plan.yaml"
+        path.write_text(plans.text_of(plan))
+        return path
+
+
+class ReadBack(Case):
+    """20 drawn plans a target, each read back by a reader that knows nothing of plansearch."""
+
+    def read(self, target, plan, text):
+        world = plan["gpus"]
+        nodes = max(1, world // plans.MACHINES[plan["hardware"]])
+        if target in SHELL_TARGETS:
+            started = shell.run_script(text, self.directory, nodes)[0]
+            words = started["arguments"]
+            self.assertEqual(words[:4], ["--nnodes", str(nodes), "--nproc-per-node",
+                                         str(world // nodes)])
+            last = next(i for i, word in enumerate(words)
+                        if word in ("pretrain_gpt.py", "torchtitan.train"))
+            words, environment = words[last + 1:], started["environment"]
+            if target == "megatron":
+                return readers.read_megatron(words, environment, world)
+            if target == "torchtitan":
+                return readers.read_torchtitan(words, world)
+            config = pathlib.Path(words[words.index("--deepspeed_config") + 1]).read_text()
+            return readers.read_megatron_deepspeed(words, environment, world, config)
+        return {"deepspeed": readers.read_deepspeed, "nanotron": readers.read_nanotron,
+                "torchtitan-0.2": readers.read_torchtitan_toml,
+                "accelerate": readers.read_accelerate}[target](text, world)
+
+    def expected(self, target, plan):
+        d = plan["degrees"]
+        wanted = {key: value for key, value in plan.items() if key not in ("hardware", "framework")}
+        del wanted["degrees"]
+        wanted |= {"shard_group": 0, "attention": "flash"} | d
+        wanted["micro_batches"] = plan["batch"] // (d["dp"] * d["micro_batch"])
+        if d["dp"] * d["cp"] == 1:  # nothing to shard over
+            wanted["zero"] = 0 if target not in ("torchtitan", "torchtitan-0.2", "accelerate") else d["zero"]
+        if d["pp"] == 1:
+            wanted["schedule"] = "1f1b"
+        if target in ("megatron", "nanotron"):
+            wanted["parameters"] = parameters_of(plan["model"])
+        return wanted
+
+    def check(self, target):
+        seen, count = {}, 0
+        for plan in plans.drawn(target):
+            path = self.plan_file(plan)
+            # Rules come and go; 20 of the 25 that were drawn must be left.
+            launch = ("--launch", "torchrun") if target in SHELL_TARGETS else ()
+            exported = run("export", path, "--to", target, *launch) if count < 20 else None
+            if exported is None or exported.returncode != 0:
+                continue
+            count += 1
+            back = self.read(target, plan, exported.stdout)
+            wanted = self.expected(target, plan)
+            for key in ("layers", "layers_per_stage"):
+                self.check_layers(plan, key, back.pop(key, None))
+            for key, value in back.items():
+                self.assertEqual(value, wanted[key], (target, key, plans.text_of(plan)))
+            missing = [key for key in wanted if key not in back]
+            for key in missing:  # not said: must be what the target does anyway
+                neutral = {"pp": 1, "vpp": 1, "tp": 1, "ep": 1, "etp": 1, "shard_group": 0,
+                           "sp": plan["degrees"]["tp"] > 1 if target == "torchtitan-0.2" else False,
+                           "schedule": "1f1b", "optimizer": "adam", "attention": "flash",
+                           "model": plan["model"]}
+                if key == "vpp" and plan["degrees"]["pp"] > 1 and target == "torchtitan":
+                    continue  # decided by layers per stage, checked above
+                self.assertIn(key, neutral, (target, plans.text_of(plan)))
+                self.assertEqual(wanted[key], neutral[key], (target, key, plans.text_of(plan)))
+            for key, value in wanted.items():
+                seen.setdefault(key, set()).add(value)
+        self.assertEqual(count, 20, f"too many plans of {target} are refused: draw them anew")
+        return seen
+
+    def check_layers(self, plan, key, value):
+        if value is None:
+            return
+        _, layers, _ = plans.MODELS[plan["model"]]
+        stages = plan["degrees"]["pp"] * plan["degrees"]["vpp"]
+        if key == "layers":
+            self.assertEqual(len(value), stages, plans.text_of(plan))
+            self.assertEqual(sum(value), layers)
+        elif value:
+            self.assertEqual(-(-(layers + 2) // value), stages)
+        else:
+            self.assertEqual(plan["degrees"]["vpp"], 1)  # one stage a rank needs no key
+
+    def check_spread(self, seen, **wanted):
+        for key, values in wanted.items():
+            self.assertLessEqual(set(values), seen[key], (key, seen[key]))
+
+    def test_megatron(self):
+        seen = self.check("megatron")
+        self.check_spread(seen, zero=[0, 1, 2, 3], vpp=[1, 2], recompute=["none", "full", "selective"],
+                          cp_kind=["ring", "ulysses"], sp=[True, False])
+        self.assertTrue(seen["ep"] - {1})
+
+    def test_deepspeed(self):
+        seen = self.check("deepspeed")
+        self.check_spread(seen, zero=[0, 1, 2, 3], cp_kind=["ring", "ulysses"],
+                          recompute=["none", "full"])
+
+    def test_megatron_deepspeed(self):
+        seen = self.check("megatron-deepspeed")
+        self.check_spread(seen, zero=[0, 1], recompute=["none", "full"], pp=[1, 2])
+
+    def test_torchtitan(self):
+        seen = self.check("torchtitan")
+        self.check_spread(seen, zero=[2, 3], recompute=["none", "full", "selective"], cp=[1, 2])
+        self.assertTrue(seen["pp"] - {1})
+        self.assertTrue(seen["ep"] - {1})
+
+    def test_torchtitan_toml(self):
+        seen = self.check("torchtitan-0.2")
+        self.check_spread(seen, zero=[2, 3], recompute=["none", "full", "selective"])
+        self.assertTrue(seen["vpp"] - {1})
+
+    def test_nanotron(self):
+        seen = self.check("nanotron")
+        self.check_spread(seen, zero=[0, 1], recompute=["none", "full"], sp=[True, False])
+
+    def test_accelerate(self):
+        seen = self.check("accelerate")
+        self.check_spread(seen, zero=[2, 3], recompute=["none", "full"])
+        self.assertTrue(seen["cp"] - {1})
+
+
+BASE = {"hardware": "dgx-h100", "model": "llama3-8b", "framework": "megatron", "gpus": 64,
+        "batch": 512, "seq_len": 8192, "precision": "bf16"}
+
+
+class Refusals(Case):
+    """Exit code 4, nothing on standard output, every setting that cannot be expressed named."""
+
+    def refuse(self, target, expect, **changes):
+        degrees = changes.pop("degrees", {})
+        path = self.plan_file(BASE | changes | {"degrees": degrees})
+        result = run("export", path, "--to", target)
+        self.assertEqual(result.returncode, 4, (result.stdout, result.stderr))
+        self.assertEqual(result.stdout, "")
+        self.assertIn(f"error: {target} cannot express this plan: ", result.stderr)
+        self.assertIn("hint: ", result.stderr)
+        for text in expect:
+            self.assertIn(text, result.stderr)
+        return result.stderr
+
+    def test_every_setting_is_named(self):
+        message = self.refuse("nanotron", ["zero 3 (takes 0, 1)", "recompute selective (takes none, full)",
+                                           "--to megatron"],
+                              degrees={"zero": 3, "recompute": "selective"}, attention="unfused")
+        self.assertIn("plansearch --target nanotron", message)
+
+    def test_chunks(self):
+        self.refuse("nanotron", ["vpp 2 (takes 1)", "schedule interleaved"],
+                    degrees={"pp": 4, "vpp": 2})
+
+    def test_tensor_parallelism_in_deepspeed(self):
+        self.refuse("deepspeed", ["tp 4 (takes 1)", "--to megatron-deepspeed"],
+                    degrees={"tp": 4, "zero": 1})
+
+    def test_pipeline_in_accelerate(self):
+        self.refuse("accelerate", ["pp 2 (takes 1)", "zero 1 (takes 2, 3)"],
+                    degrees={"pp": 2, "zero": 1})
+
+    def test_rank_order(self):
+        self.refuse("nanotron", ["rank_order tp-pp-dp (takes tp-cp-dp-pp)"], rank_order="tp-cp-pp-dp",
+                    degrees={"tp": 2, "pp": 2, "zero": 0})
+        self.refuse("megatron", ["rank_order dp-tp (takes tp-cp-dp-pp, tp-cp-pp-dp)"],
+                    rank_order="cp-dp-tp-pp", degrees={"tp": 2, "zero": 0})
+
+    def test_grid_of_tensor_axes(self):
+        self.refuse("megatron", ["tp_x 2 (takes 1)", "tp_z 2 (takes 1)"], framework="axonn",
+                    degrees={"tp_x": 2, "tp_y": 2, "tp_z": 2})
+
+    def test_kind_of_context_parallelism(self):
+        self.refuse("torchtitan", ["cp_kind ulysses (takes ring)", "zero 1 (takes 2, 3)"],
+                    degrees={"cp": 2, "cp_kind": "ulysses", "zero": 1})
+        self.refuse("megatron-deepspeed",
+                    ["sequence parallelism (Ulysses) runs without tensor parallelism"],
+                    model="llama2-7b", seq_len=4096,
+                    degrees={"cp": 2, "cp_kind": "ulysses", "tp": 2})
+
+    def test_precision(self):
+        self.refuse("accelerate", ["precision fp8 (takes bf16, fp16, fp32)"], precision="fp8",
+                    degrees={"zero": 3})
+
+    def test_optimizer(self):
+        self.refuse("megatron", ["optimizer adafactor (takes adam, sgd, muon)"],
+                    optimizer="adafactor")
+
+    def test_architecture(self):
+        self.refuse("megatron", ["gemma2-9b has norms elsewhere than before each sublayer"],
+                    model="gemma2-9b")
+        self.refuse("nanotron", ["mixtral-8x7b has experts"], model="mixtral-8x7b",
+                    degrees={"zero": 1})
+        self.refuse("megatron", ["bert-large has an encoder"], model="bert-large", seq_len=512)
+
+    def test_layers(self):
+        # torchtitan's command line splits 32 layers over two stages itself: 16 and 16.
+        path = self.directory / "plan.yaml"
+        path.write_text(
+            "schema: plansearch/plan/v1\nhardware: dgx-h100\nmodel: llama3-8b\n"
+            "framework: torchtitan\nbatch: 64\nseq_len: 8192\n"
+            "order: {schedule: 1f1b, micro_batches: 8}\nstages:\n"
+            "  - {layers: 20, dp: 8, zero: 3}\n  - {layers: 12, dp: 8, zero: 3}\n")
+        result = run("export", path, "--to", "torchtitan")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("layers uneven (takes its own split)", result.stderr)
+        self.assertIn("--to torchtitan-0.2", result.stderr)
+        result = run("export", path, "--to", "torchtitan-0.2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(readers.read_torchtitan_toml(result.stdout, 16)["layers"], [20, 12])
+        path.write_text(path.read_text().replace("zero: 3", "zero: 1")
+                        .replace("framework: torchtitan", "framework: megatron"))
+        words = self.export(path, "megatron")
+        self.assertIn("--pipeline-model-parallel-layout 'Et*20|t*12L'", words)
+
+    def test_stages_that_differ(self):
+        path = self.directory / "plan.yaml"
+        path.write_text(
+            "schema: plansearch/plan/v1\nhardware: dgx-h100\nmodel: llama3-8b\nbatch: 64\n"
+            "seq_len: 8192\norder: {schedule: 1f1b, micro_batches: 8}\nstages:\n"
+            "  - {layers: 16, dp: 8, recompute: full}\n  - {layers: 16, dp: 8}\n")
+        result = run("export", path, "--to", "megatron")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("the stages differ in recompute: full, none", result.stderr)
+
+    def test_usage(self):
+        path = self.plan_file(BASE | {"degrees": {}})
+        for arguments, text in ((("--to", "jax"), "jax"), ((), "--to is missing"),
+                                (("--to", "megatron", "--launch", "pbs"), "slurm, torchrun")):
+            result = run("export", path, *arguments)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("error:", result.stderr)
+            self.assertIn(text, result.stderr)
+        result = run("export", self.directory / "none.yaml", "--to", "megatron")
+        self.assertEqual(result.returncode, 2, result.stderr)
+
+
+class Launch(Case):
+    """Launch scripts run with stand-ins for srun, torchrun and accelerate."""
+
+    def script(self, target, launcher, **changes):
+        degrees = changes.pop("degrees", {})
+        path = self.plan_file(BASE | changes | {"degrees": degrees})
+        return self.export(path, target, "--launch", launcher)
+
+    def test_slurm(self):
+        script = self.script("megatron", "slurm", gpus=16, degrees={"tp": 4, "zero": 1})
+        for line in ("#SBATCH --nodes=2", "#SBATCH --gpus-per-node=8", "#SBATCH --ntasks-per-node=1",
+                     "#SBATCH --distribution=block"):
+            self.assertIn(line, script)
+        started = shell.run_script(script, self.directory, 2)
+        self.assertEqual(len(started), 2)
+        for node, process in enumerate(started):
+            # torchrun numbers ranks by node: node 1 holds 8 to 15, as the plan was priced.
+            self.assertEqual(process["arguments"][:11],
+                             ["--nnodes", "2", "--nproc-per-node", "8", "--node-rank", str(node),
+                              "--master-addr", "node-a", "--master-port", "29500",
+                              "pretrain_gpt.py"])
+            self.assertEqual(process["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"], "1")
+            self.assertIn("--mock-data", process["arguments"])
+
+    def test_wrong_number_of_nodes(self):
+        script = self.script("megatron", "slurm", gpus=16, degrees={"zero": 1})
+        with self.assertRaisesRegex(AssertionError, "the plan needs 2 nodes"):
+            shell.run_script(script, self.directory, 3)
+
+    def test_own_arguments(self):
+        script = self.script("megatron", "torchrun", gpus=8, degrees={"zero": 1})
+        words = shell.run_script(script, self.directory, 1, ["--data-path", "a b"])[0]["arguments"]
+        self.assertEqual(words[-2:], ["--data-path", "a b"])
+        self.assertNotIn("--mock-data", words)
+        script = self.script("torchtitan", "torchrun", gpus=8, framework="torchtitan",
+                             degrees={"zero": 3})
+        words = shell.run_script(script, self.directory, 1, ["--training.steps", "5"])[0]["arguments"]
+        self.assertEqual(words[-1], "activation-checkpoint:none")
+        self.assertIn("--training.steps", words)
+
+    def test_accelerate(self):
+        script = self.script("accelerate", "slurm", gpus=16, framework="fsdp", batch=64,
+                             degrees={"zero": 3, "micro_batch": 2})
+        started = shell.run_script(script, self.directory, 2)
+        self.assertEqual([p["program"] for p in started], ["accelerate", "accelerate"])
+        self.assertEqual(started[1]["arguments"][:2], ["launch", "--config_file"])
+        self.assertIn("--machine_rank", started[1]["arguments"])
+        self.assertEqual(started[0]["environment"]["ACCELERATE_GRADIENT_ACCUMULATION_STEPS"], "2")
+        config = pathlib.Path(started[0]["arguments"][2]).read_text()
+        self.assertEqual(readers.read_accelerate(config, 16)["dp"], 16)
+
+    def test_files_of_the_others(self):
+        for target, framework, flag in (("deepspeed", "deepspeed", "--deepspeed_config"),
+                                        ("nanotron", "nanotron", "--config-file"),
+                                        ("torchtitan-0.2", "torchtitan", "--job.config_file")):
+            zero = 3 if framework == "torchtitan" else 1
+            for launcher in ("slurm", "torchrun"):
+                script = self.script(target, launcher, framework=framework, gpus=16,
+                                     degrees={"zero": zero})
+                started = shell.run_script(script, self.directory, 2)
+                words = started[0]["arguments"]
+                config = pathlib.Path(words[words.index(flag) + 1])
+                self.assertTrue(config.read_text(), target)
+
+    def test_names_cannot_leave_their_comment(self):
+        model = self.directory / "model.yaml"
+        text = (SOURCE / "models" / "llama3-8b.yaml").read_text()
+        text = re.sub(r"(?m)^name: .*$", r'name: "evil\\n$(touch pwned)\\n`id`"', text)
+        model.write_text(text)
+        script = self.script("megatron", "torchrun", model=str(model), gpus=8, degrees={"zero": 1})
+        shell.run_script(script, self.directory, 1)
+        self.assertFalse((self.directory / "pwned").exists())
+
+
+GOLDEN = {
+    "megatron-llama3-70b": ("megatron", None, {"model": "llama3-70b", "gpus": 512, "batch": 1024}, {
+        "tp": 8, "sp": True, "pp": 4, "vpp": 4, "zero": 1, "recompute": "full"}),
+    "megatron-405b-uneven": ("megatron", None, {"model": "llama3.1-405b", "gpus": 1024, "batch": 512}, {
+        "tp": 8, "sp": True, "pp": 16, "zero": 1}),
+    "megatron-deepseek-v3": ("megatron", "slurm", {"model": "deepseek-v3", "gpus": 1024, "batch": 2048,
+                                                   "seq_len": 4096, "precision": "fp8"}, {
+        "pp": 16, "ep": 64, "zero": 1, "recompute": "full"}),
+    "deepspeed-llama3-8b": ("deepspeed", None, {"framework": "deepspeed"}, {"zero": 3}),
+    "megatron-deepspeed-gpt3": ("megatron-deepspeed", None, {
+        "framework": "megatron-deepspeed", "model": "gpt3-175b", "gpus": 1024, "batch": 1024,
+        "seq_len": 2048, "precision": "fp16"}, {"tp": 8, "pp": 16, "recompute": "full"}),
+    "torchtitan-llama3-70b": ("torchtitan", "slurm", {
+        "framework": "torchtitan", "model": "llama3-70b", "gpus": 256, "batch": 256}, {
+        "tp": 8, "sp": True, "pp": 4, "zero": 3, "recompute": "selective"}),
+    "torchtitan-0.2-llama3-70b": ("torchtitan-0.2", None, {
+        "framework": "torchtitan", "model": "llama3-70b", "gpus": 256, "batch": 256}, {
+        "tp": 8, "sp": True, "pp": 4, "zero": 3, "recompute": "selective"}),
+    "nanotron-llama3-8b": ("nanotron", None, {"framework": "nanotron"}, {
+        "tp": 4, "sp": True, "zero": 1, "recompute": "full"}),
+    "accelerate-llama3-8b": ("accelerate", "torchrun", {"framework": "torchtitan", "gpus": 8}, {
+        "zero": 3}),
+}
+
+
+class Golden(Case):
+    """Whole files, byte for byte; predicted numbers are left out."""
+
+    def test_files(self):
+        for name, (target, launcher, changes, degrees) in GOLDEN.items():
+            path = self.plan_file(BASE | changes | {"degrees": degrees})
+            text = self.export(path, target, *(("--launch", launcher) if launcher else ()))
+            text = re.sub(r"step \S+ \S+ \([^)]*\), peak memory \S+ \S+ of", "step TIME, peak memory SIZE of",
+                          text)
+            text = re.sub(r"(?m)^.*the prediction says that the plan does not fit.*\n", "", text)
+            text = re.sub(r"plan(-| )[0-9a-f]{16}", r"plan\1IDENTITY", text)
+            text = re.sub(r"plansearch \d+\.\d+\.\d+", "plansearch VERSION", text)
+            golden = HERE / "golden" / f"{name}.txt"
+            if UPDATE:
+                golden.write_text(text)
+            with self.subTest(name):
+                self.assertEqual(golden.read_text(), text)
+
+
+class Sources(Case):
+    """Plans of answers, files, flags; the list and its page."""
+
+    def test_result_and_rank(self):
+        answer = self.directory / "answer.json"
+        result = run("--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "64", "--format", "json",
+                     "--out", answer, "--quiet")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        first = self.export(f"{answer}#1", "megatron")
+        self.assertNotEqual(first, self.export(f"{answer}#2", "megatron"))
+        out = self.directory / "plan.sh"
+        self.assertEqual(self.export(f"{answer}#1", "megatron", "--out", out), "")
+        self.assertEqual(out.read_text(), first)
+        result = run("export", f"{answer}#999", "--to", "megatron")
+        self.assertEqual(result.returncode, 2, result.stderr)
+
+    def test_identity_does_not_depend_on_spelling(self):
+        degrees = {"tp": 2, "zero": 1}
+        texts = []
+        for hardware, model in (("dgx-h100", "llama3-8b"), ("dgx_h100.yaml", "llama-3-8b")):
+            path = self.plan_file(BASE | {"hardware": hardware, "model": model, "degrees": degrees})
+            texts.append(self.export(path, "megatron"))
+        self.assertEqual(texts[0], texts[1])
+
+    def test_notes_on_standard_error(self):
+        path = self.plan_file(BASE | {"framework": "deepspeed", "degrees": {"zero": 3}})
+        result = run("export", path, "--to", "deepspeed")
+        self.assertIn("set in the training script:", result.stderr)
+        self.assertIn("seq_len 8192", result.stderr)
+        self.assertEqual(run("export", path, "--to", "deepspeed", "--quiet").stderr, "")
+
+    def test_page_shows_the_list(self):
+        listing = json.loads(run("list", "exporters", "--format", "json").stdout)
+        rows = listing if isinstance(listing, list) else listing["exporters"]
+        page = (SOURCE / "docs" / "export.md").read_text()
+        shown = re.search(r"(?s)\| setting \|(.*?)\n\n", page)
+        self.assertIsNotNone(shown, "the table of capabilities")
+        table = [[cell.strip() for cell in line.strip("|").split("|")]
+                 for line in ("| setting |" + shown[1]).splitlines()]
+        columns = table[0][1:]
+        self.assertEqual(columns, [row["name"] for row in rows])
+        for line in table[2:]:
+            self.assertEqual(line[1:], [row[line[0]] for row in rows], line[0])
+        self.assertEqual({line[0] for line in table[2:]},
+                         set(rows[0]) - {"name", "writes", "checked"})
+
+
+def main():
+    global BINARY, UPDATE
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("groups", nargs="*")
+    arguments = parser.parse_args()
+    BINARY, UPDATE = str(pathlib.Path(arguments.binary).resolve()), arguments.update
+    groups = ["Golden"] if UPDATE else arguments.groups
+    sys.argv = [sys.argv[0], *groups]
+    unittest.main(verbosity=1)
+
+
+if __name__ == "__main__":
+    main()
