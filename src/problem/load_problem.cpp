@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -62,6 +64,8 @@ class Settler {
   SettledProblem settle() {
     compare_hash("hardware", cluster_.name, cluster_.content_hash);
     compare_hash("model", model_.name, settled_.files.model->content_hash);
+    note_file("hardware", request_.hardware);
+    note_file("model", request_.model);
     const auto framework = framework_name(request_);
     note("framework", framework.value(), framework.origin());
     settle_parts();
@@ -108,6 +112,16 @@ class Settler {
     }
     if (!model.passed_over.empty()) {
       note("passed_over", fmt::format("{}", fmt::join(model.passed_over, ", ")), "model");
+    }
+  }
+
+  /// A name finds its file again, a path does not come with the answer unless it is noted.
+  void note_file(const char* key, const std::string& given) {
+    std::error_code error;
+    const std::filesystem::path path(given);
+    const bool names_file = path.has_parent_path() || path.has_extension();
+    if (names_file && std::filesystem::exists(path, error)) {
+      note(key, given, request_.origin(key));
     }
   }
 

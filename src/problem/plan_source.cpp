@@ -77,6 +77,9 @@ void fill_settings(Completion& completion, const io::Node& settings) {
     const std::string origin = setting.at("origin").text();
     if (origin != "flag" && origin != "plan") continue;
     const std::string value = setting.at("value").text();
+    if (key == "hardware") completion.fill("hardware", o.hardware, value);
+    if (key == "model") completion.fill("model", o.model, value);
+    if (key == "framework" && o.target.empty()) completion.fill("framework", o.framework, value);
     if (key == "optimizer") completion.fill("optimizer", o.optimizer, value);
     if (key == "attention") completion.fill("attention", o.attention, value);
     if (key == "rank_order") completion.fill("rank_order", o.rank_order, value);
@@ -89,6 +92,7 @@ void fill_settings(Completion& completion, const io::Node& settings) {
 
 void fill_question(Completion& completion, const io::Node& question) {
   ProblemRequest& o = completion.request();
+  fill_settings(completion, question.at("settings"));
   completion.fill("hardware", o.hardware, question.at("hardware").text());
   completion.fill("model", o.model, question.at("model").text());
   if (o.target.empty()) {
@@ -98,7 +102,6 @@ void fill_question(Completion& completion, const io::Node& question) {
   completion.fill("batch", o.batch, question.at("global_batch").integer(io::kPositive));
   completion.fill("seq_len", o.seq_len, question.at("seq_len").integer(io::kPositive));
   if (!o.nodes) completion.fill("gpus", o.gpus, question.at("gpus").count());
-  fill_settings(completion, question.at("settings"));
 }
 
 /// A flag replaces the tensor degrees as a whole: the two spellings do not mix.
