@@ -79,6 +79,28 @@ class Application {
     return out;
   }
 
+  /// Keys that change the network and are understood at the listed values (or rules) alone.
+  void require_understood(const Node& only) const {
+    for (const Node::Entry& entry : only.entries()) {
+      const auto written = keys_.written().find(entry.key);
+      if (written == keys_.written().end() || written->second.is_null()) continue;
+      const Node& found = written->second;
+      std::vector<std::string> known;
+      bool understood = false;
+      for (const Node& item : entry.value.items()) {
+        const std::optional<RawValue> expected = value(item, 0);
+        known.push_back(expected ? expected->text : "null");
+        understood = understood || (expected.has_value() && found.is_scalar() &&
+                                    same_value(found.text(), expected->text));
+      }
+      if (understood) continue;
+      found.fail(fmt::format("'{}' changes the network in a way that is not understood for {}",
+                             found.is_scalar() ? found.text() : "this list or map", family_),
+                 fmt::format("understood: {}; or describe the model yourself (docs/models.md)",
+                             fmt::join(known, ", ")));
+    }
+  }
+
  private:
   [[nodiscard]] std::optional<RawValue> value(const Node& rule, int depth) const {
     if (depth > kMaxDepth) rule.fail("refers back to itself");
@@ -223,24 +245,6 @@ class Application {
   const std::string& family_;
 };
 
-void require_understood(const Node& only, const HfKeys& keys, const std::string& family) {
-  for (const Node::Entry& entry : only.entries()) {
-    const auto value = keys.written().find(entry.key);
-    if (value == keys.written().end() || value->second.is_null()) continue;
-    if (matches(value->second, entry.value)) continue;
-    std::vector<std::string> known;
-    for (const Node& item : entry.value.items()) {
-      known.push_back(item.is_null() ? "null" : item.text());
-    }
-    const Node& found = value->second;
-    const std::string shown = found.is_scalar() ? found.text() : std::string("this list or map");
-    found.fail(fmt::format("'{}' changes the network in a way that is not understood for {}", shown,
-                           family),
-               fmt::format("understood: {}; or describe the model yourself (docs/models.md)",
-                           fmt::join(known, ", ")));
-  }
-}
-
 /// Every key that a rule below mentions.
 void collect_keys(const Node& node, std::set<std::string>& known) {
   if (node.is_list()) {
@@ -258,6 +262,14 @@ void collect_keys(const Node& node, std::set<std::string>& known) {
   }
 }
 
+std::set<std::string> ignored_keys(const Node& rules) {
+  std::set<std::string> ignored;
+  if (const auto list = rules.find("ignored")) {
+    for (const Node& item : list->items()) ignored.insert(item.text());
+  }
+  return ignored;
+}
+
 std::set<std::string> known_keys(const Node& rules) {
   std::set<std::string> known = {"model_type", "_name_or_path", "text_config"};
   collect_keys(rules.at("model"), known);
@@ -266,9 +278,7 @@ std::set<std::string> known_keys(const Node& rules) {
     if (!map) continue;
     for (const Node::Entry& entry : map->entries()) known.insert(entry.key);
   }
-  if (const auto list = rules.find("ignored")) {
-    for (const Node& item : list->items()) known.insert(item.text());
-  }
+  known.merge(ignored_keys(rules));
   return known;
 }
 
@@ -282,13 +292,15 @@ bool is_rule(const RawValue& map) {
 }
 
 RawValue apply_family(const Node& rules, const HfKeys& keys, const std::string& family) {
-  if (const auto only = rules.find("only")) require_understood(*only, keys, family);
   const Node model = rules.at("model");
-  return Application(model, keys, family).section(model);
+  const Application application(model, keys, family);
+  if (const auto only = rules.find("only")) application.require_understood(*only);
+  return application.section(model);
 }
 
 std::vector<std::string> unknown_keys(const Node& rules, const HfKeys& keys) {
   const std::set<std::string> known = known_keys(rules);
+  const std::set<std::string> ignored = ignored_keys(rules);  // also inside nested maps
   const auto knows_inside = [&](const std::string& map) {
     const auto first = known.lower_bound(map + ".");
     return first != known.end() && first->starts_with(map + ".");
@@ -296,7 +308,8 @@ std::vector<std::string> unknown_keys(const Node& rules, const HfKeys& keys) {
   std::vector<std::string> unknown;
   for (const auto& [key, value] : keys.written()) {
     if (value.is_null() || known.contains(key) || knows_inside(key)) continue;
-    bool named = true;  // unless a map around it is known as a whole, or itself listed
+    bool named = !ignored.contains(key.substr(
+        key.rfind('.') + 1));  // unless a map around it is known as a whole, or itself listed
     for (std::size_t dot = key.rfind('.'); dot != std::string::npos && dot > 0;
          dot = key.rfind('.', dot - 1)) {
       const std::string map = key.substr(0, dot);

@@ -108,6 +108,7 @@ ModelFile read_model(const std::filesystem::path& path, const std::filesystem::p
     const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
     name = (folder.lexically_normal() / "").parent_path().filename().string();
   }
+  if (path == kStandardInput) name = "stdin";
   return read_model(Document::read(path), name.empty() ? "model" : name, families);
 }
 
