@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the best K simulated plans and the Pareto front of all that are offered.
+// Computes: the best K simulated families of plans and the Pareto front of all that are offered.
 // Source: branch and bound: a contender whose bound exceeds the K-th best is never simulated.
 // Assumes: bound <= simulation (tests/unit/evaluate/bound_test.cpp).
 // Units: seconds and bytes.
@@ -97,9 +97,23 @@ bool Judge::is_known(const PlanDegrees& plan) const {
 void Judge::insert(PlanCandidate candidate) {
   note_time(candidate);
   const auto place = std::upper_bound(best_.begin(), best_.end(), candidate, ranks_before);
+  note_leader(candidate);
   best_.insert(place, std::move(candidate));
-  if (best_.size() > top_) best_.pop_back();
-  if (best_.size() == top_) thresholds_.time = best_.back().estimate.step.total();
+  if (leader_times_.size() < top_) return;
+  thresholds_.time = leader_times_[top_ - 1] * slack_;
+  while (best_.back().estimate.step.total() > *thresholds_.time) best_.pop_back();
+}
+
+void Judge::note_leader(const PlanCandidate& candidate) {
+  const Seconds time = candidate.estimate.step.total();
+  const auto [leader, is_new] = leaders_.emplace(plan_family(candidate.plan), time);
+  if (!is_new) {
+    if (leader->second <= time) return;
+    leader_times_.erase(
+        std::lower_bound(leader_times_.begin(), leader_times_.end(), leader->second));
+    leader->second = time;
+  }
+  leader_times_.insert(std::upper_bound(leader_times_.begin(), leader_times_.end(), time), time);
 }
 
 void Judge::conclude(SearchResult& result) {

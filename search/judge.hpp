@@ -2,6 +2,7 @@
 // One ranking for the plans of every strategy: thresholds, the best so far, the Pareto front.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct MemoryLimits {
 /// What a plan must beat to enter the answer. Frozen while a batch runs, so that the same plans
 /// are pruned whatever the number of threads.
 struct Thresholds {
-  std::optional<Seconds> time;       ///< the K-th best simulated step time so far
+  std::optional<Seconds> time;       ///< up to which the best K families have their variants
   std::vector<PlanCandidate> front;  ///< the Pareto front so far, fastest first
   std::optional<Seconds> best;       ///< the best simulated step time, of tight plans too
 
@@ -41,7 +42,10 @@ struct Contender {
 /// Takes in plans batch by batch; what it keeps does not depend on how they were found.
 class Judge {
  public:
-  Judge(const PlanEvaluator& evaluator, std::size_t top) : evaluator_(evaluator), top_(top) {}
+  /// Keeps the best `top` families, and every plan that is at most `slack` times as slow as the
+  /// last of their leaders.
+  Judge(const PlanEvaluator& evaluator, std::size_t top, double slack)
+      : evaluator_(evaluator), top_(top), slack_(slack) {}
 
   [[nodiscard]] const Thresholds& thresholds() const { return thresholds_; }
 
@@ -63,13 +67,18 @@ class Judge {
   void note_time(const PlanCandidate& candidate);
   [[nodiscard]] bool is_known(const PlanDegrees& plan) const;
   void insert(PlanCandidate candidate);
+  /// The fastest plan of its family?
+  void note_leader(const PlanCandidate& candidate);
 
   const PlanEvaluator& evaluator_;
   std::size_t top_;
+  double slack_;
   EvaluationWorkspacePtr workspace_ = PlanEvaluator::make_workspace();
   Thresholds thresholds_;
   std::vector<PlanCandidate> best_;
-  std::optional<PlanCandidate> tight_;  ///< the fastest of those
+  std::map<PlanDegrees, Seconds> leaders_;  ///< by family
+  std::vector<Seconds> leader_times_;       ///< theirs, in order
+  std::optional<PlanCandidate> tight_;      ///< the fastest of those
   std::int64_t simulations_ = 0;
 };
 

@@ -56,6 +56,18 @@ std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates) {
   return front;
 }
 
+double tied_ratio(double paired_sigma) {
+  // Phi(0.8416...) = 0.8 = kTieProbability
+  constexpr double kTieDeviations = 0.8416212335729143;
+  return std::exp(kTieDeviations * paired_sigma);
+}
+
+PlanDegrees plan_family(PlanDegrees plan) {
+  plan.chunks = 1;
+  plan.schedule = kDefaultSchedule;
+  return plan;
+}
+
 double probability_faster(Seconds a, Seconds b, double paired_sigma) {
   if (a == b) return 0.5;
   if (paired_sigma <= 0.0) return a < b ? 1.0 : 0.0;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "evaluate/framework_constants.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
@@ -59,7 +60,8 @@ class PricedOnce {
 
 SearchResult search_within(const SearchTask& task) {
   const Strategy strategy = enumerate_plans;
-  Judge judge(task.evaluator, task.options.top);
+  const double sigma = framework_constants(*task.evaluator.problem().framework).paired_sigma;
+  Judge judge(task.evaluator, task.options.top, tied_ratio(sigma));
   SearchResult result;
   SearchCounts& counts = result.counts;
   counts.space = SpaceCounter(task.walk.space()).all();

@@ -2,6 +2,7 @@
 // A priced plan with everything a reader wants to know about it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ struct PlanSummary {
 struct PlanReport {
   int rank = 1;
   Ties ties;
+  /// The rank of the plan it ties with and differs from in chunks and order only; that one's
+  /// variants.
+  std::optional<int> variant_of;
+  std::vector<PlanDegrees> variants;
   PlanSummary plan;
   Estimate estimate;
   Seconds p10;

@@ -28,4 +28,10 @@ struct PlanCandidate {
 /// Below this chance two plans are reported as a tie.
 inline constexpr double kTieProbability = 0.8;
 
+/// The ratio of two step times from which on they are no tie.
+[[nodiscard]] double tied_ratio(double paired_sigma);
+
+/// What variants of one plan share: everything but the chunks of its pipeline and their order.
+[[nodiscard]] PlanDegrees plan_family(PlanDegrees plan);
+
 }  // namespace plansearch

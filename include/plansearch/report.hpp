@@ -68,6 +68,7 @@ struct SearchReport {
   std::vector<PlanReport> front;
   std::vector<NearMissReport> misses;
   std::vector<std::string> remedies;  ///< what would make something fit
+  std::vector<std::string> advice;    ///< what would do better, each tried
   CountsReport counts;
   std::string optimality;  ///< "optimal within space megatron" or the gap
   std::string evidence;    ///< what the numbers rest on
@@ -85,6 +86,7 @@ struct LadderReport {
   std::vector<LadderRung> rungs;
   std::size_t chosen = 0;  ///< the rung whose plans are shown in full
   std::string choice;      ///< why that one, in one line
+  std::string ceiling;     ///< from which size on more GPUs buy nothing; empty where none does
 };
 
 /// Shows the Pareto front in place of the fastest plans.

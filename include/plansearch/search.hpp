@@ -27,7 +27,7 @@ struct SearchProgress {
 };
 
 struct SearchOptions {
-  std::size_t top = 10;
+  std::size_t top = 10;  ///< families: plans that differ in chunks and order only are one
   int threads = 1;
   Pruning pruning = Pruning::On;
   std::size_t misses = 5;  ///< nearest misses to name when nothing fits
@@ -62,7 +62,8 @@ struct NearMiss {
 enum class Completeness { Optimal, Stopped };
 
 struct SearchResult {
-  std::vector<PlanCandidate> ranked;     ///< best first, simulated
+  /// Best first, simulated: the best families, and every plan that ties with the last of them.
+  std::vector<PlanCandidate> ranked;
   MemoryFit admitted = MemoryFit::Fits;  ///< what is ranked: Tight where nothing fits
   std::optional<PlanCandidate> tight;    ///< the fastest tight plan, where it beats all that fit
   std::vector<PlanCandidate> front;      ///< Pareto front over step time and memory

@@ -107,6 +107,19 @@ std::string asked_text(const PinnedDegrees& pinned, const DegreeLimits& limits) 
   return fmt::format("{}{}{}", pins, pins.empty() || bounds.empty() ? "" : ", ", bounds);
 }
 
+/// Why nothing multiplies to the GPUs: how far every degree goes.
+std::string no_mesh_text(const Problem& problem, const SearchSpace& space) {
+  const auto most = [&](Degree degree) {
+    const std::vector<int>& values = space.dimension(degree).values;
+    return values.empty() ? 1 : *std::max_element(values.begin(), values.end());
+  };
+  return fmt::format(
+      "no dp x pp x cp x tp is {} GPUs: dp divides the batch of {}, tp goes up to {}, pp to {}, cp "
+      "to {}",
+      problem.gpus, problem.global_batch, most(Degree::TensorOut), most(Degree::Pipeline),
+      most(Degree::Context));
+}
+
 }  // namespace
 
 const std::vector<NamedSpace>& named_spaces() {
@@ -132,9 +145,12 @@ std::variant<SearchSpace, Infeasible> make_space(std::string_view name, const Pr
   look_at_equal_orders_once(space);
   const SpaceWalk walk(space);
   if (SpaceCounter(walk).all() == 0) {
+    const std::string asked = asked_text(pinned, limits);
     return Infeasible{.obstacle = Obstacle::DegreesDoNotMultiply,
-                      .detail = fmt::format("no plan for {} GPUs and batch {} has {}", problem.gpus,
-                                            problem.global_batch, asked_text(pinned, limits))};
+                      .detail = asked.empty()
+                                    ? no_mesh_text(problem, space)
+                                    : fmt::format("no plan for {} GPUs and batch {} has {}",
+                                                  problem.gpus, problem.global_batch, asked)};
   }
   return space;
 }

@@ -3,6 +3,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "problem/advice.hpp"
 #include "problem/compare_questions.hpp"
 #include "problem/degrees.hpp"
 #include "problem/ladder.hpp"
@@ -25,6 +26,7 @@ int search_one(const Options& options, const SettledProblem& inputs, const Outpu
   if (!found && !run.stopped()) {
     report.remedies = find_remedies(options, inputs, *inputs.gpus, run.session());
   }
+  report.advice = find_advice(options, inputs, report, run.session());
   run.conclude_all(options);
   if (options.pareto && format_of(options) != Format::Json) show_front(report);
   output.write(render_search(report, format_of(options), columns_of(options)));
@@ -56,6 +58,7 @@ int run_search(const Options& options) {
   const Output output(options);
   check_degrees(options.degrees, options.limits);
   const SettledProblem inputs = load_problem(options);
+  for (const std::string& note : inputs.notes) print_note(note, options);
   check_degrees_fit(options.degrees, inputs.problem);
   return inputs.gpus ? search_one(options, inputs, output) : search_ladder(options, inputs, output);
 }

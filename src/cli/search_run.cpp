@@ -7,6 +7,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "problem/advice.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -52,7 +53,9 @@ void SearchRun::conclude_all(const Options& options) {
 SearchReport SearchRun::report(const SettledProblem& asked, const ProblemRequest& request, int gpus,
                                const std::string& label, NameMisses misses) {
   auto found = session_.report(asked, request, gpus, label, misses);
-  if (const auto* infeasible = std::get_if<Infeasible>(&found)) refuse_question(*infeasible);
+  if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
+    refuse_question(*infeasible, near_gpu_counts(request, asked, gpus, session_));
+  }
   return std::get<SearchReport>(std::move(found));
 }
 

@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "evaluate/framework_constants.hpp"
+#include "plansearch/ranking.hpp"
 #include "problem/gpu_count.hpp"
+#include "report/plan_cells.hpp"
 
 namespace plansearch {
 namespace {
@@ -46,6 +50,23 @@ void choose(LadderReport& ladder, bool cut_short) {
   }
 }
 
+/// The smallest size than which no larger one is faster by more than a tie.
+void note_ceiling(const SettledProblem& asked, LadderReport& ladder) {
+  const double tie = tied_ratio(framework_constants(*asked.problem.framework).paired_sigma);
+  const LadderRung* ceiling = nullptr;
+  Seconds best;  // of the larger sizes
+  for (auto rung = ladder.rungs.rbegin(); rung != ladder.rungs.rend(); ++rung) {
+    if (rung->report.plans.empty()) continue;
+    if (ceiling != nullptr && step_of(*rung) > best * tie) break;
+    best = ceiling == nullptr ? step_of(*rung) : std::min(best, step_of(*rung));
+    ceiling = &*rung;
+  }
+  if (ceiling == nullptr || ceiling == &ladder.rungs.back()) return;
+  ladder.ceiling =
+      fmt::format("more than {} GPUs buy nothing: no larger size is faster by more than a tie",
+                  grouped(ceiling->report.question.gpus));
+}
+
 }  // namespace
 
 std::vector<int> ladder_sizes(const Cluster& cluster) {
@@ -76,6 +97,7 @@ std::variant<LadderReport, Infeasible> climb_ladder(const SettledProblem& asked,
   if (ladder.rungs.empty() && refusal) return *std::move(refusal);
   fill_speedups(ladder.rungs);
   choose(ladder, session.stopped());
+  if (!session.stopped()) note_ceiling(asked, ladder);
   SearchReport& chosen = ladder.rungs[ladder.chosen].report;
   if (chosen.plans.empty() && !session.stopped()) {
     const int gpus = chosen.question.gpus;

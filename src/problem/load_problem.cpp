@@ -83,6 +83,7 @@ class Settler {
     p.cluster = settled_.files.cluster;
     p.model = std::make_shared<const ModelDescription>(std::move(model_));
     p.framework = std::make_shared<const Framework>(std::move(framework_));
+    doubt_cards();
     settled_.evidence = evidence_line(*p.cluster, *p.framework);
     return std::move(settled_);
   }
@@ -93,6 +94,19 @@ class Settler {
     if (expected == request_.content_hashes.end() || expected->second == hash_text(hash)) return;
     settled_.notes.push_back(
         fmt::format("note: {} {} has changed since the plan was written", key, name));
+  }
+
+  /// A card of 200 Gbit/s that was written down as 200 GB/s is an eightfold network.
+  void doubt_cards() {
+    constexpr Bandwidth kFastest(100e9);  // 800 Gbit/s, the fastest cards there are
+    for (const LinkTier& tier : cluster_.tiers) {
+      if (!tier.nics || tier.nics->bandwidth <= kFastest) continue;
+      const double gigabits = tier.nics->bandwidth.value() * 8e-9;
+      settled_.notes.push_back(fmt::format(
+          "note: {}: a network card of {} is {:.0f} Gbit/s, more than any has; a card of "
+          "{:.0f} Gbit/s is written \"{:.0f} Gbit/s\"",
+          cluster_.name, to_text(tier.nics->bandwidth), gigabits, gigabits / 8.0, gigabits / 8.0));
+    }
   }
 
   void note(std::string key, std::string value, std::string origin) {

@@ -9,25 +9,37 @@
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "problem/gpu_count.hpp"
+#include "problem/variants.hpp"
 
 namespace plansearch {
 namespace {
 
+/// The plans that stand for a group first, in ranks 1 and on; their variants behind them.
 std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
-                                       const std::vector<PlanCandidate>& ranked) {
+                                       const std::vector<PlanCandidate>& ranked, std::size_t top) {
   const double sigma = framework_constants(*evaluator.problem().framework).paired_sigma;
+  const auto ties_with = [&](const PlanReport& better, const PlanReport& report) {
+    return probability_faster(better.estimate.step.total(), report.estimate.step.total(), sigma) <
+           kTieProbability;
+  };
+  const std::vector<PlanGroup> groups = grouped_variants(ranked, sigma, top);
   std::vector<PlanReport> reports;
-  for (const PlanCandidate& candidate : ranked) {
+  const auto add = [&](const PlanCandidate& candidate) -> PlanReport& {
     PlanReport report = report_plan(evaluator, candidate.plan, candidate.estimate);
     report.rank = static_cast<int>(reports.size()) + 1;
     if (!reports.empty()) {
-      const auto ties_with = [&](const PlanReport& better) {
-        return probability_faster(better.estimate.step.total(), candidate.estimate.step.total(),
-                                  sigma) < kTieProbability;
-      };
-      report.ties = {ties_with(reports.back()), ties_with(reports.front())};
+      report.ties = {ties_with(reports.back(), report), ties_with(reports.front(), report)};
     }
-    reports.push_back(std::move(report));
+    return reports.emplace_back(std::move(report));
+  };
+  for (const PlanGroup& group : groups) add(group.front());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (std::size_t i = 1; i < groups[g].size(); ++i) {
+      PlanReport& variant = add(groups[g][i]);
+      variant.variant_of = static_cast<int>(g) + 1;
+      variant.ties.with_previous = true;
+      reports[g].variants.push_back(variant.plan.degrees);
+    }
   }
   return reports;
 }
@@ -97,10 +109,10 @@ QuestionReport question_report(const SettledProblem& asked, const Problem& probl
 }
 
 SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
-                         const SearchSpace& space, const SearchResult& result) {
+                         const SearchSpace& space, const SearchResult& result, std::size_t top) {
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());
-  report.plans = ranked_reports(evaluator, result.ranked);
+  report.plans = ranked_reports(evaluator, result.ranked, top);
   for (const PlanCandidate& member : result.front) {
     report.front.push_back(report_plan(evaluator, member.plan, member.estimate));
   }

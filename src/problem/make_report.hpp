@@ -12,9 +12,11 @@ namespace plansearch {
 /// What was asked, as reports name it.
 [[nodiscard]] QuestionReport question_report(const SettledProblem& asked, const Problem& problem);
 
-/// Ranks, ties, counts and optimality; remedies are added by who knows them.
+/// Ranks of the `top` best families with their variants, ties, counts and optimality; remedies are
+/// added by who knows them.
 [[nodiscard]] SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
-                                       const SearchSpace& space, const SearchResult& result);
+                                       const SearchSpace& space, const SearchResult& result,
+                                       std::size_t top);
 
 /// One given plan as the only entry of a report; beyond memory it is also the nearest miss.
 [[nodiscard]] SearchReport make_prediction(const SettledProblem& asked,

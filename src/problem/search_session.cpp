@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem/search_session.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -19,10 +22,11 @@ std::variant<SearchSpace, Infeasible> space_of(const Problem& problem,
 
 }  // namespace
 
-void refuse_question(const Infeasible& infeasible) {
-  throw InputError({}, infeasible.detail,
-                   "dp x pp x cp x tp is the number of GPUs, and dp x micro-batch divides the "
-                   "batch");
+void refuse_question(const Infeasible& infeasible, const std::vector<std::string>& near) {
+  std::string hint =
+      "dp x pp x cp x tp is the number of GPUs, and dp x micro-batch divides the batch";
+  if (!near.empty()) hint = fmt::format("{}", fmt::join(near, "; "));
+  throw InputError({}, infeasible.detail, hint);
 }
 
 SearchSession::SearchSession(SearchOptions options,
@@ -62,7 +66,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProble
   }
   const SearchResult result = run(evaluator, plans, wanted, label);
   if (all_ != nullptr) all_->add(result.counts);
-  return make_report(asked, evaluator, plans, result);
+  return make_report(asked, evaluator, plans, result, options_.top);
 }
 
 std::optional<PlanCandidate> SearchSession::best(const SettledProblem& asked,

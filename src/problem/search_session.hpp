@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "plansearch/load_problem.hpp"
 #include "plansearch/report.hpp"
@@ -21,8 +22,9 @@ enum class NameMisses { No, Yes };
 
 class PlanFile;
 
-/// InputError that says why pinned degrees leave no plan to look at.
-[[noreturn]] void refuse_question(const Infeasible& infeasible);
+/// InputError that says why there is no plan to look at, and near what there is.
+[[noreturn]] void refuse_question(const Infeasible& infeasible,
+                                  const std::vector<std::string>& near = {});
 
 class SearchSession {
  public:

@@ -27,14 +27,18 @@ Json step_json(const StepTimeBreakdown& step) {
   return json;
 }
 
+/// The parts add up to whole_bytes(memory.total()): what rounding leaves goes to the activations.
 Json memory_json(const MemoryBreakdown& memory) {
-  return {{"parameters_bytes", memory.parameters.value()},
-          {"gradients_bytes", memory.gradients.value()},
-          {"optimizer_bytes", memory.optimizer.value()},
-          {"activations_bytes", memory.activations.value()},
-          {"transient_bytes", memory.transient.value()},
-          {"buffers_bytes", memory.buffers.value()},
-          {"reserve_bytes", memory.reserve.value()}};
+  const std::int64_t others = whole_bytes(memory.parameters) + whole_bytes(memory.gradients) +
+                              whole_bytes(memory.optimizer) + whole_bytes(memory.transient) +
+                              whole_bytes(memory.buffers) + whole_bytes(memory.reserve);
+  return {{"parameters_bytes", whole_bytes(memory.parameters)},
+          {"gradients_bytes", whole_bytes(memory.gradients)},
+          {"optimizer_bytes", whole_bytes(memory.optimizer)},
+          {"activations_bytes", std::max<std::int64_t>(0, whole_bytes(memory.total()) - others)},
+          {"transient_bytes", whole_bytes(memory.transient)},
+          {"buffers_bytes", whole_bytes(memory.buffers)},
+          {"reserve_bytes", whole_bytes(memory.reserve)}};
 }
 
 Json communication_json(const std::vector<PricedCommunication>& lines) {
@@ -45,8 +49,8 @@ Json communication_json(const std::vector<PricedCommunication>& lines) {
                     {"kind", std::string(to_text(line.communication.kind))},
                     {"axis", to_text(line.communication.axes)},
                     {"group_size", line.communication.group_size},
-                    {"bytes", line.bytes.value()},
-                    {"wire_bytes", line.wire_bytes.value()},
+                    {"bytes", whole_bytes(line.bytes)},
+                    {"wire_bytes", whole_bytes(line.wire_bytes)},
                     {"count", line.count},
                     {"time_s", line.time.value()},
                     {"exposed_s", line.exposed.value()}});
@@ -68,10 +72,10 @@ Json stages_json(const std::vector<StageReport>& stages) {
                     {"waiting_s", s.waiting.value()},
                     {"reduction_s", s.reduction.value()},
                     {"optimizer_s", s.optimizer.value()},
-                    {"edge_bytes", s.edge_bytes.value()},
+                    {"edge_bytes", whole_bytes(s.edge_bytes)},
                     {"edge_s", s.edge_time.value()},
                     {"edge_leaves_node", s.edge_leaves_node},
-                    {"peak_memory_bytes", s.memory.value()}});
+                    {"peak_memory_bytes", whole_bytes(s.memory)}});
   }
   return json;
 }
@@ -97,7 +101,7 @@ Json question_json(const QuestionReport& question) {
   }
   Json json = identity_json(question);
   json["parameters"] = question.parameters;
-  json["memory_capacity_bytes"] = question.memory_capacity.value();
+  json["memory_capacity_bytes"] = whole_bytes(question.memory_capacity);
   json["memory_risk_accepted"] = question.memory_risk;
   const auto known = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
@@ -155,6 +159,7 @@ Json to_json(const PlanReport& plan) {
   return {{"rank", plan.rank},
           {"tie_with_previous", plan.ties.with_previous},
           {"tie_with_first", plan.ties.with_first},
+          {"variant_of", plan.variant_of ? Json(*plan.variant_of) : Json(nullptr)},
           {"config", to_json(plan.plan)},
           {"step_time_s", plan.estimate.step.total().value()},
           {"step_time_p10_s", plan.p10.value()},
@@ -164,7 +169,7 @@ Json to_json(const PlanReport& plan) {
           {"model_tflops_per_gpu", plan.model_rate_per_gpu.value() / 1e12},
           {"hfu", plan.hfu},
           {"hardware_tflops_per_gpu", plan.hardware_rate_per_gpu.value() / 1e12},
-          {"peak_memory_bytes", plan.estimate.memory.total().value()},
+          {"peak_memory_bytes", whole_bytes(plan.estimate.memory.total())},
           {"peak_memory_stage", plan.estimate.worst_memory_stage},
           {"memory_risk", plan.memory_risk},
           {"memory_verdict", std::string(to_text(plan.memory_fit))},
@@ -196,18 +201,20 @@ Json to_json(const SearchReport& report) {
       report.faster_tight ? plan_json(report.question, *report.faster_tight) : Json(nullptr);
   json["pareto_front"] = Json::array();
   for (const PlanReport& plan : report.front) {
-    json["pareto_front"].push_back({{"config", to_json(plan.plan)},
-                                    {"step_time_s", plan.estimate.step.total().value()},
-                                    {"peak_memory_bytes", plan.estimate.memory.total().value()}});
+    json["pareto_front"].push_back(
+        {{"config", to_json(plan.plan)},
+         {"step_time_s", plan.estimate.step.total().value()},
+         {"peak_memory_bytes", whole_bytes(plan.estimate.memory.total())}});
   }
   json["nearest_misses"] = Json::array();
   for (const NearMissReport& miss : report.misses) {
     json["nearest_misses"].push_back({{"config", to_json(miss.plan)},
-                                      {"needed_bytes", miss.memory.total().value()},
-                                      {"limit_bytes", miss.limit.value()},
+                                      {"needed_bytes", whole_bytes(miss.memory.total())},
+                                      {"limit_bytes", whole_bytes(miss.limit)},
                                       {"memory", memory_json(miss.memory)}});
   }
   json["remedies"] = report.remedies;
+  json["advice"] = report.advice;
   json["counts"] = counts_json(report.counts);
   json["optimality"] = report.optimality;
   json["evidence"] = report.evidence;

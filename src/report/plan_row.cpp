@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/plan_row.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "report/csv_text.hpp"
@@ -9,6 +11,12 @@
 #include "report/training.hpp"
 
 namespace plansearch {
+
+std::int64_t whole_bytes(Bytes bytes) {
+  constexpr double kMost = 9e18;  // of an integer of 64 bits
+  return std::llround(std::min(bytes.value(), kMost));
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -45,6 +53,7 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
     row["rank"] = plan.rank;
     row["tie_with_previous"] = plan.ties.with_previous;
     row["tie_with_first"] = plan.ties.with_first;
+    row["variant_of"] = plan.variant_of ? Json(*plan.variant_of) : Json(nullptr);
   }
   row.update(identity_json(question));
   row.update(to_json(plan.plan));
@@ -54,7 +63,7 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
   row["tokens_per_s"] = plan.tokens_per_s;
   row["mfu"] = plan.mfu;
   row["hfu"] = plan.hfu;
-  row["peak_memory_bytes"] = plan.estimate.memory.total().value();
+  row["peak_memory_bytes"] = whole_bytes(plan.estimate.memory.total());
   row["memory_risk"] = plan.memory_risk;
   row["memory_verdict"] = std::string(to_text(plan.memory_fit));
   row["exposed_communication_s"] = plan.estimate.step.exposed_total().value();

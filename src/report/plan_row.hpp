@@ -3,6 +3,7 @@
 // columns of CSV, the keys of JSON lines.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace plansearch {
 
 /// What a plan belongs to: model, machine, framework, precision, sequence, batch, accelerators.
 [[nodiscard]] nlohmann::ordered_json identity_json(const QuestionReport& question);
+
+/// There are no parts of bytes.
+[[nodiscard]] std::int64_t whole_bytes(Bytes bytes);
 
 /// Rows of a ranking say their rank and what they tie with; those of a collection of plans do not.
 enum class RowKind { Ranked, Collected };

@@ -84,6 +84,9 @@ std::string stage_table(const std::vector<StageReport>& stages, int columns) {
   return table.text(columns);
 }
 
+/// Less than any clock shows.
+constexpr Seconds kNothing(0.5e-6);
+
 std::string communication_table(const std::vector<PricedCommunication>& lines, int columns) {
   TextTable table({{"communication", Align::Left},
                    {"kind", Align::Left},
@@ -97,7 +100,7 @@ std::string communication_table(const std::vector<PricedCommunication>& lines, i
     const Communication& c = line.communication;
     table.add_row({line.what, std::string(to_text(c.kind)), spoken_name(c.axes),
                    fmt::format("{}", c.group_size), to_text(line.bytes), count_text(line.count),
-                   to_text(line.time), to_text(line.exposed)});
+                   to_text(line.time), line.exposed < kNothing ? "-" : to_text(line.exposed)});
   }
   return table.text(columns);
 }

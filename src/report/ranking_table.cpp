@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "base/units.hpp"
@@ -50,32 +51,63 @@ PlanColumn degree_column(
           [tells = std::move(tells)](const PlanReport& p) { return any_stage(p.plan, tells); }};
 }
 
+/// "2 (4, 8 tie)", "2 (4-20 tie)": with the chunks of its variants.
+std::string chunks_cell(const PlanReport& plan) {
+  std::string text =
+      across_stages(plan.plan, [](const PlanDegrees& p) { return number(p.chunks); });
+  std::set<int> others;
+  for (const PlanDegrees& variant : plan.variants) others.insert(variant.chunks);
+  others.erase(plan.plan.degrees.chunks);
+  constexpr std::size_t kListed = 2;
+  if (others.size() > kListed) {
+    text += fmt::format(" ({}-{} tie)", *others.begin(), *others.rbegin());
+  } else if (!others.empty()) {
+    text += fmt::format(" ({} tie)", fmt::join(others, ", "));
+  }
+  return text;
+}
+
+/// The order of its pipeline, and those of variants with as many chunks.
+std::string order_cell(const PlanReport& plan) {
+  std::string text = across_stages(plan.plan, schedule_cell);
+  std::set<std::string> others;
+  for (const PlanDegrees& variant : plan.variants) {
+    if (variant.chunks == plan.plan.degrees.chunks) others.insert(schedule_cell(variant));
+  }
+  others.erase(text);
+  if (!others.empty()) text += fmt::format(" ({} tie)", fmt::join(others, ", "));
+  return text;
+}
+
 /// Degrees; what no plan makes use of is left out, but for the three everybody looks for.
 std::vector<PlanColumn> degree_columns() {
   using Plan = const PlanDegrees&;
-  return {
-      {{"#"},
-       [](const PlanReport& p) {
-         return fmt::format("{}{}", p.ties.with_first ? "~" : "", p.rank);
-       }},
-      degree_column({"dp"}, [](Plan p) { return number(p.data); }),
-      degree_column({"pp"}, [](Plan p) { return number(p.pipeline); }),
-      degree_column(
-          {"vpp"}, [](Plan p) { return number(p.chunks); }, [](Plan p) { return p.chunks > 1; }),
-      degree_column({"tp"}, tensor_cell),
-      degree_column({"cp"}, context_cell, [](Plan p) { return p.context > 1; }),
-      degree_column(
-          {"ep"}, [](Plan p) { return number(p.expert); }, [](Plan p) { return p.expert > 1; }),
-      degree_column(
-          {"etp"}, [](Plan p) { return number(p.expert_tensor); },
-          [](Plan p) { return p.expert_tensor > 1; }),
-      degree_column({"zero"}, [](Plan p) { return number(static_cast<int>(p.zero)); }),
-      degree_column({"mbs"}, [](Plan p) { return number(p.micro_batch); }),
-      degree_column(
-          {"recompute", Align::Left}, [](Plan p) { return std::string(to_text(p.recompute)); },
-          [](Plan p) { return p.recompute != Recompute::None; }),
-      degree_column({"schedule", Align::Left}, schedule_cell,
-                    [](Plan p) { return p.pipeline > 1; })};
+  return {{{"#"},
+           [](const PlanReport& p) {
+             return fmt::format("{}{}", p.ties.with_first ? "~" : "", p.rank);
+           }},
+          degree_column({"dp"}, [](Plan p) { return number(p.data); }),
+          degree_column({"pp"}, [](Plan p) { return number(p.pipeline); }),
+          {{"vpp"},
+           chunks_cell,
+           [](const PlanReport& p) {
+             return !p.variants.empty() || any_stage(p.plan, [](Plan d) { return d.chunks > 1; });
+           }},
+          degree_column({"tp"}, tensor_cell),
+          degree_column({"cp"}, context_cell, [](Plan p) { return p.context > 1; }),
+          degree_column(
+              {"ep"}, [](Plan p) { return number(p.expert); }, [](Plan p) { return p.expert > 1; }),
+          degree_column(
+              {"etp"}, [](Plan p) { return number(p.expert_tensor); },
+              [](Plan p) { return p.expert_tensor > 1; }),
+          degree_column({"zero"}, [](Plan p) { return number(static_cast<int>(p.zero)); }),
+          degree_column({"mbs"}, [](Plan p) { return number(p.micro_batch); }),
+          degree_column(
+              {"recompute", Align::Left}, [](Plan p) { return std::string(to_text(p.recompute)); },
+              [](Plan p) { return p.recompute != Recompute::None; }),
+          {{"schedule", Align::Left}, order_cell, [](const PlanReport& p) {
+             return p.plan.degrees.pipeline > 1;
+           }}};
 }
 
 /// Below half a percent a risk is not worth a column.
@@ -136,6 +168,7 @@ TextTable plan_table(const SearchReport& report) {
   for (const PlanColumn& column : columns) headers.push_back(column.column);
   TextTable table(headers);
   for (const PlanReport& p : report.plans) {
+    if (p.variant_of) continue;
     std::vector<std::string> cells;
     for (const PlanColumn& column : columns) cells.push_back(column.cell(p));
     table.add_row(std::move(cells));
@@ -151,6 +184,9 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
   std::string text;
   if (any([](const PlanReport& p) { return p.ties.with_first; })) {
     text += "~ too close to plan 1 to call\n";
+  }
+  if (any([](const PlanReport& p) { return !p.variants.empty(); })) {
+    text += "(... tie): variants of the plan that are too close to it to call\n";
   }
   if (!table.shows("why", columns)) {
     text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons(plans.front()));

@@ -88,6 +88,9 @@ std::string search_table(const SearchReport& report, int columns) {
   std::string text = wrapped(headline(report.question), columns) + "\n";
   if (!report.selection.empty()) text += wrapped(report.selection + "\n\n", columns);
   text += report.plans.empty() ? misses_text(report, columns) : ranking_table(report, columns);
+  for (const std::string& advice : report.advice) {
+    text += wrapped(fmt::format("hint: {}\n", advice), columns);
+  }
   text += "\n";
   text += wrapped(training_line(report.question), columns);
   if (report.counts.total > 0) text += wrapped(counts_lines(report), columns);
@@ -208,9 +211,11 @@ std::string render_ladder(const LadderReport& ladder, Format format, int columns
   const SearchReport& chosen = ladder.rungs.at(ladder.chosen).report;
   if (format == Format::Table) {
     const QuestionReport& q = chosen.question;
-    return fmt::format("how many GPUs: {} on {}, batch {} fixed\n\n{}\n{}\n\n{}", q.model,
+    const std::string ceiling = ladder.ceiling.empty() ? "" : ladder.ceiling + "\n";
+    return fmt::format("how many GPUs: {} on {}, batch {} fixed\n\n{}{}\n{}\n\n{}", q.model,
                        q.hardware, q.global_batch, ladder_table(ladder.rungs, columns),
-                       wrapped(ladder.choice, columns), search_table(chosen, columns));
+                       wrapped(ceiling, columns), wrapped(ladder.choice, columns),
+                       search_table(chosen, columns));
   }
   if (format != Format::Json) {
     PlanLines lines(format);
@@ -221,6 +226,7 @@ std::string render_ladder(const LadderReport& ladder, Format format, int columns
   }
   Json json = to_json(chosen);
   json["ladder_choice"] = ladder.choice;
+  json["ladder_ceiling"] = ladder.ceiling.empty() ? Json(nullptr) : Json(ladder.ceiling);
   json["ladder"] = Json::array();
   for (const LadderRung& rung : ladder.rungs) {
     Json entry{{"gpus", rung.report.question.gpus}};

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "plansearch/schedule_id.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -15,6 +17,26 @@ PlanCandidate candidate(double time, double memory, int tensor = 1) {
 }
 
 TEST_SUITE("unit") {
+  TEST_CASE("two plans stop being a tie at the ratio of the tie probability") {
+    for (const double sigma : {0.01, 0.035, 0.2}) {
+      const double ratio = tied_ratio(sigma);
+      CHECK(probability_faster(Seconds(1), Seconds(ratio * 0.9999), sigma) < kTieProbability);
+      CHECK(probability_faster(Seconds(1), Seconds(ratio * 1.0001), sigma) > kTieProbability);
+    }
+    CHECK(tied_ratio(0.0) == 1.0);
+  }
+
+  TEST_CASE("a family leaves chunks and order open, nothing else") {
+    PlanDegrees plan;
+    plan.pipeline = 4;
+    PlanDegrees interleaved = plan;
+    interleaved.chunks = 2;
+    interleaved.schedule = find_schedule("interleaved").value();
+    CHECK(plan_family(interleaved) == plan_family(plan));
+    interleaved.micro_batch = 2;
+    CHECK(plan_family(interleaved) != plan_family(plan));
+  }
+
   TEST_CASE("time decides, then memory, then the plan") {
     CHECK(ranks_before(candidate(1, 9), candidate(2, 1)));
     CHECK(ranks_before(candidate(1, 1), candidate(1, 2)));

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "problem/variants.hpp"
+
+#include <doctest/doctest.h>
+
+#include "problem/advice.hpp"
+
+namespace plansearch {
+namespace {
+
+PlanCandidate candidate(double time, int chunks, int pipeline = 4) {
+  PlanCandidate c;
+  c.plan.pipeline = pipeline;
+  c.plan.chunks = chunks;
+  c.estimate.step.compute = Seconds(time);
+  return c;
+}
+
+constexpr double kSigma = 0.035;  // plans tie up to a ratio of exp(0.8416 x 0.035) = 1.0299
+
+TEST_SUITE("unit") {
+  TEST_CASE("variants that tie are one group, the simplest first, the others by time") {
+    const auto groups =
+        grouped_variants({candidate(1.00, 8), candidate(1.01, 4), candidate(1.02, 2)}, kSigma, 10);
+    REQUIRE(groups.size() == 1);
+    REQUIRE(groups[0].size() == 3);
+    CHECK(groups[0][0].plan.chunks == 2);
+    CHECK(groups[0][1].plan.chunks == 8);
+    CHECK(groups[0][2].plan.chunks == 4);
+  }
+
+  TEST_CASE("what is slower by more than a tie, or differs in more, is a group of its own") {
+    const auto groups = grouped_variants(
+        {candidate(1.00, 8), candidate(1.01, 1, 8), candidate(1.04, 2), candidate(1.05, 1)}, kSigma,
+        10);
+    REQUIRE(groups.size() == 3);
+    CHECK(groups[0][0].plan.chunks == 8);
+    CHECK(groups[1][0].plan.pipeline == 8);
+    CHECK(groups[2][0].plan.chunks == 1);  // ties with 2 chunks and is simpler
+    CHECK(groups[2][1].plan.chunks == 2);
+    CHECK(
+        grouped_variants({candidate(1.00, 8), candidate(1.01, 1, 8), candidate(1.04, 2)}, kSigma, 2)
+            .size() == 2);
+  }
+
+  TEST_CASE("groups are in the order of the plans that stand for them") {
+    const auto groups = grouped_variants(
+        {candidate(1.00, 8), candidate(1.01, 1, 8), candidate(1.02, 2)}, kSigma, 10);
+    REQUIRE(groups.size() == 2);
+    CHECK(groups[0][0].plan.pipeline == 8);
+    CHECK(groups[1][0].plan.chunks == 2);
+  }
+
+  TEST_CASE("factors of a number") {
+    CHECK(factors_text(1538) == "2 x 769");
+    CHECK(factors_text(20000) == "2^5 x 5^4");
+    CHECK(factors_text(7) == "7");
+    CHECK(factors_text(1) == "1");
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
