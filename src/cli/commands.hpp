@@ -14,6 +14,7 @@ namespace plansearch::cli {
 [[nodiscard]] int run_explain(const Options& options);
 [[nodiscard]] int run_export(const Options& options);
 [[nodiscard]] int run_list(const Options& options);
+[[nodiscard]] int run_show(const Options& options);
 [[nodiscard]] int run_schedule(const Options& options);
 [[nodiscard]] int run_bench(const Options& options);
 [[nodiscard]] int run_completion(const Options& options);

@@ -58,6 +58,8 @@ int run_command(const Options& options) {
       return run_export(options);
     case Command::List:
       return run_list(options);
+    case Command::Show:
+      return run_show(options);
     case Command::Schedule:
       return run_schedule(options);
     case Command::Bench:

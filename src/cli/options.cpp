@@ -277,6 +277,12 @@ void add_list(CLI::App& app, Options& o) {
               {"hw", "models", "frameworks", "schedules", "exporters"});
 }
 
+void add_show(CLI::App& app, Options& o) {
+  restrict_to(app.add_option("what", o.argument, "what to show")->required(),
+              {"hw", "model", "framework"});
+  app.add_option("name", o.shown, "a shipped name, an alias or a file")->required();
+}
+
 void add_completion(CLI::App& app, Options& o) {
   restrict_to(app.add_option("shell", o.argument, "which shell")->required(),
               {"bash", "zsh", "fish"});
@@ -327,6 +333,8 @@ constexpr std::array kCommands{
                Shares::Plan, add_export},
     CommandRow{"list", "shipped hw, models, frameworks, schedules or exporters", Command::List,
                Shares::Output, add_list},
+    CommandRow{"show", "one hw, model or framework with the evidence of its numbers", Command::Show,
+               Shares::Output, add_show},
     CommandRow{"bench", "evaluations per second and the search signature", Command::Bench,
                Shares::Output, add_nothing},
     CommandRow{"completion", "shell completion script", Command::Completion, Shares::Output,

@@ -24,6 +24,7 @@ enum class Command {
   Explain,
   Export,
   List,
+  Show,
   Schedule,
   Bench,
   Completion
@@ -46,6 +47,7 @@ struct Options : ProblemRequest {
   std::vector<std::string> plans;  ///< the arguments of compare
   std::string write_plan;          ///< predict --write-plan
   std::string write_stages;        ///< predict --write-stages
+  std::string shown;               ///< whose file to show
   std::string argument;            ///< TABLE.csv, what to list, which shell
   std::string to;                  ///< export --to
   std::string launch;              ///< export --launch

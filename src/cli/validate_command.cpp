@@ -3,6 +3,7 @@
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
+#include "studies/table_problems.hpp"
 #include "studies/validate_table.hpp"
 
 namespace plansearch::cli {
@@ -10,9 +11,14 @@ namespace plansearch::cli {
 int run_validate(const Options& options) {
   const Output output(options);
   const int threads = options.threads > 0 ? options.threads : available_threads();
-  output.write(validate_table({options.argument, options.group_by, options.suspects,
-                               options.min_mfu, threads, format_of(options)},
-                              shipped_data()));
+  try {
+    output.write(validate_table({options.argument, options.group_by, options.suspects,
+                                 options.min_mfu, threads, format_of(options)},
+                                shipped_data()));
+  } catch (const InputErrors& errors) {
+    for (const InputError& error : errors.all()) print_error(error.formatted(), options);
+    return kExitBadInput;
+  }
   return kExitOk;
 }
 

@@ -73,8 +73,6 @@ struct ArchitectureTable {
   [[nodiscard]] std::vector<const ArchitectureEntry*> matching(const RunRecord& run) const;
 };
 
-/// Finds a shipped model by name.
-using ModelFinder = std::function<ModelDescription(std::string_view)>;
 [[nodiscard]] ArchitectureTable read_architectures(const std::filesystem::path& path,
                                                    const ModelFinder& find_model);
 

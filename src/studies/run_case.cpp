@@ -155,7 +155,21 @@ AttentionKind read_attention(const RunRecord& run, AttentionSupport support) {
   return fused ? AttentionKind::Fused : AttentionKind::Unfused;
 }
 
+/// The network of a row that names a shipped one and has no sizes of its own.
+ModelDescription shipped_model(const RunRecord& run, RunCase& result) {
+  ModelDescription model = *run.shipped;
+  model.training.seq_len = run.seq_len;
+  model.training.global_batch = run.global_batch;
+  result.filled.push_back(fmt::format("sizes of {}", model.name));
+  if (run.cell("seq_len").empty()) result.filled.push_back(fmt::format("seq_len {}", run.seq_len));
+  if (run.attention.empty()) result.filled.emplace_back("attention flash");
+  result.network.attention = read_attention(run, AttentionSupport::AsColumnSays);
+  result.network.seq_len = run.seq_len;
+  return model;
+}
+
 ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, RunCase& result) {
+  if (run.shipped) return shipped_model(run, result);
   ModelDescription model = sizes_of(run, table);
   AttentionSupport support = AttentionSupport::AsColumnSays;
   if (!run.vocab) result.filled.push_back(fmt::format("vocab {}", table.default_vocab));
@@ -228,6 +242,7 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
     if (run.precision.empty()) result.filled.emplace_back("precision bf16");
     if (!precision) throw Refusal{fmt::format("precision \"{}\" is unknown", run.precision)};
     result.precision = *precision;
+    if (run.framework_assumed) result.filled.push_back("framework " + run.framework);
     result.plan = read_plan(run, table.defaults(framework.name));
     result.plan.schedule = default_schedule(framework, result.plan.pipeline, result.plan.chunks);
     note_defaults(run, result.plan, result);

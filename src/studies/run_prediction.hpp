@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plansearch/cluster.hpp"
+#include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/infeasible.hpp"
@@ -34,8 +35,9 @@ enum class Verdict : std::uint8_t {
 
 struct RunPrediction {
   Verdict verdict = Verdict::Inexpressible;
-  std::string reason;               ///< empty when feasible
-  std::vector<std::string> filled;  ///< what the columns did not say
+  std::string reason;                 ///< empty when feasible
+  std::vector<std::string> filled;    ///< what the columns did not say
+  std::optional<PlanDegrees> plan{};  ///< absent where the row is inexpressible
   /// What makes the run hard to predict; see run_groups.hpp.
   std::vector<std::string> regimes{};
   /// Absent for plans that no framework could run; a rule of the framework does not hinder it.

@@ -129,6 +129,7 @@ class Preparation {
     if (const auto* refusal = std::get_if<Inexpressible>(&made)) return refusal->reason;
     RunCase& run_case = prepared_.cases[row] = std::get<RunCase>(std::move(made));
     prediction.regimes = regimes_of(run, run_case, *machine);
+    prediction.plan = run_case.plan;
     if (auto reason = missing_rate(*machine, *rules, run_case)) return reason;
     join(row, run, run_case, machine, rules);
     return std::nullopt;

@@ -2,7 +2,9 @@
 #include "studies/run_record.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -18,14 +20,21 @@ constexpr double kGibibyte = 1073741824.0;
 /// More accelerators, tokens or parameters than this is a misplaced digit.
 constexpr std::int64_t kLargest = std::int64_t{1} << 40;
 
-/// Columns whose absence makes a table unreadable; those of free text may be missing.
-constexpr std::array kRequired{
-    "id",          "hw",           "framework",   "gpus",        "model",    "mlp",
-    "attention",   "layers",       "hidden",      "ffn_hidden",  "heads",    "kv_heads",
-    "head_dim",    "vocab",        "seq_len",     "moe_experts", "moe_topk", "moe_ffn",
-    "precision",   "global_batch", "micro_batch", "tp",          "pp",       "vpp",
-    "dp",          "cp",           "ep",          "sp",          "zero",     "recompute",
-    "step_time_s", "peak_mem_gib", "mem_kind",    "oom"};
+/// Columns a table cannot do without. Every other one may be missing: its cells are then unknown.
+constexpr std::array<std::string_view, 6> kRequired{"hw",           "gpus",        "model",
+                                                    "global_batch", "micro_batch", "step_time_s"};
+/// The sizes of a network: all of them, or none where the model is a shipped one.
+constexpr std::array<std::string_view, 4> kSizes{"mlp", "layers", "hidden", "heads"};
+/// Another name people give a column.
+constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
+
+/// What tables of runs may hold besides, and what is done with it.
+constexpr std::array<std::string_view, 30> kOthers{
+    "id",         "source",       "locator",   "framework", "known",    "attention",
+    "ffn_hidden", "kv_heads",     "head_dim",  "vocab",     "seq_len",  "moe_experts",
+    "moe_topk",   "moe_ffn",      "precision", "tp",        "pp",       "vpp",
+    "dp",         "cp",           "ep",        "sp",        "zero",     "recompute",
+    "batch",      "peak_mem_gib", "mem_kind",  "oom",       "mem_rank", "main_grads"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},
@@ -35,10 +44,13 @@ constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
 
 class RowReader {
  public:
-  RowReader(const io::CsvTable& table, const io::CsvRow& row) : table_(table), row_(row) {}
+  RowReader(const io::CsvTable& table, const io::CsvRow& row, TableProblems& problems)
+      : table_(table), row_(row), problems_(problems) {}
 
+  /// Empty where the table has no such column.
   [[nodiscard]] const std::string& text(std::string_view column) const {
-    return table_.text(row_, column);
+    static const std::string kUnknown;
+    return table_.has(column) ? table_.text(row_, column) : kUnknown;
   }
 
   /// A cell without which there is no prediction: its absence is noted, not an error.
@@ -49,6 +61,7 @@ class RowReader {
   }
 
   [[nodiscard]] std::string identifier() const {
+    if (!table_.has("id")) return fmt::format("line {}", row_.line);
     if (text("id").empty()) {
       table_.fail(row_, "id", "column id is empty", "give every row a name of its own");
     }
@@ -57,11 +70,14 @@ class RowReader {
 
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view column, std::int64_t low = 1,
                                                   std::int64_t high = kLargest) const {
-    const auto value = table_.integer(row_, column, low);
-    if (value && *value > high) {
-      table_.fail(row_, column, fmt::format("{} in column {} is too large", *value, column));
-    }
-    return value;
+    if (text(column).empty()) return std::nullopt;
+    return problems_.attempt([&] {
+      const auto value = table_.integer(row_, column, low);
+      if (value && *value > high) {
+        table_.fail(row_, column, fmt::format("{} in column {} is too large", *value, column));
+      }
+      return value;
+    });
   }
 
   [[nodiscard]] std::int64_t needed_count(std::string_view column, std::int64_t high = kLargest) {
@@ -71,23 +87,30 @@ class RowReader {
   }
 
   [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
+  void forget(std::string_view column) { std::erase(unknown_, column); }
 
   /// A degree in its range.
   [[nodiscard]] std::optional<int> degree(std::string_view column, Degree degree) const {
-    const auto value = table_.integer(row_, column, row_of(degree).low);
-    if (!value) return std::nullopt;
-    if (in_range(degree, *value)) return static_cast<int>(*value);
-    table_.fail(row_, column,
-                fmt::format("{} in column {} is not {}", *value, column, legal_text(degree)));
+    if (text(column).empty()) return std::nullopt;
+    return problems_.attempt([&]() -> std::optional<int> {
+      const auto value = table_.integer(row_, column, row_of(degree).low);
+      if (in_range(degree, *value)) return static_cast<int>(*value);
+      table_.fail(row_, column,
+                  fmt::format("{} in column {} is not {}", *value, column, legal_text(degree)));
+    });
   }
 
   [[nodiscard]] std::optional<double> positive(std::string_view column) const {
-    const auto value = table_.number(row_, column, -std::numeric_limits<double>::max());
-    if (value && *value <= 0.0) {
-      table_.fail(row_, column, fmt::format("{} in column {} is not above 0", text(column), column),
-                  "leave the cell empty when the value is unknown");
-    }
-    return value;
+    if (text(column).empty()) return std::nullopt;
+    return problems_.attempt([&] {
+      const auto value = table_.number(row_, column, -std::numeric_limits<double>::max());
+      if (*value <= 0.0) {
+        table_.fail(row_, column,
+                    fmt::format("{} in column {} is not above 0", text(column), column),
+                    "leave the cell empty when the value is unknown");
+      }
+      return value;
+    });
   }
 
   [[nodiscard]] std::optional<MemoryKind> memory_kind() const {
@@ -100,13 +123,8 @@ class RowReader {
                 "it is allocated, reserved, torch-peak or nvidia-smi");
   }
 
-  /// A cell of a column that tables may lack.
-  [[nodiscard]] std::string optional_text(std::string_view column) const {
-    return table_.has(column) ? text(column) : std::string();
-  }
-
   [[nodiscard]] std::optional<MemoryRank> memory_rank() const {
-    const std::string cell = optional_text("mem_rank");
+    const std::string& cell = text("mem_rank");
     if (cell.empty()) return std::nullopt;
     if (cell == "max") return MemoryRank::Worst;
     if (cell == "first") return MemoryRank::FirstStage;
@@ -116,7 +134,7 @@ class RowReader {
   }
 
   [[nodiscard]] std::optional<DataType> main_gradient() const {
-    const std::string cell = optional_text("main_grads");
+    const std::string& cell = text("main_grads");
     if (cell.empty()) return std::nullopt;
     const auto type = parse_data_type(cell);
     if (type == DataType::Bf16 || type == DataType::Fp16 || type == DataType::Fp32) return type;
@@ -135,8 +153,26 @@ class RowReader {
  private:
   const io::CsvTable& table_;
   const io::CsvRow& row_;
+  TableProblems& problems_;
   std::vector<std::string> unknown_;
 };
+
+/// Sizes of the shipped model of that name.
+void take_shipped(RowReader& row, const ModelFinder& find_model, RunRecord& run) {
+  const auto shipped = std::make_shared<const ModelDescription>(find_model(run.model));
+  run.layers = shipped->layers;
+  run.hidden = shipped->hidden;
+  run.heads = shipped->attention.heads;
+  if (row.text("seq_len").empty()) run.seq_len = shipped->training.seq_len;
+  for (const std::string_view column : kSizes) row.forget(column);
+  row.forget("seq_len");
+  run.shipped = shipped;
+}
+
+/// The column of the batch, by whichever name the table has it.
+std::string_view batch_column(const io::CsvTable& table) {
+  return table.has(kBatch.first) ? kBatch.first : kBatch.second;
+}
 
 void read_sizes(RowReader& row, RunRecord& run) {
   run.gpus = row.needed_count("gpus");
@@ -144,7 +180,6 @@ void read_sizes(RowReader& row, RunRecord& run) {
   run.hidden = row.needed_count("hidden");
   run.heads = row.needed_count("heads");
   run.seq_len = row.needed_count("seq_len");
-  run.global_batch = row.needed_count("global_batch");
   run.ffn = row.count("ffn_hidden");
   run.kv_heads = row.count("kv_heads");
   run.head_size = row.count("head_dim");
@@ -167,32 +202,70 @@ void read_degrees(RowReader& row, RunRecord& run) {
   static_cast<void>(row.needed_text(row_of(Degree::MicroBatch).key));
 }
 
-RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells) {
-  RowReader row(table, cells);
+RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
+                   const ModelFinder& find_model, TableProblems& problems) {
+  RowReader row(table, cells, problems);
   RunRecord run;
   run.line = cells.line;
-  run.id = row.identifier();
+  run.id = problems.attempt([&] { return row.identifier(); });
   run.hardware = row.needed_text("hw");
-  run.framework = row.needed_text("framework");
+  run.framework_assumed = !table.has("framework");
+  run.framework = run.framework_assumed ? "megatron" : row.needed_text("framework");
   run.model = row.text("model");
   run.mlp = row.needed_text("mlp");
   run.attention = row.text("attention");
   run.precision = row.text("precision");
   run.recompute = row.text("recompute");
   read_sizes(row, run);
+  run.global_batch = row.needed_count(batch_column(table));
+  if (!table.has("layers") && find_model && !run.model.empty()) {
+    problems.attempt([&] {
+      try {
+        take_shipped(row, find_model, run);
+      } catch (const InputError& error) {
+        table.fail(cells, "model", error.what(),
+                   error.hint() + "; or give its sizes: mlp, layers, hidden, heads, seq_len");
+      }
+    });
+  }
   read_degrees(row, run);
   if (const auto time = row.positive("step_time_s")) run.step_time = Seconds(*time);
   if (const auto memory = row.positive("peak_mem_gib"))
     run.peak_memory = Bytes(*memory * kGibibyte);
-  run.memory_kind = row.memory_kind();
-  run.memory_rank = row.memory_rank();
-  run.main_gradient = row.main_gradient();
-  run.outcome = row.outcome();
+  run.memory_kind = problems.attempt([&] { return row.memory_kind(); });
+  run.memory_rank = problems.attempt([&] { return row.memory_rank(); });
+  run.main_gradient = problems.attempt([&] { return row.main_gradient(); });
+  run.outcome = problems.attempt([&] { return row.outcome(); });
   run.unknown = row.unknown();
   for (std::size_t i = 0; i < table.header().size(); ++i) {
     run.cells.emplace(table.header()[i], cells.cells[i].text);
   }
   return run;
+}
+
+/// All columns that are missing, in one message.
+void require_all_columns(const io::CsvTable& table) {
+  const auto lacks = [&](std::string_view column) {
+    return !table.has(column) && !(column == kBatch.first && table.has(kBatch.second));
+  };
+  std::vector<std::string_view> missing;
+  for (const std::string_view column : kRequired) {
+    if (lacks(column)) missing.push_back(column);
+  }
+  if (!std::all_of(kSizes.begin(), kSizes.end(), lacks)) {
+    for (const std::string_view column : kSizes) {
+      if (lacks(column)) missing.push_back(column);
+    }
+    if (lacks("seq_len")) missing.push_back("seq_len");
+  }
+  if (missing.empty()) return;
+  table.fail_header(
+      fmt::format("the table has no column{} \"{}\"", missing.size() > 1 ? "s" : "",
+                  fmt::join(missing, "\", \"")),
+      "needed are hw, gpus, model (the name of a shipped one, or mlp, layers, hidden, heads and "
+      "seq_len as well), global_batch, micro_batch, step_time_s and the degrees that are not 1 "
+      "(tp, "
+      "pp, ...)");
 }
 
 }  // namespace
@@ -210,14 +283,35 @@ const std::string& RunRecord::cell(std::string_view column) const {
   return found == cells.end() ? kUnknown : found->second;
 }
 
-std::vector<RunRecord> read_runs(const io::CsvTable& table) {
-  for (const std::string_view column : kRequired) table.require(column);
+std::vector<RunRecord> read_runs(const io::CsvTable& table, const ModelFinder& find_model,
+                                 TableProblems& problems) {
+  problems.attempt([&] { require_all_columns(table); });
   std::vector<RunRecord> runs;
+  if (problems.any()) return runs;
   runs.reserve(table.rows().size());
   for (const io::CsvRow& row : table.rows()) {
-    runs.push_back(read_run(table, row));
+    runs.push_back(read_run(table, row, find_model, problems));
   }
   return runs;
+}
+
+std::vector<RunRecord> read_runs(const io::CsvTable& table, const ModelFinder& find_model) {
+  TableProblems problems;
+  std::vector<RunRecord> runs = read_runs(table, find_model, problems);
+  problems.refuse_any();
+  return runs;
+}
+
+std::vector<std::string> unread_columns(const io::CsvTable& table) {
+  const auto is_in = [](const auto& list, const std::string& column) {
+    return std::find(list.begin(), list.end(), column) != list.end();
+  };
+  std::vector<std::string> unread;
+  for (const std::string& column : table.header()) {
+    const bool read = is_in(kRequired, column) || is_in(kSizes, column) || is_in(kOthers, column);
+    if (!read) unread.push_back(column);
+  }
+  return unread;
 }
 
 }  // namespace plansearch

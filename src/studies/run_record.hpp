@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +14,9 @@
 #include "io/csv.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/degree_set.hpp"
+#include "plansearch/model_description.hpp"
 #include "plansearch/quantity.hpp"
+#include "studies/table_problems.hpp"
 
 namespace plansearch {
 
@@ -42,7 +46,8 @@ struct RunRecord {
   std::string id;
   std::string hardware;
   std::string framework;
-  std::string model;  ///< label; the sizes below decide
+  bool framework_assumed = false;  ///< the table has no such column
+  std::string model;               ///< label; the sizes below decide
   std::string mlp;
   std::string attention;
   std::string precision;
@@ -62,6 +67,8 @@ struct RunRecord {
   std::optional<MemoryRank> memory_rank;  ///< absent: the rank whose figure the framework logs
   std::optional<DataType> main_gradient;  ///< absent: the framework's
   Outcome outcome = Outcome::Measured;
+  /// The network, where the row has no sizes and names one that ships; the sizes above are its own.
+  std::shared_ptr<const ModelDescription> shipped;
   /// Columns whose empty cell leaves nothing to predict; the fields above are then meaningless.
   std::vector<std::string> unknown;
   /// Every cell as written, by column name, for grouping.
@@ -70,8 +77,20 @@ struct RunRecord {
   [[nodiscard]] const std::string& cell(std::string_view column) const;
 };
 
-/// All rows of a table of runs. InputError with file, line and column for missing columns, text in
-/// a number, negative or zero times, and values outside a closed set.
-[[nodiscard]] std::vector<RunRecord> read_runs(const io::CsvTable& table);
+/// Finds a shipped model by name; InputError for unknown names.
+using ModelFinder = std::function<ModelDescription(std::string_view)>;
+
+/// All rows of a table of runs; what is wrong is noted with file, line and column: missing columns,
+/// text in a number, negative or zero times, values outside a closed set, names of models without
+/// sizes that do not ship.
+[[nodiscard]] std::vector<RunRecord> read_runs(const io::CsvTable& table,
+                                               const ModelFinder& find_model,
+                                               TableProblems& problems);
+/// The same; throws what is wrong.
+[[nodiscard]] std::vector<RunRecord> read_runs(const io::CsvTable& table,
+                                               const ModelFinder& find_model = {});
+
+/// Columns of the table that no prediction reads.
+[[nodiscard]] std::vector<std::string> unread_columns(const io::CsvTable& table);
 
 }  // namespace plansearch

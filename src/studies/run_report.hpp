@@ -20,6 +20,7 @@ struct SummarySet {
 struct RunReport {
   const std::vector<RunRecord>& runs;
   const std::vector<RunPrediction>& predictions;
+  std::vector<std::string> unread{};  ///< columns that mean nothing here
   std::set<std::string> suspects{};
   double min_mfu = 0.0;
   std::vector<SummarySet> sets{};

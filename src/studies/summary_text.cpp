@@ -9,6 +9,7 @@
 
 #include "report/text_table.hpp"
 #include "studies/run_groups.hpp"
+#include "studies/run_rows.hpp"
 
 namespace plansearch {
 namespace {
@@ -282,7 +283,18 @@ std::vector<std::string> error_cells(const ErrorSummary& e) {
 
 std::string summary_text(const RunReport& report) {
   const std::vector<Pair> pairs = pair_up(report);
-  return opening(report) + step_times(report, pairs) + memories(report, pairs) +
+  const std::string rows = rows_text(report);
+  const bool rows_say_all = !rows.empty() && pairs.size() == 1 && report.sets.size() == 1;
+  if (rows_say_all) {
+    return opening(report) + rows + step_times(report, pairs) + memories(report, pairs) +
+           left_out(report) +
+           "\n  mean, median, p90  of |predicted / measured - 1|; bias: mean of predicted / "
+           "measured "
+           "- 1\n  inside             % of measured times between the predicted p10 and p90 "
+           "(ideal: "
+           "80)\n";
+  }
+  return opening(report) + rows + step_times(report, pairs) + memories(report, pairs) +
          rankings(report, pairs) + feasibilities(pairs) + risks(pairs) + left_out(report) +
          legend(report);
 }

@@ -14,6 +14,7 @@
 #include "studies/kernel_validation.hpp"
 #include "studies/run_groups.hpp"
 #include "studies/run_report.hpp"
+#include "studies/run_rows.hpp"
 
 namespace plansearch {
 namespace {
@@ -72,6 +73,7 @@ bool is_path(std::string_view name) {
 template <typename T>
 void require_some_known(const io::CsvTable& table, std::string_view column,
                         const std::function<T(std::string_view)>& find) {
+  if (!table.has(column)) return;
   std::optional<std::pair<const io::CsvRow*, InputError>> first;
   bool any = false;
   for (const io::CsvRow& row : table.rows()) {
@@ -102,11 +104,14 @@ void require_some_known(const io::CsvTable& table, std::string_view column,
 
 std::string validate_runs(const io::CsvTable& table, const ValidationRequest& request,
                           const ShippedData& data) {
-  const std::vector<RunRecord> runs = read_runs(table);
-  for (const std::string& columns : request.group_by) require_columns(table, columns);
   const ProfileFinder finder = remembered(profiles(data, request.table));
-  require_some_known(table, "hw", finder.cluster);
-  require_some_known(table, "framework", finder.framework);
+  TableProblems problems;
+  const std::vector<RunRecord> runs = read_runs(
+      table, [&](std::string_view name) { return data.model(name).description; }, problems);
+  for (const std::string& columns : request.group_by) require_columns(table, columns);
+  problems.attempt([&] { require_some_known(table, "hw", finder.cluster); });
+  problems.attempt([&] { require_some_known(table, "framework", finder.framework); });
+  problems.refuse_any();
   const ArchitectureTable architectures =
       read_architectures(data.directory() / "validation" / "architectures.yaml",
                          [&](std::string_view name) { return data.model(name).description; });
@@ -116,6 +121,9 @@ std::string validate_runs(const io::CsvTable& table, const ValidationRequest& re
   report.min_mfu = request.min_mfu;
   RunSelection selection;
   selection.min_mfu = request.min_mfu;
+  report.unread = unread_columns(table);
+  // Few rows are shown one by one; groups of them say little.
+  if (request.format == Format::Table && runs.size() <= kFewRows) selection.by.clear();
   if (!request.group_by.empty()) selection.by = request.group_by;
   report.sets.push_back({"all", summarise_runs(runs, predictions, selection)});
   if (!request.suspects.empty()) {

@@ -1173,6 +1173,22 @@ class Comparisons(Case):
                      "fp16")
         self.assertIn("(!)", result.stdout)
 
+    def test_messages_add_up_to_the_breakdown_under_recompute(self):
+        for recompute in ("none", "full"):
+            plan = self.answer("predict", "--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--tp",
+                               "8", "--pp", "4", "--batch", "64", "--sp", "1", "--zero", "1", "--recompute",
+                               recompute)["plans"][0]
+            exposed = dict.fromkeys(plan["step"]["exposed_communication_s"], 0.0)
+            for message in plan["communication"]:
+                exposed[message["purpose"]] += message["exposed_s"]
+                self.assertLessEqual(message["exposed_s"], message["count"] * message["time_s"] * 1.0001)
+            for purpose, time_s in plan["step"]["exposed_communication_s"].items():
+                self.assertAlmostEqual(exposed[purpose], time_s, places=9)
+            # 80 layers on 4 stages, 64 micro-batches of one sequence on two replicas: 20 x 32 passes of the
+            # projection, repeated where the block runs again.
+            count = sum(m["count"] for m in plan["communication"] if m["what"] == "projection")
+            self.assertEqual(count, 640 if recompute == "none" else 1280)
+
     def test_explain_two_plans(self):
         answer = self.directory / "a.json"
         answer.write_text(self.succeed(*QUESTION, "--gpus", "32", "--format", "json"))
@@ -1231,6 +1247,99 @@ class Comparisons(Case):
         unknown = self.succeed("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "8", "--tokens", "20B")
         self.assertIn("price: the profile has none", unknown)
         self.refuse(*QUESTION, "--gpus", "8", "--tokens", "many", expect=["--tokens: 'many'", "1T"])
+
+
+class Show(Case):
+    """One file with its evidence."""
+
+    def show(self, *arguments):
+        answer = self.answer("show", *arguments)
+        json_schema.check(answer, json.loads((SOURCE / "docs/schema/show.v1.schema.json").read_text()))
+        return answer, {row["field"]: row for row in answer["rows"]}
+
+    def test_hardware(self):
+        answer, rows = self.show("hw", "aws-p5")
+        self.assertEqual((answer["kind"], answer["name"]), ("hw", "aws-p5"))
+        peak = rows["peak.bf16"]
+        self.assertEqual((peak["value"], peak["unit"], peak["evidence"]), (989e12, "FLOP/s", "datasheet"))
+        self.assertIn("NVIDIA H100 datasheet", peak["source"])
+        self.assertEqual((rows["price"]["value"], rows["price"]["unit"]), (12.29, "USD/h"))
+        self.assertEqual(rows["power"]["value"], 700)
+        self.assertEqual(rows["nic_bandwidth"]["value"], 12.5e9)
+        self.assertEqual(rows["fabric.hop"]["evidence"], "measured")
+        table = self.succeed("show", "hw", "p5.48xlarge")
+        for text in ("hw aws-p5", "989 TFLOP/s", "datasheet [", "sources", "[1] "):
+            self.assertIn(text, table)
+
+    def test_every_number_of_a_profile_has_evidence(self):
+        for name in ("perlmutter", "frontier", "tpu-v5p", "gb200-nvl72"):
+            _, rows = self.show("hw", name)
+            derived = {"nodes", "accelerators", "accelerator", "kind", "link", "fabric",
+                       "user_buffers"}
+            for field, row in rows.items():
+                if field not in derived and not field.startswith("software"):
+                    self.assertIsNotNone(row["evidence"], (name, field))
+
+    def test_model(self):
+        _, rows = self.show("model", "llama3-8b")
+        # 8,030,261,248: the parameters of the published checkpoint.
+        self.assertEqual(rows["parameters"]["value"], 8030261248)
+        self.assertEqual(rows["layers"]["value"], 32)
+        # 6 x (parameters less the input embedding and norms) + causal attention, half of
+        # 12 x 32 layers x 4096 x 8192 tokens.
+        flops = 6 * (8030261248 - 128256 * 4096 - 65 * 4096) + 6 * 32 * 4096 * 8192
+        self.assertAlmostEqual(rows["flops_per_token"]["value"] / flops, 1, places=3)
+        self.assertIn("8.03 G", self.succeed("show", "model", "llama3-8b"))
+        config = SOURCE / "tests/data/hf/llama-3-8b.json"
+        self.assertEqual(self.show("model", config)[1]["parameters"]["value"], 8030261248)
+
+    def test_framework(self):
+        _, rows = self.show("framework", "megatron")
+        self.assertEqual(rows["constants.host_launch"]["unit"], "s")
+        self.assertEqual(rows["constants.host_launch"]["evidence"], "published")
+        for field in ("precision.bf16", "max-zero-with-pipeline", "constants.sigma"):
+            self.assertIn(field, rows)
+        rows = list(csv.DictReader(io.StringIO(self.succeed("show", "framework", "fsdp", "--format", "csv"))))
+        self.assertIn("min-zero", [row["field"] for row in rows])
+
+    def test_refusals(self):
+        self.refuse("show", expect=["show: what is missing", "hw|model|framework"])
+        self.refuse("show", "hw", expect=["show: name is missing"])
+        self.refuse("show", "hw", "perlmuter", expect=["did you mean perlmutter"])
+        self.refuse("show", "things", "x", expect=["things", "hw, model, framework"])
+
+    def test_everything_shipped_can_be_shown(self):
+        for what, listing in (("hw", "hw"), ("model", "models"), ("framework", "frameworks")):
+            for row in self.answer("list", listing):
+                self.assertTrue(self.succeed("show", what, row["name"], "--format", "jsonl"))
+
+
+class Newcomers(Case):
+    """validate on a table somebody typed."""
+
+    def test_few_columns(self):
+        table = self.file("runs.csv", "hw,gpus,model,batch,micro_batch,tp,pp,step_time_s,note\n"
+                                      "selene,8,megatron-22b,4,4,8,1,1.1,fast\n"
+                                      "selene,64,gpt3-175b,64,1,8,8,13.75,\n")
+        text = self.succeed("validate", table)
+        for words in ("2 rows", "megatron-22b", "gpt3-175b", "1.10 s", "worst: line ",
+                      "its step as predicted: kernels", "assumed, as its columns do not say: ",
+                      "framework megatron", "columns that were not read: note"):
+            self.assertIn(words, text)
+        self.assertNotIn("by source", text)
+        rows = json.loads(self.succeed("validate", table, "--format", "json"))["rows"]
+        self.assertEqual([row["id"] for row in rows], ["line 2", "line 3"])
+        for row in rows:
+            self.assertTrue(row["expressible"])
+            self.assertLess(abs(row["predicted_step_time_s"] / row["measured_step_time_s"] - 1), 0.3)
+
+    def test_all_problems_at_once(self):
+        table = self.file("runs.csv", "hw,gpus,model,global_batch,micro_batch,step_time_s,tp\n"
+                                      "selen,8,gpt2xl,64,2,fast,1\nselen,eight,gpt2-xl,64,2,-1,1\n")
+        message = self.refuse("validate", table, expect=['"fast" in column step_time_s'])
+        for words in ('"eight" in column gpus', "-1 in column step_time_s", "selen", "runs.csv:2:",
+                      "runs.csv:3:", "hint:"):
+            self.assertIn(words, message)
 
 
 class Recipes(Case):

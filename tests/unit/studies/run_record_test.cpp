@@ -15,6 +15,10 @@ namespace {
 std::string message_of(const std::string& text) {
   try {
     (void)read_runs(io::CsvTable::parse(text, "runs.csv"));
+  } catch (const InputErrors& errors) {
+    std::string messages;
+    for (const InputError& error : errors.all()) messages += error.formatted() + "\n";
+    return messages;
   } catch (const InputError& error) {
     return error.formatted();
   }
@@ -94,6 +98,47 @@ TEST_SUITE("unit") {
     std::string text = test::header_line();
     text.replace(text.find("hidden"), 6, "hiden_");
     CHECK(message_of(text).starts_with("runs.csv:1:1: error: the table has no column \"hidden\""));
+  }
+
+  TEST_CASE("all that is wrong is in one message") {
+    const std::string two = message_of(test::header_line() + test::row_line({{"hidden", "wide"}}) +
+                                       test::row_line({{"zero", "4"}, {"oom", "maybe"}}));
+    CHECK(two.starts_with("runs.csv:2:"));
+    CHECK(two.find("\"wide\" in column hidden") != std::string::npos);
+    CHECK(two.find("\nruns.csv:3:") != std::string::npos);
+    CHECK(two.find("4 in column zero is not from 0 to 3") != std::string::npos);
+    CHECK(two.find("\"maybe\" in column oom") != std::string::npos);
+    const std::string columns = message_of("hw,model\nselene,gpt2\n");
+    CHECK(columns.find("no columns \"gpus\", \"global_batch\", \"micro_batch\", \"step_time_s\"") !=
+          std::string::npos);
+    CHECK(columns.find("hint: needed are hw, gpus, model") != std::string::npos);
+  }
+
+  TEST_CASE("the name of a shipped model stands for its sizes") {
+    const auto read = [](const std::string& model) {
+      return read_runs(
+          io::CsvTable::parse(
+              "hw,gpus,model,batch,micro_batch,tp,step_time_s\nselene,8," + model + ",64,2,1,1.5\n",
+              "runs.csv"),
+          [](std::string_view name) {
+            if (name == "gpt2-xl") return test::shipped_model(name);
+            throw InputError({}, "unknown model", "did you mean gpt2-xl?");
+          });
+    };
+    const RunRecord run = read("gpt2-xl").front();
+    CHECK(run.unknown.empty());
+    CHECK(run.id == "line 2");
+    CHECK(run.framework == "megatron");
+    CHECK(run.framework_assumed);
+    CHECK(run.global_batch == 64);
+    CHECK(run.layers == 48);
+    CHECK(run.heads == 25);
+    CHECK(run.seq_len == 1024);
+    REQUIRE(run.shipped);
+    CHECK(run.shipped->hidden == 1600);
+    CHECK_THROWS_AS((void)read("my-network"), InputError);
+    CHECK(unread_columns(io::CsvTable::parse("hw,gpus,model,batch,wall_clock\n", "r.csv")) ==
+          std::vector<std::string>{"wall_clock"});
   }
 
   TEST_CASE("a row of another length is named") {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
+#include "plan/legality.hpp"
+#include "problem/framework_flags.hpp"
+#include "problem/show.hpp"
+#include "problem/shown_rows.hpp"
+
+namespace plansearch {
+namespace {
+
+std::string kept(const std::optional<DataType>& type) {
+  return type ? std::string(to_text(*type)) : "none";
+}
+
+ShownSection running_section(const Framework& framework) {
+  ShownRows rows("how it runs", framework.provenance);
+  rows.text("rank_order", rank_order_text(framework), "fastest first");
+  rows.text("layers", std::string(to_text(framework.layers)), "over pipeline stages");
+  rows.text("schedules", fmt::format("{}", fmt::join(framework.schedules, ", ")));
+  rows.text("attention_kernel", framework.attention_kernel.value_or("the accelerator's"));
+  rows.count("vocab_multiple", framework.vocab_multiple, {}, "the vocabulary is padded to it");
+  for (std::size_t i = 0; i < kOverlapCount; ++i) {
+    const std::string key{to_text(static_cast<Overlap>(i))};
+    rows.number("overlap." + key, framework.overlap[i], "", "share that compute can hide");
+  }
+  return rows.take();
+}
+
+ShownSection precision_section(const Framework& framework) {
+  ShownRows rows("precisions", framework.provenance);
+  for (const auto& [type, p] : framework.precision) {
+    rows.text(fmt::format("precision.{}", to_text(type)),
+              fmt::format("matmul {}, activations {}, parameters {}, gradients {}, main gradients "
+                          "{}, master {}, moments {}, reduced in {}, gathered in {}",
+                          to_text(p.matmul), to_text(p.activation), to_text(p.parameter),
+                          kept(p.gradient), kept(p.main_gradient), kept(p.master),
+                          to_text(p.moment), to_text(p.reduction), to_text(p.gather)));
+  }
+  return rows.take();
+}
+
+ShownSection rule_section(const Framework& framework) {
+  ShownRows rows("rules", framework.provenance);
+  rows.under("rules");
+  for (const FrameworkRule& rule : framework.rules) {
+    bool limited = false;
+    for (const RuleDescription& known : framework_rules()) {
+      if (known.name == rule.name) limited = known.takes_limit;
+    }
+    rows.text(rule.name, limited ? fmt::format("{}: {}", rule.limit, rule.message) : rule.message);
+  }
+  return rows.take();
+}
+
+ShownSection constant_section(const Framework& framework) {
+  ShownRows rows("constants", framework.provenance);
+  for (const ConstantDescription& known : framework_constant_descriptions()) {
+    const double value = framework.constants.at(std::string(known.name));
+    const std::string field = fmt::format("constants.{}", known.name);
+    const std::string meaning{known.meaning};
+    switch (known.unit) {
+      case ConstantUnit::Time:
+        rows.quantity(field, Seconds(value), meaning);
+        break;
+      case ConstantUnit::Data:
+        rows.quantity(field, Bytes(value), meaning);
+        break;
+      case ConstantUnit::Number:
+        rows.number(field, value, "", meaning);
+        break;
+    }
+  }
+  return rows.take();
+}
+
+}  // namespace
+
+Shown show_framework(const Framework& framework) {
+  Shown shown{"framework", framework.name, "", framework.aliases, {}};
+  shown.sections.push_back(running_section(framework));
+  shown.sections.push_back(precision_section(framework));
+  shown.sections.push_back(rule_section(framework));
+  shown.sections.push_back(constant_section(framework));
+  return shown;
+}
+
+}  // namespace plansearch

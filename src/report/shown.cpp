@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/shown.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/csv_text.hpp"
+#include "report/text_table.hpp"
+
+namespace plansearch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The place of a source among those that were named, from 1.
+std::size_t number_of(std::vector<std::string>& sources, const std::string& source) {
+  const auto found = std::find(sources.begin(), sources.end(), source);
+  if (found != sources.end()) return static_cast<std::size_t>(found - sources.begin()) + 1;
+  sources.push_back(source);
+  return sources.size();
+}
+
+std::string evidence_of(const ShownRow& row, std::vector<std::string>& sources) {
+  if (!row.from) return {};
+  std::string text(to_text(row.from->evidence));
+  if (!row.from->source.empty()) {
+    text += fmt::format(" [{}]", number_of(sources, row.from->source));
+  }
+  return text;
+}
+
+std::string section_text(const ShownSection& section, std::vector<std::string>& sources,
+                         int columns) {
+  const bool meanings = std::any_of(section.rows.begin(), section.rows.end(),
+                                    [](const ShownRow& row) { return !row.meaning.empty(); });
+  std::vector<TextColumn> titles{
+      {section.title, Align::Left}, {"value", Align::Left}, {"evidence", Align::Left}};
+  if (meanings) titles.push_back({"meaning", Align::Left, 1});
+  TextTable table(titles);
+  for (const ShownRow& row : section.rows) {
+    std::vector<std::string> cells{row.field, row.text, evidence_of(row, sources)};
+    if (meanings) cells.push_back(row.meaning);
+    table.add_row(std::move(cells));
+  }
+  return "\n" + table.text(columns);
+}
+
+std::string table_text(const Shown& shown, int columns) {
+  std::string text = wrapped(fmt::format("{} {}{}{}\n", shown.kind, shown.name,
+                                         shown.description.empty() ? "" : ": ", shown.description),
+                             columns);
+  if (!shown.aliases.empty()) {
+    text += wrapped(fmt::format("also: {}\n", fmt::join(shown.aliases, ", ")), columns);
+  }
+  std::vector<std::string> sources;
+  for (const ShownSection& section : shown.sections) {
+    if (!section.rows.empty()) text += section_text(section, sources, columns);
+  }
+  if (!sources.empty()) text += "\nsources\n";
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    text += wrapped(fmt::format("[{}] {}\n", i + 1, sources[i]), columns);
+  }
+  return text;
+}
+
+Json row_json(const std::string& section, const ShownRow& row) {
+  const auto text = [](const std::string& value) {
+    return value.empty() ? Json(nullptr) : Json(value);
+  };
+  Json json{{"section", section}, {"field", row.field}};
+  json["value"] = row.number ? Json(*row.number) : Json(row.text);
+  json["unit"] = row.number ? Json(row.unit) : Json(nullptr);
+  json["evidence"] = row.from ? Json(to_text(row.from->evidence)) : Json(nullptr);
+  json["source"] = row.from ? text(row.from->source) : Json(nullptr);
+  json["meaning"] = text(row.meaning);
+  return json;
+}
+
+}  // namespace
+
+std::string render_shown(const Shown& shown, Format format, int columns) {
+  if (format == Format::Table) return table_text(shown, columns);
+  Json rows = Json::array();
+  for (const ShownSection& section : shown.sections) {
+    for (const ShownRow& row : section.rows) rows.push_back(row_json(section.title, row));
+  }
+  std::string text;
+  if (format == Format::Json) {
+    const Json json{
+        {"schema", "plansearch/show/v1"},   {"kind", shown.kind},       {"name", shown.name},
+        {"description", shown.description}, {"aliases", shown.aliases}, {"rows", std::move(rows)}};
+    return json.dump(2) + "\n";
+  }
+  if (format == Format::Csv) text = "section,field,value,unit,evidence,source,meaning\n";
+  for (const Json& row : rows) {
+    if (format == Format::JsonLines) {
+      text += row.dump() + "\n";
+      continue;
+    }
+    CsvLine line;
+    for (const Json& cell : row) {
+      line.add(cell.is_null() ? "" : cell.is_string() ? cell.get<std::string>() : cell.dump());
+    }
+    text += line.text();
+  }
+  return text;
+}
+
+}  // namespace plansearch
