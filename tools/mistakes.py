@@ -64,10 +64,10 @@ MISTAKES = [
             "      demands_.push_back(demand);\n", ""),
     Mistake("weight-gradient-time", "backward of a linear layer computes the input gradient only",
             "src/evaluate/operator_time.cpp",
-            "    if (trains(op)) time.weight_gradient = weight_gradient(type, shape);\n", ""),
+            "    if (trains_weight(block_, op))\n      time.weight_gradient = weight_gradient(type, shape) * slow + launch;\n", ""),
     Mistake("weight-gradient-flops", "training counted as two forward passes, not three",
-            "src/evaluate/plan_report.cpp",
-            "forward * 3.0 / gpu_time", "forward * 2.0 / gpu_time"),
+            "src/workload/network.cpp",
+            "1.0 + (input ? 1.0 : 0.0) + (weight ? 1.0 : 0.0)", "1.0 + (input ? 1.0 : 0.0 * weight)"),
     Mistake("causal-half", "causal attention computes all pairs", "src/workload/attention.cpp",
             "  return (w * (w + 1.0) / 2.0 + (s - w) * w) / (s * s);",
             "  return 1.0 + 0.0 * w * s;"),
@@ -101,7 +101,7 @@ MISTAKES = [
             "      add(own.repeated[level], Seconds(0), time.forward_kernels * share);\n"),
     Mistake("recompute-in-model-flops", "hardware FLOPs without the recomputed forward",
             "src/evaluate/plan_report.cpp",
-            "forward * (3.0 + repeated) / gpu_time", "forward * (3.0 + 0.0 * repeated) / gpu_time"),
+            "(model + forward * repeated) / gpu_time", "(model + forward * (0.0 * repeated)) / gpu_time"),
     Mistake("keeps-even-products", "recompute by operator keeps the products that it should repeat",
             "src/plan/recompute.cpp", "kept += ++count % 2", "kept += count++ % 2"),
     Mistake("capacity-top-k", "every token goes to one expert, whatever top-k says",
@@ -151,11 +151,9 @@ MISTAKES = [
             "const Seconds outside = rounds * (s.nodes - 1.0) / s.nodes * call.size / f.line;"),
     Mistake("saved-as-gathered", "gathered inputs are kept as they are read, not as produced",
             "src/evaluate/block_memory.cpp",
-            "for (const TensorId id : op.saved) bytes += element(id) * kept_elements(id);",
-            "for (const TensorId id : op.saved) {\n"
+            "      bytes += size * (kept_elements(saved.tensor) * saved.count);\n",
             "      const auto index = static_cast<std::size_t>(&op - block_.operators.data());\n"
-            "      bytes += element(id) * local_.sizes.tensor(index, id);\n"
-            "    }"),
+            "      bytes += size * (local_.sizes.tensor(index, saved.tensor) * saved.count);\n"),
     # Mistakes that an earlier set of tests let through.
     Mistake("tied-stride", "the ends of a pipeline sum their tied table as if they were neighbours",
             "src/evaluate/step_collectives.cpp",

@@ -12,6 +12,7 @@
 
 #include "plansearch/axis.hpp"
 #include "plansearch/data_type.hpp"
+#include "plansearch/implementation.hpp"
 #include "plansearch/provenance.hpp"
 #include "plansearch/quantity.hpp"
 #include "plansearch/scope.hpp"
@@ -110,6 +111,7 @@ struct Framework {
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   SelectiveRule selective = SelectiveRule::AttentionCore;
   ShardingRules sharding;
+  Implementation implementation;
   OptimizerStart optimizer_start = OptimizerStart::Together;
   /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
   /// accelerator: the accelerator's first.

@@ -12,7 +12,13 @@
 
 namespace plansearch {
 
-enum class Activation { Gelu, Relu, Silu, SquaredRelu };
+enum class Activation {
+  Gelu,
+  Relu,
+  Silu,
+  SquaredRelu,
+  ClampedSilu,  ///< both halves of a gated SiLU are clamped (gpt-oss)
+};
 enum class NormKind {
   LayerNorm,
   LayerNormNoBias,
@@ -63,7 +69,8 @@ struct AttentionDescription {
   std::int64_t head_size = 0;
   bool query_key_value_bias = false;
   bool output_bias = false;
-  bool sinks = false;  ///< one learned logit per head (gpt-oss)
+  bool fused_projection = false;  ///< query, key and value are one product (GPT-NeoX, Phi-3)
+  bool sinks = false;             ///< one learned logit per head (gpt-oss)
   QkNorm qk_norm = QkNorm::None;
   PositionKind positions = PositionKind::None;
   std::int64_t relative_buckets = 0;   ///< entries of the bias table (Relative only)
@@ -92,6 +99,7 @@ struct MoeDescription {
   std::int64_t shared_width = 0;  ///< summed width of the shared experts; 0: none
   bool shared_gate = false;       ///< a sigmoid gate on the shared expert (Qwen 2 MoE)
   bool router_bias = false;       ///< trained bias of the router (gpt-oss)
+  bool fp32_router = false;       ///< the model's own code casts the router's input (DeepSeek)
   bool correction_bias = false;   ///< balancing bias, moved without gradient (DeepSeek-V3)
   bool expert_bias = false;
   std::int64_t leading_dense = 0;          ///< first layers with a dense MLP
@@ -148,6 +156,16 @@ struct VisionDescription {
 enum class StackKind { Decoder, Encoder, EncoderDecoder, Vision };
 enum class OptimizerKind { Adam, Sgd, Adafactor, Muon };
 
+/// The word for every product of the layers, experts and routers aside.
+inline constexpr const char* kAllLinear = "all-linear";
+
+/// Low-rank adapters beside frozen products (LoRA, arXiv:2106.09685).
+struct LoraDescription {
+  std::int64_t rank = 0;
+  std::vector<std::string> targets;  ///< q, k, v, qkv, o, gate, up, down, ... or all-linear
+  bool operator==(const LoraDescription&) const = default;
+};
+
 /// Defaults of a training job; every one can be overridden.
 struct TrainingDefaults {
   bool assumed = false;  ///< invented by the reader: the file does not speak of training
@@ -157,6 +175,7 @@ struct TrainingDefaults {
   OptimizerKind optimizer = OptimizerKind::Adam;
   /// Patterns ('*' matches any run) of "block/parameter" names that are not trained.
   std::vector<std::string> frozen;
+  std::optional<LoraDescription> lora;  ///< present: only the adapters are trained
   bool operator==(const TrainingDefaults&) const = default;
 };
 

@@ -65,6 +65,7 @@ struct Tensor {
   std::string name;
   std::vector<DimId> dims;
   ElementClass element = ElementClass::Activation;
+  bool gradient = true;  ///< false: nothing in front of it is trained
   bool operator==(const Tensor&) const = default;
 };
 
@@ -108,6 +109,23 @@ enum class RecomputeScope {
   Selective,  ///< also dropped by selective recompute (the attention core)
 };
 
+/// In which form a tensor is kept for backward.
+enum class SavedAs {
+  Itself,  ///< as it was produced; every operator that keeps it so shares the one tensor
+  Single,  ///< an fp32 copy
+  Like,    ///< intermediates of the operator that saves it, of the tensor's shape and format
+};
+
+struct Saved {
+  TensorId tensor{};
+  SavedAs as = SavedAs::Itself;
+  int count = 1;  ///< tensors (several intermediates)
+
+  Saved(TensorId id) : tensor(id) {}  // NOLINT(google-explicit-constructor): a list of tensors
+  Saved(TensorId id, SavedAs form, int tensors = 1) : tensor(id), as(form), count(tensors) {}
+  bool operator==(const Saved&) const = default;
+};
+
 struct Operator {
   std::string name;
   OperatorKind kind = OperatorKind::Elementwise;
@@ -115,10 +133,10 @@ struct Operator {
   std::vector<TensorId> inputs;  ///< activations read
   std::vector<ParameterId> parameters;
   std::vector<TensorId> outputs;  ///< activations written
-  /// Kept from forward to backward; each tensor is listed once per block. What a Selective region
-  /// reads is listed at the operator that produces it, so that dropping the tensors listed at
-  /// Selective operators is right as it stands.
-  std::vector<TensorId> saved;
+  /// Kept from forward to backward; each form of a tensor is listed once per block. What a
+  /// Selective region reads is listed at the operator that produces it, so that dropping the
+  /// tensors listed at Selective operators is right as it stands.
+  std::vector<Saved> saved;
   RecomputeScope recompute = RecomputeScope::FullOnly;
   double flops_per_point = 0.0;  ///< forward FLOPs per point of the loop nest (2 for a matmul)
   double useful_fraction = 1.0;  ///< share of the nest that is really needed (causal: about 1/2)
@@ -202,6 +220,15 @@ struct Network {
 [[nodiscard]] Flops useful_forward_flops(const Network& network, const Operator& op);
 /// FLOPs of one forward pass over one sequence: matmuls, attention (useful part) and logits.
 [[nodiscard]] Flops model_forward_flops(const Network& network);
+/// FLOPs of forward and backward over one sequence, nothing run again: a matrix product costs as
+/// much again for the gradient of its input and for that of its weight, where they are needed.
+[[nodiscard]] Flops model_training_flops(const Network& network);
+/// Whether a tensor of this class can have a gradient (and is redistributed at all).
+[[nodiscard]] bool differentiable(const Tensor& tensor);
+/// Whether backward forms a gradient of what the operator reads.
+[[nodiscard]] bool needs_input_gradient(const Block& block, const Operator& op);
+/// Whether its first parameter, the weight of a product, is trained.
+[[nodiscard]] bool trains_weight(const Block& block, const Operator& op);
 /// Whether model FLOPs count the operator: matrix products, grouped and batched ones included.
 [[nodiscard]] bool is_matrix_product(OperatorKind kind);
 /// The number of layers: runs of blocks that are neither embedding nor head nor other.

@@ -31,6 +31,8 @@ struct QuestionReport {
   int gpus = 1;
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 1;
+  std::optional<std::int64_t> lora_rank;  ///< absent: the whole network is trained
+  std::string lora_targets;               ///< words joined by commas
   Bytes memory_capacity;
   double memory_risk = 0.0;                      ///< that a plan may have
   std::optional<double> gpu_power_watt;          ///< rated, of the profile

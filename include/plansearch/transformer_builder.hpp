@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "plansearch/implementation.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/network.hpp"
 
@@ -18,6 +21,7 @@ enum class AttentionKind {
 
 struct NetworkOptions {
   AttentionKind attention = AttentionKind::Fused;
+  Implementation implementation{};                ///< of the framework that runs it
   std::optional<std::int64_t> seq_len{};          ///< default: the description's training length
   std::optional<std::int64_t> decoder_seq_len{};  ///< encoder-decoder only
   std::optional<std::int64_t> padded_vocab{};     ///< rows of the tables a framework allocates
@@ -27,6 +31,26 @@ struct NetworkOptions {
 /// one is an InternalError (readers report them to the user).
 [[nodiscard]] Network build_network(const ModelDescription& description,
                                     const NetworkOptions& options = {});
+
+/// Words for LoRA targets that the model has, in the order of the layer; all-linear is all of them.
+[[nodiscard]] std::vector<std::string> adapter_targets(const ModelDescription& description);
+
+/// Query and value, as peft's default for Llama, or the one product that makes both.
+[[nodiscard]] std::vector<std::string> default_adapter_targets(const ModelDescription& description);
+
+/// What is wrong with the adapters of a description, and what would be right.
+struct AdapterProblem {
+  std::string what;
+  std::string remedy;
+};
+[[nodiscard]] std::optional<AdapterProblem> adapter_problem(const ModelDescription& description);
+
+/// Patterns of frozen parameters that no "block/parameter" of the network matches.
+[[nodiscard]] std::vector<std::string> patterns_without_match(
+    const Network& network, const std::vector<std::string>& patterns);
+[[nodiscard]] std::vector<std::string> parameter_names(const Network& network);
+/// Parameters that are trained; shared ones count once.
+[[nodiscard]] std::int64_t trainable_parameter_count(const Network& network);
 
 /// Rows of the vocabulary after padding to a multiple of `multiple` (Megatron: 128 x tp).
 [[nodiscard]] std::int64_t pad_vocabulary(std::int64_t vocab, std::int64_t multiple);

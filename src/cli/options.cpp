@@ -123,6 +123,11 @@ void add_question(CLI::App& app, Options& o) {
       ->type_name("AXES");
   app.add_option("--overlap", o.overlap, "what is hidden: all, none, or a list such as grad,param")
       ->type_name("LIST");
+  add_number(app, "--lora-rank", o.lora_rank, "train adapters of this rank beside frozen weights",
+             {1, 1 << 16});
+  app.add_option("--lora-targets", o.lora_targets,
+                 "modules with an adapter, such as q,v or all-linear (default: q,v)")
+      ->type_name("LIST");
   app.add_option("--tokens", o.tokens, "to train on: adds days, GPU-hours, energy and price")
       ->type_name("COUNT");
   app.add_option("--mem-reserve", o.mem_reserve, "memory to keep free, such as \"2 GiB\"")

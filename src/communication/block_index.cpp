@@ -69,14 +69,16 @@ OperatorIndex index_operator(const Network& network, const Block& block, std::si
     index.routed = index.routed || role == DimRole::Routed;
     index.expert_order = index.expert_order || role == DimRole::Expert || role == DimRole::Routed;
   }
+  index.trains_weight = trains_weight(block, op);
   index.from_parameters = true;
   for (const TensorId id : op.inputs) {
     index.uses.push_back(use_tensor(network, block, i, id));
     index.from_parameters = index.from_parameters && !differentiable(block.tensor(id));
   }
   for (const TensorId id : op.outputs) index.uses.push_back(use_tensor(network, block, i, id));
-  for (const TensorId id : op.saved) {
-    if (!touches(index, id)) index.uses.push_back(use_tensor(network, block, i, id));
+  for (const Saved& saved : op.saved) {
+    if (touches(index, saved.tensor)) continue;
+    index.uses.push_back(use_tensor(network, block, i, saved.tensor));
   }
   for (const ParameterId id : op.parameters) {
     index.parameters.push_back(use_parameter(block, op, id));
@@ -145,10 +147,6 @@ NetworkIndex index_network(const Network& network) {
   NetworkIndex index;
   for (const Block& block : network.blocks) index.push_back(index_block(network, block));
   return index;
-}
-
-bool differentiable(const Tensor& tensor) {
-  return tensor.element == ElementClass::Activation || tensor.element == ElementClass::Logit;
 }
 
 }  // namespace plansearch

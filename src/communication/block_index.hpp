@@ -47,6 +47,7 @@ struct OperatorIndex {
   bool expert_order = false;     ///< loops over Expert or Routed
   bool routed = false;           ///< loops over Routed
   bool trains = false;           ///< has a trainable parameter
+  bool trains_weight = false;    ///< has a trainable weight: its first parameter
   bool from_parameters = false;  ///< reads no tensor that has a gradient
 
   [[nodiscard]] const TensorUse& use(TensorId tensor) const;
@@ -67,8 +68,5 @@ struct BlockIndex {
 /// One index per block of the network.
 using NetworkIndex = std::vector<BlockIndex>;
 [[nodiscard]] NetworkIndex index_network(const Network& network);
-
-/// Whether tensors of this class have gradients (and are redistributed at all).
-[[nodiscard]] bool differentiable(const Tensor& tensor);
 
 }  // namespace plansearch

@@ -44,7 +44,7 @@ class ActivationDeriver {
       tensor_ = static_cast<TensorId>(t);
       set_extents();
       forward();
-      backward();
+      if (block.tensors[t].gradient) backward();
     }
   }
 
@@ -113,6 +113,7 @@ class ActivationDeriver {
     step.group_size = size;
     step.elements = elements(layout);
     emit(step, Subject::Activation, DemandPhase::Forward, consumer, Side::Before, consumer);
+    if (!context_.block.tensor(tensor_).gradient) return;
     emit(step, Subject::ActivationGradient, DemandPhase::InputGradient, consumer, Side::After,
          consumer);
   }
@@ -148,7 +149,9 @@ class ActivationDeriver {
     const auto& consumers = context_.index.consumers[index(tensor_)];
     for (auto it = consumers.rbegin(); it != consumers.rend(); ++it) {
       const Operator& op = context_.op(*it);
-      if (op.kind != OperatorKind::Matmul || !context_.index.operators[*it].trains) continue;
+      if (op.kind != OperatorKind::Matmul || !context_.index.operators[*it].trains_weight) {
+        continue;
+      }
       if (!(touched(*it, OperatorPhase::Forward) == target)) continue;
       for (std::size_t i = kept; i < steps.size(); ++i) {
         emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, *it, Side::Before, *it);

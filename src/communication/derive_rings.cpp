@@ -80,7 +80,7 @@ class RingDeriver {
 
   void run() {
     const Operator& op = context_.op(op_);
-    const bool weights = context_.index.operators[op_].trains;
+    const bool weights = context_.index.operators[op_].trains_weight;
     for (const TensorId id : op.inputs) {
       if (!differentiable(context_.block.tensor(id))) continue;
       const Communication demand = about(Subject::Activation, id);
@@ -90,11 +90,13 @@ class RingDeriver {
       }
       if (weights) visits.push_back(visit(OperatorPhase::WeightGradient, id));
       read(demand, visits, Afterwards::Forgotten);
+      if (!context_.block.tensor(id).gradient) continue;
       result(about(Subject::ActivationGradient, id), visit(OperatorPhase::InputGradient, id));
     }
     for (const TensorId id : op.outputs) {
       if (!differentiable(context_.block.tensor(id))) continue;
       result(about(Subject::Activation, id), visit(OperatorPhase::Forward, id));
+      if (!context_.block.tensor(id).gradient) continue;
       Visits visits{visit(OperatorPhase::InputGradient, id)};
       if (weights) visits.push_back(visit(OperatorPhase::WeightGradient, id));
       read(about(Subject::ActivationGradient, id), visits, Afterwards::Forgotten);

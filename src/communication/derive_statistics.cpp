@@ -65,7 +65,7 @@ void derive_statistics(const Context& context, Demands& demands) {
     demand.elements = rows * needed.values;
     demand.count = needed.forward;
     demands.push_back(demand);
-    if (needed.backward == 0) continue;
+    if (needed.backward == 0 || !needs_input_gradient(context.block, op)) continue;
     demand.phase = DemandPhase::InputGradient;
     demand.count = needed.backward;
     demands.push_back(demand);

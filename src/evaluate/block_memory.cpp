@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: bytes that one micro-batch of one block keeps on one device, by recompute level.
 // Source: the operators' saved tensors (Korthikanti et al., arXiv 2205.05198, section 4), sharded
-//         as placed; copies that eager kernels keep are constants of the framework.
+//         as placed; layout copies around attention are a constant of the framework.
 // Assumes: full recompute keeps the inputs of a block; a gathered input is not saved.
 // Units: bytes, elements.
 // Checked by: tests/unit/evaluate/block_memory_test.cpp; docs/validation.md (allocator peaks)
@@ -31,7 +31,7 @@ class ActivationCounter {
     Bytes all;
     ByRecompute<Bytes> kept{};
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
-      const Bytes bytes = saved_by(block_.operators[i]) + eager_copies(i);
+      const Bytes bytes = saved_by(block_.operators[i]) + attention_copies(i);
       all += bytes;
       for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
         if (local_.repeated[level][i] == 0.0) kept[level] += bytes;
@@ -80,7 +80,10 @@ class ActivationCounter {
 
   [[nodiscard]] Bytes saved_by(const Operator& op) const {
     Bytes bytes;
-    for (const TensorId id : op.saved) bytes += element(id) * kept_elements(id);
+    for (const Saved& saved : op.saved) {
+      const Bytes size = saved.as == SavedAs::Single ? Bytes(4) : element(saved.tensor);
+      bytes += size * (kept_elements(saved.tensor) * saved.count);
+    }
     return bytes;
   }
 
@@ -88,7 +91,7 @@ class ActivationCounter {
   [[nodiscard]] Bytes kept_for_weights(std::size_t index) const {
     const Operator& op = block_.operators[index];
     const bool linear = op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
-    if (!linear || !local_.index.operators[index].trains) return Bytes(0);
+    if (!linear || !local_.index.operators[index].trains_weight) return Bytes(0);
     const bool input_listed =
         index > 0 && !op.fused_key.empty() && block_.operators[index - 1].fused_key == op.fused_key;
     Bytes bytes;
@@ -108,18 +111,12 @@ class ActivationCounter {
     return bytes;
   }
 
-  /// What kernels that are not fused keep besides: layout copies and unrotated heads around fused
-  /// attention, the activated gate of a gated MLP.
-  [[nodiscard]] Bytes eager_copies(std::size_t index) const {
+  /// Layout copies and unrotated heads around fused attention.
+  [[nodiscard]] Bytes attention_copies(std::size_t index) const {
     const Operator& op = block_.operators[index];
-    if (op.kind == OperatorKind::Attention) {
-      return Bytes(context_.constants.memory_attention_copies *
-                   local_.sizes.tensor(index, op.inputs.front()));
-    }
-    if (op.kind != OperatorKind::Elementwise || op.saved.empty()) return Bytes(0);
-    const double in = local_.sizes.tensor(index, op.saved.front());
-    const double out = local_.sizes.tensor(index, op.outputs.front());
-    return in > out ? Bytes(context_.constants.memory_gate_copies * out) : Bytes(0);
+    if (op.kind != OperatorKind::Attention) return Bytes(0);
+    return Bytes(context_.constants.memory_attention_copies *
+                 local_.sizes.tensor(index, op.inputs.front()));
   }
 
   /// Elements of an activation that carries hidden features, zero for others.

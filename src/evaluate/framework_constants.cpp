@@ -67,9 +67,9 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.loss_lifetime = c.number("memory_loss_through_backward") > 0.0
                                 ? LossLifetime::ThroughBackward
                                 : LossLifetime::FreedBeforeBlocks;
+  constants.gradients = framework.implementation.gradients;
   constants.memory_live_bytes = c.number("memory_live_bytes");
   constants.memory_attention_copies = c.number("memory_attention_copies");
-  constants.memory_gate_copies = c.number("memory_gate_copies");
   constants.memory_reduction_bytes = c.number("memory_reduction_bytes");
   constants.memory_gathered_cached = c.number("memory_gathered_cached");
   constants.memory_context = c.bytes("memory_context");

@@ -44,9 +44,9 @@ struct FrameworkConstants {
   double memory_logit_bytes;           ///< kept per logit at the peak of the last stage
   double memory_previous_logit_bytes;  ///< of the micro-batch before, still referenced
   LossLifetime loss_lifetime = LossLifetime::FreedBeforeBlocks;
+  GradientStorage gradients = GradientStorage::Buffer;
   double memory_live_bytes;        ///< live per token and hidden feature around a block
   double memory_attention_copies;  ///< bytes kept per query element beside fused attention
-  double memory_gate_copies;       ///< bytes kept per inner feature of a gated MLP
   double memory_reduction_bytes;   ///< of reduction buffers per parameter, several data ranks
   double memory_gathered_cached;   ///< share of gathered inputs the allocator keeps
   Bytes memory_context;            ///< driver context and library memory of the process

@@ -49,18 +49,13 @@ double best_rate(const Accelerator& chip, const PrecisionPolicy& precision) {
   return best;
 }
 
-bool trains(const Block& block, const Operator& op) {
-  return std::any_of(op.parameters.begin(), op.parameters.end(), [&](ParameterId id) {
-    return block.parameter(id).trainable == Trainable::Yes;
-  });
-}
-
 }  // namespace
 
 GridBound::GridBound(const Problem& problem, const FrameworkConstants& constants,
                      const PrecisionPolicy& precision)
     : gpus_(problem.gpus),
       global_batch_(static_cast<double>(problem.global_batch)),
+      gradients_(constants.gradients),
       reserve_(constants.memory_workspace + constants.memory_context),
       parameters_(whole_network(*problem.network)) {
   const Network& network = *problem.network;
@@ -81,8 +76,8 @@ GridBound::GridBound(const Problem& problem, const FrameworkConstants& constants
       const Seconds once(2.0 * element_count(network, op.loop) * slow *
                          static_cast<double>(run.count) / rate);
       work_.forward += once;
-      work_.input_gradient += once;
-      if (trains(block, op)) work_.weight_gradient += once;
+      if (needs_input_gradient(block, op)) work_.input_gradient += once;
+      if (trains_weight(block, op)) work_.weight_gradient += once;
       for (std::size_t level = 0; level < repeated.size(); ++level) {
         work_.repeated[level] += once * repeated[level][i];
       }
@@ -96,8 +91,11 @@ PlanBound GridBound::of(const PlanDegrees& plan, const StaticPolicy& statics) co
 
 /// States of the mean stage, every parameter cut over all ranks that can cut it.
 Bytes GridBound::memory(const PlanDegrees& plan, const StaticPolicy& statics) const {
-  const auto state_bytes = [](const StaticBytes& bytes, double all, double trainable) {
-    return all * bytes.parameter + trainable * (bytes.gradient + bytes.optimizer);
+  // Gradients that the only micro-batch of a plan makes may take the place of activations.
+  const bool held = gradients_ == GradientStorage::Buffer;
+  const auto state_bytes = [&](const StaticBytes& bytes, double all, double trainable) {
+    const double gradient = held ? bytes.gradient : 0.0;
+    return all * bytes.parameter + trainable * (gradient + bytes.optimizer);
   };
   const double dense = state_bytes(statics.dense, parameters_.dense, parameters_.trainable_dense) /
                        (plan.tensor_in * plan.tensor_out);

@@ -30,6 +30,7 @@ class GridBound {
   };
   double gpus_;
   double global_batch_;
+  GradientStorage gradients_;
   Bytes reserve_;
   ParameterCount parameters_;  ///< of the network; shared ones once
   Work work_;

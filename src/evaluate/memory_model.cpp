@@ -2,7 +2,8 @@
 // Computes: peak memory of one device: states, activations in flight, working set, buffers.
 // Source: activations from the operators' saved tensors (Korthikanti et al., arXiv 2205.05198) and
 //         the order of the schedule; states from tensor policies (ZeRO, arXiv 1910.02054).
-// Assumes: the peak is in backward of the last stage's loss or of the block with most saved bytes.
+// Assumes: the peak is in backward of the last stage's loss or of the block with most saved bytes;
+//          gradients that backward makes grow as fast as activations go.
 // Units: bytes.
 // Checked by: tests/unit/evaluate/memory_model_test.cpp; docs/validation.md (allocator peaks)
 #include "evaluate/memory_model.hpp"
@@ -53,6 +54,14 @@ Bytes transient_bytes(const PlanView& view, const BlockShares& most) {
   return std::max(loss, block - most.loss);
 }
 
+/// Gradients beside all activations. Where only backward makes them, the first micro-batch frees
+/// activations for them: the peak is at its start or at its end.
+Bytes gradients_at_peak(const PlanView& view, Bytes gradients, Bytes activations) {
+  const bool made = view.constants.gradients == GradientStorage::Backward;
+  if (!made || view.order.micro_batches > 1) return gradients;
+  return std::max(gradients - activations, Bytes(0));
+}
+
 }  // namespace
 
 DeviceMemory device_memory(const PlanView& view, int position, EvaluationWorkspace& workspace) {
@@ -61,7 +70,6 @@ DeviceMemory device_memory(const PlanView& view, int position, EvaluationWorkspa
   DeviceMemory result{{}, Bytes(0), position};
   MemoryBreakdown& memory = result.memory;
   memory.parameters = statics.parameter_bytes;
-  memory.gradients = statics.gradient_bytes;
   memory.optimizer = statics.optimizer_bytes;
   memory.buffers = statics.reduction_buffers;
   BlockShares most;
@@ -82,6 +90,7 @@ DeviceMemory device_memory(const PlanView& view, int position, EvaluationWorkspa
   }
   memory.activations =
       peak_activation_bytes(view.shape(), position, workspace.chunk_bytes, workspace.weight_bytes);
+  memory.gradients = gradients_at_peak(view, statics.gradient_bytes, memory.activations);
   memory.transient = transient_bytes(view, most);
   memory.buffers += constants.memory_workspace + statics.gathered_parameters;
   // A stage boundary waits for the device, so that nothing gathered stays.

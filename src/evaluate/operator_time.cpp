@@ -63,10 +63,18 @@ class OperatorPricer {
     const Operator& op = block_.operators[index];
     OperatorTime time = kernels(index, op);
     time.forward_kernels = op.forward_kernels;
+    const bool input = needs_input_gradient(block_, op);
+    if (!input && !trains(op)) {
+      time.backward = Seconds(0);
+      time.backward_kernels = 0;
+      return time;
+    }
     time.backward_kernels = op.backward_kernels;
     // One of the two products of a linear operator; an operator that forms no weight gradient of
     // its own has none.
-    if (time.weight_gradient > Seconds(0)) time.weight_kernels = op.backward_kernels / 2;
+    if (time.weight_gradient > Seconds(0)) {
+      time.weight_kernels = input ? op.backward_kernels / 2 : op.backward_kernels;
+    }
     return time;
   }
 
@@ -177,15 +185,24 @@ class OperatorPricer {
     });
   }
 
+  /// Input and weight gradient of a product, where they are needed.
+  void add_gradients(OperatorTime& time, const Operator& op, DataType type,
+                     const MatmulShape& shape, double slow, Seconds launch) const {
+    if (needs_input_gradient(block_, op)) {
+      time.backward = matmul(type, {shape.batch, shape.m, shape.k, shape.n}) * slow + launch;
+    }
+    if (trains_weight(block_, op))
+      time.weight_gradient = weight_gradient(type, shape) * slow + launch;
+    time.backward += time.weight_gradient;
+  }
+
   OperatorTime linear(std::size_t index, const Operator& op) {
     MatmulShape shape = matmul_shape(network(), block_, op, load(index, op));
     if (!absorb_fused(index, op, shape)) return {};
     const DataType type = matmul_type(op);
     OperatorTime time;
     time.forward = matmul(type, shape);
-    time.backward = matmul(type, {shape.batch, shape.m, shape.k, shape.n});
-    if (trains(op)) time.weight_gradient = weight_gradient(type, shape);
-    time.backward += time.weight_gradient;
+    add_gradients(time, op, type, shape, 1.0, Seconds(0));
     return time;
   }
 
@@ -198,9 +215,7 @@ class OperatorPricer {
     const Seconds launch = context_.constants.expert_launch * shape.batch;
     OperatorTime time;
     time.forward = matmul(type, shape) * slow + launch;
-    time.backward = matmul(type, {shape.batch, shape.m, shape.k, shape.n}) * slow + launch;
-    if (trains(op)) time.weight_gradient = weight_gradient(type, shape) * slow + launch;
-    time.backward += time.weight_gradient;
+    add_gradients(time, op, type, shape, slow, launch);
     return time;
   }
 

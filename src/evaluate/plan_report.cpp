@@ -72,10 +72,11 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
 
   const Flops forward = model_forward_flops(*problem.network) * sequences;
   const Seconds gpu_time = step * static_cast<double>(plan.devices());
-  report.model_rate_per_gpu = forward * 3.0 / gpu_time;
+  const Flops model = model_training_flops(*problem.network) * sequences;
+  report.model_rate_per_gpu = model / gpu_time;
   const double repeated =
       repeated_flops_share(*problem.network, recompute_of(plan), problem.framework->selective);
-  report.hardware_rate_per_gpu = forward * (3.0 + repeated) / gpu_time;
+  report.hardware_rate_per_gpu = (model + forward * repeated) / gpu_time;
   const FlopRate peak = evaluator.matmul_peak();
   report.mfu = report.model_rate_per_gpu / peak;
   report.hfu = report.hardware_rate_per_gpu / peak;

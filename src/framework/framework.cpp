@@ -71,8 +71,6 @@ const std::vector<ConstantDescription>& framework_constant_descriptions() {
        "1: loss tensors live until the backward pass ends; 0: freed before"},
       {"memory_attention_copies", Number,
        "bytes kept per query element by layout and rotary copies"},
-      {"memory_gate_copies", Number,
-       "bytes kept per inner feature where a gated MLP is not one kernel"},
       {"memory_reduction_bytes", Number,
        "bytes of reduction buffers per parameter with several data ranks"},
       {"memory_gathered_cached", Number,

@@ -13,4 +13,7 @@ void read_precision(const Node& map, Framework& framework);
 /// `sharding:`, when sharded parameters are gathered and gradients summed.
 void read_sharding(const Node& map, ShardingRules& rules);
 
+/// `implementation:`, what kernels keep from forward to backward.
+void read_implementation(const Node& map, Implementation& kept);
+
 }  // namespace plansearch::io

@@ -15,6 +15,24 @@ constexpr std::array<Choice<ParameterUnit>, 2> kUnits{
 constexpr std::array<Choice<RecomputeGather>, 2> kRecomputeGather{
     {{"shared", RecomputeGather::Shared}, {"repeated", RecomputeGather::Repeated}}};
 
+constexpr std::array<Choice<SoftmaxResult>, 2> kSoftmax{
+    {{"as-is", SoftmaxResult::AsIs}, {"fp32", SoftmaxResult::Single}}};
+constexpr std::array<Choice<ValueStorage>, 2> kValue{
+    {{"copy", ValueStorage::Copy}, {"view", ValueStorage::View}}};
+constexpr std::array<Choice<GatedActivation>, 2> kGate{
+    {{"one-kernel", GatedActivation::OneKernel}, {"separate", GatedActivation::Separate}}};
+constexpr std::array<Choice<ExpertWeights>, 4> kExpertWeights{
+    {{"in-activation", ExpertWeights::InActivation},
+     {"after-activation", ExpertWeights::AfterActivation},
+     {"at-output", ExpertWeights::AtOutput},
+     {"at-output-fp32", ExpertWeights::AtOutputSingle}}};
+constexpr std::array<Choice<RouterInput>, 3> kRouter{{{"as-is", RouterInput::AsIs},
+                                                      {"fp32", RouterInput::Single},
+                                                      {"as-model", RouterInput::AsModel}}};
+
+constexpr std::array<Choice<GradientStorage>, 2> kGradients{
+    {{"buffer", GradientStorage::Buffer}, {"in-backward", GradientStorage::Backward}}};
+
 DataType read_type(const Node& node) {
   const std::string text = node.text();
   const auto type = parse_data_type(text);
@@ -82,6 +100,21 @@ void read_precision(const Node& map, Framework& framework) {
     } else {
       framework.precision[*type] = read_policy(entry.value, framework);
     }
+  }
+}
+
+void read_implementation(const Node& map, Implementation& kept) {
+  if (const auto node = map.find("softmax")) kept.softmax = node->choice<SoftmaxResult>(kSoftmax);
+  if (const auto node = map.find("value")) kept.value = node->choice<ValueStorage>(kValue);
+  if (const auto node = map.find("gated_activation")) {
+    kept.gate = node->choice<GatedActivation>(kGate);
+  }
+  if (const auto node = map.find("expert_weights")) {
+    kept.expert_weights = node->choice<ExpertWeights>(kExpertWeights);
+  }
+  if (const auto node = map.find("router_input")) kept.router = node->choice<RouterInput>(kRouter);
+  if (const auto node = map.find("gradients")) {
+    kept.gradients = node->choice<GradientStorage>(kGradients);
   }
 }
 

@@ -223,6 +223,10 @@ class Reader {
       read_sharding(*sharding, framework.sharding);
       log.given("sharding");
     }
+    if (const auto implementation = root.find("implementation")) {
+      read_implementation(*implementation, framework.implementation);
+      log.given("implementation");
+    }
   }
 
   static void read_numbers(const Node& root, Framework& framework, FieldLog& log) {

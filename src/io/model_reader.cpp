@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/names.hpp"
 #include "io/hf_config.hpp"
 #include "io/model_sections.hpp"
 #include "plansearch/transformer_builder.hpp"
@@ -29,7 +30,30 @@ void check_sizes(const Node& root, const ModelDescription& model) {
   if (!wrong.empty()) root.fail(fmt::format("{}", fmt::join(wrong, "; ")));
 }
 
-std::int64_t checked_parameter_count(const Node& root, const ModelDescription& model) {
+/// Patterns that freeze nothing or everything, and adapters the model has no place for.
+void check_trained(const Node& root, const ModelDescription& model) {
+  const TrainingDefaults& training = model.training;
+  if (training.lora) {
+    const auto wrong = adapter_problem(model);
+    if (wrong) root.at("training").at("lora").fail(wrong->what, wrong->remedy);
+  }
+  if (training.frozen.empty()) return;
+  const Node frozen = root.at("training").at("frozen");
+  const Network network = build_network(model);
+  const std::vector<std::string> missed = patterns_without_match(network, training.frozen);
+  if (!missed.empty()) {
+    std::string hint = did_you_mean(missed.front(), parameter_names(network));
+    if (hint.empty())
+      hint = "names are block/parameter, such as " + parameter_names(network).front();
+    frozen.fail(fmt::format("no parameter matches '{}'", missed.front()), hint);
+  }
+  if (trainable_parameter_count(network) == 0) {
+    frozen.fail("every parameter is frozen", "leave something to train");
+  }
+}
+
+std::int64_t checked_parameter_count(const Node& root, ModelDescription model) {
+  model.training.lora.reset();  // published counts are those of the base
   const Network network = build_network(model);
   double total = 0.0;
   for (const BlockRun& run : network.order) {
@@ -67,6 +91,7 @@ ModelFile read_own(const Node& root) {
   file.published_parameters = read_optional(root, "parameters", kPositive);
   root.finish();
   check_sizes(root, file.model);
+  check_trained(root, file.model);
   const std::int64_t count = checked_parameter_count(root, file.model);
   if (file.published_parameters.has_value() && *file.published_parameters != count) {
     root.at("parameters")

@@ -36,7 +36,8 @@ constexpr Choice<HeadTransform> kTransforms[] = {{"none", HeadTransform::None},
 constexpr Choice<Activation> kActivations[] = {{"gelu", Activation::Gelu},
                                                {"relu", Activation::Relu},
                                                {"silu", Activation::Silu},
-                                               {"squared-relu", Activation::SquaredRelu}};
+                                               {"squared-relu", Activation::SquaredRelu},
+                                               {"clamped-silu", Activation::ClampedSilu}};
 constexpr Choice<NormKind> kNorms[] = {{"layernorm", NormKind::LayerNorm},
                                        {"layernorm-no-bias", NormKind::LayerNormNoBias},
                                        {"layernorm-plain", NormKind::LayerNormPlain},
@@ -125,6 +126,7 @@ AttentionDescription read_attention(const Node& node, std::int64_t hidden) {
   const BiasPlaces bias = read_choice<BiasPlaces>(node, "bias", kBiases, BiasPlaces::None);
   a.query_key_value_bias = bias == BiasPlaces::Qkv || bias == BiasPlaces::All;
   a.output_bias = bias == BiasPlaces::Output || bias == BiasPlaces::All;
+  a.fused_projection = read_switch(node, "fused_projection");
   a.positions = node.at("positions").choice(std::span<const Choice<PositionKind>>(kPositions));
   a.relative_buckets = read_integer(node, "relative_buckets", kZeroOrSize, 0);
   a.qk_norm = read_choice<QkNorm>(node, "qk_norm", kQkNorms, QkNorm::None);
@@ -184,6 +186,7 @@ MoeDescription read_experts(const Node& node) {
   moe.shared_width = read_integer(node, "shared_width", kZeroOrSize, 0);
   moe.shared_gate = read_switch(node, "shared_gate");
   moe.router_bias = read_switch(node, "router_bias");
+  moe.fp32_router = read_switch(node, "fp32_router");
   moe.correction_bias = read_switch(node, "correction_bias");
   moe.expert_bias = read_switch(node, "bias");
   moe.leading_dense = read_integer(node, "leading_dense", kZeroOrSize, 0);
@@ -234,6 +237,12 @@ TrainingDefaults read_training(const Node& node, StackKind stack) {
       read_choice<OptimizerKind>(node, "optimizer", kOptimizers, OptimizerKind::Adam);
   if (const auto frozen = node.find("frozen")) {
     for (const Node& item : frozen->items()) training.frozen.push_back(item.text());
+  }
+  if (const auto lora = node.find("lora")) {
+    training.lora = LoraDescription{lora->at("rank").integer(kSizeRange), {}};
+    for (const Node& item : lora->at("targets").items()) {
+      training.lora->targets.push_back(item.text());
+    }
   }
   return training;
 }

@@ -41,6 +41,8 @@ void read_question(const Node& root, PlanDocument& document) {
   read_text(root, "optimizer", document.optimizer);
   read_text(root, "attention", document.attention);
   read_text(root, "rank_order", document.rank_order);
+  if (const auto node = root.find("lora_rank")) document.lora_rank = node->integer(kPositive);
+  read_text(root, "lora_targets", document.lora_targets);
 }
 
 class Writer {
@@ -172,6 +174,8 @@ std::string to_yaml(const PlanDocument& document) {
   top.words("optimizer", document.optimizer);
   top.words("attention", document.attention);
   top.words("rank_order", document.rank_order);
+  top.number("lora_rank", document.lora_rank);
+  top.words("lora_targets", document.lora_targets);
   Writer degrees("  ");
   for (const DegreeRow& row : degree_table()) {
     const auto value = document.degrees.get(row.degree);

@@ -37,6 +37,8 @@ struct PlanDocument {
   std::optional<std::string> optimizer;
   std::optional<std::string> attention;
   std::optional<std::string> rank_order;
+  std::optional<std::int64_t> lora_rank;
+  std::optional<std::string> lora_targets;
 
   /// Either of the two: equal stages, or stages spelled out.
   PinnedDegrees degrees;

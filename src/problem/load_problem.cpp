@@ -2,6 +2,7 @@
 #include "plansearch/load_problem.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -50,6 +51,18 @@ Chosen<std::string> framework_name(const ProblemRequest& request) {
   return name;
 }
 
+/// Words between commas.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find(',', begin);
+    words.push_back(text.substr(begin, end - begin));
+    if (end == std::string::npos) return words;
+    begin = end + 1;
+  }
+}
+
 /// Collects the settings on the way to a Problem.
 class Settler {
  public:
@@ -72,6 +85,7 @@ class Settler {
     settled_.gpus = asked_gpus(request_, cluster_);
     settle_precision();
     settle_optimizer();
+    settle_adapters();
     settle_sequence();
     settle_batch();
     settle_reserve();
@@ -172,6 +186,39 @@ class Settler {
          request_.optimizer ? request_.origin("optimizer") : training_origin());
   }
 
+  /// Adapters of the flags or of the model file, in words the model has.
+  void settle_adapters() {
+    std::optional<LoraDescription>& lora = model_.training.lora;
+    if (!request_.lora_rank && request_.lora_targets && !lora) {
+      throw InputError({}, "--lora-targets without --lora-rank", "add --lora-rank, such as 16");
+    }
+    if (request_.lora_rank) {
+      if (!lora) lora = LoraDescription{0, default_adapter_targets(model_)};
+      lora->rank = *request_.lora_rank;
+    }
+    if (!lora) return;
+    if (request_.lora_targets) lora->targets = words_of(*request_.lora_targets);
+    const auto wrong = adapter_problem(model_);
+    if (wrong) throw InputError({}, "--lora-rank, --lora-targets: " + wrong->what, wrong->remedy);
+    note("lora_rank", fmt::format("{}", lora->rank),
+         request_.lora_rank ? request_.origin("lora_rank") : "model");
+    note("lora_targets", fmt::format("{}", fmt::join(lora->targets, ",")),
+         request_.lora_targets ? request_.origin("lora_targets")
+         : request_.lora_rank  ? "default"
+                               : "model");
+  }
+
+  /// How much of the network is trained, where that is not all of it.
+  void note_trained() {
+    const TrainingDefaults& training = model_.training;
+    if (!training.lora && training.frozen.empty()) return;
+    const Network& network = *settled_.problem.network;
+    note("trained",
+         fmt::format("{} of {} parameters", trainable_parameter_count(network),
+                     parameter_count(network)),
+         request_.lora_rank ? request_.origin("lora_rank") : "model");
+  }
+
   [[nodiscard]] AttentionKind settle_attention() {
     const bool has_kernel = cluster_.accelerator.kernels.attention_forward.has_value();
     if (request_.attention && *request_.attention != "flash" && *request_.attention != "unfused") {
@@ -211,6 +258,7 @@ class Settler {
     const AttentionKind attention = settle_attention();
     NetworkOptions network_options;
     network_options.attention = attention;
+    network_options.implementation = framework_.implementation;
     Chosen<std::int64_t> seq_len;
     seq_len.or_else(request_.seq_len, request_.origin("seq_len"));
     if (model_.stack == StackKind::Vision) {
@@ -229,6 +277,7 @@ class Settler {
     settled_.problem.network =
         std::make_shared<const Network>(build_network(model_, network_options));
     note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
+    note_trained();
   }
 
   void settle_batch() {

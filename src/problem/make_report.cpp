@@ -2,6 +2,7 @@
 #include "problem/make_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -99,6 +100,10 @@ QuestionReport question_report(const SettledProblem& asked, const Problem& probl
   question.gpus = problem.gpus;
   question.global_batch = problem.global_batch;
   question.seq_len = problem.seq_len;
+  if (const auto& lora = problem.model->training.lora) {
+    question.lora_rank = lora->rank;
+    question.lora_targets = fmt::format("{}", fmt::join(lora->targets, ","));
+  }
   question.memory_capacity = problem.cluster->accelerator.memory;
   question.memory_risk = problem.memory_risk;
   question.gpu_power_watt = problem.cluster->accelerator.power_watt;

@@ -69,6 +69,16 @@ class Completion {
   ProblemRequest asked_;
 };
 
+/// Settings are texts.
+std::int64_t whole_number(const io::Node& setting) {
+  const io::Node value = setting.at("value");
+  const std::string text = value.text();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) value.fail("no whole number");
+  return number;
+}
+
 /// Settings of the earlier answer that were no defaults.
 void fill_settings(Completion& completion, const io::Node& settings) {
   ProblemRequest& o = completion.request();
@@ -83,6 +93,8 @@ void fill_settings(Completion& completion, const io::Node& settings) {
     if (key == "optimizer") completion.fill("optimizer", o.optimizer, value);
     if (key == "attention") completion.fill("attention", o.attention, value);
     if (key == "rank_order") completion.fill("rank_order", o.rank_order, value);
+    if (key == "lora_targets") completion.fill("lora_targets", o.lora_targets, value);
+    if (key == "lora_rank") completion.fill("lora_rank", o.lora_rank, whole_number(setting));
     if (key == "mem_reserve") completion.fill("mem_reserve", o.mem_reserve, value);
     if (key == "mem_risk") completion.fill("mem_risk", o.mem_risk, parse_number(value));
     if (key == "tokens") completion.fill("tokens", o.tokens, value);
@@ -144,6 +156,8 @@ AskedPlan from_document(const ProblemRequest& request, const io::PlanDocument& p
   completion.fill("optimizer", o.optimizer, plan.optimizer);
   completion.fill("attention", o.attention, plan.attention);
   completion.fill("rank_order", o.rank_order, plan.rank_order);
+  completion.fill("lora_rank", o.lora_rank, plan.lora_rank);
+  completion.fill("lora_targets", o.lora_targets, plan.lora_targets);
   if (plan.stages && !request.degrees.empty()) {
     throw InputError(plan.stages->place.where,
                      fmt::format("the stages are spelled out here, and {} is asked for",

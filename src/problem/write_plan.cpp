@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem/write_plan.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/hash.hpp"
 #include "io/file.hpp"
 #include "io/plan_document.hpp"
@@ -32,6 +35,11 @@ io::PlanDocument question_of(const GivenPlan& given, const std::string& hardware
   document.optimizer = chosen(given, "optimizer");
   document.attention = chosen(given, "attention");
   document.rank_order = chosen(given, "rank_order");
+  if (chosen(given, "lora_rank")) {
+    document.lora_rank = problem.model->training.lora->rank;
+    document.lora_targets =
+        fmt::format("{}", fmt::join(problem.model->training.lora->targets, ","));
+  }
   return document;
 }
 

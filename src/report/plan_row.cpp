@@ -37,14 +37,19 @@ std::string cell_text(const Json& value) {
 }  // namespace
 
 Json identity_json(const QuestionReport& question) {
-  return {{"model", question.model},
-          {"hardware", question.hardware},
-          {"accelerator", question.accelerator},
-          {"framework", question.framework},
-          {"precision", question.precision},
-          {"seq_len", question.seq_len},
-          {"global_batch", question.global_batch},
-          {"gpus", question.gpus}};
+  Json identity{{"model", question.model},
+                {"hardware", question.hardware},
+                {"accelerator", question.accelerator},
+                {"framework", question.framework},
+                {"precision", question.precision},
+                {"seq_len", question.seq_len},
+                {"global_batch", question.global_batch},
+                {"gpus", question.gpus}};
+  if (question.lora_rank) {
+    identity["lora_rank"] = *question.lora_rank;
+    identity["lora_targets"] = question.lora_targets;
+  }
+  return identity;
 }
 
 Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind kind) {

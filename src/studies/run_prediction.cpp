@@ -48,7 +48,7 @@ class GroupPricer {
         constants_(framework_constants(*problem.framework)),
         reporter_(table.defaults(problem.framework->name).memory),
         workspace_(PlanEvaluator::make_workspace()) {
-    const double flops = 3.0 * model_forward_flops(*problem.network).value();
+    const double flops = model_training_flops(*problem.network).value();
     const double rate = evaluator_.matmul_peak().value() * problem.gpus;
     peak_seconds_ = flops * static_cast<double>(problem.global_batch) / rate;
   }

@@ -151,6 +151,7 @@ class Preparation {
       p.global_batch = run_case.plan.global_batch();
       p.seq_len = run.seq_len;
       group.network = run_case.network;
+      group.network.implementation = framework->implementation;
       prepared_.groups.push_back(std::move(group));
     }
     prepared_.groups[place->second].rows.push_back(row);

@@ -75,10 +75,28 @@ TensorId project_out(BlockBuilder& block, const Stack& stack, const std::string&
                        .bias = bias_if(stack.model.attention.output_bias)});
 }
 
+/// A value that is a view of the one product's result keeps all of it, which shows where rotation
+/// makes new queries and keys.
+void view_value(const Stack& stack, Heads& heads) {
+  const bool view = stack.implementation.value == ValueStorage::View;
+  if (!view || !stack.model.attention.fused_projection) return;
+  heads.value_storage = {heads.query, heads.key, heads.value};
+}
+
 void keep_heads(BlockBuilder& block, const Heads& heads) {
   block.save_at_producer(heads.query);
   block.save_at_producer(heads.key);
-  if (heads.value != heads.key) block.save_at_producer(heads.value);
+  for (const TensorId id : heads.value_storage) block.save_at_producer(id);
+  if (heads.value_storage.empty()) block.save_at_producer(heads.value);
+}
+
+/// Unfused products take keys and values that were copied to every query head.
+void keep_repeated_heads(BlockBuilder& block, const Stack& stack, const Heads& heads) {
+  block.save_at_producer(heads.query);
+  const AttentionDescription& a = stack.model.attention;
+  const int copies = static_cast<int>(a.heads / a.kv_heads);
+  block.save_at_producer({heads.key, SavedAs::Like, copies});
+  block.save_at_producer({heads.value, SavedAs::Like, copies});
 }
 
 }  // namespace
@@ -113,9 +131,15 @@ TensorId add_attention(BlockBuilder& block, const Stack& stack, TensorId in, Att
     heads = add_latent_heads(block, stack, in);
   } else {
     heads = project_heads(block, stack, in, in, "");
+    view_value(stack, heads);
     if (a.positions == PositionKind::Rotary) add_rotary(block, heads);
   }
-  keep_heads(block, heads);
+  const bool repeated = stack.attention == AttentionKind::Unfused && a.kv_heads < a.heads;
+  if (repeated) {
+    keep_repeated_heads(block, stack, heads);
+  } else {
+    keep_heads(block, heads);
+  }
   const TensorId context = add_attention_core(block, stack, heads, span, "");
   return project_out(block, stack, "", context, heads.value_size);
 }

@@ -59,7 +59,7 @@ TensorId add_fused(const Core& core) {
       core.block.tensor(core.prefix + "log_sum_exp",
                         {core.stack.batch, core.head, core.stack.tokens}, ElementClass::Statistic);
   op.outputs = {context, statistic};
-  op.saved = {statistic};
+  op.saved = {statistic, context};
   const auto query = static_cast<double>(core.block.extent(core.heads.query_size));
   const auto value = static_cast<double>(core.block.extent(core.heads.value_size));
   op.flops_per_point = 2.0 * (query + value) / value;
@@ -95,7 +95,8 @@ TensorId add_softmax(const Core& core, TensorId scores) {
   op.inputs = joined({scores}, core.bias_inputs());
   core.attach_parameters(op);
   op.outputs = {core.block.tensor(core.prefix + "softmax", core.scores())};
-  op.saved = op.outputs;
+  const bool single = core.stack.implementation.softmax == SoftmaxResult::Single;
+  op.saved = {{op.outputs.front(), single ? SavedAs::Single : SavedAs::Itself}};
   op.recompute = RecomputeScope::Selective;
   op.extra_backward_passes = 1.0;
   return core.block.add(op).outputs.front();

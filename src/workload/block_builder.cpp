@@ -61,10 +61,10 @@ Operator& BlockBuilder::add(Operator op) {
   return block_.operators.back();
 }
 
-void BlockBuilder::save_at_producer(TensorId id) {
+void BlockBuilder::save_at_producer(const Saved& saved) {
   for (Operator& op : block_.operators) {
-    if (std::find(op.outputs.begin(), op.outputs.end(), id) == op.outputs.end()) continue;
-    op.saved.push_back(id);
+    if (std::find(op.outputs.begin(), op.outputs.end(), saved.tensor) == op.outputs.end()) continue;
+    op.saved.push_back(saved);
     return;
   }
 }

@@ -57,7 +57,7 @@ class BlockBuilder {
   /// The reference is valid until the next operator is added.
   Operator& add(Operator op);
   /// Lists the tensor as saved by the operator that produced it; block inputs are kept anyway.
-  void save_at_producer(TensorId id);
+  void save_at_producer(const Saved& saved);
 
   /// Lists a block input as saved by the operator added last.
   void save_input(TensorId id) { block_.operators.back().saved.push_back(id); }

@@ -66,9 +66,13 @@ class BlockChecker {
     }
     for (const TensorId id : op.outputs) produce(id, op.name);
     for (const ParameterId id : op.parameters) check_parameter(op, id);
-    for (const TensorId id : op.saved) {
-      if (!produced_.contains(id)) report(op.name, "saves a tensor that nothing produced");
-      if (!saved_.insert(id).second) report(op.name, "saves a tensor that is saved already");
+    for (const Saved& saved : op.saved) {
+      if (!produced_.contains(saved.tensor)) {
+        report(op.name, "saves a tensor that nothing produced");
+      }
+      if (!saved_.insert({saved.tensor, saved.as}).second) {
+        report(op.name, "saves a tensor that is saved already");
+      }
     }
   }
 
@@ -89,7 +93,7 @@ class BlockChecker {
   const Block& block_;
   std::vector<std::string>& findings_;
   std::set<TensorId> produced_;
-  std::set<TensorId> saved_;
+  std::set<std::pair<TensorId, SavedAs>> saved_;
   std::set<ParameterId> used_parameters_;
   std::set<std::string> names_;
   std::set<std::string> fused_;

@@ -22,10 +22,11 @@ TensorId look_up(BlockBuilder& block, const std::string& name, TensorId in, cons
 
 }  // namespace
 
-Stack make_stack(Network& network, const ModelDescription& model, AttentionKind attention,
+Stack make_stack(Network& network, const ModelDescription& model, const NetworkOptions& options,
                  const std::string& name, const std::string& sequence, std::int64_t tokens) {
   return Stack{.model = model,
-               .attention = attention,
+               .attention = options.attention,
+               .implementation = options.implementation,
                .name = name,
                .sequence = sequence,
                .batch = dimension(network, "batch", DimRole::Batch, 1),

@@ -26,9 +26,9 @@ std::size_t decoder_embedding(Network& network, const Stack& encoder, const Stac
 void build_encoder_decoder(Network& network, const ModelDescription& model,
                            const NetworkOptions& options) {
   const DecoderDescription& second = *model.decoder;
-  const Stack encoder = make_stack(network, model, options.attention, "encoder", "sequence",
+  const Stack encoder = make_stack(network, model, options, "encoder", "sequence",
                                    options.seq_len.value_or(model.training.seq_len));
-  Stack decoder = make_stack(network, model, options.attention, "decoder", "target_sequence",
+  Stack decoder = make_stack(network, model, options, "decoder", "target_sequence",
                              options.decoder_seq_len.value_or(second.sequence));
   decoder.mlp_width = second.mlp_width;
 

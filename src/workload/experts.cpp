@@ -13,18 +13,25 @@ struct RouterOutput {
   TensorId indices{};
 };
 
-RouterOutput add_router(BlockBuilder& block, const Stack& stack, TensorId in) {
-  const MoeDescription& moe = *stack.model.moe;
-  const DimId choices = block.dim("expert_choices", DimRole::ExpertChoice, moe.experts);
-  const DimId top = block.dim("top_k", DimRole::Other, moe.top_k);
+TensorId router_input(BlockBuilder& block, const Stack& stack, TensorId in) {
+  const RouterInput kept = stack.implementation.router;
+  const bool single =
+      kept == RouterInput::AsModel ? stack.model.moe->fp32_router : kept == RouterInput::Single;
+  if (!single) return in;
   Operator cast;
   cast.name = "router_cast";
   cast.loop = stack.stream();
   cast.inputs = {in};
   cast.outputs = {block.tensor(cast.name, cast.loop, ElementClass::Logit)};
-  const TensorId single = block.add(cast).outputs.front();
+  return block.add(cast).outputs.front();
+}
+
+RouterOutput add_router(BlockBuilder& block, const Stack& stack, TensorId in) {
+  const MoeDescription& moe = *stack.model.moe;
+  const DimId choices = block.dim("expert_choices", DimRole::ExpertChoice, moe.experts);
+  const DimId top = block.dim("top_k", DimRole::Other, moe.top_k);
   const TensorId scores = block.linear({.name = "router",
-                                        .input = single,
+                                        .input = router_input(block, stack, in),
                                         .contracted = {stack.hidden},
                                         .outputs = {choices},
                                         .bias = moe.router_bias ? Bias::Yes : Bias::No,
@@ -73,13 +80,28 @@ TensorId add_dispatch(BlockBuilder& block, TensorId in, TensorId indices, const 
   return block.add(op).outputs.front();
 }
 
+/// Whether the weights of the routed tokens are multiplied in where expert outputs come together.
+bool weights_outputs(const Stack& stack) {
+  const ExpertWeights where = stack.implementation.expert_weights;
+  return where == ExpertWeights::AtOutput || where == ExpertWeights::AtOutputSingle;
+}
+
 TensorId add_combine(BlockBuilder& block, const Stack& stack, TensorId expert_out,
-                     TensorId indices) {
+                     const RouterOutput& route) {
   Operator op;
   op.name = "combine";
   op.kind = OperatorKind::Combine;
   op.loop = stack.stream();
-  op.inputs = {expert_out, indices};
+  op.inputs = {expert_out, route.indices};
+  if (weights_outputs(stack)) {
+    const bool single = stack.implementation.expert_weights == ExpertWeights::AtOutputSingle;
+    op.inputs.push_back(route.weights);
+    op.saved = {{expert_out, single ? SavedAs::Single : SavedAs::Itself}};
+    // The weighted outputs are written and read before they are summed.
+    const auto choices = static_cast<double>(stack.model.moe->top_k);
+    op.extra_forward_passes = 2.0 * choices;
+    op.extra_backward_passes = 2.0 * choices;
+  }
   op.outputs = {block.tensor("combine", op.loop)};
   return block.add(op).outputs.front();
 }
@@ -96,7 +118,9 @@ TensorId add_shared(BlockBuilder& block, const Stack& stack, TensorId in, Tensor
     summed.push_back(block.linear(
         {.name = "shared_gate", .input = in, .contracted = {stack.hidden}, .outputs = {one}}));
   }
-  return block.elementwise("shared_add", summed, stack.stream());
+  const TensorId sum = block.elementwise("shared_add", summed, stack.stream());
+  if (moe.shared_gate) block.save_input(shared);  // what the gate multiplies
+  return sum;
 }
 
 }  // namespace
@@ -116,9 +140,9 @@ TensorId add_experts(BlockBuilder& block, const Stack& stack, TensorId in) {
   parts.kind = OperatorKind::GroupedMatmul;
   parts.per_item = {expert};
   parts.useful_fraction = load.useful;
-  parts.weights = route.weights;
+  if (!weights_outputs(stack)) parts.weights = route.weights;
   const TensorId out = add_mlp_parts(block, stack, sent, parts);
-  const TensorId combined = add_combine(block, stack, out, route.indices);
+  const TensorId combined = add_combine(block, stack, out, route);
   if (moe.shared_width == 0) return combined;
   return add_shared(block, stack, in, combined);
 }

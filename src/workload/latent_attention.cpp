@@ -77,9 +77,8 @@ Heads add_latent_heads(BlockBuilder& block, const Stack& stack, TensorId in) {
   out.key = block.tensor("rotary.key", concat(tokens, {out.query_size}));
   out.value = block.tensor("rotary.value", concat(tokens, {out.value_size}));
   assemble.outputs = {out.query, out.key, out.value};
-  // Their slices stay alive inside the assembled heads' graph.
-  assemble.saved = {query, down.rope_key, expanded};
   block.add(assemble);
+  if (stack.implementation.value == ValueStorage::View) out.value_storage = {expanded};
   return out;
 }
 

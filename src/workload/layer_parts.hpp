@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plansearch/transformer_builder.hpp"
 #include "workload/block_builder.hpp"
@@ -14,6 +15,7 @@ namespace plansearch {
 struct Stack {
   const ModelDescription& model;
   AttentionKind attention = AttentionKind::Fused;
+  Implementation implementation{};
   std::string name;      ///< "decoder", "encoder": prefix of shared keys
   std::string sequence;  ///< name of the token dimension
   DimId batch{};
@@ -41,6 +43,8 @@ struct Heads {
   TensorId value{};
   DimId query_size{};  ///< features of a query and key head
   DimId value_size{};
+  /// What stays alive where the value is a view of a wider result; empty: the value alone.
+  std::vector<TensorId> value_storage{};
 };
 
 /// Share of the (query, key) pairs that are needed.
@@ -74,7 +78,7 @@ struct MlpParts {
   Bias bias = Bias::No;
   OperatorKind kind = OperatorKind::Matmul;
   Dims per_item{};
-  std::optional<TensorId> weights{};  ///< of the routed tokens, multiplied after the activation
+  std::optional<TensorId> weights{};  ///< of the routed tokens, where multiplied here
   double useful_fraction = 1.0;
 };
 [[nodiscard]] TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,

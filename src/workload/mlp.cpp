@@ -3,6 +3,29 @@
 #include "workload/layer_parts.hpp"
 
 namespace plansearch {
+namespace {
+
+/// Intermediates that a gated activation keeps where it is not one kernel. The product keeps the
+/// activated gate; ReLU has kept that as its own result. A clamped gate keeps both clamped halves,
+/// the sigmoid and the activated gate.
+int gate_intermediates(Activation activation) {
+  if (activation == Activation::Relu) return 0;
+  return activation == Activation::ClampedSilu ? 4 : 1;
+}
+
+/// ReLU's backward reads its result, which the next product keeps anyway; others read their input.
+std::vector<Saved> kept_by_activation(const Stack& stack, TensorId before, TensorId after) {
+  const MlpDescription& mlp = stack.model.mlp;
+  if (!mlp.gated) return {mlp.activation == Activation::Relu ? after : before};
+  std::vector<Saved> kept = {before};
+  const int intermediates = gate_intermediates(mlp.activation);
+  if (stack.implementation.gate == GatedActivation::Separate && intermediates > 0) {
+    kept.emplace_back(after, SavedAs::Like, intermediates);
+  }
+  return kept;
+}
+
+}  // namespace
 
 TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
                        const MlpParts& parts) {
@@ -25,10 +48,14 @@ TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
   activation.loop = concat(without(block.dims(in), {stack.hidden}), {parts.inner});
   activation.inputs = {before};
   activation.outputs = {block.tensor(parts.activation_name, activation.loop)};
-  activation.saved = {before};
+  activation.saved = kept_by_activation(stack, before, activation.outputs.front());
   activation.extra_backward_passes = mlp.gated ? 2.0 : 1.0;  // the saved input
+  const bool weighted = parts.weights.has_value();
+  const bool one_kernel =
+      mlp.gated && stack.implementation.expert_weights == ExpertWeights::InActivation;
+  if (weighted && one_kernel) activation.inputs.push_back(*parts.weights);
   TensorId after = block.add(activation).outputs.front();
-  if (parts.weights.has_value()) {
+  if (weighted && !one_kernel) {
     const TensorId plain = after;
     const Dims loop = block.dims(plain);
     after = block.elementwise(parts.activation_name + "_weighting", {plain, *parts.weights}, loop);

@@ -15,6 +15,12 @@ std::int64_t exact_count(const Network& network, const std::vector<DimId>& dims)
   return count;
 }
 
+/// Products of activations with parameters.
+bool has_weight(OperatorKind kind) {
+  return kind == OperatorKind::Matmul || kind == OperatorKind::GroupedMatmul ||
+         kind == OperatorKind::Convolution;
+}
+
 }  // namespace
 
 double element_count(const Network& network, const std::vector<DimId>& dims) {
@@ -83,6 +89,37 @@ Flops model_forward_flops(const Network& network) {
   for (const BlockRun& run : network.order) {
     for (const Operator& op : network.blocks[run.block].operators) {
       total += useful_forward_flops(network, op) * static_cast<double>(run.count);
+    }
+  }
+  return total;
+}
+
+bool differentiable(const Tensor& tensor) {
+  return tensor.element == ElementClass::Activation || tensor.element == ElementClass::Logit;
+}
+
+bool needs_input_gradient(const Block& block, const Operator& op) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) {
+    const Tensor& tensor = block.tensor(id);
+    return tensor.gradient && differentiable(tensor);
+  });
+}
+
+bool trains_weight(const Block& block, const Operator& op) {
+  return !op.parameters.empty() &&
+         block.parameter(op.parameters.front()).trainable == Trainable::Yes;
+}
+
+Flops model_training_flops(const Network& network) {
+  Flops total;
+  for (const BlockRun& run : network.order) {
+    const Block& block = network.blocks[run.block];
+    for (const Operator& op : block.operators) {
+      // Both operands of a product of activations are inputs.
+      const bool input = needs_input_gradient(block, op);
+      const bool weight = has_weight(op.kind) ? trains_weight(block, op) : input;
+      const double passes = 1.0 + (input ? 1.0 : 0.0) + (weight ? 1.0 : 0.0);
+      total += useful_forward_flops(network, op) * (passes * static_cast<double>(run.count));
     }
   }
   return total;

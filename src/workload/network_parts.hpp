@@ -13,7 +13,7 @@ inline constexpr const char* kWordEmbeddingKey = "word_embeddings";
 
 /// The dimensions of a stack over a sequence of that name and length.
 [[nodiscard]] Stack make_stack(Network& network, const ModelDescription& model,
-                               AttentionKind attention, const std::string& name,
+                               const NetworkOptions& options, const std::string& name,
                                const std::string& sequence, std::int64_t tokens);
 [[nodiscard]] DimId vocabulary(BlockBuilder& block, const ModelDescription& model,
                                const NetworkOptions& options);
@@ -39,8 +39,13 @@ void build_encoder_decoder(Network& network, const ModelDescription& model,
                            const NetworkOptions& options);
 void build_vision(Network& network, const ModelDescription& model, const NetworkOptions& options);
 
-/// Marks parameters whose "block/parameter" name matches a pattern, drops their weight gradients.
-void apply_frozen(Network& network, const std::vector<std::string>& patterns);
+/// Marks parameters whose "block/parameter" name matches a pattern.
+void freeze(Network& network, const std::vector<std::string>& patterns);
+/// Freezes all parameters and adds low-rank adapters to the targets (workload/adapters.cpp).
+void add_adapters(Network& network, const ModelDescription& model);
+/// Drops gradients, kernels and saved tensors that nothing trained needs. The first layer that is
+/// trained becomes a block of its own: its input needs no gradient.
+void follow_gradients(Network& network);
 /// Leaves every saved tensor at the first operator that lists it.
 void list_saved_once(Network& network);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes over a finished network: frozen parameters, saved tensors listed once.
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "workload/network_parts.hpp"
 
@@ -31,42 +33,171 @@ bool matches(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-bool is_frozen(const Block& block, ParameterId id) {
-  return block.parameter(id).trainable == Trainable::No;
+bool any_match(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches(pattern, name); });
 }
 
-/// A product with a frozen weight has no weight gradient and need not keep its input.
-void drop_weight_gradient(const Block& block, Operator& op) {
-  const bool product = op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
-  if (!product || op.parameters.empty()) return;
-  if (!is_frozen(block, op.parameters.front())) return;
-  op.backward_flops_factor = 1.0;
-  op.backward_kernels = std::min(op.backward_kernels, 1);
-  std::erase_if(op.saved, [&](TensorId id) {
-    return std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();
-  });
+bool contains(const std::vector<TensorId>& ids, TensorId id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
+
+/// Gradients of one block, whose inputs have one or not.
+class GradientFlow {
+ public:
+  explicit GradientFlow(Block& block) : block_(block) {}
+
+  void run(bool inputs) {
+    for (const TensorId id : block_.inputs) tensor(id).gradient = inputs;
+    for (Operator& op : block_.operators) {
+      const bool needed = has_backward(op);
+      for (const TensorId id : op.outputs) tensor(id).gradient = needed;
+    }
+    for (Operator& op : block_.operators) drop_needless(op);
+  }
+
+ private:
+  Tensor& tensor(TensorId id) { return block_.tensors[static_cast<std::size_t>(id)]; }
+
+  [[nodiscard]] bool has_backward(const Operator& op) const {
+    return needs_input_gradient(block_, op) ||
+           std::any_of(op.parameters.begin(), op.parameters.end(), [&](ParameterId id) {
+             return block_.parameter(id).trainable == Trainable::Yes;
+           });
+  }
+
+  /// A product keeps its input for its weight's gradient, other operators for their input's. What
+  /// stands at its producer is for the products of activations that read it.
+  [[nodiscard]] bool needed(const Operator& op, TensorId id) const {
+    const bool product = op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
+    if (contains(op.inputs, id)) return product ? trains_weight(block_, op) : has_backward(op);
+    if (has_backward(op)) return true;
+    return std::any_of(block_.operators.begin(), block_.operators.end(),
+                       [&](const Operator& reader) {
+                         const bool core = reader.kind == OperatorKind::Attention ||
+                                           reader.kind == OperatorKind::BatchedMatmul ||
+                                           reader.kind == OperatorKind::Elementwise;
+                         return core && contains(reader.inputs, id) && has_backward(reader);
+                       });
+  }
+
+  void drop_needless(Operator& op) {
+    const bool product = op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
+    if (product) {
+      const int gradients = static_cast<int>(needs_input_gradient(block_, op)) +
+                            static_cast<int>(trains_weight(block_, op));
+      op.backward_kernels = op.backward_kernels * gradients / 2;
+      op.backward_flops_factor = gradients;
+    }
+    std::erase_if(op.saved, [&](const Saved& saved) { return !needed(op, saved.tensor); });
+  }
+
+  Block& block_;
+};
+
+bool trains_anything(const Block& block) {
+  return std::any_of(block.parameters.begin(), block.parameters.end(),
+                     [](const Parameter& p) { return p.trainable == Trainable::Yes; });
+}
+
+/// The variants of one block with and without a gradient of its inputs, as far as they are used.
+struct Variants {
+  std::optional<std::size_t> with{};
+  std::optional<std::size_t> without{};
+};
+
+class NetworkFlow {
+ public:
+  explicit NetworkFlow(Network& network) : network_(network), variants_(network.blocks.size()) {}
+
+  void run() {
+    bool flows = false;
+    for (const BlockRun& run : network_.order) {
+      const bool begins = !flows && trains_anything(network_.blocks[run.block]);
+      // The first copy is the lowest one that is trained: nothing below it needs a gradient.
+      const bool divided = begins && run.count > 1;
+      append({run.block, begins ? 1 : run.count}, flows, divided ? "-first" : "");
+      flows = flows || begins;
+      if (divided) append({run.block, run.count - 1}, true, "");
+    }
+    network_.blocks = std::move(blocks_);
+    network_.order = std::move(order_);
+  }
+
+ private:
+  void append(const BlockRun& run, bool inputs, const char* suffix) {
+    Variants& known = variants_[run.block];
+    std::optional<std::size_t>& place = inputs ? known.with : known.without;
+    if (!place) {
+      Block copy = network_.blocks[run.block];
+      copy.name += suffix;
+      GradientFlow(copy).run(inputs);
+      place = blocks_.size();
+      blocks_.push_back(std::move(copy));
+    }
+    order_.push_back({*place, run.count});
+  }
+
+  Network& network_;
+  std::vector<Variants> variants_;
+  std::vector<Block> blocks_;
+  std::vector<BlockRun> order_;
+};
 
 }  // namespace
 
-void apply_frozen(Network& network, const std::vector<std::string>& patterns) {
-  if (patterns.empty()) return;
+void freeze(Network& network, const std::vector<std::string>& patterns) {
   for (Block& block : network.blocks) {
     for (Parameter& parameter : block.parameters) {
-      const std::string name = block.name + "/" + parameter.name;
-      const bool hit = std::any_of(patterns.begin(), patterns.end(),
-                                   [&](const std::string& p) { return matches(p, name); });
-      if (hit) parameter.trainable = Trainable::No;
+      if (any_match(patterns, block.name + "/" + parameter.name)) {
+        parameter.trainable = Trainable::No;
+      }
     }
-    for (Operator& op : block.operators) drop_weight_gradient(block, op);
   }
+}
+
+void follow_gradients(Network& network) {
+  NetworkFlow(network).run();
+}
+
+std::vector<std::string> parameter_names(const Network& network) {
+  std::vector<std::string> names;
+  for (const Block& block : network.blocks) {
+    for (const Parameter& parameter : block.parameters) {
+      names.push_back(block.name + "/" + parameter.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> patterns_without_match(const Network& network,
+                                                const std::vector<std::string>& patterns) {
+  const std::vector<std::string> names = parameter_names(network);
+  std::vector<std::string> missed;
+  for (const std::string& pattern : patterns) {
+    const bool hit = std::any_of(names.begin(), names.end(),
+                                 [&](const std::string& name) { return matches(pattern, name); });
+    if (!hit) missed.push_back(pattern);
+  }
+  return missed;
+}
+
+std::int64_t trainable_parameter_count(const Network& network) {
+  Network trained = network;
+  for (Block& block : trained.blocks) {
+    std::erase_if(block.parameters,
+                  [](const Parameter& p) { return p.trainable == Trainable::No; });
+  }
+  return parameter_count(trained);
 }
 
 void list_saved_once(Network& network) {
   for (Block& block : network.blocks) {
-    std::set<TensorId> seen;
+    std::set<std::pair<TensorId, SavedAs>> seen;
     for (Operator& op : block.operators) {
-      std::erase_if(op.saved, [&](TensorId id) { return !seen.insert(id).second; });
+      std::erase_if(op.saved, [&](const Saved& saved) {
+        return !seen.insert({saved.tensor, saved.as}).second;
+      });
     }
   }
 }

@@ -98,8 +98,8 @@ void build_language_model(Network& network, const ModelDescription& model,
                           const NetworkOptions& options) {
   const std::int64_t tokens = options.seq_len.value_or(model.training.seq_len);
   const bool causal = model.stack == StackKind::Decoder;
-  const Stack stack = make_stack(network, model, options.attention, causal ? "decoder" : "encoder",
-                                 "sequence", tokens);
+  const Stack stack =
+      make_stack(network, model, options, causal ? "decoder" : "encoder", "sequence", tokens);
   append_run(network, embedding_block(network, stack, options));
   const std::vector<LayerVariant> variants = variants_of(model, tokens);
   append_layers(network, stack, model.layers, causal ? BlockKind::Decoder : BlockKind::Encoder,
@@ -130,7 +130,10 @@ Network build_network(const ModelDescription& description, const NetworkOptions&
       build_vision(network, description, options);
       break;
   }
-  apply_frozen(network, description.training.frozen);
+  const TrainingDefaults& training = description.training;
+  freeze(network, training.frozen);
+  if (training.lora) add_adapters(network, description);
+  if (training.lora || !training.frozen.empty()) follow_gradients(network);
   list_saved_once(network);
   return network;
 }

@@ -46,8 +46,7 @@ std::size_t classifier_block(Network& network, const Stack& stack) {
 
 void build_vision(Network& network, const ModelDescription& model, const NetworkOptions& options) {
   const std::int64_t side = model.vision->image_size / model.vision->patch_size;
-  const Stack stack =
-      make_stack(network, model, options.attention, "encoder", "sequence", side * side + 1);
+  const Stack stack = make_stack(network, model, options, "encoder", "sequence", side * side + 1);
   network.order.push_back({patch_block(network, stack, side * side), 1});
   const LayerVariant all{false, {Visibility::All, std::nullopt}, false};
   append_layers(network, stack, model.layers, BlockKind::Encoder,

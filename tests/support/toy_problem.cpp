@@ -73,7 +73,6 @@ Framework toy_framework() {
                          {"memory_live_bytes", 0},
                          {"memory_loss_through_backward", 0},
                          {"memory_attention_copies", 0},
-                         {"memory_gate_copies", 0},
                          {"memory_reduction_bytes", 0},
                          {"memory_gathered_cached", 0},
                          {"memory_context", 6e8},

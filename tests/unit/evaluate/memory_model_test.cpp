@@ -199,8 +199,6 @@ TEST_SUITE("unit") {
     const double norms = 8 * 4 * kHidden + 2 * kHidden;
     CHECK((with("memory_reduction_bytes", 5).memory.buffers - before.memory.buffers).value() ==
           doctest::Approx(5 * ((kParameters - norms) / 2 + norms)));
-    // The MLP of the toy has no gate.
-    CHECK(with("memory_gate_copies", 7).memory == before.memory);
   }
 
   TEST_CASE("the worst device is the one reported") {

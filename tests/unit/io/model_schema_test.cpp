@@ -33,7 +33,8 @@ dropout: {residual: 0.1, attention: 0.1}
 experts: {count: 4, top_k: 2, width: 32, shared_width: 32, shared_gate: true, router_bias: true,
           correction_bias: true, bias: true, leading_dense: 1, every: 1, dense_layers: [1], layers: [1], capacity_factor: 1.5,
           imbalance: 1.1}
-training: {seq_len: 32, global_batch: 8, precision: bf16, optimizer: adafactor, frozen: ["*"]}
+training: {seq_len: 32, global_batch: 8, precision: bf16, optimizer: adafactor, frozen: ["*/mlp_in.*"],
+           lora: {rank: 4, targets: [all-linear]}}
 )";
 
 io::Document document(const std::string& text) {

@@ -118,7 +118,7 @@ TEST_SUITE("unit") {
     CHECK(Ruled("context-needs-fused-attention").runs(ulysses(1), small_model(), unfused));
 
     // 516 = 4 x 129 tokens make four pieces, not eight, whatever is exchanged.
-    const NetworkOptions odd{AttentionKind::Fused, 516};
+    const NetworkOptions odd{.attention = AttentionKind::Fused, .seq_len = 516};
     CHECK_FALSE(Ruled("sequence-twice-context").runs(ring(4), small_model(), odd));
     CHECK_FALSE(Ruled("sequence-twice-context").runs(ulysses(4), small_model(), odd));
     CHECK(Ruled("sequence-twice-context").runs(ulysses(2), small_model(), odd));
@@ -130,7 +130,7 @@ TEST_SUITE("unit") {
     ModelDescription threes = small_model();
     threes.attention.heads = 12;
     threes.attention.kv_heads = 3;
-    const NetworkOptions whole{AttentionKind::Fused, 768};
+    const NetworkOptions whole{.attention = AttentionKind::Fused, .seq_len = 768};
     CHECK_FALSE(Ruled("ulysses-needs-even-heads").runs(ulysses(3), threes, whole));
     CHECK(Ruled("ulysses-needs-even-heads").runs(ring(3), threes, whole));
     threes.attention.kv_heads = 6;

@@ -14,7 +14,8 @@ double saved_bytes(const Network& network, const Block& block, RecomputeScope sc
   double bytes = 0.0;
   for (const Operator& op : block.operators) {
     if (op.recompute != scope) continue;
-    for (const TensorId id : op.saved) {
+    for (const Saved& saved : op.saved) {
+      const TensorId id = saved.tensor;
       const Tensor& tensor = block.tensor(id);
       const double size = tensor.element == ElementClass::Activation ? 2.0
                           : tensor.element == ElementClass::Mask     ? 1.0
@@ -29,7 +30,8 @@ double saved_bytes(const Network& network, const Block& block, RecomputeScope sc
 double unsharded_bytes(const Network& network, const Block& block) {
   double bytes = 0.0;
   for (const Operator& op : block.operators) {
-    for (const TensorId id : op.saved) {
+    for (const Saved& saved : op.saved) {
+      const TensorId id = saved.tensor;
       const Tensor& tensor = block.tensor(id);
       bool sharded = tensor.element == ElementClass::Statistic;
       for (const DimId dim : tensor.dims) {

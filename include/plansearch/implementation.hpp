@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of several implementations of the same mathematics a framework runs, as far as they differ
+// in what they keep from forward to backward. Data of a framework file (docs/frameworks.md).
+#pragma once
+
+#include <cstdint>
+
+namespace plansearch {
+
+/// The result of an unfused softmax that its backward reads.
+enum class SoftmaxResult : std::uint8_t {
+  AsIs,    ///< one kernel in the activation format (Megatron's scaled masked softmax)
+  Single,  ///< fp32, beside the copy in the activation format that the next product keeps
+};
+
+/// The value of attention where it is a part of a wider product.
+enum class ValueStorage : std::uint8_t {
+  Copy,  ///< a tensor of its own
+  View,  ///< a view, which keeps all of the product's result alive
+};
+
+/// A gated activation (SwiGLU).
+enum class GatedActivation : std::uint8_t {
+  OneKernel,  ///< keeps its input alone
+  Separate,   ///< the activation and the product with the gate, each with what it keeps
+};
+
+/// Where a mixture of experts multiplies by the weights of the routed tokens, and so what the
+/// gradient of those weights needs.
+enum class ExpertWeights : std::uint8_t {
+  InActivation,     ///< in the kernel of a gated activation, from its input; else AfterActivation
+  AfterActivation,  ///< activation before and after
+  AtOutput,         ///< expert outputs
+  AtOutputSingle,   ///< expert outputs (or inputs) in an fp32 copy
+};
+
+/// What the router's product keeps of its input.
+enum class RouterInput : std::uint8_t {
+  AsIs,     ///< the tensor the experts read
+  Single,   ///< an fp32 copy
+  AsModel,  ///< an fp32 copy where the model's own code casts it
+};
+
+/// Where gradients are while no backward pass has made them.
+enum class GradientStorage : std::uint8_t {
+  Buffer,    ///< in a buffer that lives as long as the parameters
+  Backward,  ///< nowhere: the first backward pass of a step makes them as it frees activations
+};
+
+/// Defaults are those of Megatron-LM.
+struct Implementation {
+  SoftmaxResult softmax = SoftmaxResult::AsIs;
+  ValueStorage value = ValueStorage::Copy;
+  GatedActivation gate = GatedActivation::OneKernel;
+  ExpertWeights expert_weights = ExpertWeights::InActivation;
+  RouterInput router = RouterInput::AsIs;
+  GradientStorage gradients = GradientStorage::Buffer;
+  bool operator==(const Implementation&) const = default;
+};
+
+}  // namespace plansearch

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Low-rank adapters (LoRA, arXiv:2106.09685): beside a frozen product y = x W stands (x A) B with A
+// of in x rank and B of rank x out; both results are added. One adapter belongs to one module of
+// the model's own code, as in peft: products of one fused module share their A.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "plansearch/error.hpp"
+#include "workload/network_parts.hpp"
+
+namespace plansearch {
+namespace {
+
+/// What a word stands for: modules of the model's own code, each one or more products. A gated
+/// input holds two modules.
+enum class Half { Whole, Gate, Up };
+
+struct Target {
+  std::string word;
+  std::vector<std::vector<std::string>> modules;
+  Half half = Half::Whole;
+};
+
+const std::vector<Target>& separate_targets() {
+  static const std::vector<Target> kTargets{
+      {"q", {{"query"}}},
+      {"k", {{"key"}}},
+      {"v", {{"value"}}},
+      {"q_down", {{"query_down"}}},
+      {"q_up", {{"query_up"}}},
+      {"kv_down", {{"kv_down", "rope_key"}}},
+      {"kv_up", {{"kv_up"}}},
+      {"o", {{"projection"}}},
+      {"gate", {{"mlp_in"}, {"shared_in"}}, Half::Gate},
+      {"up", {{"mlp_in"}, {"shared_in"}}, Half::Up},
+      {"down", {{"mlp_out"}, {"shared_out"}}},
+  };
+  return kTargets;
+}
+
+/// Where one product makes query, key and value, and one the gate and what it multiplies.
+const std::vector<Target>& fused_targets() {
+  static const std::vector<Target> kTargets{
+      {"qkv", {{"query", "key", "value"}}},
+      {"o", {{"projection"}}},
+      {"gate_up", {{"mlp_in"}}},
+      {"down", {{"mlp_out"}}},
+  };
+  return kTargets;
+}
+
+bool has_target(const ModelDescription& model, const std::string& word) {
+  const std::optional<LatentAttention>& latent = model.attention.latent;
+  const bool compressed = latent.has_value() && latent->query_rank.has_value();
+  if (word == "q") return !compressed;
+  if (word == "k" || word == "v") return !latent.has_value();
+  if (word == "q_down" || word == "q_up") return compressed;
+  if (word == "kv_down" || word == "kv_up") return latent.has_value();
+  if (word == "gate") return model.mlp.gated;
+  return true;
+}
+
+std::vector<Target> targets_of(const ModelDescription& model) {
+  std::vector<Target> targets;
+  const bool fused = model.attention.fused_projection;
+  for (Target target : fused ? fused_targets() : separate_targets()) {
+    if (!has_target(model, target.word)) continue;
+    if (!model.mlp.gated) {
+      target.half = Half::Whole;
+      if (target.word == "gate_up") target.word = "up";
+    }
+    targets.push_back(std::move(target));
+  }
+  return targets;
+}
+
+/// One adapter: the products that share its A.
+struct Site {
+  std::vector<std::size_t> operators;
+  std::string word;
+  Half half = Half::Whole;
+};
+
+std::vector<Site> sites_in(const Block& block, const std::vector<Target>& targets) {
+  static const std::array<std::string, 2> kPrefixes{"", "cross_"};
+  std::vector<Site> sites;
+  for (const Target& target : targets) {
+    for (const auto& module : target.modules) {
+      for (const std::string& prefix : kPrefixes) {
+        Site site{{}, prefix + target.word, target.half};
+        for (std::size_t i = 0; i < block.operators.size(); ++i) {
+          const auto named = [&](const std::string& name) {
+            return block.operators[i].name == prefix + name;
+          };
+          if (std::any_of(module.begin(), module.end(), named)) site.operators.push_back(i);
+        }
+        if (site.operators.empty()) continue;
+        if (target.modules.size() > 1)
+          site.word = block.operators[site.operators.front()].name + "." + site.word;
+        sites.push_back(std::move(site));
+      }
+    }
+  }
+  return sites;
+}
+
+class Adapters {
+ public:
+  Adapters(Network& network, Block& block, std::int64_t rank)
+      : network_(network),
+        block_(block),
+        rank_(dimension(network, "lora_rank", DimRole::Latent, rank)) {}
+
+  /// Each behind the last of the products that run in one launch with its own.
+  void add(const std::vector<Site>& sites) {
+    old_ = std::move(block_.operators);
+    block_.operators.clear();
+    std::vector<const Site*> waiting;
+    for (std::size_t i = 0; i < old_.size(); ++i) {
+      block_.operators.push_back(renamed(old_[i]));
+      for (const Site& site : sites) {
+        if (site.operators.back() == i) waiting.push_back(&site);
+      }
+      const bool launch_goes_on = !old_[i].fused_key.empty() && i + 1 < old_.size() &&
+                                  old_[i + 1].fused_key == old_[i].fused_key;
+      if (launch_goes_on) continue;
+      for (const Site* site : waiting) append(*site);
+      waiting.clear();
+    }
+  }
+
+ private:
+  /// Readers take the sum, and what is kept of the frozen result is kept of the sum.
+  [[nodiscard]] TensorId now(TensorId id) const {
+    const auto found = sums_.find(id);
+    return found == sums_.end() ? id : found->second;
+  }
+
+  [[nodiscard]] Operator renamed(Operator op) const {
+    for (TensorId& id : op.inputs) id = now(id);
+    for (Saved& saved : op.saved) saved.tensor = now(saved.tensor);
+    return op;
+  }
+
+  TensorId tensor(std::string name, Dims dims) {
+    block_.tensors.push_back({std::move(name), std::move(dims)});
+    return static_cast<TensorId>(block_.tensors.size() - 1);
+  }
+
+  TensorId product(const std::string& name, TensorId in, const Dims& contracted,
+                   const Dims& outputs) {
+    const Dims rows = without(block_.tensor(in).dims, contracted);
+    Operator op;
+    op.name = name;
+    op.kind = OperatorKind::Matmul;
+    op.loop = concat(concat(rows, contracted), outputs);
+    op.inputs = {in};
+    Parameter& weight = block_.parameters.emplace_back();
+    weight.name = name + ".weight";
+    weight.dims = concat(contracted, outputs);
+    op.parameters = {static_cast<ParameterId>(block_.parameters.size() - 1)};
+    op.outputs = {tensor(name, concat(rows, outputs))};
+    op.saved = {in};
+    op.flops_per_point = 2.0;
+    op.backward_kernels = 2;
+    block_.operators.push_back(std::move(op));
+    return block_.operators.back().outputs.front();
+  }
+
+  void append(const Site& site) {
+    const Operator& first = old_[site.operators.front()];
+    const TensorId in = now(first.inputs.front());
+    const Dims weight = block_.parameter(first.parameters.front()).dims;
+    const Dims contracted = without(weight, without(weight, block_.tensor(in).dims));
+    const TensorId low = product(site.word + ".lora_a", in, contracted, {rank_});
+    for (const std::size_t index : site.operators) {
+      const Operator& base = old_[index];
+      const std::string name = site.operators.size() > 1 ? base.name : site.word;
+      const Dims outputs = without(block_.parameter(base.parameters.front()).dims, contracted);
+      const TensorId back = product(name + ".lora_b", low, {rank_},
+                                    site.half == Half::Whole ? outputs : half_of(outputs));
+      add_sum(name + ".adapted", base.outputs.front(), back);
+    }
+  }
+
+  /// Without the dimension that tells the gate from what it multiplies.
+  [[nodiscard]] Dims half_of(const Dims& outputs) const {
+    Dims half;
+    for (const DimId id : outputs) {
+      if (network_.dimension(id).role != DimRole::Other) half.push_back(id);
+    }
+    return half;
+  }
+
+  void add_sum(const std::string& name, TensorId base, TensorId back) {
+    const TensorId before = now(base);
+    Operator op;
+    op.name = name;
+    op.kind = OperatorKind::Elementwise;
+    op.loop = block_.tensor(before).dims;
+    op.inputs = {before, back};
+    op.outputs = {tensor(name, op.loop)};
+    for (Operator& producer : block_.operators) {
+      const bool makes = std::find(producer.outputs.begin(), producer.outputs.end(), before) !=
+                         producer.outputs.end();
+      if (!makes) continue;
+      for (const Saved& saved : producer.saved) {
+        if (saved.tensor != before) continue;
+        op.saved.emplace_back(op.outputs.front(), saved.as, saved.count);
+      }
+      std::erase_if(producer.saved, [&](const Saved& saved) { return saved.tensor == before; });
+    }
+    sums_[base] = op.outputs.front();
+    block_.operators.push_back(std::move(op));
+  }
+
+  Network& network_;
+  Block& block_;
+  DimId rank_;
+  std::vector<Operator> old_;
+  std::map<TensorId, TensorId> sums_;  ///< by the result of a frozen product
+};
+
+}  // namespace
+
+std::vector<std::string> adapter_targets(const ModelDescription& description) {
+  std::vector<std::string> words;
+  for (const Target& target : targets_of(description)) words.push_back(target.word);
+  return words;
+}
+
+std::vector<std::string> default_adapter_targets(const ModelDescription& description) {
+  const std::vector<std::string> words = adapter_targets(description);
+  const auto has = [&](const char* word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (has("q") && has("v")) return {"q", "v"};
+  return has("qkv") ? std::vector<std::string>{"qkv"} : std::vector<std::string>{kAllLinear};
+}
+
+std::optional<AdapterProblem> adapter_problem(const ModelDescription& description) {
+  constexpr std::int64_t kHighestRank = 1 << 16;
+  const LoraDescription& lora = *description.training.lora;
+  if (lora.rank < 1 || lora.rank > kHighestRank) {
+    return AdapterProblem{fmt::format("rank {} is not from 1 to {}", lora.rank, kHighestRank),
+                          "common ranks are 8 to 64"};
+  }
+  const std::vector<std::string> words = adapter_targets(description);
+  const std::string remedy = fmt::format("{} has {}, or {} for all of them", description.name,
+                                         fmt::join(words, ", "), kAllLinear);
+  if (lora.targets.empty()) return AdapterProblem{"no target is named", remedy};
+  for (const std::string& target : lora.targets) {
+    if (target == kAllLinear) continue;
+    if (std::find(words.begin(), words.end(), target) != words.end()) continue;
+    return AdapterProblem{fmt::format("no module '{}'", target), remedy};
+  }
+  return std::nullopt;
+}
+
+void add_adapters(Network& network, const ModelDescription& model) {
+  const LoraDescription& lora = *model.training.lora;
+  std::vector<Target> chosen;
+  for (Target& target : targets_of(model)) {
+    const auto asked = [&](const std::string& word) {
+      return word == target.word || word == kAllLinear;
+    };
+    if (std::any_of(lora.targets.begin(), lora.targets.end(), asked)) {
+      chosen.push_back(std::move(target));
+    }
+  }
+  PLANSEARCH_CHECK(!chosen.empty());
+  for (Block& block : network.blocks) {
+    for (Parameter& parameter : block.parameters) parameter.trainable = Trainable::No;
+  }
+  for (Block& block : network.blocks) {
+    const std::vector<Site> sites = sites_in(block, chosen);
+    if (!sites.empty()) Adapters(network, block, lora.rank).add(sites);
+  }
+}
+
+}  // namespace plansearch
