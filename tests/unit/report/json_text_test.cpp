@@ -44,7 +44,7 @@ TEST_SUITE("unit") {
     for (const Format format : {Format::Table, Format::Json, Format::JsonLines, Format::Csv}) {
       CHECK_THROWS_AS((void)render_search(report, format), InputError);
       CHECK_THROWS_AS((void)render_prediction(report, format), InputError);
-      CHECK_THROWS_AS((void)render_ladder({{{report}}, 0, ""}, format), InputError);
+      CHECK_THROWS_AS((void)render_ladder({{{report}}, 0, "", ""}, format), InputError);
     }
   }
 }
