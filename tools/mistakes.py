@@ -250,7 +250,7 @@ MISTAKES = [
             "recompute == Recompute::Full && is_layer(block)", "recompute == Recompute::Full"),
     # Search.
     Mistake("best-for-last", "plans slower than the best are pruned, not those slower than the last",
-            "search/judge.cpp", "thresholds_.time = best_.back()", "thresholds_.time = best_.front()"),
+            "search/judge.cpp", "leader_times_[top_ - 1] * slack_", "leader_times_.front() * slack_"),
     Mistake("front-forgotten", "slow plans are pruned even where they need least memory",
             "search/judge.cpp",
             "  if (!time || bound.step_time <= *time) return false;\n",

@@ -103,7 +103,7 @@ TEST_SUITE("unit") {
   TEST_CASE("everything a file can say arrives") {
     const ModelDescription model = parse(kSmall + R"(  precision: fp8
   optimizer: muon
-  frozen: ["*/mlp_in.*"]
+  frozen: ["*/expert_in.*"]
 experts:
   count: 8
   top_k: 2

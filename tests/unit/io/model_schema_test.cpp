@@ -23,7 +23,7 @@ hidden: 64
 max_positions: 64
 mtp_layers: 0
 attention: {heads: 4, kv_heads: 2, head_size: 16, bias: qkv, positions: relative,
-            relative_buckets: 8, qk_norm: per-head, sinks: true, window: 16,
+            relative_buckets: 8, fused_projection: false, qk_norm: per-head, sinks: true, window: 16,
             full_attention_every: 2, window_kind: sliding, leading_full: 0, layer_pattern: [window, full]}
 mlp: {width: 128, activation: silu, gated: true, bias: false}
 norm: {kind: rmsnorm, placement: sandwich, final: true, first: true}
@@ -31,7 +31,7 @@ embedding: {vocab: 100, tied: true, width: 32, position_rows: 10, token_types: 2
             head_bias: false, pooler: false, head_transform: none}
 dropout: {residual: 0.1, attention: 0.1}
 experts: {count: 4, top_k: 2, width: 32, shared_width: 32, shared_gate: true, router_bias: true,
-          correction_bias: true, bias: true, leading_dense: 1, every: 1, dense_layers: [1], layers: [1], capacity_factor: 1.5,
+          correction_bias: true, fp32_router: true, bias: true, leading_dense: 1, every: 1, dense_layers: [1], layers: [1], capacity_factor: 1.5,
           imbalance: 1.1}
 training: {seq_len: 32, global_batch: 8, precision: bf16, optimizer: adafactor, frozen: ["*/mlp_in.*"],
            lora: {rank: 4, targets: [all-linear]}}
