@@ -118,6 +118,7 @@ struct Framework {
   std::optional<std::string> attention_kernel;
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
+  std::map<std::string, int> natural_degrees;    ///< by key: values where nobody chose
   std::map<std::string, double> constants;       ///< fitted numbers, see docs/frameworks.md
   std::map<std::string, Provenance> provenance;  ///< by field path, e.g. "constants.host_launch"
   std::string validation;          ///< the measured steps it was compared with; empty: none

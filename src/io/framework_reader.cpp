@@ -8,6 +8,7 @@
 #include "base/names.hpp"
 #include "io/framework_parts.hpp"
 #include "plan/legality.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/schedule_id.hpp"
 
 namespace plansearch::io {
@@ -84,6 +85,27 @@ FrameworkRule read_rule(const Node& node) {
   }
   rule.message = node.at("message").text();
   return rule;
+}
+
+/// Degrees that a framework has a default for.
+constexpr std::array kWithDefaults{Degree::Zero, Degree::SequenceParallel, Degree::ContextKind,
+                                   Degree::Recompute};
+
+void read_natural_degrees(const Node& map, Framework& framework) {
+  for (const Node::Entry& entry : map.entries()) {
+    const auto found = std::find_if(kWithDefaults.begin(), kWithDefaults.end(),
+                                    [&](Degree degree) { return row_of(degree).key == entry.key; });
+    if (found == kWithDefaults.end()) {
+      std::vector<std::string_view> keys;
+      for (const Degree degree : kWithDefaults) keys.push_back(row_of(degree).key);
+      throw InputError(entry.where, fmt::format("'{}' has no default of a framework", entry.key),
+                       fmt::format("defaults are of {}", fmt::join(keys, ", ")));
+    }
+    const std::string text = entry.value.text();
+    const auto value = parse_value(*found, text);
+    if (!value) entry.value.fail(fmt::format("'{}': must be {}", text, legal_text(*found)));
+    framework.natural_degrees[entry.key] = *value;
+  }
 }
 
 double read_constant(const Node& node, ConstantUnit unit) {
@@ -218,6 +240,10 @@ class Reader {
       framework.rules.clear();
       for (const Node& rule : rules->items()) framework.rules.push_back(read_rule(rule));
       log.given("rules");
+    }
+    if (const auto defaults = root.find("defaults")) {
+      read_natural_degrees(*defaults, framework);
+      log.given("defaults");
     }
     if (const auto sharding = root.find("sharding")) {
       read_sharding(*sharding, framework.sharding);

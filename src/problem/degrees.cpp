@@ -13,6 +13,7 @@
 
 #include "base/checked.hpp"
 #include "plan/legality.hpp"
+#include "plan/natural_defaults.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -62,17 +63,6 @@ std::string legal_values(Degree degree, const PinnedDegrees& pinned, const Probl
   const bool more = legal.size() > kShown;
   if (more) legal.pop_back();
   return fmt::format("legal values: {}{}", fmt::join(legal, ", "), more ? ", ..." : "");
-}
-
-ZeroStage default_zero(PlanDegrees plan, const Problem& problem) {
-  for (const ZeroStage stage : kZeroPreference) {
-    plan.zero = stage;
-    if (!check_legality(plan, *problem.network, *problem.framework, problem.gpus,
-                        problem.precision)) {
-      return stage;
-    }
-  }
-  return ZeroStage::None;
 }
 
 /// Data-parallel degree from the flag, or what the GPUs leave.
@@ -158,14 +148,10 @@ PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& probl
   if (!degrees.has(Degree::Schedule)) {
     plan.schedule = default_schedule(*problem.framework, plan.pipeline, plan.chunks);
   }
-  // Without tensor ranks there is nothing to spread the tokens over.
-  if (plan.tensor() == 1) plan.sequence_parallel = SequenceParallel::Off;
   plan.data = data_degree(degrees.get(Degree::Data), plan, gpus);
   set_micro_batches(plan, problem.global_batch);
-  Problem sized = problem;
-  sized.gpus = plan.devices();
-  if (!degrees.has(Degree::Zero)) plan.zero = default_zero(plan, sized);
-  return plan;
+  return with_legal_defaults(plan, degrees, *problem.network, *problem.framework,
+                             problem.precision);
 }
 
 PinnedDegrees pinned_to(const PlanDegrees& plan, const PinnedDegrees& asked) {

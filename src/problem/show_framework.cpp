@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "plan/legality.hpp"
+#include "plansearch/degree_table.hpp"
 #include "problem/framework_flags.hpp"
 #include "problem/show.hpp"
 #include "problem/shown_rows.hpp"
@@ -20,6 +21,12 @@ ShownSection running_section(const Framework& framework) {
   rows.text("schedules", fmt::format("{}", fmt::join(framework.schedules, ", ")));
   rows.text("attention_kernel", framework.attention_kernel.value_or("the accelerator's"));
   rows.count("vocab_multiple", framework.vocab_multiple, {}, "the vocabulary is padded to it");
+  for (const auto& [key, value] : framework.natural_degrees) {
+    for (const DegreeRow& row : degree_table()) {
+      if (row.key != key) continue;
+      rows.text("defaults." + key, value_text(row.degree, value), "where a plan does not say");
+    }
+  }
   for (std::size_t i = 0; i < kOverlapCount; ++i) {
     const std::string key{to_text(static_cast<Overlap>(i))};
     rows.number("overlap." + key, framework.overlap[i], "", "share that compute can hide");

@@ -27,11 +27,6 @@ constexpr std::array<Choice<QkNorm>, 3> kQkNorms{
     {{"none", QkNorm::None}, {"per-head", QkNorm::PerHead}, {"full-width", QkNorm::FullWidth}}};
 constexpr std::array<Choice<AttentionSupport>, 2> kSupport{
     {{"as-column", AttentionSupport::AsColumnSays}, {"unfused", AttentionSupport::UnfusedOnly}}};
-constexpr std::array<Choice<SequenceParallelDefault>, 2> kSequenceParallel{
-    {{"off", SequenceParallelDefault::Off}, {"with-tensor", SequenceParallelDefault::WithTensor}}};
-constexpr std::array<Choice<Recompute>, 3> kRecompute{
-    {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
-
 constexpr std::array<Choice<MemoryRank>, 2> kReporters{
     {{"worst-stage", MemoryRank::Worst}, {"last-stage", MemoryRank::LastStage}}};
 
@@ -111,17 +106,9 @@ ArchitectureEntry read_entry(const Node& node, const ModelFinder& find_model) {
   return entry;
 }
 
-FrameworkDefaults read_defaults(const Node& node) {
-  FrameworkDefaults defaults;
-  defaults.zero = static_cast<ZeroStage>(node.at("zero").integer({0, 3}));
-  defaults.sequence_parallel =
-      node.at("sequence_parallel")
-          .choice(std::span<const Choice<SequenceParallelDefault>>(kSequenceParallel));
-  defaults.recompute = node.at("recompute").choice(std::span<const Choice<Recompute>>(kRecompute));
-  defaults.memory =
-      node.at("memory_figure").choice(std::span<const Choice<MemoryRank>>(kReporters));
+MemoryRank read_memory_figure(const Node& node) {
   (void)node.at("source").text();
-  return defaults;
+  return node.at("stage").choice(std::span<const Choice<MemoryRank>>(kReporters));
 }
 
 bool contains(std::string_view text, std::string_view part) {
@@ -154,10 +141,9 @@ bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
 
 }  // namespace
 
-const FrameworkDefaults& ArchitectureTable::defaults(std::string_view framework) const {
-  static const FrameworkDefaults kNothing;
-  const auto found = frameworks.find(framework);
-  return found == frameworks.end() ? kNothing : found->second;
+MemoryRank ArchitectureTable::memory_figure(std::string_view framework) const {
+  const auto found = memory_figures.find(framework);
+  return found == memory_figures.end() ? MemoryRank::Worst : found->second;
 }
 
 std::vector<const ArchitectureEntry*> ArchitectureTable::matching(const RunRecord& run) const {
@@ -177,8 +163,8 @@ ArchitectureTable read_architectures(const std::filesystem::path& path,
     root.at("schema").fail("expected " + std::string(kSchema));
   ArchitectureTable table;
   table.default_vocab = root.at("default_vocab").integer(io::kPositive);
-  for (const auto& framework : root.at("frameworks").entries()) {
-    table.frameworks.emplace(framework.key, read_defaults(framework.value));
+  for (const auto& framework : root.at("memory_figures").entries()) {
+    table.memory_figures.emplace(framework.key, read_memory_figure(framework.value));
   }
   for (const Node& node : root.at("architectures").items()) {
     table.entries.push_back(read_entry(node, find_model));

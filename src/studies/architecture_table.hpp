@@ -18,16 +18,6 @@
 
 namespace plansearch {
 
-enum class SequenceParallelDefault : std::uint8_t { Off, WithTensor };
-
-/// What a framework does where a column is empty: its documented defaults.
-struct FrameworkDefaults {
-  ZeroStage zero = ZeroStage::None;
-  SequenceParallelDefault sequence_parallel = SequenceParallelDefault::Off;
-  Recompute recompute = Recompute::None;
-  MemoryRank memory = MemoryRank::Worst;  ///< which pipeline stage logs the figure
-};
-
 /// How the attention of an architecture runs, whatever the column says.
 enum class AttentionSupport : std::uint8_t { AsColumnSays, UnfusedOnly };
 
@@ -64,11 +54,11 @@ struct ArchitectureEntry {
 
 struct ArchitectureTable {
   std::int64_t default_vocab = 0;
-  std::map<std::string, FrameworkDefaults, std::less<>> frameworks;
+  std::map<std::string, MemoryRank, std::less<>> memory_figures;  ///< by framework
   std::vector<ArchitectureEntry> entries;
 
-  /// Defaults of a framework; those of an unknown one are all off.
-  [[nodiscard]] const FrameworkDefaults& defaults(std::string_view framework) const;
+  /// The worst stage where nothing is known of the framework.
+  [[nodiscard]] MemoryRank memory_figure(std::string_view framework) const;
   /// Entries that hold for the row, first to last.
   [[nodiscard]] std::vector<const ArchitectureEntry*> matching(const RunRecord& run) const;
 };

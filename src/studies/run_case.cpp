@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "base/checked.hpp"
+#include "plan/natural_defaults.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 
@@ -189,19 +190,17 @@ ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, 
 }
 
 /// Every degree the row states; what it leaves open is the framework's default or 1.
-PlanDegrees read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
-  PlanDegrees plan;
-  plan.zero = defaults.zero;
-  plan.recompute = defaults.recompute;
-  plan = with_pinned(plan, run.degrees);
+PlanDegrees read_plan(const RunRecord& run, const Framework& framework) {
+  PinnedDegrees chosen = run.degrees;
   if (!run.recompute.empty()) {
     const auto level = parse_value(Degree::Recompute, run.recompute);
     if (!level) {
       throw Refusal{
           fmt::format("recompute \"{}\" is not {}", run.recompute, legal_text(Degree::Recompute))};
     }
-    set_degree(plan, Degree::Recompute, *level);
+    chosen.pin(Degree::Recompute, *level);
   }
+  PlanDegrees plan = with_defaults(with_pinned({}, chosen), chosen, framework);
   // Without stages there is nothing to interleave: the column then repeats a default.
   if (plan.pipeline == 1) plan.chunks = 1;
   if (!run.degrees.has(Degree::Data)) {
@@ -211,11 +210,6 @@ PlanDegrees read_plan(const RunRecord& run, const FrameworkDefaults& defaults) {
   product_of_degrees({plan.data, plan.tensor_out, plan.pipeline, plan.context});
   const std::int64_t per_round = std::int64_t{1} * plan.data * plan.micro_batch;
   plan.micro_batches = degree((run.global_batch + per_round - 1) / per_round);
-  if (!run.degrees.has(Degree::SequenceParallel) &&
-      defaults.sequence_parallel == SequenceParallelDefault::WithTensor) {
-    plan.sequence_parallel = SequenceParallel::On;
-  }
-  if (plan.tensor_out == 1) plan.sequence_parallel = SequenceParallel::Off;
   return plan;
 }
 
@@ -243,7 +237,7 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
     if (!precision) throw Refusal{fmt::format("precision \"{}\" is unknown", run.precision)};
     result.precision = *precision;
     if (run.framework_assumed) result.filled.push_back("framework " + run.framework);
-    result.plan = read_plan(run, table.defaults(framework.name));
+    result.plan = read_plan(run, framework);
     result.plan.schedule = default_schedule(framework, result.plan.pipeline, result.plan.chunks);
     note_defaults(run, result.plan, result);
     result.batch_share =

@@ -46,7 +46,7 @@ class GroupPricer {
   GroupPricer(const Problem& problem, const ArchitectureTable& table)
       : evaluator_(problem),
         constants_(framework_constants(*problem.framework)),
-        reporter_(table.defaults(problem.framework->name).memory),
+        reporter_(table.memory_figure(problem.framework->name)),
         workspace_(PlanEvaluator::make_workspace()) {
     const double flops = model_training_flops(*problem.network).value();
     const double rate = evaluator_.matmul_peak().value() * problem.gpus;

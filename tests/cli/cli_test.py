@@ -259,6 +259,24 @@ class Degrees(Case):
                     "megatron", expect=["axonn"], code=4)
         self.refuse("predict", *QUESTION, "--tp-x", "5", "--dp", "4", "--pp", "2", expect=["axonn"])
 
+    def test_predictions_take_the_defaults_of_the_framework(self):
+        question = ["predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "16"]
+        for framework, flags, wanted in (
+                ("torchtitan", ["--tp", "8"], {"sp": True, "zero": 3, "recompute": "selective"}),
+                ("torchtitan", [], {"sp": False, "zero": 3, "recompute": "selective"}),
+                ("megatron", ["--tp", "8"], {"sp": True, "zero": 1, "recompute": "none"}),
+                ("megatron", ["--tp", "8", "--sp", "0", "--zero", "0"], {"sp": False, "zero": 0}),
+                ("megatron", ["--tp", "8", "--pp", "2"], {"sp": True, "zero": 0}),  # one data rank
+                ("megatron-2026", ["--tp", "2"], {"sp": True, "zero": 1}),
+                ("deepspeed", [], {"zero": 3}), ("deepspeed", ["--pp", "2"], {"zero": 1}),
+                ("deepspeed", ["--cp", "2"], {"cp_kind": "ulysses"}),
+                ("maxtext", [], {"zero": 3, "recompute": "full"}),
+                ("nanotron", ["--tp", "2"], {"sp": True, "zero": 0})):
+            result = run(*question, "--framework", framework, *flags, "--format", "json")
+            self.assertIn(result.returncode, (0, 3), (framework, flags, result.stderr))
+            config = json.loads(result.stdout)["plans"][0]["config"]
+            self.assertEqual({key: config[key] for key in wanted}, wanted, (framework, flags))
+
     def test_frameworks_that_always_shard(self):
         plan = self.answer("predict", *QUESTION, "--gpus", "8", "--framework", "fsdp")["plans"][0]
         self.assertEqual(plan["config"]["zero"], 3)
@@ -1305,6 +1323,7 @@ class Show(Case):
         _, rows = self.show("framework", "megatron")
         self.assertEqual(rows["constants.host_launch"]["unit"], "s")
         self.assertEqual(rows["constants.host_launch"]["evidence"], "published")
+        self.assertEqual(rows["defaults.zero"]["value"], "1")
         for field in ("precision.bf16", "max-zero-with-pipeline", "constants.sigma"):
             self.assertIn(field, rows)
         rows = list(csv.DictReader(io.StringIO(self.succeed("show", "framework", "fsdp", "--format", "csv"))))

@@ -327,7 +327,7 @@ class Launch(Case):
         self.assertEqual(words[-2:], ["--data-path", "a b"])
         self.assertNotIn("--mock-data", words)
         script = self.script("torchtitan", "torchrun", gpus=8, framework="torchtitan",
-                             degrees={"zero": 3})
+                             degrees={"zero": 3, "recompute": "none"})
         words = shell.run_script(script, self.directory, 1, ["--training.steps", "5"])[0]["arguments"]
         self.assertEqual(words[-1], "activation-checkpoint:none")
         self.assertIn("--training.steps", words)
@@ -387,7 +387,7 @@ GOLDEN = {
     "nanotron-llama3-8b": ("nanotron", None, {"framework": "nanotron"}, {
         "tp": 4, "sp": True, "zero": 1, "recompute": "full"}),
     "accelerate-llama3-8b": ("accelerate", "torchrun", {"framework": "torchtitan", "gpus": 8}, {
-        "zero": 3}),
+        "zero": 3, "recompute": "none"}),
 }
 
 

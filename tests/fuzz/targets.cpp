@@ -101,7 +101,7 @@ void read_reference(std::string_view text) {
 
 void read_run_table(std::string_view text) {
   static const ArchitectureTable architectures{
-      .default_vocab = 32000, .frameworks = {}, .entries = {}};
+      .default_vocab = 32000, .memory_figures = {}, .entries = {}};
   static const Framework megatron = io::load_framework("megatron", shipped("frameworks"));
   for (const RunRecord& run : read_runs(io::CsvTable::parse(text, "fuzz.csv"))) {
     if (run.unknown.empty()) static_cast<void>(make_case(run, architectures, megatron));

@@ -52,12 +52,11 @@ TEST_SUITE("unit") {
     CHECK(mtp("DeepSeekV3 (tokendrop)") == 0);
   }
 
-  TEST_CASE("framework defaults") {
+  TEST_CASE("which stage a memory figure is of") {
     const ArchitectureTable table = test::shipped_architectures();
-    CHECK(table.defaults("megatron").zero == ZeroStage::Optimizer);
-    CHECK(table.defaults("megatron").memory == MemoryRank::LastStage);
-    CHECK(table.defaults("fsdp").zero == ZeroStage::Parameters);
-    CHECK(table.defaults("unheard of").zero == ZeroStage::None);
+    CHECK(table.memory_figure("megatron") == MemoryRank::LastStage);
+    CHECK(table.memory_figure("fsdp") == MemoryRank::Worst);
+    CHECK(table.memory_figure("unheard of") == MemoryRank::Worst);
     CHECK(table.default_vocab == 51200);
   }
 }

@@ -14,9 +14,7 @@ const ArchitectureTable& table() {
 }
 
 Framework named(std::string_view name) {
-  Framework framework;
-  framework.name = name;
-  return framework;
+  return test::shipped_profiles().framework(name);
 }
 
 RunCase case_of(const test::Cells& changes, std::string_view framework = "megatron") {

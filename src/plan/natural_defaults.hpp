@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a framework runs with where nobody chose: one source for given plans and measured runs.
+#pragma once
+
+#include "plansearch/data_type.hpp"
+#include "plansearch/degree_set.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/network.hpp"
+
+namespace plansearch {
+
+/// The framework's own defaults (its `defaults:`) for every degree that is not `chosen`; sequence
+/// parallelism where there are tensor ranks.
+[[nodiscard]] PlanDegrees with_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
+                                        const Framework& framework);
+
+/// The same; where the plan cannot have a default, the nearest it can have: the next lower ZeRO
+/// stage, else a higher one; no sequence parallelism; no recomputation. As it is where none helps.
+[[nodiscard]] PlanDegrees with_legal_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
+                                              const Network& network, const Framework& framework,
+                                              DataType precision);
+
+}  // namespace plansearch
