@@ -36,8 +36,8 @@ std::vector<std::string> explain(const PlanEvaluator& evaluator, const PlanDegre
     const auto purpose = static_cast<Purpose>(i);
     add(step.exposed[i], fmt::format("exposed {} communication", to_text(purpose)));
   }
-  add(step.bubble,
-      fmt::format("bubble of {} stages, {} micro-batches", plan.pipeline, plan.micro_batches));
+  add(step.bubble, fmt::format("bubble of {} stages, {} micro-batch{}", plan.pipeline,
+                               plan.micro_batches, plan.micro_batches == 1 ? "" : "es"));
   add(step.optimizer, "optimizer");
   add(step.host, "waiting for the host");
   std::stable_sort(reasons.begin(), reasons.end(),

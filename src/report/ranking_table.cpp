@@ -105,7 +105,7 @@ std::vector<PlanColumn> degree_columns() {
           degree_column(
               {"recompute", Align::Left}, [](Plan p) { return std::string(to_text(p.recompute)); },
               [](Plan p) { return p.recompute != Recompute::None; }),
-          {{"schedule", Align::Left}, order_cell, [](const PlanReport& p) {
+          {{"schedule", Align::Left, 1}, order_cell, [](const PlanReport& p) {
              return p.plan.degrees.pipeline > 1;
            }}};
 }
@@ -144,6 +144,7 @@ std::vector<PlanColumn> training_of(const QuestionReport& question) {
   std::vector<PlanColumn> columns;
   if (!question.tokens) return columns;
   for (const TextColumn& column : training_columns()) {
+    if (column.title == "price" && !question.gpu_price_usd_per_hour) continue;  // the last one
     const std::size_t index = columns.size();
     columns.push_back({column, [question, index](const PlanReport& p) {
                          return training_cells(*training_cost(question, p)).at(index);

@@ -285,7 +285,7 @@ TITAN_SCHEDULES = {"GPipe": "gpipe", "1F1B": "1f1b", "Interleaved1F1B": "interle
                    "LoopedBFS": "breadth-first", "ZBVZeroBubble": "zb-v"}
 TITAN = """--module --config --training.max_context_length
   --training.num_tokens_per_microbatch_per_dp_rank --training.num_tokens_per_train_step
-  --training.mixed_precision_param --parallelism.data_parallel_replicate_degree
+  --training.mixed_precision_param --training.disable_cuda_graphs --parallelism.data_parallel_replicate_degree
   --parallelism.data_parallel_shard_degree --parallelism.fsdp_reshard_after_forward
   --parallelism.tensor_parallel_degree --parallelism.enable_sequence_parallel
   --parallelism.no_enable_sequence_parallel --parallelism.context_parallel_degree
