@@ -37,6 +37,10 @@ const std::vector<RegisteredModel>& registry() {
   return kModels;
 }
 
+Value when(bool condition) {
+  return condition ? Value(true) : Value();
+}
+
 // clang-format off
 std::vector<Key> keys() {
   return {
@@ -59,8 +63,7 @@ std::vector<Key> keys() {
        [](const Handover& h) { return Value(h.problem.global_batch * h.problem.seq_len); }},
       {"--training.mixed_precision_param", {S::Precision},
        [](const Handover& h) { return Value(torch_name(h.problem.precision)); }},
-      // Kernels are priced one by one, and pipeline stages and experts run without graphs only
-      // (torchtitan/trainer.py: _validate_cuda_graphs).
+      // Kernels are priced one by one; stages and experts refuse graphs (_validate_cuda_graphs).
       {"--training.disable_cuda_graphs", {}, [](const Handover&) { return Value(true); }},
       {"--parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
        [](const Handover& h) { return Value(h.degrees.data / h.shard_ranks()); }},
@@ -71,13 +74,10 @@ std::vector<Key> keys() {
       {"--parallelism.tensor_parallel_degree", {s(D::TensorOut)},
        [](const Handover& h) { return Value(h.degrees.tensor_out); }},
       {"--parallelism.enable_sequence_parallel", {s(D::SequenceParallel)},
-       [](const Handover& h) {
-         return h.degrees.sequence_parallel == SequenceParallel::On ? Value(true) : Value();
-       }},
+       [](const Handover& h) { return when(h.degrees.sequence_parallel == SequenceParallel::On); }},
       {"--parallelism.no_enable_sequence_parallel", {s(D::SequenceParallel)},
        [](const Handover& h) {
-         const bool off = h.degrees.sequence_parallel == SequenceParallel::Off;
-         return off && h.degrees.tensor_out > 1 ? Value(true) : Value();
+         return when(h.degrees.sequence_parallel == SequenceParallel::Off && h.degrees.tensor_out > 1);
        }},
       {"--parallelism.context_parallel_degree", {s(D::Context), s(D::ContextKind)},
        [](const Handover& h) { return Value(h.degrees.context); }},
