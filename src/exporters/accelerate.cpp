@@ -15,10 +15,6 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-constexpr Setting s(Degree degree) {
-  return setting_of(degree);
-}
-
 /// mixed_precision: no, fp16, bf16.
 std::string mixed_precision(const Handover& h) {
   return h.problem.precision == DataType::Fp32 ? "no" : std::string(to_text(h.problem.precision));
@@ -95,7 +91,6 @@ std::optional<std::string> accumulation(const Handover& h) {
 
 Exporter accelerate_exporter() {
   return {
-      .name = "accelerate",
       .title = "configuration of accelerate launch",
       .checked = "huggingface/accelerate@16cb6eb8 (2026-07-24)",
       .framework = "",

@@ -23,9 +23,9 @@ bool sharded(const Handover& h) {
 // clang-format off
 std::vector<Key> deepspeed_keys() {
   return {
-      {"train_batch_size", {S::GlobalBatch, setting_of(D::Data), S::Gpus},
+      {"train_batch_size", {S::GlobalBatch, s(D::Data), S::Gpus},
        [](const Handover& h) { return Value(h.problem.global_batch); }},
-      {"train_micro_batch_size_per_gpu", {setting_of(D::MicroBatch)},
+      {"train_micro_batch_size_per_gpu", {s(D::MicroBatch)},
        [](const Handover& h) { return Value(h.degrees.micro_batch); }},
       {"gradient_accumulation_steps", {S::MicroBatches},
        [](const Handover& h) { return Value(h.degrees.micro_batches); }},
@@ -33,7 +33,7 @@ std::vector<Key> deepspeed_keys() {
        [](const Handover& h) { return Value(h.problem.precision == DataType::Bf16); }},
       {"fp16.enabled", {S::Precision},
        [](const Handover& h) { return Value(h.problem.precision == DataType::Fp16); }},
-      {"zero_optimization.stage", {setting_of(D::Zero)},
+      {"zero_optimization.stage", {s(D::Zero)},
        [](const Handover& h) { return Value(sharded(h) ? static_cast<int>(h.degrees.zero) : 0); }},
       {"zero_optimization.overlap_comm",
        {setting_of(Overlap::GradientReduction), setting_of(Overlap::ParameterGather)},
@@ -44,17 +44,15 @@ std::vector<Key> deepspeed_keys() {
 namespace {
 
 std::vector<Key> own_keys() {
-  std::vector<Key> keys = deepspeed_keys();
   const std::vector<Key> own{
-      {"zero_optimization.mics_shard_size", {setting_of(D::ShardGroup)},
+      {"zero_optimization.mics_shard_size", {s(D::ShardGroup)},
        [](const Handover& h) {
          return sharded(h) && h.shard_ranks() < h.degrees.data ? Value(h.shard_ranks()) : Value();
        }},
-      {"sequence_parallel_size", {setting_of(D::Context), setting_of(D::ContextKind)},
+      {"sequence_parallel_size", {s(D::Context), s(D::ContextKind)},
        [](const Handover& h) { return h.degrees.context > 1 ? Value(h.degrees.context) : Value(); }},
   };
-  keys.insert(keys.end(), own.begin(), own.end());
-  return keys;
+  return joined<Key>({deepspeed_keys(), own});
 }
 
 std::vector<std::string> notes(const Handover& h) {
@@ -69,17 +67,16 @@ std::vector<std::string> notes(const Handover& h) {
 // clang-format on
 
 Exporter deepspeed_exporter() {
-  return {.name = "deepspeed",
-          .title = "DeepSpeed configuration",
+  return {.title = "DeepSpeed configuration",
           .checked = "deepspeedai/DeepSpeed@edaa7221 (2026-08-22)",
           .framework = "deepspeed",
-          .accepts = {{setting_of(D::Data)},
-                      {setting_of(D::Context)},
-                      {setting_of(D::ContextKind), {"ulysses"}},
-                      {setting_of(D::Zero)},
-                      {setting_of(D::ShardGroup)},
-                      {setting_of(D::MicroBatch)},
-                      {setting_of(D::Recompute), {"none", "full"}, By::Script},
+          .accepts = {{s(D::Data)},
+                      {s(D::Context)},
+                      {s(D::ContextKind), {"ulysses"}},
+                      {s(D::Zero)},
+                      {s(D::ShardGroup)},
+                      {s(D::MicroBatch)},
+                      {s(D::Recompute), {"none", "full"}, By::Script},
                       {S::MicroBatches},
                       {S::GlobalBatch},
                       {S::SequenceLength, {}, By::Script},

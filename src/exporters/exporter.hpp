@@ -63,6 +63,23 @@ struct Document {
   std::string_view file{};   ///< "ds_config.json"; the shell variable PLAN_CONFIG holds its path
 };
 
+/// A degree in the rows of a table.
+[[nodiscard]] constexpr Setting s(Degree degree) {
+  return setting_of(degree);
+}
+
+/// A flag without a value.
+[[nodiscard]] inline Value flag(bool set) {
+  return set ? Value(true) : Value();
+}
+
+template <typename Row>
+[[nodiscard]] std::vector<Row> joined(std::initializer_list<std::vector<Row>> parts) {
+  std::vector<Row> all;
+  for (const std::vector<Row>& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
 /// An environment variable; absent: not touched; empty: must not be set.
 struct Variable {
   std::string_view name;
@@ -94,7 +111,7 @@ struct Launch {
 };
 
 struct Exporter {
-  std::string_view name;
+  std::string_view name{};  ///< from its line in table.cpp
   std::string_view title;
   std::string_view checked;    ///< the version its keys were checked against
   std::string_view framework;  ///< file whose rules its plans obey; empty: none
@@ -107,6 +124,8 @@ struct Exporter {
   std::vector<std::string> (*notes)(const Handover&) = nullptr;
 };
 
+/// The names alone, which the command line asks for whatever the command: no exporter is made.
+[[nodiscard]] std::vector<std::string> exporter_names();
 [[nodiscard]] const std::vector<Exporter>& exporter_table();
 [[nodiscard]] const Exporter* find_exporter(std::string_view name);
 

@@ -15,15 +15,8 @@
 namespace plansearch::exporters {
 namespace {
 
-constexpr Setting s(Degree degree) {
-  return setting_of(degree);
-}
 using D = Degree;
 using S = Setting;
-
-Value flag(bool set) {
-  return set ? Value(true) : Value();
-}
 
 bool sharded(const Handover& h) {
   return h.degrees.data * h.degrees.context > 1 && h.degrees.zero != ZeroStage::None;
@@ -186,11 +179,7 @@ std::vector<Key> batch_keys() {
 // clang-format on
 
 std::vector<Key> all_keys() {
-  std::vector<Key> keys = parallel_keys();
-  for (auto part : {batch_keys(), optimizer_keys(), megatron_model_keys()}) {
-    keys.insert(keys.end(), part.begin(), part.end());
-  }
-  return keys;
+  return joined<Key>({parallel_keys(), batch_keys(), optimizer_keys(), megatron_model_keys()});
 }
 
 /// validate_args asserts it before Blackwell; Megatron-FSDP asserts that it is not 1.
@@ -234,8 +223,7 @@ std::vector<std::string> notes(const Handover& h) {
 }  // namespace
 
 Exporter megatron_exporter() {
-  return {.name = "megatron",
-          .title = "arguments of Megatron-LM",
+  return {.title = "arguments of Megatron-LM",
           .checked = "NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)",
           .framework = "megatron",
           .accepts =

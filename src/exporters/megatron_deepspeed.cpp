@@ -20,12 +20,6 @@ using D = Degree;
 using S = Setting;
 using M = ModelDescription;
 
-constexpr Setting s(Degree degree) {
-  return setting_of(degree);
-}
-Value flag(bool set) {
-  return set ? Value(true) : Value();
-}
 bool any_bias(const M& m) {
   return m.attention.query_key_value_bias || m.attention.output_bias || m.mlp.bias;
 }
@@ -99,23 +93,12 @@ std::vector<Key> model_keys() {
 }
 // clang-format on
 
-std::vector<Key> arguments() {
-  std::vector<Key> keys = parallel_keys();
-  const auto model = model_keys();
-  keys.insert(keys.end(), model.begin(), model.end());
-  return keys;
-}
-
 std::vector<Trait> lacks() {
-  std::vector<Trait> traits = beyond_decoders();
-  const std::vector<Trait> own{
+  const std::vector<Trait> experts{
       {"experts (its experts are another layer, not the one priced)",
        [](const M& m) { return m.moe.has_value(); }},
-      {"latent attention", [](const M& m) { return m.attention.latent.has_value(); }},
-      {"attention windows", [](const M& m) { return m.attention.window.has_value(); }},
-      {"attention sinks", [](const M& m) { return m.attention.sinks; }},
-      {"norms of queries and keys", [](const M& m) { return m.attention.qk_norm != QkNorm::None; }},
-      {"prediction modules", [](const M& m) { return m.mtp_layers > 0; }},
+  };
+  const std::vector<Trait> own{
       {"no positions", [](const M& m) { return m.attention.positions == PositionKind::None; }},
       {"biases on some linear layers and not on others",
        [](const M& m) { return any_bias(m) && !all_biases(m); }},
@@ -127,8 +110,7 @@ std::vector<Trait> lacks() {
                 m.mlp.activation != Activation::SquaredRelu;
        }},
   };
-  traits.insert(traits.end(), own.begin(), own.end());
-  return traits;
+  return joined<Trait>({beyond_decoders(), experts, beyond_first_decoders(), own});
 }
 
 /// validate_args wants it with sequence parallelism.
@@ -145,7 +127,6 @@ std::vector<std::string> notes(const Handover&) {
 
 Exporter megatron_deepspeed_exporter() {
   return {
-      .name = "megatron-deepspeed",
       .title = "arguments of Megatron-DeepSpeed and its DeepSpeed configuration",
       .checked = "deepspeedai/Megatron-DeepSpeed@4efb479d (2025-07-16)",
       .framework = "megatron-deepspeed",
@@ -172,7 +153,8 @@ Exporter megatron_deepspeed_exporter() {
                   {setting_of(Overlap::GradientReduction)},
                   {setting_of(Overlap::ParameterGather)}},
       .documents = {{.keys = deepspeed_keys(), .write = write_json, .file = "ds_config.json"},
-                    {.keys = arguments(), .array = "MEGATRON_ARGS"}},
+                    {.keys = joined<Key>({parallel_keys(), model_keys()}),
+                     .array = "MEGATRON_ARGS"}},
       .launch =
           {.script = "pretrain_gpt.py",
            .arguments =

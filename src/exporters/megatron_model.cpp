@@ -12,9 +12,6 @@ namespace {
 
 using M = ModelDescription;
 
-Value flag(bool set) {
-  return set ? Value(true) : Value();
-}
 bool mlp_bias(const M& m) {
   return m.moe ? m.moe->expert_bias : m.mlp.bias;
 }
@@ -266,8 +263,17 @@ std::vector<Trait> beyond_decoders() {
   };
 }
 
+std::vector<Trait> beyond_first_decoders() {
+  return {
+      {"latent attention", [](const M& m) { return m.attention.latent.has_value(); }},
+      {"attention windows", [](const M& m) { return m.attention.window.has_value(); }},
+      {"attention sinks", [](const M& m) { return m.attention.sinks; }},
+      {"norms of queries and keys", [](const M& m) { return m.attention.qk_norm != QkNorm::None; }},
+      {"prediction modules", [](const M& m) { return m.mtp_layers > 0; }},
+  };
+}
+
 std::vector<Trait> megatron_lacks() {
-  std::vector<Trait> traits = beyond_decoders();
   const std::vector<Trait> own{
       {"biases on some linear layers and not on others",
        [](const M& m) {
@@ -286,8 +292,7 @@ std::vector<Trait> megatron_lacks() {
       {"leading dense layers and experts in every n-th layer",
        [](const M& m) { return m.moe && m.moe->leading_dense > 0 && m.moe->every > 1; }},
   };
-  traits.insert(traits.end(), own.begin(), own.end());
-  return traits;
+  return joined<Trait>({beyond_decoders(), own});
 }
 
 }  // namespace plansearch::exporters

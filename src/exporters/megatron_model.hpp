@@ -14,4 +14,7 @@ namespace plansearch::exporters {
 /// What a decoder-only model of text has not, whatever runs it.
 [[nodiscard]] std::vector<Trait> beyond_decoders();
 
+/// What decoders have learned since GPT-3 and the first Llama, for targets that stayed there.
+[[nodiscard]] std::vector<Trait> beyond_first_decoders();
+
 }  // namespace plansearch::exporters

@@ -21,13 +21,9 @@ using D = Degree;
 using S = Setting;
 using M = ModelDescription;
 
-constexpr Setting s(Degree degree) {
-  return setting_of(degree);
-}
-
-/// LlamaConfig has no biases and no ring attention; the Qwen 2 class is Llama with both.
+/// LlamaConfig has no biases; the Qwen 2 class is Llama with them.
 bool is_llama(const Handover& h) {
-  return !h.model().attention.query_key_value_bias && h.degrees.context == 1;
+  return !h.model().attention.query_key_value_bias;
 }
 
 // clang-format off
@@ -112,7 +108,7 @@ std::vector<Key> model_keys() {
       {"model.model_config.is_qwen2_config", {model},
        [](const Handover& h) { return is_llama(h) ? Value() : Value(true); }},
       {"model.model_config._attn_implementation", {s(D::ContextKind), S::Attention},
-       [](const Handover& h) { return Value(h.degrees.context > 1 ? "ring_flash_triton" : "flash_attention_2"); }},
+       [](const Handover&) { return Value("flash_attention_2"); }},
       {"model.model_config.attention_bias", {model},
        [](const Handover& h) { return Value(h.model().attention.query_key_value_bias); }},
       {"model.model_config.hidden_act", {model}, [](const Handover&) { return Value("silu"); }},
@@ -136,23 +132,12 @@ std::vector<Key> model_keys() {
 }
 // clang-format on
 
-std::vector<Key> keys() {
-  std::vector<Key> all = plan_keys();
-  for (auto part : {optimizer_keys(), model_keys()})
-    all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
-
 std::vector<Trait> lacks() {
-  std::vector<Trait> traits = beyond_decoders();
-  const std::vector<Trait> own{
+  const std::vector<Trait> experts{
       {"experts (nanotron's are another layer, not the one priced)",
        [](const M& m) { return m.moe.has_value(); }},
-      {"latent attention", [](const M& m) { return m.attention.latent.has_value(); }},
-      {"attention windows", [](const M& m) { return m.attention.window.has_value(); }},
-      {"attention sinks", [](const M& m) { return m.attention.sinks; }},
-      {"norms of queries and keys", [](const M& m) { return m.attention.qk_norm != QkNorm::None; }},
-      {"prediction modules", [](const M& m) { return m.mtp_layers > 0; }},
+  };
+  const std::vector<Trait> own{
       {"positions that are not rotary",
        [](const M& m) { return m.attention.positions != PositionKind::Rotary; }},
       {"layer norms with a mean", [](const M& m) { return m.norm.kind != NormKind::RmsNorm; }},
@@ -164,8 +149,7 @@ std::vector<Trait> lacks() {
        [](const M& m) { return m.attention.heads * m.attention.head_size != m.hidden; }},
       {"dropout", [](const M& m) { return m.dropout > 0.0 || m.attention_dropout > 0.0; }},
   };
-  traits.insert(traits.end(), own.begin(), own.end());
-  return traits;
+  return joined<Trait>({beyond_decoders(), experts, beyond_first_decoders(), own});
 }
 
 /// run_train.py's examples set it; nanotron's asynchronous linear layers rely on it.
@@ -183,7 +167,6 @@ std::vector<std::string> notes(const Handover&) {
 
 Exporter nanotron_exporter() {
   return {
-      .name = "nanotron",
       .title = "YAML file of nanotron",
       .checked = "huggingface/nanotron@2411b022 (2026-04-07)",
       .framework = "nanotron",
@@ -209,7 +192,9 @@ Exporter nanotron_exporter() {
                   {S::Gpus},
                   {S::Model},
                   {setting_of(Overlap::TensorParallel)}},
-      .documents = {{.keys = keys(), .write = write_yaml, .file = "nanotron.yaml"}},
+      .documents = {{.keys = joined<Key>({plan_keys(), optimizer_keys(), model_keys()}),
+                     .write = write_yaml,
+                     .file = "nanotron.yaml"}},
       .launch = {.script = "run_train.py",
                  .arguments = "--config-file \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
                  .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}}},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 
 #include "exporters/exporter.hpp"
 
@@ -14,12 +15,38 @@ Exporter torchtitan_toml_exporter();
 Exporter nanotron_exporter();
 Exporter accelerate_exporter();
 
+namespace {
+
+struct Row {
+  std::string_view name;
+  Exporter (*make)();
+};
+
+constexpr std::array kRows{Row{"megatron", megatron_exporter},
+                           Row{"deepspeed", deepspeed_exporter},
+                           Row{"megatron-deepspeed", megatron_deepspeed_exporter},
+                           Row{"torchtitan", torchtitan_exporter},
+                           Row{"torchtitan-0.2", torchtitan_toml_exporter},
+                           Row{"nanotron", nanotron_exporter},
+                           Row{"accelerate", accelerate_exporter}};
+
+}  // namespace
+
+std::vector<std::string> exporter_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  return names;
+}
+
 const std::vector<Exporter>& exporter_table() {
-  static const std::vector<Exporter> kTable{
-      megatron_exporter(),   deepspeed_exporter(),       megatron_deepspeed_exporter(),
-      torchtitan_exporter(), torchtitan_toml_exporter(), nanotron_exporter(),
-      accelerate_exporter(),
-  };
+  static const std::vector<Exporter> kTable = [] {
+    std::vector<Exporter> table;
+    for (const Row& row : kRows) {
+      table.push_back(row.make());
+      table.back().name = row.name;
+    }
+    return table;
+  }();
   return kTable;
 }
 

@@ -15,10 +15,6 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-constexpr Setting s(Degree degree) {
-  return setting_of(degree);
-}
-
 /// Registered configurations by the sizes of their network.
 const std::vector<RegisteredModel>& registry() {
   static const std::vector<RegisteredModel> kModels{
@@ -37,23 +33,13 @@ const std::vector<RegisteredModel>& registry() {
   return kModels;
 }
 
-Value when(bool condition) {
-  return condition ? Value(true) : Value();
-}
-
 // clang-format off
 std::vector<Key> keys() {
   return {
       {"--module", {S::Model},
-       [](const Handover& h) {
-         const RegisteredModel* found = find_model(registry(), h.model());
-         return found == nullptr ? Value() : Value(found->module);
-       }},
+       [](const Handover& h) { return registered(registry(), h.model(), &RegisteredModel::module); }},
       {"--config", {S::Model},
-       [](const Handover& h) {
-         const RegisteredModel* found = find_model(registry(), h.model());
-         return found == nullptr ? Value() : Value(found->name);
-       }},
+       [](const Handover& h) { return registered(registry(), h.model(), &RegisteredModel::name); }},
       // Batches are counted in tokens.
       {"--training.max_context_length", {S::SequenceLength},
        [](const Handover& h) { return Value(h.problem.seq_len); }},
@@ -74,10 +60,10 @@ std::vector<Key> keys() {
       {"--parallelism.tensor_parallel_degree", {s(D::TensorOut)},
        [](const Handover& h) { return Value(h.degrees.tensor_out); }},
       {"--parallelism.enable_sequence_parallel", {s(D::SequenceParallel)},
-       [](const Handover& h) { return when(h.degrees.sequence_parallel == SequenceParallel::On); }},
+       [](const Handover& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
       {"--parallelism.no_enable_sequence_parallel", {s(D::SequenceParallel)},
        [](const Handover& h) {
-         return when(h.degrees.sequence_parallel == SequenceParallel::Off && h.degrees.tensor_out > 1);
+         return flag(h.degrees.sequence_parallel == SequenceParallel::Off && h.degrees.tensor_out > 1);
        }},
       {"--parallelism.context_parallel_degree", {s(D::Context), s(D::ContextKind)},
        [](const Handover& h) { return Value(h.degrees.context); }},
@@ -113,6 +99,12 @@ const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
     if (model.sizes == sizes) return &model;
   }
   return nullptr;
+}
+
+Value registered(const std::vector<RegisteredModel>& models, const ModelDescription& model,
+                 std::string_view RegisteredModel::*word) {
+  const RegisteredModel* found = find_model(models, model);
+  return found == nullptr ? Value() : Value(found->*word);
 }
 
 std::string torch_name(DataType precision) {
@@ -186,8 +178,7 @@ std::optional<std::string> expandable(const Handover&) {
 Exporter torchtitan_exporter() {
   std::vector<Accepts> accepts = torchtitan_accepts();
   accepts.push_back({S::Layers, {kOwnSplit}, By::Key});
-  return {.name = "torchtitan",
-          .title = "command line of torchtitan",
+  return {.title = "command line of torchtitan",
           .checked = "pytorch/torchtitan@b5bcd76c (2026-08-21)",
           .framework = "torchtitan",
           .accepts = accepts,

@@ -25,6 +25,10 @@ struct RegisteredModel {
 
 [[nodiscard]] const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
                                                 const ModelDescription& model);
+/// A word of the configuration that has the sizes of the model; none: not said.
+[[nodiscard]] Value registered(const std::vector<RegisteredModel>& models,
+                               const ModelDescription& model,
+                               std::string_view RegisteredModel::*word);
 [[nodiscard]] std::string torch_name(DataType precision);
 [[nodiscard]] std::string reshard(const Handover& handover);
 [[nodiscard]] std::string torch_schedule(const Handover& handover);

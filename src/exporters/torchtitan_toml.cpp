@@ -15,10 +15,6 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-constexpr Setting s(Degree degree) {
-  return setting_of(degree);
-}
-
 /// The flavors of the model registry by the sizes of their network.
 const std::vector<RegisteredModel>& flavors() {
   static const std::vector<RegisteredModel> kModels{
@@ -68,15 +64,9 @@ std::string checkpoint_mode(const Handover& h) {
 std::vector<Key> keys() {
   return {
       {"model.name", {S::Model},
-       [](const Handover& h) {
-         const RegisteredModel* found = find_model(flavors(), h.model());
-         return found == nullptr ? Value() : Value(found->module);
-       }},
+       [](const Handover& h) { return registered(flavors(), h.model(), &RegisteredModel::module); }},
       {"model.flavor", {S::Model},
-       [](const Handover& h) {
-         const RegisteredModel* found = find_model(flavors(), h.model());
-         return found == nullptr ? Value() : Value(found->name);
-       }},
+       [](const Handover& h) { return registered(flavors(), h.model(), &RegisteredModel::name); }},
       {"training.seq_len", {S::SequenceLength}, [](const Handover& h) { return Value(h.problem.seq_len); }},
       // With a pipeline the batch of a rank is that of all its micro-batches.
       {"training.local_batch_size", {s(D::MicroBatch), S::MicroBatches},
@@ -125,8 +115,7 @@ Exporter torchtitan_toml_exporter() {
   std::erase_if(accepts, [](const Accepts& a) { return a.setting == s(D::SequenceParallel); });
   accepts.push_back({s(D::SequenceParallel), {"1"}, By::Target});
   accepts.push_back({S::Layers});
-  return {.name = "torchtitan-0.2",
-          .title = "TOML file of torchtitan 0.2",
+  return {.title = "TOML file of torchtitan 0.2",
           .checked = "pytorch/torchtitan v0.2.2 (2026-02-20)",
           .framework = "torchtitan",
           .accepts = accepts,

@@ -106,9 +106,7 @@ Inexpressible refuse(const Exporter& exporter, const std::vector<std::string>& r
 }  // namespace
 
 std::vector<std::string> exporter_names() {
-  std::vector<std::string> names;
-  for (const Exporter& exporter : exporters::exporter_table()) names.emplace_back(exporter.name);
-  return names;
+  return exporters::exporter_names();
 }
 
 std::vector<std::string> launcher_names() {
