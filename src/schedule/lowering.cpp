@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   the program of a compute order: waits, sends and receives around every piece.
+// Computes:   the program of a compute order: waits, sends and receives around every piece, what it
+//             keeps, and the end of the step.
 // Source:     alpa-projects/alpa@b8078a9f runtime_emitter.py (just-in-time and overlapped lists).
-// Assumes:    one channel per pair of devices and direction.
-// Units:      none.
+// Assumes:    received activations become part of what the forward keeps, so that they take memory
+//             of their own only where receives are listed or have slots.
+// Units:      bytes.
 // Checked by: tests/unit/schedule/lowering_test.cpp
 #include "schedule/lowering.hpp"
 
@@ -15,8 +17,11 @@
 namespace plansearch {
 namespace {
 
+constexpr std::size_t kPhases = 3;
+
 struct PlacedStep {
   int device = 0;
+  std::size_t stage = 0;
   ComputeStep step;
 };
 
@@ -24,51 +29,111 @@ struct PlacedStep {
 class Lowering {
  public:
   Lowering(const ComputeOrder& order, const LoweringOptions& options)
-      : order_(order), options_(options) {
+      : order_(order),
+        options_(options),
+        micro_batches_(static_cast<std::size_t>(order.micro_batches)),
+        stage_of_(stages_by_chunk(order)),
+        runs_(order.pipeline.size() * micro_batches_ * kPhases, kNoId),
+        messages_(2 * order.pipeline.size() * micro_batches_, kNoId) {
+    program_.devices = static_cast<int>(order.devices.size());
+    std::size_t steps = 0;
     for (std::size_t d = 0; d < order.devices.size(); ++d) {
       program_.queues.push_back({static_cast<int>(d), StreamKind::Compute, 0, {}});
+      program_.queues.back().order.reserve(3 * order.devices[d].size());
+      steps += order.devices[d].size();
     }
+    program_.instructions.reserve(3 * steps);
+    program_.messages.reserve(steps);
+    if (options.links != nullptr) program_.resources = options.links->resources;
+    open_channels();
+  }
+
+  [[nodiscard]] PlacedStep place(std::size_t device, const ComputeStep& step) const {
+    const std::size_t slot = device * static_cast<std::size_t>(order_.chunks());
+    return {static_cast<int>(device), stage_of_[slot + static_cast<std::size_t>(step.chunk)], step};
   }
 
   /// The step with what it waits for before and what it sends after.
   void emit_with_messages(const PlacedStep& placed) {
-    if (const auto from = producer(placed)) receive(*from, placed);
+    if (const auto way = way_in(placed)) receive(*way, placed);
     run(placed);
-    if (const auto to = consumer(placed)) send(placed, *to);
+    if (const auto way = way_out(placed)) send(*way, placed.step.micro_batch);
   }
 
   void emit_transfer_to(const PlacedStep& placed) {
-    const auto from = producer(placed);
-    if (!from) return;
-    send(*from, placed);
-    receive(*from, placed);
+    const auto way = way_in(placed);
+    if (!way) return;
+    send(*way, placed.step.micro_batch);
+    receive(*way, placed);
   }
 
   void run(const PlacedStep& placed) {
-    const std::size_t k = stage_of(placed);
-    add_local_dependency(placed);
-    done_[key_of(placed)] = {compute_queue(placed.device), compute(placed.device).size()};
-    compute(placed.device)
-        .push_back({key_of(placed), Run{}, compute_row(k, placed.step.phase), std::nullopt});
+    if (options_.bytes != nullptr) allocate(placed);
+    const InstructionId id = emit(compute_queue(placed.device), key_of(placed), Opcode::Run,
+                                  compute_row(placed.stage, placed.step.phase), kNoId);
+    add_local_event(placed, id);
+    runs_[run_index(placed.stage, placed.step.micro_batch, placed.step.phase)] = id;
+    if (options_.bytes != nullptr) release(placed);
+  }
+
+  /// Reductions and optimizers, where they are asked for.
+  void end_step(const StepEnd& end) {
+    constexpr std::uint32_t kSharedGang = 0, kNormGang = 1;
+    const std::size_t count = order_.pipeline.size();
+    for (int d = 0; d < program_.devices; ++d) {
+      InstructionKey key;
+      key.group = static_cast<int>(place(static_cast<std::size_t>(d), {}).stage);
+      const std::size_t queue = compute_queue(d);
+      emit(queue, key, Opcode::Collective, step_row(count, d, StepPart::Reduction), kNoId);
+      if (!end.sums_shared.empty() && end.sums_shared[static_cast<std::size_t>(d)]) {
+        emit(queue, key, Opcode::Collective, step_row(count, d, StepPart::SharedReduction),
+             kSharedGang);
+      }
+      if (end.together) emit(queue, key, Opcode::Collective, 0, kNormGang);
+      emit(queue, key, Opcode::Apply, step_row(count, d, StepPart::Optimizer), kNoId);
+    }
   }
 
   [[nodiscard]] Program take() {
-    for (const auto& [to, from] : pending_) {
-      program_.dependencies.push_back({done_.at(from), to});
+    for (Message& message : program_.messages) {
+      const int forward = message.tensor == TensorKind::Activation ? 1 : -1;
+      const auto from = static_cast<std::size_t>(message.key.group);
+      const std::size_t to = from + static_cast<std::size_t>(forward);
+      message.producer = runs_[run_index(from, message.key.micro_batch, message.key.phase)];
+      message.consumer = runs_[run_index(to, message.key.micro_batch, message.key.phase)];
+    }
+    for (const auto& [index, to] : pending_) {
+      PLANSEARCH_CHECK(runs_[index] != kNoId);  // else the order is not complete
+      program_.events.push_back({runs_[index], to});
     }
     return std::move(program_);
   }
 
  private:
-  using Instructions = std::vector<Instruction>;
+  /// One direction of a boundary.
+  struct Way {
+    std::size_t boundary = 0;
+    Phase direction = Phase::Forward;
+  };
 
+  static std::vector<std::size_t> stages_by_chunk(const ComputeOrder& order) {
+    std::vector<std::size_t> stages(order.pipeline.size());
+    for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
+      const StagePlace& place = order.pipeline[k];
+      stages[static_cast<std::size_t>(place.device * order.chunks() + place.chunk)] = k;
+    }
+    return stages;
+  }
   static std::size_t compute_queue(int device) { return static_cast<std::size_t>(device); }
-  Instructions& compute(int device) { return program_.queues[compute_queue(device)].instructions; }
-  [[nodiscard]] std::size_t stage_of(const PlacedStep& placed) const {
-    return order_.virtual_stage(placed.device, placed.step.chunk);
+  [[nodiscard]] std::size_t run_index(std::size_t stage, int micro_batch, Phase phase) const {
+    const std::size_t piece = stage * micro_batches_ + static_cast<std::size_t>(micro_batch);
+    return piece * kPhases + static_cast<std::size_t>(phase);
+  }
+  static std::size_t way_index(const Way& way) {
+    return 2 * way.boundary + (way.direction == Phase::Forward ? 0 : 1);
   }
   [[nodiscard]] InstructionKey key_of(const PlacedStep& placed) const {
-    return {static_cast<int>(stage_of(placed)),
+    return {static_cast<int>(placed.stage),
             0,
             0,
             placed.step.micro_batch,
@@ -76,102 +141,195 @@ class Lowering {
             placed.step.phase};
   }
 
-  /// The same micro-batch and phase one virtual stage further along (+1) or back (-1).
-  [[nodiscard]] std::optional<PlacedStep> neighbour(const PlacedStep& placed, int offset) const {
-    const auto k = static_cast<std::ptrdiff_t>(stage_of(placed)) + offset;
-    if (k < 0 || k >= static_cast<std::ptrdiff_t>(order_.pipeline.size())) return std::nullopt;
-    const StagePlace& place = order_.pipeline[static_cast<std::size_t>(k)];
-    return PlacedStep{place.device, {place.chunk, placed.step.micro_batch, placed.step.phase}};
+  InstructionId emit(std::size_t queue, const InstructionKey& key, Opcode opcode,
+                     std::uint32_t duration, std::uint32_t subject) {
+    const auto id = static_cast<InstructionId>(program_.instructions.size());
+    program_.instructions.push_back({key, opcode, duration, subject});
+    program_.queues[queue].order.push_back(id);
+    return id;
   }
-  [[nodiscard]] std::optional<PlacedStep> remote(const PlacedStep& placed, int offset) const {
-    auto other = neighbour(placed, offset);
-    return other && other->device != placed.device ? other : std::nullopt;
+
+  /// Boundaries between different devices have a channel each way, the same for the same devices.
+  void open_channels() {
+    const std::size_t count = order_.pipeline.size();
+    channel_of_.assign(2 * count, kNoId);
+    std::map<std::tuple<int, int, Phase>, std::uint32_t> known;
+    const auto open = [&](const Way& way, int from, int to) {
+      const bool apart = options_.sends.channels == ChannelSharing::PerTensor;
+      const std::tuple id(from, to, apart ? way.direction : Phase::Forward);
+      const auto next = static_cast<std::uint32_t>(program_.channels.size());
+      const auto [found, inserted] = known.try_emplace(id, next);
+      if (inserted) {
+        program_.channels.push_back(
+            {from, to, ChannelSemantics::Rendezvous, options_.receive_slots, uses_of(way)});
+      }
+      channel_of_[way_index(way)] = found->second;
+    };
+    for (std::size_t k = 0; k + 1 < count; ++k) {
+      const int low = order_.pipeline[k].device;
+      const int high = order_.pipeline[k + 1].device;
+      if (low == high) continue;
+      open({k, Phase::Forward}, low, high);
+      open({k, Phase::Backward}, high, low);
+    }
+    receive_queues_.assign(program_.channels.size(), std::nullopt);
   }
-  [[nodiscard]] std::optional<PlacedStep> producer(const PlacedStep& placed) const {
+  [[nodiscard]] std::vector<ResourceUse> uses_of(const Way& way) const {
+    if (options_.links == nullptr) return {};
+    const PipelineLinks& links = *options_.links;
+    return (way.direction == Phase::Forward ? links.forward : links.backward)[way.boundary];
+  }
+
+  /// By what way the input of a step comes from another device, or its result leaves for one.
+  [[nodiscard]] std::optional<Way> way_in(const PlacedStep& placed) const {
     if (placed.step.phase == Phase::WeightGradient) return std::nullopt;
-    return remote(placed, placed.step.phase == Phase::Forward ? -1 : 1);
+    return way_at(placed, placed.step.phase == Phase::Backward);
   }
-  [[nodiscard]] std::optional<PlacedStep> consumer(const PlacedStep& placed) const {
+  [[nodiscard]] std::optional<Way> way_out(const PlacedStep& placed) const {
     if (placed.step.phase == Phase::WeightGradient) return std::nullopt;
-    return remote(placed, placed.step.phase == Phase::Forward ? 1 : -1);
+    return way_at(placed, placed.step.phase == Phase::Forward);
+  }
+  [[nodiscard]] std::optional<Way> way_at(const PlacedStep& placed, bool upper) const {
+    if (upper ? placed.stage + 1 == order_.pipeline.size() : placed.stage == 0) return std::nullopt;
+    const Way way{upper ? placed.stage : placed.stage - 1, placed.step.phase};
+    if (channel_of_[way_index(way)] == kNoId) return std::nullopt;
+    return way;
   }
 
-  /// What the step needs from its own device.
-  [[nodiscard]] std::optional<PlacedStep> local_input(const PlacedStep& placed) const {
-    PlacedStep input = placed;
-    if (placed.step.phase == Phase::WeightGradient) {
-      input.step.phase = Phase::Backward;
-      return input;
+  MessageId message(const Way& way, int micro_batch) {
+    const std::size_t index =
+        way_index(way) * micro_batches_ + static_cast<std::size_t>(micro_batch);
+    if (messages_[index] != kNoId) return messages_[index];
+    const bool forward = way.direction == Phase::Forward;
+    const std::size_t from = forward ? way.boundary : way.boundary + 1;
+    Message made;
+    made.key = {static_cast<int>(from), 0, 0, micro_batch, order_.pipeline[from].chunk,
+                way.direction};
+    made.tensor = forward ? TensorKind::Activation : TensorKind::Gradient;
+    made.channel = channel_of_[way_index(way)];
+    made.duration = transfer_row(order_.pipeline.size(), way.boundary, way.direction);
+    messages_[index] = static_cast<MessageId>(program_.messages.size());
+    program_.messages.push_back(made);
+    return messages_[index];
+  }
+
+  void send(const Way& way, int micro_batch) {
+    const MessageId id = message(way, micro_batch);
+    const std::size_t queue =
+        compute_queue(program_.channels[program_.messages[id].channel].source);
+    const bool waits = options_.sends.sends == SendCompletion::Waits;
+    emit(queue, program_.messages[id].key, waits ? Opcode::Send : Opcode::PostSend, 0, id);
+  }
+
+  void receive(const Way& way, const PlacedStep& placed) {
+    const MessageId id = message(way, placed.step.micro_batch);
+    const InstructionKey key = program_.messages[id].key;
+    const bool in_order = options_.sends.receives == Receives::InOrder;
+    const std::size_t compute = compute_queue(placed.device);
+    const std::size_t queue = in_order ? compute : receive_queue(program_.messages[id].channel);
+    if (options_.bytes != nullptr && (in_order || options_.receive_slots)) {
+      const auto& bytes =
+          way.direction == Phase::Forward ? options_.bytes->activation : options_.bytes->gradient;
+      const BufferId buffer = add_buffer(placed.device, BufferKind::Boundary, bytes[way.boundary]);
+      program_.messages[id].buffer = buffer;
+      emit(queue, key, Opcode::Allocate, 0, buffer);
     }
-    const int offset = placed.step.phase == Phase::Forward ? -1 : 1;
-    const auto before = neighbour(placed, offset);
-    if (before && before->device == placed.device) return before;
-    if (placed.step.phase == Phase::Forward) return std::nullopt;
-    input.step.phase = Phase::Forward;
-    return input;
+    emit(queue, key, in_order ? Opcode::Receive : Opcode::PostReceive, 0, id);
+    if (!in_order) emit(compute, key, Opcode::WaitArrived, 0, id);
   }
-  /// Queue order says it already when the input has been emitted before.
-  void add_local_dependency(const PlacedStep& placed) {
-    const auto input = local_input(placed);
-    if (!input || done_.contains(key_of(*input))) return;
-    pending_.push_back(
-        {{compute_queue(placed.device), compute(placed.device).size()}, key_of(*input)});
-  }
-
-  [[nodiscard]] bool rendezvous() const {
-    return options_.sends == SendPolicy::Rendezvous || options_.sends == SendPolicy::JustInTime;
-  }
-  int channel(const PlacedStep& from, const PlacedStep& to) {
-    const auto id = std::tuple(from.device, to.device, from.step.phase);
-    const auto [found, inserted] = channels_.try_emplace(id, program_.channels.size());
-    if (inserted) {
-      program_.channels.push_back(
-          {from.device, to.device, ChannelSemantics::Rendezvous, options_.receive_slots});
-      receive_queues_.push_back(std::nullopt);
-    }
-    return static_cast<int>(found->second);
-  }
-
-  void send(const PlacedStep& from, const PlacedStep& to) {
-    const int line = channel(from, to);
-    const std::size_t boundary = std::min(stage_of(from), stage_of(to));
-    compute(from.device)
-        .push_back({key_of(from), PostSend{line},
-                    transfer_row(order_.pipeline.size(), boundary, from.step.phase), std::nullopt});
-    if (options_.sends != SendPolicy::Asynchronous) {
-      compute(from.device).push_back({key_of(from), Wait{line, ChannelEnd::Send}, 0, std::nullopt});
-    }
-  }
-
-  void receive(const PlacedStep& from, const PlacedStep& to) {
-    const int line = channel(from, to);
-    receive_instructions(line, to.device)
-        .push_back({key_of(from), PostReceive{line}, 0, std::nullopt});
-    compute(to.device).push_back({key_of(from), Wait{line, ChannelEnd::Receive}, 0, std::nullopt});
-  }
-  /// Receives are posted by the compute queue itself, or ahead of it from a queue of their own.
-  Instructions& receive_instructions(int line, int device) {
-    if (rendezvous()) return compute(device);
-    auto& queue = receive_queues_[static_cast<std::size_t>(line)];
+  std::size_t receive_queue(std::uint32_t channel) {
+    auto& queue = receive_queues_[channel];
     if (!queue) {
       queue = program_.queues.size();
-      program_.queues.push_back({device, StreamKind::Receive, line, {}});
+      program_.queues.push_back({program_.channels[channel].destination,
+                                 StreamKind::Receive,
+                                 static_cast<int>(channel),
+                                 {}});
     }
-    return program_.queues[*queue].instructions;
+    return *queue;
+  }
+
+  /// What the step needs from its own device: queue order says it where that came before.
+  void add_local_event(const PlacedStep& placed, InstructionId id) {
+    const Phase phase = placed.step.phase;
+    const bool upper = phase == Phase::Backward;
+    std::size_t input = runs_.size();
+    if (phase == Phase::WeightGradient) {
+      input = run_index(placed.stage, placed.step.micro_batch, Phase::Backward);
+    } else if (!at_end(placed, upper) && !way_at(placed, upper)) {
+      const std::size_t neighbour = upper ? placed.stage + 1 : placed.stage - 1;
+      input = run_index(neighbour, placed.step.micro_batch, phase);
+    } else if (phase == Phase::Backward) {
+      input = run_index(placed.stage, placed.step.micro_batch, Phase::Forward);
+    }
+    if (input < runs_.size() && runs_[input] == kNoId) pending_.emplace_back(input, id);
+  }
+  [[nodiscard]] bool at_end(const PlacedStep& placed, bool upper) const {
+    return upper ? placed.stage + 1 == order_.pipeline.size() : placed.stage == 0;
+  }
+
+  BufferId add_buffer(int device, BufferKind kind, Bytes bytes) {
+    program_.buffers.push_back({device, kind, bytes});
+    return static_cast<BufferId>(program_.buffers.size() - 1);
+  }
+  [[nodiscard]] bool splits() const { return order_.weight_gradients == WeightGradients::Separate; }
+  [[nodiscard]] Bytes for_weights(std::size_t stage) const {
+    const PipelineBytes& bytes = *options_.bytes;
+    if (!splits()) return {};
+    return bytes.for_weights.empty() ? bytes.saved[stage] : bytes.for_weights[stage];
+  }
+
+  /// What a forward keeps: until the input gradient, and until the weight gradient.
+  void allocate(const PlacedStep& placed) {
+    if (placed.step.phase != Phase::Forward) return;
+    if (kept_.empty()) kept_.assign(2 * order_.pipeline.size() * micro_batches_, kNoId);
+    const Bytes late = for_weights(placed.stage);
+    const Bytes early = options_.bytes->saved[placed.stage] - late;
+    const std::size_t queue = compute_queue(placed.device);
+    const auto keep = [&](Phase until, BufferKind kind, Bytes bytes) {
+      if (bytes <= Bytes(0)) return;
+      const BufferId buffer = add_buffer(placed.device, kind, bytes);
+      kept_[kept_index(placed, until)] = buffer;
+      emit(queue, key_of(placed), Opcode::Allocate, 0, buffer);
+    };
+    keep(Phase::Backward, BufferKind::Activation, early);
+    keep(Phase::WeightGradient, BufferKind::ForWeights, late);
+  }
+  void release(const PlacedStep& placed) {
+    const std::size_t queue = compute_queue(placed.device);
+    if (const auto way = way_in(placed)) {
+      const MessageId id = message(*way, placed.step.micro_batch);
+      const BufferId arrived = program_.messages[id].buffer;
+      if (arrived != kNoId) emit(queue, key_of(placed), Opcode::Free, 0, arrived);
+    }
+    if (placed.step.phase == Phase::Forward || kept_.empty()) return;
+    const BufferId kept = kept_[kept_index(placed, placed.step.phase)];
+    if (kept != kNoId) emit(queue, key_of(placed), Opcode::Free, 0, kept);
+  }
+  [[nodiscard]] std::size_t kept_index(const PlacedStep& placed, Phase until) const {
+    const auto micro_batch = static_cast<std::size_t>(placed.step.micro_batch);
+    return 2 * (placed.stage * micro_batches_ + micro_batch) + (until == Phase::Backward ? 0 : 1);
   }
 
   const ComputeOrder& order_;
   LoweringOptions options_;
-  Program program_;
-  std::map<std::tuple<int, int, Phase>, std::size_t> channels_;
+  std::size_t micro_batches_;
+  std::vector<std::size_t> stage_of_;      ///< by device and chunk
+  std::vector<InstructionId> runs_;        ///< by stage, micro-batch and phase
+  std::vector<MessageId> messages_;        ///< by way and micro-batch
+  std::vector<BufferId> kept_;             ///< by stage, micro-batch and what frees it
+  std::vector<std::uint32_t> channel_of_;  ///< by way
   std::vector<std::optional<std::size_t>> receive_queues_;  ///< by channel
-  std::map<InstructionKey, InstructionPlace> done_;
-  std::vector<std::pair<InstructionPlace, InstructionKey>> pending_;
+  std::vector<std::pair<std::size_t, InstructionId>> pending_;
+  Program program_;
 };
 
-/// All steps by the tick at which they would start if every piece took one tick and messages none.
-std::map<Ticks, std::vector<PlacedStep>> by_clock(const ComputeOrder& order) {
-  const auto built = build_task_graph(lower(order));
+/// All steps with the tick at which they would start if every piece took one tick and messages
+/// none, in the order of ticks, devices and steps.
+std::vector<std::pair<Ticks, PlacedStep>> by_clock(const ComputeOrder& order,
+                                                   const Lowering& lowering) {
+  const Program program = lower(order);
+  const auto built = build_task_graph(program);
   const auto* graph = std::get_if<TaskGraph>(&built);
   PLANSEARCH_CHECK(graph != nullptr);
   const std::size_t count = order.pipeline.size();
@@ -179,18 +337,21 @@ std::map<Ticks, std::vector<PlacedStep>> by_clock(const ComputeOrder& order) {
   std::fill_n(table.begin() + 1, 3 * count, Ticks{1});
   TaskSimulator simulator;
   simulator.run(*graph, table);
-  std::map<Ticks, std::vector<PlacedStep>> clock;
-  for (std::size_t i = 0; i < graph->tasks.size(); ++i) {
-    const TaskInfo& task = graph->tasks[i];
-    if (task.kind != TaskKind::Run) continue;
-    clock[simulator.start(i)].push_back(
-        {task.device, {task.key.chunk, task.key.micro_batch, task.key.phase}});
+  std::vector<std::pair<Ticks, PlacedStep>> clock;
+  for (const Queue& queue : program.queues) {
+    for (const InstructionId id : queue.order) {
+      const Instruction& instruction = program.instructions[id];
+      if (instruction.opcode != Opcode::Run) continue;
+      const InstructionKey& key = instruction.key;
+      clock.emplace_back(simulator.start(graph->task_of[id]),
+                         lowering.place(static_cast<std::size_t>(queue.device),
+                                        {key.chunk, key.micro_batch, key.phase}));
+    }
   }
-  for (auto& [tick, steps] : clock) {
-    std::sort(steps.begin(), steps.end(), [](const PlacedStep& a, const PlacedStep& b) {
-      return std::tie(a.device, a.step) < std::tie(b.device, b.step);
-    });
-  }
+  std::sort(clock.begin(), clock.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second.device, a.second.step) <
+           std::tie(b.first, b.second.device, b.second.step);
+  });
   return clock;
 }
 
@@ -198,18 +359,23 @@ std::map<Ticks, std::vector<PlacedStep>> by_clock(const ComputeOrder& order) {
 
 Program lower(const ComputeOrder& order, const LoweringOptions& options) {
   Lowering lowering(order, options);
-  if (options.sends == SendPolicy::JustInTime) {
-    for (const auto& [tick, steps] : by_clock(order)) {
-      for (const PlacedStep& placed : steps) lowering.emit_transfer_to(placed);
-      for (const PlacedStep& placed : steps) lowering.run(placed);
+  if (options.sends.time == SendTime::Consumed) {
+    const auto clock = by_clock(order, lowering);
+    for (auto tick = clock.begin(); tick != clock.end();) {
+      const auto next = std::find_if(tick, clock.end(),
+                                     [&](const auto& step) { return step.first != tick->first; });
+      for (auto step = tick; step != next; ++step) lowering.emit_transfer_to(step->second);
+      for (auto step = tick; step != next; ++step) lowering.run(step->second);
+      tick = next;
     }
   } else {
     for (std::size_t d = 0; d < order.devices.size(); ++d) {
       for (const ComputeStep& step : order.devices[d]) {
-        lowering.emit_with_messages({static_cast<int>(d), step});
+        lowering.emit_with_messages(lowering.place(d, step));
       }
     }
   }
+  if (options.end != nullptr) lowering.end_step(*options.end);
   return lowering.take();
 }
 

@@ -103,15 +103,20 @@ Ticks Timeline::makespan() const {
   return last;
 }
 
-Timeline make_timeline(const TaskGraph& graph, const TaskSimulator& simulated, int devices) {
-  Timeline timeline{devices, {}};
-  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
-    const TaskInfo& task = graph.tasks[i];
-    if (task.kind != TaskKind::Run) continue;
-    timeline.entries.push_back({task.device,
-                                {task.key.chunk, task.key.micro_batch, task.key.phase},
-                                simulated.start(i),
-                                simulated.end(i)});
+Timeline make_timeline(const Program& program, const TaskGraph& graph,
+                       const TaskSimulator& simulated) {
+  Timeline timeline{program.devices, {}};
+  for (const Queue& queue : program.queues) {
+    for (const InstructionId id : queue.order) {
+      const Instruction& instruction = program.instructions[id];
+      if (instruction.opcode != Opcode::Run) continue;
+      const InstructionKey& key = instruction.key;
+      const TaskId task = graph.task_of[id];
+      timeline.entries.push_back({queue.device,
+                                  {key.chunk, key.micro_batch, key.phase},
+                                  simulated.start(task),
+                                  simulated.end(task)});
+    }
   }
   std::stable_sort(timeline.entries.begin(), timeline.entries.end(),
                    [](const TimelineEntry& a, const TimelineEntry& b) {
@@ -123,12 +128,13 @@ Timeline make_timeline(const TaskGraph& graph, const TaskSimulator& simulated, i
 std::variant<Timeline, ProgramFault> simulate_order(const ComputeOrder& order,
                                                     const PipelineTimes& times,
                                                     const LoweringOptions& options) {
-  const auto built = build_task_graph(lower(order, options));
+  const Program program = lower(order, options);
+  const auto built = build_task_graph(program);
   if (const auto* fault = std::get_if<ProgramFault>(&built)) return *fault;
   const auto& graph = std::get<TaskGraph>(built);
   TaskSimulator simulator;
-  simulator.run(graph, duration_table(times, order.weight_gradients));
-  return make_timeline(graph, simulator, static_cast<int>(order.devices.size()));
+  simulator.run(program, graph, duration_table(times, order.weight_gradients));
+  return make_timeline(program, graph, simulator);
 }
 
 std::vector<std::string> timeline_faults(const ComputeOrder& order, const PipelineTimes& times,

@@ -39,8 +39,8 @@ struct Timeline {
 };
 
 /// Of the Run tasks of a simulated program.
-[[nodiscard]] Timeline make_timeline(const TaskGraph& graph, const TaskSimulator& simulated,
-                                     int devices);
+[[nodiscard]] Timeline make_timeline(const Program& program, const TaskGraph& graph,
+                                     const TaskSimulator& simulated);
 
 /// Lowers, checks and simulates an order; a fault when it cannot run.
 [[nodiscard]] std::variant<Timeline, ProgramFault> simulate_order(

@@ -175,7 +175,8 @@ TEST_SUITE("property") {
       const auto order = std::get<ComputeOrder>(make_order(shape));
       const SendPolicy sends = shape.transfers == TransferMode::Blocking ? SendPolicy::Blocking
                                                                          : SendPolicy::Asynchronous;
-      const auto built = build_task_graph(lower(order, {sends, std::nullopt}));
+      const Program program = lower(order, {sends});
+      const auto built = build_task_graph(program);
       INFO(describe(shape));
       REQUIRE(std::holds_alternative<TaskGraph>(built));
       tasks.run(std::get<TaskGraph>(built), duration_table(times.view(), order.weight_gradients));
