@@ -27,6 +27,19 @@ struct PlanBound {
 /// many micro-batches run and how many replicas there are. Opaque to callers.
 struct ClassProfile;
 
+/// Every instruction of one step and when it runs (src/evaluate/priced_program.hpp).
+struct PricedProgram;
+
+/// Whether the messages of a rank in both directions share its network cards, or each travels as if
+/// it were alone (as the price of a plan assumes).
+enum class MessageLinks : std::uint8_t { Private, Shared };
+
+/// Which program of a plan.
+struct ProgramRequest {
+  std::optional<int> micro_batches{};  ///< fewer, to be drawn; absent: those of the plan
+  MessageLinks links = MessageLinks::Private;
+};
+
 /// Reusable buffers of one thread.
 struct EvaluationWorkspace;
 struct EvaluationWorkspaceDeleter {
@@ -109,6 +122,11 @@ class PlanEvaluator {
                                     EvaluationWorkspace& workspace) const;
   /// Messages and stages of a legal plan.
   [[nodiscard]] PlanDetails details(const ParallelPlan& plan) const;
+
+  /// One step of a legal plan, instruction by instruction, with the times and the memory of its
+  /// price. InputError where the runtime's lists deadlock.
+  [[nodiscard]] std::shared_ptr<const PricedProgram> program(
+      const ParallelPlan& plan, const ProgramRequest& request = {}) const;
 
   /// Memory a plan may use: capacity less the user's reserve.
   [[nodiscard]] Bytes memory_limit() const;

@@ -12,8 +12,9 @@
 #include "problem/degrees.hpp"
 #include "problem/given_plan.hpp"
 #include "problem/make_report.hpp"
+#include "problem/write_trace.hpp"
 #include "report/comparison.hpp"
-#include "report/pipeline_picture.hpp"
+#include "report/plan_timeline.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -22,7 +23,8 @@ constexpr const char* kBestOther = "the best other plan";
 
 struct Explained {
   SearchReport report;
-  std::shared_ptr<const Framework> framework;
+  Problem problem;
+  std::optional<ParallelPlan> plan;  ///< absent: the search has found none
   std::optional<Rival> rival;
 };
 
@@ -48,9 +50,14 @@ Explained searched(const Options& options, SearchRun& run) {
                      "--gpus N");
   }
   Explained result{run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes),
-                   inputs.problem.framework,
+                   with_gpus(inputs, *inputs.gpus),
+                   {},
                    {}};
   const SearchReport& report = result.report;
+  if (!report.plans.empty()) {
+    result.plan = std::get<ParallelPlan>(
+        PlanEvaluator(result.problem).expand(report.plans.front().plan.degrees));
+  }
   if (report.plans.size() > 1) result.rival = {kBestOther, report.question, report.plans[1]};
   return result;
 }
@@ -59,7 +66,7 @@ Explained searched(const Options& options, SearchRun& run) {
 Explained given(const Options& options, SearchRun& run) {
   const AskedPlan asked = complete_from_plan(options, options.plan);
   const GivenPlan plan = load_plan(asked, options);
-  Explained result{priced(plan), plan.problem.framework, {}};
+  Explained result{priced(plan), plan.problem, plan.plan, {}};
   if (!options.rival.empty()) {
     SearchReport other = priced(load_plan(complete_from_plan(options, options.rival), options));
     result.rival = {options.rival, other.question, std::move(other.plans.front())};
@@ -80,12 +87,22 @@ Explained given(const Options& options, SearchRun& run) {
   return result;
 }
 
-std::string explanation(const Explained& explained, int columns) {
+/// The whole step, or a few micro-batches of the pipeline.
+std::string picture_of(const Explained& explained, bool timeline, int columns) {
+  const PlanEvaluator evaluator(explained.problem);
+  const ParallelPlan& plan = *explained.plan;
+  if (timeline) return plan_timeline(*evaluator.program(plan), columns);
+  const int drawn = drawn_micro_batches(plan.transform_at(0).degrees, *explained.problem.framework);
+  return pipeline_picture(*evaluator.program(plan, {.micro_batches = drawn}),
+                          plan.order.micro_batches);
+}
+
+std::string explanation(const Explained& explained, bool timeline, int columns) {
   SearchReport first = explained.report;
   first.plans.resize(1);
   const PlanReport& plan = first.plans.front();
   std::string text = render_prediction(first, Format::Table, columns);
-  const std::string picture = pipeline_picture(plan, *explained.framework);
+  const std::string picture = picture_of(explained, timeline, columns);
   if (!picture.empty()) text += "\n" + picture;
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
                       plan.estimate.busiest_stage, operator_table(plan.operators, columns));
@@ -108,8 +125,9 @@ int run_explain(const Options& options) {
   } else if (format != Format::Table || report.plans.empty()) {
     output.write(render_search(report, format));
   } else {
-    output.write(explanation(explained, columns_of(options)));
+    output.write(explanation(explained, options.timeline, columns_of(options)));
   }
+  if (explained.plan) write_trace(explained.problem, *explained.plan, options.trace);
   const bool fits = !report.plans.empty() && report.misses.empty();
   return exit_code_after(run, options, fits ? kExitOk : kExitInfeasible);
 }

@@ -216,6 +216,11 @@ void add_search(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
+void add_trace(CLI::App& app, Options& o) {
+  app.add_option("--trace", o.trace, "write one step as a trace for Perfetto or chrome://tracing")
+      ->type_name("FILE");
+}
+
 void add_schedule(CLI::App& app, Options& o) {
   ScheduleQuestion& q = o.schedule;
   app.add_option("name", q.name, "as in plansearch list schedules")
@@ -231,6 +236,7 @@ void add_schedule(CLI::App& app, Options& o) {
       ->type_name("F,B[,W]")
       ->required();
   app.add_option("--p2p", q.p2p, "transfer between two stages (default: 0)")->type_name("C");
+  add_trace(app, o);
 }
 
 void add_predict(CLI::App& app, Options& o) {
@@ -239,6 +245,7 @@ void add_predict(CLI::App& app, Options& o) {
       ->type_name("FILE");
   app.add_option("--write-stages", o.write_stages, "the same with its stages spelled out")
       ->type_name("FILE");
+  add_trace(app, o);
 }
 
 void add_validate(CLI::App& app, Options& o) {
@@ -260,6 +267,8 @@ void add_explain(CLI::App& app, Options& o) {
       ->type_name("PLAN");
   app.add_option("other", o.rival, "the plan to set it against (default: the best other)")
       ->type_name("PLAN");
+  app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
+  add_trace(app, o);
 }
 
 void add_compare(CLI::App& app, Options& o) {

@@ -47,6 +47,8 @@ struct Options : ProblemRequest {
   std::vector<std::string> plans;  ///< the arguments of compare
   std::string write_plan;          ///< predict --write-plan
   std::string write_stages;        ///< predict --write-stages
+  std::string trace;               ///< predict, explain, schedule --trace
+  bool timeline = false;           ///< explain --timeline
   std::string shown;               ///< whose file to show
   std::string argument;            ///< TABLE.csv, what to list, which shell
   std::string to;                  ///< export --to

@@ -8,6 +8,7 @@
 #include "problem/make_report.hpp"
 #include "problem/remedies.hpp"
 #include "problem/write_plan.hpp"
+#include "problem/write_trace.hpp"
 
 namespace plansearch::cli {
 
@@ -21,6 +22,7 @@ int run_predict(const Options& options) {
     return kExitInexpressible;
   }
   write_plan_files(asked.request, given, options.write_plan, options.write_stages);
+  write_trace(given.problem, given.plan, options.trace);
   const PlanEvaluator evaluator(given.problem);
   SearchReport report = make_prediction(given.asked, evaluator, given.plan);
   const bool fits = report.misses.empty();

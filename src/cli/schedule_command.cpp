@@ -10,6 +10,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "plansearch/error.hpp"
+#include "problem/write_trace.hpp"
 #include "report/schedule_report.hpp"
 #include "schedule/table.hpp"
 
@@ -49,6 +50,7 @@ int run_schedule(const Options& options) {
   const PipelineShape shape = shape_of(options.schedule);
   const ScheduleReport report = report_schedule(
       shape, read_times(options.schedule.times, options.schedule.p2p, shape.chunks));
+  write_trace(report, options.trace);
   const Format format = format_of(options);
   if (format == Format::Table && !report.grid) print_note("too large to be drawn", options);
   output.write(to_text(report, format));

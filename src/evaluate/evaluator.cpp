@@ -21,6 +21,7 @@
 #include "evaluate/memory_model.hpp"
 #include "evaluate/operator_report.hpp"
 #include "evaluate/plan_ground.hpp"
+#include "evaluate/priced_program.hpp"
 #include "evaluate/step_collectives.hpp"
 #include "evaluate/step_model.hpp"
 #include "plan/expand.hpp"
@@ -342,6 +343,14 @@ PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
     return PlanDetails{communication_of(implementation_->profiles, view, *workspace),
                        stages_of_view(view, *workspace),
                        operators_at(implementation_->profiles, view, busiest)};
+  });
+}
+
+std::shared_ptr<const PricedProgram> PlanEvaluator::program(const ParallelPlan& plan,
+                                                            const ProgramRequest& request) const {
+  const auto workspace = make_workspace();
+  return implementation_->with_view(plan, [&](const PlanView& view) {
+    return std::make_shared<const PricedProgram>(priced_program(view, request, *workspace));
   });
 }
 

@@ -101,6 +101,11 @@ DeviceMemory device_memory(const PlanView& view, int position, EvaluationWorkspa
   return result;
 }
 
+GroupBytes group_bytes(const PlanView& view, const GroupContent& content) {
+  const BlockShares shares = shares_of(view, content);
+  return {shares.saved, shares.kept_for_weights};
+}
+
 DeviceMemory worst_device_memory(const PlanView& view, EvaluationWorkspace& workspace) {
   DeviceMemory worst;
   const int stages = view.assignment().stages();

@@ -14,4 +14,11 @@ namespace plansearch {
 [[nodiscard]] DeviceMemory device_memory(const PlanView& view, int position,
                                          EvaluationWorkspace& workspace);
 
+/// What one micro-batch leaves on a device in one group of blocks.
+struct GroupBytes {
+  Bytes saved;        ///< from the forward to the end of its backward
+  Bytes for_weights;  ///< the part of it that the weight gradient reads
+};
+[[nodiscard]] GroupBytes group_bytes(const PlanView& view, const GroupContent& content);
+
 }  // namespace plansearch

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "evaluate/group_pass.hpp"
 #include "plansearch/fixed_vector.hpp"
 
 namespace plansearch {
@@ -159,6 +160,17 @@ void complete_messages(const PricingContext& context, PlanGround& ground) {
     }
   }
   ground.messages_known = true;
+}
+
+void fill_work(const PlanView& view, EvaluationWorkspace& workspace) {
+  workspace.work.clear();
+  const std::vector<int>& kinds = view.assignment().kinds;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    KindWork& work = workspace.work.emplace_back();
+    work.pass = position_lengths(view, workspace, kinds[kind]);
+    for_each_step_message(view, work.pass, kind,
+                          [&](const PassMessage&, Seconds exposed) { work.reduction += exposed; });
+  }
 }
 
 std::vector<PricedCommunication> step_collectives(const PlanView& view, const PassLengths& pass,

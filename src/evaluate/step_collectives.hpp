@@ -33,6 +33,9 @@ void for_each_step_message(const PlanView& view, const PassLengths& pass, std::s
   for (const PassMessage& message : messages.last) visit(message, message.time);
 }
 
+/// What of them is exposed, by kind: `workspace.work`. Needs `workspace.passes`.
+void fill_work(const PlanView& view, EvaluationWorkspace& workspace);
+
 /// The same as a list, for readers.
 [[nodiscard]] std::vector<PricedCommunication> step_collectives(const PlanView& view,
                                                                 const PassLengths& pass,

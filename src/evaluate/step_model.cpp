@@ -106,17 +106,6 @@ void book_waiting(const PlanView& view, Seconds total, Seconds without_transfers
   if (waiting - transfers > rounding) step.bubble = waiting - transfers;
 }
 
-void fill_work(const PlanView& view, EvaluationWorkspace& workspace) {
-  workspace.work.clear();
-  const std::vector<int>& kinds = view.assignment().kinds;
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    KindWork& work = workspace.work.emplace_back();
-    work.pass = position_lengths(view, workspace, kinds[kind]);
-    for_each_step_message(view, work.pass, kind,
-                          [&](const PassMessage&, Seconds exposed) { work.reduction += exposed; });
-  }
-}
-
 /// Optimizers start together after the slowest reduction, or each after its own.
 class StepEnd {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <variant>
 
+#include "plansearch/error.hpp"
 #include "report/schedule_report.hpp"
 #include "schedule/closed_form.hpp"
 
@@ -25,21 +26,32 @@ std::optional<Grid> draw(const PipelineShape& shape, const PipelineDurations& ti
   return make_grid(*timeline, slot);
 }
 
+PipelineDurations durations_of(const PipelineShape& shape, const UniformTimes& whole) {
+  const Ticks chunks = shape.chunks;
+  return uniform_durations(shape, {whole.forward / chunks, whole.backward / chunks, whole.transfer,
+                                   whole.weight / chunks});
+}
+
 }  // namespace
 
 ScheduleReport report_schedule(const PipelineShape& shape, const ScheduleTimes& times) {
   ScheduleReport report{shape, times, {}, {}, 0, std::nullopt};
-  const Ticks chunks = shape.chunks;
-  const UniformTimes& whole = times.device;
-  const PipelineDurations durations = uniform_durations(
-      shape,
-      {whole.forward / chunks, whole.backward / chunks, whole.transfer, whole.weight / chunks});
+  const PipelineDurations durations = durations_of(shape, times.device);
   PipelineSimulator simulator;
   report.result = simulator.run(shape, durations.view());
   report.summary = summarize(shape, report.result);
   report.bound = order_bound(shape, durations.view());
   report.grid = draw(shape, durations, report.result);
   return report;
+}
+
+SimulatedProgram simulated_schedule(const ScheduleReport& report) {
+  const auto order = std::get<ComputeOrder>(make_order(report.shape));
+  const PipelineDurations durations = durations_of(report.shape, report.times.device);
+  auto simulated =
+      simulate_program(lower(order), duration_table(durations.view(), order.weight_gradients));
+  PLANSEARCH_CHECK(std::holds_alternative<SimulatedProgram>(simulated));
+  return std::get<SimulatedProgram>(std::move(simulated));
 }
 
 }  // namespace plansearch

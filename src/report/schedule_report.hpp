@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plansearch/report.hpp"
+#include "schedule/simulated_program.hpp"
 #include "schedule/summary.hpp"
 
 namespace plansearch {
@@ -35,6 +36,9 @@ struct ScheduleReport {
 /// the times of a device, and the shape is legal.
 [[nodiscard]] ScheduleReport report_schedule(const PipelineShape& shape,
                                              const ScheduleTimes& times);
+
+/// Every instruction of it.
+[[nodiscard]] SimulatedProgram simulated_schedule(const ScheduleReport& report);
 
 /// table, json, jsonl or csv (one row per device).
 [[nodiscard]] std::string to_text(const ScheduleReport& report, Format format);

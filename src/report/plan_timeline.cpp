@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plan_timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "plan/pipeline_shape.hpp"
+#include "report/program_picture.hpp"
+#include "report/text_table.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr int kColumns = 88;  // behind "stage 12 | "
+constexpr int kMargin = 11;
+constexpr int kFewestColumns = 20;
+/// Columns of the shortest piece that is still told apart.
+constexpr int kColumnsOfPiece = 2;
+
+std::string legend(const PricedProgram& program) {
+  return fmt::format("0-9: forward of a micro-batch; a-j: backward{}; .: waiting",
+                     splits_backward(program.shape.schedule) ? "; =: weight gradient" : "");
+}
+
+/// When the last piece has run.
+Ticks pipeline_end(const SimulatedProgram& program) {
+  Ticks end = 0;
+  for (const Queue& queue : program.program.queues) {
+    for (const InstructionId id : queue.order) {
+      if (program.program.instructions[id].opcode != Opcode::Run) continue;
+      end = std::max(end, program.times.end(program.graph.task_of[id]));
+    }
+  }
+  return end;
+}
+
+Ticks shortest_run(const SimulatedProgram& program) {
+  Ticks shortest = program.makespan();
+  for (const Queue& queue : program.program.queues) {
+    for (const InstructionId id : queue.order) {
+      if (program.program.instructions[id].opcode != Opcode::Run) continue;
+      const TaskId task = program.graph.task_of[id];
+      const Ticks duration = program.times.end(task) - program.times.start(task);
+      if (duration > 0) shortest = std::min(shortest, duration);
+    }
+  }
+  return shortest;
+}
+
+std::string window_text(const PricedProgram& program, const PictureWindow& window) {
+  return fmt::format("\nfrom {} to {} of {}, a column is {}\n{}", to_text(to_seconds(window.from)),
+                     to_text(to_seconds(window.to)), to_text(to_seconds(program.makespan())),
+                     to_text(to_seconds(window.to - window.from) / window.columns),
+                     draw_program(program, window));
+}
+
+/// What each stage holds at its fullest, and when.
+std::string memory_table(const PricedProgram& program, int columns) {
+  TextTable table({{"stage"}, {"ranks"}, {"always"}, {"most"}, {"at"}, {"computing"}});
+  const auto held = held_over_time(program);
+  for (std::size_t d = 0; d < program.devices.size(); ++d) {
+    const ProgramDevice& device = program.devices[d];
+    HeldBytes most;
+    for (const HeldBytes& change : held[d]) {
+      if (change.bytes > most.bytes) most = change;
+    }
+    Ticks busy = 0;
+    for (const InstructionId id : program.program.queues[d].order) {
+      if (program.program.instructions[id].opcode != Opcode::Run) continue;
+      const TaskId task = program.graph.task_of[id];
+      busy += program.times.end(task) - program.times.start(task);
+    }
+    table.add_row({fmt::format("{}", d),
+                   fmt::format("{}-{}", device.first_rank, device.first_rank + device.ranks - 1),
+                   to_text(device.always), to_text(device.always + most.bytes),
+                   to_text(to_seconds(most.at)),
+                   fmt::format("{:.1f} %", 100.0 * static_cast<double>(busy) /
+                                               static_cast<double>(program.makespan()))});
+  }
+  return table.text(columns);
+}
+
+}  // namespace
+
+int drawn_micro_batches(const PlanDegrees& plan, const Framework& framework) {
+  PlanDegrees drawn = plan;
+  const int most = plan.micro_batches;
+  drawn.micro_batches = std::min(most, plan.pipeline + 4);
+  while (fault_of(pipeline_shape(drawn, framework)) && drawn.micro_batches < most) {
+    ++drawn.micro_batches;
+  }
+  return drawn.micro_batches;
+}
+
+std::string pipeline_picture(const PricedProgram& program, int micro_batches) {
+  const int stages = program.shape.stages;
+  if (stages == 1) return {};
+  const PictureWindow window{.from = 0, .to = pipeline_end(program), .columns = kColumns};
+  return fmt::format(
+      "{} pipeline, the plan's own times, {} of {} micro-batches, {} of {} stages, a column is {}\n"
+      "{}{}\n",
+      to_text(program.shape.schedule), program.shape.micro_batches, micro_batches,
+      std::min(stages, window.most_devices), stages,
+      to_text(to_seconds(window.to / window.columns)), draw_program(program, window),
+      legend(program));
+}
+
+std::string plan_timeline(const PricedProgram& program, int columns) {
+  const int width = columns == 0 ? kColumns : std::max(columns - kMargin, kFewestColumns);
+  const Ticks all = program.makespan();
+  const Ticks readable = std::max<Ticks>(shortest_run(program) * width / kColumnsOfPiece, 1);
+  PictureWindow window{.from = 0, .to = all, .columns = width};
+  window.of = PictureOf::Step;
+  std::string text = fmt::format("one step, {} schedule, {} micro-batch{}, {} stage{}\n",
+                                 to_text(program.shape.schedule), program.shape.micro_batches,
+                                 program.shape.micro_batches == 1 ? "" : "es", program.shape.stages,
+                                 program.shape.stages == 1 ? "" : "s");
+  if (all <= 2 * readable) {
+    text += window_text(program, window);
+  } else {
+    window.to = readable;
+    text += window_text(program, window);
+    window.from = all - readable;
+    window.to = all;
+    text += window_text(program, window);
+  }
+  const bool sends = program.shape.stages > 1;
+  text += fmt::format("{}\n~: reductions; ^: optimizer and host{}\n\n", legend(program),
+                      sends ? "; messages on their way: >: activations, <: gradients" : "");
+  return text + memory_table(program, columns);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of a plan for readers: as text and as a trace for viewers.
+#pragma once
+
+#include <string>
+
+#include "evaluate/priced_program.hpp"
+
+namespace plansearch {
+
+/// As few micro-batches as fill the pipeline of a plan and show its middle.
+[[nodiscard]] int drawn_micro_batches(const PlanDegrees& plan, const Framework& framework);
+
+/// The pipeline with a heading and a legend; empty where there is one device. `micro_batches`: of
+/// the plan.
+[[nodiscard]] std::string pipeline_picture(const PricedProgram& program, int micro_batches);
+
+/// The whole step, or its first and its last part where it is too long for `columns` characters:
+/// work and messages of every stage, then the memory of each.
+[[nodiscard]] std::string plan_timeline(const PricedProgram& program, int columns);
+
+/// Chrome's trace event format, which Perfetto reads: a process per stage, a thread per stream,
+/// memory as counters, messages as flow arrows. Times are exact to the picosecond.
+[[nodiscard]] std::string plan_trace(const PricedProgram& program);
+/// The same of a schedule by itself: a tick is 1 / `ticks_per_unit` microseconds.
+[[nodiscard]] std::string schedule_trace(const SimulatedProgram& program, double ticks_per_unit);
+
+}  // namespace plansearch

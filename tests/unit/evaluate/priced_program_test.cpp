@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of a plan against the two answers that are made without it: the step time of the
+// fast simulators and the peak of the memory model.
+#include "evaluate/priced_program.hpp"
+
+#include <doctest/doctest.h>
+
+#include "schedule/table.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+PlanDegrees plan_of(int data, int pipeline, int chunks, int micro_batches, ScheduleId schedule) {
+  PlanDegrees plan;
+  plan.data = data;
+  plan.pipeline = pipeline;
+  plan.chunks = chunks;
+  plan.micro_batches = micro_batches;
+  plan.schedule = schedule;
+  return plan;
+}
+
+Problem problem_of(const PlanDegrees& plan) {
+  test::ToyOptions options;
+  options.global_batch = plan.global_batch();
+  options.gpus = plan.devices();
+  return test::toy_problem(options);
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("a program ends with the step and holds the peak, whatever the schedule") {
+    for (const ScheduleId schedule : all_schedules()) {
+      for (const int chunks : {1, 2, 4}) {
+        for (const int pipeline : {1, 2, 4}) {
+          const PlanDegrees degrees = plan_of(2, pipeline, chunks, 8, schedule);
+          const PlanEvaluator evaluator(problem_of(degrees));
+          const auto plan = evaluator.expand(degrees);
+          if (std::holds_alternative<Infeasible>(plan)) continue;
+          INFO(to_text(schedule), " pp ", pipeline, " vpp ", chunks);
+          const auto& made = std::get<ParallelPlan>(plan);
+          const auto program = evaluator.program(made);
+          const auto workspace = PlanEvaluator::make_workspace();
+          const Estimate estimate =
+              evaluator.simulate(*evaluator.profile(degrees), degrees, *workspace);
+          // Parts are rounded to picoseconds one by one.
+          CHECK(to_seconds(program->makespan()).value() ==
+                doctest::Approx(estimate.step.total().value()).epsilon(1e-9));
+          const auto peaks = peak_bytes(*program);
+          Bytes worst;
+          for (std::size_t d = 0; d < peaks.size(); ++d) {
+            worst = std::max(worst, program->devices[d].always + peaks[d]);
+          }
+          CHECK(worst.value() == doctest::Approx(estimate.memory.total().value()).epsilon(1e-9));
+        }
+      }
+    }
+  }
+
+  // Where messages leave the node, the activation and the gradient of a middle stage may be on
+  // their way at once; nothing gets faster by sharing.
+  TEST_CASE("shared cards never make a step shorter") {
+    const PlanDegrees degrees = plan_of(1, 4, 1, 8, *find_schedule("1f1b"));
+    const PlanEvaluator evaluator(problem_of(degrees));
+    const auto plan = std::get<ParallelPlan>(evaluator.expand(degrees));
+    CHECK(evaluator.program(plan, {.links = MessageLinks::Shared})->makespan() >=
+          evaluator.program(plan)->makespan());
+  }
+}
+
+}  // namespace plansearch
