@@ -41,6 +41,12 @@ enum class RouterInput : std::uint8_t {
   AsModel,  ///< an fp32 copy where the model's own code casts it
 };
 
+/// Grouped keys and values under fused attention.
+enum class GroupedHeads : std::uint8_t {
+  Shared,   ///< the kernel reads one copy for the query heads of a group
+  AsModel,  ///< copied to every query head where the model's own code does so
+};
+
 /// Where gradients are while no backward pass has made them.
 enum class GradientStorage : std::uint8_t {
   Buffer,    ///< in a buffer that lives as long as the parameters
@@ -54,6 +60,7 @@ struct Implementation {
   GatedActivation gate = GatedActivation::OneKernel;
   ExpertWeights expert_weights = ExpertWeights::InActivation;
   RouterInput router = RouterInput::AsIs;
+  GroupedHeads grouped_heads = GroupedHeads::Shared;
   GradientStorage gradients = GradientStorage::Buffer;
   bool operator==(const Implementation&) const = default;
 };

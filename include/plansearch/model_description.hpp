@@ -69,6 +69,7 @@ struct AttentionDescription {
   std::int64_t head_size = 0;
   bool query_key_value_bias = false;
   bool output_bias = false;
+  bool repeats_heads = false;     ///< copies keys and values to every query head (Falcon-40B)
   bool fused_projection = false;  ///< query, key and value are one product (GPT-NeoX, Phi-3)
   bool sinks = false;             ///< one learned logit per head (gpt-oss)
   QkNorm qk_norm = QkNorm::None;

@@ -16,7 +16,7 @@ int run_export(const Options& options) {
     return kExitInexpressible;
   }
   const auto answer = hand_over(given, options.to, options.launch, PLANSEARCH_VERSION);
-  if (const auto* cannot = std::get_if<Inexpressible>(&answer)) {
+  if (const auto* cannot = std::get_if<RefusedPlan>(&answer)) {
     print_error(cannot->message, options);
     return kExitInexpressible;
   }

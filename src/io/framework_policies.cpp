@@ -26,6 +26,8 @@ constexpr std::array<Choice<ExpertWeights>, 4> kExpertWeights{
      {"after-activation", ExpertWeights::AfterActivation},
      {"at-output", ExpertWeights::AtOutput},
      {"at-output-fp32", ExpertWeights::AtOutputSingle}}};
+constexpr std::array<Choice<GroupedHeads>, 2> kGroupedHeads{
+    {{"shared", GroupedHeads::Shared}, {"as-model", GroupedHeads::AsModel}}};
 constexpr std::array<Choice<RouterInput>, 3> kRouter{{{"as-is", RouterInput::AsIs},
                                                       {"fp32", RouterInput::Single},
                                                       {"as-model", RouterInput::AsModel}}};
@@ -111,6 +113,9 @@ void read_implementation(const Node& map, Implementation& kept) {
   }
   if (const auto node = map.find("expert_weights")) {
     kept.expert_weights = node->choice<ExpertWeights>(kExpertWeights);
+  }
+  if (const auto node = map.find("grouped_heads")) {
+    kept.grouped_heads = node->choice<GroupedHeads>(kGroupedHeads);
   }
   if (const auto node = map.find("router_input")) kept.router = node->choice<RouterInput>(kRouter);
   if (const auto node = map.find("gradients")) {

@@ -126,6 +126,7 @@ AttentionDescription read_attention(const Node& node, std::int64_t hidden) {
   const BiasPlaces bias = read_choice<BiasPlaces>(node, "bias", kBiases, BiasPlaces::None);
   a.query_key_value_bias = bias == BiasPlaces::Qkv || bias == BiasPlaces::All;
   a.output_bias = bias == BiasPlaces::Output || bias == BiasPlaces::All;
+  a.repeats_heads = read_switch(node, "repeats_heads");
   a.fused_projection = read_switch(node, "fused_projection");
   a.positions = node.at("positions").choice(std::span<const Choice<PositionKind>>(kPositions));
   a.relative_buckets = read_integer(node, "relative_buckets", kZeroOrSize, 0);

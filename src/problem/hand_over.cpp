@@ -88,8 +88,8 @@ std::vector<std::string> alternatives(const Exporter& refused, Handover handover
   return names;
 }
 
-Inexpressible refuse(const Exporter& exporter, const std::vector<std::string>& reasons,
-                     const std::vector<std::string>& others) {
+RefusedPlan refuse(const Exporter& exporter, const std::vector<std::string>& reasons,
+                   const std::vector<std::string>& others) {
   std::string hint =
       exporter.framework.empty()
           ? std::string("change the plan")
@@ -113,9 +113,9 @@ std::vector<std::string> launcher_names() {
   return exporters::launcher_names();
 }
 
-std::variant<HandedOver, Inexpressible> hand_over(const GivenPlan& given, const std::string& target,
-                                                  const std::string& launcher,
-                                                  const std::string& version) {
+std::variant<HandedOver, RefusedPlan> hand_over(const GivenPlan& given, const std::string& target,
+                                                const std::string& launcher,
+                                                const std::string& version) {
   const Exporter& exporter = exporter_of(target);
   const auto equal =
       exporters::equal_stages(given.plan, *given.problem.network, *given.problem.framework);

@@ -21,15 +21,15 @@ struct HandedOver {
 [[nodiscard]] std::vector<std::string> launcher_names();
 
 /// Why the target cannot express the plan: "error: ..." and "hint: ...".
-struct Inexpressible {
+struct RefusedPlan {
   std::string message;
 };
 
 /// The plan as text for `target`, which must be a name of the table of exporters (InputError).
 /// `version` is that of this program.
-[[nodiscard]] std::variant<HandedOver, Inexpressible> hand_over(const GivenPlan& given,
-                                                                const std::string& target,
-                                                                const std::string& launcher,
-                                                                const std::string& version);
+[[nodiscard]] std::variant<HandedOver, RefusedPlan> hand_over(const GivenPlan& given,
+                                                              const std::string& target,
+                                                              const std::string& launcher,
+                                                              const std::string& version);
 
 }  // namespace plansearch

@@ -236,6 +236,8 @@ TableKind recognise_table(const io::CsvTable& table) {
   if (table.has("collective")) return TableKind::Collective;
   if (table.has("head_dim") || table.has("kv_heads")) return TableKind::Attention;
   if (table.has("dtype") || (table.has("m") && table.has("k"))) return TableKind::Matmul;
+  // A table of runs that still lacks columns: its reader names all of them.
+  if (table.has("gpus") || table.has("model") || table.has("hw")) return TableKind::Runs;
   const std::string& first = table.header().front();
   if (table.header().size() == 1 && first.find_first_of(";\t|") != std::string::npos) {
     const char separator = first[first.find_first_of(";\t|")];
@@ -246,7 +248,8 @@ TableKind recognise_table(const io::CsvTable& table) {
   }
   table.fail_header(
       "the header is that of no table known here",
-      "runs have layers and step_time_s; matmuls gpu, dtype, m, n, k, time_us; attention gpu, "
+      "runs have hw, gpus, model, batch, micro_batch, step_time_s; matmuls gpu, dtype, m, n, k, "
+      "time_us; attention gpu, "
       "batch, seq_len, heads, kv_heads, head_dim, time_us; collectives gpu, collective, ranks, "
       "message_bytes, time_us");
 }

@@ -90,7 +90,7 @@ void keep_heads(BlockBuilder& block, const Heads& heads) {
   if (heads.value_storage.empty()) block.save_at_producer(heads.value);
 }
 
-/// Unfused products take keys and values that were copied to every query head.
+/// Keys and values that were copied to every query head: for unfused products, or by the model.
 void keep_repeated_heads(BlockBuilder& block, const Stack& stack, const Heads& heads) {
   block.save_at_producer(heads.query);
   const AttentionDescription& a = stack.model.attention;
@@ -134,8 +134,9 @@ TensorId add_attention(BlockBuilder& block, const Stack& stack, TensorId in, Att
     view_value(stack, heads);
     if (a.positions == PositionKind::Rotary) add_rotary(block, heads);
   }
-  const bool repeated = stack.attention == AttentionKind::Unfused && a.kv_heads < a.heads;
-  if (repeated) {
+  const bool by_model =
+      a.repeats_heads && stack.implementation.grouped_heads == GroupedHeads::AsModel;
+  if (a.kv_heads < a.heads && (by_model || stack.attention == AttentionKind::Unfused)) {
     keep_repeated_heads(block, stack, heads);
   } else {
     keep_heads(block, heads);

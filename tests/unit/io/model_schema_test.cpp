@@ -23,7 +23,7 @@ hidden: 64
 max_positions: 64
 mtp_layers: 0
 attention: {heads: 4, kv_heads: 2, head_size: 16, bias: qkv, positions: relative,
-            relative_buckets: 8, fused_projection: false, qk_norm: per-head, sinks: true, window: 16,
+            relative_buckets: 8, fused_projection: false, repeats_heads: false, qk_norm: per-head, sinks: true, window: 16,
             full_attention_every: 2, window_kind: sliding, leading_full: 0, layer_pattern: [window, full]}
 mlp: {width: 128, activation: silu, gated: true, bias: false}
 norm: {kind: rmsnorm, placement: sandwich, final: true, first: true}

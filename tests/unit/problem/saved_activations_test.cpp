@@ -49,6 +49,7 @@ constexpr Measured kRows[] = {
     {"fsdp", "pythia-6.9b", "decoder", 139408.0},  // the value is a view of query, key, value
     {"fsdp", "opt-6.7b", "decoder", 106640.0},     // ReLU keeps its result
     {"fsdp", "falcon-7b", "decoder", 109604.0},
+    {"fsdp", "falcon-40b", "decoder", 246288.0},
     {"fsdp", "mixtral-8x7b", "decoder-experts", 315644.0},
     {"fsdp", "qwen3-30b-a3b", "decoder-experts", 159820.2},
     {"fsdp", "gpt-oss-20b", "decoder-experts", 249272.1},
