@@ -2,6 +2,7 @@
 // A priced plan with everything a reader wants to know about it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,14 +22,34 @@ struct Ties {
   bool with_first = false;
 };
 
+/// Copies of a block of the network, by its name.
+struct HeldBlocks {
+  std::string block;
+  std::int64_t count = 1;
+  bool operator==(const HeldBlocks&) const = default;
+};
+
+/// One stage of a plan that degrees alone do not describe.
+struct SpelledStage {
+  PlanDegrees degrees;
+  std::vector<std::vector<HeldBlocks>> chunks;
+  std::int64_t layers = 0;  ///< of all chunks
+  int first_rank = 0;
+  bool operator==(const SpelledStage&) const = default;
+};
+
 /// A plan as reports name it: its degrees, stage by stage where those differ.
 struct PlanSummary {
   PlanDegrees degrees;              ///< of all stages, of the first one where they differ
   std::vector<PlanDegrees> stages;  ///< empty where all are alike
+  /// Empty where the framework makes this very plan of the degrees.
+  std::vector<SpelledStage> spelled;
 
   PlanSummary() = default;
   PlanSummary(const PlanDegrees& uniform) : degrees(uniform) {}
   explicit PlanSummary(const ParallelPlan& plan);
+  /// The same with `spelled`.
+  PlanSummary(const PlanEvaluator& evaluator, const ParallelPlan& plan);
   [[nodiscard]] int devices() const;
   bool operator==(const PlanSummary&) const = default;
 };

@@ -137,13 +137,17 @@ class SpaceCounter {
 struct NamedSpace {
   std::string_view name;
   std::string_view summary;
-  SearchSpace (*build)(const Problem& problem);
+  /// Absent: its plans are no combinations of degrees but sequences of stages.
+  SearchSpace (*build)(const Problem& problem) = nullptr;
 };
 [[nodiscard]] const std::vector<NamedSpace>& named_spaces();
+/// Whether the plans of the space of that name are sequences of stages.
+[[nodiscard]] bool is_staged(std::string_view space);
 
 /// The space of that name for this problem; pinned degrees are dimensions of one value, limits
 /// leave values out. Values that no plan of the problem can have are left out before anything is
-/// counted. InputError for an unknown name; Infeasible when pins and limits leave no plan at all.
+/// counted. InputError for a name that no space of degrees has; Infeasible when pins and limits
+/// leave no plan at all.
 [[nodiscard]] std::variant<SearchSpace, Infeasible> make_space(std::string_view name,
                                                                const Problem& problem,
                                                                const PinnedDegrees& pinned,

@@ -128,16 +128,25 @@ const std::vector<NamedSpace>& named_spaces() {
       {"megatron", "every degree of Megatron-style plans, whatever the framework's rules",
        megatron},
       {"data", "data parallelism and ZeRO only", data},
+      {"uneven", "stages that differ in layers, devices, degrees and recomputation"},
   };
   return kSpaces;
+}
+
+bool is_staged(std::string_view space) {
+  const auto& spaces = named_spaces();
+  return std::any_of(spaces.begin(), spaces.end(), [&](const NamedSpace& row) {
+    return row.name == space && row.build == nullptr;
+  });
 }
 
 std::variant<SearchSpace, Infeasible> make_space(std::string_view name, const Problem& problem,
                                                  const PinnedDegrees& pinned,
                                                  const DegreeLimits& limits) {
   const auto& spaces = named_spaces();
-  const auto row = std::find_if(spaces.begin(), spaces.end(),
-                                [&](const NamedSpace& space) { return space.name == name; });
+  const auto row = std::find_if(spaces.begin(), spaces.end(), [&](const NamedSpace& space) {
+    return space.name == name && space.build != nullptr;
+  });
   if (row == spaces.end()) throw InputError({}, fmt::format("unknown space '{}'", name));
   SearchSpace space = row->build(problem);
   if (space.name.empty()) space.name = row->name;

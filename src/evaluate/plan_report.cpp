@@ -10,8 +10,10 @@
 #include <utility>
 #include <variant>
 
+#include "plan/layer_distribution.hpp"
 #include "plan/recompute.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/plan_stages.hpp"
 
 namespace plansearch {
 namespace {
@@ -37,6 +39,25 @@ ParallelPlan expanded(const PlanEvaluator& evaluator, const PlanDegrees& degrees
   return std::get<ParallelPlan>(std::move(plan));
 }
 
+std::vector<SpelledStage> spelled_stages(const Problem& problem, const ParallelPlan& plan) {
+  std::vector<SpelledStage> result;
+  const auto stages = stages_of(plan, *problem.framework);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    SpelledStage& spelled = result.emplace_back();
+    spelled.degrees = stages[s].degrees;
+    spelled.first_rank = plan.assignment->positions[s].first;
+    for (const std::vector<BlockRun>& chunk : stages[s].chunks) {
+      std::vector<HeldBlocks>& held = spelled.chunks.emplace_back();
+      for (const BlockRun& run : chunk) {
+        const Block& block = problem.network->blocks[run.block];
+        held.push_back({block.name, run.count});
+        if (is_layer(block.kind)) spelled.layers += run.count;
+      }
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 PlanSummary::PlanSummary(const ParallelPlan& plan) : degrees(plan.transform_at(0).degrees) {
@@ -44,6 +65,13 @@ PlanSummary::PlanSummary(const ParallelPlan& plan) : degrees(plan.transform_at(0
   for (int p = 0; p < plan.assignment->stages(); ++p) {
     stages.push_back(plan.transform_at(p).degrees);
   }
+}
+
+PlanSummary::PlanSummary(const PlanEvaluator& evaluator, const ParallelPlan& plan)
+    : PlanSummary(plan) {
+  const auto uniform = evaluator.expand(degrees);
+  const auto* same = std::get_if<ParallelPlan>(&uniform);
+  if (same == nullptr || *same != plan) spelled = spelled_stages(evaluator.problem(), plan);
 }
 
 int PlanSummary::devices() const {
@@ -62,7 +90,7 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
                      const Estimate& estimate) {
   const Problem& problem = evaluator.problem();
   PlanReport report;
-  report.plan = PlanSummary(plan);
+  report.plan = PlanSummary(evaluator, plan);
   report.estimate = estimate;
   const Seconds step = estimate.step.total();
   report.p10 = step * estimate.relative_p10;

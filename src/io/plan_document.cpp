@@ -144,10 +144,6 @@ PinnedDegrees read_config(const Node& config) {
   PinnedDegrees degrees;
   for (const DegreeRow& row : degree_table()) {
     const Node value = config.at(row.key);
-    if (value.is_list()) {
-      value.fail("the stages of this plan differ, and a result tells their degrees only",
-                 "name the plan file itself; predict --write-plan FILE writes one");
-    }
     degrees.pin(row.degree, read_degree(value, row.degree));
   }
   return degrees;

@@ -6,6 +6,7 @@
 #include "plansearch/load_problem.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"
+#include "search/planner/uneven_search.hpp"
 
 namespace plansearch {
 
@@ -17,6 +18,10 @@ namespace plansearch {
 [[nodiscard]] SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
                                        const SearchSpace& space, const SearchResult& result,
                                        std::size_t top);
+
+/// The same of plans of unequal stages.
+[[nodiscard]] SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
+                                       const std::string& space, const UnevenResult& result);
 
 /// One given plan as the only entry of a report; beyond memory it is also the nearest miss.
 [[nodiscard]] SearchReport make_prediction(const SettledProblem& asked,

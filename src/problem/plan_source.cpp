@@ -129,15 +129,29 @@ void fill_degrees(Completion& completion, const PinnedDegrees& degrees) {
   }
 }
 
+/// Stages that are spelled out have degrees of their own.
+void refuse_degrees(const ProblemRequest& request, const SourceLocation& where) {
+  if (request.degrees.empty()) return;
+  throw InputError(
+      where,
+      fmt::format("the stages are spelled out here, and {} is asked for", to_text(request.degrees)),
+      "change the stages, or leave the degrees out");
+}
+
 AskedPlan from_result(const ProblemRequest& request, const io::Node& root, std::size_t rank) {
   const std::vector<io::Node> plans = root.at("plans").items();
   if (rank > plans.size()) {
     root.at("plans").fail(fmt::format("no plan of rank {}", rank),
                           fmt::format("the file has {}", plans.size()));
   }
+  const io::Node config = plans[rank - 1].at("config");
   Completion completion(request);
   fill_question(completion, root.at("question"));
-  fill_degrees(completion, io::read_config(plans[rank - 1].at("config")));
+  if (auto stages = io::read_stages(config)) {
+    refuse_degrees(request, stages->place.where);
+    return {completion.take(), std::move(stages)};
+  }
+  fill_degrees(completion, io::read_config(config));
   return {completion.take(), std::nullopt};
 }
 
@@ -158,12 +172,7 @@ AskedPlan from_document(const ProblemRequest& request, const io::PlanDocument& p
   completion.fill("rank_order", o.rank_order, plan.rank_order);
   completion.fill("lora_rank", o.lora_rank, plan.lora_rank);
   completion.fill("lora_targets", o.lora_targets, plan.lora_targets);
-  if (plan.stages && !request.degrees.empty()) {
-    throw InputError(plan.stages->place.where,
-                     fmt::format("the stages are spelled out here, and {} is asked for",
-                                 to_text(request.degrees)),
-                     "change the stages, or leave the degrees out");
-  }
+  if (plan.stages) refuse_degrees(request, plan.stages->place.where);
   fill_degrees(completion, plan.degrees);
   return {completion.take(), plan.stages};
 }

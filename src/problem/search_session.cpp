@@ -10,14 +10,16 @@
 #include "plansearch/error.hpp"
 #include "problem/make_report.hpp"
 #include "problem/plan_file.hpp"
+#include "search/planner/uneven_search.hpp"
 
 namespace plansearch {
 namespace {
 
 std::variant<SearchSpace, Infeasible> space_of(const Problem& problem,
                                                const ProblemRequest& request) {
-  return make_space(request.space.empty() ? "framework" : request.space, problem, request.degrees,
-                    request.limits);
+  // What is tried beside a question about stages are plans of degrees.
+  const bool usual = request.space.empty() || is_staged(request.space);
+  return make_space(usual ? "framework" : request.space, problem, request.degrees, request.limits);
 }
 
 }  // namespace
@@ -33,14 +35,18 @@ SearchSession::SearchSession(SearchOptions options,
                              std::function<void(const std::string&)> announce)
     : options_(std::move(options)), announce_(std::move(announce)) {}
 
-SearchResult SearchSession::run(const PlanEvaluator& evaluator, const SearchSpace& space,
-                                SearchOptions options, const std::string& label) {
+SearchOptions SearchSession::within_time(SearchOptions options) const {
   if (options.time_limit) {
     const auto left = *options.time_limit - (std::chrono::steady_clock::now() - started_);
     options.time_limit = std::max(left, std::chrono::steady_clock::duration::zero());
   }
+  return options;
+}
+
+SearchResult SearchSession::run(const PlanEvaluator& evaluator, const SearchSpace& space,
+                                SearchOptions options, const std::string& label) {
   announce_(label);
-  SearchResult result = search(evaluator, space, options);
+  SearchResult result = search(evaluator, space, within_time(std::move(options)));
   announce_("");
   families_ += result.families;
   if (result.completeness == Completeness::Stopped) stopped_ = true;
@@ -52,6 +58,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProble
                                                              int gpus, const std::string& label,
                                                              NameMisses misses) {
   const Problem problem = with_gpus(asked, gpus);
+  if (is_staged(request.space)) return uneven_report(asked, problem, request, label);
   auto space = space_of(problem, request);
   if (auto* infeasible = std::get_if<Infeasible>(&space)) return std::move(*infeasible);
   SearchOptions wanted = options_;
@@ -67,6 +74,25 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProble
   const SearchResult result = run(evaluator, plans, wanted, label);
   if (all_ != nullptr) all_->add(result.counts);
   return make_report(asked, evaluator, plans, result, options_.top);
+}
+
+SearchReport SearchSession::uneven_report(const SettledProblem& asked, const Problem& problem,
+                                          const ProblemRequest& request, const std::string& label) {
+  if (!asked.gpus) {
+    throw InputError({}, fmt::format("space {} is for one size of the machine", request.space),
+                     "give --gpus N or --nodes N");
+  }
+  if (all_ != nullptr) {
+    throw InputError({}, fmt::format("space {} is not walked plan by plan", request.space),
+                     "leave --all out");
+  }
+  const PlanEvaluator evaluator(problem);
+  announce_(label);
+  const UnevenResult result =
+      search_uneven(evaluator, {request.degrees, request.limits}, within_time(options_));
+  announce_("");
+  if (result.completeness == Completeness::Stopped) stopped_ = true;
+  return make_report(asked, evaluator, request.space, result);
 }
 
 std::optional<PlanCandidate> SearchSession::best(const SettledProblem& asked,

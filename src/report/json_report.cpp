@@ -134,6 +134,39 @@ Json counts_json(const CountsReport& counts) {
           {"rejected", std::move(rejected)}, {"left_out", counts.left_out}};
 }
 
+/// What a chunk holds, as in plan files.
+Json held_json(const std::vector<HeldBlocks>& chunk) {
+  Json blocks = Json::array();
+  for (const HeldBlocks& held : chunk) {
+    blocks.push_back({{"block", held.block}, {"count", held.count}});
+  }
+  return {{"blocks", std::move(blocks)}};
+}
+
+/// As in plan files: a result can be read back.
+void add_spelled(const PlanSummary& plan, Json& json) {
+  if (plan.spelled.empty()) return;
+  json["order"] = {
+      {"schedule", value_text(Degree::Schedule, static_cast<int>(plan.degrees.schedule))},
+      {"micro_batches", plan.degrees.micro_batches}};
+  Json stages = Json::array();
+  for (const SpelledStage& spelled : plan.spelled) {
+    Json stage = Json::object();
+    if (spelled.chunks.size() == 1) {
+      stage = held_json(spelled.chunks.front());
+    } else {
+      for (const auto& chunk : spelled.chunks) stage["chunks"].push_back(held_json(chunk));
+    }
+    stage["first_rank"] = spelled.first_rank;
+    for (const DegreeRow& row : degree_table()) {
+      if (kPipelineDegrees.contains(row.degree)) continue;
+      stage[std::string(row.key)] = degree_json(row, row.get(spelled.degrees));
+    }
+    stages.push_back(std::move(stage));
+  }
+  json["stages"] = std::move(stages);
+}
+
 }  // namespace
 
 Json to_json(const PlanSummary& plan) {
@@ -152,6 +185,7 @@ Json to_json(const PlanSummary& plan) {
     json[std::string(row.key)] =
         stages_or_one([&](const PlanDegrees& stage) { return degree_json(row, row.get(stage)); });
   }
+  add_spelled(plan, json);
   return json;
 }
 

@@ -32,6 +32,11 @@ std::string short_plan(const PlanSummary& plan) {
   const auto number = [](int value) { return fmt::format("{}", value); };
   add("dp ", [&](Degrees d) { return number(d.data); });
   add("pp ", [&](Degrees d) { return number(d.pipeline); });
+  if (!plan.spelled.empty()) {
+    std::vector<std::int64_t> layers;
+    for (const SpelledStage& stage : plan.spelled) layers.push_back(stage.layers);
+    text += fmt::format("{}layers {}", text.empty() ? "" : ", ", fmt::join(layers, "/"));
+  }
   add("vpp ", [&](Degrees d) { return number(d.chunks); });
   add("tp ", [&](Degrees d) {
     const bool spread = d.tensor() > 1 && d.sequence_parallel == SequenceParallel::On;

@@ -34,6 +34,14 @@ std::string cell_text(const Json& value) {
   return text;
 }
 
+/// By stage, where the degrees do not say them.
+Json layers_json(const PlanSummary& plan) {
+  if (plan.spelled.empty()) return nullptr;
+  Json layers = Json::array();
+  for (const SpelledStage& stage : plan.spelled) layers.push_back(stage.layers);
+  return layers;
+}
+
 }  // namespace
 
 Json identity_json(const QuestionReport& question) {
@@ -61,7 +69,11 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
     row["variant_of"] = plan.variant_of ? Json(*plan.variant_of) : Json(nullptr);
   }
   row.update(identity_json(question));
-  row.update(to_json(plan.plan));
+  Json config = to_json(plan.plan);
+  config.erase("order");
+  config.erase("stages");
+  row.update(config);
+  row["layers"] = layers_json(plan.plan);
   row["step_time_s"] = plan.estimate.step.total().value();
   row["step_time_p10_s"] = plan.p10.value();
   row["step_time_p90_s"] = plan.p90.value();

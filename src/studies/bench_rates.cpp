@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studies/bench_rates.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <random>
 #include <unordered_set>
 #include <utility>
 
 #include "schedule/simulator.hpp"
+#include "search/planner/stage_dp.hpp"
 
 namespace plansearch {
 namespace {
@@ -155,6 +160,46 @@ std::vector<Rate> measure_rates(const std::string& name, const Problem& problem,
                                 const SearchSpace& space) {
   std::vector<Rate> rates = Sample(problem, space).rates();
   for (Rate& rate : rates) rate.problem = name;
+  return rates;
+}
+
+namespace {
+
+/// Stages as long as their layers over a little less than their devices, each a bit off.
+StageTable stage_table(int layers, int devices, int configurations) {
+  std::vector<int> meshes;
+  for (int size = 1; size <= devices; size *= 2) meshes.push_back(size);
+  StageTable table(layers, meshes, configurations);
+  std::mt19937 random(1);
+  for (int first = 0; first < layers; ++first) {
+    for (int last = first; last < layers; ++last) {
+      for (int mesh = 0; mesh < static_cast<int>(meshes.size()); ++mesh) {
+        const double share =
+            (last - first + 1) / std::pow(meshes[static_cast<std::size_t>(mesh)], 0.9);
+        for (int c = 0; c < configurations; ++c) {
+          const double off = static_cast<double>(random()) / 4294967296.0;
+          table.cost(first, last, mesh, c) = share * (1.0 + 0.2 * off);
+          table.successors(first, last, mesh, c) = static_cast<int>(8.0 / share * (0.5 + off)) - 1;
+        }
+      }
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<Rate> measure_stage_programs() {
+  constexpr int kConfigurations = 5;
+  constexpr int kMicroBatches = 512;
+  std::vector<Rate> rates;
+  for (const auto& [layers, devices] : {std::pair{16, 64}, std::pair{96, 1024}}) {
+    const StageTable table = stage_table(layers, devices, kConfigurations);
+    volatile double sink = 0.0;
+    rates.push_back(repeat("stage programs of 5 configurations and 512 micro-batches", 1,
+                           [&] { sink = best_stages(table, devices, kMicroBatches)->total; }));
+    rates.back().problem = fmt::format("{} layers, {} GPUs", layers, devices);
+  }
   return rates;
 }
 

@@ -34,6 +34,9 @@ struct Rate {
 [[nodiscard]] std::vector<Rate> measure_rates(const std::string& name, const Problem& problem,
                                               const SearchSpace& space);
 
+/// Alpa's stage program on two sizes of a network and a machine.
+[[nodiscard]] std::vector<Rate> measure_stage_programs();
+
 /// One pipeline of 16 stages with 64 micro-batches.
 [[nodiscard]] Rate measure_simulator();
 

@@ -782,7 +782,29 @@ class Answers(Case):
         self.assertEqual(self.answer("predict", "--plan", again)["plans"], [plan])
         result = self.directory / "result.json"
         self.succeed("predict", "--plan", path, "--format", "json", "--out", result)
-        self.refuse("explain", f"{result}#1", expect=["stages of this plan differ", "--write-plan"])
+        self.assertEqual(self.answer("predict", "--plan", f"{result}#1")["plans"], [plan])
+        self.assertIn("1/2/1", self.succeed("explain", f"{result}#1"))
+        self.refuse("predict", "--plan", f"{result}#1", "--tp", "2", expect=["spelled out"])
+
+    def test_uneven_stages_are_searched(self):
+        asked = ["search", "--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "8", "--batch", "32",
+                 "--space", "uneven", "--pp", "3", "--top", "3"]
+        result = self.directory / "uneven.json"
+        self.succeed(*asked, "--format", "json", "--out", result)
+        plans = json.loads(result.read_text())["plans"]
+        self.assertEqual(len(plans), 3)
+        for number, plan in enumerate(plans, 1):
+            self.assertEqual(len(plan["config"]["stages"]), 3)
+            self.assertEqual(sum(stage["layers"] for stage in plan["stages"]), 48)
+            again = self.answer("predict", "--plan", f"{result}#{number}")["plans"][0]
+            self.assertEqual((again["step_time_s"], again["peak_memory_bytes"], again["config"]),
+                             (plan["step_time_s"], plan["peak_memory_bytes"], plan["config"]))
+        self.assertIn("optimal within space uneven", result.read_text())
+        rows = list(csv.DictReader(io.StringIO(self.succeed(*asked, "--format", "csv"))))
+        self.assertEqual(rows[0]["layers"],
+                         "/".join(str(round(stage["layers"])) for stage in plans[0]["stages"]))
+        self.refuse(*[a for a in asked if a not in ("--gpus", "8")], expect=["--gpus N"])
+        self.refuse(*asked, "--all", self.directory / "all.csv", expect=["--all"])
 
     def test_stages_of_a_flat_plan(self):
         flat = ["predict", *QUESTION, "--gpus", "40", "--pp", "4", "--tp", "5", "--vpp", "2",

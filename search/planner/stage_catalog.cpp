@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: prices of all stages that a planner may choose from.
+// Source: evaluate/stage_price.hpp.
+// Assumes: the time of a step does not fall, nor its memory, when a stage gets longer or larger.
+// Units: seconds, bytes.
+// Checked by: tests/unit/search/uneven_search_test.cpp
+#include "search/planner/stage_catalog.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/expand.hpp"
+
+namespace plansearch {
+namespace {
+
+/// What decides the tiles that devices hold between stages, and where.
+auto layout_key(const PlanDegrees& d) {
+  return std::tuple(d.data, d.tensor_in, d.tensor_out, d.tensor_depth, d.context,
+                    d.sequence_parallel);
+}
+
+bool at_most(const StagePrice& a, const StagePrice& b) {
+  return a.forward <= b.forward && a.backward <= b.backward && a.reduction <= b.reduction &&
+         a.after <= b.after && a.fixed <= b.fixed && a.activations <= b.activations;
+}
+
+/// Keeps the front; of equal stages the first.
+void add_to_front(PricedStage stage, std::vector<PricedStage>& front) {
+  for (const PricedStage& known : front) {
+    if (at_most(known.price, stage.price)) return;
+  }
+  std::erase_if(front, [&](const PricedStage& known) { return at_most(stage.price, known.price); });
+  front.push_back(std::move(stage));
+}
+
+}  // namespace
+
+StageCatalog::StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
+                           const std::vector<PlanDegrees>& degrees,
+                           const std::vector<std::vector<BlockRun>>& pieces, Bytes limit)
+    : pricer_(pricer), problem_(problem), order_(order), layers_(static_cast<int>(pieces.size())) {
+  for (const PlanDegrees& d : degrees) forms_.push_back(pricer.form(d));
+  find_contents(pieces);
+  find_layouts();
+  price_all(limit);
+}
+
+/// Layers that repeat make many ranges hold the same.
+void StageCatalog::find_contents(const std::vector<std::vector<BlockRun>>& pieces) {
+  content_of_.assign(pieces.size() * pieces.size(), -1);
+  for (int first = 0; first < layers_; ++first) {
+    std::vector<BlockRun> blocks;
+    for (int last = first; last < layers_; ++last) {
+      const auto& piece = pieces[static_cast<std::size_t>(last)];
+      blocks.insert(blocks.end(), piece.begin(), piece.end());
+      blocks = joined(blocks);
+      const auto same = std::find(contents_.begin(), contents_.end(), blocks);
+      content_of_[range(first, last)] = static_cast<int>(same - contents_.begin());
+      if (same == contents_.end()) contents_.push_back(blocks);
+    }
+  }
+}
+
+void StageCatalog::find_layouts() {
+  for (std::size_t f = 0; f < forms_.size(); ++f) {
+    const auto same = std::find_if(layout_forms_.begin(), layout_forms_.end(), [&](int known) {
+      return layout_key(form(known).degrees) == layout_key(forms_[f].degrees);
+    });
+    layout_of_.push_back(static_cast<int>(same - layout_forms_.begin()));
+    if (same == layout_forms_.end()) layout_forms_.push_back(static_cast<int>(f));
+  }
+}
+
+void StageCatalog::price_all(Bytes limit) {
+  stages_.assign(contents_.size(), std::vector<std::vector<PricedStage>>(layout_forms_.size()));
+  for (std::size_t c = 0; c < contents_.size(); ++c) {
+    const bool all = static_cast<int>(c) == content_of_[range(0, layers_ - 1)];
+    for (std::size_t f = 0; f < forms_.size(); ++f) {
+      // All devices are for a stage of all layers.
+      if ((forms_[f].devices() == problem_.gpus) != all) continue;
+      const StagePrice price = pricer_.price(forms_[f], contents_[c]);
+      ++priced_;
+      if (price.fixed + price.activations > limit) continue;
+      add_to_front({static_cast<int>(f), price},
+                   stages_[c][static_cast<std::size_t>(layout_of_[f])]);
+    }
+  }
+}
+
+const std::vector<PricedStage>& StageCatalog::stages(int first, int last, int layout) const {
+  const auto content = static_cast<std::size_t>(content_of_[range(first, last)]);
+  return stages_[content][static_cast<std::size_t>(layout)];
+}
+
+const std::vector<BlockRun>& StageCatalog::blocks(int first, int last) const {
+  return contents_[static_cast<std::size_t>(content_of_[range(first, last)])];
+}
+
+double StageCatalog::plans() const {
+  const auto devices = static_cast<std::size_t>(problem_.gpus);
+  std::vector<double> forms(devices + 1, 0.0);  // by devices
+  for (const StageForm& form : forms_) ++forms[static_cast<std::size_t>(form.devices())];
+  double plans = forms[devices];
+  std::vector<double> ways(devices + 1, 0.0);  // to fill devices with so many stages
+  ways[0] = 1.0;
+  double cuts = 1.0;  // of the layers into so many parts
+  for (int stages = 1; stages <= layers_; ++stages) {
+    std::vector<double> more(devices + 1, 0.0);
+    for (std::size_t used = 0; used <= devices; ++used) {
+      for (std::size_t n = 1; n <= used && n < devices; ++n)
+        more[used] += forms[n] * ways[used - n];
+    }
+    ways = std::move(more);
+    plans += cuts * ways[devices];
+    cuts *= static_cast<double>(layers_ - stages) / stages;
+  }
+  return plans;
+}
+
+StageTransfer StageCatalog::transfer(int from, int to, int last) const {
+  const std::size_t block = blocks(last, last).back().block;
+  const auto [place, is_new] = transfers_.try_emplace({from, to, block});
+  if (is_new) {
+    // Stages that fit into one node may share it; others never do.
+    const int taken = devices_of(from);
+    const int needed = devices_of(to);
+    const int node = problem_.cluster->accelerators_per_node;
+    const bool inside = taken + needed <= node;
+    const int unit = inside ? needed : std::max(needed, node);
+    const int first_rank = (taken + unit - 1) / unit * unit;
+    place->second =
+        pricer_.transfer(form(layout_forms_[static_cast<std::size_t>(from)]),
+                         form(layout_forms_[static_cast<std::size_t>(to)]), block, first_rank);
+  }
+  return place->second;
+}
+
+}  // namespace plansearch

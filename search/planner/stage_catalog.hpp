@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// All stages that a plan of one pipeline order can be made of, with their prices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "search/planner/stage_forms.hpp"
+
+namespace plansearch {
+
+/// One way to run some layers on a sub-mesh.
+struct PricedStage {
+  int form = 0;  ///< index into StageCatalog::forms
+  StagePrice price;
+};
+
+class StageCatalog {
+ public:
+  /// Prices every range of `pieces` under every form that `limit` leaves room for. Of stages of
+  /// one layout, those that another equals or beats in time, end of step and memory are left out.
+  StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
+               const std::vector<PlanDegrees>& degrees,
+               const std::vector<std::vector<BlockRun>>& pieces, Bytes limit);
+
+  [[nodiscard]] const PipelineOrder& order() const { return order_; }
+  [[nodiscard]] int layers() const { return layers_; }
+  [[nodiscard]] const StageForm& form(int index) const {
+    return forms_[static_cast<std::size_t>(index)];
+  }
+  /// Forms that hand on the same tiles from the same devices have one layout.
+  [[nodiscard]] int layouts() const { return static_cast<int>(layout_forms_.size()); }
+  [[nodiscard]] int layout_of(int form) const { return layout_of_[static_cast<std::size_t>(form)]; }
+  [[nodiscard]] int devices_of(int layout) const {
+    return form(layout_forms_[static_cast<std::size_t>(layout)]).devices();
+  }
+  /// Layers first .. last in one layout.
+  [[nodiscard]] const std::vector<PricedStage>& stages(int first, int last, int layout) const;
+  [[nodiscard]] const std::vector<BlockRun>& blocks(int first, int last) const;
+  /// Sequences of stages that hold all layers on all devices, whatever fits.
+  [[nodiscard]] double plans() const;
+  /// How many stages were priced.
+  [[nodiscard]] std::int64_t priced() const { return priced_; }
+  /// From a stage that ends with layer `last` to one of another layout, on neighbouring devices:
+  /// never more than where the stages end up to lie.
+  [[nodiscard]] StageTransfer transfer(int from, int to, int last) const;
+
+ private:
+  [[nodiscard]] std::size_t range(int first, int last) const {
+    return static_cast<std::size_t>(first) * static_cast<std::size_t>(layers_) +
+           static_cast<std::size_t>(last);
+  }
+  void find_contents(const std::vector<std::vector<BlockRun>>& pieces);
+  void find_layouts();
+  void price_all(Bytes limit);
+
+  const StagePricer& pricer_;
+  const Problem& problem_;
+  PipelineOrder order_;
+  int layers_;
+  std::vector<StageForm> forms_;
+  std::vector<int> layout_of_;
+  std::vector<int> layout_forms_;                              ///< one form of each
+  std::vector<std::vector<BlockRun>> contents_;                ///< distinct ones
+  std::vector<int> content_of_;                                ///< by range
+  std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by content and layout
+  std::int64_t priced_ = 0;
+  mutable std::map<std::tuple<int, int, std::size_t>, StageTransfer> transfers_;
+};
+
+}  // namespace plansearch

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the fastest plans of unequal stages.
+// Source: best-first search over partial plans; bounds of stage_bounds.hpp; whole plans by
+//         PlanEvaluator::evaluate.
+// Assumes: what a partial plan is bounded by holds for all its continuations: simulation and
+//          memory are monotone in the durations and bytes of stages.
+// Units: seconds, bytes.
+// Checked by: tests/unit/search/uneven_search_test.cpp (equal to pricing every plan).
+#include "search/planner/uneven_search.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+#include "plan/pipeline_shape.hpp"
+#include "schedule/simulator.hpp"
+#include "search/planner/stage_bounds.hpp"
+#include "search/strategy.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Ticks are rounded: a bound this close below a time is none above it.
+constexpr double kRounding = 1.0 - 1e-9;
+
+/// Partial plans that are remembered.
+constexpr std::size_t kMostPartials = 4'000'000;
+/// Plans that much slower than the best are not looked for.
+constexpr double kInteresting = 1.25;
+
+/// Stages from the first one on; the last of them is here, those before it at `before`.
+struct Partial {
+  int catalog = 0;
+  int before = -1;  ///< index of a partial plan
+  int first = 0;    ///< layers of the last stage
+  int last = -1;
+  int devices = 0;  ///< of all its stages
+  const PricedStage* stage = nullptr;
+};
+
+/// What is still to be looked at, the least bound first; of equal ones the later, which is longer.
+struct Promise {
+  Seconds bound;
+  int partial = 0;
+  bool operator<(const Promise& other) const {
+    return bound != other.bound ? bound > other.bound : partial < other.partial;
+  }
+};
+
+/// The catalogue of one order, and the bounds of what is left.
+struct Offer {
+  std::unique_ptr<StageCatalog> catalog;
+  std::unique_ptr<StageBounds> bounds;
+};
+
+class UnevenSearch {
+ public:
+  UnevenSearch(const PlanEvaluator& evaluator, const StageRequest& request,
+               const SearchOptions& options, MemoryFit admitted, std::int64_t most_extended)
+      : evaluator_(evaluator),
+        problem_(evaluator.problem()),
+        options_(options),
+        deadline_(options),
+        pricer_(problem_),
+        limit_(evaluator.memory_up_to(admitted)),
+        most_extended_(most_extended),
+        stages_asked_(request.pinned.get(Degree::Pipeline)) {
+    result_.admitted = admitted;
+    const auto pieces = layer_pieces(*problem_.network);
+    const auto sizes = submesh_sizes(problem_.cluster->accelerators_per_node, problem_.gpus);
+    for (const auto& [order, degrees] : stage_degrees(problem_, request, sizes)) {
+      Offer offer;
+      offer.catalog =
+          std::make_unique<StageCatalog>(pricer_, problem_, order, degrees, pieces, limit_);
+      offer.bounds = std::make_unique<StageBounds>(*offer.catalog, problem_.gpus);
+      offers_.push_back(std::move(offer));
+      result_.counts.space += offers_.back().catalog->plans();
+    }
+  }
+
+  UnevenResult run() {
+    for (std::size_t c = 0; c < offers_.size(); ++c) {
+      Partial start;
+      start.catalog = static_cast<int>(c);
+      extend(start, -1);
+    }
+    while (!queue_.empty()) {
+      const Promise next = queue_.top();
+      if (is_late(next.bound)) break;
+      const bool enough = result_.counts.extended >= most_extended_ ||
+                          partials_.size() >= kMostPartials || deadline_.passed();
+      if (enough) {
+        // Those behind the best were only looked at for the ranking.
+        if (best_ && next.bound > *best_) break;
+        result_.completeness = Completeness::Stopped;
+        result_.bound = next.bound;
+        break;
+      }
+      queue_.pop();
+      const Partial partial = partials_[static_cast<std::size_t>(next.partial)];
+      if (partial.last + 1 == layers()) {
+        simulate(next.partial);
+      } else {
+        extend(partial, next.partial);
+      }
+    }
+    conclude();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] int layers() const { return offers_.front().catalog->layers(); }
+  [[nodiscard]] const StageCatalog& catalog_of(const Partial& partial) const {
+    return *offers_[static_cast<std::size_t>(partial.catalog)].catalog;
+  }
+
+  /// Whether plans of this bound are of no interest: they cannot be the best, and are much slower
+  /// than it or no better than what is ranked.
+  [[nodiscard]] bool is_late(Seconds bound) const {
+    if (!best_ || bound <= *best_) return false;
+    return families_.size() >= options_.top || bound > *best_ * kInteresting;
+  }
+
+  /// The stages of a partial plan, first to last.
+  [[nodiscard]] std::vector<const Partial*> chain_of(const Partial& end) const {
+    std::vector<const Partial*> chain{&end};
+    while (chain.back()->before >= 0) {
+      chain.push_back(&partials_[static_cast<std::size_t>(chain.back()->before)]);
+    }
+    std::reverse(chain.begin(), chain.end());
+    return chain;
+  }
+
+  [[nodiscard]] StageTransfer between(const Partial& from, const Partial& to) const {
+    const StageCatalog& catalog = catalog_of(from);
+    return catalog.transfer(catalog.layout_of(from.stage->form), catalog.layout_of(to.stage->form),
+                            from.last);
+  }
+
+  /// No step of a plan that begins like this is shorter.
+  [[nodiscard]] Seconds bound_of(const Partial& end) const {
+    const StageCatalog& catalog = catalog_of(end);
+    const std::vector<const Partial*> chain = chain_of(end);
+    Seconds rest = offers_[static_cast<std::size_t>(end.catalog)].bounds->behind(
+        catalog.layout_of(end.stage->form), end.last + 1, problem_.gpus - end.devices);
+    Seconds head;  // until the first input of the stage
+    for (std::size_t s = 0; s + 1 < chain.size(); ++s) {
+      head += chain[s]->stage->price.forward + between(*chain[s], *chain[s + 1]).activation;
+    }
+    Seconds reduced;
+    Seconds after;
+    Seconds apart;
+    for (std::size_t s = chain.size(); s-- > 0;) {
+      const StagePrice& price = chain[s]->stage->price;
+      rest = with_rest(price.both(), catalog.order().micro_batches, rest);
+      const Seconds own = head + rest + price.reduction;
+      reduced = std::max(reduced, own);
+      after = std::max(after, price.after);
+      apart = std::max(apart, own + price.after);
+      if (s == 0) break;
+      const StageTransfer way = between(*chain[s - 1], *chain[s]);
+      head -= chain[s - 1]->stage->price.forward + way.activation;
+      rest += way.activation + way.gradient;
+    }
+    const bool together = problem_.framework->optimizer_start == OptimizerStart::Together;
+    return (together ? reduced + after : apart) * kRounding;
+  }
+
+  /// Whether every stage has room for the micro-batches that must be in flight by now.
+  [[nodiscard]] bool fits(const Partial& end) const {
+    const std::vector<const Partial*> chain = chain_of(end);
+    const PipelineOrder& order = catalog_of(end).order();
+    PipelineShape shape;
+    shape.schedule = order.schedule;
+    shape.micro_batches = order.micro_batches;
+    shape.stages = static_cast<int>(chain.size()) + (end.last + 1 == layers() ? 0 : 1);
+    for (std::size_t s = 0; s < chain.size(); ++s) {
+      const StagePrice& price = chain[s]->stage->price;
+      const int in_flight = peak_chunks(shape, static_cast<int>(s));
+      if (price.fixed + price.activations * static_cast<double>(in_flight) > limit_) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool has_asked_stages(const Partial& end) const {
+    if (!stages_asked_) return true;
+    const auto stages = static_cast<int>(chain_of(end).size());
+    return end.last + 1 == layers() ? stages == *stages_asked_ : stages < *stages_asked_;
+  }
+
+  /// Puts every continuation by one stage that may lead to the best into the queue.
+  void extend(const Partial& partial, int index) {
+    ++result_.counts.extended;
+    const StageCatalog& catalog = catalog_of(partial);
+    const StageBounds& bounds = *offers_[static_cast<std::size_t>(partial.catalog)].bounds;
+    Partial next = partial;
+    next.before = index;
+    next.first = partial.last + 1;
+    for (int layout = 0; layout < catalog.layouts(); ++layout) {
+      next.devices = partial.devices + catalog.devices_of(layout);
+      if (next.devices > problem_.gpus) continue;
+      for (next.last = next.first; next.last < layers(); ++next.last) {
+        const Seconds rest = bounds.behind(layout, next.last + 1, problem_.gpus - next.devices);
+        if (rest.value() == std::numeric_limits<double>::infinity()) continue;
+        for (const PricedStage& stage : catalog.stages(next.first, next.last, layout)) {
+          next.stage = &stage;
+          if (!has_asked_stages(next) || !fits(next)) continue;
+          const Seconds bound = bound_of(next);
+          if (is_late(bound)) continue;
+          partials_.push_back(next);
+          queue_.push({bound, static_cast<int>(partials_.size()) - 1});
+        }
+      }
+    }
+  }
+
+  /// Alike stages lie as the framework orders ranks; others the largest first, so that none
+  /// straddles a node it fits into.
+  static void place(std::vector<StageDescription>& stages) {
+    const auto size = [](const StageDescription& s) { return s.degrees.devices(); };
+    std::vector<std::size_t> largest_first(stages.size());
+    std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+    std::stable_sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
+      return size(stages[a]) > size(stages[b]);
+    });
+    if (size(stages[largest_first.front()]) == size(stages[largest_first.back()])) return;
+    int next = 0;
+    for (const std::size_t s : largest_first) {
+      stages[s].first_rank = next;
+      next += size(stages[s]);
+    }
+  }
+
+  [[nodiscard]] std::vector<StageDescription> stages_of_chain(const Partial& end) const {
+    const StageCatalog& catalog = catalog_of(end);
+    std::vector<StageDescription> stages;
+    for (const Partial* partial : chain_of(end)) {
+      StageDescription stage;
+      stage.degrees = catalog.form(partial->stage->form).degrees;
+      stage.degrees.pipeline = 1;
+      stage.chunks = {catalog.blocks(partial->first, partial->last)};
+      stages.push_back(std::move(stage));
+    }
+    place(stages);
+    return stages;
+  }
+
+  /// Plans that differ in layers only.
+  [[nodiscard]] std::vector<int> family_of(const Partial& end) const {
+    std::vector<int> family{end.catalog};
+    for (const Partial* partial : chain_of(end)) family.push_back(partial->stage->form);
+    return family;
+  }
+
+  void simulate(int index) {
+    const Partial& end = partials_[static_cast<std::size_t>(index)];
+    const PipelineOrder& order = catalog_of(end).order();
+    const auto stages = stages_of_chain(end);
+    auto made = plan_of_stages(stages, {order.schedule, order.micro_batches}, problem_.global_batch,
+                               *problem_.framework, *problem_.network);
+    auto* plan = std::get_if<ParallelPlan>(&made);
+    if (plan == nullptr) return;
+    ++result_.counts.simulated;
+    const Evaluation evaluation = evaluator_.evaluate(*plan);
+    const auto* estimate = std::get_if<Estimate>(&evaluation);
+    if (estimate == nullptr || estimate->memory.total() > limit_) return;
+    const Seconds time = estimate->step.total();
+    if (!best_ || time < *best_) {
+      best_ = time;
+      if (options_.progress) options_.progress({0.0, time});
+    }
+    const auto [known, is_new] =
+        families_.try_emplace(family_of(end), StagedCandidate{*plan, *estimate});
+    if (!is_new && time < known->second.estimate.step.total()) known->second = {*plan, *estimate};
+  }
+
+  void conclude() {
+    for (const Offer& offer : offers_) {
+      result_.counts.stages += offer.catalog->priced();
+    }
+    for (auto& [family, candidate] : families_) result_.ranked.push_back(std::move(candidate));
+    std::stable_sort(result_.ranked.begin(), result_.ranked.end(),
+                     [](const StagedCandidate& a, const StagedCandidate& b) {
+                       return std::pair(a.estimate.step.total(), a.estimate.memory.total()) <
+                              std::pair(b.estimate.step.total(), b.estimate.memory.total());
+                     });
+    if (result_.ranked.size() > options_.top) result_.ranked.resize(options_.top);
+    if (result_.completeness == Completeness::Optimal && best_) result_.bound = *best_;
+  }
+
+  const PlanEvaluator& evaluator_;
+  const Problem& problem_;
+  const SearchOptions& options_;
+  Deadline deadline_;
+  StagePricer pricer_;
+  Bytes limit_;
+  std::int64_t most_extended_;
+  std::optional<int> stages_asked_;
+  std::vector<Offer> offers_;
+  std::deque<Partial> partials_;
+  std::priority_queue<Promise> queue_;
+  std::optional<Seconds> best_;
+  std::map<std::vector<int>, StagedCandidate> families_;
+  UnevenResult result_;
+};
+
+}  // namespace
+
+UnevenResult search_uneven(const PlanEvaluator& evaluator, const StageRequest& request,
+                           const SearchOptions& options, std::int64_t most_extended) {
+  UnevenResult result =
+      UnevenSearch(evaluator, request, options, MemoryFit::Fits, most_extended).run();
+  if (!result.ranked.empty() || result.completeness == Completeness::Stopped) return result;
+  return UnevenSearch(evaluator, request, options, MemoryFit::Tight, most_extended).run();
+}
+
+}  // namespace plansearch

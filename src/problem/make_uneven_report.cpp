@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "evaluate/framework_constants.hpp"
+#include "plansearch/ranking.hpp"
+#include "problem/gpu_count.hpp"
+#include "problem/make_report.hpp"
+
+namespace plansearch {
+namespace {
+
+std::int64_t whole(double count) {
+  constexpr double kMost = 9e18;  // of an integer of 64 bits
+  return static_cast<std::int64_t>(std::min(count, kMost));
+}
+
+std::string optimality(const std::string& space, const UnevenResult& result) {
+  if (result.completeness == Completeness::Optimal) {
+    return result.ranked.empty()
+               ? fmt::format("no plan of space {} runs: all were looked at", space)
+               : fmt::format("optimal within space {}: no plan of it is predicted to be faster",
+                             space);
+  }
+  if (result.ranked.empty()) return "stopped early: nothing found so far";
+  const Seconds best = result.ranked.front().estimate.step.total();
+  return fmt::format(
+      "stopped early: no plan of space {} is more than {:.1f} % faster than the best so far", space,
+      100.0 * (best / result.bound - 1.0));
+}
+
+}  // namespace
+
+SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
+                         const std::string& space, const UnevenResult& result) {
+  const Problem& problem = evaluator.problem();
+  const double sigma = framework_constants(*problem.framework).paired_sigma;
+  SearchReport report;
+  report.question = question_report(asked, problem);
+  for (const StagedCandidate& candidate : result.ranked) {
+    PlanReport plan = report_plan(evaluator, candidate.plan, candidate.estimate);
+    const auto ties_with = [&](const PlanReport& better) {
+      return probability_faster(better.estimate.step.total(), plan.estimate.step.total(), sigma) <
+             kTieProbability;
+    };
+    plan.rank = static_cast<int>(report.plans.size()) + 1;
+    if (!report.plans.empty()) {
+      plan.ties = {ties_with(report.plans.back()), ties_with(report.plans.front())};
+    }
+    report.plans.push_back(std::move(plan));
+  }
+  report.admitted = result.admitted;
+  CountsReport& counts = report.counts;
+  counts.space = space;
+  counts.total = whole(result.counts.space);
+  counts.evaluated = counts.simulated = result.counts.simulated;
+  const std::int64_t others = counts.total - counts.evaluated;
+  (result.completeness == Completeness::Optimal ? counts.pruned : counts.unvisited) = others;
+  counts.left_out = {"orders that split the backward pass or hold several chunks of a stage"};
+  report.optimality = optimality(space, result);
+  report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);
+  return report;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/planner/uneven_search.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "plan/layer_distribution.hpp"
+#include "search/planner/stage_bounds.hpp"
+#include "support/toy_problem.hpp"
+
+using namespace plansearch;
+
+namespace {
+
+Problem small_problem(int layers, int gpus, double memory_gib, bool tied) {
+  test::ToyOptions options;
+  options.layers = layers;
+  options.gpus = gpus;
+  options.global_batch = 8;
+  options.memory_gib = memory_gib;
+  options.tied = tied;
+  return test::toy_problem(options);
+}
+
+/// Few enough degrees to price every plan.
+StageRequest few_degrees() {
+  StageRequest request;
+  request.pinned.pin(Degree::Recompute, 0);
+  request.pinned.pin(Degree::Zero, 0);
+  request.pinned.pin(Degree::SequenceParallel, 0);
+  request.pinned.pin(Degree::Context, 1);
+  return request;
+}
+
+/// Every plan: all sequences of degrees that take all devices, all ways to deal out the layers.
+class EveryPlan {
+ public:
+  EveryPlan(const PlanEvaluator& evaluator, const StageRequest& request)
+      : evaluator_(evaluator),
+        problem_(evaluator.problem()),
+        all_layers_(static_cast<int>(count_layers(*problem_.network))) {
+    std::vector<int> sizes;
+    for (int size = 1; size <= problem_.gpus; size *= 2) sizes.push_back(size);
+    for (const auto& [order, degrees] : stage_degrees(problem_, request, sizes)) {
+      order_ = order;
+      forms_ = degrees;
+      add_stage(0, 0);
+    }
+  }
+
+  std::optional<Seconds> best;
+  int priced = 0;
+
+ private:
+  void add_stage(int layers, int devices) {
+    if (layers == all_layers_ && devices == problem_.gpus) price();
+    if (layers == all_layers_) return;
+    for (const PlanDegrees& form : forms_) {
+      const int taken = form.data * form.tensor();
+      if (devices + taken > problem_.gpus) continue;
+      for (int count = 1; layers + count <= all_layers_; ++count) {
+        degrees_.push_back(form);
+        layers_.push_back(count);
+        add_stage(layers + count, devices + taken);
+        degrees_.pop_back();
+        layers_.pop_back();
+      }
+    }
+  }
+
+  void price() {
+    const auto runs = std::get<StageRuns>(place_layers(*problem_.network, layers_));
+    std::vector<StageDescription> stages;
+    for (std::size_t s = 0; s < runs.size(); ++s) {
+      StageDescription stage;
+      stage.degrees = degrees_[s];
+      stage.chunks = {runs[s]};
+      stages.push_back(stage);
+    }
+    // The largest stages take the first ranks.
+    int next = 0;
+    for (const int size : {8, 4, 2, 1}) {
+      for (std::size_t s = 0; s < stages.size(); ++s) {
+        if (degrees_[s].data * degrees_[s].tensor() != size) continue;
+        stages[s].first_rank = next;
+        next += size;
+      }
+    }
+    const auto plan = plan_of_stages(stages, {order_.schedule, order_.micro_batches},
+                                     problem_.global_batch, *problem_.framework, *problem_.network);
+    REQUIRE(std::holds_alternative<ParallelPlan>(plan));
+    const Evaluation evaluation = evaluator_.evaluate(std::get<ParallelPlan>(plan));
+    ++priced;
+    const auto* estimate = std::get_if<Estimate>(&evaluation);
+    if (estimate == nullptr ||
+        estimate->memory.total() > evaluator_.memory_up_to(MemoryFit::Fits)) {
+      return;
+    }
+    if (!best || estimate->step.total() < *best) best = estimate->step.total();
+  }
+
+  const PlanEvaluator& evaluator_;
+  const Problem& problem_;
+  int all_layers_;
+  PipelineOrder order_;
+  std::vector<PlanDegrees> forms_;
+  std::vector<PlanDegrees> degrees_;
+  std::vector<std::int64_t> layers_;
+};
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("the best of all plans of six layers on eight devices is found") {
+    for (const double memory_gib : {80.0, 2.4, 1.9}) {
+      for (const bool tied : {false, true}) {
+        const PlanEvaluator evaluator(small_problem(6, 8, memory_gib, tied));
+        const EveryPlan every(evaluator, few_degrees());
+        const UnevenResult found = search_uneven(evaluator, few_degrees(), {});
+        CAPTURE(memory_gib);
+        CHECK(every.priced > 3000);
+        REQUIRE(every.best.has_value() == !found.ranked.empty());
+        if (!every.best) continue;
+        CHECK(found.completeness == Completeness::Optimal);
+        CHECK(found.ranked.front().estimate.step.total().value() == every.best->value());
+        CHECK(found.counts.simulated < every.priced / 2);
+      }
+    }
+  }
+
+  TEST_CASE("so it is with recomputation, sharding and sequence parallelism open") {
+    StageRequest request;
+    request.pinned.pin(Degree::Context, 1);
+    for (const double memory_gib : {80.0, 2.2}) {
+      const PlanEvaluator evaluator(small_problem(3, 4, memory_gib, true));
+      const EveryPlan every(evaluator, request);
+      const UnevenResult found = search_uneven(evaluator, request, {});
+      CAPTURE(memory_gib);
+      CHECK(every.priced > 1000);
+      REQUIRE(every.best.has_value() == !found.ranked.empty());
+      if (every.best) {
+        CHECK(found.ranked.front().estimate.step.total().value() == every.best->value());
+      }
+    }
+  }
+
+  TEST_CASE("no uniform plan of one chunk is faster") {
+    const PlanEvaluator evaluator(small_problem(6, 8, 2.4, true));
+    PinnedDegrees one_chunk;
+    one_chunk.pin(Degree::Chunks, 1);
+    one_chunk.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
+    const auto space = make_space("framework", evaluator.problem(), one_chunk);
+    const SearchResult uniform = search(evaluator, std::get<SearchSpace>(space), {});
+    StageRequest same_order;
+    same_order.pinned.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
+    const UnevenResult found = search_uneven(evaluator, same_order, {});
+    REQUIRE_FALSE(uniform.ranked.empty());
+    CHECK(found.ranked.front().estimate.step.total() <=
+          uniform.ranked.front().estimate.step.total());
+  }
+
+  TEST_CASE("a search cut short says how far the optimum can be") {
+    const PlanEvaluator evaluator(small_problem(6, 8, 80.0, true));
+    const UnevenResult all = search_uneven(evaluator, {}, {});
+    const UnevenResult cut = search_uneven(evaluator, {}, {}, 8);
+    CHECK(all.completeness == Completeness::Optimal);
+    CHECK(all.bound == all.ranked.front().estimate.step.total());
+    CHECK(cut.completeness == Completeness::Stopped);
+    CHECK(cut.bound <= all.bound);
+  }
+
+  TEST_CASE("sub-meshes tile nodes") {
+    CHECK(submesh_sizes(8, 64) == std::vector<int>{1, 2, 4, 8, 16, 32, 64});
+    CHECK(submesh_sizes(4, 12) == std::vector<int>{1, 2, 4, 8, 12});
+    CHECK(submesh_sizes(6, 6) == std::vector<int>{1, 2, 6});
+    CHECK(submesh_sizes(8, 4) == std::vector<int>{1, 2, 4});
+  }
+}
