@@ -87,6 +87,13 @@ std::optional<std::string> accumulation(const Handover& h) {
   return std::to_string(h.degrees.micro_batches);
 }
 
+Launch launch() {
+  return {.starter = Starter::Accelerate,
+          .script = "train.py",
+          .arguments = "\"${TRAIN_ARGS[@]}\"",
+          .environment = {{"ACCELERATE_GRADIENT_ACCUMULATION_STEPS", accumulation}}};
+}
+
 }  // namespace
 
 Exporter accelerate_exporter() {
@@ -96,10 +103,7 @@ Exporter accelerate_exporter() {
       .framework = "",
       .accepts = accepts(),
       .documents = {{.keys = keys(), .write = write_yaml, .file = "accelerate.yaml"}},
-      .launch = {.starter = Starter::Accelerate,
-                 .script = "train.py",
-                 .arguments = "\"${TRAIN_ARGS[@]}\"",
-                 .environment = {{"ACCELERATE_GRADIENT_ACCUMULATION_STEPS", accumulation}}},
+      .launch = launch(),
       // ParallelismConfig.__post_init__
       .conflicts =
           {{"tensor or context parallelism with replicas that share nothing (shard_group 1)",

@@ -63,6 +63,12 @@ std::vector<std::string> notes(const Handover& h) {
   return result;
 }
 
+Launch launch() {
+  return {.script = "train.py",
+                     .arguments =
+                         "--deepspeed --deepspeed_config \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\""};
+}
+
 }  // namespace
 // clang-format on
 
@@ -90,9 +96,7 @@ Exporter deepspeed_exporter() {
                       {setting_of(Overlap::ParameterGather)},
                       {setting_of(Overlap::ContextRing), {kOff}, By::Target}},
           .documents = {{.keys = own_keys(), .write = write_json, .file = "ds_config.json"}},
-          .launch = {.script = "train.py",
-                     .arguments =
-                         "--deepspeed --deepspeed_config \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\""},
+          .launch = launch(),
           .notes = notes};
 }
 

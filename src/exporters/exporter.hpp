@@ -117,7 +117,7 @@ struct Exporter {
   std::string_view framework;  ///< file whose rules its plans obey; empty: none
   std::vector<Accepts> accepts;
   std::vector<Document> documents;  ///< files first
-  Launch launch;
+  Launch launch;  ///< from a function: g++ 12 frees a nested list twice when a later member throws
   std::vector<Trait> lacks{};
   std::vector<Conflict> conflicts{};
   /// What the user must add or know, beside the settings of the script.

@@ -220,6 +220,13 @@ std::vector<std::string> notes(const Handover& h) {
   return result;
 }
 
+Launch launch() {
+  return {.script = "pretrain_gpt.py",
+          .arguments = "\"${MEGATRON_ARGS[@]}\" \"${TRAIN_ARGS[@]}\"",
+          .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}},
+          .trial = trial};
+}
+
 }  // namespace
 
 Exporter megatron_exporter() {
@@ -258,10 +265,7 @@ Exporter megatron_exporter() {
                {setting_of(Overlap::ContextRing), {kOn}, By::Target},
                {setting_of(Overlap::ExpertAllToAll)}},
           .documents = {{.keys = all_keys(), .array = "MEGATRON_ARGS"}},
-          .launch = {.script = "pretrain_gpt.py",
-                     .arguments = "\"${MEGATRON_ARGS[@]}\" \"${TRAIN_ARGS[@]}\"",
-                     .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}},
-                     .trial = trial},
+          .launch = launch(),
           .lacks = megatron_lacks(),
           .notes = notes};
 }

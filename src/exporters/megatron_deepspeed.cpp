@@ -123,45 +123,47 @@ std::vector<std::string> notes(const Handover&) {
       "not in a plan: data, tokenizer, learning rate, initialisation, rotary base, checkpoints"};
 }
 
+Launch launch() {
+  return {.script = "pretrain_gpt.py",
+          .arguments =
+              "\"${MEGATRON_ARGS[@]}\" --deepspeed_config \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
+          .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}}};
+}
+
 }  // namespace
 
 Exporter megatron_deepspeed_exporter() {
-  return {
-      .title = "arguments of Megatron-DeepSpeed and its DeepSpeed configuration",
-      .checked = "deepspeedai/Megatron-DeepSpeed@4efb479d (2025-07-16)",
-      .framework = "megatron-deepspeed",
-      .accepts = {{s(D::Data)},
-                  {s(D::Pipeline)},
-                  {s(D::TensorOut)},
-                  {s(D::Context)},
-                  {s(D::ContextKind), {"ulysses"}},
-                  {s(D::Zero)},
-                  {s(D::SequenceParallel)},
-                  {s(D::MicroBatch)},
-                  {s(D::Recompute), {"none", "full"}},
-                  {s(D::Schedule), {"1f1b"}},
-                  {S::MicroBatches},
-                  {S::GlobalBatch},
-                  {S::SequenceLength},
-                  {S::Precision, {"bf16", "fp16", "fp32"}, By::Key, "fp32"},
-                  {S::Optimizer, {"adam", "sgd"}},
-                  {S::Attention, {"flash", "unfused"}, By::Key, "unfused"},
-                  {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
-                  {S::Layers, {kOwnSplit}, By::Target},
-                  {S::Gpus},
-                  {S::Model},
-                  {setting_of(Overlap::GradientReduction)},
-                  {setting_of(Overlap::ParameterGather)}},
-      .documents = {{.keys = deepspeed_keys(), .write = write_json, .file = "ds_config.json"},
-                    {.keys = joined<Key>({parallel_keys(), model_keys()}),
-                     .array = "MEGATRON_ARGS"}},
-      .launch =
-          {.script = "pretrain_gpt.py",
-           .arguments =
-               "\"${MEGATRON_ARGS[@]}\" --deepspeed_config \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
-           .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}}},
-      .lacks = lacks(),
-      .notes = notes};
+  return {.title = "arguments of Megatron-DeepSpeed and its DeepSpeed configuration",
+          .checked = "deepspeedai/Megatron-DeepSpeed@4efb479d (2025-07-16)",
+          .framework = "megatron-deepspeed",
+          .accepts = {{s(D::Data)},
+                      {s(D::Pipeline)},
+                      {s(D::TensorOut)},
+                      {s(D::Context)},
+                      {s(D::ContextKind), {"ulysses"}},
+                      {s(D::Zero)},
+                      {s(D::SequenceParallel)},
+                      {s(D::MicroBatch)},
+                      {s(D::Recompute), {"none", "full"}},
+                      {s(D::Schedule), {"1f1b"}},
+                      {S::MicroBatches},
+                      {S::GlobalBatch},
+                      {S::SequenceLength},
+                      {S::Precision, {"bf16", "fp16", "fp32"}, By::Key, "fp32"},
+                      {S::Optimizer, {"adam", "sgd"}},
+                      {S::Attention, {"flash", "unfused"}, By::Key, "unfused"},
+                      {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
+                      {S::Layers, {kOwnSplit}, By::Target},
+                      {S::Gpus},
+                      {S::Model},
+                      {setting_of(Overlap::GradientReduction)},
+                      {setting_of(Overlap::ParameterGather)}},
+          .documents = {{.keys = deepspeed_keys(), .write = write_json, .file = "ds_config.json"},
+                        {.keys = joined<Key>({parallel_keys(), model_keys()}),
+                         .array = "MEGATRON_ARGS"}},
+          .launch = launch(),
+          .lacks = lacks(),
+          .notes = notes};
 }
 
 }  // namespace plansearch::exporters

@@ -163,6 +163,12 @@ std::vector<std::string> notes(const Handover&) {
       "made-up tokens"};
 }
 
+Launch launch() {
+  return {.script = "run_train.py",
+          .arguments = "--config-file \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
+          .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}}};
+}
+
 }  // namespace
 
 Exporter nanotron_exporter() {
@@ -195,9 +201,7 @@ Exporter nanotron_exporter() {
       .documents = {{.keys = joined<Key>({plan_keys(), optimizer_keys(), model_keys()}),
                      .write = write_yaml,
                      .file = "nanotron.yaml"}},
-      .launch = {.script = "run_train.py",
-                 .arguments = "--config-file \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
-                 .environment = {{"CUDA_DEVICE_MAX_CONNECTIONS", max_connections}}},
+      .launch = launch(),
       .lacks = lacks(),
       .notes = notes};
 }

@@ -88,6 +88,13 @@ std::vector<Key> keys() {
 }
 // clang-format on
 
+Launch launch() {
+  return {.script = "-m torchtitan.train",
+          // The array ends with a subcommand, behind which no option may stand.
+          .arguments = "\"${TRAIN_ARGS[@]}\" \"${TITAN_ARGS[@]}\"",
+          .environment = {{"PYTORCH_ALLOC_CONF", expandable}}};
+}
+
 }  // namespace
 
 const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
@@ -183,10 +190,7 @@ Exporter torchtitan_exporter() {
           .framework = "torchtitan",
           .accepts = accepts,
           .documents = {{.keys = keys(), .array = "TITAN_ARGS"}},
-          .launch = {.script = "-m torchtitan.train",
-                     // The array ends with a subcommand, behind which no option may stand.
-                     .arguments = "\"${TRAIN_ARGS[@]}\" \"${TITAN_ARGS[@]}\"",
-                     .environment = {{"PYTORCH_ALLOC_CONF", expandable}}},
+          .launch = launch(),
           .notes = [](const Handover& h) -> std::vector<std::string> {
             if (find_model(registry(), h.model()) != nullptr) return {};
             return {

@@ -108,6 +108,12 @@ std::vector<Key> keys() {
 }
 // clang-format on
 
+Launch launch() {
+  return {.script = "-m torchtitan.train",
+          .arguments = "--job.config_file \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
+          .environment = {{"PYTORCH_ALLOC_CONF", expandable}}};
+}
+
 }  // namespace
 
 Exporter torchtitan_toml_exporter() {
@@ -120,9 +126,7 @@ Exporter torchtitan_toml_exporter() {
           .framework = "torchtitan",
           .accepts = accepts,
           .documents = {{.keys = keys(), .write = write_toml, .file = "torchtitan.toml"}},
-          .launch = {.script = "-m torchtitan.train",
-                     .arguments = "--job.config_file \"$PLAN_CONFIG\" \"${TRAIN_ARGS[@]}\"",
-                     .environment = {{"PYTORCH_ALLOC_CONF", expandable}}},
+          .launch = launch(),
           .conflicts = {{"prediction modules",
                          [](const Handover& h) { return h.model().mtp_layers > 0; }}},
           .notes = [](const Handover& h) -> std::vector<std::string> {

@@ -23,6 +23,7 @@ COMMANDS = [
     ["predict", *QUESTION, "--gpus", "8", "--format", "json"],
     [*QUESTION, "--gpus", "8", "--tp", "1", "--threads", "2", "--format", "json"],
     ["validate", str(SOURCE / "tests/data/validate/runs.csv"), "--format", "json", "--threads", "2"],
+    ["list", "exporters"],
     ["schedule", "zb-h1", "--stages", "4", "--micro-batches", "8", "--times", "1,1,1"],
 ]
 
