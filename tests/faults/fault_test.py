@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,11 @@ COMMANDS = [
     ["list", "exporters"],
     ["schedule", "zb-h1", "--stages", "4", "--micro-batches", "8", "--times", "1,1,1"],
 ]
+
+
+# The C library's own end when it has no memory to note that a variable of a thread is to be destroyed: it
+# aborts, with this message, where no handler can be.
+ENDED_BY_C_LIBRARY = b"failed to register TLS destructor: out of memory"
 
 
 class Failure(Exception):
@@ -44,6 +50,10 @@ def check(result, out, wanted, what):
     if result.returncode == 0:
         if text != wanted:
             raise Failure(f"{what}: exit code 0, and another answer")
+        return
+    if result.returncode == -signal.SIGABRT and ENDED_BY_C_LIBRARY in result.stderr:
+        if text != "old":
+            raise Failure(f"{what}: half an answer was left")
         return
     if result.returncode not in (1, 2):
         raise Failure(f"{what}: exit code {result.returncode}\n{result.stderr.decode()}")
