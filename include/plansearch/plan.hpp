@@ -53,13 +53,20 @@ struct Assignment {
   std::vector<DevicePosition> positions;
   std::vector<OperatorGroup> groups;  ///< in the order micro-batches pass them
   std::vector<GroupContent> contents;
-  int chunks = 1;                               ///< groups per position
+  int chunks = 1;    ///< groups per position and replica
+  int replicas = 1;  ///< of the network, one after the other in `groups`, micro-batches dealt out
   std::vector<std::vector<int>> contents_of{};  ///< by position and chunk
   /// Positions with the same number hold the same contents, chunk by chunk.
   std::vector<int> kind_of{};
   std::vector<int> kinds{};  ///< the first position of every kind
 
   [[nodiscard]] int stages() const { return static_cast<int>(positions.size()); }
+  /// Groups of one position.
+  [[nodiscard]] int held() const { return chunks * replicas; }
+  /// Groups of one replica: group k and group k + this hold the same blocks.
+  [[nodiscard]] std::size_t groups_per_replica() const {
+    return groups.size() / static_cast<std::size_t>(replicas);
+  }
   bool operator==(const Assignment&) const = default;
 };
 

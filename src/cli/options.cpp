@@ -230,10 +230,13 @@ void add_schedule(CLI::App& app, Options& o) {
   add_number(app, "--micro-batches", q.micro_batches, "per step", {1, 1'000'000});
   add_number(app, "--chunks", q.chunks, "model chunks per device (default: the fewest it takes)",
              {1, 1024});
+  add_number(app, "--waves", q.waves, "the same in waves there and back (hanayo)", {1, 512});
   add_number(app, "--group", q.group, "micro-batches that pass a chunk in a row (default: stages)",
              {1, 1'000'000});
-  app.add_option("--times", q.times, "forward, input gradient, weight gradient of one stage")
-      ->type_name("F,B[,W]")
+  app.add_option("--times", q.times,
+                 "forward, input gradient, weight gradient of one stage; a forward that overlaps a "
+                 "whole backward (default: F + B + W)")
+      ->type_name("F,B[,W[,FB]]")
       ->required();
   app.add_option("--p2p", q.p2p, "transfer between two stages (default: 0)")->type_name("C");
   add_trace(app, o);

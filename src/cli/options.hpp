@@ -9,6 +9,7 @@
 
 #include "plansearch/degree_set.hpp"
 #include "plansearch/load_problem.hpp"
+#include "problem/schedule_question.hpp"
 
 namespace CLI {
 class App;
@@ -28,14 +29,6 @@ enum class Command {
   Schedule,
   Bench,
   Completion
-};
-
-/// What `plansearch schedule` asks: durations as typed, of one device-stage.
-struct ScheduleQuestion {
-  std::string name;
-  std::optional<int> stages, micro_batches, chunks, group;
-  std::string times;
-  std::string p2p = "0";
 };
 
 /// The question and how to answer it.

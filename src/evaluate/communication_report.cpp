@@ -43,7 +43,7 @@ void append_passes(const ProfileMaker& profiles, const PlanView& view, int posit
     const ClassProfile& profile = *view.transform_of(content).profile;
     for (std::size_t b = 0; b < content.copies.size(); ++b) {
       if (content.copies[b] <= 0.0) continue;
-      const double repeats = content.copies[b] * view.order.micro_batches;
+      const double repeats = content.copies[b] * view.repeats();
       for (PricedCommunication& line : profiles.passes(profile, b)) {
         line.what = subject_name(view.problem.network->blocks[b], line.communication);
         line.count *= repeats;
@@ -79,7 +79,7 @@ void append_boundaries(const PlanView& view, int position, Seconds exposed,
     line.communication.axes = {Axis::Pipeline};
     line.communication.group_size = 2;
     line.bytes = line.wire_bytes = transfer.bytes;
-    line.count = view.order.micro_batches;
+    line.count = view.repeats();
     line.time = transfer.time;
     sum += transfer.time * line.count;
     append(std::move(line), own);

@@ -92,8 +92,10 @@ RoutedAssignment routed(const Cluster& cluster, const ParallelPlan& plan) {
            result.boundaries[a] == result.boundaries[b];
   };
   for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
+    const bool seam = (k + 1) % plan.assignment->groups_per_replica() == 0;
     result.boundaries.push_back(
-        boundary_route(cluster, plan, groups[k].position, groups[k + 1].position));
+        seam ? BoundaryRoute{0, 0.0, 0.0}
+             : boundary_route(cluster, plan, groups[k].position, groups[k + 1].position));
     auto& kinds = result.boundary_kinds;
     const auto same = std::find_if(kinds.begin(), kinds.end(),
                                    [&](std::size_t known) { return alike(known, k); });

@@ -111,7 +111,7 @@ class GroundMemo {
   }
 
  private:
-  static constexpr std::size_t kSchedules = 9;  ///< about as many as there are
+  static constexpr std::size_t kSchedules = 15;  ///< about as many as there are
   std::array<PlanGround, 64> grounds_;
 };
 
@@ -164,6 +164,8 @@ struct PlanView : PricingContext {
     return ground.kinds[static_cast<std::size_t>(kind_of(position))];
   }
   [[nodiscard]] PipelineShape shape() const;
+  /// Micro-batches that pass each group.
+  [[nodiscard]] int repeats() const { return order.micro_batches / assignment().replicas; }
 };
 
 /// Calls `visit` with every block of a content that it holds, and the number of copies.

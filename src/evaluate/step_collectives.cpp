@@ -127,6 +127,49 @@ ProcessGroup group_of(const PlanView& view, const Holders& holders) {
   return group;
 }
 
+/// Positions that hold the same blocks for different replicas of the network sum what data
+/// parallelism leaves of their gradients.
+void add_replicas(const PlanView& view, std::size_t kind, PlanGround& ground) {
+  const int position = view.assignment().kinds[kind];
+  const TransformGround& transform = view.transform_at(position);
+  const auto& groups = view.assignment().groups;
+  Holders holders;
+  const std::size_t length = view.assignment().groups_per_replica();
+  const auto own = std::find_if(groups.begin(), groups.end(),
+                                [&](const OperatorGroup& g) { return g.position == position; });
+  for (auto k = static_cast<std::size_t>(own - groups.begin()) % length; k < groups.size();
+       k += length) {
+    const int holder = groups[k].position;
+    holders.first = holders.count == 0 ? holder : std::min(holders.first, holder);
+    holders.last = std::max(holders.last, holder);
+    ++holders.count;
+  }
+  const TensorPolicies policies = tensor_policies(*transform.degrees, *transform.mesh,
+                                                  *view.problem.framework, view.problem.precision);
+  ParameterCount own_parameters;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
+      own_parameters += block.parameters * copies;
+    });
+  }
+  PassMessage message;
+  Communication& what = message.communication;
+  what.subject = Subject::Gradient;
+  what.kind = CommunicationKind::AllReduce;
+  what.wire = WireClass::Gradient;
+  what.phase = DemandPhase::Step;
+  what.scope = Scope::Step;
+  what.axes = {Axis::Pipeline};
+  what.index = kWholeBlock;
+  what.group_size = holders.count;
+  what.elements =
+      own_parameters.trainable_dense / pieces(policies.dense.gradient.storage, *transform.mesh) +
+      own_parameters.trainable_expert / pieces(policies.expert.gradient.storage, *transform.mesh);
+  message.bytes = wire_size(what.wire, view.precision) * what.elements;
+  price(view, ground, group_of(view, holders), message);
+  ground.messages[kind].last.push_back(message);
+}
+
 /// The gradient of a parameter that several positions hold.
 void add_shared(const PlanView& view, const StepMessage& shared, PlanGround& ground) {
   const Holders holders = holders_of(view, shared.shared_key);
@@ -158,6 +201,9 @@ void complete_messages(const PricingContext& context, PlanGround& ground) {
     for (const StepMessage& shared : ground.transforms.front().profile->shared) {
       add_shared(view, shared, ground);
     }
+  }
+  if (view.assignment().replicas > 1) {
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) add_replicas(view, kind, ground);
   }
   ground.messages_known = true;
 }

@@ -44,13 +44,19 @@ void estimated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
   const PipelineShape shape = view.shape();
   const PipelineTimes times = workspace.durations.view();
   Ticks makespan = estimate_makespan(shape, times);
-  const auto& groups = view.assignment().groups;
-  for (std::size_t k = 0; k < groups.size(); ++k) {
-    const auto position = static_cast<std::size_t>(groups[k].position);
-    if (groups[k].chunk == 0) {
-      workspace.ends[position] = {to_seconds(makespan), to_seconds(makespan)};
+  const Assignment& assignment = view.assignment();
+  const Ticks whole = makespan;
+  for (DeviceEnd& end : workspace.ends) end = {};
+  for (std::size_t k = 0; k < assignment.groups.size(); ++k) {
+    const OperatorGroup& group = assignment.groups[k];
+    if (k % assignment.groups_per_replica() == 0) makespan = whole;
+    DeviceEnd& end = workspace.ends[static_cast<std::size_t>(group.position)];
+    if (group.chunk % assignment.chunks == 0 && to_seconds(makespan) > end.end) {
+      end = {to_seconds(makespan), to_seconds(makespan)};
     }
-    if (k + 1 < groups.size()) makespan -= times.backward[k] + times.gradient_transfer[k];
+    if (k + 1 < assignment.groups.size()) {
+      makespan -= times.backward[k] + times.gradient_transfer[k];
+    }
   }
 }
 
@@ -70,7 +76,7 @@ double share_between_nodes(const PlanView& view, const PipelineTimes& times) {
 
 /// The parts of one device's step but the waiting: bubble and messages between stages.
 StepTimeBreakdown parts_of(const PlanView& view, const PassLengths& lengths, int position) {
-  const auto repeats = static_cast<double>(view.order.micro_batches);
+  const auto repeats = static_cast<double>(view.repeats());
   const GroupPass pass = position_pass(view, position);
   const KindStatics& statics = view.statics_at(position);
   StepTimeBreakdown step;
@@ -157,7 +163,7 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
   const std::vector<DeviceEnd>& ends = workspace.ends;
   StepEnd step_end(view.problem.framework->optimizer_start);
   StepEnd without_transfers(view.problem.framework->optimizer_start);
-  const auto repeats = static_cast<double>(view.order.micro_batches);
+  const auto repeats = static_cast<double>(view.repeats());
   Seconds most;  // work of the busiest
   Seconds busy_sum;
   StepResult result;

@@ -16,11 +16,17 @@ Infeasible refuse(Obstacle obstacle, double needed, double available, std::strin
 }
 
 std::optional<Infeasible> check_blocks(const Assignment& assignment, const Network& network) {
+  const std::vector<BlockRun> wanted = joined(network.order);
   std::vector<BlockRun> held;
-  for (const OperatorGroup& group : assignment.groups) {
-    held.insert(held.end(), group.blocks.begin(), group.blocks.end());
+  bool right = true;
+  for (std::size_t k = 0; k < assignment.groups.size(); ++k) {
+    const std::vector<BlockRun>& blocks = assignment.groups[k].blocks;
+    held.insert(held.end(), blocks.begin(), blocks.end());
+    if ((k + 1) % assignment.groups_per_replica() != 0) continue;
+    right = right && joined(held) == wanted;
+    if (right) held.clear();
   }
-  if (joined(held) == joined(network.order)) return std::nullopt;
+  if (right) return std::nullopt;
   const auto count = [](const std::vector<BlockRun>& runs) {
     return std::accumulate(runs.begin(), runs.end(), std::int64_t{0},
                            [](std::int64_t sum, const BlockRun& run) { return sum + run.count; });

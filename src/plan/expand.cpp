@@ -40,7 +40,7 @@ std::vector<BlockRun> joined(const std::vector<BlockRun>& runs) {
 
 void index_contents(Assignment& assignment, const Network& network) {
   assignment.contents_of.assign(assignment.positions.size(),
-                                std::vector<int>(static_cast<std::size_t>(assignment.chunks), -1));
+                                std::vector<int>(static_cast<std::size_t>(assignment.held()), -1));
   for (OperatorGroup& group : assignment.groups) {
     const auto position = static_cast<std::size_t>(group.position);
     GroupContent content =
@@ -104,8 +104,9 @@ std::variant<std::shared_ptr<const Assignment>, Infeasible> uniform_assignment(
   assignment->chunks = degrees.chunks;
   for (int p = 0; p < degrees.pipeline; ++p) assignment->positions.push_back({0, p * stride});
   const std::span<const StagePlace> places = stage_places(pipeline_shape(degrees, framework));
-  for (std::size_t k = 0; k < runs.size(); ++k) {
-    assignment->groups.push_back({places[k].device, places[k].chunk, runs[k]});
+  assignment->replicas = static_cast<int>(places.size() / runs.size());
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    assignment->groups.push_back({places[k].device, places[k].chunk, runs[k % runs.size()]});
   }
   index_contents(*assignment, network);
   return assignment;

@@ -130,10 +130,14 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
   }
   const PipelineShape shape = pipeline_shape(plan.transforms.front().degrees, framework);
   if (auto bad = obstacle_of(shape)) return *std::move(bad);
-  for (const StagePlace& place : stage_places(shape)) {
-    const StageDescription& stage = stages[static_cast<std::size_t>(place.device)];
-    assignment->groups.push_back(
-        {place.device, place.chunk, joined(stage.chunks[static_cast<std::size_t>(place.chunk)])});
+  const std::span<const StagePlace> places = stage_places(shape);
+  const std::size_t replica = stages.size() * stages.front().chunks.size();
+  assignment->replicas = static_cast<int>(places.size() / replica);
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    const StagePlace& said = places[k % replica];  // what the first replica holds, all hold
+    const StageDescription& stage = stages[static_cast<std::size_t>(said.device)];
+    assignment->groups.push_back({places[k].device, places[k].chunk,
+                                  joined(stage.chunks[static_cast<std::size_t>(said.chunk)])});
   }
   index_contents(*assignment, network);
   plan.assignment = std::move(assignment);
@@ -147,7 +151,8 @@ std::vector<StageDescription> stages_of(const ParallelPlan& plan, const Framewor
     stages[s].degrees = plan.transform_at(static_cast<int>(s)).degrees;
     stages[s].chunks.resize(static_cast<std::size_t>(assignment.chunks));
   }
-  for (const OperatorGroup& group : assignment.groups) {
+  for (std::size_t k = 0; k < assignment.groups_per_replica(); ++k) {
+    const OperatorGroup& group = assignment.groups[k];
     stages[static_cast<std::size_t>(group.position)].chunks[static_cast<std::size_t>(group.chunk)] =
         group.blocks;
   }

@@ -68,14 +68,14 @@ Result check_indices(const ParallelPlan& plan, const Network& network) {
                               plan.transforms.size()));
   }
   const std::size_t slots =
-      assignment.positions.size() * static_cast<std::size_t>(assignment.chunks);
+      assignment.positions.size() * static_cast<std::size_t>(assignment.held());
   if (assignment.groups.size() != slots) {
     return broken(fmt::format("{} groups for {} chunks of {} positions", assignment.groups.size(),
-                              assignment.chunks, assignment.positions.size()));
+                              assignment.held(), assignment.positions.size()));
   }
   for (const OperatorGroup& group : assignment.groups) {
     if (!contains(assignment.positions.size(), group.position) || group.chunk < 0 ||
-        group.chunk >= assignment.chunks) {
+        group.chunk >= assignment.held()) {
       return broken(fmt::format("a group lies at chunk {} of position {}, which does not exist",
                                 group.chunk, group.position));
     }
@@ -93,6 +93,7 @@ Result check_tables(const Assignment& assignment, const Network& network) {
   again.positions = assignment.positions;
   again.groups = assignment.groups;
   again.chunks = assignment.chunks;
+  again.replicas = assignment.replicas;
   index_contents(again, network);
   if (again == assignment) return std::nullopt;
   return broken(fmt::format("the plan was made for another network than {}", network.name));
@@ -171,7 +172,7 @@ std::optional<Infeasible> check_range(const PlanDegrees& d) {
 
 std::optional<Infeasible> check_structure(const ParallelPlan& plan, const Network& network) {
   if (!plan.assignment || plan.transforms.empty() || plan.assignment->positions.empty() ||
-      plan.assignment->chunks < 1) {
+      plan.assignment->chunks < 1 || plan.assignment->replicas < 1) {
     return broken("the plan assigns nothing to any device");
   }
   if (auto bad = check_order(plan)) return bad;
@@ -187,6 +188,11 @@ std::optional<Infeasible> check_pipeline(const ParallelPlan& plan, const Framewo
   const PipelineShape shape = pipeline_shape(plan.transforms.front().degrees, framework);
   if (auto bad = obstacle_of(shape)) return bad;
   const std::span<const StagePlace> places = stage_places(shape);
+  if (places.size() != plan.assignment->groups.size()) {
+    return broken(fmt::format("{} holds the network {} times, not {}", to_text(shape.schedule),
+                              places.size() / plan.assignment->groups_per_replica(),
+                              plan.assignment->replicas));
+  }
   for (std::size_t k = 0; k < places.size(); ++k) {
     const OperatorGroup& group = plan.assignment->groups[k];
     if (places[k].device == group.position && places[k].chunk == group.chunk) continue;

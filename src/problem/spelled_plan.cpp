@@ -83,7 +83,7 @@ class SpelledPlan {
 
   void place_by_layers() {
     if (const auto bad = obstacle_of(shape())) refuse(*bad);
-    const auto places = stage_places(shape());
+    const auto places = stage_places(shape()).first(stages_.size() * chunks_);
     std::vector<std::int64_t> layers;
     for (const StagePlace& place : places) layers.push_back(*entry(place).layers);
     const auto placed = place_layers(*problem_.network, layers);

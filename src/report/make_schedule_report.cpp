@@ -28,8 +28,10 @@ std::optional<Grid> draw(const PipelineShape& shape, const PipelineDurations& ti
 
 PipelineDurations durations_of(const PipelineShape& shape, const UniformTimes& whole) {
   const Ticks chunks = shape.chunks;
-  return uniform_durations(shape, {whole.forward / chunks, whole.backward / chunks, whole.transfer,
-                                   whole.weight / chunks});
+  UniformTimes chunk{whole.forward / chunks, whole.backward / chunks, whole.transfer,
+                     whole.weight / chunks};
+  if (whole.overlapped) chunk.overlapped = *whole.overlapped / chunks;
+  return uniform_durations(shape, chunk);
 }
 
 }  // namespace

@@ -25,12 +25,13 @@ class Text {
     const ScheduleSummary& summary = report_.summary;
     const UniformTimes& times = report_.times.device;
     std::string text = fmt::format(
-        "{}: {} stages, {} micro-batches{}; F {:g}, B {:g}, W {:g}, p2p {:g}\n"
+        "{}: {} stages, {} micro-batches{}; F {:g}, B {:g}, W {:g}{}, p2p {:g}\n"
         "makespan {:g}, span {:g}, bubble {:g} ({:.1f} %), bound {:g}\n",
         to_text(report_.shape.schedule), report_.shape.stages, report_.shape.micro_batches,
         report_.shape.chunks > 1 ? fmt::format(", {} chunks", report_.shape.chunks) : "",
-        unit(times.forward), unit(times.backward), unit(times.weight), unit(times.transfer),
-        unit(summary.makespan), unit(summary.span), unit(summary.bubble_time),
+        unit(times.forward), unit(times.backward), unit(times.weight),
+        times.overlapped ? fmt::format(", FB {:g}", unit(*times.overlapped)) : "",
+        unit(times.transfer), unit(summary.makespan), unit(summary.span), unit(summary.bubble_time),
         100.0 * summary.bubble_fraction, unit(report_.bound));
     if (report_.grid) text += fmt::format("\n{}", to_text(*report_.grid));
     TextTable devices({{"device"}, {"first start"}, {"last end"}, {"busy"}, {"peak activations"}});
@@ -56,6 +57,8 @@ class Text {
                  {{"forward", unit(times.forward)},
                   {"backward", unit(times.backward)},
                   {"weight_gradient", unit(times.weight)},
+                  {"overlapped",
+                   unit(times.overlapped.value_or(times.forward + times.backward + times.weight))},
                   {"transfer", unit(times.transfer)}}},
                 {"makespan", unit(summary.makespan)},
                 {"span", unit(summary.span)},

@@ -17,8 +17,8 @@ struct ScheduleTimes {
   double ticks_per_unit = 1.0;
 };
 
-/// "F,B" or "F,B,W" of one stage, and of a transfer, as whole ticks of a stage and of its chunks.
-/// InputError for what is no duration.
+/// "F,B", "F,B,W" or "F,B,W,FB" of one stage, and of a transfer, as whole ticks of a stage and of
+/// its chunks. InputError for what is no duration, and for an FB shorter than F or B + W.
 [[nodiscard]] ScheduleTimes read_times(const std::string& times, const std::string& transfer,
                                        int chunks);
 

@@ -51,13 +51,15 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 
 ScheduleTimes read_times(const std::string& times, const std::string& transfer, int chunks) {
   const std::vector<std::string> parts = split_at_commas(times);
-  if (parts.size() < 2 || parts.size() > 3) {
+  if (parts.size() < 2 || parts.size() > 4) {
     throw InputError({}, fmt::format("--times {}: {} values", times, parts.size()),
-                     "F,B or F,B,W: forward, input gradient and weight gradient of one stage");
+                     "F,B, F,B,W or F,B,W,FB: forward, input gradient and weight gradient of one "
+                     "stage, forward and whole backward that overlap");
   }
   std::vector<Decimal> values;
   for (const std::string& part : parts) values.push_back(parse_decimal("--times", part));
-  if (values.size() == 2) values.push_back({});
+  const bool overlap_given = values.size() == 4;
+  values.resize(4);
   values.push_back(parse_decimal("--p2p", transfer));
   int decimals = 0;
   for (const Decimal& value : values) decimals = std::max(decimals, value.decimals);
@@ -69,8 +71,17 @@ ScheduleTimes read_times(const std::string& times, const std::string& transfer, 
     }
     return result;
   };
-  ScheduleTimes read{{ticks(values[0]), ticks(values[1]), ticks(values[3]), ticks(values[2])},
+  ScheduleTimes read{{ticks(values[0]), ticks(values[1]), ticks(values[4]), ticks(values[2])},
                      static_cast<double>(chunks)};
+  if (overlap_given) {
+    const Ticks overlapped = ticks(values[3]);
+    read.device.overlapped = overlapped;
+    if (overlapped < std::max(read.device.forward, read.device.backward + read.device.weight)) {
+      throw InputError({}, fmt::format("--times {}: FB is shorter than F or B + W", times),
+                       "forward and backward at the same time take as long as the longer of them, "
+                       "or longer");
+    }
+  }
   for (int i = 0; i < decimals; ++i) read.ticks_per_unit *= 10.0;
   return read;
 }

@@ -104,7 +104,8 @@ int peak_chunks(const PipelineShape& shape, int rank) {
 Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
                             std::span<const Bytes> bytes_of_chunk,
                             std::span<const Bytes> weight_bytes_of_chunk) {
-  PLANSEARCH_CHECK(bytes_of_chunk.size() == static_cast<std::size_t>(shape.chunks));
+  PLANSEARCH_CHECK(bytes_of_chunk.size() ==
+                   static_cast<std::size_t>(shape.virtual_stages() / shape.stages));
   if (const auto warm_up = schedule_row(shape.schedule).warm_up) {
     if (shape.chunks == 1) return bytes_of_chunk[0] * peak_chunks(shape, rank);
     return alternating_peak(shape, warm_up(shape, rank), bytes_of_chunk);

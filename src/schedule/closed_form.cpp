@@ -18,14 +18,15 @@ namespace {
 
 /// One device of a pipeline, any placement.
 struct DeviceBound {
-  Ticks head = -1;      ///< until its first input can be there
+  Ticks head = 0;       ///< until its first input can be there
   Ticks tail = 0;       ///< what its last gradient still has to pass
+  int replicas = 0;     ///< seen so far
   Ticks work = 0;       ///< of one micro-batch, all its virtual stages
   Ticks postponed = 0;  ///< of which may run after its last gradient has left
 };
 
-/// The device enters the pipeline at its first virtual stage and leaves it there: what follows a
-/// gradient of a later one is longer.
+/// The device enters the pipeline at the first virtual stage of one of its replicas and leaves it
+/// at such a stage: what follows a gradient of a later one is longer.
 Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, WeightGradients split) {
   thread_local std::vector<DeviceBound> devices;
   const PlacedPieces pieces(shape, times);
@@ -33,21 +34,27 @@ Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, Weigh
   devices.assign(pieces.stages(), {});
   Ticks head = 0, tail = 0;
   Ticks last_weight = 0;  // of one micro-batch, longer than the gradients that follow it
+  Ticks bound = 0;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
+    if (k % pieces.replica() == 0) head = tail = last_weight = 0;
+    const auto replica = static_cast<int>(k / pieces.replica());
     DeviceBound& device = devices[pieces.device(k)];
     const Ticks weight = separate ? pieces.weight(k) : 0;
-    if (device.head < 0) {
-      device.head = head;
-      device.tail = tail + pieces.gradient_stream(k);
+    if (device.replicas == replica) {
+      const Ticks left = tail + pieces.gradient_stream(k);
+      device.head = replica == 0 ? head : std::min(device.head, head);
+      device.tail = replica == 0 ? left : std::min(device.tail, left);
+      ++device.replicas;
     }
-    device.work += pieces.forward(k) + pieces.backward(k);
+    device.work += pieces.least_forward(k) + pieces.backward(k);
     device.postponed += weight;
     last_weight = std::max(last_weight, weight - tail - pieces.gradient(k));
     head += pieces.pass_forward(k);
     tail += pieces.pass_backward(k) - weight;
+    bound = std::max(bound, head + tail + last_weight);
   }
-  const Ticks jobs = shape.micro_batches;
-  Ticks bound = head + tail + last_weight;
+  const auto replicas = static_cast<Ticks>(pieces.count() / pieces.replica());
+  const Ticks jobs = shape.micro_batches / replicas;
   for (const DeviceBound& device : devices) {
     const Ticks after = std::max<Ticks>(0, device.tail - jobs * device.postponed);
     bound = std::max(bound, device.head + jobs * device.work + after);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   one runnable sequence of all steps of an order, its steady window, what devices keep.
 // Source:     topological order by the start times of equal pieces, which repeat when the order
-// does. Assumes:    one channel per pair of devices and direction, as in lowering.hpp. Units: none.
+//             does.
+// Assumes:    one channel per pair of devices and direction, as in lowering.hpp.
+// Units:      none.
 // Checked by: tests/unit/schedule/order_simulator_test.cpp
 #include "schedule/compiled_order.hpp"
 
@@ -21,14 +23,16 @@ namespace {
 using Index = std::uint32_t;
 constexpr Index kNone = ~Index{0};
 
-/// A step of the order with what it needs, named by position in the devices' lists put end to end.
-struct Piece {
+/// An entry of the sequence: a piece of one step, or a part of a piece of several.
+struct Entry {
   Index device = 0;
-  Index stage = 0;
-  ComputeStep step;
-  Index input = kNone;  ///< on another device
+  Index duration = 0;              ///< row
+  Index input = kNone;             ///< the entry that hands on what this one waits for
+  std::optional<Index> waits_for;  ///< key of that step, until all entries are known
+  std::optional<Index> sends;      ///< key of the step whose message leaves with it
 };
 
+/// Steps are known by a number, their key: virtual stage, micro-batch and phase.
 class Compiler {
  public:
   explicit Compiler(const ComputeOrder& order) : order_(order) {
@@ -36,8 +40,12 @@ class Compiler {
     for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
       stage_of_[slot(order.pipeline[k])] = static_cast<Index>(k);
     }
-    number_pieces();
-    for (Piece& piece : pieces_) piece.input = input_of(piece);
+    number_entries();
+    for (Entry& entry : entries_) {
+      if (!entry.waits_for) continue;
+      entry.input = where_[*entry.waits_for];
+      PLANSEARCH_CHECK(entry.input != kNone);
+    }
   }
 
   CompiledOrder sequence() {
@@ -46,14 +54,14 @@ class Compiler {
     result.micro_batches = order_.micro_batches;
     result.weight_gradients = order_.weight_gradients;
     const std::vector<Index> sorted = by_unit_time();
-    std::vector<Index> position(pieces_.size());
+    std::vector<Index> position(entries_.size());
     for (Index i = 0; i < sorted.size(); ++i) position[sorted[i]] = i;
     for (Index i = 0; i < sorted.size(); ++i) {
-      const Piece& piece = pieces_[sorted[i]];
-      CompiledStep step = message_of(piece);
-      step.device = piece.device;
-      step.duration = compute_row(piece.stage, piece.step.phase);
-      if (piece.input != kNone) step.input = i - position[piece.input];
+      const Entry& entry = entries_[sorted[i]];
+      CompiledStep step = entry.sends ? message_of(entry) : CompiledStep{};
+      step.device = entry.device;
+      step.duration = entry.duration;
+      if (entry.input != kNone) step.input = i - position[entry.input];
       result.reach = std::max(result.reach, static_cast<std::size_t>(step.input));
       result.steps.push_back(step);
     }
@@ -68,68 +76,107 @@ class Compiler {
   [[nodiscard]] std::size_t slot(const StagePlace& place) const {
     return static_cast<std::size_t>(place.device * order_.chunks() + place.chunk);
   }
-  [[nodiscard]] std::size_t key(std::size_t stage, int micro_batch, Phase phase) const {
+  [[nodiscard]] Index key(std::size_t stage, const ComputeStep& step) const {
     const auto row = stage * static_cast<std::size_t>(order_.micro_batches);
-    return (row + static_cast<std::size_t>(micro_batch)) * 3 + static_cast<std::size_t>(phase);
+    return static_cast<Index>((row + static_cast<std::size_t>(step.micro_batch)) * 3 +
+                              static_cast<std::size_t>(step.phase));
   }
+  [[nodiscard]] std::size_t stage_of_key(Index step) const {
+    return step / 3 / static_cast<std::size_t>(order_.micro_batches);
+  }
+  static Phase phase_of_key(Index step) { return static_cast<Phase>(step % 3); }
 
-  void number_pieces() {
+  void number_entries() {
     where_.assign(order_.pipeline.size() * static_cast<std::size_t>(order_.micro_batches) * 3,
                   kNone);
     for (std::size_t d = 0; d < order_.devices.size(); ++d) {
-      first_.push_back(static_cast<Index>(pieces_.size()));
-      for (const ComputeStep& step : order_.devices[d]) {
-        const Index stage = stage_of_[slot({static_cast<int>(d), step.chunk})];
-        where_[key(stage, step.micro_batch, step.phase)] = static_cast<Index>(pieces_.size());
-        pieces_.push_back({static_cast<Index>(d), stage, step, kNone});
+      first_.push_back(static_cast<Index>(entries_.size()));
+      const std::span<const ComputeStep> steps = order_.devices[d];
+      for (std::size_t i = 0; i < steps.size();) {
+        const std::size_t end = piece_end(steps, i);
+        add_piece(static_cast<Index>(d), steps.subspan(i, end - i));
+        i = end;
       }
     }
-    first_.push_back(static_cast<Index>(pieces_.size()));
+    first_.push_back(static_cast<Index>(entries_.size()));
   }
 
+  /// All inputs, then all work, then all messages; the last input and the first message go with
+  /// the work.
+  void add_piece(Index device, std::span<const ComputeStep> piece) {
+    std::optional<Index> input;
+    for (const ComputeStep& step : piece) {
+      const auto needed = input_of(device, step);
+      if (!needed) continue;
+      if (input) entries_.push_back({device, 0, kNone, input, {}});
+      input = needed;
+    }
+    const bool overlapped = piece.size() > 1 && overlaps(piece);
+    for (const ComputeStep& step : piece) {
+      const std::size_t stage = stage_at(device, step);
+      const bool beside = overlapped && step.phase == Phase::Forward;
+      entries_.push_back({device,
+                          beside ? overlapped_row(stage) : compute_row(stage, step.phase),
+                          kNone,
+                          input,
+                          {}});
+      input.reset();
+    }
+    bool first = true;
+    for (const ComputeStep& step : piece) {
+      const std::size_t stage = stage_at(device, step);
+      const Index id = key(stage, step);
+      if (remote_stage(device, stage, step.phase, 1)) {
+        if (!first) entries_.push_back({device, 0, kNone, {}, {}});
+        entries_.back().sends = id;
+        first = false;
+      }
+      where_[id] = static_cast<Index>(entries_.size() - 1);
+    }
+  }
+
+  [[nodiscard]] std::size_t stage_at(Index device, const ComputeStep& step) const {
+    return stage_of_[slot({static_cast<int>(device), step.chunk})];
+  }
   /// The stage that a forward or backward of this one feeds (+1) or is fed by (-1), if elsewhere.
-  [[nodiscard]] std::optional<std::size_t> remote_stage(const Piece& piece, int direction) const {
-    if (piece.step.phase == Phase::WeightGradient) return std::nullopt;
-    const bool up = (piece.step.phase == Phase::Forward) == (direction > 0);
-    if (up ? piece.stage + 1 == order_.pipeline.size() : piece.stage == 0) return std::nullopt;
-    const std::size_t other = up ? piece.stage + 1 : piece.stage - 1;
-    if (order_.pipeline[other].device == static_cast<int>(piece.device)) return std::nullopt;
+  [[nodiscard]] std::optional<std::size_t> remote_stage(Index device, std::size_t stage,
+                                                        Phase phase, int direction) const {
+    if (phase == Phase::WeightGradient) return std::nullopt;
+    const auto other = order_.neighbour(stage, phase == Phase::Forward ? direction : -direction);
+    if (!other || order_.pipeline[*other].device == static_cast<int>(device)) return std::nullopt;
     return other;
   }
-  [[nodiscard]] Index input_of(const Piece& piece) const {
-    const auto from = remote_stage(piece, -1);
-    if (!from) return kNone;
-    const Index input = where_[key(*from, piece.step.micro_batch, piece.step.phase)];
-    PLANSEARCH_CHECK(input != kNone);
-    return input;
+  [[nodiscard]] std::optional<Index> input_of(Index device, const ComputeStep& step) const {
+    const auto from = remote_stage(device, stage_at(device, step), step.phase, -1);
+    return from ? std::optional(key(*from, step)) : std::nullopt;
   }
 
-  CompiledStep message_of(const Piece& piece) {
-    const auto to = remote_stage(piece, 1);
-    if (!to) return {};
-    const std::size_t boundary = std::min<std::size_t>(piece.stage, *to);
-    const auto id = std::tuple(piece.device, order_.pipeline[*to].device, piece.step.phase);
+  CompiledStep message_of(const Entry& entry) {
+    const std::size_t stage = stage_of_key(*entry.sends);
+    const Phase phase = phase_of_key(*entry.sends);
+    const std::size_t to = *remote_stage(entry.device, stage, phase, 1);
+    const auto id = std::tuple(entry.device, order_.pipeline[to].device, phase);
     const auto channel = channels_.try_emplace(id, static_cast<Index>(channels_.size()));
     CompiledStep step;
-    step.message = transfer_row(order_.pipeline.size(), boundary, piece.step.phase);
+    step.message = transfer_row(order_.pipeline.size(), std::min(stage, to), phase);
     step.channel = channel.first->second;
     return step;
   }
 
-  /// All pieces by the time at which they would start if each took one tick and messages none; at
+  /// All entries by the time at which they would start if each took one tick and messages none; at
   /// the same time by device.
   [[nodiscard]] std::vector<Index> by_unit_time() const {
     const std::size_t devices = order_.devices.size();
     std::vector<Index> next(first_.begin(), first_.end() - 1);
     std::vector<Index> free(devices, 0);
-    std::vector<Index> ends(pieces_.size(), 0);  // 0: not run yet
+    std::vector<Index> ends(entries_.size(), 0);  // 0: not run yet
     std::vector<std::vector<Index>> starts;
     std::size_t done = 0;
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t d = 0; d < devices; ++d) {
         for (; next[d] < first_[d + 1]; ++next[d], ++done, moved = true) {
-          const Index input = pieces_[next[d]].input;
+          const Index input = entries_[next[d]].input;
           if (input != kNone && ends[input] == 0) break;
           const Index start = std::max(free[d], input == kNone ? 0 : ends[input]);
           free[d] = ends[next[d]] = start + 1;
@@ -138,9 +185,9 @@ class Compiler {
         }
       }
     }
-    PLANSEARCH_CHECK(done == pieces_.size());  // else the order waits for itself
+    PLANSEARCH_CHECK(done == entries_.size());  // else the order waits for itself
     std::vector<Index> sorted;
-    sorted.reserve(pieces_.size());
+    sorted.reserve(entries_.size());
     for (auto& together : starts) {
       std::sort(together.begin(), together.end());
       sorted.insert(sorted.end(), together.begin(), together.end());
@@ -150,9 +197,9 @@ class Compiler {
 
   const ComputeOrder& order_;
   std::vector<Index> stage_of_;  ///< by device and chunk
-  std::vector<Index> where_;     ///< piece by stage, micro-batch and phase
-  std::vector<Index> first_;     ///< piece by device, and the end
-  std::vector<Piece> pieces_;
+  std::vector<Index> where_;     ///< the entry that hands a step's result on, by key
+  std::vector<Index> first_;     ///< entry by device, and the end
+  std::vector<Entry> entries_;
   std::map<std::tuple<Index, int, Phase>, Index> channels_;
 };
 

@@ -30,10 +30,15 @@ std::string name_of(int device, const ComputeStep& step) {
 
 void device_faults(const ComputeOrder& order, int device, std::vector<std::string>& faults) {
   std::map<ComputeStep, int> seen;
-  for (const ComputeStep& step : order.devices[static_cast<std::size_t>(device)]) ++seen[step];
-  for (const StagePlace& place : order.pipeline) {
+  for (ComputeStep step : order.devices[static_cast<std::size_t>(device)]) {
+    step.joined = false;
+    ++seen[step];
+  }
+  for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
+    const StagePlace& place = order.pipeline[k];
     if (place.device != device) continue;
-    for (int i = 0; i < order.micro_batches; ++i) {
+    const int first = order.first_micro_batch(k);
+    for (int i = first; i < first + order.micro_batches_per_replica(); ++i) {
       for (const Phase phase : {Phase::Forward, Phase::Backward, Phase::WeightGradient}) {
         if (phase > last_phase(order)) continue;
         const ComputeStep step{place.chunk, i, phase};
@@ -63,10 +68,37 @@ std::size_t ComputeOrder::virtual_stage(int device, int chunk) const {
   return static_cast<std::size_t>(found - pipeline.begin());
 }
 
+std::optional<std::size_t> ComputeOrder::neighbour(std::size_t stage, int offset) const {
+  const std::size_t length = pipeline.size() / static_cast<std::size_t>(replicas);
+  const std::size_t along = stage % length;
+  if (offset < 0 ? along == 0 : along + 1 == length) return std::nullopt;
+  return offset < 0 ? stage - 1 : stage + 1;
+}
+
+int ComputeOrder::first_micro_batch(std::size_t stage) const {
+  const std::size_t length = pipeline.size() / static_cast<std::size_t>(replicas);
+  return static_cast<int>(stage / length) * micro_batches_per_replica();
+}
+
+std::size_t piece_end(std::span<const ComputeStep> steps, std::size_t begin) {
+  std::size_t end = begin + 1;
+  while (end < steps.size() && steps[end].joined) ++end;
+  return end;
+}
+
+bool overlaps(std::span<const ComputeStep> piece) {
+  const auto is = [](Phase phase) {
+    return [phase](const ComputeStep& step) { return step.phase == phase; };
+  };
+  return std::any_of(piece.begin(), piece.end(), is(Phase::Forward)) &&
+         std::any_of(piece.begin(), piece.end(), is(Phase::Backward));
+}
+
 ComputeOrder empty_order(const PipelineShape& shape) {
   const Schedule& row = schedule_row(shape.schedule);
   ComputeOrder order;
   order.pipeline = row.placement->places(shape.stages, shape.chunks);
+  order.replicas = row.placement->replicas;
   order.micro_batches = shape.micro_batches;
   order.weight_gradients = row.weight_gradients;
   return order;

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -24,6 +25,10 @@ struct ComputeStep {
   int chunk = 0;
   int micro_batch = 0;
   Phase phase = Phase::Forward;
+  /// One piece with the step before it: it starts when all its steps have their inputs and hands
+  /// everything on when it ends. A backward and its weight gradient make a full backward; with a
+  /// forward before them the two overlap.
+  bool joined = false;
   auto operator<=>(const ComputeStep&) const = default;
 };
 
@@ -31,7 +36,8 @@ enum class WeightGradients : std::uint8_t { Fused, Separate };
 
 struct ComputeOrder {
   std::vector<StagePlace> pipeline;  ///< by virtual stage, in the order micro-batches pass them
-  int micro_batches = 0;
+  int replicas = 1;                  ///< of the network, one after the other in `pipeline`
+  int micro_batches = 0;  ///< dealt out evenly: the first replica takes the first of them
   WeightGradients weight_gradients = WeightGradients::Fused;
   std::vector<std::vector<ComputeStep>> devices;
   bool operator==(const ComputeOrder&) const = default;
@@ -39,7 +45,17 @@ struct ComputeOrder {
   [[nodiscard]] int chunks() const { return static_cast<int>(pipeline.size() / devices.size()); }
   /// The virtual stage of a device's chunk; throws InternalError when there is none.
   [[nodiscard]] std::size_t virtual_stage(int device, int chunk) const;
+  /// The virtual stage before (-1) or after (+1) this one on the way of a micro-batch.
+  [[nodiscard]] std::optional<std::size_t> neighbour(std::size_t stage, int offset) const;
+  [[nodiscard]] int micro_batches_per_replica() const { return micro_batches / replicas; }
+  /// The first micro-batch that passes this virtual stage.
+  [[nodiscard]] int first_micro_batch(std::size_t stage) const;
 };
+
+/// The end of the piece that begins here.
+[[nodiscard]] std::size_t piece_end(std::span<const ComputeStep> steps, std::size_t begin);
+/// Whether a piece is a forward and a backward at the same time.
+[[nodiscard]] bool overlaps(std::span<const ComputeStep> piece);
 
 /// An order without steps yet, on the places of the shape's schedule.
 [[nodiscard]] ComputeOrder empty_order(const PipelineShape& shape);

@@ -53,11 +53,19 @@ class Lowering {
     return {static_cast<int>(device), stage_of_[slot + static_cast<std::size_t>(step.chunk)], step};
   }
 
-  /// The step with what it waits for before and what it sends after.
-  void emit_with_messages(const PlacedStep& placed) {
-    if (const auto way = way_in(placed)) receive(*way, placed);
-    run(placed);
-    if (const auto way = way_out(placed)) send(*way, placed.step.micro_batch);
+  /// A piece with all it waits for before and all it sends after.
+  void emit_with_messages(std::size_t device, std::span<const ComputeStep> piece) {
+    for (const ComputeStep& step : piece) {
+      const PlacedStep placed = place(device, step);
+      if (const auto way = way_in(placed)) receive(*way, placed);
+    }
+    const bool overlapped = piece.size() > 1 && overlaps(piece);
+    for (const ComputeStep& step : piece) {
+      run(place(device, step), overlapped && step.phase == Phase::Forward);
+    }
+    for (const ComputeStep& step : piece) {
+      if (const auto way = way_out(place(device, step))) send(*way, step.micro_batch);
+    }
   }
 
   void emit_transfer_to(const PlacedStep& placed) {
@@ -67,10 +75,12 @@ class Lowering {
     receive(*way, placed);
   }
 
-  void run(const PlacedStep& placed) {
+  void run(const PlacedStep& placed, bool overlapped = false) {
     if (options_.bytes != nullptr) allocate(placed);
-    const InstructionId id = emit(compute_queue(placed.device), key_of(placed), Opcode::Run,
-                                  compute_row(placed.stage, placed.step.phase), kNoId);
+    const std::uint32_t row =
+        overlapped ? overlapped_row(placed.stage) : compute_row(placed.stage, placed.step.phase);
+    const InstructionId id =
+        emit(compute_queue(placed.device), key_of(placed), Opcode::Run, row, kNoId);
     add_local_event(placed, id);
     runs_[run_index(placed.stage, placed.step.micro_batch, placed.step.phase)] = id;
     if (options_.bytes != nullptr) release(placed);
@@ -168,7 +178,7 @@ class Lowering {
     for (std::size_t k = 0; k + 1 < count; ++k) {
       const int low = order_.pipeline[k].device;
       const int high = order_.pipeline[k + 1].device;
-      if (low == high) continue;
+      if (low == high || !order_.neighbour(k, 1)) continue;
       open({k, Phase::Forward}, low, high);
       open({k, Phase::Backward}, high, low);
     }
@@ -190,7 +200,7 @@ class Lowering {
     return way_at(placed, placed.step.phase == Phase::Forward);
   }
   [[nodiscard]] std::optional<Way> way_at(const PlacedStep& placed, bool upper) const {
-    if (upper ? placed.stage + 1 == order_.pipeline.size() : placed.stage == 0) return std::nullopt;
+    if (at_end(placed, upper)) return std::nullopt;
     const Way way{upper ? placed.stage : placed.stage - 1, placed.step.phase};
     if (channel_of_[way_index(way)] == kNoId) return std::nullopt;
     return way;
@@ -265,7 +275,7 @@ class Lowering {
     if (input < runs_.size() && runs_[input] == kNoId) pending_.emplace_back(input, id);
   }
   [[nodiscard]] bool at_end(const PlacedStep& placed, bool upper) const {
-    return upper ? placed.stage + 1 == order_.pipeline.size() : placed.stage == 0;
+    return !order_.neighbour(placed.stage, upper ? 1 : -1);
   }
 
   BufferId add_buffer(int device, BufferKind kind, Bytes bytes) {
@@ -333,8 +343,9 @@ std::vector<std::pair<Ticks, PlacedStep>> by_clock(const ComputeOrder& order,
   const auto* graph = std::get_if<TaskGraph>(&built);
   PLANSEARCH_CHECK(graph != nullptr);
   const std::size_t count = order.pipeline.size();
-  std::vector<Ticks> table(1 + 5 * count, 0);
-  std::fill_n(table.begin() + 1, 3 * count, Ticks{1});
+  const std::vector<Ticks> ones(count, 1);
+  const std::vector<Ticks> none(count - 1, 0);
+  const auto table = duration_table({ones, ones, ones, none, none, {}}, WeightGradients::Separate);
   TaskSimulator simulator;
   simulator.run(*graph, table);
   std::vector<std::pair<Ticks, PlacedStep>> clock;
@@ -370,8 +381,11 @@ Program lower(const ComputeOrder& order, const LoweringOptions& options) {
     }
   } else {
     for (std::size_t d = 0; d < order.devices.size(); ++d) {
-      for (const ComputeStep& step : order.devices[d]) {
-        lowering.emit_with_messages(lowering.place(d, step));
+      const std::span<const ComputeStep> steps = order.devices[d];
+      for (std::size_t i = 0; i < steps.size();) {
+        const std::size_t end = piece_end(steps, i);
+        lowering.emit_with_messages(d, steps.subspan(i, end - i));
+        i = end;
       }
     }
   }

@@ -14,23 +14,6 @@
 
 namespace plansearch {
 
-void OrderSimulator::fill_table(const PipelineTimes& times, WeightGradients split) {
-  const std::size_t count = times.forward.size();
-  const bool fused = split == WeightGradients::Fused;
-  table_.resize(1 + 5 * count);
-  table_[0] = 0;
-  for (std::size_t k = 0; k < count; ++k) {
-    const Ticks weight = times.weight_gradient.empty() ? 0 : times.weight_gradient[k];
-    table_[compute_row(k, Phase::Forward)] = times.forward[k];
-    table_[compute_row(k, Phase::Backward)] = times.backward[k] + (fused ? weight : 0);
-    table_[compute_row(k, Phase::WeightGradient)] = fused ? 0 : weight;
-  }
-  for (std::size_t k = 0; k + 1 < count; ++k) {
-    table_[transfer_row(count, k, Phase::Forward)] = times.activation_transfer[k];
-    table_[transfer_row(count, k, Phase::Backward)] = times.gradient_transfer[k];
-  }
-}
-
 void OrderSimulator::run_steps(const CompiledOrder& order, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
     const CompiledStep& step = order.steps[i];
@@ -42,6 +25,7 @@ void OrderSimulator::run_steps(const CompiledOrder& order, std::size_t begin, st
       device.free += wait;
     }
     device.free += table_[step.duration];
+    device.busy += table_[step.duration];
     Output& output = outputs_[i];
     output.there = output.made = device.free;
     if (step.message == 0) continue;
@@ -109,6 +93,7 @@ Ticks OrderSimulator::run_window(const CompiledOrder& order, int periods_left_ou
       periods_skipped_ = static_cast<long long>(left / period * period);
       for (std::size_t d = 0; d < devices_.size(); ++d) {
         devices_[d].exposed += times * (devices_[d].exposed - seen_.devices[d].exposed);
+        devices_[d].busy += times * (devices_[d].busy - seen_.devices[d].busy);
       }
       move_cut(order, cut_at(n), cut_at(window.count - left % period));
       n = window.count - left % period;
@@ -138,7 +123,7 @@ void OrderSimulator::note_first_starts(const CompiledOrder& order, PipelineResul
 void OrderSimulator::run(const CompiledOrder& order, int periods_left_out,
                          const PipelineTimes& times, TransferMode transfers, SteadyState steady,
                          PipelineResult& result) {
-  fill_table(times, order.weight_gradients);
+  fill_duration_table(times, order.weight_gradients, {}, table_);
   blocking_ = transfers == TransferMode::Blocking;
   outputs_.resize(order.steps.size());
   devices_.assign(order.devices, Line{});
@@ -157,6 +142,7 @@ void OrderSimulator::run(const CompiledOrder& order, int periods_left_out,
   for (std::size_t d = 0; d < order.devices; ++d) {
     result.devices[d].last_end = devices_[d].free + shift;
     result.devices[d].exposed_transfer = devices_[d].exposed;
+    result.devices[d].busy = devices_[d].busy;
     result.makespan = std::max(result.makespan, result.devices[d].last_end);
   }
 }

@@ -29,6 +29,7 @@ class OrderSimulator {
   struct Line {
     Ticks free = 0;
     Ticks exposed = 0;  ///< devices only
+    Ticks busy = 0;     ///< devices only
   };
   /// Everything that steps after a cut can still depend on.
   struct Cut {
@@ -38,7 +39,6 @@ class OrderSimulator {
     int look = 0;
   };
 
-  void fill_table(const PipelineTimes& times, WeightGradients split);
   void run_steps(const CompiledOrder& order, std::size_t begin, std::size_t end);
   Ticks run_window(const CompiledOrder& order, int periods_left_out, SteadyState steady,
                    PipelineResult& result);

@@ -24,6 +24,7 @@ class Pieces {
       : times_(times),
         places_(stage_places(shape)),
         stages_(static_cast<std::size_t>(shape.stages)),
+        replica_(static_cast<std::size_t>(shape.stages) * static_cast<std::size_t>(shape.chunks)),
         blocking_(shape.transfers == TransferMode::Blocking) {}
 
   [[nodiscard]] std::size_t stages() const { return stages_; }
@@ -49,6 +50,14 @@ class Pieces {
   [[nodiscard]] Ticks pass_backward(std::size_t k) const {
     return times_.backward[k] + weight(k) + gradient(k);
   }
+  /// Virtual stages of one replica of the network.
+  [[nodiscard]] std::size_t replica() const { return replica_; }
+  /// What a forward costs at least where it may overlap a backward.
+  [[nodiscard]] Ticks least_forward(std::size_t k) const {
+    const auto& overlapped = times_.overlapped_forward;
+    return forward(k) -
+           (overlapped.empty() ? 0 : std::max<Ticks>(times_.forward[k] - overlapped[k], 0));
+  }
   /// On the compute queue.
   [[nodiscard]] Ticks forward(std::size_t k) const {
     return times_.forward[k] + (blocking_ ? activation(k) : 0);
@@ -64,13 +73,15 @@ class Pieces {
 
  private:
   [[nodiscard]] bool crosses(std::size_t boundary) const {
-    return kNeighbours == Neighbours::Apart ||
+    if (kNeighbours == Neighbours::Apart) return true;
+    return (boundary + 1) % replica_ != 0 &&
            places_[boundary].device != places_[boundary + 1].device;
   }
 
   PipelineTimes times_;
   std::span<const StagePlace> places_;
   std::size_t stages_;
+  std::size_t replica_;
   bool blocking_;
 };
 

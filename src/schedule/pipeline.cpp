@@ -19,6 +19,9 @@ PipelineDurations uniform_durations(const PipelineShape& shape, UniformTimes tim
   result.forward.assign(count, times.forward);
   result.backward.assign(count, times.backward);
   if (times.weight > 0) result.weight_gradient.assign(count, times.weight);
+  if (times.overlapped) {
+    result.overlapped_forward.assign(count, *times.overlapped - times.backward - times.weight);
+  }
   result.activation_transfer.assign(count - 1, times.transfer);
   result.gradient_transfer.assign(count - 1, times.transfer);
   return result;
@@ -52,10 +55,12 @@ void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   PLANSEARCH_CHECK(times.forward.size() == count);
   PLANSEARCH_CHECK(times.backward.size() == count);
   PLANSEARCH_CHECK(times.weight_gradient.empty() || times.weight_gradient.size() == count);
+  PLANSEARCH_CHECK(times.overlapped_forward.empty() || times.overlapped_forward.size() == count);
   PLANSEARCH_CHECK(times.activation_transfer.size() == count - 1);
   PLANSEARCH_CHECK(times.gradient_transfer.size() == count - 1);
-  for (const auto& durations : {times.forward, times.backward, times.weight_gradient,
-                                times.activation_transfer, times.gradient_transfer}) {
+  for (const auto& durations :
+       {times.forward, times.backward, times.weight_gradient, times.activation_transfer,
+        times.gradient_transfer, times.overlapped_forward}) {
     for (const Ticks duration : durations) PLANSEARCH_CHECK(duration >= 0);
   }
   check_total(shape, times);

@@ -26,17 +26,29 @@ enum class TransferMode : std::uint8_t {
   Blocking,
 };
 
+/// Equal stages: durations of one virtual stage and of one transfer.
+struct UniformTimes {
+  Ticks forward = 0;
+  Ticks backward = 0;  ///< full backward, or its input gradient where `weight` is given
+  Ticks transfer = 0;
+  Ticks weight = 0;
+  /// A forward and a whole backward that run at the same time; absent: as one after the other.
+  std::optional<Ticks> overlapped = std::nullopt;
+  auto operator<=>(const UniformTimes&) const = default;
+};
+
 struct PipelineShape {
   ScheduleId schedule = kDefaultSchedule;
   int stages = 1;  ///< devices in a row (one representative per stage)
   int micro_batches = 1;
-  int chunks = 1;  ///< virtual stages per device
+  int chunks = 1;  ///< virtual stages per device and replica of the network
   /// How many micro-batches in a row pass one chunk, where the schedule has groups. Absent: as many
   /// as stages.
   std::optional<int> group = std::nullopt;
   TransferMode transfers = TransferMode::Asynchronous;
 
-  [[nodiscard]] int virtual_stages() const { return stages * chunks; }
+  /// Of all replicas of the network.
+  [[nodiscard]] int virtual_stages() const;
   [[nodiscard]] int group_size() const { return group.value_or(stages); }
   bool operator==(const PipelineShape&) const = default;
 };
@@ -69,13 +81,17 @@ struct ShapeFault {
 [[nodiscard]] std::optional<Infeasible> obstacle_of(const PipelineShape& shape);
 
 /// Durations, indexed by virtual stage; transfers by boundary (k lies between virtual stages k and
-/// k + 1, so there are virtual_stages - 1 of them). Only views: the caller keeps the arrays.
+/// k + 1, so there are virtual_stages - 1 of them; nothing crosses the one between two replicas).
+/// Only views: the caller keeps the arrays.
 struct PipelineTimes {
   std::span<const Ticks> forward;
   std::span<const Ticks> backward;         ///< input gradient; with weight gradient if not split
   std::span<const Ticks> weight_gradient;  ///< empty: contained in `backward`
   std::span<const Ticks> activation_transfer;  ///< boundary k, forward direction
   std::span<const Ticks> gradient_transfer;    ///< boundary k, backward direction
+  /// What a forward adds to the backward that runs at the same time; empty: as `forward`. Together
+  /// they take at least as long as each by itself.
+  std::span<const Ticks> overlapped_forward;
 };
 
 /// The same with arrays of its own.
@@ -85,21 +101,15 @@ struct PipelineDurations {
   std::vector<Ticks> weight_gradient;
   std::vector<Ticks> activation_transfer;
   std::vector<Ticks> gradient_transfer;
+  std::vector<Ticks> overlapped_forward{};
 
   [[nodiscard]] PipelineTimes view() const {
-    return {forward, backward, weight_gradient, activation_transfer, gradient_transfer};
+    return {forward,           backward,          weight_gradient, activation_transfer,
+            gradient_transfer, overlapped_forward};
   }
   bool operator==(const PipelineDurations&) const = default;
 };
 
-/// Equal stages: durations of one virtual stage and of one transfer.
-struct UniformTimes {
-  Ticks forward = 0;
-  Ticks backward = 0;  ///< full backward, or its input gradient where `weight` is given
-  Ticks transfer = 0;
-  Ticks weight = 0;
-  bool operator==(const UniformTimes&) const = default;
-};
 [[nodiscard]] PipelineDurations uniform_durations(const PipelineShape& shape, UniformTimes times);
 
 /// Throws InputError when all pieces and messages of a step one after the other take so many ticks

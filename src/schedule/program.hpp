@@ -165,6 +165,8 @@ struct Program {
 
 // Rows of the duration table of a pipeline. Lowering writes them, duration_table fills them.
 [[nodiscard]] std::uint32_t compute_row(std::size_t virtual_stage, Phase phase);
+/// Of a forward that runs at the same time as a backward.
+[[nodiscard]] std::uint32_t overlapped_row(std::size_t virtual_stage);
 [[nodiscard]] std::uint32_t transfer_row(std::size_t virtual_stages, std::size_t boundary,
                                          Phase direction);
 
@@ -185,5 +187,8 @@ struct StepEndTicks {
 /// `ends`: by device, where the program goes on to the end of the step.
 [[nodiscard]] std::vector<Ticks> duration_table(const PipelineTimes& times, WeightGradients split,
                                                 std::span<const StepEndTicks> ends = {});
+/// The same into a table that keeps its memory.
+void fill_duration_table(const PipelineTimes& times, WeightGradients split,
+                         std::span<const StepEndTicks> ends, std::vector<Ticks>& table);
 
 }  // namespace plansearch

@@ -9,19 +9,6 @@
 #include "schedule/table.hpp"
 
 namespace plansearch {
-namespace {
-
-void add_work(const PipelineShape& shape, const PipelineTimes& times, PipelineResult& result) {
-  const auto places = stage_places(shape);
-  for (std::size_t k = 0; k < places.size(); ++k) {
-    const Ticks weight = times.weight_gradient.empty() ? 0 : times.weight_gradient[k];
-    const Ticks work = times.forward[k] + times.backward[k] + weight;
-    result.devices[static_cast<std::size_t>(places[k].device)].busy += work * shape.micro_batches;
-  }
-}
-
-}  // namespace
-
 const PipelineResult& PipelineSimulator::run(const PipelineShape& shape, const PipelineTimes& times,
                                              SteadyState steady) {
   check_times(shape, times);
@@ -35,7 +22,6 @@ const PipelineResult& PipelineSimulator::run(const PipelineShape& shape, const P
   const auto per_period = order.compiled->period;
   result_.micro_batches_simulated =
       shape.micro_batches - static_cast<int>(order_.periods_skipped()) * per_period;
-  add_work(shape, times, result_);
   return result_;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   the device and chunk of every virtual stage.
 // Source:     Narayanan et al. (SC 2021) for the loop; Qi et al. (arXiv 2405.15362) for the V;
-//             Liu et al., Hanayo (SC 2023) for the snake.
+//             Liu et al., Hanayo (SC 2023) for the snake; Li and Hoefler, Chimera (SC 2021) for
+//             two directions.
 // Assumes:    one representative device per stage.
 // Units:      none.
 // Checked by: tests/unit/schedule/stage_places_test.cpp
@@ -31,6 +32,15 @@ std::vector<StagePlace> snake(int stages, int chunks) {
   return places;
 }
 
+std::vector<StagePlace> both_ways(int stages, int chunks) {
+  std::vector<StagePlace> places = loop(stages, chunks);
+  for (int k = 0; k < stages * chunks; ++k) {
+    const StagePlace& there = places[static_cast<std::size_t>(k)];
+    places.push_back({stages - 1 - there.device, chunks + there.chunk});
+  }
+  return places;
+}
+
 using Key = std::tuple<const Placement*, int, int>;
 
 /// Never forgets: a pipeline of 1,000 virtual stages takes 8 KB.
@@ -56,6 +66,12 @@ const Placement& looped_placement() {
 const Placement& snake_placement() {
   static const Placement kSnake{"snake", "there and back; two chunks make a V", snake};
   return kSnake;
+}
+
+const Placement& bidirectional_placement() {
+  static const Placement kBothWays{"bidirectional", "two replicas in opposite directions",
+                                   both_ways, 2};
+  return kBothWays;
 }
 
 std::span<const StagePlace> stage_places(const PipelineShape& shape) {

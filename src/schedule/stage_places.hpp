@@ -18,17 +18,22 @@ struct StagePlace {
 };
 
 /// A rule from virtual stages to devices. On every device the chunks count up in the order in which
-/// micro-batches pass them.
+/// micro-batches pass them. Replicas of the network follow one another: each has stages * chunks
+/// virtual stages of its own and an equal share of the micro-batches.
 struct Placement {
   std::string_view name;
   std::string_view meaning;
   std::vector<StagePlace> (*places)(int stages, int chunks) = nullptr;
+  int replicas = 1;
 };
 
 /// Virtual stage k on device k % stages.
 [[nodiscard]] const Placement& looped_placement();
 /// There and back: 0, 1, ..., p - 1, p - 1, ..., 1, 0, and so on. Two chunks make a V.
 [[nodiscard]] const Placement& snake_placement();
+/// Two replicas of the network in opposite directions: device d holds stage d of the first and
+/// stage p - 1 - d of the second.
+[[nodiscard]] const Placement& bidirectional_placement();
 
 /// By virtual stage, for the placement of shape.schedule. Kept for the whole run of the program.
 [[nodiscard]] std::span<const StagePlace> stage_places(const PipelineShape& shape);

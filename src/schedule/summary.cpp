@@ -51,7 +51,7 @@ ScheduleSummary summarize(const ComputeOrder& order, const Timeline& timeline) {
     summary.span = std::max(summary.span, last - first.value_or(last));
     busiest = std::max(busiest, busy);
     summary.peak_activations.push_back(static_cast<double>(peak_chunks(order, device)) /
-                                       order.chunks());
+                                       order.chunks() * order.replicas);
   }
   set_bubble(summary, busiest);
   return summary;

@@ -23,6 +23,11 @@ Schedule zb_h2_schedule();
 Schedule eager_1f1b_schedule();
 Schedule breadth_first_schedule();
 Schedule hanayo_schedule();
+Schedule v_half_schedule();
+Schedule v_min_schedule();
+Schedule chimera_schedule();
+Schedule dualpipe_schedule();
+Schedule dualpipe_v_schedule();
 
 namespace {
 
@@ -38,6 +43,11 @@ std::vector<Schedule> make_table() {
       eager_1f1b_schedule(),
       breadth_first_schedule(),
       hanayo_schedule(),
+      v_half_schedule(),
+      v_min_schedule(),
+      chimera_schedule(),
+      dualpipe_schedule(),
+      dualpipe_v_schedule(),
   };
   // clang-format on
 }
@@ -53,6 +63,10 @@ const Schedule& schedule_row(ScheduleId id) {
   const auto row = static_cast<std::size_t>(id);
   PLANSEARCH_CHECK(row < table().size());
   return table()[row];
+}
+
+int PipelineShape::virtual_stages() const {
+  return stages * chunks * schedule_row(schedule).placement->replicas;
 }
 
 bool splits_backward(ScheduleId id) {

@@ -45,6 +45,7 @@ struct Schedule {
   const Placement* placement = nullptr;
   int fewest_stages = 1;
   ChunkRange chunks;
+  int chunks_per_wave = 0;  ///< of schedules that are asked for in waves
   Groups groups = Groups::None;
   WeightGradients weight_gradients = WeightGradients::Fused;
   ComputeOrder (*order)(const PipelineShape& shape) = nullptr;  ///< needs a legal shape

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 namespace plansearch {
@@ -37,11 +38,14 @@ class Checker {
     }
     faults_ = order_faults(drawn);
     if (!faults_.empty()) return faults_;
+    note_overlapped();
     check_overlap();
     const auto table = duration_table(times_, order_.weight_gradients);
     for (const TimelineEntry& entry : timeline_.entries) {
       const std::size_t k = order_.virtual_stage(entry.device, entry.step.chunk);
-      if (entry.end - entry.start != table[compute_row(k, entry.step.phase)]) {
+      const bool overlapped = overlapped_.contains({entry.device, entry.step});
+      const auto row = overlapped ? overlapped_row(k) : compute_row(k, entry.step.phase);
+      if (entry.end - entry.start != table[row]) {
         faults_.push_back(name_of(entry) + " has the wrong length");
       }
       check_inputs(entry, k);
@@ -50,6 +54,20 @@ class Checker {
   }
 
  private:
+  void note_overlapped() {
+    for (std::size_t d = 0; d < order_.devices.size(); ++d) {
+      const std::span<const ComputeStep> steps = order_.devices[d];
+      for (std::size_t i = 0; i < steps.size(); i = piece_end(steps, i)) {
+        const auto piece = steps.subspan(i, piece_end(steps, i) - i);
+        if (!overlaps(piece)) continue;
+        for (ComputeStep step : piece) {
+          step.joined = false;
+          if (step.phase == Phase::Forward) overlapped_.insert({static_cast<int>(d), step});
+        }
+      }
+    }
+  }
+
   void check_overlap() {
     for (std::size_t i = 1; i < timeline_.entries.size(); ++i) {
       const TimelineEntry& before = timeline_.entries[i - 1];
@@ -66,10 +84,10 @@ class Checker {
       input.phase = entry.step.phase == Phase::Backward ? Phase::Forward : Phase::Backward;
       check_after(entry, entry.device, input, 0);
     }
-    if (entry.step.phase == Phase::Forward && k > 0) {
+    if (entry.step.phase == Phase::Forward && order_.neighbour(k, -1)) {
       check_after_stage(entry, k - 1, times_.activation_transfer[k - 1]);
     }
-    if (entry.step.phase == Phase::Backward && k + 1 < order_.pipeline.size()) {
+    if (entry.step.phase == Phase::Backward && order_.neighbour(k, 1)) {
       check_after_stage(entry, k + 1, times_.gradient_transfer[k]);
     }
   }
@@ -92,6 +110,7 @@ class Checker {
   const PipelineTimes& times_;
   const Timeline& timeline_;
   StepTimes spans_;
+  std::set<std::pair<int, ComputeStep>> overlapped_;
   std::vector<std::string> faults_;
 };
 

@@ -995,6 +995,20 @@ class Schedules(Case):
         slow = self.schedule("1f1b", *grid, "--times", "1,2", "--p2p", "0.5")
         self.assertEqual(slow["makespan"], 33 + 2 * 0.5 * (3 * 2 + 2))
 
+    def test_waves_and_overlap(self):
+        grid = ["--stages", "4", "--micro-batches", "8"]
+        waves = self.schedule("hanayo", *grid, "--times", "4,4", "--waves", "2")
+        self.assertEqual((waves["chunks"], waves["makespan"]), (4, 64 + 6))
+        self.refuse("schedule", "hanayo", *grid, "--times", "1,1", "--waves", "2", "--chunks", "2",
+                    expect=["a wave of hanayo is 2 chunks"])
+        self.refuse("schedule", "1f1b", *grid, "--times", "1,1", "--waves", "2",
+                    expect=["1f1b has no waves"])
+        apart = self.schedule("dualpipe", *grid, "--times", "1,1,1")
+        self.assertEqual((apart["makespan"], apart["times"]["overlapped"]), (26, 3))
+        self.assertLess(self.schedule("dualpipe", *grid, "--times", "1,1,1,2")["makespan"], 26)
+        # Each replica passes all devices: twice the stages in the picture, weights twice.
+        self.assertEqual(self.schedule("chimera", *grid, "--times", "1,1")["makespan"], 18)
+
     def test_forms(self):
         question = ["schedule", "1f1b", "--stages", "2", "--micro-batches", "2", "--times", "1,2"]
         table = self.succeed(*question)
@@ -1017,7 +1031,7 @@ class Schedules(Case):
         self.succeed("schedule", "interleaved", *grid, "--group", "6")
         self.refuse("schedule", "1f1b", *grid, "--group", "4",
                     expect=["1f1b takes no micro-batches in a group, not 4"])
-        for times in ("1", "1,2,3,4", "1,x", "1,-2", "1,,2", "1,1e400"):
+        for times in ("1", "1,2,3,4", "1,2,3,6,6", "1,x", "1,-2", "1,,2", "1,1e400"):
             self.refuse("schedule", "gpipe", *grid[:4], "--times", times, expect=["--times"])
         self.refuse("schedule", "gpipe", "--stages", "4", "--times", "1,2",
                     expect=["--micro-batches is missing"])

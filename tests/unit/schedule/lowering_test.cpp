@@ -76,17 +76,17 @@ TEST_SUITE("unit") {
     CHECK(kPair.channels == std::vector<Channel>{{0, 1, ChannelSemantics::Rendezvous, {}},
                                                  {1, 0, ChannelSemantics::Rendezvous, {}}});
     CHECK(kPair.events.empty());
-    // Rows: three a stage, then the boundary forward (7) and backward (8).
+    // Rows: four a stage, then the boundary forward (9) and backward (10).
     REQUIRE(kPair.messages.size() == 2);
     const Message& activation = kPair.messages[0];
     CHECK(activation.tensor == TensorKind::Activation);
-    CHECK(activation.duration == 7);
+    CHECK(activation.duration == 9);
     CHECK(kPair.instructions[activation.producer].duration == 1);
-    CHECK(kPair.instructions[activation.consumer].duration == 4);
+    CHECK(kPair.instructions[activation.consumer].duration == 5);
     const Message& gradient = kPair.messages[1];
     CHECK(gradient.tensor == TensorKind::Gradient);
-    CHECK(gradient.duration == 8);
-    CHECK(kPair.instructions[gradient.producer].duration == 5);
+    CHECK(gradient.duration == 10);
+    CHECK(kPair.instructions[gradient.producer].duration == 6);
     CHECK(kPair.instructions[gradient.consumer].duration == 2);
   }
 

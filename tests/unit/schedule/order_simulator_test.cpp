@@ -39,6 +39,12 @@ PipelineDurations any_durations(Dice& dice, const PipelineShape& shape, Ticks sc
       times.weight_gradient.push_back(dice.ticks(0, scale));
     }
   }
+  if (dice.between(0, 1) == 0) {
+    // With the backward they overlap, at least a third of the scale, as long as by themselves.
+    for (const Ticks forward : times.forward) {
+      times.overlapped_forward.push_back(forward - dice.ticks(0, forward / 3));
+    }
+  }
   return times;
 }
 
@@ -116,6 +122,7 @@ TEST_SUITE("schedule") {
             const Ticks factor = places[k].device % 2 == 0 ? 100 : 1;
             times.forward[k] *= factor;
             times.backward[k] *= factor;
+            if (!times.overlapped_forward.empty()) times.overlapped_forward[k] *= factor;
           }
         }
         INFO(describe(shape));
@@ -135,7 +142,7 @@ TEST_SUITE("schedule") {
         const PipelineShape shape = any_shape(dice, id, 6, 60);
         const auto order = std::get<ComputeOrder>(make_order(shape));
         std::vector<Bytes> bytes;
-        for (int c = 0; c < shape.chunks; ++c) {
+        for (int c = 0; c < order.chunks(); ++c) {
           bytes.emplace_back(static_cast<double>(dice.between(1, 100)));
         }
         INFO(describe(shape));

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `plansearch schedule` asks.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "report/schedule_report.hpp"
+
+namespace plansearch {
+
+/// Durations as typed, of one device-stage.
+struct ScheduleQuestion {
+  std::string name;
+  std::optional<int> stages, micro_batches, chunks, waves, group;
+  std::string times;
+  std::string p2p = "0";
+};
+
+/// InputError for what is no schedule, no duration, or no shape the schedule runs in.
+[[nodiscard]] ScheduleReport answer(const ScheduleQuestion& question);
+
+}  // namespace plansearch
