@@ -131,7 +131,7 @@ MISTAKES = [
             "bytes.optimizer = kept(policy.master, mesh) + 0.5 * moments * kept(policy.moment, mesh);"),
     Mistake("micro-batches-once", "the work of one micro-batch taken for that of the step",
             "src/evaluate/step_model.cpp",
-            "  const auto repeats = static_cast<double>(view.order.micro_batches);\n"
+            "  const auto repeats = static_cast<double>(view.repeats());\n"
             "  const GroupPass pass =",
             "  const double repeats = 1.0;\n  const GroupPass pass ="),
     Mistake("one-way-boundary", "gradients cross stage boundaries for free",
