@@ -21,6 +21,7 @@
 #include "plansearch/space.hpp"
 #include "problem/hand_over.hpp"
 #include "problem/number_list.hpp"
+#include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -265,6 +266,12 @@ void add_validate(CLI::App& app, Options& o) {
       });
 }
 
+void add_reproduce(CLI::App& app, Options& o) {
+  Choices names;
+  for (const ReproducedSeed& seed : reproduced_seeds()) names.emplace_back(seed.name);
+  restrict_to(app.add_option("seed", o.argument, "a paper (default: all)"), names);
+}
+
 void add_explain(CLI::App& app, Options& o) {
   app.add_option("plan", o.plan, "plan document or result.json#RANK (default: search first)")
       ->type_name("PLAN");
@@ -344,6 +351,8 @@ constexpr std::array kCommands{
                Shares::Search, add_explain},
     CommandRow{"validate", "predict every measured row of a table and report errors",
                Command::Validate, Shares::Output, add_validate},
+    CommandRow{"reproduce", "published figures of a paper beside those of this program",
+               Command::Reproduce, Shares::Output, add_reproduce},
     CommandRow{"schedule", "one pipeline schedule by itself: grid, bubble, peaks",
                Command::Schedule, Shares::Output, add_schedule},
     CommandRow{"export", "a plan as configuration of a training framework", Command::Export,

@@ -22,6 +22,7 @@ enum class Command {
   Compare,
   Predict,
   Validate,
+  Reproduce,
   Explain,
   Export,
   List,

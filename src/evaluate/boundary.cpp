@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: which links the messages between two groups of blocks cross, and how much of a tile
 //           the busiest rank sends or receives.
-// Source: exact intersections of the tiles of both meshes; the least-loaded holder sends.
+// Source: exact intersections of the tiles of both meshes; the least-loaded holder sends. Over a
+//         network the strategies of communication/mesh_transfer.hpp.
 // Assumes: residual streams are cut over batch (data, depth) and tokens (context; out under
 //          sequence parallelism); tiles of one cut are equal.
 // Units: ranks; shares of a tile.
@@ -10,6 +11,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+
+#include "communication/mesh_transfer.hpp"
 
 namespace plansearch {
 namespace {
@@ -154,14 +158,67 @@ Exchange exchange(const Cluster& cluster, std::vector<Holder> senders,
   return result;
 }
 
+/// One direction over the network.
+struct NetworkWay {
+  double share = 0.0;  ///< as BoundaryRoute::forward, of the whole tensor
+  RouteGather gather;
+};
+
+std::vector<TileHolder> on_hosts(const std::vector<Holder>& holders, int domain) {
+  std::vector<TileHolder> result;
+  const auto interval = [](int piece, int pieces) {
+    return Interval{1.0 * piece / pieces, (piece + 1.0) / pieces};
+  };
+  for (const Holder& holder : holders) {
+    const Tile& tile = holder.tile;
+    result.push_back({holder.rank,
+                      holder.rank / domain,
+                      {interval(tile.batch, tile.batches), interval(tile.token, tile.tokens)}});
+  }
+  return result;
+}
+
+/// The strategy whose hosts and ranks are through first; of equal ones the simplest.
+NetworkWay best_way(const LinkTier& network, int domain, const std::vector<TileHolder>& from,
+                    const std::vector<TileHolder>& to) {
+  // One rank sending alone has a whole card.
+  const double of_card =
+      network.nics ? std::min(1.0, network.bandwidth / network.nics->bandwidth) : 1.0;
+  std::optional<NetworkWay> best;
+  for (const TransferStrategy strategy : kTransferStrategies) {
+    const MeshTransfer transfer = transfer_between(from, to, strategy);
+    const NetworkWay way{std::max(transfer.makespan / domain, transfer.busiest_rank * of_card),
+                         {transfer.gathered, transfer.gather_ranks}};
+    if (!best || way.share < best->share * (1.0 - 1e-9)) best = way;
+  }
+  return *best;
+}
+
+/// The fabric that joins domains of so many ranks; null where other links do.
+const LinkTier* network_over(const Cluster& cluster, int domain) {
+  for (std::size_t i = 0; i + 1 < cluster.tiers.size(); ++i) {
+    if (cluster.tiers[i].size == domain && cluster.tiers[i + 1].is_fabric()) {
+      return &cluster.tiers[i + 1];
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh& b,
+             const PlanDegrees& degrees_b) {
+  return degrees_a.sequence_parallel == degrees_b.sequence_parallel && a == b;
+}
 
 BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to) {
   if (from == to) return {0, 0.0, 0.0};
   const auto& places = plan.assignment->positions;
   const DevicePosition& sender = places[static_cast<std::size_t>(from)];
   const DevicePosition& receiver = places[static_cast<std::size_t>(to)];
-  if (sender.transform == receiver.transform) {
+  const Transform& sends = plan.transform_at(from);
+  const Transform& receives = plan.transform_at(to);
+  if (pair_up(sends.mesh, sends.degrees, receives.mesh, receives.degrees)) {
     const RankRuns runs = runs_of(plan.transform_at(from).mesh);
     const int distance = receiver.first - sender.first;
     return {
@@ -174,8 +231,19 @@ BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan, i
   const Exchange forward = exchange(cluster, senders, receivers);
   const Exchange backward = exchange(cluster, receivers, senders);
   const double tile = senders.front().tile.area();
-  return {std::max(forward.left_domain, backward.left_domain), forward.busiest / tile,
-          backward.busiest / tile};
+  BoundaryRoute route{std::max(forward.left_domain, backward.left_domain), forward.busiest / tile,
+                      backward.busiest / tile};
+  if (const LinkTier* network = network_over(cluster, route.left_domain)) {
+    const auto sending = on_hosts(senders, route.left_domain);
+    const auto receiving = on_hosts(receivers, route.left_domain);
+    const NetworkWay there = best_way(*network, route.left_domain, sending, receiving);
+    const NetworkWay back = best_way(*network, route.left_domain, receiving, sending);
+    route.forward = there.share / tile;
+    route.backward = back.share / tile;
+    route.forward_gather = {there.gather.tiles / tile, there.gather.ranks};
+    route.backward_gather = {back.gather.tiles / tile, back.gather.ranks};
+  }
+  return route;
 }
 
 }  // namespace plansearch

@@ -9,19 +9,34 @@
 
 namespace plansearch {
 
+/// What ranks of the receiving mesh gather among neighbours, having received parts.
+struct RouteGather {
+  double tiles = 0.0;  ///< what each has in the end
+  int ranks = 1;
+  bool operator==(const RouteGather&) const = default;
+};
+
 /// The way from the ranks of one position to those of another.
 struct BoundaryRoute {
   /// Ranks of the largest link domain that some pair leaves; 0: all pairs stay in the innermost.
   int left_domain = 0;
   /// What the busiest rank sends or receives, over the tile that one rank of the first position
-  /// holds: activations forward, their gradients backward. 0: nothing moves.
+  /// holds: activations forward, their gradients backward. 0: nothing moves. Over a network of
+  /// cards that ranks share: what a rank would send if all of a domain sent alike.
   double forward = 1.0;
   double backward = 1.0;
+  RouteGather forward_gather{};
+  RouteGather backward_gather{};
   bool operator==(const BoundaryRoute&) const = default;
 };
 
-/// Every receiver gets exactly what it lacks from the holder that has sent least; ranks of equal
-/// meshes pair up one to one.
+/// Whether stages that are split like this hold the same tiles on ranks that lie alike.
+[[nodiscard]] bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh& b,
+                           const PlanDegrees& degrees_b);
+
+/// Ranks of equal meshes pair up one to one. Between others every receiver gets exactly what it
+/// lacks from the holder that has sent least; over a network by the strategy (messages, local
+/// all-gather, broadcast; communication/mesh_transfer.hpp) that keeps its cards busy least.
 [[nodiscard]] BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan,
                                            int from, int to);
 

@@ -127,28 +127,37 @@ void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
 BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary) {
   const BoundaryRoute& route = view.boundary(boundary);
   if (route.forward == 0.0) return {};
-  const GroupContent& sender = view.content(view.assignment().groups[boundary].content);
+  const auto& groups = view.assignment().groups;
+  const GroupContent& sender = view.content(groups[boundary].content);
   const TransformGround& transform = view.transform_of(sender);
+  const TransformGround& next = view.transform_of(view.content(groups[boundary + 1].content));
+  const bool alike = pair_up(*transform.mesh, *transform.degrees, *next.mesh, *next.degrees);
   const Bytes tile = tile_of(view, sender);
   const ProcessGroup tensor = process_group(*transform.mesh, {Axis::Out});
-  const bool scatters = view.constants.boundary == BoundaryMessage::ScatterGather &&
+  const bool scatters = alike && view.constants.boundary == BoundaryMessage::ScatterGather &&
                         transform.degrees->sequence_parallel == SequenceParallel::Off &&
                         tensor.size() > 1;
-  const Seconds gather =
-      scatters ? price_call(view, CommunicationKind::AllGather, tile, tensor).cost.time
-               : Seconds(0);
-  const auto transfer = [&](double share) {
+  const auto gathering = [&](const RouteGather& gather) {
+    if (scatters) return price_call(view, CommunicationKind::AllGather, tile, tensor).cost.time;
+    if (gather.ranks <= 1) return Seconds(0);
+    return price_call(view, CommunicationKind::AllGather, tile * gather.tiles,
+                      ProcessGroup(gather.ranks, 1))
+        .cost.time;
+  };
+  const auto transfer = [&](double share, const RouteGather& gather) {
     BoundaryTransfer result;
     result.bytes = tile * share / (scatters ? static_cast<double>(tensor.size()) : 1.0);
     const CallPrice call = price_call(view, CommunicationKind::SendReceive, result.bytes,
                                       pair_over(route.left_domain));
-    result.time = call.cost.time + view.constants.collective_call + gather;
+    result.time = call.cost.time + view.constants.collective_call + gathering(gather);
     return result;
   };
   BoundaryTransfers transfers;
-  transfers.activation = transfer(route.forward);
+  transfers.activation = transfer(route.forward, route.forward_gather);
+  const bool same =
+      route.backward == route.forward && route.backward_gather == route.forward_gather;
   transfers.gradient =
-      route.backward == route.forward ? transfers.activation : transfer(route.backward);
+      same ? transfers.activation : transfer(route.backward, route.backward_gather);
   return transfers;
 }
 

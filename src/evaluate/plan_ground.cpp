@@ -88,8 +88,11 @@ RoutedAssignment routed(const Cluster& cluster, const ParallelPlan& plan) {
     const auto& contents = plan.assignment->contents;
     const GroupContent& x = contents[static_cast<std::size_t>(groups[a].content)];
     const GroupContent& y = contents[static_cast<std::size_t>(groups[b].content)];
+    const auto receiver = [&](std::size_t k) {
+      return contents[static_cast<std::size_t>(groups[k + 1].content)].transform;
+    };
     return x.transform == y.transform && x.last_block == y.last_block &&
-           result.boundaries[a] == result.boundaries[b];
+           receiver(a) == receiver(b) && result.boundaries[a] == result.boundaries[b];
   };
   for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
     const bool seam = (k + 1) % plan.assignment->groups_per_replica() == 0;

@@ -1453,6 +1453,20 @@ class Golden(Case):
                      "--gpus", "1536", "--batch", "1536", "--tp", "8", "--pp", "12", "--recompute",
                      "full", "--attention", "unfused")
 
+    def test_reproduction(self):
+        self.compare("reproduce_alpa.txt", "reproduce", "alpa")
+        answer = json.loads(self.succeed("reproduce", "alpa", "--format", "json"))
+        schema = json.loads((SOURCE / "docs/schema/reproduce.v1.schema.json").read_text())
+        json_schema.check(answer, schema)
+        rows = {row["check"]: row for row in answer["rows"]}
+        for table in ("1.3B", "32 layers", "40 layers", "1.3B on 64 x p3.2xlarge"):
+            self.assertTrue(rows[f"Kendall tau, {table}, micro-batch 1"]["within"], table)
+            self.assertTrue(rows[f"contrasts of 2x and more in order, {table}, micro-batch 1"]["within"])
+        for check, row in rows.items():
+            if "found" in check or "over best" in check:
+                self.assertTrue(row["within"], check)
+        self.refuse("reproduce", "alpa2", expect=["alpa"])
+
     def test_explanation(self):
         self.compare("perlmutter_gpt2-xl_explain.txt", "explain", *QUESTION, "--gpus", "16", "--pp",
                      "4")

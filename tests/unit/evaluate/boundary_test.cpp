@@ -75,6 +75,29 @@ TEST_SUITE("unit") {
     CHECK(boundary_route(*problem.cluster, plan, 0, 1) == BoundaryRoute{0, 1.0, 2.0});
   }
 
+  TEST_CASE("over the network replicas of one node get their tile once") {
+    // One stage of eight tensor ranks on node 0, one of four on half of node 1, another on the
+    // rest. Every rank holds the whole stream. A part of a quarter goes to each of the four, who
+    // gather: node 1 takes in one tile, as much as a rank of node 0 would send if all eight sent an
+    // eighth; cards are one per rank of the toy machine, and a rank sends a quarter. Backward eight
+    // ranks of node 0 want the stream: an eighth each.
+    const Problem problem = problem_on(16);
+    StageDescription wide;
+    wide.degrees.tensor_out = 8;
+    StageDescription narrow;
+    narrow.degrees.tensor_out = 4;
+    const std::vector<StageDescription> stages{wide, narrow, narrow};
+    const auto made =
+        plan_of_stages(stages, {kDefaultSchedule, 2}, 8, *problem.framework, *problem.network);
+    REQUIRE(std::holds_alternative<ParallelPlan>(made));
+    const auto route = boundary_route(*problem.cluster, std::get<ParallelPlan>(made), 0, 1);
+    CHECK(route.left_domain == 8);
+    CHECK(route.forward == doctest::Approx(1.0 / 4));
+    CHECK(route.backward == doctest::Approx(1.0 / 4));
+    CHECK(route.forward_gather == RouteGather{1.0, 4});
+    CHECK(route.backward_gather == RouteGather{1.0, 8});
+  }
+
   TEST_CASE("from one replica to two: the one sends both halves") {
     // The stream of one rank goes in halves to two: it sends all of its tile; backward it
     // receives all of it.

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Alpa's published choices and throughput (OSDI'22) and Megatron's step times on the same machine.
+// Bands: step times 30 %, bars of figures 25 %, Alpa's own sanity check 20 %.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "io/csv.hpp"
+#include "plansearch/error.hpp"
+#include "search/planner/uneven_search.hpp"
+#include "studies/reproduce/gpt_question.hpp"
+#include "studies/reproduce/reproduce.hpp"
+#include "studies/run_prediction.hpp"
+#include "studies/statistics.hpp"
+
+namespace plansearch {
+namespace {
+
+using Rows = std::vector<ReproducedRow>;
+
+constexpr const char* kAlpa = "Zheng et al., OSDI'22 (arXiv 2201.12023)";
+constexpr const char* kMegatron =
+    "DS3Lab/Decentralized_FM_alpha, results/NeurIPS2022_submission.md";
+
+/// Published and predicted step times, by row of the table.
+struct Steps {
+  double published = 0.0;
+  double predicted = 0.0;
+  double predicted_whole = 0.0;  ///< every tensor rank sends the whole activation to the next stage
+  std::optional<double> published_gib;
+  std::optional<double> predicted_gib;
+};
+using StepTable = std::map<std::string, Steps>;
+
+std::vector<RunPrediction> predictions_of(const std::vector<RunRecord>& runs,
+                                          const StudyContext& context, bool scatters) {
+  const ShippedData& data = context.data;
+  const auto model = [&](std::string_view name) { return data.model(name).description; };
+  const ProfileFinder finder{[&](std::string_view name) { return data.cluster(name); },
+                             [&](std::string_view name) {
+                               Framework framework = data.framework(name);
+                               framework.constants["boundary_scatter_gather"] =
+                                   scatters ? 1.0 : 0.0;
+                               return framework;
+                             }};
+  return predict_runs(
+      runs, read_architectures(data.directory() / "validation" / "architectures.yaml", model),
+      finder, context.threads);
+}
+
+StepTable step_table(const StudyContext& context) {
+  const auto path = context.data.directory() / "validation" / "reproduce" / "alpa_runs.csv";
+  const std::vector<RunRecord> runs = read_runs(io::CsvTable::read(path));
+  const auto scattered = predictions_of(runs, context, true);
+  const auto whole = predictions_of(runs, context, false);
+  constexpr double kGiB = 1073741824.0;
+  StepTable table;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    PLANSEARCH_CHECK(runs[i].step_time && scattered[i].step_time && whole[i].step_time);
+    Steps& steps = table[runs[i].id];
+    steps.published = runs[i].step_time->value();
+    steps.predicted = scattered[i].step_time->value();
+    steps.predicted_whole = whole[i].step_time->value();
+    if (runs[i].peak_memory) steps.published_gib = runs[i].peak_memory->value() / kGiB;
+    if (scattered[i].memory) steps.predicted_gib = scattered[i].memory->value() / kGiB;
+  }
+  return table;
+}
+
+/// Several plans of one network and micro-batch.
+struct PlanTable {
+  const char* name;
+  const char* prefix;  ///< of the ids of its rows
+  std::vector<const char*> plans;
+  bool checked;  ///< larger micro-batches are reported: their data are not monotone
+};
+
+const std::vector<PlanTable>& plan_tables() {
+  static const std::vector<PlanTable> kTables{
+      {"1.3B, micro-batch 1", "1.3b-mb1-", {"p8t1", "p1t8", "p4t2", "p2t4", "p8t8-d1"}, true},
+      {"1.3B, micro-batch 2", "1.3b-mb2-", {"p8t1", "p1t8", "p4t2", "p2t4"}, false},
+      {"1.3B, micro-batch 4", "1.3b-mb4-", {"p8t1", "p1t8", "p4t2", "p2t4"}, false},
+      {"32 layers, micro-batch 1", "32l-mb1-", {"p8t1", "p1t8", "p4t2", "p2t4"}, true},
+      {"40 layers, micro-batch 1", "40l-mb1-", {"p8t1", "p1t8", "p4t2", "p2t4"}, true},
+      {"1.3B on 64 x p3.2xlarge, micro-batch 1",
+       "1.3b-2xlarge-",
+       {"p8t1", "p1t8", "p4t2", "p2t4"},
+       true}};
+  return kTables;
+}
+
+std::optional<double> optional_if(bool wanted, double value) {
+  return wanted ? std::optional(value) : std::nullopt;
+}
+
+ReproducedRow step_row(const std::string& check, const Steps& steps, double predicted, double band,
+                       bool checked, const char* source) {
+  return {check,
+          "s",
+          steps.published,
+          predicted,
+          optional_if(checked, steps.published * (1.0 - band)),
+          optional_if(checked, steps.published * (1.0 + band)),
+          source};
+}
+
+/// Pairs of which one takes at least twice as long as the other, and how many of them are predicted
+/// in that order.
+std::pair<int, int> contrasts(const std::vector<double>& published,
+                              const std::vector<double>& predicted) {
+  int all = 0;
+  int right = 0;
+  for (std::size_t i = 0; i < published.size(); ++i) {
+    for (std::size_t j = 0; j < published.size(); ++j) {
+      if (published[i] < 2.0 * published[j]) continue;
+      ++all;
+      right += predicted[i] > predicted[j] ? 1 : 0;
+    }
+  }
+  return {all, right};
+}
+
+void add_table(const PlanTable& table, const StepTable& steps, Rows& rows) {
+  std::vector<double> published;
+  std::vector<double> predicted;
+  std::vector<double> whole;
+  for (const char* plan : table.plans) {
+    const Steps& step = steps.at(fmt::format("{}{}", table.prefix, plan));
+    published.push_back(step.published);
+    predicted.push_back(step.predicted);
+    whole.push_back(step.predicted_whole);
+    rows.push_back(step_row(fmt::format("step, {}, {}", table.name, plan), step, step.predicted,
+                            0.30, table.checked, kMegatron));
+  }
+  const auto tau_row = [&](const char* setting, const std::vector<double>& values, bool checked) {
+    rows.push_back({fmt::format("Kendall tau, {}{}", table.name, setting), "", 1.0,
+                    kendall_tau(published, values), optional_if(checked, 0.6),
+                    optional_if(checked, 1.0), kMegatron});
+  };
+  tau_row("", predicted, table.checked);
+  tau_row(", no scatter-gather", whole, false);
+  const auto [all, right] = contrasts(published, predicted);
+  if (all == 0) return;
+  rows.push_back({fmt::format("contrasts of 2x and more in order, {}", table.name), "pairs",
+                  static_cast<double>(all), static_cast<double>(right), static_cast<double>(all),
+                  static_cast<double>(all), kMegatron});
+}
+
+void add_measured(const StepTable& steps, Rows& rows) {
+  for (const PlanTable& table : plan_tables()) add_table(table, steps, rows);
+  const Steps& long_pipeline = steps.at("1.3b-mb1-p8t8-d1");
+  rows.push_back(step_row("step, 1.3B, micro-batch 1, p8t8-d1, no scatter-gather", long_pipeline,
+                          long_pipeline.predicted_whole, 0.30, true, kMegatron));
+  for (const int micro_batch : {1, 2, 4}) {
+    const Steps& deep = steps.at(fmt::format("39b-mb{}-p16t4", micro_batch));
+    const Steps& wide = steps.at(fmt::format("39b-mb{}-p8t8", micro_batch));
+    rows.push_back(step_row(fmt::format("step, 39B, micro-batch {}, p16t4", micro_batch), deep,
+                            deep.predicted, 0.30, micro_batch == 1, kMegatron));
+    rows.push_back(step_row(fmt::format("step, 39B, micro-batch {}, p8t8", micro_batch), wide,
+                            wide.predicted, 0.30, micro_batch == 1, kMegatron));
+    rows.push_back({fmt::format("p8t8 over p16t4, 39B, micro-batch {}", micro_batch), "",
+                    wide.published / deep.published, wide.predicted / deep.predicted,
+                    optional_if(micro_batch == 1, 1.0), std::nullopt, kMegatron});
+  }
+  const Steps& tensor = steps.at("1.3b-2xlarge-p1t8");
+  const Steps& pipeline = steps.at("1.3b-2xlarge-p8t1");
+  rows.push_back({"p1t8 over p8t1 on nodes of one GPU", "", tensor.published / pipeline.published,
+                  tensor.predicted / pipeline.predicted, 5.0, std::nullopt, kMegatron});
+}
+
+void add_sanity_check(const StepTable& steps, Rows& rows) {
+  constexpr const char* kSource = "alpa-projects/alpa, benchmark/alpa/README.md";
+  const Steps& step = steps.at("alpa-readme-2.6b");
+  rows.push_back(step_row("step of Alpa's sanity check, 2.6B, dp 2, tp 2, pp 2", step,
+                          step.predicted, 0.20, true, kSource));
+  rows.push_back({"allocator peak of the same", "GiB", step.published_gib, step.predicted_gib,
+                  *step.published_gib * 0.8, *step.published_gib * 1.2, kSource});
+  const double flops = alpa_flops({32, 2560, 32}, 32);
+  rows.push_back({"TFLOP/s per GPU of the same, by Alpa's formula", "TFLOP/s", 37.01,
+                  flops / step.published / 8 / 1e12, 37.00, 37.02, kSource});
+}
+
+/// A network of Alpa's evaluation on the number of GPUs it was run on.
+struct PublishedGpt {
+  const char* name;
+  GptSizes sizes;
+  int gpus;
+  double tensor;                 ///< of the plan Alpa found
+  std::optional<double> pflops;  ///< of its bar
+};
+
+/// benchmark/alpa/suite_auto_gpt.py for sizes and plans, figure 7a for the bars.
+const std::array<PublishedGpt, 7>& published_gpts() {
+  static const std::array<PublishedGpt, 7> kGpts{{{"350M", {24, 1024, 16}, 1, 1, {}},
+                                                  {"760M", {24, 1536, 16}, 2, 1, {}},
+                                                  {"1.3B", {24, 2048, 32}, 4, 1, 0.21},
+                                                  {"2.6B", {32, 2560, 32}, 8, 1, 0.47},
+                                                  {"6.7B", {32, 4096, 32}, 16, 4, 0.93},
+                                                  {"15B", {48, 5120, 40}, 32, 4, 1.89},
+                                                  {"39B", {48, 8192, 64}, 64, 4, 3.62}}};
+  return kGpts;
+}
+
+/// What the planner finds for it, in PFLOP/s by Alpa's count.
+struct FoundPlan {
+  double tensor = 0.0;
+  double pflops = 0.0;
+};
+
+std::optional<FoundPlan> found_plan(const PublishedGpt& gpt, const PinnedDegrees& pinned,
+                                    const StudyContext& context) {
+  constexpr std::int64_t kBatch = 1024;
+  const Problem problem = gpt_problem(
+      {.sizes = gpt.sizes, .hardware = "aws-p3-16xlarge", .gpus = gpt.gpus, .batch = kBatch},
+      context.data);
+  const PlanEvaluator evaluator(problem);
+  StageRequest request{pinned, {}};
+  request.pinned.pin(Degree::Recompute, static_cast<int>(Recompute::Full));
+  request.pinned.pin(Degree::SequenceParallel, static_cast<int>(SequenceParallel::Off));
+  request.pinned.pin(Degree::Context, 1);
+  SearchOptions options;
+  options.top = 1;
+  const UnevenResult result = search_uneven(evaluator, request, options);
+  if (result.ranked.empty()) return std::nullopt;
+  const StagedCandidate& best = result.ranked.front();
+  FoundPlan found;
+  for (const Transform& transform : best.plan.transforms) {
+    found.tensor = std::max(found.tensor, static_cast<double>(transform.degrees.tensor()));
+  }
+  found.pflops = alpa_flops(gpt.sizes, kBatch) / best.estimate.step.total().value() / 1e15;
+  return found;
+}
+
+using FoundPlans = std::vector<std::optional<FoundPlan>>;
+
+FoundPlans found_plans(const StudyContext& context) {
+  FoundPlans plans;
+  for (const PublishedGpt& gpt : published_gpts()) plans.push_back(found_plan(gpt, {}, context));
+  return plans;
+}
+
+void add_planner(const FoundPlans& plans, Rows& rows) {
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const PublishedGpt& gpt = published_gpts()[i];
+    const std::optional<FoundPlan>& found = plans[i];
+    const bool small = gpt.tensor == 1;
+    rows.push_back({fmt::format("tensor degree found, {} on {} GPUs", gpt.name, gpt.gpus), "",
+                    gpt.tensor, found ? std::optional(found->tensor) : std::nullopt,
+                    small ? 1.0 : 2.0, small ? 1.0 : 8.0, kAlpa});
+    if (!gpt.pflops) continue;
+    rows.push_back({fmt::format("throughput found, {} on {} GPUs", gpt.name, gpt.gpus), "PFLOP/s",
+                    gpt.pflops, found ? std::optional(found->pflops) : std::nullopt,
+                    *gpt.pflops * 0.75, *gpt.pflops * 1.25, kAlpa});
+  }
+}
+
+/// Figure 7a: pipelines of single devices, and one stage on all of them, against the best of all.
+void add_ablation(const FoundPlans& plans, const StudyContext& context, Rows& rows) {
+  const auto ratio = [&](std::size_t index, const PinnedDegrees& pinned) {
+    const auto& all = plans[index];
+    const auto some = found_plan(published_gpts()[index], pinned, context);
+    if (!all || !some) return std::optional<double>();
+    return std::optional(some->pflops / all->pflops);
+  };
+  const PinnedDegrees pipeline{{Degree::Data, 1}, {Degree::TensorOut, 1}};
+  rows.push_back({"inter-operator only over best, 15B on 32 GPUs", "", 1.57 / 1.89,
+                  ratio(5, pipeline), std::nullopt, 1.0, kAlpa});
+  const PinnedDegrees one_stage{{Degree::Pipeline, 1}};
+  rows.push_back({"intra-operator only over best, 39B on 64 GPUs", "", 0.11 / 3.62,
+                  ratio(6, one_stage), std::nullopt, 0.15, kAlpa});
+}
+
+}  // namespace
+
+std::vector<ReproducedRow> alpa_rows(const StudyContext& context) {
+  const StepTable steps = step_table(context);
+  Rows rows;
+  add_measured(steps, rows);
+  add_sanity_check(steps, rows);
+  const FoundPlans plans = found_plans(context);
+  add_planner(plans, rows);
+  add_ablation(plans, context, rows);
+  return rows;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studies/reproduce/gpt_question.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "plansearch/load_problem.hpp"
+
+namespace plansearch {
+
+Problem gpt_problem(const GptQuestion& question, const ShippedData& data) {
+  ProblemRequest request;
+  request.hardware = question.hardware;
+  request.model = "gpt3-175b";  // of which the sizes are changed
+  request.framework = question.framework;
+  request.precision = question.precision;
+  request.gpus = question.gpus;
+  request.batch = question.batch;
+  request.seq_len = question.sizes.seq_len;
+  ProblemFiles files = read_problem_files(request, data);
+  ShippedModel model = *files.model;
+  ModelDescription& gpt = model.description;
+  const GptSizes& sizes = question.sizes;
+  gpt.name = "gpt";
+  gpt.layers = sizes.layers;
+  gpt.hidden = sizes.hidden;
+  gpt.attention.heads = gpt.attention.kv_heads = sizes.heads;
+  gpt.attention.head_size = sizes.hidden / sizes.heads;
+  gpt.mlp.width = 4 * sizes.hidden;
+  gpt.embedding.vocab = sizes.vocab;
+  gpt.training.seq_len = sizes.seq_len;
+  files.model = std::make_shared<const ShippedModel>(std::move(model));
+  return settle_problem(request, files).problem;
+}
+
+double alpa_flops(const GptSizes& sizes, std::int64_t batch) {
+  const auto layers = static_cast<double>(sizes.layers);
+  const auto hidden = static_cast<double>(sizes.hidden);
+  const auto tokens = static_cast<double>(batch * sizes.seq_len);
+  const auto sequence = static_cast<double>(sizes.seq_len);
+  return 96.0 * tokens * hidden * hidden * layers * (1.0 + sequence / (6.0 * hidden)) +
+         6.0 * tokens * hidden * static_cast<double>(sizes.vocab);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/planner/choice_graph.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <random>
+#include <string>
+
+using namespace plansearch;
+
+namespace {
+
+/// Every assignment, one after the other.
+std::optional<Choices> brute(const ChoiceGraph& graph, double memory) {
+  std::optional<Choices> best;
+  std::vector<std::size_t> options(graph.nodes.size(), 0);
+  for (bool more = true; more;) {
+    Choices choices{0.0, 0.0, options};
+    for (std::size_t n = 0; n < options.size(); ++n) {
+      choices.cost += graph.nodes[n].costs[options[n]];
+      if (!graph.nodes[n].memory.empty()) choices.memory += graph.nodes[n].memory[options[n]];
+    }
+    for (const ChoiceEdge& edge : graph.edges) {
+      choices.cost +=
+          edge.costs[options[edge.from] * graph.nodes[edge.to].costs.size() + options[edge.to]];
+    }
+    const bool fits = choices.memory <= memory && choices.cost < ChoiceGraph::kImpossible;
+    if (fits && (!best || choices.cost < best->cost)) best = choices;
+    more = false;
+    for (std::size_t n = 0; n < options.size() && !more; ++n) {
+      more = ++options[n] < graph.nodes[n].costs.size();
+      if (!more) options[n] = 0;
+    }
+  }
+  return best;
+}
+
+ChoiceGraph random_graph(std::mt19937& random) {
+  ChoiceGraph graph;
+  graph.nodes.resize(2 + random() % 11);
+  for (ChoiceNode& node : graph.nodes) {
+    const std::size_t options = 1 + random() % 3;
+    for (std::size_t o = 0; o < options; ++o) {
+      node.costs.push_back(static_cast<double>(random() % 100));
+      node.memory.push_back(static_cast<double>(random() % 20));
+    }
+  }
+  for (std::size_t a = 0; a < graph.nodes.size(); ++a) {
+    for (std::size_t b = 0; b < graph.nodes.size(); ++b) {
+      if (a == b || random() % 5 != 0) continue;
+      ChoiceEdge edge{a, b, {}};
+      const std::size_t count = graph.nodes[a].costs.size() * graph.nodes[b].costs.size();
+      for (std::size_t i = 0; i < count; ++i) {
+        edge.costs.push_back(random() % 8 == 0 ? ChoiceGraph::kImpossible
+                                               : static_cast<double>(random() % 100));
+      }
+      graph.edges.push_back(edge);
+    }
+  }
+  return graph;
+}
+
+// ---- Alpa's prototype: matrix products of a network on a mesh of two axes ----
+
+/// By dimension of a matrix: which mesh axes cut it, one bit each.
+using Spec = std::array<unsigned, 2>;
+const std::vector<Spec> kSpecs{{0, 0}, {1, 0}, {0, 1}, {2, 0}, {0, 2},
+                               {1, 2}, {2, 1}, {3, 0}, {0, 3}};
+
+/// A mesh with the rates of its axes; costs as in Alpa's prototype, cut to whole numbers.
+struct Mesh {
+  std::array<double, 2> size;
+  std::array<double, 2> beta;
+
+  [[nodiscard]] double pieces(unsigned axes) const {
+    return ((axes & 1U) != 0 ? size[0] : 1.0) * ((axes & 2U) != 0 ? size[1] : 1.0);
+  }
+  [[nodiscard]] double pieces(const Spec& spec) const { return pieces(spec[0] | spec[1]); }
+  [[nodiscard]] double all_reduce(double bytes, std::size_t axis) const {
+    const double n = size[axis];
+    return std::floor(1.0 + beta[axis] * 2.0 * (n - 1.0) / n * bytes) + 0.01;
+  }
+  [[nodiscard]] double all_gather(double bytes, std::size_t axis) const {
+    const double n = size[axis];
+    return std::floor(1.0 + beta[axis] * (n - 1.0) / n * bytes) + 0.1;
+  }
+  /// Gathers what is cut in another way; cutting is free.
+  [[nodiscard]] double reshard(double bytes, const Spec& from, const Spec& to) const {
+    double cost = 0.0;
+    Spec now = from;
+    for (std::size_t dim = 0; dim < 2; ++dim) {
+      for (std::size_t axis = 0; axis < 2; ++axis) {
+        const unsigned bit = 1U << axis;
+        if ((now[dim] & bit) == 0 || (to[dim] & bit) != 0) continue;
+        now[dim] &= ~bit;
+        if (size[axis] > 1.0) cost += all_gather(bytes / pieces(now), axis);
+      }
+    }
+    return cost;
+  }
+};
+
+/// C = A B with A (rows, inner), B (inner, columns) under one strategy.
+struct DotStrategy {
+  Spec a, b, c;
+  double cost = 0.0;
+};
+
+std::vector<DotStrategy> dot_strategies(const Mesh& mesh, double bytes) {
+  std::vector<DotStrategy> strategies;
+  for (const std::size_t first : {0U, 1U}) {
+    const std::size_t second = 1 - first;
+    const unsigned x = 1U << first;
+    const unsigned y = 1U << second;
+    strategies.push_back({{x, 0}, {0, y}, {x, y}, 0.0});
+    if (mesh.size[second] > 1.0) {
+      strategies.push_back(
+          {{x, y}, {y, 0}, {x, 0}, mesh.all_reduce(bytes / mesh.size[first], second)});
+      strategies.push_back(
+          {{0, y}, {y, x}, {0, x}, mesh.all_reduce(bytes / mesh.size[first], second)});
+    }
+  }
+  return strategies;
+}
+
+/// A network of products, its gradients and its parameters as a graph of choices.
+class TrainingGraph {
+ public:
+  explicit TrainingGraph(const Mesh& mesh) : mesh_(mesh) {}
+
+  /// A parameter or an input: any layout.
+  std::size_t leaf() {
+    std::vector<Spec> specs;
+    for (const Spec& spec : kSpecs) specs.push_back(spec);
+    return add(specs, std::vector<double>(specs.size(), 0.0));
+  }
+
+  /// `turn_*`: the operand is read transposed.
+  std::size_t dot(std::size_t a, bool turn_a, std::size_t b, bool turn_b, double bytes,
+                  double bytes_a, double bytes_b) {
+    const auto strategies = dot_strategies(mesh_, bytes);
+    std::vector<Spec> specs;
+    std::vector<double> costs;
+    for (const DotStrategy& s : strategies) {
+      specs.push_back(s.c);
+      costs.push_back(s.cost);
+    }
+    const std::size_t node = add(specs, costs);
+    std::vector<Spec> wants_a;
+    std::vector<Spec> wants_b;
+    for (const DotStrategy& s : strategies) {
+      wants_a.push_back(turn_a ? Spec{s.a[1], s.a[0]} : s.a);
+      wants_b.push_back(turn_b ? Spec{s.b[1], s.b[0]} : s.b);
+    }
+    connect(a, node, wants_a, bytes_a);
+    connect(b, node, wants_b, bytes_b);
+    return node;
+  }
+
+  /// A gradient lies as its parameter does.
+  void same_layout(std::size_t a, std::size_t b) {
+    ChoiceEdge edge{a, b, {}};
+    for (const Spec& x : specs_[a]) {
+      for (const Spec& y : specs_[b]) edge.costs.push_back(x == y ? 0.0 : ChoiceGraph::kImpossible);
+    }
+    graph_.edges.push_back(edge);
+  }
+
+  /// Sums over rows of a gradient: all-reduced over the axes that cut the rows.
+  void bias(std::size_t gradient, double bytes) {
+    for (std::size_t o = 0; o < specs_[gradient].size(); ++o) {
+      const Spec& spec = specs_[gradient][o];
+      for (std::size_t axis = 0; axis < 2; ++axis) {
+        if ((spec[0] >> axis & 1U) == 0 || mesh_.size[axis] <= 1.0) continue;
+        graph_.nodes[gradient].costs[o] += mesh_.all_reduce(bytes / mesh_.pieces(spec[1]), axis);
+      }
+    }
+  }
+
+  [[nodiscard]] double best() const { return best_choices(graph_)->cost; }
+
+ private:
+  std::size_t add(std::vector<Spec> specs, std::vector<double> costs) {
+    specs_.push_back(std::move(specs));
+    graph_.nodes.push_back({std::move(costs), {}});
+    return specs_.size() - 1;
+  }
+
+  void connect(std::size_t from, std::size_t to, const std::vector<Spec>& wanted, double bytes) {
+    ChoiceEdge edge{from, to, {}};
+    for (const Spec& spec : specs_[from]) {
+      for (const Spec& want : wanted) edge.costs.push_back(mesh_.reshard(bytes, spec, want));
+    }
+    graph_.edges.push_back(edge);
+  }
+
+  Mesh mesh_;
+  ChoiceGraph graph_;
+  std::vector<std::vector<Spec>> specs_;
+};
+
+/// The objective of a perceptron of equal layers, trained: products, gradients of inputs (but the
+/// first) and of weights, fp32.
+double perceptron(const Mesh& mesh, int layers, double batch, double hidden, bool bias) {
+  const double activation = batch * hidden * 4.0;
+  const double weight = hidden * hidden * 4.0;
+  TrainingGraph graph(mesh);
+  std::vector<std::size_t> inputs{graph.leaf()};
+  std::vector<std::size_t> weights;
+  for (int l = 0; l < layers; ++l) {
+    weights.push_back(graph.leaf());
+    inputs.push_back(
+        graph.dot(inputs.back(), false, weights.back(), false, activation, activation, weight));
+  }
+  std::size_t gradient = inputs.back();  // of the loss: element by element
+  for (std::size_t l = weights.size(); l-- > 0;) {
+    if (bias) graph.bias(gradient, hidden * 4.0);
+    const std::size_t update =
+        graph.dot(inputs[l], true, gradient, false, weight, activation, activation);
+    graph.same_layout(weights[l], update);
+    if (l > 0) {
+      gradient = graph.dot(gradient, false, weights[l], true, activation, activation, weight);
+    }
+  }
+  return graph.best();
+}
+
+doctest::Approx exactly(double value) {
+  return doctest::Approx(value).epsilon(1e-10);
+}
+
+const Mesh kFour{{4, 1}, {1, 1}};
+const Mesh kFourAcross{{1, 4}, {1, 1}};
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("choices equal brute force on random graphs of up to twelve nodes") {
+    std::mt19937 random(1);
+    int possible = 0;
+    for (int round = 0; round < 150; ++round) {
+      const ChoiceGraph graph = random_graph(random);
+      const double memory =
+          round % 2 == 0 ? ChoiceGraph::kImpossible : 6.0 * static_cast<double>(graph.nodes.size());
+      const auto found = best_choices(graph, memory);
+      const auto expected = brute(graph, memory);
+      REQUIRE(found.has_value() == expected.has_value());
+      if (!found) continue;
+      ++possible;
+      CHECK(found->cost == expected->cost);
+      CHECK(found->memory <= memory);
+      // The options really cost that.
+      ChoiceGraph fixed = graph;
+      for (std::size_t n = 0; n < fixed.nodes.size(); ++n) {
+        for (std::size_t o = 0; o < fixed.nodes[n].costs.size(); ++o) {
+          if (o != found->options[n]) fixed.nodes[n].costs[o] = ChoiceGraph::kImpossible;
+        }
+      }
+      CHECK(best_choices(fixed)->cost == found->cost);
+    }
+    CHECK(possible > 60);
+  }
+
+  // The closed forms that Alpa's prototype compares its solver with
+  // (playground/auto_sharding_solver, tests of multi-layer perceptrons): costs a + b x bytes x
+  // (n - 1) / n, twice that for all-reduce, a = 1, cut to whole numbers, + 0.01 per all-reduce.
+  TEST_CASE("a wide batch shards data: two gradients of 65,536 bytes are summed over four") {
+    CHECK(perceptron(kFour, 2, 1024, 128, false) == exactly(196610.02));
+    CHECK(perceptron(kFourAcross, 2, 1024, 128, false) == exactly(196610.02));
+    CHECK(perceptron(kFour, 12, 1024, 128, false) == exactly(1179660.12));
+  }
+
+  TEST_CASE("wide layers shard weights in pairs: one activation of 524,288 bytes is summed") {
+    CHECK(perceptron(kFour, 2, 128, 1024, false) == exactly(786433.01));
+    CHECK(perceptron(kFourAcross, 2, 128, 1024, false) == exactly(786433.01));
+    CHECK(perceptron(kFour, 12, 128, 1024, false) == exactly(8650763.11));
+  }
+
+  TEST_CASE("biases add their gradients where data are sharded") {
+    CHECK(perceptron(kFour, 2, 1024, 128, true) == exactly(198148.04));
+    CHECK(perceptron(kFour, 2, 128, 1024, true) == exactly(786433.01));
+  }
+
+  TEST_CASE("on two axes data go over the slow one, weights over the fast one") {
+    const auto mesh = [](double first, double second) { return Mesh{{first, second}, {1, 0.01}}; };
+    CHECK(perceptron(mesh(4, 8), 2, 1024, 128, false) == exactly(26872.03));
+    CHECK(perceptron(mesh(8, 4), 2, 1024, 128, false) == exactly(58330.03));
+    CHECK(perceptron(mesh(3, 4), 2, 1024, 128, false) == exactly(46314.03));
+    CHECK(perceptron(mesh(4, 8), 12, 1024, 128, false) == exactly(172702.23));
+    CHECK(perceptron(mesh(8, 4), 12, 1024, 128, false) == exactly(354900.23));
+    CHECK(perceptron(mesh(3, 4), 12, 1024, 128, false) == exactly(290994.23));
+    CHECK(perceptron(mesh(4, 8), 2, 1024, 128, true) == exactly(27738.05));
+    CHECK(perceptron(mesh(8, 4), 2, 1024, 128, true) == exactly(59452.05));
+    CHECK(perceptron(mesh(3, 4), 2, 1024, 128, true) == exactly(47168.05));
+  }
+}
