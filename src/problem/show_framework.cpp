@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "exporters/exporter.hpp"
 #include "plan/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "problem/framework_flags.hpp"
@@ -81,11 +84,42 @@ ShownSection constant_section(const Framework& framework) {
   return rows.take();
 }
 
+/// The keys of an exported configuration that say a setting, in the order they are written.
+std::vector<std::string_view> keys_saying(const exporters::Exporter& exporter,
+                                          exporters::Setting setting) {
+  std::vector<std::string_view> names;
+  for (const exporters::Document& document : exporter.documents) {
+    for (const exporters::Key& key : document.keys) {
+      const bool says = std::find(key.says.begin(), key.says.end(), setting) != key.says.end();
+      if (says && std::find(names.begin(), names.end(), key.name) == names.end()) {
+        names.push_back(key.name);
+      }
+    }
+  }
+  return names;
+}
+
+ShownSection key_section(const exporters::Exporter& exporter) {
+  const Provenance checked{Evidence::Published, std::string(exporter.checked)};
+  ShownSection section{fmt::format("in its own words ({})", exporter.name), {}};
+  for (std::size_t i = 0; i < exporters::kSettingCount; ++i) {
+    const auto setting = static_cast<exporters::Setting>(i);
+    const auto names = keys_saying(exporter, setting);
+    if (names.empty() || setting == exporters::Setting::Model) continue;
+    section.rows.push_back({exporters::name_of(setting), fmt::format("{}", fmt::join(names, ", ")),
+                            std::nullopt, "", checked, ""});
+  }
+  return section;
+}
+
 }  // namespace
 
 Shown show_framework(const Framework& framework) {
   Shown shown{"framework", framework.name, "", framework.aliases, {}};
   shown.sections.push_back(running_section(framework));
+  for (const exporters::Exporter& exporter : exporters::exporter_table()) {
+    if (exporter.framework == framework.name) shown.sections.push_back(key_section(exporter));
+  }
   shown.sections.push_back(precision_section(framework));
   shown.sections.push_back(rule_section(framework));
   shown.sections.push_back(constant_section(framework));
