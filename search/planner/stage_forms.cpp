@@ -23,7 +23,8 @@ std::vector<ScheduleId> orders_of(const Framework& framework, const PinnedDegree
   std::vector<ScheduleId> orders = schedules_of(framework);
   if (const auto asked = pinned.get(Degree::Schedule)) orders = {static_cast<ScheduleId>(*asked)};
   std::erase_if(orders, [](ScheduleId id) {
-    return splits_backward(id) || !schedule_row(id).chunks.contains(1);
+    return splits_backward(id) || !schedule_row(id).chunks.contains(1) ||
+           schedule_row(id).placement->replicas > 1;
   });
   return orders;
 }

@@ -16,6 +16,7 @@
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "cli/help.hpp"
+#include "io/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/space.hpp"
@@ -150,6 +151,7 @@ void add_degree(CLI::App& app, Options& o, Degree degree, std::string_view key,
   CLI::Option* option = app.add_option_function<std::string>(
       flag,
       [&o, degree, flag](const std::string& text) {
+        if (degree == Degree::Schedule) io::take_schedule_files(text);
         read_degree(flag, text, degree, o.degrees, o.limits);
       },
       std::string(help));
@@ -224,14 +226,20 @@ void add_trace(CLI::App& app, Options& o) {
 
 void add_schedule(CLI::App& app, Options& o) {
   ScheduleQuestion& q = o.schedule;
-  app.add_option("name", q.name, "as in plansearch list schedules")
-      ->type_name(fmt::format("{}", fmt::join(schedule_names(), "|")))
+  app.add_option("name", q.name,
+                 "as in plansearch list schedules, or a CSV of PyTorch's pipelining")
+      ->type_name(fmt::format("{}|FILE", fmt::join(schedule_names(), "|")))
       ->required();
   add_number(app, "--stages", q.stages, "devices in a row", {1, 4096});
   add_number(app, "--micro-batches", q.micro_batches, "per step", {1, 1'000'000});
   add_number(app, "--chunks", q.chunks, "model chunks per device (default: the fewest it takes)",
              {1, 1024});
   add_number(app, "--waves", q.waves, "the same in waves there and back (hanayo)", {1, 512});
+  add_number(
+      app, "--memory-cap", q.memory_cap,
+      "micro-batches that a device may keep: zb-auto is made for it (default: stages), other "
+      "orders are checked against it",
+      {1, 1'000'000});
   add_number(app, "--group", q.group, "micro-batches that pass a chunk in a row (default: stages)",
              {1, 1'000'000});
   app.add_option("--times", q.times,

@@ -12,8 +12,10 @@ int run_schedule(const Options& options) {
   write_trace(report, options.trace);
   const Format format = format_of(options);
   if (format == Format::Table && !report.grid) print_note("too large to be drawn", options);
-  output.write(to_text(report, format));
-  return kExitOk;
+  output.write(format == Format::Csv ? order_csv(report) : to_text(report, format));
+  if (report.too_full.empty()) return kExitOk;
+  print_note(report.too_full, options);
+  return kExitInfeasible;
 }
 
 }  // namespace plansearch::cli

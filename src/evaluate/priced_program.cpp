@@ -109,7 +109,8 @@ PricedProgram priced_program(const PlanView& view, const ProgramRequest& request
   fill_work(view, workspace);
   PlanDegrees degrees = *view.ground.transforms.front().degrees;
   degrees.micro_batches = request.micro_batches.value_or(degrees.micro_batches);
-  const PipelineShape shape = pipeline_shape(degrees, *view.problem.framework);
+  const PipelineShape shape =
+      tuned_to(pipeline_shape(degrees, *view.problem.framework), workspace.durations.view());
   auto order = make_order(shape);
   PLANSEARCH_CHECK(std::holds_alternative<ComputeOrder>(order));
   const PipelineBytes bytes = bytes_of(view);

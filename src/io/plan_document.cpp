@@ -5,6 +5,7 @@
 
 #include "io/plan_text.hpp"
 #include "io/profile_parts.hpp"
+#include "io/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
@@ -89,6 +90,7 @@ int read_degree(const Node& node, Degree degree) {
       break;
   }
   const std::string word = node.text();
+  if (degree == Degree::Schedule) take_schedule_files(word);
   if (const auto value = row.find(word)) return *value;
   node.fail(fmt::format("'{}' is no {}", word, row.key), legal_text(degree));
 }

@@ -91,6 +91,7 @@ class Settler {
     settle_reserve();
     settle_risk();
     settle_framework_flags();
+    settle_order();
     settle_tokens();
     Problem& p = settled_.problem;
     p.gpus = settled_.gpus.value_or(cluster_.accelerators());
@@ -337,6 +338,18 @@ class Settler {
     }
     settled_.tokens = std::get<double>(count);
     note("tokens", fmt::format("{}", *settled_.tokens), request_.origin("tokens"));
+  }
+
+  /// An order asked for by name or file is priced on any framework; a target stays as it is.
+  void settle_order() {
+    const auto asked = request_.degrees.get(Degree::Schedule);
+    if (!asked || !request_.target.empty()) return;
+    const std::string name(to_text(static_cast<ScheduleId>(*asked)));
+    auto& listed = framework_.schedules;
+    if (std::find(listed.begin(), listed.end(), name) != listed.end()) return;
+    listed.push_back(name);
+    settled_.notes.push_back(
+        fmt::format("{} does not run {}: priced as if it did", framework_.name, name));
   }
 
   void settle_framework_flags() {

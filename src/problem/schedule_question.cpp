@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/names.hpp"
+#include "io/schedule_csv.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 
@@ -12,11 +13,13 @@ namespace plansearch {
 namespace {
 
 ScheduleId named_schedule(const std::string& name) {
+  io::take_schedule_files(name);
   if (const auto id = find_schedule(name)) return *id;
   const std::string guess = did_you_mean(name, schedule_names());
-  throw InputError(
-      {}, fmt::format("unknown schedule '{}'", name),
-      guess.empty() ? fmt::format("one of {}", fmt::join(schedule_names(), ", ")) : guess);
+  throw InputError({}, fmt::format("unknown schedule '{}'", name),
+                   guess.empty()
+                       ? fmt::format("one of {}, or a .csv file", fmt::join(schedule_names(), ", "))
+                       : guess);
 }
 
 int required(const char* flag, const std::optional<int>& value) {
@@ -41,10 +44,17 @@ int chunks_of(const ScheduleQuestion& question, const Schedule& row) {
 PipelineShape shape_of(const ScheduleQuestion& question) {
   PipelineShape shape;
   shape.schedule = named_schedule(question.name);
-  shape.stages = required("--stages", question.stages);
-  shape.micro_batches = required("--micro-batches", question.micro_batches);
-  shape.chunks = chunks_of(question, schedule_row(shape.schedule));
+  const Schedule& row = schedule_row(shape.schedule);
+  if (row.given != nullptr) {
+    shape.stages = question.stages.value_or(static_cast<int>(row.given->devices.size()));
+    shape.micro_batches = question.micro_batches.value_or(row.given->micro_batches);
+  } else {
+    shape.stages = required("--stages", question.stages);
+    shape.micro_batches = required("--micro-batches", question.micro_batches);
+  }
+  shape.chunks = chunks_of(question, row);
   shape.group = question.group;
+  shape.memory_cap = question.memory_cap;
   if (const auto obstacle = obstacle_of(shape)) {
     throw InputError({}, obstacle->detail, "plansearch list schedules says what each needs");
   }
@@ -52,6 +62,10 @@ PipelineShape shape_of(const ScheduleQuestion& question) {
 }
 
 }  // namespace
+
+std::string order_csv(const ScheduleReport& report) {
+  return io::to_schedule_csv(order_of(report.shape));
+}
 
 ScheduleReport answer(const ScheduleQuestion& question) {
   const PipelineShape shape = shape_of(question);

@@ -12,12 +12,15 @@ namespace plansearch {
 /// Durations as typed, of one device-stage.
 struct ScheduleQuestion {
   std::string name;
-  std::optional<int> stages, micro_batches, chunks, waves, group;
+  std::optional<int> stages, micro_batches, chunks, waves, group, memory_cap;
   std::string times;
   std::string p2p = "0";
 };
 
 /// InputError for what is no schedule, no duration, or no shape the schedule runs in.
 [[nodiscard]] ScheduleReport answer(const ScheduleQuestion& question);
+
+/// The order as a file of PyTorch's pipelining.
+[[nodiscard]] std::string order_csv(const ScheduleReport& report);
 
 }  // namespace plansearch

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <variant>
 
 #include "plansearch/error.hpp"
 #include "report/schedule_report.hpp"
 #include "schedule/closed_form.hpp"
+#include "schedule/order_check.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -26,24 +31,53 @@ std::optional<Grid> draw(const PipelineShape& shape, const PipelineDurations& ti
   return make_grid(*timeline, slot);
 }
 
-PipelineDurations durations_of(const PipelineShape& shape, const UniformTimes& whole) {
+/// Of one virtual stage.
+UniformTimes unit_times(const PipelineShape& shape, const UniformTimes& whole) {
   const Ticks chunks = shape.chunks;
   UniformTimes chunk{whole.forward / chunks, whole.backward / chunks, whole.transfer,
                      whole.weight / chunks};
   if (whole.overlapped) chunk.overlapped = *whole.overlapped / chunks;
-  return uniform_durations(shape, chunk);
+  return chunk;
+}
+
+PipelineDurations durations_of(const PipelineShape& shape, const UniformTimes& whole) {
+  return uniform_durations(shape, unit_times(shape, whole));
+}
+
+/// Empty where no cap is given or it holds.
+std::string too_full(const ScheduleReport& report, const PipelineDurations& times) {
+  const PipelineShape& shape = report.shape;
+  const auto& peaks = report.summary.peak_activations;
+  if (!shape.memory_cap || *std::max_element(peaks.begin(), peaks.end()) <= *shape.memory_cap) {
+    return {};
+  }
+  const ComputeOrder order = order_of(shape);
+  const auto simulated = simulate_order(order, times.view());
+  const auto* timeline = std::get_if<Timeline>(&simulated);
+  PLANSEARCH_CHECK(timeline != nullptr);
+  const auto fault = check_memory(order, *timeline, *shape.memory_cap * shape.chunks);
+  PLANSEARCH_CHECK(fault.has_value());
+  return fmt::format(
+      "{} does not fit {} micro-batches: stage {} keeps {:g} from {:g} on, when F{} "
+      "starts",
+      to_text(shape.schedule), *shape.memory_cap, fault->device,
+      static_cast<double>(fault->kept) / shape.chunks,
+      static_cast<double>(fault->time) / report.times.ticks_per_unit, fault->step.micro_batch);
 }
 
 }  // namespace
 
-ScheduleReport report_schedule(const PipelineShape& shape, const ScheduleTimes& times) {
-  ScheduleReport report{shape, times, {}, {}, 0, std::nullopt};
-  const PipelineDurations durations = durations_of(shape, times.device);
+ScheduleReport report_schedule(const PipelineShape& asked, const ScheduleTimes& times) {
+  const PipelineDurations durations = durations_of(asked, times.device);
+  PipelineShape shape = asked;
+  if (schedule_row(shape.schedule).tuned) shape.tuned = unit_times(asked, times.device);
+  ScheduleReport report{shape, times, {}, {}, 0, {}, std::nullopt};
   PipelineSimulator simulator;
   report.result = simulator.run(shape, durations.view());
   report.summary = summarize(shape, report.result);
   report.bound = order_bound(shape, durations.view());
   report.grid = draw(shape, durations, report.result);
+  report.too_full = too_full(report, durations);
   return report;
 }
 

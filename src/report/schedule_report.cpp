@@ -53,6 +53,8 @@ class Text {
                 {"micro_batches", report_.shape.micro_batches},
                 {"chunks", report_.shape.chunks},
                 {"group", report_.shape.group ? Json(*report_.shape.group) : Json()},
+                {"memory_cap", report_.shape.memory_cap ? Json(*report_.shape.memory_cap) : Json()},
+                {"too_full", report_.too_full.empty() ? Json() : Json(report_.too_full)},
                 {"times",
                  {{"forward", unit(times.forward)},
                   {"backward", unit(times.backward)},
@@ -78,17 +80,6 @@ class Text {
     return answer;
   }
 
-  [[nodiscard]] std::string csv() const {
-    std::string text = "device,first_start,last_end,busy,exposed_transfer,peak_activations\n";
-    for (std::size_t d = 0; d < report_.result.devices.size(); ++d) {
-      const DeviceUse& use = report_.result.devices[d];
-      text += fmt::format("{},{},{},{},{},{}\n", d, unit(use.first_start), unit(use.last_end),
-                          unit(use.busy), unit(use.exposed_transfer),
-                          report_.summary.peak_activations[d]);
-    }
-    return text;
-  }
-
  private:
   const ScheduleReport& report_;
 };
@@ -102,8 +93,6 @@ std::string to_text(const ScheduleReport& report, Format format) {
       return json_text(text.json(), 2) + "\n";
     case Format::JsonLines:
       return json_text(text.json()) + "\n";
-    case Format::Csv:
-      return text.csv();
     default:
       return text.table();
   }

@@ -29,6 +29,7 @@ struct ScheduleReport {
   PipelineResult result;
   ScheduleSummary summary;
   Ticks bound = 0;           ///< that no order of this schedule can beat
+  std::string too_full;      ///< where a memory cap is exceeded, in words
   std::optional<Grid> grid;  ///< absent where it would be too large to read
 };
 
@@ -40,7 +41,7 @@ struct ScheduleReport {
 /// Every instruction of it.
 [[nodiscard]] SimulatedProgram simulated_schedule(const ScheduleReport& report);
 
-/// table, json, jsonl or csv (one row per device).
+/// table, json or jsonl.
 [[nodiscard]] std::string to_text(const ScheduleReport& report, Format format);
 
 }  // namespace plansearch

@@ -7,6 +7,7 @@
 // Checked by: tests/unit/schedule/activations_test.cpp, against a walk of the generated orders.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "plansearch/error.hpp"
@@ -83,6 +84,12 @@ Bytes alternating_peak(const PipelineShape& shape, int warm_up,
   return peak;
 }
 
+/// An order that is not made yet keeps as much as it may.
+std::optional<int> promised(const PipelineShape& shape) {
+  if (!schedule_row(shape.schedule).tuned || shape.tuned) return std::nullopt;
+  return std::min(shape.cap(), shape.micro_batches);
+}
+
 const std::vector<KeptChunks>& kept_on(const PipelineShape& shape, int rank) {
   return shape_order(shape).compiled->kept[static_cast<std::size_t>(rank)];
 }
@@ -93,6 +100,7 @@ int peak_chunks(const PipelineShape& shape, int rank) {
   if (const auto warm_up = schedule_row(shape.schedule).warm_up) {
     return std::min(shape.micro_batches * shape.chunks, warm_up(shape, rank) + 1);
   }
+  if (const auto most = promised(shape)) return *most * shape.chunks;
   int peak = 0;
   for (const KeptChunks& kept : kept_on(shape, rank)) {
     const int whole = std::accumulate(kept.whole.begin(), kept.whole.end(), 0);
@@ -109,6 +117,10 @@ Bytes peak_activation_bytes(const PipelineShape& shape, int rank,
   if (const auto warm_up = schedule_row(shape.schedule).warm_up) {
     if (shape.chunks == 1) return bytes_of_chunk[0] * peak_chunks(shape, rank);
     return alternating_peak(shape, warm_up(shape, rank), bytes_of_chunk);
+  }
+  if (const auto most = promised(shape)) {
+    return std::accumulate(bytes_of_chunk.begin(), bytes_of_chunk.end(), Bytes(0)) *
+           static_cast<double>(*most);
   }
   const auto for_weight = weight_bytes_of_chunk.empty() ? bytes_of_chunk : weight_bytes_of_chunk;
   PLANSEARCH_CHECK(for_weight.size() == bytes_of_chunk.size());

@@ -273,7 +273,12 @@ CompiledOrder compile(const ComputeOrder& order, int period) {
 
 namespace {
 
-using Key = std::tuple<ScheduleId, int, int, int, int>;
+using Key = std::tuple<ScheduleId, int, int, int, int, int, std::optional<UniformTimes>>;
+
+Key key_of(const PipelineShape& shape) {
+  return {shape.schedule,          shape.stages, shape.micro_batches, shape.chunks,
+          shape.group.value_or(0), shape.cap(),  shape.tuned};
+}
 
 constexpr std::size_t kMostSteps = 4'000'000;  ///< that a thread remembers, 80 MB
 constexpr double kMostPieces = 1e7;            ///< of one order
@@ -286,8 +291,7 @@ struct Memory {
 
 std::shared_ptr<const CompiledOrder> compiled(Memory& memory, const PipelineShape& shape,
                                               int period) {
-  const Key key{shape.schedule, shape.stages, shape.micro_batches, shape.chunks,
-                shape.group.value_or(0)};
+  const Key key = key_of(shape);
   const double pieces = 3.0 * shape.virtual_stages() * shape.micro_batches;
   if (pieces > kMostPieces) {
     throw InputError({},
@@ -298,8 +302,7 @@ std::shared_ptr<const CompiledOrder> compiled(Memory& memory, const PipelineShap
   }
   auto& slot = memory.compiled[key];
   if (!slot) {
-    slot = std::make_shared<const CompiledOrder>(
-        compile(schedule_row(shape.schedule).order(shape), period));
+    slot = std::make_shared<const CompiledOrder>(compile(order_of(shape), period));
     memory.steps += slot->steps.size();
   }
   return slot;
@@ -328,8 +331,7 @@ const ShapeOrder& shape_order(const PipelineShape& shape) {
   thread_local Memory memory;
   thread_local Key last{};
   thread_local const ShapeOrder* found = nullptr;
-  const Key key{shape.schedule, shape.stages, shape.micro_batches, shape.chunks,
-                shape.group.value_or(0)};
+  const Key key = key_of(shape);
   if (found != nullptr && key == last) return *found;
   if (memory.steps > kMostSteps) memory = {};
   auto known = memory.orders.find(key);

@@ -7,7 +7,6 @@
 #include "schedule/compute_order.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
@@ -28,37 +27,80 @@ std::string name_of(int device, const ComputeStep& step) {
          " on device " + std::to_string(device);
 }
 
-void device_faults(const ComputeOrder& order, int device, std::vector<std::string>& faults) {
-  std::map<ComputeStep, int> seen;
-  for (ComputeStep step : order.devices[static_cast<std::size_t>(device)]) {
-    step.joined = false;
-    ++seen[step];
+/// Counts the steps of an order by virtual stage, micro-batch and phase.
+class StepCount {
+ public:
+  explicit StepCount(const ComputeOrder& order)
+      : order_(order),
+        stage_of_(order.devices.size() * static_cast<std::size_t>(order.chunks()), kNoStage),
+        seen_(order.pipeline.size() * static_cast<std::size_t>(order.micro_batches) * 3, 0) {
+    for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
+      const StagePlace& place = order.pipeline[k];
+      stage_of_[static_cast<std::size_t>(place.device * order.chunks() + place.chunk)] = k;
+    }
   }
-  for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
-    const StagePlace& place = order.pipeline[k];
-    if (place.device != device) continue;
-    const int first = order.first_micro_batch(k);
-    for (int i = first; i < first + order.micro_batches_per_replica(); ++i) {
+
+  void check_device(int device, std::vector<std::string>& faults) {
+    const auto& steps = order_.devices[static_cast<std::size_t>(device)];
+    std::vector<ComputeStep> unknown;
+    for (ComputeStep step : steps) {
+      step.joined = false;
+      const std::size_t k = stage_at(device, step.chunk);
+      known(k, step) ? void(++seen_[number(k, step)]) : unknown.push_back(step);
+    }
+    if (!steps.empty() && steps.front().joined) {
+      faults.push_back(name_of(device, steps.front()) + " is joined to nothing");
+    }
+    for (int chunk = 0; chunk < order_.chunks(); ++chunk) {
+      const std::size_t k = stage_at(device, chunk);
+      if (k != kNoStage) check_stage(k, faults);
+    }
+    std::sort(unknown.begin(), unknown.end());
+    unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
+    for (const ComputeStep& step : unknown) {
+      faults.push_back(name_of(device, step) + " does not belong there");
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNoStage = ~std::size_t{0};
+
+  [[nodiscard]] std::size_t stage_at(int device, int chunk) const {
+    if (chunk < 0 || chunk >= order_.chunks()) return kNoStage;
+    return stage_of_[static_cast<std::size_t>(device * order_.chunks() + chunk)];
+  }
+  [[nodiscard]] bool known(std::size_t k, const ComputeStep& step) const {
+    if (k == kNoStage || step.phase > last_phase(order_)) return false;
+    const int first = order_.first_micro_batch(k);
+    return step.micro_batch >= first &&
+           step.micro_batch < first + order_.micro_batches_per_replica();
+  }
+  [[nodiscard]] std::size_t number(std::size_t k, const ComputeStep& step) const {
+    const std::size_t row = k * static_cast<std::size_t>(order_.micro_batches);
+    return (row + static_cast<std::size_t>(step.micro_batch)) * 3 +
+           static_cast<std::size_t>(step.phase);
+  }
+
+  void check_stage(std::size_t k, std::vector<std::string>& faults) const {
+    const StagePlace& place = order_.pipeline[k];
+    const int first = order_.first_micro_batch(k);
+    for (int i = first; i < first + order_.micro_batches_per_replica(); ++i) {
       for (const Phase phase : {Phase::Forward, Phase::Backward, Phase::WeightGradient}) {
-        if (phase > last_phase(order)) continue;
+        if (phase > last_phase(order_)) continue;
         const ComputeStep step{place.chunk, i, phase};
-        const auto found = seen.find(step);
-        if (found == seen.end()) {
-          faults.push_back(name_of(device, step) + " is missing");
-          continue;
-        }
-        if (found->second > 1) {
-          faults.push_back(name_of(device, step) + " is there " + std::to_string(found->second) +
-                           " times");
-        }
-        seen.erase(found);
+        const int times = seen_[number(k, step)];
+        if (times == 1) continue;
+        faults.push_back(name_of(place.device, step) +
+                         (times == 0 ? std::string(" is missing")
+                                     : " is there " + std::to_string(times) + " times"));
       }
     }
   }
-  for (const auto& [step, count] : seen) {
-    faults.push_back(name_of(device, step) + " does not belong there");
-  }
-}
+
+  const ComputeOrder& order_;
+  std::vector<std::size_t> stage_of_;  ///< by device and chunk
+  std::vector<int> seen_;
+};
 
 }  // namespace
 
@@ -106,13 +148,14 @@ ComputeOrder empty_order(const PipelineShape& shape) {
 
 std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape) {
   if (auto obstacle = obstacle_of(shape)) return *obstacle;
-  return schedule_row(shape.schedule).order(shape);
+  return order_of(shape);
 }
 
 std::vector<std::string> order_faults(const ComputeOrder& order) {
   std::vector<std::string> faults;
+  StepCount count(order);
   for (std::size_t d = 0; d < order.devices.size(); ++d) {
-    device_faults(order, static_cast<int>(d), faults);
+    count.check_device(static_cast<int>(d), faults);
   }
   return faults;
 }

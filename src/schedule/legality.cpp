@@ -32,6 +32,16 @@ std::optional<ShapeFault> fault_of(const PipelineShape& shape) {
   if (!row.chunks.contains(shape.chunks)) {
     return ShapeFault{ShapeField::Chunks, shape.chunks, {row.chunks.fewest, 1, row.chunks.most}};
   }
+  if (row.given != nullptr) {
+    const auto devices = static_cast<int>(row.given->devices.size());
+    if (shape.stages != devices) {
+      return ShapeFault{ShapeField::Stages, shape.stages, {devices, 1, devices}};
+    }
+    const int all = row.given->micro_batches;
+    if (shape.micro_batches != all) {
+      return ShapeFault{ShapeField::MicroBatches, shape.micro_batches, {all, 1, all}};
+    }
+  }
   if (shape.micro_batches < 1) return ShapeFault{ShapeField::MicroBatches, shape.micro_batches, {}};
   if (shape.group && row.groups == Groups::None) {
     return ShapeFault{ShapeField::Group, *shape.group, {0, 1, 0}};

@@ -46,10 +46,15 @@ struct PipelineShape {
   /// as stages.
   std::optional<int> group = std::nullopt;
   TransferMode transfers = TransferMode::Asynchronous;
+  /// For orders that are made for the case: micro-batches that a device may keep, and the times.
+  std::optional<int> memory_cap = std::nullopt;
+  std::optional<UniformTimes> tuned = std::nullopt;
 
   /// Of all replicas of the network.
   [[nodiscard]] int virtual_stages() const;
   [[nodiscard]] int group_size() const { return group.value_or(stages); }
+  /// As many as 1F1B keeps on its first device.
+  [[nodiscard]] int cap() const { return memory_cap.value_or(stages); }
   bool operator==(const PipelineShape&) const = default;
 };
 
@@ -111,6 +116,10 @@ struct PipelineDurations {
 };
 
 [[nodiscard]] PipelineDurations uniform_durations(const PipelineShape& shape, UniformTimes times);
+
+/// A shape whose order is made for the case, made for these times: exactly where stages are equal
+/// and times are few ticks, rounded to 1/64 of the longest phase otherwise. All others as they are.
+[[nodiscard]] PipelineShape tuned_to(const PipelineShape& shape, const PipelineTimes& times);
 
 /// Throws InputError when all pieces and messages of a step one after the other take so many ticks
 /// that sums could leave 64 bits.

@@ -17,7 +17,7 @@ const PipelineResult& PipelineSimulator::run(const PipelineShape& shape, const P
     rounds_.run(row.rounds, shape, times, steady, result_);
     return result_;
   }
-  const ShapeOrder& order = shape_order(shape);
+  const ShapeOrder& order = shape_order(tuned_to(shape, times));
   order_.run(*order.compiled, order.periods_left_out, times, shape.transfers, steady, result_);
   const auto per_period = order.compiled->period;
   result_.micro_batches_simulated =

@@ -2,6 +2,7 @@
 // Where the virtual stages of a pipeline live.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,7 @@ struct StagePlace {
 struct Placement {
   std::string_view name;
   std::string_view meaning;
-  std::vector<StagePlace> (*places)(int stages, int chunks) = nullptr;
+  std::function<std::vector<StagePlace>(int stages, int chunks)> places;
   int replicas = 1;
 };
 

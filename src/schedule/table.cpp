@@ -7,6 +7,8 @@
 #include "schedule/table.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <limits>
 
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
@@ -28,6 +30,7 @@ Schedule v_min_schedule();
 Schedule chimera_schedule();
 Schedule dualpipe_schedule();
 Schedule dualpipe_v_schedule();
+Schedule zb_auto_schedule();
 
 namespace {
 
@@ -48,6 +51,7 @@ std::vector<Schedule> make_table() {
       chimera_schedule(),
       dualpipe_schedule(),
       dualpipe_v_schedule(),
+      zb_auto_schedule(),
   };
   // clang-format on
 }
@@ -57,12 +61,69 @@ const std::vector<Schedule>& table() {
   return kTable;
 }
 
+/// An order that somebody wrote, with what its row points to.
+struct GivenSchedule {
+  std::string name;
+  ComputeOrder order;
+  Placement placement;
+  Schedule row;
+};
+
+/// Grows while files are read, never forgets: plans name rows by number.
+std::deque<GivenSchedule>& given_schedules() {
+  static std::deque<GivenSchedule> given;
+  return given;
+}
+
+/// Of the table and of files, by number.
+std::vector<std::string>& names() {
+  static std::vector<std::string> names = [] {
+    std::vector<std::string> listed;
+    for (const Schedule& row : table()) listed.emplace_back(row.name);
+    return listed;
+  }();
+  return names;
+}
+
 }  // namespace
 
 const Schedule& schedule_row(ScheduleId id) {
   const auto row = static_cast<std::size_t>(id);
-  PLANSEARCH_CHECK(row < table().size());
-  return table()[row];
+  if (row < table().size()) return table()[row];
+  PLANSEARCH_CHECK(row - table().size() < given_schedules().size());
+  return given_schedules()[row - table().size()].row;
+}
+
+ScheduleId add_given_schedule(const std::string& name, ComputeOrder order) {
+  auto& given = given_schedules();
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i].name == name && given[i].order == order) {
+      return static_cast<ScheduleId>(table().size() + i);
+    }
+  }
+  const std::size_t number = table().size() + given.size();
+  if (number > std::numeric_limits<std::underlying_type_t<ScheduleId>>::max()) {
+    throw InputError({name}, "too many schedules from files", "ask about fewer at a time");
+  }
+  GivenSchedule& made = given.emplace_back();
+  made.name = name;
+  names().push_back(name);
+  made.order = std::move(order);
+  made.placement = {"file", "as the file says", [&made](int, int) { return made.order.pipeline; },
+                    made.order.replicas};
+  const int chunks = made.order.chunks() / made.order.replicas;
+  made.row.name = made.name;
+  made.row.summary = "an order read from a file";
+  made.row.placement = &made.placement;
+  made.row.chunks = {chunks, chunks};
+  made.row.weight_gradients = made.order.weight_gradients;
+  made.row.given = &made.order;
+  return static_cast<ScheduleId>(number);
+}
+
+ComputeOrder order_of(const PipelineShape& shape) {
+  const Schedule& row = schedule_row(shape.schedule);
+  return row.given != nullptr ? *row.given : row.order(shape);
 }
 
 int PipelineShape::virtual_stages() const {
@@ -78,6 +139,10 @@ std::string_view to_text(ScheduleId schedule) {
 }
 
 std::optional<ScheduleId> find_schedule(std::string_view name) {
+  const auto& given = given_schedules();
+  for (std::size_t i = given.size(); i-- > 0;) {
+    if (given[i].name == name) return static_cast<ScheduleId>(table().size() + i);
+  }
   const std::string wanted = canonical_name(name);
   for (const ScheduleId id : all_schedules()) {
     const Schedule& row = schedule_row(id);
@@ -99,12 +164,7 @@ const std::vector<ScheduleId>& all_schedules() {
 }
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> names;
-    for (const Schedule& row : table()) names.emplace_back(row.name);
-    return names;
-  }();
-  return kNames;
+  return names();
 }
 
 }  // namespace plansearch

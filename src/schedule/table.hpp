@@ -48,6 +48,8 @@ struct Schedule {
   int chunks_per_wave = 0;  ///< of schedules that are asked for in waves
   Groups groups = Groups::None;
   WeightGradients weight_gradients = WeightGradients::Fused;
+  bool tuned = false;  ///< the order is made for the times and the memory cap of the shape
+  const ComputeOrder* given = nullptr;  ///< read from a file: the only one of its row
   ComputeOrder (*order)(const PipelineShape& shape) = nullptr;  ///< needs a legal shape
 
   /// What the order asks of a shape beyond the fields above.
@@ -66,6 +68,12 @@ struct Schedule {
 };
 
 [[nodiscard]] const Schedule& schedule_row(ScheduleId id);
+/// A row for an order that somebody wrote, beside the table: all_schedules() leaves it out,
+/// find_schedule() knows it by this name. The order is complete and can run (order_check.hpp). Not
+/// while other threads look rows up.
+ScheduleId add_given_schedule(const std::string& name, ComputeOrder order);
+/// The row's order for a legal shape.
+[[nodiscard]] ComputeOrder order_of(const PipelineShape& shape);
 /// Whether the order runs input and weight gradients as pieces of their own.
 [[nodiscard]] bool splits_backward(ScheduleId id);
 

@@ -153,6 +153,7 @@ BenchReport run_bench(int threads) {
     measured.rates.insert(measured.rates.end(), rates.begin(), rates.end());
   }
   measured.rates.push_back(measure_simulator());
+  for (Rate& rate : measure_orders()) measured.rates.push_back(std::move(rate));
   for (Rate& rate : measure_stage_programs()) measured.rates.push_back(std::move(rate));
   for (const FixedProblem& fixed : kProblems) time_search(fixed, measured);
   measured.peak_memory = peak_memory();

@@ -12,7 +12,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "plansearch/error.hpp"
+#include "schedule/lowering.hpp"
+#include "schedule/order_check.hpp"
 #include "schedule/simulator.hpp"
+#include "schedule/table.hpp"
 #include "search/planner/stage_dp.hpp"
 
 namespace plansearch {
@@ -200,6 +204,36 @@ std::vector<Rate> measure_stage_programs() {
                            [&] { sink = best_stages(table, devices, kMicroBatches)->total; }));
     rates.back().problem = fmt::format("{} layers, {} GPUs", layers, devices);
   }
+  return rates;
+}
+
+std::vector<Rate> measure_orders() {
+  const PipelineShape shape{*find_schedule("zb-h1"), 64, 512};
+  const PipelineDurations durations = uniform_durations(shape, {10, 11, 1, 9});
+  const auto table = duration_table(durations.view(), WeightGradients::Separate);
+  const auto checked = [&] {
+    const ComputeOrder order = order_of(shape);
+    PLANSEARCH_CHECK(!check_order(order));
+    auto graph = build_task_graph(lower(order));
+    PLANSEARCH_CHECK(std::holds_alternative<TaskGraph>(graph));
+    return std::get<TaskGraph>(std::move(graph));
+  };
+  TaskSimulator tasks;
+  volatile Ticks sink = 0;
+  const auto run = [&](const TaskGraph& graph) {
+    tasks.run(graph, table);
+    sink = tasks.makespan();
+  };
+  std::vector<Rate> rates;
+  rates.push_back(
+      repeat("orders made, checked, lowered and simulated", 1, [&] { run(checked()); }));
+  const TaskGraph known = checked();
+  rates.push_back(repeat("known task graphs simulated", 1, [&] { run(known); }));
+  PipelineSimulator simulator;
+  rates.push_back(repeat("known orders simulated, every piece", 1, [&] {
+    sink = simulator.run(shape, durations.view(), SteadyState::SimulateAll).makespan;
+  }));
+  for (Rate& rate : rates) rate.problem = "zb-h1, 64 stages x 512 micro-batches";
   return rates;
 }
 

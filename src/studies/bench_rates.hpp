@@ -37,6 +37,10 @@ struct Rate {
 /// Alpa's stage program on two sizes of a network and a machine.
 [[nodiscard]] std::vector<Rate> measure_stage_programs();
 
+/// One order of 64 stages and 512 micro-batches with weight gradients apart: made, checked, lowered
+/// and simulated, and the same again when it is known.
+[[nodiscard]] std::vector<Rate> measure_orders();
+
 /// One pipeline of 16 stages with 64 micro-batches.
 [[nodiscard]] Rate measure_simulator();
 

@@ -1009,12 +1009,60 @@ class Schedules(Case):
         # Each replica passes all devices: twice the stages in the picture, weights twice.
         self.assertEqual(self.schedule("chimera", *grid, "--times", "1,1")["makespan"], 18)
 
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "mine.csv")
+            for name, more in (("dualpipe", []), ("zb-v", []), ("interleaved", ["--chunks", "2"])):
+                grid = [name, "--stages", "4", "--micro-batches", "8", "--times", "2,4,2,6", *more]
+                path.write_text(self.succeed("schedule", *grid, "--format", "csv"))
+                named, read = self.schedule(*grid), self.schedule(str(path), "--times", "2,4,2,6")
+                self.assertEqual(read["schedule"], str(path))
+                for key in ("makespan", "span", "peak_activations", "grid"):
+                    self.assertEqual(read[key], named[key])
+            predict = ["predict", *QUESTION, "--gpus", "4", "--pp", "4", "--vpp", "2", "--batch", "8",
+                       "--micro-batch", "1", "--format", "json"]
+            plans = [json.loads(run(*predict, "--schedule", s).stdout)["plans"][0]
+                     for s in ("interleaved", str(path))]
+            self.assertEqual(plans[1]["config"]["schedule"], str(path))
+            self.assertAlmostEqual(plans[0]["step_time_s"], plans[1]["step_time_s"], places=9)
+            path.write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
+            self.refuse("schedule", str(path), "--times", "1,1",
+                        expect=["mine.csv: error: the order waits for itself",
+                                "device 0: B0 of stage 0 needs B0 of stage 1"])
+            path.write_text("0F0,0B0\n1F0,1B0\n")
+            self.refuse("schedule", str(path), "--times", "1,1", "--micro-batches", "8",
+                        expect=["takes 1 micro-batches, not 8"])
+        self.refuse("schedule", "missing.csv", "--times", "1,1", expect=["missing.csv"])
+
+    def test_memory_cap(self):
+        grid = ["--stages", "4", "--micro-batches", "8", "--times", "1,1,1"]
+        uneven = [*grid[:4], "--times", "10,12,3"]
+        capped = self.schedule("zb-auto", *uneven, "--memory-cap", "7")
+        self.assertEqual((capped["memory_cap"], capped["too_full"]), (7, None))
+        self.assertLessEqual(max(capped["peak_activations"]), 7)
+        self.assertLess(capped["makespan"], self.schedule("zb-auto", *uneven)["makespan"])
+        done = run("schedule", "gpipe", *grid, "--memory-cap", "2")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("gpipe does not fit 2 micro-batches: stage 0 keeps 3 from 2 on, when F2 starts", done.stderr)
+
+    def test_any_framework(self):
+        predict = ["predict", *QUESTION, "--gpus", "4", "--pp", "4", "--batch", "8", "--micro-batch", "1",
+                   "--format", "json"]
+        times = {}
+        for name in ("1f1b", "zb-h1", "zb-h2", "v-half", "v-min", "zb-auto", "dualpipe", "dualpipe-v", "chimera",
+                     "hanayo", "zb-v", "eager-1f1b", "gpipe", "breadth-first"):
+            done = run(*predict, "--schedule", name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plan = json.loads(done.stdout)["plans"][0]
+            times[name] = plan["step_time_s"]
+            self.assertEqual("does not run" in done.stderr, name != "1f1b")
+        self.assertLess(times["zb-h1"], times["1f1b"])
+
     def test_forms(self):
         question = ["schedule", "1f1b", "--stages", "2", "--micro-batches", "2", "--times", "1,2"]
         table = self.succeed(*question)
         self.assertIn("stage 0 | F0 F1 .  .  B0 B0 .  B1 B1", table)
-        rows = list(csv.DictReader(io.StringIO(self.succeed(*question, "--format", "csv"))))
-        self.assertEqual([row["peak_activations"] for row in rows], ["2", "1"])
+        self.assertEqual(self.succeed(*question, "--format", "csv"), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
         large = self.schedule("zb-h1", "--stages", "16", "--micro-batches", "100000",
                               "--times", "1,1,1")
         self.assertIsNone(large["grid"])

@@ -20,6 +20,7 @@
 #include "io/model_reader.hpp"
 #include "io/plan_document.hpp"
 #include "io/profile_reader.hpp"
+#include "io/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -166,6 +167,10 @@ void read_schedule(std::string_view text) {
   static_cast<void>(to_text(report_schedule(shape, times), Format::Json));
 }
 
+void read_schedule_file(std::string_view text) {
+  static_cast<void>(io::to_schedule_csv(io::parse_schedule(text, "fuzz.csv")));
+}
+
 constexpr std::array kTargets{
     Target{"yaml", [](std::string_view text) { read_tree(text, Syntax::Yaml); }},
     Target{"json", [](std::string_view text) { read_tree(text, Syntax::Json); }},
@@ -184,6 +189,7 @@ constexpr std::array kTargets{
     Target{"quantity", read_quantity},
     Target{"lists", read_lists},
     Target{"schedule", read_schedule},
+    Target{"schedule_csv", read_schedule_file},
 };
 
 }  // namespace

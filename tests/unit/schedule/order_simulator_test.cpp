@@ -28,6 +28,10 @@ PipelineShape any_shape(Dice& dice, ScheduleId id, int most_stages, int most_mic
       shape.group = shape.stages + dice.between(0, 3);
     }
     if (dice.between(0, 3) == 0) shape.transfers = TransferMode::Blocking;
+    if (row.tuned) {
+      shape.tuned =
+          UniformTimes{dice.ticks(1, 9), dice.ticks(1, 9), dice.ticks(0, 4), dice.ticks(0, 9)};
+    }
     if (!fault_of(shape)) return shape;
   }
 }

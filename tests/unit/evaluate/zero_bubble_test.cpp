@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What splitting the backward buys, priced: the bubble of 1F1B is (p - 1)(tF + tB + tW), that of
+// ZB-H1 (p - 1)(tF + tB - tW), with tB the input gradient. Longer weight gradients do not all fit
+// into the bubble: then both are those of the task graph of equal pieces.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "plansearch/evaluator.hpp"
+#include "schedule/timeline.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Nothing but layers, so that all stages are equal; kernels so long that no device is waited for.
+Problem layers_only(const PlanDegrees& plan, std::int64_t sequence) {
+  test::ToyOptions options;
+  options.global_batch = plan.global_batch();
+  options.gpus = plan.devices();
+  options.tied = false;
+  options.hidden = 4096;
+  options.heads = 32;
+  options.seq_len = sequence;
+  return test::with_network(test::toy_problem(options), [](Network& network) {
+    std::erase_if(network.order, [&](const BlockRun& run) {
+      return network.blocks[run.block].kind != BlockKind::Decoder;
+    });
+  });
+}
+
+struct Priced {
+  Ticks bubble = 0;
+  Ticks graph_bubble = 0;  ///< of the task graph of equal pieces
+  Ticks forward = 0, input = 0, weight = 0;
+};
+
+Priced price(PlanDegrees plan, std::int64_t sequence, const char* schedule) {
+  plan.schedule = *find_schedule(schedule);
+  const PlanEvaluator evaluator(layers_only(plan, sequence));
+  const auto workspace = PlanEvaluator::make_workspace();
+  const auto profile = evaluator.profile(plan);
+  const Estimate estimate = evaluator.simulate(*profile, plan, *workspace);
+  const StageReport stage = evaluator.stages(*profile, plan, *workspace).front();
+  Priced priced;
+  priced.bubble = to_ticks(estimate.step.bubble);
+  priced.forward = to_ticks(stage.forward);
+  priced.input = to_ticks(stage.backward - stage.weight_gradient);
+  priced.weight = to_ticks(stage.weight_gradient);
+  const PipelineShape shape{plan.schedule, plan.pipeline, plan.micro_batches};
+  const auto times = uniform_durations(shape, {priced.forward, priced.input, 0, priced.weight});
+  const auto timeline = simulate_order(std::get<ComputeOrder>(make_order(shape)), times.view());
+  priced.graph_bubble = std::get<Timeline>(timeline).makespan() -
+                        plan.micro_batches * (priced.forward + priced.input + priced.weight);
+  return priced;
+}
+
+TEST_SUITE("evaluate") {
+  TEST_CASE("zb-h1 saves 2 (p - 1) weight gradients of 1f1b's bubble, to the tick") {
+    // Attention has no weight gradient: in long sequences it is the shortest phase.
+    for (const std::int64_t sequence : {512, 8192}) {
+      for (const int p : {2, 4, 8}) {
+        for (const int m : {p, 2 * p, 5 * p}) {
+          PlanDegrees plan;
+          plan.pipeline = p;
+          plan.micro_batches = m;
+          plan.micro_batch = sequence == 512 ? 4 : 1;
+          const Priced plain = price(plan, sequence, "1f1b");
+          const Priced split = price(plan, sequence, "zb-h1");
+          INFO("p " << p << " m " << m << " F " << split.forward << " B " << split.input << " W "
+                    << split.weight);
+          const bool fits = split.weight <= std::min(split.forward, split.input);
+          CHECK(fits == (sequence == 8192));
+          const Ticks saved = plain.bubble - split.bubble;
+          if (fits) CHECK(std::abs(saved - 2 * (p - 1) * split.weight) <= p);
+          // Durations were rounded to ticks one by one.
+          CHECK(std::abs(plain.bubble - plain.graph_bubble) <= 4 * p);
+          CHECK(std::abs(split.bubble - split.graph_bubble) <= 4 * p);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
