@@ -8,7 +8,8 @@ namespace plansearch::cli {
 
 int run_list(const Options& options) {
   const Output output(options);
-  output.write(render_listing(shipped_listing(options.argument), format_of(options)));
+  output.write(
+      render_listing(shipped_listing(options.argument), format_of(options), columns_of(options)));
   return kExitOk;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem/compare_questions.hpp"
+#include "problem/evidence.hpp"
 
 #include <fmt/format.h>
 
@@ -80,9 +81,12 @@ class Comparison {
     }
     report_.rows.push_back(std::move(row));
   }
-  void rests_on(const std::string& evidence) {
+  void rests_on(const Problem& problem) {
     auto& known = report_.evidence;
-    if (std::find(known.begin(), known.end(), evidence) == known.end()) known.push_back(evidence);
+    for (std::string& file : evidence_of(*problem.cluster, *problem.framework)) {
+      if (std::find(known.begin(), known.end(), file) != known.end()) continue;
+      known.push_back(std::move(file));
+    }
   }
   [[nodiscard]] ComparisonReport take() { return std::move(report_); }
 
@@ -185,7 +189,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
     try {
       const SettledProblem asked = settle_problem(question, files);
       comparison.add(answer_of(question, asked, session), paired_sigma_of(asked));
-      comparison.rests_on(asked.evidence);
+      comparison.rests_on(asked.problem);
       any = true;
     } catch (const InputError& refusal) {
       if (!first_refusal) first_refusal = refusal;
@@ -212,7 +216,7 @@ ComparisonReport compare_given_plans(const ProblemRequest& request,
     row.plan = std::move(priced.plans.front());
     row.fits = priced.misses.empty();
     comparison.add(std::move(row), paired_sigma_of(given.asked));
-    comparison.rests_on(priced.evidence);
+    comparison.rests_on(given.problem);
   }
   return comparison.take();
 }

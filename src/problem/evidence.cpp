@@ -7,6 +7,8 @@
 #include <array>
 #include <vector>
 
+#include "report/evidence_text.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -22,15 +24,19 @@ std::string counts_text(const std::array<int, 4>& counts) {
 
 }  // namespace
 
-std::string evidence_line(const Cluster& cluster, const Framework& framework) {
+std::vector<std::string> evidence_of(const Cluster& cluster, const Framework& framework) {
   std::array<int, 4> of_framework{};
   for (const auto& [key, from] : framework.provenance) {
     ++of_framework[static_cast<std::size_t>(from.evidence)];
   }
-  return fmt::format(
-      "these numbers rest on: profile {} ({}); framework {} ({}{})", cluster.name,
-      counts_text(count_evidence(cluster)), framework.name, counts_text(of_framework),
-      framework.validation.empty() ? "; unvalidated: no measured step was compared" : "");
+  return {fmt::format("profile {} ({})", cluster.name, counts_text(count_evidence(cluster))),
+          fmt::format(
+              "framework {} ({}{})", framework.name, counts_text(of_framework),
+              framework.validation.empty() ? "; unvalidated: no measured step was compared" : "")};
+}
+
+std::string evidence_line(const Cluster& cluster, const Framework& framework) {
+  return evidence_text(evidence_of(cluster, framework));
 }
 
 }  // namespace plansearch

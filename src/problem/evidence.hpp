@@ -3,12 +3,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
 
 namespace plansearch {
 
+/// Of the profile, and of the framework.
+[[nodiscard]] std::vector<std::string> evidence_of(const Cluster& cluster,
+                                                   const Framework& framework);
 [[nodiscard]] std::string evidence_line(const Cluster& cluster, const Framework& framework);
 
 }  // namespace plansearch

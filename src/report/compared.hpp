@@ -23,7 +23,7 @@ struct ComparedRow {
 
 struct ComparisonReport {
   std::vector<ComparedRow> rows;
-  std::vector<std::string> evidence;  ///< each once
+  std::vector<std::string> evidence;  ///< of every profile and framework file, each once
 };
 
 /// One row each; what all rows have in common is said above the table.

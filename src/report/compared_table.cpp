@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "report/compared.hpp"
+#include "report/evidence_text.hpp"
 #include "report/json_report.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
@@ -167,8 +168,7 @@ std::string table_text(const ComparisonReport& report, int columns) {
                                 count_text(*tokens)),
                     columns);
   }
-  for (const std::string& line : report.evidence) text += wrapped(line + "\n", columns);
-  return text;
+  return text + wrapped(evidence_text(report.evidence) + "\n", columns);
 }
 
 /// What a comparison adds to a row.

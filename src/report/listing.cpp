@@ -37,12 +37,12 @@ std::string json(const Listing& listing, Format format) {
 
 }  // namespace
 
-std::string render_listing(const Listing& listing, Format format) {
+std::string render_listing(const Listing& listing, Format format, int columns) {
   if (format == Format::Csv) return csv(listing);
   if (format != Format::Table) return json(listing, format);
   TextTable table(listing.columns);
   for (const auto& row : listing.rows) table.add_row(row);
-  return table.text();
+  return table.text(columns);
 }
 
 }  // namespace plansearch

@@ -16,6 +16,6 @@ struct Listing {
   std::vector<std::vector<std::string>> rows;
 };
 
-[[nodiscard]] std::string render_listing(const Listing& listing, Format format);
+[[nodiscard]] std::string render_listing(const Listing& listing, Format format, int columns);
 
 }  // namespace plansearch

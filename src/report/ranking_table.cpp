@@ -113,7 +113,7 @@ std::vector<PlanColumn> degree_columns() {
           degree_column(
               {"recompute", Align::Left}, [](Plan p) { return std::string(to_text(p.recompute)); },
               [](Plan p) { return p.recompute != Recompute::None; }),
-          {{"schedule", Align::Left, 1}, order_cell, [](const PlanReport& p) {
+          {{"schedule", Align::Left, 2}, order_cell, [](const PlanReport& p) {
              return p.plan.degrees.pipeline > 1;
            }}};
 }
@@ -131,20 +131,20 @@ std::vector<PlanColumn> cost_columns(Bytes capacity) {
   };
   return {
       {{"step"}, [](const PlanReport& p) { return to_text(p.estimate.step.total()); }},
-      {{"p10 - p90", Align::Right, 2},
+      {{"p10 - p90", Align::Right, 3},
        [](const PlanReport& p) { return fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)); }},
-      {{"tokens/s", Align::Right, 5},
+      {{"tokens/s", Align::Right, 6},
        [](const PlanReport& p) { return count_text(p.tokens_per_s); }},
-      {{"MFU"}, [](const PlanReport& p) { return share_text(p.mfu); }},
+      {{"MFU", Align::Right, 1}, [](const PlanReport& p) { return share_text(p.mfu); }},
       {{"memory"},
        [capacity](const PlanReport& p) { return memory_of(p.estimate.memory.total(), capacity); }},
-      {{"risk", Align::Right, 1}, [](const PlanReport& p) { return risk_text(p); }, is_at_risk},
-      {{"comm", Align::Right, 4},
+      {{"risk", Align::Right, 2}, [](const PlanReport& p) { return risk_text(p); }, is_at_risk},
+      {{"comm", Align::Right, 5},
        share([](const StepTimeBreakdown& step) { return step.exposed_total(); })},
-      {{"bubble", Align::Right, 3},
+      {{"bubble", Align::Right, 4},
        share([](const StepTimeBreakdown& step) { return step.bubble; }),
        [](const PlanReport& p) { return p.plan.degrees.pipeline > 1; }},
-      {{"why", Align::Left, 6}, reasons}};
+      {{"why", Align::Left, 7}, reasons}};
 }
 
 /// What training on the tokens of the question takes.

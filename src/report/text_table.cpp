@@ -18,12 +18,28 @@ std::size_t width(const std::string& text) {
 }
 
 void append_padded(std::string& line, const std::string& cell, std::size_t columns, Align align) {
-  const std::string space(columns - width(cell), ' ');
+  const std::string space(columns - std::min(columns, width(cell)), ' ');
   line += align == Align::Right ? space + cell : cell + space;
 }
 
 void trim_right(std::string& line) {
   line.erase(line.find_last_not_of(' ') + 1);
+}
+
+/// A cell in lines of at most `most` characters, broken at spaces where there are any.
+std::vector<std::string> broken(const std::string& cell, std::size_t most) {
+  std::vector<std::string> lines(1);
+  std::size_t at = 0;
+  while (at < cell.size()) {
+    const std::size_t end = std::min(cell.find(' ', at), cell.size());
+    const std::string word = cell.substr(at, end - at);
+    if (!lines.back().empty() && width(lines.back()) + 1 + width(word) > most) {
+      lines.emplace_back();
+    }
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+    at = end + 1;
+  }
+  return lines;
 }
 
 }  // namespace
@@ -64,6 +80,36 @@ std::vector<std::size_t> TextTable::kept(int columns) const {
   return chosen;
 }
 
+std::size_t TextTable::narrowest(std::size_t column) const {
+  std::size_t longest = std::min<std::size_t>(16, widths()[column]);
+  for (const auto& row : rows_) {
+    for (const std::string& word : broken(row[column], 0)) longest = std::max(longest, width(word));
+  }
+  return longest;
+}
+
+std::vector<std::size_t> TextTable::narrowed(int columns,
+                                             const std::vector<std::size_t>& shown) const {
+  std::vector<std::size_t> widths = this->widths();
+  std::size_t sum = 2 * (shown.size() - 1);
+  for (const std::size_t c : shown) sum += widths[c];
+  const auto most = static_cast<std::size_t>(columns);
+  if (columns == kAnyWidth || sum <= most) return widths;
+  std::vector<std::size_t> slack(columns_.size(), 0);
+  for (const std::size_t c : shown) {
+    if (columns_[c].align == Align::Left) slack[c] = widths[c] - narrowest(c);
+  }
+  while (sum > most) {
+    const auto widest = std::max_element(slack.begin(), slack.end());
+    if (*widest == 0) break;
+    const std::size_t cut = std::min(sum - most, *widest);
+    widths[static_cast<std::size_t>(widest - slack.begin())] -= cut;
+    *widest -= cut;
+    sum -= cut;
+  }
+  return widths;
+}
+
 bool TextTable::shows(std::string_view title, int columns) const {
   const std::vector<std::size_t> shown = kept(columns);
   return std::any_of(shown.begin(), shown.end(),
@@ -71,8 +117,8 @@ bool TextTable::shows(std::string_view title, int columns) const {
 }
 
 std::string TextTable::text(int columns) const {
-  const std::vector<std::size_t> widths = this->widths();
   const std::vector<std::size_t> shown = kept(columns);
+  const std::vector<std::size_t> widths = narrowed(columns, shown);
   std::string out;
   const auto append_line = [&](auto cell_of) {
     std::string line;
@@ -83,9 +129,20 @@ std::string TextTable::text(int columns) const {
     trim_right(line);
     out += line + "\n";
   };
-  append_line([&](std::size_t c) { return columns_[c].title; });
+  const auto append_row = [&](auto cell_of) {
+    std::vector<std::vector<std::string>> lines(columns_.size());
+    std::size_t height = 1;
+    for (const std::size_t c : shown) {
+      lines[c] = broken(cell_of(c), widths[c]);
+      height = std::max(height, lines[c].size());
+    }
+    for (std::size_t i = 0; i < height; ++i) {
+      append_line([&](std::size_t c) { return i < lines[c].size() ? lines[c][i] : std::string(); });
+    }
+  };
+  append_row([&](std::size_t c) { return columns_[c].title; });
   append_line([&](std::size_t c) { return std::string(widths[c], '-'); });
-  for (const auto& row : rows_) append_line([&](std::size_t c) { return row[c]; });
+  for (const auto& row : rows_) append_row([&](std::size_t c) { return row[c]; });
   return out;
 }
 

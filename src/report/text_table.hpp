@@ -31,13 +31,18 @@ class TextTable {
   /// As many cells as columns.
   void add_row(std::vector<std::string> cells);
   /// Header, rule and rows; every line ends in '\n', without trailing spaces. Of at most `columns`
-  /// characters, if leaving out what is dispensable achieves that.
+  /// characters, if leaving out what is dispensable and breaking texts achieves that.
   [[nodiscard]] std::string text(int columns = kAnyWidth) const;
   /// Whether that leaves the column of this title.
   [[nodiscard]] bool shows(std::string_view title, int columns) const;
 
  private:
   [[nodiscard]] std::vector<std::size_t> widths() const;
+  /// Its longest word, or a few words.
+  [[nodiscard]] std::size_t narrowest(std::size_t column) const;
+  /// Widths in which the widest texts are broken until the table is narrow enough.
+  [[nodiscard]] std::vector<std::size_t> narrowed(int columns,
+                                                  const std::vector<std::size_t>& shown) const;
   /// The columns that are left.
   [[nodiscard]] std::vector<std::size_t> kept(int columns) const;
 

@@ -39,6 +39,26 @@ TEST_SUITE("unit") {
           "second  12 s\n");
   }
 
+  TEST_CASE("tables: texts are broken at spaces where nothing more can be left out") {
+    TextTable table({{"key"}, {"meaning", Align::Left}});
+    table.add_row({"pp", "devices in a row that pass micro-batches on"});
+    table.add_row({"tp", "slices"});
+    // 3 + 2 + 43 characters; of 30 the text has 25, of 10 at least 16.
+    CHECK(table.text(30) ==
+          "key  meaning\n"
+          "---  -------------------------\n"
+          " pp  devices in a row that\n"
+          "     pass micro-batches on\n"
+          " tp  slices\n");
+    CHECK(table.text(10) ==
+          "key  meaning\n"
+          "---  ----------------\n"
+          " pp  devices in a row\n"
+          "     that pass\n"
+          "     micro-batches on\n"
+          " tp  slices\n");
+  }
+
   TEST_CASE("sentences are wrapped at spaces") {
     CHECK(wrapped("one two three\nfour\n", kAnyWidth) == "one two three\nfour\n");
     CHECK(wrapped("one two three\nfour\n", 13) == "one two three\nfour\n");
