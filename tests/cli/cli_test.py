@@ -905,8 +905,11 @@ class Width(Case):
     """$COLUMNS characters to a line: columns go in a fixed order, sentences are wrapped."""
 
     def test_tables_fit(self):
-        for columns in (100, 120):
+        for columns in (80, 100, 120):
             for question in (["--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64"],
+                             ["--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--framework", "torchtitan"],
+                             ["compare", "--hw", "h100,b200", "--model", "llama3-8b", "--gpus", "8", "--tokens", "1T"],
+                             ["list", "frameworks"], ["show", "framework", "nanotron"],
                              ["--hw", "perlmutter", "--model", "gpt2-xl"],
                              ["explain", "--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "16"],
                              ["--hw", "dgx-h100", "--model", "llama3.1-405b", "--gpus", "8"]):
@@ -919,7 +922,7 @@ class Width(Case):
         question = ["--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--top", "1"]
         for columns, shown, gone in ((200, ["tokens/s", "p10 - p90", "why"], []),
                                      (100, ["step", "memory"], ["tokens/s", " why"]),
-                                     (40, ["dp", "tp", "step", "MFU", "memory"], ["p10 - p90"])):
+                                     (40, ["dp", "tp", "step", "memory"], ["p10 - p90", "MFU"])):
             text = run(*question, env={"COLUMNS": str(columns)}).stdout
             header = next(line for line in text.splitlines() if " dp " in line)
             for title in shown:
