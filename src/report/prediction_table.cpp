@@ -130,9 +130,10 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   if (!p.communication.empty()) text += communication_table(p.communication, columns) + "\n";
   if (!report.misses.empty()) text += excess_text(report);
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);
-  text += fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",
-                      to_text(p.model_rate_per_gpu), share_text(p.mfu),
-                      to_text(p.hardware_rate_per_gpu), share_text(p.hfu));
+  text += wrapped(fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",
+                              to_text(p.model_rate_per_gpu), share_text(p.mfu),
+                              to_text(p.hardware_rate_per_gpu), share_text(p.hfu)),
+                  columns);
   return text;
 }
 
