@@ -60,6 +60,12 @@ struct NearMissReport {
   [[nodiscard]] Bytes excess() const { return memory.total() - limit; }
 };
 
+/// A plan that the framework does not run and that beats all it runs.
+struct BeyondReport {
+  std::string what;  ///< how it leaves the framework: "orders that it does not run"
+  PlanReport plan;
+};
+
 struct SearchReport {
   QuestionReport question;
   std::string selection;  ///< which plans these are, where they are not the fastest
@@ -67,6 +73,7 @@ struct SearchReport {
   MemoryFit admitted = MemoryFit::Fits;  ///< what `plans` are: Tight where nothing fits
   /// A tight plan that is faster than all that fit, by more than a tie.
   std::optional<PlanReport> faster_tight;
+  std::vector<BeyondReport> beyond;  ///< the fastest of each kind first
   std::vector<PlanReport> front;
   std::vector<NearMissReport> misses;
   std::vector<std::string> remedies;  ///< what would make something fit

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "plansearch/error.hpp"
+#include "problem/beyond.hpp"
 #include "problem/make_report.hpp"
 #include "problem/plan_file.hpp"
 #include "search/planner/uneven_search.hpp"
@@ -73,7 +74,13 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProble
   }
   const SearchResult result = run(evaluator, plans, wanted, label);
   if (all_ != nullptr) all_->add(result.counts);
-  return make_report(asked, evaluator, plans, result, options_.top);
+  SearchReport report = make_report(asked, evaluator, plans, result, options_.top);
+  const bool order_open =
+      !request.degrees.has(Degree::Schedule) && !request.limits.has(Degree::Schedule);
+  if (request.space.empty() && request.target.empty() && order_open) {
+    report.beyond = beyond_framework(evaluator, result.ranked);
+  }
+  return report;
 }
 
 SearchReport SearchSession::uneven_report(const SettledProblem& asked, const Problem& problem,

@@ -233,6 +233,11 @@ Json to_json(const SearchReport& report) {
   json["admitted"] = std::string(to_text(report.admitted));
   json["faster_tight_plan"] =
       report.faster_tight ? plan_json(report.question, *report.faster_tight) : Json(nullptr);
+  json["beyond_framework"] = Json::array();
+  for (const BeyondReport& beyond : report.beyond) {
+    json["beyond_framework"].push_back(
+        {{"what", beyond.what}, {"plan", plan_json(report.question, beyond.plan)}});
+  }
   json["pareto_front"] = Json::array();
   for (const PlanReport& plan : report.front) {
     json["pareto_front"].push_back(

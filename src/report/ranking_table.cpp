@@ -241,6 +241,25 @@ std::string faster_tight(const SearchReport& report) {
       std::ceil(100.0 * tight.memory_risk) / 100.0);
 }
 
+std::string beyond_text(const SearchReport& report) {
+  std::string text;
+  std::string what;
+  for (const BeyondReport& beyond : report.beyond) {
+    if (beyond.what != what) {
+      text += fmt::format("beyond {}, faster: {}\n", report.question.framework, beyond.what);
+    }
+    what = beyond.what;
+    const Estimate& estimate = beyond.plan.estimate;
+    const Seconds best = report.plans.front().estimate.step.total();
+    text +=
+        fmt::format("  {}: {}, {}, {:.0f} % less than plan 1, {}\n",
+                    to_text(beyond.plan.plan.degrees.schedule), short_plan(beyond.plan.plan),
+                    to_text(estimate.step.total()), 100.0 * (1.0 - estimate.step.total() / best),
+                    memory_of(estimate.memory.total(), report.question.memory_capacity));
+  }
+  return text;
+}
+
 }  // namespace
 
 void show_front(SearchReport& report) {
@@ -254,7 +273,8 @@ void show_front(SearchReport& report) {
 std::string ranking_table(const SearchReport& report, int columns) {
   const TextTable table = plan_table(report);
   return wrapped(admission(report), columns) + table.text(columns) +
-         wrapped(faster_tight(report) + legend(report.plans, table, columns), columns);
+         wrapped(faster_tight(report) + legend(report.plans, table, columns) + beyond_text(report),
+                 columns);
 }
 
 }  // namespace plansearch

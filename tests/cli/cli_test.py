@@ -1048,6 +1048,26 @@ class Schedules(Case):
         self.assertEqual(done.returncode, 3)
         self.assertIn("gpipe does not fit 2 micro-batches: stage 0 keeps 3 from 2 on, when F2 starts", done.stderr)
 
+    def test_beyond_the_framework(self):
+        question = [*QUESTION, "--gpus", "16", "--pp", "4", "--top", "3"]
+        answer = json.loads(self.succeed(*question, "--format", "json"))
+        first = answer["plans"][0]["step_time_s"]
+        beyond = answer["beyond_framework"]
+        self.assertTrue(beyond)
+        for row in beyond:
+            self.assertLess(row["plan"]["step_time_s"], first)
+            self.assertNotIn(row["plan"]["config"]["schedule"], ("1f1b", "interleaved"))
+            self.assertEqual(row["plan"]["memory_verdict"], "fits")
+        self.assertIn("beyond megatron, faster: orders that it does not run", self.succeed(*question))
+        # The plan is the one that predict prices by name.
+        config = beyond[0]["plan"]["config"]
+        named = run("predict", *question[:-2], "--tp", "1", "--schedule", config["schedule"], "--micro-batch",
+                    str(config["micro_batch"]), "--zero", str(config["zero"]), "--recompute", config["recompute"],
+                    "--vpp", str(config["vpp"]), "--sp", str(int(config["sp"])), "--format", "json")
+        self.assertEqual(json.loads(named.stdout)["plans"][0]["step_time_s"], beyond[0]["plan"]["step_time_s"])
+        pinned = json.loads(self.succeed(*question, "--schedule", "1f1b", "--format", "json"))
+        self.assertEqual(pinned["beyond_framework"], [])
+
     def test_any_framework(self):
         predict = ["predict", *QUESTION, "--gpus", "4", "--pp", "4", "--batch", "8", "--micro-batch", "1",
                    "--format", "json"]
@@ -1503,6 +1523,17 @@ class Golden(Case):
         self.compare("selene_gpt3-175b_1536.txt", "predict", "--hw", "selene", "--model", "gpt3-175b",
                      "--gpus", "1536", "--batch", "1536", "--tp", "8", "--pp", "12", "--recompute",
                      "full", "--attention", "unfused")
+
+    def test_schedules(self):
+        """Every schedule of the table, drawn; makespans and peaks are derived in tests/unit/schedule/orders."""
+        names = [row.split()[0] for row in self.succeed("list", "schedules").splitlines()[2:]]
+        self.assertGreaterEqual(len(names), 15)
+        grid = ["--stages", "4", "--micro-batches", "8", "--times", "2,2,2"]
+        text = "\n".join(self.succeed("schedule", name, *grid) for name in names)
+        path = HERE / "golden" / "schedules.txt"
+        if UPDATE:
+            path.write_text(text)
+        self.assertEqual(text, path.read_text())
 
     def test_reproduction(self):
         self.compare("reproduce_alpa.txt", "reproduce", "alpa")
