@@ -2,8 +2,8 @@
 // Computes:   the program of a compute order: waits, sends and receives around every piece, what it
 //             keeps, and the end of the step.
 // Source:     alpa-projects/alpa@b8078a9f runtime_emitter.py (just-in-time and overlapped lists).
-// Assumes:    received activations become part of what the forward keeps, so that they take memory
-//             of their own only where receives are listed or have slots.
+// Assumes:    messages take memory of their own where receives are listed or have slots; elsewhere
+//             they are part of what the pieces keep and work with.
 // Units:      bytes.
 // Checked by: tests/unit/schedule/lowering_test.cpp
 #include "schedule/lowering.hpp"
@@ -34,7 +34,8 @@ class Lowering {
         micro_batches_(static_cast<std::size_t>(order.micro_batches)),
         stage_of_(stages_by_chunk(order)),
         runs_(order.pipeline.size() * micro_batches_ * kPhases, kNoId),
-        messages_(2 * order.pipeline.size() * micro_batches_, kNoId) {
+        messages_(2 * order.pipeline.size() * micro_batches_, kNoId),
+        runs_of_(order.devices.size(), 0) {
     program_.devices = static_cast<int>(order.devices.size());
     std::size_t steps = 0;
     for (std::size_t d = 0; d < order.devices.size(); ++d) {
@@ -82,8 +83,13 @@ class Lowering {
     const InstructionId id =
         emit(compute_queue(placed.device), key_of(placed), Opcode::Run, row, kNoId);
     add_local_event(placed, id);
-    runs_[run_index(placed.stage, placed.step.micro_batch, placed.step.phase)] = id;
+    const std::size_t index = run_index(placed.stage, placed.step.micro_batch, placed.step.phase);
+    runs_[index] = id;
     if (options_.bytes != nullptr) release(placed);
+    const auto device = static_cast<std::size_t>(placed.device);
+    if (++runs_of_[device] == order_.devices[device].size() && reduces_early()) {
+      made_with_.emplace_back(id, reduce(placed.device));
+    }
   }
 
   /// Reductions and optimizers, where they are asked for.
@@ -91,10 +97,9 @@ class Lowering {
     constexpr std::uint32_t kSharedGang = 0, kNormGang = 1;
     const std::size_t count = order_.pipeline.size();
     for (int d = 0; d < program_.devices; ++d) {
-      InstructionKey key;
-      key.group = static_cast<int>(place(static_cast<std::size_t>(d), {}).stage);
+      const InstructionKey key = key_of_device(d);
       const std::size_t queue = compute_queue(d);
-      emit(queue, key, Opcode::Collective, step_row(count, d, StepPart::Reduction), kNoId);
+      if (!reduces_early()) reduce(d);
       if (!end.sums_shared.empty() && end.sums_shared[static_cast<std::size_t>(d)]) {
         emit(queue, key, Opcode::Collective, step_row(count, d, StepPart::SharedReduction),
              kSharedGang);
@@ -111,6 +116,11 @@ class Lowering {
       const std::size_t to = from + static_cast<std::size_t>(forward);
       message.producer = runs_[run_index(from, message.key.micro_batch, message.key.phase)];
       message.consumer = runs_[run_index(to, message.key.micro_batch, message.key.phase)];
+    }
+    for (const auto& [run, reduction] : made_with_) {
+      for (Message& message : program_.messages) {
+        if (message.producer == run) message.producer = reduction;
+      }
     }
     for (const auto& [index, to] : pending_) {
       PLANSEARCH_CHECK(runs_[index] != kNoId);  // else the order is not complete
@@ -149,6 +159,20 @@ class Lowering {
             placed.step.micro_batch,
             placed.step.chunk,
             placed.step.phase};
+  }
+
+  [[nodiscard]] InstructionKey key_of_device(int device) const {
+    InstructionKey key;
+    key.group = static_cast<int>(place(static_cast<std::size_t>(device), {}).stage);
+    return key;
+  }
+
+  [[nodiscard]] bool reduces_early() const {
+    return options_.end != nullptr && options_.end->reductions == ReductionTime::WithLastBackward;
+  }
+  InstructionId reduce(int device) {
+    return emit(compute_queue(device), key_of_device(device), Opcode::Collective,
+                step_row(order_.pipeline.size(), device, StepPart::Reduction), kNoId);
   }
 
   InstructionId emit(std::size_t queue, const InstructionKey& key, Opcode opcode,
@@ -229,6 +253,8 @@ class Lowering {
         compute_queue(program_.channels[program_.messages[id].channel].source);
     const bool waits = options_.sends.sends == SendCompletion::Waits;
     emit(queue, program_.messages[id].key, waits ? Opcode::Send : Opcode::PostSend, 0, id);
+    const BufferId leaving = program_.messages[id].leaving;
+    if (leaving != kNoId) emit(queue, program_.messages[id].key, Opcode::Free, 0, leaving);
   }
 
   void receive(const Way& way, const PlacedStep& placed) {
@@ -237,15 +263,20 @@ class Lowering {
     const bool in_order = options_.sends.receives == Receives::InOrder;
     const std::size_t compute = compute_queue(placed.device);
     const std::size_t queue = in_order ? compute : receive_queue(program_.messages[id].channel);
-    if (options_.bytes != nullptr && (in_order || options_.receive_slots)) {
-      const auto& bytes =
-          way.direction == Phase::Forward ? options_.bytes->activation : options_.bytes->gradient;
-      const BufferId buffer = add_buffer(placed.device, BufferKind::Boundary, bytes[way.boundary]);
-      program_.messages[id].buffer = buffer;
-      emit(queue, key, Opcode::Allocate, 0, buffer);
+    const bool takes = options_.bytes != nullptr && (in_order || options_.receive_slots);
+    if (takes) {
+      program_.messages[id].arriving =
+          add_buffer(placed.device, BufferKind::Arriving, bytes_of(way));
     }
+    const auto take = [&] {
+      if (takes) emit(queue, key, Opcode::Allocate, 0, program_.messages[id].arriving);
+    };
+    // A buffer is taken when the receive is posted: before a receive that blocks, after a post.
+    if (in_order) take();
     emit(queue, key, in_order ? Opcode::Receive : Opcode::PostReceive, 0, id);
-    if (!in_order) emit(compute, key, Opcode::WaitArrived, 0, id);
+    if (in_order) return;
+    take();
+    emit(compute, key, Opcode::WaitArrived, 0, id);
   }
   std::size_t receive_queue(std::uint32_t channel) {
     auto& queue = receive_queues_[channel];
@@ -282,6 +313,10 @@ class Lowering {
     program_.buffers.push_back({device, kind, bytes});
     return static_cast<BufferId>(program_.buffers.size() - 1);
   }
+  [[nodiscard]] Bytes bytes_of(const Way& way) const {
+    const PipelineBytes& bytes = *options_.bytes;
+    return (way.direction == Phase::Forward ? bytes.activation : bytes.gradient)[way.boundary];
+  }
   [[nodiscard]] bool splits() const { return order_.weight_gradients == WeightGradients::Separate; }
   [[nodiscard]] Bytes for_weights(std::size_t stage) const {
     const PipelineBytes& bytes = *options_.bytes;
@@ -291,6 +326,12 @@ class Lowering {
 
   /// What a forward keeps: until the input gradient, and until the weight gradient.
   void allocate(const PlacedStep& placed) {
+    const auto way = way_out(placed);
+    if (way && options_.sends.receives == Receives::InOrder) {
+      const BufferId buffer = add_buffer(placed.device, BufferKind::Leaving, bytes_of(*way));
+      program_.messages[message(*way, placed.step.micro_batch)].leaving = buffer;
+      emit(compute_queue(placed.device), key_of(placed), Opcode::Allocate, 0, buffer);
+    }
     if (placed.step.phase != Phase::Forward) return;
     if (kept_.empty()) kept_.assign(2 * order_.pipeline.size() * micro_batches_, kNoId);
     const Bytes late = for_weights(placed.stage);
@@ -309,7 +350,7 @@ class Lowering {
     const std::size_t queue = compute_queue(placed.device);
     if (const auto way = way_in(placed)) {
       const MessageId id = message(*way, placed.step.micro_batch);
-      const BufferId arrived = program_.messages[id].buffer;
+      const BufferId arrived = program_.messages[id].arriving;
       if (arrived != kNoId) emit(queue, key_of(placed), Opcode::Free, 0, arrived);
     }
     if (placed.step.phase == Phase::Forward || kept_.empty()) return;
@@ -324,9 +365,12 @@ class Lowering {
   const ComputeOrder& order_;
   LoweringOptions options_;
   std::size_t micro_batches_;
-  std::vector<std::size_t> stage_of_;      ///< by device and chunk
-  std::vector<InstructionId> runs_;        ///< by stage, micro-batch and phase
-  std::vector<MessageId> messages_;        ///< by way and micro-batch
+  std::vector<std::size_t> stage_of_;  ///< by device and chunk
+  std::vector<InstructionId> runs_;    ///< by stage, micro-batch and phase
+  std::vector<MessageId> messages_;    ///< by way and micro-batch
+  std::vector<std::size_t> runs_of_;   ///< by device: emitted so far
+  /// Last pieces of devices, and the reductions that are part of them.
+  std::vector<std::pair<InstructionId, InstructionId>> made_with_;
   std::vector<BufferId> kept_;             ///< by stage, micro-batch and what frees it
   std::vector<std::uint32_t> channel_of_;  ///< by way
   std::vector<std::optional<std::size_t>> receive_queues_;  ///< by channel

@@ -68,10 +68,17 @@ struct PipelineLinks {
   std::vector<std::vector<ResourceUse>> backward;  ///< by boundary
 };
 
+/// When the gradients of a device are reduced over its replicas.
+enum class ReductionTime : std::uint8_t {
+  AfterPipeline,     ///< when it has nothing left to send
+  WithLastBackward,  ///< in one executable with its last piece, whose result is sent after it
+};
+
 /// What devices do after their last micro-batch.
 struct StepEnd {
   bool together = true;             ///< optimizers start after the slowest reduction
   std::vector<bool> sums_shared{};  ///< by device: whether it sums gradients with others
+  ReductionTime reductions = ReductionTime::AfterPipeline;
 };
 
 struct LoweringOptions {

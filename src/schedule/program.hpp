@@ -115,14 +115,16 @@ struct Message {
   std::uint32_t duration = 0;      ///< row of the duration table
   InstructionId producer = kNoId;  ///< the Run that makes it
   InstructionId consumer = kNoId;  ///< the Run that reads it
-  BufferId buffer = kNoId;         ///< where it arrives, if bytes are known
+  BufferId arriving = kNoId;       ///< where it arrives, if that is known
+  BufferId leaving = kNoId;        ///< where it is sent from, if that is known
   bool operator==(const Message&) const = default;
 };
 
 enum class BufferKind : std::uint8_t {
   Activation,  ///< kept from a forward to the end of its backward
   ForWeights,  ///< the part of it that the weight gradient reads
-  Boundary,    ///< a message received
+  Arriving,    ///< a message received, until it has been read
+  Leaving,     ///< a message made, until it has been sent
 };
 struct Buffer {
   int device = 0;

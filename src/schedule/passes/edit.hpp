@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes need to look things up in queues and to move them; private to passes/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/program.hpp"
+
+namespace plansearch {
+
+struct Place {
+  std::uint32_t queue = kNoId;  ///< kNoId: in no queue
+  std::uint32_t position = 0;
+};
+/// By instruction.
+[[nodiscard]] std::vector<Place> places_of(const Program& program);
+
+/// Of one message, where there are any.
+struct MessageSites {
+  InstructionId send = kNoId;     ///< Send or PostSend
+  InstructionId receive = kNoId;  ///< Receive or PostReceive
+  InstructionId sent = kNoId;     ///< WaitSent
+  InstructionId arrived = kNoId;  ///< WaitArrived
+};
+/// By message.
+[[nodiscard]] std::vector<MessageSites> sites_of(const Program& program);
+
+/// By channel: its messages in the order in which they are sent.
+[[nodiscard]] std::vector<std::vector<MessageId>> sent_by_channel(const Program& program);
+
+/// The Allocate of the buffer that a PostReceive fills, or the Free of the one that a WaitSent
+/// gives back, where it stands beside it; kNoId elsewhere.
+[[nodiscard]] InstructionId beside(const Program& program, const Place& place, Opcode opcode,
+                                   BufferId buffer);
+
+/// Events recorded by instructions that leave their place are recorded by what stands before them
+/// instead. By instruction: whether it leaves. Queues are as before.
+void hand_over_events(Program& program, const std::vector<bool>& leaves);
+
+enum class Side : std::uint8_t { Before, After };
+/// `id` is to stand next to what stands at `anchor` in the same queue.
+struct Move {
+  InstructionId id = kNoId;
+  std::uint32_t anchor = 0;
+  Side side = Side::After;
+};
+/// Several at one place keep their sequence.
+void move_in_queues(Program& program, std::span<const Move> moves);
+
+}  // namespace plansearch

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over just-in-time lists: what they gain in closed form, and that none makes anything
+// slower, reorders a channel or takes memory that it does not state.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "pipeline_support.hpp"
+#include "schedule/passes/edit.hpp"
+#include "schedule/passes/pass.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch::testing {
+namespace {
+
+PassSet set_of(const std::vector<std::string_view>& names) {
+  PassSet set = 0;
+  for (std::size_t i = 0; i < program_passes().size(); ++i) {
+    const bool in = std::count(names.begin(), names.end(), program_passes()[i].name) > 0;
+    if (in) set |= PassSet{1} << i;
+  }
+  return set;
+}
+
+PassedProgram passed(const Program& program, PassSet passes, const std::vector<Ticks>& durations,
+                     const PassOptions& options = {}) {
+  auto result = apply_passes(program, passes, durations, options);
+  if (const auto* fault = std::get_if<ProgramFault>(&result)) FAIL(fault->detail);
+  return std::get<PassedProgram>(std::move(result));
+}
+
+Ticks after_passes(std::string_view schedule, int p, int m, UniformTimes times, PassSet passes,
+                   int slots = 1) {
+  const PipelineShape shape{*find_schedule(schedule), p, m};
+  const auto order = std::get<ComputeOrder>(make_order(shape));
+  const auto durations =
+      duration_table(uniform_durations(shape, times).view(), order.weight_gradients);
+  return passed(lower(order, {.sends = SendPolicy::JustInTime}), passes, durations, {slots})
+      .simulated.makespan();
+}
+
+/// The messages of a channel that are received or on their way and not yet read, at most, by the
+/// times of the simulation: what its buffers must hold.
+int most_in_use(const SimulatedProgram& run, const std::vector<MessageId>& messages,
+                const std::vector<MessageSites>& sites) {
+  std::vector<std::pair<Ticks, int>> changes;
+  for (const MessageId id : messages) {
+    changes.emplace_back(run.times.end_of(run.graph, sites[id].receive), 1);
+    changes.emplace_back(run.times.end_of(run.graph, run.program.messages[id].consumer), -1);
+  }
+  std::sort(changes.begin(), changes.end());
+  int now = 0, most = 0;
+  for (const auto& [at, change] : changes) most = std::max(most, now += change);
+  return most;
+}
+
+struct RandomProgram {
+  Program program;
+  std::vector<Ticks> durations;
+};
+
+/// Just-in-time or blocking lists of a random pipeline, with bytes and the end of a step.
+RandomProgram random_program(Dice& dice) {
+  PipelineShape shape = random_shape(dice, 2);
+  shape.stages = std::min(shape.stages, 6);
+  if (shape.chunks > 1) shape.micro_batches = shape.stages * dice.between(1, 2);
+  const auto order = std::get<ComputeOrder>(make_order(shape));
+  const auto times = random_durations(dice, shape, 60);
+  PipelineBytes bytes;
+  for (int k = 0; k < shape.virtual_stages(); ++k) bytes.saved.emplace_back(dice.between(1, 9));
+  for (int k = 0; k + 1 < shape.virtual_stages(); ++k) {
+    bytes.activation.emplace_back(dice.between(1, 3));
+    bytes.gradient.emplace_back(dice.between(1, 3));
+  }
+  StepEnd end;
+  end.together = dice.between(0, 1) == 0;
+  end.reductions =
+      dice.between(0, 1) == 0 ? ReductionTime::WithLastBackward : ReductionTime::AfterPipeline;
+  std::vector<StepEndTicks> ends;
+  for (int d = 0; d < shape.stages; ++d) ends.push_back({dice.ticks(0, 200), 0, dice.ticks(0, 50)});
+  // In the sequence of the order alone neighbours may wait for each other.
+  LoweringOptions options{.sends = SendPolicy::JustInTime, .bytes = &bytes, .end = &end};
+  if (dice.between(0, 3) == 0) options.sends = SendPolicy::Blocking;
+  return {lower(order, options), duration_table(times.view(), order.weight_gradients, ends)};
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  // Stages of F = 100, B = 300, messages of c; T0 = (m + p - 1)(F + B). Blocking lists take
+  // T0 + c (4 m + k), k = 3, 19 for p = 4, 8, and T0 + 2 c m for p = 2; asynchronous ones T0 + 2 c
+  // ((p - 1) m / p + p - 2) under 1F1B and T0 + 2 c (p - 1) under eager 1F1B (own simulation; the
+  // rows of lowering_test.cpp).
+  TEST_CASE("all passes turn blocking lists into the closed form of asynchronous sends") {
+    for (const int p : {2, 4, 8}) {
+      const Ticks extra = p == 2 ? 0 : p == 4 ? 3 : 19;
+      for (const int m : {2 * p, 4 * p, 8 * p}) {
+        for (const Ticks c : {5, 20, 100}) {
+          INFO("p ", p, " m ", m, " c ", c);
+          const Ticks t0 = (m + p - 1) * 400;
+          CHECK(after_passes("1f1b", p, m, {100, 300, c}, 0) ==
+                t0 + c * ((p == 2 ? 2 : 4) * m + extra));
+          const Ticks async = t0 + 2 * c * ((p - 1) * m / p + p - 2);
+          CHECK(after_passes("1f1b", p, m, {100, 300, c}, all_passes()) == async);
+        }
+      }
+    }
+  }
+  TEST_CASE("two receive buffers more are enough for eager 1F1B") {
+    for (const int p : {2, 4, 8}) {
+      const int m = 4 * p;
+      const Ticks t0 = (m + p - 1) * 400;
+      CHECK(after_passes("eager-1f1b", p, m, {100, 300, 20}, all_passes(), 2) ==
+            t0 + 2 * 20 * (p - 1));
+    }
+  }
+
+  TEST_CASE("free messages leave passes nothing to gain") {
+    const UniformTimes times{100, 300, 0};
+    for (PassSet set = 0; set <= all_passes(); ++set) {
+      REQUIRE(after_passes("1f1b", 4, 8, times, set) == (8 + 3) * 400);
+    }
+  }
+
+  // Two stages, one micro-batch, F 2, B 3, c 1, reductions 10 and 20. Blocking: F0 2, send 3, F1 5,
+  // B1 8, its reduction 28, the gradient 29, B0 32, reduction 42. Beside: gradient 9, B0 12, 22;
+  // the other reduction 28.
+  TEST_CASE("a reduction inside the last backward holds up the stages before") {
+    const PipelineShape shape{*find_schedule("1f1b"), 2, 1};
+    const auto order = std::get<ComputeOrder>(make_order(shape));
+    StepEnd end;
+    end.reductions = ReductionTime::WithLastBackward;
+    const std::vector<StepEndTicks> ends{{10, 0, 0}, {20, 0, 0}};
+    const auto durations =
+        duration_table(uniform_durations(shape, {2, 3, 1}).view(), order.weight_gradients, ends);
+    const Program program = lower(order, {.sends = SendPolicy::JustInTime, .end = &end});
+    CHECK(passed(program, 0, durations).simulated.makespan() == 42);
+    const auto overlapped = passed(program, set_of({"overlap-reductions"}), durations);
+    CHECK(overlapped.simulated.makespan() == 28);
+    REQUIRE(overlapped.outcomes.size() == 1);
+    CHECK(overlapped.outcomes[0].moved == 2);
+    CHECK(overlapped.outcomes[0].before == 42);
+    CHECK(overlapped.outcomes[0].after == 28);
+  }
+
+  TEST_CASE("a pass that would lengthen the step is not kept") {
+    // Two sends of one card that were apart meet when both are early; the long one is urgent.
+    const PipelineShape shape{*find_schedule("1f1b"), 3, 6};
+    const auto order = std::get<ComputeOrder>(make_order(shape));
+    const auto durations =
+        duration_table(uniform_durations(shape, {10, 20, 9}).view(), order.weight_gradients);
+    PipelineLinks links;
+    links.resources = {{ResourceKind::Link, 0}};
+    links.forward.assign(2, {{0, 1.0}});
+    links.backward.assign(2, {{0, 1.0}});
+    const Program program = lower(order, {.sends = SendPolicy::JustInTime, .links = &links});
+    for (PassSet set = 0; set <= all_passes(); ++set) {
+      for (const PassOutcome& outcome : passed(program, set, durations).outcomes) {
+        REQUIRE(outcome.after <= outcome.before);
+      }
+    }
+  }
+}
+
+TEST_SUITE("property") {
+  TEST_CASE("no subset of passes makes a pipeline slower, reorders or takes unstated memory") {
+    Dice dice(51);
+    for (int i = 0; i < 200; ++i) {
+      const RandomProgram random = random_program(dice);
+      const PassOptions options{dice.between(0, 3)};
+      const Ticks before = passed(random.program, 0, random.durations).simulated.makespan();
+      const auto base = sent_by_channel(random.program);
+      auto held = peak_bytes(passed(random.program, 0, random.durations).simulated);
+      // The one buffer at each end of a channel, which the lists fill one after the other.
+      for (const Message& message : random.program.messages) {
+        if (message.key.micro_batch > 0) continue;
+        for (const BufferId buffer : {message.arriving, message.leaving}) {
+          if (buffer == kNoId) continue;
+          held[static_cast<std::size_t>(random.program.buffers[buffer].device)] +=
+              random.program.buffers[buffer].bytes;
+        }
+      }
+      for (PassSet set = 1; set <= all_passes(); ++set) {
+        INFO("pipeline ", i, " set ", set, " slots ", options.slots);
+        const PassedProgram result = passed(random.program, set, random.durations, options);
+        const SimulatedProgram& run = result.simulated;
+        REQUIRE(run.makespan() <= before);
+        std::vector<Bytes> stated(held.size());
+        for (const PassOutcome& outcome : result.outcomes) {
+          REQUIRE(outcome.kept);  // on channels of its own none is ever given up
+          for (std::size_t d = 0; d < outcome.slots.size(); ++d) stated[d] += outcome.slots[d];
+        }
+        // Both tensors of a channel keep their order, also where they get channels of their own.
+        const auto sent = sent_by_channel(run.program);
+        for (const auto& messages : sent) {
+          const MessageId any = messages.empty() ? 0 : messages.front();
+          auto order = base[messages.empty() ? 0 : random.program.messages[any].channel];
+          if (messages.size() < order.size()) {
+            std::erase_if(order, [&](MessageId id) {
+              return random.program.messages[id].tensor != random.program.messages[any].tensor;
+            });
+          }
+          if (!messages.empty()) REQUIRE(messages == order);
+        }
+        const auto peaks = peak_bytes(run);
+        for (std::size_t d = 0; d < held.size(); ++d) {
+          REQUIRE(peaks[d].value() <= (held[d] + stated[d]).value());
+        }
+      }
+    }
+  }
+
+  TEST_CASE("early receives fill the buffers that they state, and no more") {
+    Dice dice(52);
+    for (int i = 0; i < 60; ++i) {
+      const int p = dice.between(2, 5), m = dice.between(6, 14), slots = dice.between(0, 3);
+      const PipelineShape shape{*find_schedule("1f1b"), p, m};
+      const auto order = std::get<ComputeOrder>(make_order(shape));
+      const auto durations = duration_table(
+          uniform_durations(shape, {10, 30, dice.ticks(1, 10)}).view(), order.weight_gradients);
+      const Program program = lower(order, {.sends = SendPolicy::JustInTime});
+      for (const auto& passes :
+           {set_of({"split-waits", "early-receives"}),
+            set_of({"split-waits", "separate-streams", "early-sends", "early-receives"})}) {
+        const auto result = passed(program, passes, durations, {slots});
+        const auto sites = sites_of(result.simulated.program);
+        for (const auto& messages : sent_by_channel(result.simulated.program)) {
+          CHECK(most_in_use(result.simulated, messages, sites) == 1 + slots);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace plansearch::testing
