@@ -64,6 +64,13 @@ enum class MicroBatchGroups : std::uint8_t {
   Rounds,  ///< as few rounds as hold at least that many each, all alike
 };
 
+/// How the runtime lists the sends and receives of a pipeline.
+enum class PipelineLists : std::uint8_t {
+  Ahead,       ///< sent when produced; hidden as far as `overlap` says
+  JustInTime,  ///< one list per device, run in order: sent when the consumer is about to run, both
+               ///< ends wait; gradients are reduced inside the last backward
+};
+
 /// What is gathered and reduced as one message.
 enum class ParameterUnit : std::uint8_t { Parameter, Block };
 
@@ -109,6 +116,7 @@ struct Framework {
   LayerDistribution layers = LayerDistribution::EvenOnly;
   std::vector<std::string> schedules{"gpipe", "1f1b", "interleaved"};  ///< that it runs
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
+  PipelineLists pipeline_lists = PipelineLists::Ahead;
   SelectiveRule selective = SelectiveRule::AttentionCore;
   ShardingRules sharding;
   Implementation implementation;

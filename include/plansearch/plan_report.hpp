@@ -54,6 +54,18 @@ struct PlanSummary {
   bool operator==(const PlanSummary&) const = default;
 };
 
+/// What one pass over the program of a step did.
+struct PassReport {
+  std::string name;
+  std::string moves;  ///< what `moved` counts
+  int moved = 0;
+  bool kept = true;  ///< false: the step would have grown
+  Seconds before;
+  Seconds after;
+  Bytes slots;  ///< buffers it adds on the device with most of them
+  Bytes peak;   ///< what the peak of some device grows by, at most
+};
+
 /// Rates follow from the step time. Model FLOPs are matmuls, attention (causal half) and logits,
 /// forward times three; hardware FLOPs add recompute; both are set against the dense peak of the
 /// matmul format.
@@ -79,6 +91,7 @@ struct PlanReport {
   std::vector<StageReport> stages;
   std::vector<OperatorReport> operators;  ///< of the busiest stage
   std::vector<std::string> why;
+  std::vector<PassReport> passes;  ///< of the problem, in the order in which they were applied
 };
 
 /// Times and rates of one plan; nothing of its communication, stages, operators and reasons.

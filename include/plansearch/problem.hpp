@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/data_type.hpp"
@@ -27,6 +28,9 @@ struct Problem {
   std::int64_t seq_len = 1;
   Bytes memory_reserve;                     ///< asked for by the user, beyond the framework's own
   double memory_risk = kDefaultMemoryRisk;  ///< of running out of memory that a plan may have
+  /// Passes over the program of a step, by row of their table (bit i: row i). Present, be it none:
+  /// steps are simulated instruction by instruction, messages share network cards.
+  std::optional<std::uint32_t> passes{};
 };
 
 }  // namespace plansearch

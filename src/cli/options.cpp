@@ -224,6 +224,12 @@ void add_trace(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
+void add_passes(CLI::App& app, Options& o) {
+  app.add_option("--passes", o.passes,
+                 "over the instructions of a step: all, none, or a list such as early-sends")
+      ->type_name("LIST");
+}
+
 void add_schedule(CLI::App& app, Options& o) {
   ScheduleQuestion& q = o.schedule;
   app.add_option("name", q.name,
@@ -257,6 +263,7 @@ void add_predict(CLI::App& app, Options& o) {
       ->type_name("FILE");
   app.add_option("--write-stages", o.write_stages, "the same with its stages spelled out")
       ->type_name("FILE");
+  add_passes(app, o);
   add_trace(app, o);
 }
 
@@ -286,6 +293,7 @@ void add_explain(CLI::App& app, Options& o) {
   app.add_option("other", o.rival, "the plan to set it against (default: the best other)")
       ->type_name("PLAN");
   app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
+  add_passes(app, o);
   add_trace(app, o);
 }
 

@@ -193,7 +193,10 @@ struct PlanEvaluator::Implementation {
     estimate.step = result.step;
     estimate.imbalance = result.imbalance;
     estimate.busiest_stage = result.busiest;
-    const DeviceMemory worst = worst_device_memory(view, workspace);
+    DeviceMemory worst = worst_device_memory(view, workspace);
+    if (method == MakespanMethod::Simulation && is_listed(problem)) {
+      worst = listed_device_memory(view, workspace);
+    }
     estimate.memory = worst.memory;
     estimate.worst_memory_stage = worst.device;
     const RelativeInterval interval = relative_interval(errors, estimate.step, problem.gpus);

@@ -7,9 +7,11 @@
 // Checked by: tests/unit/evaluate/plan_report_test.cpp
 #include "plansearch/plan_report.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
+#include "evaluate/priced_program.hpp"
 #include "plan/layer_distribution.hpp"
 #include "plan/recompute.hpp"
 #include "plansearch/error.hpp"
@@ -31,6 +33,23 @@ std::vector<RecomputedRun> recompute_of(const ParallelPlan& plan) {
     }
   }
   return runs;
+}
+
+std::vector<PassReport> passes_of(const PricedProgram& program) {
+  std::vector<PassReport> reports;
+  for (const PassOutcome& outcome : program.passes) {
+    PassReport& report = reports.emplace_back();
+    report.name = outcome.pass->name;
+    report.moves = outcome.pass->moves;
+    report.moved = outcome.moved;
+    report.kept = outcome.kept;
+    report.before = to_seconds(outcome.before);
+    report.after = to_seconds(outcome.after);
+    if (!outcome.kept) continue;
+    for (const Bytes slots : outcome.slots) report.slots = std::max(report.slots, slots);
+    for (const Bytes peak : outcome.peaks) report.peak = std::max(report.peak, peak);
+  }
+  return reports;
 }
 
 ParallelPlan expanded(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
@@ -127,6 +146,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.stages = std::move(details.stages);
   report.operators = std::move(details.operators);
   report.why = explain(evaluator, report.plan.degrees, estimate);
+  if (evaluator.problem().passes) report.passes = passes_of(*evaluator.program(plan));
   return report;
 }
 

@@ -9,6 +9,7 @@
 #include "evaluate/priced_program.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "evaluate/group_pass.hpp"
 #include "evaluate/memory_model.hpp"
@@ -19,6 +20,10 @@
 
 namespace plansearch {
 namespace {
+
+bool just_in_time(const Problem& problem) {
+  return problem.framework->pipeline_lists == PipelineLists::JustInTime;
+}
 
 PipelineBytes bytes_of(const PlanView& view) {
   PipelineBytes bytes;
@@ -63,6 +68,7 @@ PipelineLinks links_of(const PlanView& view) {
 StepEnd end_of(const PlanView& view) {
   StepEnd end;
   end.together = view.problem.framework->optimizer_start == OptimizerStart::Together;
+  if (just_in_time(view.problem)) end.reductions = ReductionTime::WithLastBackward;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     const auto kind = static_cast<std::size_t>(view.kind_of(p));
     end.sums_shared.push_back(!view.ground.messages[kind].last.empty());
@@ -95,12 +101,55 @@ std::vector<ProgramDevice> devices_of(const PlanView& view, EvaluationWorkspace&
   return devices;
 }
 
-SendPolicy sends_of(const PipelineShape& shape) {
+SendPolicy sends_of(const Problem& problem, const PipelineShape& shape) {
+  if (just_in_time(problem)) return SendPolicy::JustInTime;
   return shape.transfers == TransferMode::Blocking ? SendPolicy::Blocking
                                                    : SendPolicy::Asynchronous;
 }
 
+/// Buffers beyond the first at both ends of every channel, as memory allows: two are enough to keep
+/// any pipeline going.
+int slots_of(const PlanView& view, const SimulatedProgram& base,
+             const std::vector<ProgramDevice>& devices) {
+  constexpr double kEnough = 2.0;
+  std::vector<Bytes> ends(devices.size());
+  for (const Channel& channel : base.program.channels) {
+    Bytes largest;
+    for (const Message& message : base.program.messages) {
+      if (&base.program.channels[message.channel] != &channel) continue;
+      if (message.arriving == kNoId) continue;
+      largest = std::max(largest, base.program.buffers[message.arriving].bytes);
+    }
+    ends[static_cast<std::size_t>(channel.source)] += largest;
+    ends[static_cast<std::size_t>(channel.destination)] += largest;
+  }
+  const Bytes limit = view.problem.cluster->accelerator.memory - view.problem.memory_reserve;
+  const std::vector<Bytes> peaks = peak_bytes(base);
+  double slots = kEnough;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const Bytes room = limit - devices[d].always - peaks[d];
+    if (ends[d] > Bytes(0)) slots = std::clamp(std::floor(room / ends[d]), 0.0, slots);
+  }
+  return static_cast<int>(slots);
+}
+
 }  // namespace
+
+bool is_listed(const Problem& problem) {
+  return problem.passes.has_value() || just_in_time(problem);
+}
+
+DeviceMemory listed_device_memory(const PlanView& view, EvaluationWorkspace& workspace) {
+  const std::vector<Bytes> peaks = peak_bytes(priced_program(view, {}, workspace));
+  DeviceMemory worst;
+  for (int p = 0; p < view.assignment().stages(); ++p) {
+    DeviceMemory device = device_memory(view, p, workspace);
+    const Bytes messages = peaks[static_cast<std::size_t>(p)] - device.memory.activations;
+    device.memory.buffers += std::max(messages, Bytes(0));
+    if (p == 0 || device.memory.total() > worst.memory.total()) worst = device;
+  }
+  return worst;
+}
 
 PricedProgram priced_program(const PlanView& view, const ProgramRequest& request,
                              EvaluationWorkspace& workspace) {
@@ -113,22 +162,34 @@ PricedProgram priced_program(const PlanView& view, const ProgramRequest& request
       tuned_to(pipeline_shape(degrees, *view.problem.framework), workspace.durations.view());
   auto order = make_order(shape);
   PLANSEARCH_CHECK(std::holds_alternative<ComputeOrder>(order));
+  const auto& made = std::get<ComputeOrder>(order);
   const PipelineBytes bytes = bytes_of(view);
   const PipelineLinks links = links_of(view);
   const StepEnd end = end_of(view);
+  const bool shared = request.links == MessageLinks::Shared || is_listed(view.problem);
   LoweringOptions options;
-  options.sends = sends_of(shape);
+  options.sends = sends_of(view.problem, shape);
   options.bytes = &bytes;
-  options.links = request.links == MessageLinks::Shared ? &links : nullptr;
+  options.links = shared ? &links : nullptr;
   options.end = &end;
-  const auto& made = std::get<ComputeOrder>(order);
   const std::vector<Ticks> durations =
       duration_table(workspace.durations.view(), made.weight_gradients, end_ticks(view, workspace));
   auto simulated = simulate_program(lower(made, options), durations);
   if (const auto* fault = std::get_if<ProgramFault>(&simulated)) {
     throw InputError({}, fault->detail, "another schedule, or asynchronous sends");
   }
-  return {std::get<SimulatedProgram>(std::move(simulated)), shape, devices_of(view, workspace)};
+  PricedProgram result;
+  static_cast<SimulatedProgram&>(result) = std::get<SimulatedProgram>(std::move(simulated));
+  result.shape = shape;
+  result.devices = devices_of(view, workspace);
+  if (!view.problem.passes) return result;
+  result.slots = slots_of(view, result, result.devices);
+  auto passed =
+      apply_passes(std::move(result.program), *view.problem.passes, durations, {result.slots});
+  auto& kept = std::get<PassedProgram>(passed);  // it ran before any pass
+  static_cast<SimulatedProgram&>(result) = std::move(kept.simulated);
+  result.passes = std::move(kept.outcomes);
+  return result;
 }
 
 }  // namespace plansearch

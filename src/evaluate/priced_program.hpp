@@ -6,6 +6,7 @@
 
 #include "evaluate/plan_view.hpp"
 #include "plansearch/evaluator.hpp"
+#include "schedule/passes/pass.hpp"
 #include "schedule/simulated_program.hpp"
 
 namespace plansearch {
@@ -20,7 +21,17 @@ struct ProgramDevice {
 struct PricedProgram : SimulatedProgram {
   PipelineShape shape;
   std::vector<ProgramDevice> devices;
+  std::vector<PassOutcome> passes;  ///< of the problem
+  int slots = 0;                    ///< buffers beyond the first that passes could take
 };
+
+/// Whether the step of a plan is the end of its program: runtimes with lists, or passes. Others
+/// have simulators that give the same end faster.
+[[nodiscard]] bool is_listed(const Problem& problem);
+
+/// The device that needs most, with the messages that its lists keep.
+[[nodiscard]] DeviceMemory listed_device_memory(const PlanView& view,
+                                                EvaluationWorkspace& workspace);
 
 [[nodiscard]] PricedProgram priced_program(const PlanView& view, const ProgramRequest& request,
                                            EvaluationWorkspace& workspace);

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "evaluate/group_pass.hpp"
+#include "evaluate/priced_program.hpp"
 #include "evaluate/step_collectives.hpp"
 
 namespace plansearch {
@@ -113,9 +114,9 @@ void book_waiting(const PlanView& view, Seconds total, Seconds without_transfers
 }
 
 /// Optimizers start together after the slowest reduction, or each after its own.
-class StepEnd {
+class LastDevice {
  public:
-  explicit StepEnd(OptimizerStart start) : start_(start) {}
+  explicit LastDevice(OptimizerStart start) : start_(start) {}
   void add(Seconds reduced, Seconds after) {
     reduced_ = std::max(reduced_, reduced);
     after_ = std::max(after_, after);
@@ -161,8 +162,8 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
   method == MakespanMethod::Simulation ? simulated_ends(view, workspace)
                                        : estimated_ends(view, workspace);
   const std::vector<DeviceEnd>& ends = workspace.ends;
-  StepEnd step_end(view.problem.framework->optimizer_start);
-  StepEnd without_transfers(view.problem.framework->optimizer_start);
+  LastDevice step_end(view.problem.framework->optimizer_start);
+  LastDevice without_transfers(view.problem.framework->optimizer_start);
   const auto repeats = static_cast<double>(view.repeats());
   Seconds most;  // work of the busiest
   Seconds busy_sum;
@@ -185,8 +186,11 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
   const auto kind = static_cast<std::size_t>(view.kind_of(result.busiest));
   result.step = parts_of(view, workspace.work[kind].pass, result.busiest);
   result.imbalance = most - busy_sum / static_cast<double>(positions);
-  book_waiting(view, step_end.total(), without_transfers.total(), workspace.durations.view(),
-               result.step);
+  Seconds total = step_end.total();
+  if (method == MakespanMethod::Simulation && is_listed(view.problem)) {
+    total = to_seconds(priced_program(view, {}, workspace).makespan());
+  }
+  book_waiting(view, total, without_transfers.total(), workspace.durations.view(), result.step);
   return result;
 }
 

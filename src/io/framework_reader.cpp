@@ -27,6 +27,8 @@ constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
 
 constexpr std::array<Choice<MicroBatchGroups>, 2> kGroups{
     {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}}};
+constexpr std::array<Choice<PipelineLists>, 2> kLists{
+    {{"ahead", PipelineLists::Ahead}, {"just-in-time", PipelineLists::JustInTime}}};
 
 constexpr std::array<Choice<OptimizerStart>, 2> kOptimizerStart{
     {{"together", OptimizerStart::Together}, {"per-device", OptimizerStart::PerDevice}}};
@@ -219,6 +221,10 @@ class Reader {
     if (const auto groups = root.find("micro_batch_groups")) {
       framework.micro_batch_groups = groups->choice<MicroBatchGroups>(kGroups);
       log.given("micro_batch_groups");
+    }
+    if (const auto lists = root.find("pipeline_lists")) {
+      framework.pipeline_lists = lists->choice<PipelineLists>(kLists);
+      log.given("pipeline_lists");
     }
     if (const auto start = root.find("optimizer_start")) {
       framework.optimizer_start = start->choice<OptimizerStart>(kOptimizerStart);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/hash.hpp"
+#include "base/names.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/transformer_builder.hpp"
@@ -22,6 +23,7 @@
 #include "problem/gpu_count.hpp"
 #include "problem/number_list.hpp"
 #include "problem/precision.hpp"
+#include "schedule/passes/pass.hpp"
 
 namespace plansearch {
 namespace {
@@ -63,6 +65,26 @@ std::vector<std::string> words_of(const std::string& text) {
   }
 }
 
+/// "all", "none", or names of the table between commas.
+PassSet read_passes(const std::string& text) {
+  if (text == "all") return all_passes();
+  if (text == "none") return 0;
+  std::vector<std::string> names;
+  for (const ProgramPass& pass : program_passes()) names.emplace_back(pass.name);
+  PassSet set = 0;
+  for (const std::string& word : words_of(text)) {
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      const std::string guess = did_you_mean(word, names);
+      throw InputError({}, fmt::format("--passes: unknown pass '{}'", word),
+                       fmt::format("{}all, none, or a list of {}",
+                                   guess.empty() ? "" : guess + "; ", fmt::join(names, ", ")));
+    }
+    set |= PassSet{1} << static_cast<unsigned>(found - names.begin());
+  }
+  return set;
+}
+
 /// Collects the settings on the way to a Problem.
 class Settler {
  public:
@@ -93,6 +115,7 @@ class Settler {
     settle_framework_flags();
     settle_order();
     settle_tokens();
+    settle_passes();
     Problem& p = settled_.problem;
     p.gpus = settled_.gpus.value_or(cluster_.accelerators());
     p.cluster = settled_.files.cluster;
@@ -152,6 +175,12 @@ class Settler {
     if (names_file && std::filesystem::exists(path, error)) {
       note(key, given, request_.origin(key));
     }
+  }
+
+  void settle_passes() {
+    if (!request_.passes) return;
+    settled_.problem.passes = read_passes(*request_.passes);
+    note("passes", *request_.passes, request_.origin("passes"));
   }
 
   void settle_precision() {

@@ -80,6 +80,21 @@ Json stages_json(const std::vector<StageReport>& stages) {
   return json;
 }
 
+Json passes_json(const std::vector<PassReport>& passes) {
+  Json list = Json::array();
+  for (const PassReport& pass : passes) {
+    list.push_back({{"pass", pass.name},
+                    {"moved", pass.moved},
+                    {"what", pass.moves},
+                    {"kept", pass.kept},
+                    {"step_time_before_s", pass.before.value()},
+                    {"step_time_after_s", pass.after.value()},
+                    {"buffer_bytes", whole_bytes(pass.slots)},
+                    {"peak_growth_bytes", whole_bytes(pass.peak)}});
+  }
+  return list;
+}
+
 Json operators_json(const std::vector<OperatorReport>& operators) {
   Json json = Json::array();
   for (const OperatorReport& o : operators) {
@@ -219,6 +234,7 @@ Json to_json(const PlanReport& plan) {
 
 Json plan_json(const QuestionReport& question, const PlanReport& plan) {
   Json json = to_json(plan);
+  if (!plan.passes.empty()) json["passes"] = passes_json(plan.passes);
   if (const auto cost = training_cost(question, plan)) json["training"] = to_json(*cost);
   return json;
 }

@@ -105,6 +105,27 @@ std::string communication_table(const std::vector<PricedCommunication>& lines, i
   return table.text(columns);
 }
 
+/// What every pass moved, what the step became and what it costs in memory.
+std::string pass_table(const std::vector<PassReport>& passes, int columns) {
+  TextTable table({{"pass", Align::Left},
+                   {"moved"},
+                   {"what", Align::Left, 1},
+                   {"step after"},
+                   {"gain"},
+                   {"buffers"},
+                   {"peak"}});
+  for (const PassReport& pass : passes) {
+    const Seconds gain = pass.before - pass.after;
+    table.add_row({pass.name, fmt::format("{}", pass.moved),
+                   pass.kept ? pass.moves : pass.moves + ", not kept: the step would grow",
+                   to_text(pass.after),
+                   gain > Seconds(0) ? fmt::format("{:.2f} %", 100.0 * (gain / pass.before)) : "-",
+                   pass.slots > Bytes(0) ? "+" + to_text(pass.slots) : "-",
+                   pass.peak > Bytes(0) ? "+" + to_text(pass.peak) : "-"});
+  }
+  return table.text(columns);
+}
+
 /// A plan beyond memory, and what would help.
 std::string excess_text(const SearchReport& report) {
   const NearMissReport& miss = report.misses.front();
@@ -128,6 +149,7 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   text +=
       fmt::format("memory: {}, {} risk of running out\n\n", to_text(p.memory_fit), risk_text(p));
   if (!p.communication.empty()) text += communication_table(p.communication, columns) + "\n";
+  if (!p.passes.empty()) text += pass_table(p.passes, columns) + "\n";
   if (!report.misses.empty()) text += excess_text(report);
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);
   text += wrapped(fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "plansearch/plan_report.hpp"
 #include "schedule/table.hpp"
 #include "support/toy_class.hpp"
 
@@ -60,6 +61,38 @@ TEST_SUITE("unit") {
         }
       }
     }
+  }
+
+  TEST_CASE("a step of lists ends with its program, and passes only shorten it") {
+    const PlanDegrees degrees = plan_of(2, 4, 1, 8, *find_schedule("1f1b"));
+    Problem problem = problem_of(degrees);
+    Framework lists = *problem.framework;
+    lists.pipeline_lists = PipelineLists::JustInTime;
+    problem.framework = std::make_shared<const Framework>(lists);
+    const auto step_of = [&](std::optional<std::uint32_t> passes) {
+      problem.passes = passes;
+      const PlanEvaluator evaluator(problem);
+      const auto plan = std::get<ParallelPlan>(evaluator.expand(degrees));
+      const auto estimate = std::get<Estimate>(evaluator.evaluate(plan));
+      CHECK(estimate.step.total().value() ==
+            doctest::Approx(to_seconds(evaluator.program(plan)->makespan()).value()).epsilon(1e-9));
+      return estimate;
+    };
+    const Estimate before = step_of(std::nullopt);
+    CHECK(step_of(0).step.total() == before.step.total());
+    const Estimate after = step_of(all_passes());
+    CHECK(after.step.total() < before.step.total());
+    // The buffers that passes add are memory of the plan.
+    CHECK(after.memory.buffers >= before.memory.buffers);
+    problem.passes = all_passes();
+    const PlanEvaluator evaluator(problem);
+    const auto plan = std::get<ParallelPlan>(evaluator.expand(degrees));
+    const PlanReport report = report_plan(evaluator, plan, after);
+    REQUIRE(report.passes.size() == program_passes().size());
+    CHECK(report.passes.front().before.value() ==
+          doctest::Approx(before.step.total().value()).epsilon(1e-9));
+    CHECK(report.passes.back().after.value() ==
+          doctest::Approx(after.step.total().value()).epsilon(1e-9));
   }
 
   // Where messages leave the node, the activation and the gradient of a middle stage may be on
