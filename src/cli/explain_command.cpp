@@ -91,7 +91,11 @@ Explained given(const Options& options, SearchRun& run) {
 std::string picture_of(const Explained& explained, bool timeline, int columns) {
   const PlanEvaluator evaluator(explained.problem);
   const ParallelPlan& plan = *explained.plan;
-  if (timeline) return plan_timeline(*evaluator.program(plan), columns);
+  if (timeline) {
+    const auto program = evaluator.program(plan);
+    return plan_timeline(*program, columns) +
+           shared_links_note(*program, *evaluator.program(plan, {.links = MessageLinks::Shared}));
+  }
   const int drawn = drawn_micro_batches(plan.transform_at(0).degrees, *explained.problem.framework);
   return pipeline_picture(*evaluator.program(plan, {.micro_batches = drawn}),
                           plan.order.micro_batches);

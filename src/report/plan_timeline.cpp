@@ -133,4 +133,14 @@ std::string plan_timeline(const PricedProgram& program, int columns) {
   return text + memory_table(program, columns);
 }
 
+std::string shared_links_note(const PricedProgram& alone, const PricedProgram& shared) {
+  if (shared.makespan() == alone.makespan()) return {};
+  const double more =
+      static_cast<double>(shared.makespan()) / static_cast<double>(alone.makespan()) - 1.0;
+  return fmt::format(
+      "where messages of both directions share a rank's network cards the step takes {} ({:+.2f} "
+      "%)\n",
+      to_text(to_seconds(shared.makespan())), 100.0 * more);
+}
+
 }  // namespace plansearch

@@ -19,6 +19,11 @@ namespace plansearch {
 /// work and messages of every stage, then the memory of each.
 [[nodiscard]] std::string plan_timeline(const PricedProgram& program, int columns);
 
+/// What the step of a plan becomes where messages of both directions share the network cards of a
+/// rank, which its price does not assume; empty where that changes nothing.
+[[nodiscard]] std::string shared_links_note(const PricedProgram& alone,
+                                            const PricedProgram& shared);
+
 /// Chrome's trace event format, which Perfetto reads: a process per stage, a thread per stream,
 /// memory as counters, messages as flow arrows. Times are exact to the picosecond.
 [[nodiscard]] std::string plan_trace(const PricedProgram& program);

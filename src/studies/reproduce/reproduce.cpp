@@ -17,6 +17,7 @@ namespace plansearch {
 
 // Each is made in a file of its own.
 std::vector<ReproducedRow> alpa_rows(const StudyContext& context);
+std::vector<ReproducedRow> hosoki_pass_rows(const StudyContext& context);
 
 namespace {
 
@@ -126,6 +127,8 @@ const std::vector<ReproducedSeed>& reproduced_seeds() {
   static const std::vector<ReproducedSeed> kSeeds{
       {"alpa", "Alpa (OSDI'22) and Megatron on its machine, 64 V100 on p3.16xlarge and p3.2xlarge",
        alpa_rows},
+      {"hosoki", "the communication-timing pass (Hosoki et al.) on fixed plans of GPT-2 XL",
+       hosoki_pass_rows},
   };
   return kSeeds;
 }
