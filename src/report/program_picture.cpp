@@ -36,6 +36,13 @@ class Rows {
     std::string& row = rows_[static_cast<std::size_t>(device)];
     for (int c = column(start); c < column(end); ++c) row[static_cast<std::size_t>(c)] = sign;
   }
+  /// Where something begins, however short it is.
+  void mark(int device, Ticks start, char sign) {
+    const auto column = static_cast<int>(static_cast<double>(start - window_.from) / slot_);
+    if (start < window_.from || column >= window_.columns) return;
+    char& cell = rows_[static_cast<std::size_t>(device)][static_cast<std::size_t>(column)];
+    if (cell == '.') cell = sign;
+  }
   [[nodiscard]] const std::string& at(int device) const {
     return rows_[static_cast<std::size_t>(device)];
   }
@@ -65,8 +72,12 @@ void fill_sends(const SimulatedProgram& simulated, Rows& rows) {
     const Message& message = simulated.program.messages[id];
     const TaskId task = simulated.graph.transfer_of[id];
     if (task == kNoId) continue;
-    rows.fill(simulated.program.channels[message.channel].source, simulated.times.start(task),
-              simulated.times.end(task), message.tensor == TensorKind::Activation ? '>' : '<');
+    const int device = simulated.program.channels[message.channel].source;
+    const char sign = message.tensor == TensorKind::Activation ? '>' : '<';
+    const Ticks start = simulated.times.start(task);
+    const Ticks end = simulated.times.end(task);
+    rows.fill(device, start, end, sign);
+    if (end > start) rows.mark(device, start, sign);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studies/pass_gain.hpp"
 
+#include <cmath>
 #include <numeric>
 #include <variant>
 
@@ -100,8 +101,13 @@ PassGain gain_of(const std::string& machine, int stages, const ShippedData& data
   const PipelineShape shape{
       .schedule = degrees.schedule, .stages = stages, .micro_batches = degrees.micro_batches};
   const PipelineDurations times = durations_of(reports, 1.0);
-  const Makespans free = makespans(shape, durations_of(reports, 0.0));
   const double transfer = mean(times.activation_transfer);
+  const auto rounded = [](double ticks) { return static_cast<Ticks>(std::llround(ticks)); };
+  UniformTimes equal{rounded(mean(times.forward)), rounded(mean(times.backward)), rounded(transfer),
+                     0};
+  const Makespans equal_gain = makespans(shape, uniform_durations(shape, equal));
+  equal.transfer = 0;
+  const Makespans free = makespans(shape, uniform_durations(shape, equal));
   PassGain gain;
   gain.hardware = machine;
   gain.stages = stages;
@@ -109,7 +115,9 @@ PassGain gain_of(const std::string& machine, int stages, const ShippedData& data
   gain.transfer_share = transfer / mean(times.forward);
   gain.gain = makespans(shape, times).gain();
   gain.closed_form = closed_form(shape, free.before, transfer).gain();
+  gain.equal_gain = equal_gain.gain();
   gain.free_gain = free.gain();
+  gain.free_own_gain = makespans(shape, durations_of(reports, 0.0)).gain();
   gain.step_before = step_of(lists, plan);
   gain.step_after = step_of(passed, plan);
   return gain;

@@ -17,8 +17,10 @@ struct PassGain {
   int micro_batches = 1;
   double transfer_share = 0.0;  ///< a message over the mean forward of a stage
   double gain = 0.0;            ///< of the pipeline alone, a share of its time before
-  double closed_form = 0.0;     ///< the same of equal stages
-  double free_gain = 0.0;       ///< the same where messages take no time
+  double equal_gain = 0.0;      ///< the same if every stage took the mean of all
+  double closed_form = 0.0;     ///< what equal stages should gain
+  double free_gain = 0.0;       ///< of equal stages where messages take no time
+  double free_own_gain = 0.0;   ///< of the plan's stages, which meet at free messages too
   Seconds step_before;
   Seconds step_after;
 

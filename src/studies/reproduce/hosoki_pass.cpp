@@ -43,19 +43,23 @@ void add(const Machine& machine, const PassGain& gain, std::vector<ReproducedRow
       fmt::format("{} ({}), {} stages", machine.name, machine.links, gain.stages);
   rows.push_back(row(name + ": message over forward, c/tF", "", gain.transfer_share,
                      "GPT-2 XL, fp16, batch 1,024, 64 GPUs"));
-  rows.push_back(row(name + ": gain of the pass, pipeline alone", "%", 100.0 * gain.gain,
-                     kClosedForm));
-  if (gain.transfer_share <= 1.0) {
+  const auto against_closed_form = [&](std::string what, double share) {
+    rows.push_back(row(name + std::move(what), "%", 100.0 * share, kClosedForm));
+    if (gain.transfer_share > 1.0) return;
     rows.back().low = 100.0 * gain.closed_form - kPoints;
     rows.back().high = 100.0 * gain.closed_form + kPoints;
-  }
+  };
+  against_closed_form(": gain of the pass, equal stages", gain.equal_gain);
+  against_closed_form(": gain of the pass, its own stages", gain.gain);
   rows.push_back(row(name + ": gain of the pass, whole step", "%", 100.0 * gain.step_gain(),
                      machine.slow ? "reported" : "links of one NVLink domain"));
   rows.back().low = 0.0;
   if (!machine.slow) rows.back().high = kMostOnNvlink;
-  rows.push_back(row(name + ": gain with free messages", "%", 100.0 * gain.free_gain,
+  rows.push_back(row(name + ": gain with free messages, equal stages", "%", 100.0 * gain.free_gain,
                      "nothing to hide"));
   rows.back().low = rows.back().high = 0.0;
+  rows.push_back(row(name + ": gain with free messages, its own stages", "%",
+                     100.0 * gain.free_own_gain, "unequal stages wait for each other to meet"));
 }
 
 }  // namespace

@@ -18,7 +18,10 @@ TEST_SUITE("evaluate") {
       CHECK(gain.free_gain == 0.0);
       CHECK(gain.step_after <= gain.step_before);
       if (gain.transfer_share <= 1.0) {
-        CHECK(std::abs(gain.gain - gain.closed_form) <= 0.02);
+        CHECK(std::abs(gain.equal_gain - gain.closed_form) <= 0.02);
+        // Unequal stages miss the closed form of equal ones: the embedding and the head are in two
+        // of them.
+        CHECK(std::abs(gain.gain - gain.closed_form) <= 0.025);
       }
       if (gain.hardware == "gb200-nvl72") CHECK(gain.step_gain() <= 0.03);
     }
