@@ -12,6 +12,7 @@
 #include "problem/degrees.hpp"
 #include "problem/given_plan.hpp"
 #include "problem/make_report.hpp"
+#include "problem/summarized_plan.hpp"
 #include "problem/write_trace.hpp"
 #include "report/comparison.hpp"
 #include "report/plan_timeline.hpp"
@@ -55,8 +56,7 @@ Explained searched(const Options& options, SearchRun& run) {
                    {}};
   const SearchReport& report = result.report;
   if (!report.plans.empty()) {
-    result.plan = std::get<ParallelPlan>(
-        PlanEvaluator(result.problem).expand(report.plans.front().plan.degrees));
+    result.plan = plan_of(report.plans.front().plan, PlanEvaluator(result.problem));
   }
   if (report.plans.size() > 1) result.rival = {kBestOther, report.question, report.plans[1]};
   return result;
