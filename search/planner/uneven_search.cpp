@@ -250,10 +250,12 @@ class UnevenSearch {
     return stages;
   }
 
-  /// Plans that differ in layers only.
+  /// Plans that differ in layers and recomputation only.
   [[nodiscard]] std::vector<int> family_of(const Partial& end) const {
     std::vector<int> family{end.catalog};
-    for (const Partial* partial : chain_of(end)) family.push_back(partial->stage->form);
+    for (const Partial* partial : chain_of(end)) {
+      family.push_back(catalog_of(end).layout_of(partial->stage->form));
+    }
     return family;
   }
 

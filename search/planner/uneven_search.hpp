@@ -28,7 +28,8 @@ struct UnevenCounts {
 };
 
 struct UnevenResult {
-  std::vector<StagedCandidate> ranked;  ///< fastest first; one for plans that differ in layers only
+  std::vector<StagedCandidate>
+      ranked;  ///< fastest first; one of those that differ in layers and recomputation only
   MemoryFit admitted = MemoryFit::Fits;
   UnevenCounts counts;
   Completeness completeness = Completeness::Optimal;

@@ -81,11 +81,11 @@ std::string chunks_text(const ChunkRange& chunks) {
 Listing list_schedules() {
   Listing listing{{{"schedule", Align::Left},
                    {"chunks per stage", Align::Left},
-                   {"placement", Align::Left},
+                   {"placement", Align::Left, 1},
                    {"backward", Align::Left},
                    {"needs", Align::Left},
                    {"order", Align::Left},
-                   {"aliases", Align::Left}},
+                   {"aliases", Align::Left, 2}},
                   {"name", "chunks", "placement", "backward", "needs", "order", "aliases"},
                   {}};
   for (const ScheduleId id : all_schedules()) {
@@ -117,10 +117,10 @@ Listing list_exporters() {
     listing.columns.push_back({exporters::name_of(setting), Align::Left});
     listing.keys.push_back(exporters::name_of(setting));
   }
-  listing.columns.push_back({"writes", Align::Left});
+  listing.columns.push_back({"writes", Align::Left, 1});
   listing.keys.emplace_back("writes");
   listing.keys.emplace_back("checked");
-  listing.columns.push_back({"keys as in", Align::Left});
+  listing.columns.push_back({"keys as in", Align::Left, 2});
   for (const exporters::Exporter& exporter : exporters::exporter_table()) {
     std::vector<std::string> row{std::string(exporter.name)};
     for (const Setting setting : shown) row.push_back(capability_text(exporter, setting));

@@ -6,11 +6,30 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <vector>
 
 #include "base/units.hpp"
 
 namespace plansearch {
+
+std::string by_stage(const std::vector<std::string>& values) {
+  std::string text;
+  for (auto at = values.begin(); at != values.end();) {
+    const auto end = std::find_if(at, values.end(), [&](const auto& v) { return v != *at; });
+    text += (text.empty() ? "" : "/") + *at;
+    const bool is_word = !at->empty() && std::isdigit(static_cast<unsigned char>(at->back())) == 0;
+    if (end - at > 1) text += fmt::format("{}x{}", is_word ? " " : "", end - at);
+    at = end;
+  }
+  return text;
+}
+
+std::string layers_by_stage(const PlanSummary& plan) {
+  std::vector<std::string> layers;
+  for (const SpelledStage& stage : plan.spelled) layers.push_back(fmt::format("{}", stage.layers));
+  return by_stage(layers);
+}
 
 std::string across_stages(const PlanSummary& plan,
                           const std::function<std::string(const PlanDegrees&)>& cell) {
@@ -18,7 +37,7 @@ std::string across_stages(const PlanSummary& plan,
   for (const PlanDegrees& stage : plan.stages) cells.push_back(cell(stage));
   const bool alike = std::all_of(cells.begin(), cells.end(),
                                  [&](const std::string& text) { return text == cells.front(); });
-  return alike ? cell(plan.degrees) : fmt::format("{}", fmt::join(cells, "/"));
+  return alike ? cell(plan.degrees) : by_stage(cells);
 }
 
 std::string short_plan(const PlanSummary& plan) {
@@ -33,9 +52,7 @@ std::string short_plan(const PlanSummary& plan) {
   add("dp ", [&](Degrees d) { return number(d.data); });
   add("pp ", [&](Degrees d) { return number(d.pipeline); });
   if (!plan.spelled.empty()) {
-    std::vector<std::int64_t> layers;
-    for (const SpelledStage& stage : plan.spelled) layers.push_back(stage.layers);
-    text += fmt::format("{}layers {}", text.empty() ? "" : ", ", fmt::join(layers, "/"));
+    text += fmt::format("{}layers {}", text.empty() ? "" : ", ", layers_by_stage(plan));
   }
   add("vpp ", [&](Degrees d) { return number(d.chunks); });
   add("tp ", [&](Degrees d) {
@@ -86,6 +103,8 @@ std::string count_text(double count) {
 }
 
 std::string grouped(std::int64_t count) {
+  constexpr std::int64_t kReadable = 1'000'000'000'000'000;
+  if (count >= kReadable) return fmt::format("{:.1e}", static_cast<double>(count));
   const std::string digits = fmt::format("{}", count);
   std::string text;
   for (std::size_t i = 0; i < digits.size(); ++i) {

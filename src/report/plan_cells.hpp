@@ -18,9 +18,12 @@ namespace plansearch {
 [[nodiscard]] std::string risk_text(const PlanReport& plan);
 /// 1234567 -> "1.23 M"
 [[nodiscard]] std::string count_text(double count);
-/// 1234567 -> "1,234,567"
+/// 1234567 -> "1,234,567"; from 1e15 on two digits: "9.0e+18"
 [[nodiscard]] std::string grouped(std::int64_t count);
-/// What `cell` says of a plan; "4/2/2" for stages that differ in it.
+/// Values of the stages in order, equal neighbours once: "4/2x7", "full/none x7".
+[[nodiscard]] std::string by_stage(const std::vector<std::string>& values);
+[[nodiscard]] std::string layers_by_stage(const PlanSummary& plan);
+/// What `cell` says of a plan; by_stage for stages that differ in it.
 [[nodiscard]] std::string across_stages(const PlanSummary& plan,
                                         const std::function<std::string(const PlanDegrees&)>& cell);
 /// Tensor degree: "8", or "2x4x1" for a grid, with "+sp" under sequence parallelism.

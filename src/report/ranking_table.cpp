@@ -79,13 +79,6 @@ std::string order_cell(const PlanReport& plan) {
   return text;
 }
 
-/// Of every stage, where the degrees do not say them.
-std::string layers_cell(const PlanReport& plan) {
-  std::vector<std::int64_t> layers;
-  for (const SpelledStage& stage : plan.plan.spelled) layers.push_back(stage.layers);
-  return fmt::format("{}", fmt::join(layers, "/"));
-}
-
 /// Degrees; what no plan makes use of is left out, but for the three everybody looks for.
 std::vector<PlanColumn> degree_columns() {
   using Plan = const PlanDegrees&;
@@ -95,7 +88,9 @@ std::vector<PlanColumn> degree_columns() {
            }},
           degree_column({"dp"}, [](Plan p) { return number(p.data); }),
           degree_column({"pp"}, [](Plan p) { return number(p.pipeline); }),
-          {{"layers"}, layers_cell, [](const PlanReport& p) { return !p.plan.spelled.empty(); }},
+          {{"layers"},
+           [](const PlanReport& p) { return layers_by_stage(p.plan); },
+           [](const PlanReport& p) { return !p.plan.spelled.empty(); }},
           {{"vpp"},
            chunks_cell,
            [](const PlanReport& p) {

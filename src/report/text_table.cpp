@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "plansearch/error.hpp"
@@ -95,17 +96,17 @@ std::vector<std::size_t> TextTable::narrowed(int columns,
   for (const std::size_t c : shown) sum += widths[c];
   const auto most = static_cast<std::size_t>(columns);
   if (columns == kAnyWidth || sum <= most) return widths;
-  std::vector<std::size_t> slack(columns_.size(), 0);
-  for (const std::size_t c : shown) {
-    if (columns_[c].align == Align::Left) slack[c] = widths[c] - narrowest(c);
-  }
+  std::vector<std::size_t> floors(columns_.size(), 0);
+  for (const std::size_t c : shown) floors[c] = narrowest(c);
   while (sum > most) {
-    const auto widest = std::max_element(slack.begin(), slack.end());
-    if (*widest == 0) break;
-    const std::size_t cut = std::min(sum - most, *widest);
-    widths[static_cast<std::size_t>(widest - slack.begin())] -= cut;
-    *widest -= cut;
-    sum -= cut;
+    std::optional<std::size_t> widest;
+    for (const std::size_t c : shown) {
+      if (columns_[c].align != Align::Left || widths[c] <= floors[c]) continue;
+      if (!widest || widths[c] > widths[*widest]) widest = c;
+    }
+    if (!widest) break;
+    --widths[*widest];
+    --sum;
   }
   return widths;
 }
