@@ -16,6 +16,7 @@
 #include "plan/natural_defaults.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -225,6 +226,21 @@ void note_defaults(const RunRecord& run, const PlanDegrees& plan, RunCase& resul
   }
 }
 
+/// The order that the row names, where it is one of the table and takes the row's chunks; what
+/// stands in brackets is a remark. Otherwise the framework's own for as many chunks.
+ScheduleId measured_order(const RunRecord& run, const PlanDegrees& plan,
+                          const Framework& framework) {
+  const ScheduleId usual = default_schedule(framework, plan.pipeline, plan.chunks);
+  std::string word = run.cell("schedule");
+  word = word.substr(0, word.find('('));
+  while (word.ends_with(' ')) word.pop_back();
+  const auto named = find_schedule(word);
+  if (plan.pipeline == 1 || !named || !schedule_row(*named).chunks.contains(plan.chunks)) {
+    return usual;
+  }
+  return *named;
+}
+
 }  // namespace
 
 std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const ArchitectureTable& table,
@@ -238,7 +254,7 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
     result.precision = *precision;
     if (run.framework_assumed) result.filled.push_back("framework " + run.framework);
     result.plan = read_plan(run, framework);
-    result.plan.schedule = default_schedule(framework, result.plan.pipeline, result.plan.chunks);
+    result.plan.schedule = measured_order(run, result.plan, framework);
     note_defaults(run, result.plan, result);
     result.batch_share =
         static_cast<double>(run.global_batch) / static_cast<double>(result.plan.global_batch());

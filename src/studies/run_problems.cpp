@@ -57,14 +57,17 @@ std::shared_ptr<const Cluster> at_least(const std::shared_ptr<const Cluster>& cl
   return larger;
 }
 
-/// The framework as one run has it: gradients are accumulated and reduced in another format.
-std::shared_ptr<const Framework> with_main_gradient(const std::shared_ptr<const Framework>& usual,
-                                                    std::optional<DataType> format,
-                                                    DataType precision) {
-  if (!format) return usual;
-  auto framework = std::make_shared<Framework>(*usual);
-  PrecisionPolicy& policy = framework->precision.at(precision);
-  policy.main_gradient = policy.reduction = *format;
+/// The framework as measured runs have it: it ran their orders, whatever its file lists, and may
+/// accumulate and reduce gradients in another format.
+std::shared_ptr<const Framework> as_measured(const Framework& usual,
+                                             std::optional<DataType> main_gradient,
+                                             DataType precision) {
+  auto framework = std::make_shared<Framework>(usual);
+  framework->schedules = schedule_names();
+  if (main_gradient) {
+    PrecisionPolicy& policy = framework->precision.at(precision);
+    policy.main_gradient = policy.reduction = *main_gradient;
+  }
   return framework;
 }
 
@@ -145,7 +148,7 @@ class Preparation {
       Problem& p = group.problem;
       p.gpus = static_cast<int>(run.gpus);
       p.cluster = at_least(cluster, p.gpus);
-      p.framework = with_main_gradient(framework, run.main_gradient, run_case.precision);
+      p.framework = as_measured(*framework, run.main_gradient, run_case.precision);
       p.model = std::make_shared<const ModelDescription>(run_case.model);
       p.precision = run_case.precision;
       p.global_batch = run_case.plan.global_batch();

@@ -39,7 +39,7 @@ ComputeOrder zb_h1_order(const PipelineShape& shape) {
 Schedule zb_h1_schedule() {
   Schedule row;
   row.name = "zb-h1";
-  row.aliases = {"zb1p", "zbh1"};
+  row.aliases = {"zb1p", "zbh1", "zb-1p"};
   row.summary = "1f1b with weight gradients in the bubble: a third of it left, no more memory";
   row.placement = &looped_placement();
   row.weight_gradients = WeightGradients::Separate;

@@ -33,24 +33,18 @@ ComputeOrder zb_h2_order(const PipelineShape& shape) {
   return order;
 }
 
-std::optional<ShapeFault> too_few_micro_batches(const PipelineShape& shape) {
-  const int fewest = 2 * shape.stages - 1;
-  if (shape.micro_batches >= fewest) return std::nullopt;
-  return ShapeFault{ShapeField::MicroBatches, shape.micro_batches, {fewest}};
-}
-
 }  // namespace
 
 Schedule zb_h2_schedule() {
   Schedule row;
   row.name = "zb-h2";
-  row.aliases = {"zb2p", "zbh2"};
-  row.summary = "weight gradients and forwards ahead fill the bubble: twice the activations";
-  row.needs = "m at least 2 p - 1";
+  row.aliases = {"zb2p", "zbh2", "zb-2p"};
+  row.summary =
+      "weight gradients and forwards ahead fill the bubble: twice the activations (all of it from "
+      "2 p - 1 micro-batches on)";
   row.placement = &looped_placement();
   row.weight_gradients = WeightGradients::Separate;
   row.order = zb_h2_order;
-  row.fault = too_few_micro_batches;
   row.repetition = [](const PipelineShape& shape) { return Repetition{1, 4 * shape.stages}; };
   return row;
 }

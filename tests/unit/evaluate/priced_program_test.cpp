@@ -26,7 +26,8 @@ Problem problem_of(const PlanDegrees& plan) {
   test::ToyOptions options;
   options.global_batch = plan.global_batch();
   options.gpus = plan.devices();
-  return test::toy_problem(options);
+  return test::with_framework(test::toy_problem(options),
+                              [](Framework& framework) { framework.schedules = schedule_names(); });
 }
 
 }  // namespace
