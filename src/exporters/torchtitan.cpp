@@ -130,7 +130,8 @@ std::string torch_schedule(const Handover& h) {
                                                          {"1f1b", "1F1B"},
                                                          {"interleaved", "Interleaved1F1B"},
                                                          {"breadth-first", "LoopedBFS"},
-                                                         {"zb-v", "ZBVZeroBubble"}};
+                                                         {"zb-v", "ZBVZeroBubble"},
+                                                         {"dualpipe-v", "DualPipeV"}};
   const auto found = kNames.find(value_of(s(D::Schedule), h));
   return found == kNames.end() ? std::string() : found->second;
 }
@@ -162,7 +163,7 @@ std::vector<Accepts> torchtitan_accepts() {
           {s(D::SequenceParallel)},
           {s(D::MicroBatch)},
           {s(D::Recompute)},
-          {s(D::Schedule), {"gpipe", "1f1b", "interleaved", "breadth-first", "zb-v"}},
+          {s(D::Schedule), {"gpipe", "1f1b", "interleaved", "breadth-first", "zb-v", "dualpipe-v"}},
           {S::MicroBatches},
           {S::GlobalBatch},
           {S::SequenceLength},

@@ -282,7 +282,7 @@ def read_megatron_deepspeed(words, environment, world, config):
 # ---------------------------------------------------------------- torchtitan
 
 TITAN_SCHEDULES = {"GPipe": "gpipe", "1F1B": "1f1b", "Interleaved1F1B": "interleaved",
-                   "LoopedBFS": "breadth-first", "ZBVZeroBubble": "zb-v"}
+                   "LoopedBFS": "breadth-first", "ZBVZeroBubble": "zb-v", "DualPipeV": "dualpipe-v"}
 TITAN = """--module --config --training.max_context_length
   --training.num_tokens_per_microbatch_per_dp_rank --training.num_tokens_per_train_step
   --training.mixed_precision_param --training.disable_cuda_graphs --parallelism.data_parallel_replicate_degree

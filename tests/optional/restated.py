@@ -94,10 +94,12 @@ def torchtitan(p, f, q):
         if pp * vpp > f["layers"] + 2:
             yield "more stages than effective layers"
         single = p["schedule"] in ("1f1b", "gpipe")
-        if single != (vpp == 1) or p["schedule"] == "zb-v" and vpp != 2:
+        if single != (vpp == 1) or p["schedule"] in ("zb-v", "dualpipe-v") and vpp != 2:
             yield "chunks of the schedule"
         if p["schedule"] == "1f1b" and m < pp:
             yield "1F1B micro-batches"
+        if p["schedule"] == "dualpipe-v" and m < 2 * pp:
+            yield "DualPipeV micro-batches"
         if p["schedule"] == "interleaved" and m % max(1, m // pp):
             yield "rounds"
 
