@@ -58,6 +58,12 @@ enum class LayerDistribution : std::uint8_t {
   EmbeddingAndHeadCount,  ///< embedding and head are blocks with a cost of their own
 };
 
+/// Which stages users can give a number of layers of their own.
+enum class OwnLayers : std::uint8_t {
+  None,
+  Ends,  ///< the first and the last; the others share what is left evenly
+};
+
 /// How many micro-batches pass a model chunk in a row, in schedules that interleave chunks.
 enum class MicroBatchGroups : std::uint8_t {
   Stages,  ///< as many as there are stages
@@ -114,6 +120,7 @@ struct Framework {
   std::map<DataType, PrecisionPolicy> precision;  ///< by the precision the user asks for
   std::array<double, kOverlapCount> overlap{};    ///< hidden share, 0..1
   LayerDistribution layers = LayerDistribution::EvenOnly;
+  OwnLayers own_layers = OwnLayers::None;
   std::vector<std::string> schedules{"gpipe", "1f1b", "interleaved"};  ///< that it runs
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;

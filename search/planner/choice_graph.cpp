@@ -33,7 +33,7 @@ struct Trace {
 
 /// The cheapest ways to have chosen what is gone, by the options of nodes that are left.
 struct Factor {
-  std::vector<std::size_t> scope;  ///< nodes, ascending
+  std::vector<std::size_t> scope;  ///< nodes; ascending but in an edge as it is given
   std::vector<std::vector<Point>> entries;
 };
 
@@ -63,17 +63,16 @@ class Elimination {
   }
 
   void add_edge(const ChoiceEdge& edge) {
-    PLANSEARCH_CHECK(edge.from != edge.to &&
-                     edge.costs.size() == options(edge.from) * options(edge.to));
-    Factor factor{{std::min(edge.from, edge.to), std::max(edge.from, edge.to)}, {}};
-    const bool turned = edge.from > edge.to;
-    const std::size_t columns = options(edge.to);
-    for (std::size_t a = 0; a < options(factor.scope[0]); ++a) {
-      for (std::size_t b = 0; b < options(factor.scope[1]); ++b) {
-        const double cost = edge.costs[turned ? b * columns + a : a * columns + b];
-        factor.entries.emplace_back();
-        if (cost < ChoiceGraph::kImpossible) factor.entries.back().push_back({cost, 0.0, -1});
-      }
+    Factor factor{edge.nodes, {}};
+    std::sort(factor.scope.begin(), factor.scope.end());
+    factor.entries.resize(edge.costs.size());
+    std::vector<std::size_t> chosen(graph_.nodes.size(), 0);
+    const Factor as_given{edge.nodes, {}};
+    for (std::size_t entry = 0; entry < edge.costs.size(); ++entry) {
+      decode(as_given, entry, chosen);
+      const double cost = edge.costs[entry];
+      if (cost == ChoiceGraph::kImpossible) continue;
+      factor.entries[index(factor, chosen)].push_back({cost, 0.0, -1});
     }
     factors_.push_back(std::move(factor));
   }

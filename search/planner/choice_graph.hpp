@@ -16,11 +16,10 @@ struct ChoiceNode {
   std::vector<double> memory{};  ///< empty: none
 };
 
-/// What two neighbours cost together.
+/// What neighbours, two or more, cost together.
 struct ChoiceEdge {
-  std::size_t from = 0;
-  std::size_t to = 0;
-  std::vector<double> costs;  ///< [option of from][option of to]
+  std::vector<std::size_t> nodes;  ///< each once
+  std::vector<double> costs;       ///< [option of the first][option of the second]...
 };
 
 struct ChoiceGraph {

@@ -7,6 +7,7 @@
 #include "search/planner/stage_catalog.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "plan/expand.hpp"
@@ -32,6 +33,21 @@ void add_to_front(PricedStage stage, std::vector<PricedStage>& front) {
   }
   std::erase_if(front, [&](const PricedStage& known) { return at_most(stage.price, known.price); });
   front.push_back(std::move(stage));
+}
+
+/// Nothing where all are as large: the order of ranks then says where they lie.
+void place_largest_first(std::vector<StageDescription>& stages) {
+  const auto size = [](const StageDescription& s) { return s.degrees.devices(); };
+  std::vector<std::size_t> order(stages.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return size(stages[a]) > size(stages[b]); });
+  if (size(stages[order.front()]) == size(stages[order.back()])) return;
+  int next = 0;
+  for (const std::size_t s : order) {
+    stages[s].first_rank = next;
+    next += size(stages[s]);
+  }
 }
 
 }  // namespace
@@ -95,6 +111,20 @@ const std::vector<PricedStage>& StageCatalog::stages(int first, int last, int la
 
 const std::vector<BlockRun>& StageCatalog::blocks(int first, int last) const {
   return contents_[static_cast<std::size_t>(content_of_[range(first, last)])];
+}
+
+std::variant<ParallelPlan, Infeasible> StageCatalog::plan(
+    const std::vector<ChosenStage>& stages) const {
+  std::vector<StageDescription> described;
+  for (const ChosenStage& chosen : stages) {
+    StageDescription& stage = described.emplace_back();
+    stage.degrees = form(chosen.form).degrees;
+    stage.degrees.pipeline = 1;
+    stage.chunks = {blocks(chosen.first, chosen.last)};
+  }
+  place_largest_first(described);
+  return plan_of_stages(described, {order_.schedule, order_.micro_batches}, problem_.global_batch,
+                        *problem_.framework, *problem_.network);
 }
 
 double StageCatalog::plans() const {

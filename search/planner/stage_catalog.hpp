@@ -7,8 +7,10 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <variant>
 #include <vector>
 
+#include "plansearch/plan_stages.hpp"
 #include "search/planner/stage_forms.hpp"
 
 namespace plansearch {
@@ -17,6 +19,13 @@ namespace plansearch {
 struct PricedStage {
   int form = 0;  ///< index into StageCatalog::forms
   StagePrice price;
+};
+
+/// Layers first .. last under one of the forms of a catalogue.
+struct ChosenStage {
+  int first = 0;
+  int last = 0;
+  int form = 0;
 };
 
 class StageCatalog {
@@ -41,6 +50,10 @@ class StageCatalog {
   /// Layers first .. last in one layout.
   [[nodiscard]] const std::vector<PricedStage>& stages(int first, int last, int layout) const;
   [[nodiscard]] const std::vector<BlockRun>& blocks(int first, int last) const;
+  /// The plan of these stages. Alike ones lie as the framework orders ranks; others the largest
+  /// first, so that none straddles a node it fits into.
+  [[nodiscard]] std::variant<ParallelPlan, Infeasible> plan(
+      const std::vector<ChosenStage>& stages) const;
   /// Sequences of stages that hold all layers on all devices, whatever fits.
   [[nodiscard]] double plans() const;
   /// How many stages were priced.

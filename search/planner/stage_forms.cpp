@@ -74,6 +74,7 @@ std::map<PipelineOrder, std::vector<PlanDegrees>> stage_degrees(const Problem& p
     walk.for_each_plan(0, walk.depth(), PlanDegrees{}, [&](PlanDegrees degrees) {
       degrees.pipeline = size == problem.gpus ? 1 : 2;
       if (degrees.schedule != kDefaultSchedule) return;  // orders are chosen for all stages
+      if (request.micro_batches && degrees.micro_batches != *request.micro_batches) return;
       if (check_transform(degrees, *problem.network, *problem.framework, problem.precision)) return;
       for (const ScheduleId order : orders) {
         degrees.schedule = order;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "evaluate/stage_price.hpp"
@@ -16,6 +17,7 @@ namespace plansearch {
 struct StageRequest {
   PinnedDegrees pinned;
   DegreeLimits limits;
+  std::optional<int> micro_batches{};  ///< per step; absent: any number
 };
 
 /// Sizes of sub-meshes, ascending: powers of two of devices that divide a node, the node, powers of

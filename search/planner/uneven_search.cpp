@@ -13,7 +13,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -219,34 +218,11 @@ class UnevenSearch {
     }
   }
 
-  /// Alike stages lie as the framework orders ranks; others the largest first, so that none
-  /// straddles a node it fits into.
-  static void place(std::vector<StageDescription>& stages) {
-    const auto size = [](const StageDescription& s) { return s.degrees.devices(); };
-    std::vector<std::size_t> largest_first(stages.size());
-    std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-    std::stable_sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
-      return size(stages[a]) > size(stages[b]);
-    });
-    if (size(stages[largest_first.front()]) == size(stages[largest_first.back()])) return;
-    int next = 0;
-    for (const std::size_t s : largest_first) {
-      stages[s].first_rank = next;
-      next += size(stages[s]);
-    }
-  }
-
-  [[nodiscard]] std::vector<StageDescription> stages_of_chain(const Partial& end) const {
-    const StageCatalog& catalog = catalog_of(end);
-    std::vector<StageDescription> stages;
+  [[nodiscard]] std::vector<ChosenStage> stages_of_chain(const Partial& end) const {
+    std::vector<ChosenStage> stages;
     for (const Partial* partial : chain_of(end)) {
-      StageDescription stage;
-      stage.degrees = catalog.form(partial->stage->form).degrees;
-      stage.degrees.pipeline = 1;
-      stage.chunks = {catalog.blocks(partial->first, partial->last)};
-      stages.push_back(std::move(stage));
+      stages.push_back({partial->first, partial->last, partial->stage->form});
     }
-    place(stages);
     return stages;
   }
 
@@ -261,10 +237,7 @@ class UnevenSearch {
 
   void simulate(int index) {
     const Partial& end = partials_[static_cast<std::size_t>(index)];
-    const PipelineOrder& order = catalog_of(end).order();
-    const auto stages = stages_of_chain(end);
-    auto made = plan_of_stages(stages, {order.schedule, order.micro_batches}, problem_.global_batch,
-                               *problem_.framework, *problem_.network);
+    auto made = catalog_of(end).plan(stages_of_chain(end));
     auto* plan = std::get_if<ParallelPlan>(&made);
     if (plan == nullptr) return;
     ++result_.counts.simulated;

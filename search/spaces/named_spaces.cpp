@@ -128,6 +128,7 @@ const std::vector<NamedSpace>& named_spaces() {
       {"megatron", "every degree of Megatron-style plans, whatever the framework's rules",
        megatron},
       {"data", "data parallelism and ZeRO only", data},
+      {"layers", "equal stages but for the layers of the first and the last, as the framework can"},
       {"uneven", "stages that differ in layers, devices, degrees and recomputation"},
   };
   return kSpaces;

@@ -25,6 +25,9 @@ constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
      {"inner-more", LayerDistribution::EvenInner},
      {"by-cost", LayerDistribution::EmbeddingAndHeadCount}}};
 
+constexpr std::array<Choice<OwnLayers>, 2> kOwnLayers{
+    {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}}};
+
 constexpr std::array<Choice<MicroBatchGroups>, 2> kGroups{
     {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}}};
 constexpr std::array<Choice<PipelineLists>, 2> kLists{
@@ -213,6 +216,9 @@ class Reader {
     if (const auto layers = root.find("layers")) {
       framework.layers = layers->choice<LayerDistribution>(kLayers);
       log.given("layers");
+    }
+    if (const auto own = root.find("own_layers")) {
+      framework.own_layers = own->choice<OwnLayers>(kOwnLayers);
     }
     if (const auto schedules = root.find("schedules")) {
       framework.schedules = read_schedules(*schedules);

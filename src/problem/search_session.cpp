@@ -11,7 +11,7 @@
 #include "problem/beyond.hpp"
 #include "problem/make_report.hpp"
 #include "problem/plan_file.hpp"
-#include "search/planner/uneven_search.hpp"
+#include "search/planner/end_layers.hpp"
 
 namespace plansearch {
 namespace {
@@ -95,8 +95,8 @@ SearchReport SearchSession::uneven_report(const SettledProblem& asked, const Pro
   }
   const PlanEvaluator evaluator(problem);
   announce_(label);
-  const UnevenResult result =
-      search_uneven(evaluator, {request.degrees, request.limits}, within_time(options_));
+  const UnevenResult result = staged_search(request.space)(
+      evaluator, {request.degrees, request.limits}, within_time(options_));
   announce_("");
   if (result.completeness == Completeness::Stopped) stopped_ = true;
   return make_report(asked, evaluator, request.space, result);

@@ -1549,6 +1549,16 @@ class Golden(Case):
                 self.assertTrue(row["within"], check)
         self.refuse("reproduce", "alpa2", expect=["alpa"])
 
+    def test_layers_of_the_ends(self):
+        asked = ["search", "--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "16", "--batch", "64",
+                 "--pp", "4", "--cp", "1", "--max-tp", "1"]
+        ends = self.answer(*asked, "--space", "layers")["plans"][0]
+        even = self.answer(*asked, "--vpp", "1")["plans"][0]
+        layers = [stage["layers"] for stage in ends["stages"]]
+        self.assertEqual((len(layers), sum(layers), layers[1]), (4, 48, layers[2]))
+        self.assertLessEqual(ends["step_time_s"], even["step_time_s"])
+        self.refuse(*asked, "--space", "layers", "--framework", "nanotron", expect=["its own rule"])
+
     def test_explanation(self):
         self.compare("perlmutter_gpt2-xl_explain.txt", "explain", *QUESTION, "--gpus", "16", "--pp",
                      "4")

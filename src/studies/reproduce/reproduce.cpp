@@ -17,6 +17,7 @@ namespace plansearch {
 
 // Each is made in a file of its own.
 std::vector<ReproducedRow> alpa_rows(const StudyContext& context);
+std::vector<ReproducedRow> hosoki_planner_rows(const StudyContext& context);
 std::vector<ReproducedRow> hosoki_pass_rows(const StudyContext& context);
 
 namespace {
@@ -129,6 +130,9 @@ const std::vector<ReproducedSeed>& reproduced_seeds() {
        alpa_rows},
       {"hosoki", "the communication-timing pass (Hosoki et al.) on fixed plans of GPT-2 XL",
        hosoki_pass_rows},
+      {"hosoki-planner",
+       "plans on true costs beside Alpa's on GPT-2 XL, and operators of its layer",
+       hosoki_planner_rows},
   };
   return kSeeds;
 }

@@ -24,8 +24,9 @@ std::optional<Choices> brute(const ChoiceGraph& graph, double memory) {
       if (!graph.nodes[n].memory.empty()) choices.memory += graph.nodes[n].memory[options[n]];
     }
     for (const ChoiceEdge& edge : graph.edges) {
-      choices.cost +=
-          edge.costs[options[edge.from] * graph.nodes[edge.to].costs.size() + options[edge.to]];
+      std::size_t at = 0;
+      for (const std::size_t n : edge.nodes) at = at * graph.nodes[n].costs.size() + options[n];
+      choices.cost += edge.costs[at];
     }
     const bool fits = choices.memory <= memory && choices.cost < ChoiceGraph::kImpossible;
     if (fits && (!best || choices.cost < best->cost)) best = choices;
@@ -51,8 +52,11 @@ ChoiceGraph random_graph(std::mt19937& random) {
   for (std::size_t a = 0; a < graph.nodes.size(); ++a) {
     for (std::size_t b = 0; b < graph.nodes.size(); ++b) {
       if (a == b || random() % 5 != 0) continue;
-      ChoiceEdge edge{a, b, {}};
-      const std::size_t count = graph.nodes[a].costs.size() * graph.nodes[b].costs.size();
+      ChoiceEdge edge{{a, b}, {}};
+      const std::size_t c = random() % graph.nodes.size();
+      if (c != a && c != b && random() % 3 == 0) edge.nodes.push_back(c);
+      std::size_t count = 1;
+      for (const std::size_t n : edge.nodes) count *= graph.nodes[n].costs.size();
       for (std::size_t i = 0; i < count; ++i) {
         edge.costs.push_back(random() % 8 == 0 ? ChoiceGraph::kImpossible
                                                : static_cast<double>(random() % 100));
@@ -162,7 +166,7 @@ class TrainingGraph {
 
   /// A gradient lies as its parameter does.
   void same_layout(std::size_t a, std::size_t b) {
-    ChoiceEdge edge{a, b, {}};
+    ChoiceEdge edge{{a, b}, {}};
     for (const Spec& x : specs_[a]) {
       for (const Spec& y : specs_[b]) edge.costs.push_back(x == y ? 0.0 : ChoiceGraph::kImpossible);
     }
@@ -190,7 +194,7 @@ class TrainingGraph {
   }
 
   void connect(std::size_t from, std::size_t to, const std::vector<Spec>& wanted, double bytes) {
-    ChoiceEdge edge{from, to, {}};
+    ChoiceEdge edge{{from, to}, {}};
     for (const Spec& spec : specs_[from]) {
       for (const Spec& want : wanted) edge.costs.push_back(mesh_.reshard(bytes, spec, want));
     }

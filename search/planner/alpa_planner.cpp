@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the plan of least sum t_i + (B - 1) max t_j.
+// Source: Zheng et al., Alpa (OSDI'22); alpa/pipeline_parallel/stage_profiling.py (gradients are
+//         not synchronised while stages are profiled), stage_construction.py (memory).
+// Assumes: stages are cut between blocks of the network.
+// Units: seconds.
+// Checked by: tests/unit/search/alpa_planner_test.cpp
+#include "search/planner/alpa_planner.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/expand.hpp"
+#include "search/planner/operator_clusters.hpp"
+#include "search/planner/stage_catalog.hpp"
+#include "search/planner/stage_dp.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Alpa's default bound of a cluster's FLOPs over the mean, less one.
+constexpr double kImbalance = 0.5;
+
+/// Forward FLOPs and the activation of every layer with what belongs to it.
+OperatorChain chain_of(const Network& network, const std::vector<std::vector<BlockRun>>& pieces) {
+  OperatorChain chain;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    double flops = 0.0;
+    for (const BlockRun& run : pieces[i]) {
+      for (const Operator& op : network.blocks[run.block].operators) {
+        flops += useful_forward_flops(network, op).value() * static_cast<double>(run.count);
+      }
+    }
+    chain.flops.push_back(flops);
+    if (i + 1 == pieces.size()) break;
+    const Block& last = network.blocks[pieces[i].back().block];
+    double elements = 0.0;
+    for (const TensorId output : last.outputs) {
+      elements += element_count(network, last.tensor(output).dims);
+    }
+    chain.tensors.push_back({static_cast<int>(i), {static_cast<int>(i) + 1}, elements});
+  }
+  return chain;
+}
+
+/// Stages behind this one for which memory is left: each keeps one more micro-batch here.
+int successors_of(const StagePrice& price, Bytes limit) {
+  const Bytes room = limit - price.fixed;
+  if (price.activations <= Bytes(0)) return StageTable::kAnySuccessors;
+  constexpr double kMost = 1e6;
+  return static_cast<int>(std::min(kMost, std::floor(room / price.activations))) - 1;
+}
+
+/// A catalogue as the table of Alpa's program, with the stage that every configuration stands for.
+class CatalogTable {
+ public:
+  CatalogTable(const StageCatalog& catalog, std::vector<int> sizes, Bytes limit)
+      : catalog_(catalog),
+        sizes_(std::move(sizes)),
+        table_(catalog.layers(), sizes_, most_configurations()) {
+    for (int first = 0; first < catalog.layers(); ++first) {
+      for (int last = first; last < catalog.layers(); ++last) {
+        for (int mesh = 0; mesh < static_cast<int>(sizes_.size()); ++mesh) {
+          fill(first, last, mesh, limit);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] const StageTable& table() const { return table_; }
+  [[nodiscard]] std::vector<ChosenStage> chosen(const StagePartition& partition) const {
+    std::vector<ChosenStage> stages;
+    for (const StageChoice& choice : partition.stages) {
+      const auto ways = stages_of(choice.first, choice.last, choice.mesh);
+      stages.push_back(
+          {choice.first, choice.last, ways[static_cast<std::size_t>(choice.configuration)]->form});
+    }
+    return stages;
+  }
+
+ private:
+  [[nodiscard]] std::vector<const PricedStage*> stages_of(int first, int last, int mesh) const {
+    std::vector<const PricedStage*> ways;
+    for (int layout = 0; layout < catalog_.layouts(); ++layout) {
+      if (catalog_.devices_of(layout) != sizes_[static_cast<std::size_t>(mesh)]) continue;
+      for (const PricedStage& stage : catalog_.stages(first, last, layout)) ways.push_back(&stage);
+    }
+    return ways;
+  }
+
+  [[nodiscard]] int most_configurations() const {
+    std::size_t most = 1;
+    for (int first = 0; first < catalog_.layers(); ++first) {
+      for (int last = first; last < catalog_.layers(); ++last) {
+        for (int mesh = 0; mesh < static_cast<int>(sizes_.size()); ++mesh) {
+          most = std::max(most, stages_of(first, last, mesh).size());
+        }
+      }
+    }
+    return static_cast<int>(most);
+  }
+
+  void fill(int first, int last, int mesh, Bytes limit) {
+    int configuration = 0;
+    for (const PricedStage* stage : stages_of(first, last, mesh)) {
+      table_.cost(first, last, mesh, configuration) = stage->price.both().value();
+      table_.successors(first, last, mesh, configuration) = successors_of(stage->price, limit);
+      ++configuration;
+    }
+  }
+
+  const StageCatalog& catalog_;
+  std::vector<int> sizes_;
+  StageTable table_;
+};
+
+}  // namespace
+
+std::vector<std::vector<BlockRun>> clustered_pieces(const Network& network, int groups) {
+  auto pieces = layer_pieces(network);
+  if (static_cast<int>(pieces.size()) <= groups) return pieces;
+  const auto clusters = cluster_operators(chain_of(network, pieces), groups, kImbalance);
+  if (!clusters) return pieces;
+  std::vector<std::vector<BlockRun>> joined_pieces(clusters->first.size());
+  std::size_t cluster = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const bool next =
+        cluster + 1 < clusters->first.size() && static_cast<int>(i) == clusters->first[cluster + 1];
+    if (next) ++cluster;
+    std::vector<BlockRun>& into = joined_pieces[cluster];
+    into.insert(into.end(), pieces[i].begin(), pieces[i].end());
+    into = joined(into);
+  }
+  return joined_pieces;
+}
+
+std::optional<AlpaPlan> alpa_plan(const PlanEvaluator& evaluator, const StageRequest& request,
+                                  int groups) {
+  const Problem& problem = evaluator.problem();
+  const Bytes limit = evaluator.memory_up_to(MemoryFit::Fits);
+  const StagePricer pricer(problem);
+  const auto pieces = clustered_pieces(*problem.network, groups);
+  const auto sizes = submesh_sizes(problem.cluster->accelerators_per_node, problem.gpus);
+  std::optional<AlpaPlan> best;
+  for (const auto& [order, degrees] : stage_degrees(problem, request, sizes)) {
+    const StageCatalog catalog(pricer, problem, order, degrees, pieces, limit);
+    const CatalogTable table(catalog, sizes, limit);
+    const auto partition = best_stages(table.table(), problem.gpus, order.micro_batches);
+    if (!partition || (best && Seconds(partition->total) >= best->estimate)) continue;
+    auto plan = catalog.plan(table.chosen(*partition));
+    if (!std::holds_alternative<ParallelPlan>(plan)) continue;
+    if (!std::holds_alternative<Estimate>(evaluator.evaluate(std::get<ParallelPlan>(plan)))) {
+      continue;  // shared parameters, which no stage counts, can exceed memory
+    }
+    best = AlpaPlan{std::get<ParallelPlan>(std::move(plan)), Seconds(partition->total)};
+  }
+  return best;
+}
+
+}  // namespace plansearch

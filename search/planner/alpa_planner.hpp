@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan that Alpa's own planner would take: its operator clusters, its objective, the costs it
+// profiles.
+#pragma once
+
+#include <optional>
+
+#include "plansearch/evaluator.hpp"
+#include "search/planner/stage_forms.hpp"
+
+namespace plansearch {
+
+struct AlpaPlan {
+  ParallelPlan plan;
+  Seconds estimate;  ///< sum t_i + (B - 1) max t_j of the stages' forward and backward
+};
+
+/// Layers in at most `groups` clusters of the network's blocks; every number of micro-batches is
+/// tried, the one of least objective taken. Left out of the costs, as Alpa leaves them out:
+/// messages between stages, gradient synchronisation, optimizer, host. Nothing where no plan fits.
+[[nodiscard]] std::optional<AlpaPlan> alpa_plan(const PlanEvaluator& evaluator,
+                                                const StageRequest& request, int groups);
+
+/// Layers joined by operator clustering, at most `groups` of them: FLOPs even, at most 1.5 times
+/// the mean.
+[[nodiscard]] std::vector<std::vector<BlockRun>> clustered_pieces(const Network& network,
+                                                                  int groups);
+
+}  // namespace plansearch

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the best plans whose first and last stage hold numbers of layers of their own.
+// Source: Megatron-LM, megatron/core/transformer/transformer_block.py, get_num_layers_to_build:
+//         what the ends do not take is dealt out evenly.
+// Assumes: no stage runs faster than its kernels and messages, micro-batch after micro-batch.
+// Units: seconds, layers.
+// Checked by: tests/unit/search/end_layers_test.cpp (equal to pricing every plan)
+#include "search/planner/end_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/divisors.hpp"
+#include "plan/expand.hpp"
+#include "plansearch/error.hpp"
+#include "search/strategy.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Equal stages of some form, `between` layers each but for the ends.
+struct EndSplit {
+  int form = 0;
+  int stages = 0;
+  int first = 0;
+  int between = 0;
+  int last = 0;
+  Seconds bound;
+};
+
+class EndLayers {
+ public:
+  EndLayers(const PlanEvaluator& evaluator, const StageRequest& request,
+            const SearchOptions& options, MemoryFit admitted)
+      : evaluator_(evaluator),
+        problem_(evaluator.problem()),
+        request_(request),
+        options_(options),
+        deadline_(options),
+        pricer_(problem_),
+        pieces_(layer_pieces(*problem_.network)),
+        limit_(evaluator.memory_up_to(admitted)) {
+    result_.admitted = admitted;
+  }
+
+  UnevenResult run() {
+    std::vector<int> sizes = divisors(problem_.gpus);
+    std::erase(sizes, problem_.gpus);
+    for (const auto& [order, degrees] : stage_degrees(problem_, request_, sizes)) {
+      look_at(order, degrees);
+      if (result_.completeness == Completeness::Stopped) break;
+    }
+    for (auto& [family, candidate] : families_) result_.ranked.push_back(std::move(candidate));
+    std::stable_sort(result_.ranked.begin(), result_.ranked.end(),
+                     [](const StagedCandidate& a, const StagedCandidate& b) {
+                       return a.estimate.step.total() < b.estimate.step.total();
+                     });
+    if (result_.ranked.size() > options_.top) result_.ranked.resize(options_.top);
+    if (best_) result_.bound = *best_;
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] int layers() const { return static_cast<int>(pieces_.size()); }
+
+  [[nodiscard]] std::vector<BlockRun> blocks(int first, int count) const {
+    std::vector<BlockRun> runs;
+    for (int i = first; i < first + count; ++i) {
+      const auto& piece = pieces_[static_cast<std::size_t>(i)];
+      runs.insert(runs.end(), piece.begin(), piece.end());
+    }
+    return joined(runs);
+  }
+
+  /// Forward and backward of layers under a form.
+  Seconds both(const StageForm& form, int index, int first, int count) {
+    // All ranges between the ends hold the same layers in most networks, not in all.
+    const auto [place, is_new] = times_.try_emplace({index, first, count});
+    if (is_new) {
+      ++result_.counts.stages;
+      place->second = pricer_.price(form, blocks(first, count)).both();
+    }
+    return place->second;
+  }
+
+  void look_at(const PipelineOrder& order, const std::vector<PlanDegrees>& degrees) {
+    times_.clear();
+    std::vector<StageForm> forms;
+    std::vector<EndSplit> splits;
+    for (const PlanDegrees& d : degrees) {
+      forms.push_back(pricer_.form(d));
+      add_splits(forms.back(), static_cast<int>(forms.size()) - 1, order.micro_batches, splits);
+    }
+    result_.counts.space += static_cast<double>(splits.size());
+    std::stable_sort(splits.begin(), splits.end(),
+                     [](const EndSplit& a, const EndSplit& b) { return a.bound < b.bound; });
+    for (const EndSplit& split : splits) {
+      if (is_late(split.bound)) return;
+      if (deadline_.passed()) {
+        result_.completeness = Completeness::Stopped;
+        return;
+      }
+      simulate(order, forms[static_cast<std::size_t>(split.form)], split);
+    }
+  }
+
+  /// Only the best, and what else is ranked, is of interest.
+  [[nodiscard]] bool is_late(Seconds bound) const {
+    if (!best_ || bound <= *best_) return false;
+    return families_.size() >= options_.top || bound > *best_ * 1.25;
+  }
+
+  void add_splits(const StageForm& form, int index, int micro_batches,
+                  std::vector<EndSplit>& splits) {
+    const int stages = problem_.gpus / form.devices();
+    const auto asked = request_.pinned.get(Degree::Pipeline);
+    if (asked && *asked != stages) return;
+    for (int first = 1; first < layers(); ++first) {
+      for (int last = 1; first + last <= layers(); ++last) {
+        const int rest = layers() - first - last;
+        const int inner = stages - 2;
+        if (inner == 0 ? rest != 0 : rest == 0 || rest % inner != 0) continue;
+        EndSplit split{index, stages, first, inner == 0 ? 0 : rest / inner, last, {}};
+        Seconds longest =
+            std::max(both(form, index, 0, first), both(form, index, layers() - last, last));
+        for (int s = 0; s < inner; ++s) {
+          longest = std::max(longest, both(form, index, first + s * split.between, split.between));
+        }
+        split.bound = longest * static_cast<double>(micro_batches);
+        splits.push_back(split);
+      }
+    }
+  }
+
+  void simulate(const PipelineOrder& order, const StageForm& form, const EndSplit& split) {
+    std::vector<StageDescription> stages(static_cast<std::size_t>(split.stages));
+    int next = 0;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const int count = s == 0 ? split.first : s + 1 == stages.size() ? split.last : split.between;
+      stages[s].degrees = form.degrees;
+      stages[s].degrees.pipeline = 1;
+      stages[s].chunks = {blocks(next, count)};
+      next += count;
+    }
+    auto made = plan_of_stages(stages, {order.schedule, order.micro_batches}, problem_.global_batch,
+                               *problem_.framework, *problem_.network);
+    auto* plan = std::get_if<ParallelPlan>(&made);
+    if (plan == nullptr) return;
+    ++result_.counts.simulated;
+    const Evaluation evaluation = evaluator_.evaluate(*plan);
+    const auto* estimate = std::get_if<Estimate>(&evaluation);
+    if (estimate == nullptr || estimate->memory.total() > limit_) return;
+    const Seconds time = estimate->step.total();
+    if (!best_ || time < *best_) best_ = time;
+    PlanDegrees family = form.degrees;
+    family.pipeline = split.stages;
+    const auto [known, is_new] = families_.try_emplace(family, StagedCandidate{*plan, *estimate});
+    if (!is_new && time < known->second.estimate.step.total()) known->second = {*plan, *estimate};
+  }
+
+  const PlanEvaluator& evaluator_;
+  const Problem& problem_;
+  const StageRequest& request_;
+  const SearchOptions& options_;
+  Deadline deadline_;
+  StagePricer pricer_;
+  std::vector<std::vector<BlockRun>> pieces_;
+  Bytes limit_;
+  std::map<std::tuple<int, int, int>, Seconds> times_;  ///< by form, first layer and count
+  std::optional<Seconds> best_;
+  std::map<PlanDegrees, StagedCandidate> families_;
+  UnevenResult result_;
+};
+
+UnevenResult search_all_uneven(const PlanEvaluator& evaluator, const StageRequest& request,
+                               const SearchOptions& options) {
+  return search_uneven(evaluator, request, options);
+}
+
+}  // namespace
+
+UnevenResult search_end_layers(const PlanEvaluator& evaluator, const StageRequest& request,
+                               const SearchOptions& options) {
+  const Framework& framework = *evaluator.problem().framework;
+  if (framework.own_layers == OwnLayers::None) {
+    throw InputError({}, fmt::format("{} deals layers out by its own rule", framework.name),
+                     "--space uneven looks at any layers, whatever the framework's rules");
+  }
+  UnevenResult result = EndLayers(evaluator, request, options, MemoryFit::Fits).run();
+  if (!result.ranked.empty() || result.completeness == Completeness::Stopped) return result;
+  return EndLayers(evaluator, request, options, MemoryFit::Tight).run();
+}
+
+StagedSearch staged_search(std::string_view space) {
+  return space == "layers" ? search_end_layers : search_all_uneven;
+}
+
+}  // namespace plansearch

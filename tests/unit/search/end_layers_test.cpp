@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/planner/end_layers.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <numeric>
+
+#include "plan/layer_distribution.hpp"
+#include "plansearch/error.hpp"
+#include "support/toy_problem.hpp"
+
+using namespace plansearch;
+
+namespace {
+
+Problem problem_with_ends() {
+  test::ToyOptions options;
+  options.layers = 11;
+  options.gpus = 8;
+  options.global_batch = 16;
+  Problem problem = test::toy_problem(options);
+  Framework framework = *problem.framework;
+  framework.own_layers = OwnLayers::Ends;
+  problem.framework = std::make_shared<const Framework>(std::move(framework));
+  return problem;
+}
+
+StageRequest four_stages() {
+  StageRequest request;
+  request.pinned.pin(Degree::Pipeline, 4);
+  request.pinned.pin(Degree::Zero, 0);
+  request.pinned.pin(Degree::Recompute, 0);
+  request.pinned.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
+  return request;
+}
+
+/// The step of a plan, where it runs.
+std::optional<Seconds> step_of(const PlanEvaluator& evaluator, const PlanDegrees& degrees,
+                               const std::vector<std::int64_t>& layers) {
+  const Problem& problem = evaluator.problem();
+  const auto runs = std::get<StageRuns>(place_layers(*problem.network, layers));
+  std::vector<StageDescription> stages(layers.size());
+  for (std::size_t s = 0; s < layers.size(); ++s) {
+    stages[s].degrees = degrees;
+    stages[s].chunks = {runs[s]};
+  }
+  const auto plan = plan_of_stages(stages, {degrees.schedule, degrees.micro_batches},
+                                   problem.global_batch, *problem.framework, *problem.network);
+  if (!std::holds_alternative<ParallelPlan>(plan)) return std::nullopt;
+  const Evaluation evaluation = evaluator.evaluate(std::get<ParallelPlan>(plan));
+  const auto* estimate = std::get_if<Estimate>(&evaluation);
+  if (estimate == nullptr) return std::nullopt;
+  return estimate->step.total();
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("the best layers of the ends are those of pricing every plan") {
+    const PlanEvaluator evaluator(problem_with_ends());
+    const UnevenResult found = search_end_layers(evaluator, four_stages(), {});
+    std::optional<Seconds> best;
+    int plans = 0;
+    for (const auto& [order, forms] : stage_degrees(evaluator.problem(), four_stages(), {2})) {
+      for (const PlanDegrees& form : forms) {
+        for (std::int64_t first = 1; first <= 8; ++first) {
+          for (std::int64_t last = 1; first + last <= 9; ++last) {
+            if ((11 - first - last) % 2 != 0) continue;
+            const std::int64_t between = (11 - first - last) / 2;
+            const auto time = step_of(evaluator, form, {first, between, between, last});
+            ++plans;
+            if (time && (!best || *time < *best)) best = time;
+          }
+        }
+      }
+    }
+    REQUIRE(best);
+    CHECK(plans > 100);
+    REQUIRE_FALSE(found.ranked.empty());
+    CHECK(found.ranked.front().estimate.step.total() == *best);
+    CHECK(found.counts.space == plans);
+    CHECK(found.counts.simulated < plans);
+    // Eleven layers do not divide by four: only plans like these run at all.
+    const auto stages = stages_of(found.ranked.front().plan, *evaluator.problem().framework);
+    CHECK(stages.size() == 4);
+  }
+
+  TEST_CASE("a framework without such options says so") {
+    CHECK_THROWS_AS(search_end_layers(PlanEvaluator(test::toy_problem()), {}, {}), InputError);
+  }
+}
