@@ -47,9 +47,9 @@ int checked_count(std::int64_t count, CountedIn unit, const Cluster& cluster) {
   const bool by_node = unit == CountedIn::Nodes;
   const std::int64_t each = by_node ? cluster.accelerators_per_node : 1;
   // What cannot be multiplied is refused as it is.
-  const std::int64_t gpus =
-      product_within(std::numeric_limits<int>::max(), std::initializer_list{count, each})
-          .value_or(count);
+  const std::int64_t gpus = product_within(std::numeric_limits<int>::max(),
+                                           std::initializer_list<std::int64_t>{count, each})
+                                .value_or(count);
   if (const auto problem = bad_gpu_count(cluster, gpus)) {
     throw InputError({}, fmt::format("--{} {}: {}", by_node ? "nodes" : "gpus", count, *problem),
                      gpu_count_hint(cluster));
