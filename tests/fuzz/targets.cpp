@@ -68,6 +68,18 @@ fs::path write_file(const char* name, std::string_view text) {
   return scratch.write(name, text);
 }
 
+/// What a target needs beside its input. A file that cannot be read here is no input's fault: it
+/// must not pass for a refusal of every input.
+template <typename Load>
+auto set_up(Load load) {
+  try {
+    return load();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "a fuzz target cannot be set up: %s\n", error.what());
+    std::abort();
+  }
+}
+
 std::vector<fs::path> shipped(const char* folder) {
   return {fs::path(PLANSEARCH_SOURCE_DIR) / folder};
 }
@@ -103,14 +115,16 @@ void read_reference(std::string_view text) {
 void read_run_table(std::string_view text) {
   static const ArchitectureTable architectures{
       .default_vocab = 32000, .memory_figures = {}, .entries = {}};
-  static const Framework megatron = io::load_framework("megatron", shipped("frameworks"));
+  static const Framework megatron =
+      set_up([] { return io::load_framework("megatron", shipped("frameworks")); });
   for (const RunRecord& run : read_runs(io::CsvTable::parse(text, "fuzz.csv"))) {
     if (run.unknown.empty()) static_cast<void>(make_case(run, architectures, megatron));
   }
 }
 
 void read_kernel_table(std::string_view text) {
-  static const Cluster machine = io::load_cluster("dgx-h100", shipped("hardware_profiles"));
+  static const Cluster machine =
+      set_up([] { return io::load_cluster("dgx-h100", shipped("hardware_profiles")); });
   const io::CsvTable table = io::CsvTable::parse(text, "fuzz.csv");
   const TableKind kind = recognise_table(table);
   if (kind == TableKind::Runs) return;
@@ -133,7 +147,8 @@ void read_quantity(std::string_view text) {
 }
 
 void read_lists(std::string_view text) {
-  static const Framework megatron = io::load_framework("megatron", shipped("frameworks"));
+  static const Framework megatron =
+      set_up([] { return io::load_framework("megatron", shipped("frameworks")); });
   for (const auto apply : {apply_rank_order, apply_overlap}) {
     Framework framework = megatron;
     try {
