@@ -151,8 +151,9 @@ class Runner {
     for (std::size_t i = 0; i < fault.cycle.size(); ++i) {
       const WaitingStep& next = fault.cycle[(i + 1) % fault.cycle.size()];
       const bool input = fault.cycle[i].because == WhyWaits::Input;
-      fault.detail += "\n  device " + std::to_string(fault.cycle[i].device) + ": " +
-                      name_of(fault.cycle[i]) + (input ? " needs " : " is behind ") + name_of(next);
+      fault.detail += std::string(i == 0 ? "" : ",") + " device " +
+                      std::to_string(fault.cycle[i].device) + ": " + name_of(fault.cycle[i]) +
+                      (input ? " needs " : " is behind ") + name_of(next);
     }
     return fault;
   }

@@ -1031,7 +1031,7 @@ class Schedules(Case):
             path.write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
             self.refuse("schedule", str(path), "--times", "1,1",
                         expect=["mine.csv: error: the order waits for itself",
-                                "device 0: B0 of stage 0 needs B0 of stage 1"])
+                                "itself: device 0: B0 of stage 0 needs B0 of stage 1, device 1: "])
             path.write_text("0F0,0B0\n1F0,1B0\n")
             self.refuse("schedule", str(path), "--times", "1,1", "--micro-batches", "8",
                         expect=["takes 1 micro-batches, not 8"])

@@ -223,11 +223,10 @@ TEST_SUITE("schedule") {
     const auto fault = check_order(order);
     REQUIRE(fault);
     CHECK(fault->detail ==
-          "the order waits for itself:\n"
-          "  device 0: B0 of stage 0 needs B0 of stage 1\n"
-          "  device 1: B0 of stage 1 is behind F1 of stage 1\n"
-          "  device 1: F1 of stage 1 needs F1 of stage 0\n"
-          "  device 0: F1 of stage 0 is behind B0 of stage 0");
+          "the order waits for itself: device 0: B0 of stage 0 needs B0 of stage 1, "
+          "device 1: B0 of stage 1 is behind F1 of stage 1, "
+          "device 1: F1 of stage 1 needs F1 of stage 0, "
+          "device 0: F1 of stage 0 is behind B0 of stage 0");
   }
 
   // GPipe of 2 devices: F0 F1 F2 on device 0 from 0 on, on device 1 from 1 on.
