@@ -60,8 +60,12 @@ TEST_SUITE("property") {
         const auto order = std::get<ComputeOrder>(make_order(shape));
         const auto times = random_durations(dice, shape, 50);
         PipelineBytes bytes;
-        std::vector<Bytes> saved;
-        for (int c = 0; c < shape.chunks; ++c) saved.emplace_back(dice.between(1, 9));
+        std::vector<Bytes> saved;  // by chunk of a device, those of both replicas
+        for (const StagePlace& place : order.pipeline) {
+          while (saved.size() <= static_cast<std::size_t>(place.chunk)) {
+            saved.emplace_back(dice.between(1, 9));
+          }
+        }
         for (const StagePlace& place : order.pipeline) {
           bytes.saved.push_back(saved[static_cast<std::size_t>(place.chunk)]);
         }
