@@ -17,6 +17,7 @@
 #include "base/divisors.hpp"
 #include "plan/expand.hpp"
 #include "plansearch/error.hpp"
+#include "search/planner/best_staged.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
@@ -36,14 +37,12 @@ class EndLayers {
  public:
   EndLayers(const PlanEvaluator& evaluator, const StageRequest& request,
             const SearchOptions& options, MemoryFit admitted)
-      : evaluator_(evaluator),
-        problem_(evaluator.problem()),
+      : problem_(evaluator.problem()),
         request_(request),
-        options_(options),
         deadline_(options),
         pricer_(problem_),
         pieces_(layer_pieces(*problem_.network)),
-        limit_(evaluator.memory_up_to(admitted)) {
+        best_(evaluator, options, admitted) {
     result_.admitted = admitted;
   }
 
@@ -54,13 +53,7 @@ class EndLayers {
       look_at(order, degrees);
       if (result_.completeness == Completeness::Stopped) break;
     }
-    for (auto& [family, candidate] : families_) result_.ranked.push_back(std::move(candidate));
-    std::stable_sort(result_.ranked.begin(), result_.ranked.end(),
-                     [](const StagedCandidate& a, const StagedCandidate& b) {
-                       return a.estimate.step.total() < b.estimate.step.total();
-                     });
-    if (result_.ranked.size() > options_.top) result_.ranked.resize(options_.top);
-    if (best_) result_.bound = *best_;
+    best_.conclude(result_);
     return std::move(result_);
   }
 
@@ -99,19 +92,13 @@ class EndLayers {
     std::stable_sort(splits.begin(), splits.end(),
                      [](const EndSplit& a, const EndSplit& b) { return a.bound < b.bound; });
     for (const EndSplit& split : splits) {
-      if (is_late(split.bound)) return;
+      if (best_.is_late(split.bound)) return;
       if (deadline_.passed()) {
         result_.completeness = Completeness::Stopped;
         return;
       }
       simulate(order, forms[static_cast<std::size_t>(split.form)], split);
     }
-  }
-
-  /// Only the best, and what else is ranked, is of interest.
-  [[nodiscard]] bool is_late(Seconds bound) const {
-    if (!best_ || bound <= *best_) return false;
-    return families_.size() >= options_.top || bound > *best_ * 1.25;
   }
 
   void add_splits(const StageForm& form, int index, int micro_batches,
@@ -146,33 +133,20 @@ class EndLayers {
       stages[s].chunks = {blocks(next, count)};
       next += count;
     }
-    auto made = plan_of_stages(stages, {order.schedule, order.micro_batches}, problem_.global_batch,
-                               *problem_.framework, *problem_.network);
-    auto* plan = std::get_if<ParallelPlan>(&made);
-    if (plan == nullptr) return;
-    ++result_.counts.simulated;
-    const Evaluation evaluation = evaluator_.evaluate(*plan);
-    const auto* estimate = std::get_if<Estimate>(&evaluation);
-    if (estimate == nullptr || estimate->memory.total() > limit_) return;
-    const Seconds time = estimate->step.total();
-    if (!best_ || time < *best_) best_ = time;
     PlanDegrees family = form.degrees;
     family.pipeline = split.stages;
-    const auto [known, is_new] = families_.try_emplace(family, StagedCandidate{*plan, *estimate});
-    if (!is_new && time < known->second.estimate.step.total()) known->second = {*plan, *estimate};
+    best_.offer(plan_of_stages(stages, {order.schedule, order.micro_batches}, problem_.global_batch,
+                               *problem_.framework, *problem_.network),
+                family);
   }
 
-  const PlanEvaluator& evaluator_;
   const Problem& problem_;
   const StageRequest& request_;
-  const SearchOptions& options_;
   Deadline deadline_;
   StagePricer pricer_;
   std::vector<std::vector<BlockRun>> pieces_;
-  Bytes limit_;
   std::map<std::tuple<int, int, int>, Seconds> times_;  ///< by form, first layer and count
-  std::optional<Seconds> best_;
-  std::map<PlanDegrees, StagedCandidate> families_;
+  BestStaged<PlanDegrees> best_;
   UnevenResult result_;
 };
 
@@ -190,9 +164,8 @@ UnevenResult search_end_layers(const PlanEvaluator& evaluator, const StageReques
     throw InputError({}, fmt::format("{} deals layers out by its own rule", framework.name),
                      "--space uneven looks at any layers, whatever the framework's rules");
   }
-  UnevenResult result = EndLayers(evaluator, request, options, MemoryFit::Fits).run();
-  if (!result.ranked.empty() || result.completeness == Completeness::Stopped) return result;
-  return EndLayers(evaluator, request, options, MemoryFit::Tight).run();
+  return fitting_or_tight(
+      [&](MemoryFit admitted) { return EndLayers(evaluator, request, options, admitted).run(); });
 }
 
 StagedSearch staged_search(std::string_view space) {

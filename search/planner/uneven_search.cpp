@@ -18,6 +18,7 @@
 
 #include "plan/pipeline_shape.hpp"
 #include "schedule/simulator.hpp"
+#include "search/planner/best_staged.hpp"
 #include "search/planner/stage_bounds.hpp"
 #include "search/strategy.hpp"
 
@@ -29,8 +30,6 @@ constexpr double kRounding = 1.0 - 1e-9;
 
 /// Partial plans that are remembered.
 constexpr std::size_t kMostPartials = 4'000'000;
-/// Plans that much slower than the best are not looked for.
-constexpr double kInteresting = 1.25;
 
 /// Stages from the first one on; the last of them is here, those before it at `before`.
 struct Partial {
@@ -61,12 +60,10 @@ class UnevenSearch {
  public:
   UnevenSearch(const PlanEvaluator& evaluator, const StageRequest& request,
                const SearchOptions& options, MemoryFit admitted, std::int64_t most_extended)
-      : evaluator_(evaluator),
-        problem_(evaluator.problem()),
-        options_(options),
+      : problem_(evaluator.problem()),
         deadline_(options),
         pricer_(problem_),
-        limit_(evaluator.memory_up_to(admitted)),
+        best_(evaluator, options, admitted),
         most_extended_(most_extended),
         stages_asked_(request.pinned.get(Degree::Pipeline)) {
     result_.admitted = admitted;
@@ -75,7 +72,7 @@ class UnevenSearch {
     for (const auto& [order, degrees] : stage_degrees(problem_, request, sizes)) {
       Offer offer;
       offer.catalog =
-          std::make_unique<StageCatalog>(pricer_, problem_, order, degrees, pieces, limit_);
+          std::make_unique<StageCatalog>(pricer_, problem_, order, degrees, pieces, best_.limit());
       offer.bounds = std::make_unique<StageBounds>(*offer.catalog, problem_.gpus);
       offers_.push_back(std::move(offer));
       result_.counts.space += offers_.back().catalog->plans();
@@ -90,12 +87,12 @@ class UnevenSearch {
     }
     while (!queue_.empty()) {
       const Promise next = queue_.top();
-      if (is_late(next.bound)) break;
+      if (best_.is_late(next.bound)) break;
       const bool enough = result_.counts.extended >= most_extended_ ||
                           partials_.size() >= kMostPartials || deadline_.passed();
       if (enough) {
         // Those behind the best were only looked at for the ranking.
-        if (best_ && next.bound > *best_) break;
+        if (best_.best() && next.bound > *best_.best()) break;
         result_.completeness = Completeness::Stopped;
         result_.bound = next.bound;
         break;
@@ -116,13 +113,6 @@ class UnevenSearch {
   [[nodiscard]] int layers() const { return offers_.front().catalog->layers(); }
   [[nodiscard]] const StageCatalog& catalog_of(const Partial& partial) const {
     return *offers_[static_cast<std::size_t>(partial.catalog)].catalog;
-  }
-
-  /// Whether plans of this bound are of no interest: they cannot be the best, and are much slower
-  /// than it or no better than what is ranked.
-  [[nodiscard]] bool is_late(Seconds bound) const {
-    if (!best_ || bound <= *best_) return false;
-    return families_.size() >= options_.top || bound > *best_ * kInteresting;
   }
 
   /// The stages of a partial plan, first to last.
@@ -181,7 +171,8 @@ class UnevenSearch {
     for (std::size_t s = 0; s < chain.size(); ++s) {
       const StagePrice& price = chain[s]->stage->price;
       const int in_flight = peak_chunks(shape, static_cast<int>(s));
-      if (price.fixed + price.activations * static_cast<double>(in_flight) > limit_) return false;
+      const Bytes needed = price.fixed + price.activations * static_cast<double>(in_flight);
+      if (needed > best_.limit()) return false;
     }
     return true;
   }
@@ -210,7 +201,7 @@ class UnevenSearch {
           next.stage = &stage;
           if (!has_asked_stages(next) || !fits(next)) continue;
           const Seconds bound = bound_of(next);
-          if (is_late(bound)) continue;
+          if (best_.is_late(bound)) continue;
           partials_.push_back(next);
           queue_.push({bound, static_cast<int>(partials_.size()) - 1});
         }
@@ -237,50 +228,25 @@ class UnevenSearch {
 
   void simulate(int index) {
     const Partial& end = partials_[static_cast<std::size_t>(index)];
-    auto made = catalog_of(end).plan(stages_of_chain(end));
-    auto* plan = std::get_if<ParallelPlan>(&made);
-    if (plan == nullptr) return;
-    ++result_.counts.simulated;
-    const Evaluation evaluation = evaluator_.evaluate(*plan);
-    const auto* estimate = std::get_if<Estimate>(&evaluation);
-    if (estimate == nullptr || estimate->memory.total() > limit_) return;
-    const Seconds time = estimate->step.total();
-    if (!best_ || time < *best_) {
-      best_ = time;
-      if (options_.progress) options_.progress({0.0, time});
-    }
-    const auto [known, is_new] =
-        families_.try_emplace(family_of(end), StagedCandidate{*plan, *estimate});
-    if (!is_new && time < known->second.estimate.step.total()) known->second = {*plan, *estimate};
+    best_.offer(catalog_of(end).plan(stages_of_chain(end)), family_of(end));
   }
 
   void conclude() {
     for (const Offer& offer : offers_) {
       result_.counts.stages += offer.catalog->priced();
     }
-    for (auto& [family, candidate] : families_) result_.ranked.push_back(std::move(candidate));
-    std::stable_sort(result_.ranked.begin(), result_.ranked.end(),
-                     [](const StagedCandidate& a, const StagedCandidate& b) {
-                       return std::pair(a.estimate.step.total(), a.estimate.memory.total()) <
-                              std::pair(b.estimate.step.total(), b.estimate.memory.total());
-                     });
-    if (result_.ranked.size() > options_.top) result_.ranked.resize(options_.top);
-    if (result_.completeness == Completeness::Optimal && best_) result_.bound = *best_;
+    best_.conclude(result_);
   }
 
-  const PlanEvaluator& evaluator_;
   const Problem& problem_;
-  const SearchOptions& options_;
   Deadline deadline_;
   StagePricer pricer_;
-  Bytes limit_;
+  BestStaged<std::vector<int>> best_;
   std::int64_t most_extended_;
   std::optional<int> stages_asked_;
   std::vector<Offer> offers_;
   std::deque<Partial> partials_;
   std::priority_queue<Promise> queue_;
-  std::optional<Seconds> best_;
-  std::map<std::vector<int>, StagedCandidate> families_;
   UnevenResult result_;
 };
 
@@ -288,10 +254,9 @@ class UnevenSearch {
 
 UnevenResult search_uneven(const PlanEvaluator& evaluator, const StageRequest& request,
                            const SearchOptions& options, std::int64_t most_extended) {
-  UnevenResult result =
-      UnevenSearch(evaluator, request, options, MemoryFit::Fits, most_extended).run();
-  if (!result.ranked.empty() || result.completeness == Completeness::Stopped) return result;
-  return UnevenSearch(evaluator, request, options, MemoryFit::Tight, most_extended).run();
+  return fitting_or_tight([&](MemoryFit admitted) {
+    return UnevenSearch(evaluator, request, options, admitted, most_extended).run();
+  });
 }
 
 }  // namespace plansearch

@@ -33,7 +33,8 @@ struct UnevenResult {
   MemoryFit admitted = MemoryFit::Fits;
   UnevenCounts counts;
   Completeness completeness = Completeness::Optimal;
-  /// No plan is faster than this; below the best one's time where the search was cut short.
+  /// No plan is faster than this; below the best one's time where the search was cut short, zero
+  /// where nothing is known of what is left.
   Seconds bound;
 };
 

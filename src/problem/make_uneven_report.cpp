@@ -25,6 +25,7 @@ std::string optimality(const std::string& space, const UnevenResult& result) {
                              space);
   }
   if (result.ranked.empty()) return "stopped early: nothing found so far";
+  if (result.bound == Seconds()) return "stopped early: what was not looked at may be faster";
   const Seconds best = result.ranked.front().estimate.step.total();
   return fmt::format(
       "stopped early: no plan of space {} is more than {:.1f} % faster than the best so far", space,

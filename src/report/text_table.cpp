@@ -19,7 +19,7 @@ std::size_t width(const std::string& text) {
 }
 
 void append_padded(std::string& line, const std::string& cell, std::size_t columns, Align align) {
-  const std::string space(columns - std::min(columns, width(cell)), ' ');
+  const std::string space(columns - width(cell), ' ');
   line += align == Align::Right ? space + cell : cell + space;
 }
 
@@ -81,11 +81,13 @@ std::vector<std::size_t> TextTable::kept(int columns) const {
   return chosen;
 }
 
-std::size_t TextTable::narrowest(std::size_t column) const {
-  std::size_t longest = std::min<std::size_t>(16, widths()[column]);
-  for (const auto& row : rows_) {
-    for (const std::string& word : broken(row[column], 0)) longest = std::max(longest, width(word));
-  }
+std::size_t TextTable::narrowest(std::size_t column, std::size_t widest) const {
+  std::size_t longest = std::min<std::size_t>(16, widest);
+  const auto add = [&](const std::string& cell) {
+    for (const std::string& word : broken(cell, 0)) longest = std::max(longest, width(word));
+  };
+  add(columns_[column].title);
+  for (const auto& row : rows_) add(row[column]);
   return longest;
 }
 
@@ -97,7 +99,7 @@ std::vector<std::size_t> TextTable::narrowed(int columns,
   const auto most = static_cast<std::size_t>(columns);
   if (columns == kAnyWidth || sum <= most) return widths;
   std::vector<std::size_t> floors(columns_.size(), 0);
-  for (const std::size_t c : shown) floors[c] = narrowest(c);
+  for (const std::size_t c : shown) floors[c] = narrowest(c, widths[c]);
   while (sum > most) {
     std::optional<std::size_t> widest;
     for (const std::size_t c : shown) {

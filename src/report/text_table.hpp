@@ -39,7 +39,7 @@ class TextTable {
  private:
   [[nodiscard]] std::vector<std::size_t> widths() const;
   /// Its longest word, or a few words.
-  [[nodiscard]] std::size_t narrowest(std::size_t column) const;
+  [[nodiscard]] std::size_t narrowest(std::size_t column, std::size_t widest) const;
   /// Widths in which the widest texts are broken until the table is narrow enough.
   [[nodiscard]] std::vector<std::size_t> narrowed(int columns,
                                                   const std::vector<std::size_t>& shown) const;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the best whole plans of a search in order of bounds, one of every family.
+// Source: plans by PlanEvaluator::evaluate.
+// Assumes: bounds hold; a family is what its key says, such as plans that differ in layers only.
+// Units: seconds, bytes.
+// Checked by: tests/unit/search/uneven_search_test.cpp, end_layers_test.cpp (equal to pricing every
+//             plan).
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "search/planner/uneven_search.hpp"
+
+namespace plansearch {
+
+template <typename Family>
+class BestStaged {
+ public:
+  /// The evaluator and the options are referenced.
+  BestStaged(const PlanEvaluator& evaluator, const SearchOptions& options, MemoryFit admitted)
+      : evaluator_(evaluator), options_(options), limit_(evaluator.memory_up_to(admitted)) {}
+
+  [[nodiscard]] Bytes limit() const { return limit_; }
+  /// Nothing yet, or the step time of the fastest plan so far.
+  [[nodiscard]] std::optional<Seconds> best() const { return best_; }
+
+  /// Whether plans of this bound are of no interest: they cannot be the best, and are much slower
+  /// than it or no better than what is ranked.
+  [[nodiscard]] bool is_late(Seconds bound) const {
+    constexpr double kInteresting = 1.25;
+    if (!best_ || bound <= *best_) return false;
+    return families_.size() >= options_.top || bound > *best_ * kInteresting;
+  }
+
+  /// Prices the plan, where there is one, and keeps it if it is the fastest of its family that has
+  /// room.
+  void offer(const std::variant<ParallelPlan, Infeasible>& made, const Family& family) {
+    const auto* plan = std::get_if<ParallelPlan>(&made);
+    if (plan == nullptr) return;
+    ++simulated_;
+    const Evaluation evaluation = evaluator_.evaluate(*plan);
+    const auto* estimate = std::get_if<Estimate>(&evaluation);
+    if (estimate == nullptr || estimate->memory.total() > limit_) return;
+    const Seconds time = estimate->step.total();
+    if (!best_ || time < *best_) {
+      best_ = time;
+      if (options_.progress) options_.progress({0.0, time});
+    }
+    const auto [known, is_new] = families_.try_emplace(family, StagedCandidate{*plan, *estimate});
+    if (!is_new && time < known->second.estimate.step.total()) known->second = {*plan, *estimate};
+  }
+
+  /// Moves what was found into the result, fastest first; the bound is set where all was looked at.
+  void conclude(UnevenResult& result) {
+    result.counts.simulated = simulated_;
+    for (auto& [family, candidate] : families_) result.ranked.push_back(std::move(candidate));
+    std::stable_sort(result.ranked.begin(), result.ranked.end(),
+                     [](const StagedCandidate& a, const StagedCandidate& b) {
+                       return std::pair(a.estimate.step.total(), a.estimate.memory.total()) <
+                              std::pair(b.estimate.step.total(), b.estimate.memory.total());
+                     });
+    if (result.ranked.size() > options_.top) result.ranked.resize(options_.top);
+    if (result.completeness == Completeness::Optimal && best_) result.bound = *best_;
+  }
+
+ private:
+  const PlanEvaluator& evaluator_;
+  const SearchOptions& options_;
+  Bytes limit_;
+  std::optional<Seconds> best_;
+  std::map<Family, StagedCandidate> families_;
+  std::int64_t simulated_ = 0;
+};
+
+/// `search` among plans that fit; where there are none, among those that may.
+template <typename Search>
+[[nodiscard]] UnevenResult fitting_or_tight(Search search) {
+  UnevenResult result = search(MemoryFit::Fits);
+  if (!result.ranked.empty() || result.completeness == Completeness::Stopped) return result;
+  return search(MemoryFit::Tight);
+}
+
+}  // namespace plansearch
