@@ -198,7 +198,11 @@ MISTAKES = [
     # Evaluation.
     Mistake("optimizer-apart", "optimizers never wait for the global gradient norm",
             "src/evaluate/step_model.cpp",
-            "return start_ == OptimizerStart::Together ? reduced_ + after_ : apart_;",
+            "if (start_ == OptimizerStart::Together) return reduced_ + after_;",
+            "if (start_ == OptimizerStart::Together) return apart_;"),
+    Mistake("makespan-for-span", "steps wait for each other where updates are validated after them",
+            "src/evaluate/step_model.cpp",
+            "return start_ == OptimizerStart::PostValidated ? span_ : apart_;",
             "return apart_;"),
     Mistake("wrong-window", "gathers hide behind backward, reductions behind forward",
             "src/evaluate/step_collectives.hpp",

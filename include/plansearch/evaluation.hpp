@@ -61,6 +61,7 @@ struct Estimate {
   StepTimeBreakdown step;  ///< of the device that has most to do
   Seconds imbalance;       ///< mean over devices of what they have less to do than that one
   int busiest_stage = 0;
+  Seconds next_step_overlap;  ///< of a step's makespan, what runs beside the step after it
   MemoryBreakdown memory;
   double relative_p10 = 1.0;  ///< p10 step time over the median
   double relative_p90 = 1.0;
@@ -96,7 +97,7 @@ struct StageReport {
   Seconds weight_gradient;  ///< the part of `backward` that runs apart
   Seconds recompute;        ///< the part of `backward` that repeats forward work
   Seconds busy;             ///< computing, of the whole step
-  Seconds waiting;          ///< the rest of the pipeline's makespan
+  Seconds waiting;          ///< the rest of what the pipeline takes
   Seconds reduction;        ///< exposed, once per step
   Seconds optimizer;
   Bytes edge_bytes;  ///< largest message to a next stage

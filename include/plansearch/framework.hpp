@@ -103,6 +103,9 @@ struct ShardingRules {
 enum class OptimizerStart : std::uint8_t {
   Together,   ///< after the slowest reduction: clipping needs the norm of all gradients
   PerDevice,  ///< when its own gradients are reduced
+  /// As PerDevice, and the device goes on with the next step: the norm is looked at there, and the
+  /// update taken back if need be. Only under orders that split the backward pass.
+  PostValidated,
 };
 
 /// One legality rule: which feature or combination a framework refuses, with its own words.
@@ -151,5 +154,6 @@ struct ConstantDescription {
 
 [[nodiscard]] std::string_view to_text(Overlap overlap);
 [[nodiscard]] std::string_view to_text(LayerDistribution value);
+[[nodiscard]] std::string_view to_text(OptimizerStart value);
 
 }  // namespace plansearch

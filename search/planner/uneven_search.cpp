@@ -156,7 +156,9 @@ class UnevenSearch {
       head -= chain[s - 1]->stage->price.forward + way.activation;
       rest += way.activation + way.gradient;
     }
-    const bool together = problem_.framework->optimizer_start == OptimizerStart::Together;
+    const ScheduleId schedule = catalog.order().schedule;
+    const bool together =
+        optimizer_start(*problem_.framework, schedule) == OptimizerStart::Together;
     return (together ? reduced + after : apart) * kRounding;
   }
 

@@ -12,6 +12,7 @@
 #include "evaluate/memory_model.hpp"
 #include "evaluate/step_collectives.hpp"
 #include "evaluate/step_model.hpp"
+#include "plan/pipeline_shape.hpp"
 
 namespace plansearch {
 namespace {
@@ -131,6 +132,8 @@ std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspac
   fill_passes(view, workspace);
   fill_durations(view, workspace);
   const PipelineResult result = workspace.simulator.run(view.shape(), workspace.durations.view());
+  const bool goes_on = optimizer_start(*view.problem.framework, view.order.schedule) ==
+                       OptimizerStart::PostValidated;
   std::vector<StageReport> stages;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     const PassLengths pass = position_lengths(view, workspace, p);
@@ -146,7 +149,7 @@ std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspac
     stage.weight_gradient = pass.weight;
     stage.recompute = position_pass(view, p).recompute.device();
     stage.busy = to_seconds(use.busy);
-    stage.waiting = to_seconds(result.makespan - use.busy);
+    stage.waiting = to_seconds((goes_on ? result.span() : result.makespan) - use.busy);
     for (const PricedCommunication& c : step_collectives(view, pass, p)) {
       stage.reduction += c.exposed;
     }

@@ -193,6 +193,7 @@ struct PlanEvaluator::Implementation {
     estimate.step = result.step;
     estimate.imbalance = result.imbalance;
     estimate.busiest_stage = result.busiest;
+    estimate.next_step_overlap = result.next_step_overlap;
     DeviceMemory worst = worst_device_memory(view, workspace);
     if (method == MakespanMethod::Simulation && is_listed(problem)) {
       worst = listed_device_memory(view, workspace);

@@ -45,6 +45,11 @@ std::vector<std::string> explain(const PlanEvaluator& evaluator, const PlanDegre
   std::vector<std::string> texts;
   for (const Reason& reason : reasons) texts.push_back(reason.text);
   if (texts.size() > 3) texts.resize(3);
+  if (estimate.next_step_overlap > Seconds(0)) {
+    texts.push_back(fmt::format(
+        "updates are validated after the step: {} of its {} run beside the next step",
+        to_text(estimate.next_step_overlap), to_text(total + estimate.next_step_overlap)));
+  }
   const double full = estimate.memory.total() / evaluator.memory_limit();
   if (full > 0.9) texts.push_back(fmt::format("memory {:.0f} % full", 100.0 * full));
   return texts;

@@ -85,12 +85,14 @@ struct GroupLengths : PassLengths {
   Ticks weight_ticks = 0;
 };
 
-/// When a device has nothing left to do for the pipeline, and when it would be so far if messages
-/// took no time. Devices wait for each other's waits, so that the difference is no sum of their
+/// When a device begins, when it has nothing left to do for the pipeline, and both if messages took
+/// no time. Devices wait for each other's waits, so that the difference is no sum of their
 /// own.
 struct DeviceEnd {
   Seconds end;
   Seconds without_transfers;
+  Seconds start;
+  Seconds start_without_transfers;
 };
 
 /// What devices of one kind do: one micro-batch, and what is exposed at the end of a step.

@@ -67,7 +67,8 @@ PipelineLinks links_of(const PlanView& view) {
 
 StepEnd end_of(const PlanView& view) {
   StepEnd end;
-  end.together = view.problem.framework->optimizer_start == OptimizerStart::Together;
+  const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
+  end.together = start == OptimizerStart::Together;
   if (just_in_time(view.problem)) end.reductions = ReductionTime::WithLastBackward;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     const auto kind = static_cast<std::size_t>(view.kind_of(p));

@@ -2,8 +2,12 @@
 // Computes: time of one optimizer step, in the parts of the device that has most to do.
 // Source: ends of the devices in the pipeline (schedule/), then each one's reductions, then the
 //         optimizers: together after the slowest reduction where the framework needs a global
-//         gradient norm, each by itself elsewhere.
-// Assumes: reductions of a stage are one message.
+//         gradient norm, each by itself elsewhere. Where the norm is looked at after the step
+//         (Qi et al., arXiv 2401.10241, section 4), devices go on with the next one: in steady
+//         state every step begins the longest time after the one before that a device takes from
+//         its first start to its last end.
+// Assumes: reductions of a stage are one message; norms pass from stage to stage in no time; what
+//          stages share is not waited for where updates are validated after the step.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/step_model_test.cpp, bound_test.cpp
 #include "evaluate/step_model.hpp"
@@ -13,6 +17,7 @@
 #include "evaluate/group_pass.hpp"
 #include "evaluate/priced_program.hpp"
 #include "evaluate/step_collectives.hpp"
+#include "plan/pipeline_shape.hpp"
 
 namespace plansearch {
 namespace {
@@ -22,7 +27,9 @@ void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
   const PipelineTimes times = workspace.durations.view();
   const PipelineResult& result = workspace.simulator.run(view.shape(), times);
   for (std::size_t p = 0; p < ends.size(); ++p) {
-    ends[p].end = ends[p].without_transfers = to_seconds(result.devices[p].last_end);
+    const DeviceUse& use = result.devices[p];
+    ends[p].end = ends[p].without_transfers = to_seconds(use.last_end);
+    ends[p].start = ends[p].start_without_transfers = to_seconds(use.first_start);
   }
   const auto takes_time = [](Ticks t) { return t > 0; };
   if (std::none_of(times.activation_transfer.begin(), times.activation_transfer.end(),
@@ -36,11 +43,13 @@ void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
   const PipelineResult& freed = workspace.simulator.run(view.shape(), free);
   for (std::size_t p = 0; p < ends.size(); ++p) {
     ends[p].without_transfers = to_seconds(freed.devices[p].last_end);
+    ends[p].start_without_transfers = to_seconds(freed.devices[p].first_start);
   }
 }
 
 /// After its last backward a device waits for nothing; what is left is the way of that gradient
-/// to the first virtual stage. Waiting is not told apart here: all of it counts as bubble.
+/// to the first virtual stage. Waiting is not told apart here: all of it counts as bubble. When
+/// devices start is not known.
 void estimated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
   const PipelineShape shape = view.shape();
   const PipelineTimes times = workspace.durations.view();
@@ -53,7 +62,7 @@ void estimated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
     if (k % assignment.groups_per_replica() == 0) makespan = whole;
     DeviceEnd& end = workspace.ends[static_cast<std::size_t>(group.position)];
     if (group.chunk % assignment.chunks == 0 && to_seconds(makespan) > end.end) {
-      end = {to_seconds(makespan), to_seconds(makespan)};
+      end.end = end.without_transfers = to_seconds(makespan);
     }
     if (k + 1 < assignment.groups.size()) {
       makespan -= times.backward[k] + times.gradient_transfer[k];
@@ -117,13 +126,20 @@ void book_waiting(const PlanView& view, Seconds total, Seconds without_transfers
 class LastDevice {
  public:
   explicit LastDevice(OptimizerStart start) : start_(start) {}
-  void add(Seconds reduced, Seconds after) {
+  void add(Seconds started, Seconds reduced, Seconds after) {
     reduced_ = std::max(reduced_, reduced);
     after_ = std::max(after_, after);
     apart_ = std::max(apart_, reduced + after);
+    span_ = std::max(span_, reduced + after - started);
   }
+  /// From one step's begin to that of the next.
   [[nodiscard]] Seconds total() const {
-    return start_ == OptimizerStart::Together ? reduced_ + after_ : apart_;
+    if (start_ == OptimizerStart::Together) return reduced_ + after_;
+    return start_ == OptimizerStart::PostValidated ? span_ : apart_;
+  }
+  /// Of the step from its first start to its last end, what runs beside the next one.
+  [[nodiscard]] Seconds overlap() const {
+    return start_ == OptimizerStart::PostValidated ? apart_ - span_ : Seconds(0);
   }
 
  private:
@@ -131,6 +147,7 @@ class LastDevice {
   Seconds reduced_;
   Seconds after_;
   Seconds apart_;
+  Seconds span_;
 };
 
 }  // namespace
@@ -138,10 +155,14 @@ class LastDevice {
 Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
   fill_passes(view, workspace);
   fill_durations(view, workspace);
-  const Seconds pipeline = to_seconds(order_bound(view.shape(), workspace.durations.view()));
+  const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
+  const PipelineTimes times = workspace.durations.view();
+  const Seconds pipeline =
+      to_seconds(start == OptimizerStart::PostValidated ? span_bound(view.shape(), times)
+                                                        : order_bound(view.shape(), times));
   // Together: the slowest optimizer starts when the last device is through. Apart: the last device
   // through has an optimizer of its own, whichever that is.
-  const bool together = view.problem.framework->optimizer_start == OptimizerStart::Together;
+  const bool together = start == OptimizerStart::Together;
   Seconds after;
   bool first = true;
   for (const KindStatics& kind : view.ground.kinds) {
@@ -159,11 +180,13 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
   const auto positions = static_cast<std::size_t>(assignment.stages());
   fill_work(view, workspace);
   workspace.ends.resize(positions);
-  method == MakespanMethod::Simulation ? simulated_ends(view, workspace)
-                                       : estimated_ends(view, workspace);
+  const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
+  const bool simulated =
+      method == MakespanMethod::Simulation || start == OptimizerStart::PostValidated;
+  simulated ? simulated_ends(view, workspace) : estimated_ends(view, workspace);
   const std::vector<DeviceEnd>& ends = workspace.ends;
-  LastDevice step_end(view.problem.framework->optimizer_start);
-  LastDevice without_transfers(view.problem.framework->optimizer_start);
+  LastDevice step_end(start);
+  LastDevice without_transfers(start);
   const auto repeats = static_cast<double>(view.repeats());
   Seconds most;  // work of the busiest
   Seconds busy_sum;
@@ -173,8 +196,9 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
     const KindStatics& statics = view.ground.kinds[kind];
     const Seconds after = statics.optimizer + statics.host;
     const KindWork& work = workspace.work[kind];
-    step_end.add(ends[p].end + work.reduction, after);
-    without_transfers.add(ends[p].without_transfers + work.reduction, after);
+    step_end.add(ends[p].start, ends[p].end + work.reduction, after);
+    without_transfers.add(ends[p].start_without_transfers,
+                          ends[p].without_transfers + work.reduction, after);
     const Seconds own = repeats * work.pass.total() + work.reduction + after;
     busy_sum += own;
     const auto best = static_cast<std::size_t>(result.busiest);
@@ -187,8 +211,12 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
   result.step = parts_of(view, workspace.work[kind].pass, result.busiest);
   result.imbalance = most - busy_sum / static_cast<double>(positions);
   Seconds total = step_end.total();
+  result.next_step_overlap = step_end.overlap();
   if (method == MakespanMethod::Simulation && is_listed(view.problem)) {
-    total = to_seconds(priced_program(view, {}, workspace).makespan());
+    const PricedProgram program = priced_program(view, {}, workspace);
+    const bool goes_on = start == OptimizerStart::PostValidated;
+    total = to_seconds(goes_on ? span(program) : program.makespan());
+    result.next_step_overlap = to_seconds(program.makespan()) - total;
   }
   book_waiting(view, total, without_transfers.total(), workspace.durations.view(), result.step);
   return result;

@@ -13,8 +13,9 @@ enum class MakespanMethod { ClosedForm, Simulation };
 /// A step as the device sees it that has most to do (the last to end among equals).
 struct StepResult {
   StepTimeBreakdown step;
-  Seconds imbalance;  ///< mean over devices of what they have less to do than the busiest
-  int busiest = 0;    ///< its position
+  Seconds imbalance;          ///< mean over devices of what they have less to do than the busiest
+  int busiest = 0;            ///< its position
+  Seconds next_step_overlap;  ///< of its makespan, what runs beside the step after it
 };
 
 [[nodiscard]] StepResult step_time(const PlanView& view, MakespanMethod method,

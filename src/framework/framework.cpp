@@ -37,6 +37,18 @@ std::string_view to_text(LayerDistribution value) {
   throw InternalError("unknown layer distribution");
 }
 
+std::string_view to_text(OptimizerStart value) {
+  switch (value) {
+    case OptimizerStart::Together:
+      return "together";
+    case OptimizerStart::PerDevice:
+      return "per-device";
+    case OptimizerStart::PostValidated:
+      return "post-validated";
+  }
+  throw InternalError("unknown optimizer start");
+}
+
 const std::vector<ConstantDescription>& framework_constant_descriptions() {
   using enum ConstantUnit;
   static const std::vector<ConstantDescription> kDescriptions{

@@ -33,8 +33,10 @@ constexpr std::array<Choice<MicroBatchGroups>, 2> kGroups{
 constexpr std::array<Choice<PipelineLists>, 2> kLists{
     {{"ahead", PipelineLists::Ahead}, {"just-in-time", PipelineLists::JustInTime}}};
 
-constexpr std::array<Choice<OptimizerStart>, 2> kOptimizerStart{
-    {{"together", OptimizerStart::Together}, {"per-device", OptimizerStart::PerDevice}}};
+constexpr std::array<Choice<OptimizerStart>, 3> kOptimizerStart{
+    {{"together", OptimizerStart::Together},
+     {"per-device", OptimizerStart::PerDevice},
+     {"post-validated", OptimizerStart::PostValidated}}};
 
 /// By the names of the table, whichever alias the file uses.
 std::vector<std::string> read_schedules(const Node& list) {

@@ -42,6 +42,14 @@ std::vector<ScheduleId> schedules_of(const Framework& framework) {
   return result;
 }
 
+OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule) {
+  const bool whole = !splits_backward(schedule);
+  if (whole && framework.optimizer_start == OptimizerStart::PostValidated) {
+    return OptimizerStart::Together;
+  }
+  return framework.optimizer_start;
+}
+
 ScheduleId default_schedule(const Framework& framework, int stages, int chunks) {
   const auto suits = [&](ScheduleId id) { return schedule_row(id).chunks.contains(chunks); };
   if (stages == 1 && suits(kDefaultSchedule)) return kDefaultSchedule;

@@ -17,6 +17,10 @@ namespace plansearch {
 /// The schedules that the framework lists, in the order of the table.
 [[nodiscard]] std::vector<ScheduleId> schedules_of(const Framework& framework);
 
+/// When the optimizers of a step start under an order: validation after the step needs one that
+/// splits the backward pass, under others the framework's optimizers start together.
+[[nodiscard]] OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule);
+
 /// What a framework runs when nobody asks: the default schedule where it lists it and the chunks
 /// suit it, otherwise the first that suits; one it does not list where none does. One stage runs
 /// its micro-batches one after the other, whatever is listed.

@@ -22,6 +22,8 @@ ShownSection running_section(const Framework& framework) {
   rows.text("rank_order", rank_order_text(framework), "fastest first");
   rows.text("layers", std::string(to_text(framework.layers)), "over pipeline stages");
   rows.text("schedules", fmt::format("{}", fmt::join(framework.schedules, ", ")));
+  rows.text("optimizer_start", std::string(to_text(framework.optimizer_start)),
+            "when a device updates its parameters");
   rows.text("attention_kernel", framework.attention_kernel.value_or("the accelerator's"));
   rows.count("vocab_multiple", framework.vocab_multiple, {}, "the vocabulary is padded to it");
   for (const auto& [key, value] : framework.natural_degrees) {

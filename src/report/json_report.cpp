@@ -234,6 +234,9 @@ Json to_json(const PlanReport& plan) {
 
 Json plan_json(const QuestionReport& question, const PlanReport& plan) {
   Json json = to_json(plan);
+  if (plan.estimate.next_step_overlap > Seconds(0)) {
+    json["next_step_overlap_s"] = plan.estimate.next_step_overlap.value();
+  }
   if (!plan.passes.empty()) json["passes"] = passes_json(plan.passes);
   if (const auto cost = training_cost(question, plan)) json["training"] = to_json(*cost);
   return json;

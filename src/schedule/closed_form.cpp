@@ -74,6 +74,25 @@ Ticks order_bound(const PipelineShape& shape, const PipelineTimes& times) {
   return row.bound ? row.bound(shape, times) : placed_bound(shape, times, row.weight_gradients);
 }
 
+Ticks span_bound(const PipelineShape& shape, const PipelineTimes& times) {
+  check_total(shape, times);
+  thread_local std::vector<Ticks> work;
+  const PlacedPieces pieces(shape, times);
+  work.assign(pieces.stages(), 0);
+  Ticks way = 0;  // of one micro-batch, from its first forward to its last gradient
+  Ticks bound = 0;
+  for (std::size_t k = 0; k < pieces.count(); ++k) {
+    if (k % pieces.replica() == 0) way = 0;
+    way += pieces.pass_forward(k) + pieces.pass_backward(k) - pieces.weight(k);
+    work[pieces.device(k)] += pieces.least_forward(k) + pieces.backward(k);
+    bound = std::max(bound, way);
+  }
+  const auto replicas = static_cast<Ticks>(pieces.count() / pieces.replica());
+  const Ticks jobs = shape.micro_batches / replicas;
+  for (const Ticks own : work) bound = std::max(bound, jobs * own);
+  return bound;
+}
+
 Ticks estimate_makespan(const PipelineShape& shape, const PipelineTimes& times) {
   check_total(shape, times);
   const Schedule& row = schedule_row(shape.schedule);

@@ -23,6 +23,11 @@ namespace plansearch {
 /// work_bound, with the weight gradient inside the backward where the schedule does not split it.
 [[nodiscard]] Ticks order_bound(const PipelineShape& shape, const PipelineTimes& times);
 
+/// Admissible for the span, the longest time from the first start to the last end of one device,
+/// under *every* order: the busiest device, and one micro-batch on the first virtual stage from its
+/// forward to its gradient.
+[[nodiscard]] Ticks span_bound(const PipelineShape& shape, const PipelineTimes& times);
+
 /// Close to the makespan for any stages and transfers, never below order_bound. Schedules whose row
 /// offers no closed form are simulated: exact. GPipe exact; 1F1B and interleaved exact for
 /// equal stages without transfers. Otherwise order_bound, raised for 1F1B by the rate of its

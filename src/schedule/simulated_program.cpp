@@ -8,6 +8,7 @@
 #include "schedule/simulated_program.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 namespace plansearch {
@@ -19,6 +20,27 @@ std::variant<SimulatedProgram, ProgramFault> simulate_program(Program program,
   SimulatedProgram result{std::move(program), std::get<TaskGraph>(std::move(built)), {}};
   result.times.run(result.program, result.graph, durations);
   return result;
+}
+
+Ticks span(const SimulatedProgram& simulated) {
+  const Program& program = simulated.program;
+  struct Use {
+    Ticks from = std::numeric_limits<Ticks>::max();
+    Ticks to = 0;
+  };
+  std::vector<Use> devices(static_cast<std::size_t>(program.devices));
+  for (const Queue& queue : program.queues) {
+    Use& use = devices[static_cast<std::size_t>(queue.device)];
+    for (const InstructionId id : queue.order) {
+      const TaskId task = simulated.graph.task_of[id];
+      if (task == kNoId || simulated.times.end(task) == simulated.times.start(task)) continue;
+      use.from = std::min(use.from, simulated.times.start(task));
+      use.to = std::max(use.to, simulated.times.end(task));
+    }
+  }
+  Ticks longest = 0;
+  for (const Use& use : devices) longest = std::max(longest, use.to - use.from);
+  return longest;
 }
 
 std::vector<std::vector<HeldBytes>> held_over_time(const SimulatedProgram& simulated) {

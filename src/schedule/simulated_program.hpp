@@ -20,6 +20,9 @@ struct SimulatedProgram {
 [[nodiscard]] std::variant<SimulatedProgram, ProgramFault> simulate_program(
     Program program, std::span<const Ticks> durations);
 
+/// The longest time between the first start and the last end of what takes time on one device.
+[[nodiscard]] Ticks span(const SimulatedProgram& simulated);
+
 /// From `at` on a device holds this much in buffers of the program.
 struct HeldBytes {
   Ticks at = 0;

@@ -96,6 +96,30 @@ TEST_SUITE("unit") {
           doctest::Approx(after.step.total().value()).epsilon(1e-9));
   }
 
+  TEST_CASE("a step that runs into the next one is the span of its program") {
+    const PlanDegrees degrees = plan_of(2, 4, 1, 8, *find_schedule("zb-h2"));
+    test::ToyOptions options;
+    options.global_batch = degrees.global_batch();
+    options.gpus = degrees.devices();
+    options.tied = false;
+    Problem problem = test::with_framework(test::toy_problem(options), [](Framework& framework) {
+      framework.schedules = schedule_names();
+      framework.optimizer_start = OptimizerStart::PostValidated;
+    });
+    for (const auto passes : {std::optional<std::uint32_t>(), std::optional<std::uint32_t>(0)}) {
+      problem.passes = passes;
+      const PlanEvaluator evaluator(problem);
+      const auto plan = std::get<ParallelPlan>(evaluator.expand(degrees));
+      const auto estimate = std::get<Estimate>(evaluator.evaluate(plan));
+      const auto program = evaluator.program(plan);
+      CHECK(estimate.step.total().value() ==
+            doctest::Approx(to_seconds(span(*program)).value()).epsilon(1e-9));
+      CHECK((estimate.step.total() + estimate.next_step_overlap).value() ==
+            doctest::Approx(to_seconds(program->makespan()).value()).epsilon(1e-9));
+      CHECK(estimate.next_step_overlap > Seconds(0));
+    }
+  }
+
   // Where messages leave the node, the activation and the gradient of a middle stage may be on
   // their way at once; nothing gets faster by sharing.
   TEST_CASE("shared cards never make a step shorter") {

@@ -49,7 +49,8 @@ TEST_SUITE("unit") {
       names.insert(framework.name);
       CHECK_FALSE(framework.provenance.empty());
       CHECK(framework.content_hash != 0);
-      CHECK(framework.precision.contains(DataType::Bf16));
+      const bool half = framework.precision.contains(DataType::Fp16);
+      CHECK((half || framework.precision.contains(DataType::Bf16)));
       for (const double share : framework.overlap) CHECK((share >= 0.0 && share <= 1.0));
     }
     for (const char* name : {"megatron", "megatron-deepspeed", "deepspeed", "fsdp", "torchtitan",
@@ -86,6 +87,7 @@ TEST_SUITE("unit") {
     CHECK(newer.schedules == std::vector<std::string>{"1f1b", "interleaved"});
     CHECK(newer.optimizer_start == OptimizerStart::Together);
     CHECK(newer.precision == base.precision);
+    CHECK(load_framework("zbpp", shipped()).optimizer_start == OptimizerStart::PostValidated);
   }
 
   TEST_CASE("frameworks: which all-to-all context parallelism each can run") {

@@ -136,6 +136,39 @@ TEST_SUITE("property") {
     }
   }
 
+  // By hand: forwards of 10 and 10, input gradients of 20 and 10, nothing sent in time: the first
+  // stage waits 20 between its forward and its gradient and runs 50 in all; the second works 3
+  // x 40.
+  TEST_CASE("the bound of a span is the busiest device, or the way there and back") {
+    PipelineShape shape{*find_schedule("zb-h2"), 2, 3};
+    PipelineDurations times = uniform_durations(shape, {});
+    times.forward = {10, 10};
+    times.backward = {20, 10};
+    times.weight_gradient = {5, 20};
+    CHECK(span_bound(shape, times.view()) == 120);
+    shape.micro_batches = 1;
+    CHECK(span_bound(shape, times.view()) == 50);
+    times.activation_transfer = {3};
+    times.gradient_transfer = {4};
+    CHECK(span_bound(shape, times.view()) == 57);
+  }
+
+  TEST_CASE("no span is shorter than its bound, whatever the schedule") {
+    Dice dice(56);
+    int above = 0;
+    for (int i = 0; i < 2000; ++i) {
+      PipelineShape shape = random_shape(dice, 8);
+      const auto times = random_durations(dice, shape, i % 2 == 0 ? 10 : 1000);
+      PipelineSimulator simulator;
+      const PipelineResult& result = simulator.run(shape, times.view());
+      const Ticks bound = span_bound(shape, times.view());
+      INFO(describe(shape));
+      REQUIRE(bound <= result.span());
+      above += bound > work_bound(shape, times.view()) ? 1 : 0;
+    }
+    CHECK(above == 0);  // a span may be shorter than every makespan
+  }
+
   TEST_CASE("bounds hold for groups of micro-batches of any legal size") {
     Dice dice(52);
     for (int i = 0; i < 300; ++i) {
