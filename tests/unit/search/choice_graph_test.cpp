@@ -78,6 +78,7 @@ const std::vector<Spec> kSpecs{{0, 0}, {1, 0}, {0, 1}, {2, 0}, {0, 2},
 struct Mesh {
   std::array<double, 2> size;
   std::array<double, 2> beta;
+  std::optional<double> gather{};  ///< what every all-gather is made to cost
 
   [[nodiscard]] double pieces(unsigned axes) const {
     return ((axes & 1U) != 0 ? size[0] : 1.0) * ((axes & 2U) != 0 ? size[1] : 1.0);
@@ -88,6 +89,7 @@ struct Mesh {
     return std::floor(1.0 + beta[axis] * 2.0 * (n - 1.0) / n * bytes) + 0.01;
   }
   [[nodiscard]] double all_gather(double bytes, std::size_t axis) const {
+    if (gather) return *gather;
     const double n = size[axis];
     return std::floor(1.0 + beta[axis] * (n - 1.0) / n * bytes) + 0.1;
   }
@@ -142,6 +144,41 @@ class TrainingGraph {
     return add(specs, std::vector<double>(specs.size(), 0.0));
   }
 
+  /// One that comes in this layout.
+  std::size_t leaf(const Spec& spec) { return add({spec}, {0.0}); }
+
+  /// Follows its operand with the dimensions turned round.
+  std::size_t transposed(std::size_t a) {
+    std::vector<Spec> specs;
+    for (const Spec& spec : specs_[a]) specs.push_back({spec[1], spec[0]});
+    const std::size_t node = add(specs, std::vector<double>(specs.size(), 0.0));
+    follow(a, node);
+    return node;
+  }
+
+  /// Element by element: follows the first operand, the second is brought to its layout.
+  std::size_t sum(std::size_t a, std::size_t b, double bytes) {
+    const std::size_t node = add(specs_[a], std::vector<double>(specs_[a].size(), 0.0));
+    follow(a, node);
+    connect(b, node, specs_[a], bytes);
+    return node;
+  }
+
+  /// Whole on every device.
+  void replicate(std::size_t a, double bytes) {
+    const std::size_t node = leaf(Spec{0, 0});
+    connect(a, node, {Spec{0, 0}}, bytes);
+  }
+
+  /// A product per row block and column block, batch and heads: cut along both, nothing sent.
+  std::size_t batched_dot(std::size_t a, std::size_t b, double bytes) {
+    const std::vector<Spec> specs{{1, 2}, {2, 1}};
+    const std::size_t node = add(specs, {0.0, 0.0});
+    connect(a, node, specs, bytes);
+    connect(b, node, specs, bytes);
+    return node;
+  }
+
   /// `turn_*`: the operand is read transposed.
   std::size_t dot(std::size_t a, bool turn_a, std::size_t b, bool turn_b, double bytes,
                   double bytes_a, double bytes_b) {
@@ -193,6 +230,15 @@ class TrainingGraph {
     return specs_.size() - 1;
   }
 
+  void follow(std::size_t from, std::size_t to) {
+    ChoiceEdge edge{{from, to}, {}};
+    const std::size_t options = specs_[from].size();
+    for (std::size_t i = 0; i < options * options; ++i) {
+      edge.costs.push_back(i / options == i % options ? 0.0 : ChoiceGraph::kImpossible);
+    }
+    graph_.edges.push_back(edge);
+  }
+
   void connect(std::size_t from, std::size_t to, const std::vector<Spec>& wanted, double bytes) {
     ChoiceEdge edge{{from, to}, {}};
     for (const Spec& spec : specs_[from]) {
@@ -208,11 +254,12 @@ class TrainingGraph {
 
 /// The objective of a perceptron of equal layers, trained: products, gradients of inputs (but the
 /// first) and of weights, fp32.
-double perceptron(const Mesh& mesh, int layers, double batch, double hidden, bool bias) {
+double perceptron(const Mesh& mesh, int layers, double batch, double hidden, bool bias,
+                  std::optional<Spec> input = std::nullopt) {
   const double activation = batch * hidden * 4.0;
   const double weight = hidden * hidden * 4.0;
   TrainingGraph graph(mesh);
-  std::vector<std::size_t> inputs{graph.leaf()};
+  std::vector<std::size_t> inputs{input ? graph.leaf(*input) : graph.leaf()};
   std::vector<std::size_t> weights;
   for (int l = 0; l < layers; ++l) {
     weights.push_back(graph.leaf());
@@ -229,6 +276,38 @@ double perceptron(const Mesh& mesh, int layers, double batch, double hidden, boo
       gradient = graph.dot(gradient, false, weights[l], true, activation, activation, weight);
     }
   }
+  return graph.best();
+}
+
+/// (128 x 2048) times (2048 x 128), wanted whole on every device: gathers are made to cost 1e8.
+double narrow_product(const Mesh& mesh, int turns_in, int turns_out, int sums) {
+  constexpr double kIn = 128.0 * 2048.0 * 4.0;
+  constexpr double kOut = 128.0 * 128.0 * 4.0;
+  TrainingGraph graph({mesh.size, mesh.beta, 1e8});
+  std::size_t a = graph.leaf();
+  std::size_t b = graph.leaf();
+  for (int i = 0; i < turns_in; ++i) a = graph.transposed(a), b = graph.transposed(b);
+  const auto product = [&] { return graph.dot(a, false, b, false, kOut, kIn, kIn); };
+  std::size_t out = product();
+  for (int i = 1; i < sums; ++i) out = graph.sum(out, product(), kOut);
+  for (int i = 0; i < turns_out; ++i) out = graph.transposed(out);
+  graph.replicate(out, kOut);
+  return graph.best();
+}
+
+/// Attention forward: rows are sequences, columns heads.
+double attention(const Mesh& mesh, double rows, double hidden, bool whole) {
+  const double activation = rows * hidden * 4.0;
+  const double weight = hidden * hidden * 4.0;
+  TrainingGraph graph({mesh.size, mesh.beta, 1e8});
+  const std::size_t input = graph.leaf();
+  const auto projected = [&](std::size_t from) {
+    return graph.dot(from, false, graph.leaf(), false, activation, activation, weight);
+  };
+  const std::size_t scores = graph.batched_dot(projected(input), projected(input), activation);
+  const std::size_t mixed = graph.batched_dot(projected(input), scores, activation);
+  const std::size_t out = projected(mixed);
+  if (whole) graph.replicate(out, activation);
   return graph.best();
 }
 
@@ -286,6 +365,37 @@ TEST_SUITE("unit") {
   TEST_CASE("biases add their gradients where data are sharded") {
     CHECK(perceptron(kFour, 2, 1024, 128, true) == exactly(198148.04));
     CHECK(perceptron(kFour, 2, 128, 1024, true) == exactly(786433.01));
+  }
+
+  // The batch comes cut over the four and gathers cost 1e10: both weights are replicated, and their
+  // gradients of 4,194,304 bytes summed, though summing one activation of 524,288 would be cheaper.
+  TEST_CASE("a batch that must stay cut costs two gradients") {
+    const Mesh forced{{4, 1}, {1, 1}, 1e10};
+    CHECK(perceptron(forced, 2, 128, 1024, false, Spec{1, 0}) == exactly(12582914.02));
+  }
+
+  // Whatever is turned round before and after, what is summed is the result of 65,536 bytes, along
+  // the long dimension: 2 x 3/4 x 65,536 + 1.
+  TEST_CASE("transposes follow their operand and cost nothing") {
+    for (const Mesh& mesh : {kFour, kFourAcross}) {
+      CHECK(narrow_product(mesh, 0, 0, 1) == exactly(98305.01));
+      CHECK(narrow_product(mesh, 1, 1, 1) == exactly(98305.01));
+      CHECK(narrow_product(mesh, 3, 2, 1) == exactly(98305.01));
+    }
+  }
+
+  TEST_CASE("every product that is added up is summed by itself") {
+    CHECK(narrow_product(kFourAcross, 0, 0, 2) == exactly(196610.02));
+    CHECK(narrow_product(kFourAcross, 0, 0, 3) == exactly(294915.03));
+  }
+
+  // Heads over the axis of four (b 4, s 128, h 512: 1,048,576 bytes), or sequences over one axis of
+  // four and heads over the other (h 2,048: a quarter of 4,194,304 bytes): the output projection
+  // alone is summed.
+  TEST_CASE("attention shards heads, and sequences where there is a second axis") {
+    CHECK(attention(kFour, 4 * 128, 512, true) == exactly(1572865.01));
+    CHECK(attention(kFourAcross, 4 * 128, 512, true) == exactly(1572865.01));
+    CHECK(attention({{4, 4}, {1, 1}}, 4 * 128, 2048, false) == exactly(1572865.01));
   }
 
   TEST_CASE("on two axes data go over the slow one, weights over the fast one") {
