@@ -56,11 +56,19 @@ Obstacle obstacle_kind(const ShapeFault& fault) {
 }
 
 std::string to_text(ScheduleId schedule, const ShapeFault& fault) {
-  static constexpr std::array<std::string_view, 4> kFields{
-      "pipeline stages", "chunks per stage", "micro-batches", "micro-batches in a group"};
-  return std::string(to_text(schedule)) + " takes " + legal_text(fault.legal) + " " +
-         std::string(kFields.at(static_cast<std::size_t>(fault.field))) + ", not " +
-         std::to_string(fault.given);
+  struct Field {
+    std::string_view one, several;
+  };
+  static constexpr std::array<Field, 4> kFields{
+      {{"pipeline stage", "pipeline stages"},
+       {"chunk per stage", "chunks per stage"},
+       {"micro-batch", "micro-batches"},
+       {"micro-batch in a group", "micro-batches in a group"}}};
+  const Field& field = kFields.at(static_cast<std::size_t>(fault.field));
+  const LegalValues& legal = fault.legal;
+  const bool one = legal.from == 1 && (legal.to == 1 || (!legal.to && legal.step == 1));
+  return std::string(to_text(schedule)) + " takes " + legal_text(legal) + " " +
+         std::string(one ? field.one : field.several) + ", not " + std::to_string(fault.given);
 }
 
 std::optional<Infeasible> obstacle_of(const PipelineShape& shape) {

@@ -1034,7 +1034,7 @@ class Schedules(Case):
                                 "itself: device 0: B0 of stage 0 needs B0 of stage 1, device 1: "])
             path.write_text("0F0,0B0\n1F0,1B0\n")
             self.refuse("schedule", str(path), "--times", "1,1", "--micro-batches", "8",
-                        expect=["takes 1 micro-batches, not 8"])
+                        expect=["takes 1 micro-batch, not 8"])
         self.refuse("schedule", "missing.csv", "--times", "1,1", expect=["missing.csv"])
 
     def test_memory_cap(self):

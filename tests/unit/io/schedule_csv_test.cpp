@@ -109,7 +109,7 @@ TEST_SUITE("io") {
     CHECK(to_text(id) == "mine.csv");
     CHECK_FALSE(fault_of({id, 2, 1}));
     CHECK(to_text(id, *fault_of({id, 4, 1})) == "mine.csv takes 2 pipeline stages, not 4");
-    CHECK(to_text(id, *fault_of({id, 2, 8})) == "mine.csv takes 1 micro-batches, not 8");
+    CHECK(to_text(id, *fault_of({id, 2, 8})) == "mine.csv takes 1 micro-batch, not 8");
     for (const ScheduleId listed : all_schedules()) CHECK(listed != id);
   }
 }

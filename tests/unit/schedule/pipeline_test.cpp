@@ -18,6 +18,13 @@ TEST_SUITE("unit") {
     CHECK_FALSE(obstacle_of({ScheduleKind::Interleaved, 4, 8, 2}));
   }
 
+  TEST_CASE("one of a thing is one") {
+    CHECK(obstacle_of({ScheduleKind::OneFOneB, 4, 8, 2})->detail ==
+          "1f1b takes 1 chunk per stage, not 2");
+    CHECK(obstacle_of({ScheduleKind::OneFOneB, 4, 0})->detail ==
+          "1f1b takes at least 1 micro-batch, not 0");
+  }
+
   TEST_CASE("equal stages: a duration for every virtual stage, a transfer for every boundary") {
     const PipelineShape shape{ScheduleKind::Interleaved, 4, 8, 2};
     const PipelineDurations times = uniform_durations(shape, {3, 5, 7});
