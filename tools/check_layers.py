@@ -27,8 +27,8 @@ ROWS = [
 # The installed headers, flat in include/plansearch, by the layer that implements them.
 PUBLIC = {
     "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope",
-             "infeasible", "implementation"],
-    "hardware": ["cluster", "kernel_curves", "link_curves"],
+             "infeasible", "implementation", "concurrency"],
+    "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "model_description", "transformer_builder"],
     "framework": ["framework"],
     "schedule": ["schedule_id"],

@@ -143,7 +143,8 @@ def main():
     page = Page(runs=runs, memory=memory, full=read_if_there(shipped / "results_full.json"),
                 kernels=read_if_there(shipped / "results_kernels.json"),
                 left_out=read_if_there(shipped / "leave_one_out.json"),
-                ablation=read_if_there(shipped / "ablation.json"))
+                ablation=read_if_there(shipped / "ablation.json"),
+                overlap=validate(args.binary, shipped / "published_overlap.csv"))
     (args.out / "validation.md").write_text(page.text(), encoding="utf-8")
     (args.out / "validation_constants.md").write_text(
         page.constants_text(fitted_constants.collect(ROOT)), encoding="utf-8")

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "plansearch/concurrency_coefficients.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/kernel_curves.hpp"
 #include "plansearch/link_curves.hpp"
@@ -34,6 +35,7 @@ struct Accelerator {
   /// Whether frameworks run collectives through user buffers beside matmuls (Hopper and newer).
   bool user_buffers = false;
   KernelCurves kernels;
+  ConcurrencyCoefficients concurrency;
   ProvenanceMap provenance;
 
   [[nodiscard]] std::optional<FlopRate> peak_of(DataType type) const {

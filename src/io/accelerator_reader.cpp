@@ -133,6 +133,8 @@ Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int dept
   read_datasheet(node, base_pointer, accelerator, library.defaults(), log, inherited);
   accelerator.kernels =
       read_kernels(node, accelerator, base_pointer, library, log, inherited, depth);
+  accelerator.concurrency =
+      read_concurrency(node, accelerator, base_pointer, library, log, inherited, depth);
   accelerator.provenance = log.provenance(node, inherited);
   return accelerator;
 }

@@ -59,6 +59,10 @@ Defaults read_defaults(const Node& root) {
   defaults.optimizer_efficiency = number_or(accelerator, "optimizer_efficiency", nullptr, 0.01, 1);
   defaults.split_pass = accelerator.at("split_pass").non_negative<Seconds>();
   defaults.burst_warm_up = accelerator.at("burst_warm_up").positive<Seconds>();
+  const Node concurrency = accelerator.at("concurrency");
+  defaults.collective_multiprocessors =
+      number_or(concurrency, "multiprocessors", nullptr, 0.0, 1e4);
+  read_paths(concurrency.at("paths"), defaults.path_share, [](const std::string&) {});
   defaults.unmeasured_sigma = number_or(root, "unmeasured_sigma", nullptr, 0.0, 10.0);
   for (const Node::Entry& entry : accelerator.at("matmul_fallback").entries()) {
     std::vector<DataType>& order = defaults.matmul_fallback[data_type(entry.value, entry.key)];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -43,6 +44,8 @@ struct KernelRule {
 
 /// hardware_profiles/defaults.yaml: what holds where a profile says nothing.
 struct Defaults {
+  double collective_multiprocessors = 0.0;  ///< that messages of a collective keep busy
+  ActivityPairs path_share;
   double reduction_efficiency = 1.0;
   double optimizer_efficiency = 1.0;
   Seconds split_pass;
@@ -94,6 +97,17 @@ inline constexpr int kMaxLikeDepth = 8;
 [[nodiscard]] KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_far,
                                         const Accelerator* base, ProfileLibrary& library,
                                         FieldLog& log, ProvenanceMap& inherited, int depth);
+
+/// What the streams of an accelerator share, as its `concurrency:` says, else as its base, else by
+/// default; `so_far` has its datasheet values.
+[[nodiscard]] ConcurrencyCoefficients read_concurrency(const Node& accelerator_node,
+                                                       const Accelerator& so_far,
+                                                       const Accelerator* base,
+                                                       ProfileLibrary& library, FieldLog& log,
+                                                       ProvenanceMap& inherited, int depth);
+/// A `paths:` map; calls `given` with the field of every pair.
+void read_paths(const Node& node, ActivityPairs& paths,
+                const std::function<void(const std::string&)>& given);
 
 /// A curve and what to say of its origin.
 template <typename Curve>

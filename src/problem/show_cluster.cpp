@@ -68,6 +68,23 @@ ShownSection kernel_section(const Accelerator& chip) {
   return rows.take();
 }
 
+ShownSection concurrency_section(const Accelerator& chip) {
+  ShownRows rows("concurrency", chip.provenance);
+  const ConcurrencyCoefficients& shared = chip.concurrency;
+  for (const Activity messages : {Activity::Local, Activity::Fabric}) {
+    rows.number(fmt::format("concurrency.multiprocessors.{}", key_of(messages)),
+                shared.multiprocessor_share[static_cast<std::size_t>(messages)], "",
+                "share that messages keep from kernels meanwhile");
+  }
+  for (const auto& [one, other] : kPathPairs) {
+    const double share = shared.path_share.of(one, other);
+    if (share == 0.0) continue;
+    rows.number(fmt::format("concurrency.paths.{}.{}", key_of(one), key_of(other)), share, "",
+                "0: own paths, 1: they take turns");
+  }
+  return rows.take();
+}
+
 void add_curve(ShownRows& rows, const LocalLinkCurve& curve) {
   rows.text("link", curve.name);
   rows.under("curve");
@@ -137,6 +154,7 @@ Shown show_cluster(const Cluster& cluster) {
   shown.sections.push_back(rows.take());
   shown.sections.push_back(accelerator_section(cluster.accelerator));
   shown.sections.push_back(kernel_section(cluster.accelerator));
+  shown.sections.push_back(concurrency_section(cluster.accelerator));
   for (const LinkTier& tier : cluster.tiers) shown.sections.push_back(tier_section(tier));
   return shown;
 }

@@ -27,6 +27,8 @@ std::vector<std::string> default_groups(TableKind kind) {
       return {"gpu", "gpu+head_dim"};
     case TableKind::Collective:
       return {"gpu", "hw", "system", "collective+ranks", "gpu+collective+ranks"};
+    case TableKind::Concurrency:
+      return {"gpu", "parts", "gpu+parts"};
     case TableKind::Runs:
       break;
   }
@@ -130,7 +132,7 @@ std::string render_table(const KernelReport& report) {
 
 Json row_json(const KernelRow& row) {
   Json json{{"row", row.line}};
-  for (const char* key : {"gpu", "hw", "system", "dtype", "collective"}) {
+  for (const char* key : {"gpu", "hw", "system", "dtype", "collective", "parts"}) {
     if (const auto cell = row.cells.find(key); cell != row.cells.end()) json[key] = cell->second;
   }
   json["measured_us"] = microseconds(row.measured);
@@ -178,7 +180,9 @@ std::string render_csv(const KernelReport& report) {
 
 void require_kernel_columns(const io::CsvTable& table, const std::string& columns) {
   for (const std::string& column : split_columns(columns)) {
-    const bool derived = column == "shape" && recognise_table(table) == TableKind::Matmul;
+    const TableKind kind = recognise_table(table);
+    const bool derived = (column == "shape" && kind == TableKind::Matmul) ||
+                         (column == "parts" && kind == TableKind::Concurrency);
     if (!derived) table.require(column);
   }
 }

@@ -16,6 +16,7 @@
 #include "cost/collective_cost.hpp"
 #include "cost/compute_cost.hpp"
 #include "plansearch/error.hpp"
+#include "studies/concurrency_validation.hpp"
 
 namespace plansearch {
 namespace {
@@ -201,9 +202,10 @@ Seconds predict(Predictor& predictor, TableKind kind, const io::CsvRow& row) {
     case TableKind::Collective:
       return predictor.collective(row);
     case TableKind::Runs:
+    case TableKind::Concurrency:
       break;
   }
-  throw InternalError("runs are no kernel table");
+  throw InternalError("no table of single kernels");
 }
 
 /// Shapes of training steps apart from the small ones of token generation.
@@ -225,6 +227,8 @@ std::string_view to_text(TableKind kind) {
       return "attention";
     case TableKind::Collective:
       return "collective";
+    case TableKind::Concurrency:
+      return "concurrency";
   }
   throw InternalError("unknown table");
 }
@@ -233,6 +237,7 @@ TableKind recognise_table(const io::CsvTable& table) {
   if (table.has("layers") || table.has("step_time_s") || table.has("framework")) {
     return TableKind::Runs;
   }
+  if (table.has("gpu_to_gpu_mb")) return TableKind::Concurrency;
   if (table.has("collective")) return TableKind::Collective;
   if (table.has("head_dim") || table.has("kv_heads")) return TableKind::Attention;
   if (table.has("dtype") || (table.has("m") && table.has("k"))) return TableKind::Matmul;
@@ -251,11 +256,14 @@ TableKind recognise_table(const io::CsvTable& table) {
       "runs have hw, gpus, model, batch, micro_batch, step_time_s; matmuls gpu, dtype, m, n, k, "
       "time_us; attention gpu, "
       "batch, seq_len, heads, kv_heads, head_dim, time_us; collectives gpu, collective, ranks, "
-      "message_bytes, time_us");
+      "message_bytes, time_us; kernels and copies at once gpu, nodes, intra_group, inter_group, m, "
+      "n, "
+      "k, gpu_to_gpu_mb, cpu_to_gpu_mb, gpu_to_cpu_mb, time_ms");
 }
 
 std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind,
                                        const KernelProfiles& profiles) {
+  if (kind == TableKind::Concurrency) return predict_concurrent(table, profiles);
   Predictor predictor(table, profiles);
   std::vector<KernelRow> rows;
   rows.reserve(table.rows().size());

@@ -29,7 +29,8 @@ def check_page():
         out = pathlib.Path(directory)
         page = (out / "validation.md").read_text(encoding="utf-8")
         for section in ("## Step time", "## Peak memory", "## Ranking inside sweeps",
-                        "## What can run", "## Kernels and collectives", "## Weaknesses"):
+                        "## What can run", "## Kernels and collectives",
+                        "## Kernels, messages and copies at once", "## Weaknesses"):
             check(section in page, section)
         constants = (out / "validation_constants.md").read_text(encoding="utf-8")
         check("`host_launch`" in constants, "constants of frameworks are listed")
