@@ -58,8 +58,8 @@ class Builder {
       if (transfer == kNoId) return no_such_message(wait);
       edges_.push_back({wait, transfer, EdgeKind::Data});
     }
+    if (!renumber()) return deadlock();
     collect_edges();
-    if (!sort()) return deadlock();
     return std::move(graph_);
   }
 
@@ -185,32 +185,54 @@ class Builder {
     }
   }
 
-  /// False where some tasks wait for each other.
-  bool sort() {
+  /// All tasks, each after those it waits for; fewer where some wait for each other.
+  [[nodiscard]] std::vector<TaskId> sequence() const {
     const std::size_t count = graph_.tasks.size();
     std::vector<std::uint32_t> first(count + 1, 0);
-    for (const TaskId before : graph_.waits_for) ++first[before + 1];
+    std::vector<std::uint32_t> open(count, 0);
+    for (const Edge& edge : edges_) {
+      ++first[edge.before + 1];
+      ++open[edge.task];
+    }
     for (std::size_t i = 0; i < count; ++i) first[i + 1] += first[i];
-    std::vector<TaskId> followers(graph_.waits_for.size());
-    std::vector<std::uint32_t> open(count);
+    std::vector<TaskId> followers(edges_.size());
     std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+    for (const Edge& edge : edges_) followers[next[edge.before]++] = edge.task;
+    std::vector<TaskId> sequence;
+    sequence.reserve(count);
     for (TaskId task = 0; task < count; ++task) {
-      open[task] = graph_.first_edge[task + 1] - graph_.first_edge[task];
-      for (std::uint32_t e = graph_.first_edge[task]; e < graph_.first_edge[task + 1]; ++e) {
-        followers[next[graph_.waits_for[e]]++] = task;
-      }
+      if (open[task] == 0) sequence.push_back(task);
     }
-    graph_.sequence.reserve(count);
-    for (TaskId task = 0; task < count; ++task) {
-      if (open[task] == 0) graph_.sequence.push_back(task);
-    }
-    for (std::size_t i = 0; i < graph_.sequence.size(); ++i) {
-      const TaskId task = graph_.sequence[i];
+    for (std::size_t i = 0; i < sequence.size(); ++i) {
+      const TaskId task = sequence[i];
       for (std::uint32_t e = first[task]; e < first[task + 1]; ++e) {
-        if (--open[followers[e]] == 0) graph_.sequence.push_back(followers[e]);
+        if (--open[followers[e]] == 0) sequence.push_back(followers[e]);
       }
     }
-    return graph_.sequence.size() == count;
+    return sequence;
+  }
+
+  /// Tasks are numbered in the order in which they can run, so that a run goes through memory from
+  /// front to back. False where some wait for each other.
+  bool renumber() {
+    const std::vector<TaskId> old_ids = sequence();
+    const std::size_t count = graph_.tasks.size();
+    if (old_ids.size() < count) return false;
+    std::vector<TaskId> new_ids(count);
+    std::vector<Task> tasks(count);
+    std::vector<std::uint32_t> duration(count);
+    for (TaskId id = 0; id < count; ++id) {
+      new_ids[old_ids[id]] = id;
+      tasks[id] = graph_.tasks[old_ids[id]];
+      duration[id] = graph_.duration[old_ids[id]];
+    }
+    graph_.tasks = std::move(tasks);
+    graph_.duration = std::move(duration);
+    for (Edge& edge : edges_) edge = {new_ids[edge.task], new_ids[edge.before], edge.kind};
+    for (auto* ids : {&graph_.task_of, &graph_.transfer_of}) {
+      for (TaskId& id : *ids) id = id == kNoId ? kNoId : new_ids[id];
+    }
+    return true;
   }
 
   [[nodiscard]] ProgramFault deadlock() const;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   starts and ends of the tasks of a program.
-// Source:     longest path in a directed acyclic graph; where messages share links, a simulation of
-//             events with rates that are constant between them.
+// Source:     longest path in a directed acyclic graph; where messages that share a link meet on
+// it, a
+//             simulation of events with rates that are constant between them. Where none meet,
+//             every rate is 1 at every event, and both are the same.
 // Assumes:    of the messages on one resource each gets the same share of its full speed.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/simulator_test.cpp, against the pipeline simulator;
@@ -19,7 +21,7 @@ void TaskSimulator::run(const TaskGraph& graph, std::span<const Ticks> duration_
   starts_.resize(count);
   ends_.resize(count);
   makespan_ = 0;
-  for (const TaskId task : graph.sequence) {
+  for (TaskId task = 0; task < count; ++task) {
     Ticks start = 0;
     for (std::uint32_t e = graph.first_edge[task]; e < graph.first_edge[task + 1]; ++e) {
       start = std::max(start, ends_[graph.waits_for[e]]);
@@ -167,11 +169,69 @@ class SharedLinkSimulation {
   bool moved_ = false;
 };
 
+namespace {
+
+/// A message on its way.
+struct Travel {
+  Ticks start = 0;
+  Ticks end = 0;
+  double demand = 1.0;
+};
+
+/// Whether they ever ask for more than all of a resource; by the time they start.
+bool exceed_one(const std::vector<Travel>& travels) {
+  std::vector<Travel> under_way;
+  for (const Travel& travel : travels) {
+    std::erase_if(under_way, [&](const Travel& other) { return other.end <= travel.start; });
+    under_way.push_back(travel);
+    double load = 0.0;
+    for (const Travel& other : under_way) load += other.demand;
+    if (load > 1.0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool TaskSimulator::messages_meet(const Program& program, const TaskGraph& graph) const {
+  std::vector<std::vector<Travel>> sent(program.channels.size());
+  for (TaskId task = 0; task < graph.tasks.size(); ++task) {
+    if (!graph.tasks[task].transfer || starts_[task] == ends_[task]) continue;
+    const std::uint32_t channel = program.messages[graph.tasks[task].index].channel;
+    if (!program.channels[channel].uses.empty()) {
+      sent[channel].push_back({starts_[task], ends_[task], 1.0});
+    }
+  }
+  std::vector<std::vector<ResourceUse>> users(program.resources.size());  // channels, as `resource`
+  for (std::uint32_t c = 0; c < program.channels.size(); ++c) {
+    for (const ResourceUse& use : program.channels[c].uses) {
+      if (!sent[c].empty()) users[use.resource].push_back({c, use.demand});
+    }
+  }
+  const auto earlier = [](const Travel& a, const Travel& b) { return a.start < b.start; };
+  std::vector<Travel> travels;
+  for (const auto& channels : users) {
+    double most = 0.0;
+    for (const ResourceUse& channel : channels) most += channel.demand;
+    if (most <= 1.0) continue;  // a channel has one message at a time
+    travels.clear();
+    for (const ResourceUse& channel : channels) {
+      const auto before = static_cast<std::ptrdiff_t>(travels.size());
+      for (Travel travel : sent[channel.resource]) {
+        travel.demand = channel.demand;
+        travels.push_back(travel);
+      }
+      std::inplace_merge(travels.begin(), travels.begin() + before, travels.end(), earlier);
+    }
+    if (exceed_one(travels)) return true;
+  }
+  return false;
+}
+
 void TaskSimulator::run(const Program& program, const TaskGraph& graph,
                         std::span<const Ticks> duration_table) {
-  const bool shares = std::any_of(program.channels.begin(), program.channels.end(),
-                                  [](const Channel& channel) { return !channel.uses.empty(); });
-  if (!shares) return run(graph, duration_table);
+  run(graph, duration_table);
+  if (!messages_meet(program, graph)) return;
   SharedLinkSimulation(program, graph, duration_table, *this).run();
 }
 

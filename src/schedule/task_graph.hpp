@@ -37,12 +37,11 @@ struct Task {
 };
 
 struct TaskGraph {
-  std::vector<Task> tasks;
+  std::vector<Task> tasks;                ///< each after all that it waits for
   std::vector<std::uint32_t> duration;    ///< row of the duration table, by task
   std::vector<std::uint32_t> first_edge;  ///< tasks + 1 offsets into the next two
   std::vector<TaskId> waits_for;
   std::vector<EdgeKind> edge_kinds;
-  std::vector<TaskId> sequence;  ///< every task after all that it waits for
   /// By instruction: its task; of Allocate and Free the task before it in the queue; kNoId for the
   /// first of a queue, and for what stands in no queue.
   std::vector<TaskId> task_of;
@@ -79,6 +78,9 @@ class TaskSimulator {
 
  private:
   friend class SharedLinkSimulation;
+  /// Whether messages of the last run ask for more than all of a resource at some time.
+  [[nodiscard]] bool messages_meet(const Program& program, const TaskGraph& graph) const;
+
   std::vector<Ticks> starts_;
   std::vector<Ticks> ends_;
   Ticks makespan_ = 0;

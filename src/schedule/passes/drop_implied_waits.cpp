@@ -14,10 +14,7 @@ namespace {
 
 class Reachability {
  public:
-  explicit Reachability(const TaskGraph& graph)
-      : graph_(graph), rank_(graph.tasks.size()), seen_(graph.tasks.size(), kNoId) {
-    for (std::uint32_t i = 0; i < graph.sequence.size(); ++i) rank_[graph.sequence[i]] = i;
-  }
+  explicit Reachability(const TaskGraph& graph) : graph_(graph), seen_(graph.tasks.size(), kNoId) {}
 
   /// Whether `task` waits for `before` also by another way than that edge.
   bool otherwise(TaskId task, TaskId before) {
@@ -44,15 +41,14 @@ class Reachability {
   }
 
  private:
-  /// What stands before `before` in the sequence does not wait for it.
+  /// What stands before `before` does not wait for it.
   void look_at(TaskId task, TaskId before) {
-    if (seen_[task] == mark_ || rank_[task] < rank_[before]) return;
+    if (seen_[task] == mark_ || task < before) return;
     seen_[task] = mark_;
     open_.push_back(task);
   }
 
   const TaskGraph& graph_;
-  std::vector<std::uint32_t> rank_;
   std::vector<std::uint32_t> seen_;
   std::vector<TaskId> open_;
   std::uint32_t mark_ = 0;

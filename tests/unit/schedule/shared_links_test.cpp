@@ -45,6 +45,42 @@ std::vector<Ticks> arrivals(const Program& program, const std::vector<Ticks>& du
   return ends;
 }
 
+/// A card per device and direction, as nodes of one device have them.
+PipelineLinks cards_of(const ComputeOrder& order) {
+  PipelineLinks links;
+  const auto devices = static_cast<std::uint32_t>(order.devices.size());
+  for (int d = 0; d < static_cast<int>(devices); ++d) {
+    links.resources.push_back({ResourceKind::NicOut, d});
+  }
+  for (int d = 0; d < static_cast<int>(devices); ++d) {
+    links.resources.push_back({ResourceKind::NicIn, d});
+  }
+  for (std::size_t k = 0; k + 1 < order.pipeline.size(); ++k) {
+    const auto low = static_cast<std::uint32_t>(order.pipeline[k].device);
+    const auto high = static_cast<std::uint32_t>(order.pipeline[k + 1].device);
+    links.forward.push_back({{low, 1.0}, {devices + high, 1.0}});
+    links.backward.push_back({{high, 1.0}, {devices + low, 1.0}});
+  }
+  return links;
+}
+
+/// Whether two messages are on one card at one time, every pair looked at.
+bool some_meet(const Program& program, const TaskGraph& graph, const TaskSimulator& times) {
+  for (MessageId a = 0; a < program.messages.size(); ++a) {
+    for (MessageId b = 0; b < a; ++b) {
+      const TaskId first = graph.transfer_of[a];
+      const TaskId second = graph.transfer_of[b];
+      const Ticks together = std::min(times.end(first), times.end(second)) -
+                             std::max(times.start(first), times.start(second));
+      if (together <= 0) continue;
+      const Channel& one = program.channels[program.messages[a].channel];
+      const Channel& other = program.channels[program.messages[b].channel];
+      if (one.source == other.source || one.destination == other.destination) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 TEST_SUITE("unit") {
@@ -72,6 +108,47 @@ TEST_SUITE("unit") {
   TEST_CASE("messages that need half a card each do not meet") {
     const std::vector<ResourceUse> uses{{0, 0.5}, {0, 0.5}, {1, 1.0}};
     CHECK(arrivals(three_messages(uses), {0, 0, 0, 0, 10, 12, 5}) == std::vector<Ticks>{10, 12, 5});
+  }
+
+  TEST_CASE("cards change a pipeline where messages meet on them, and nothing where none do") {
+    Dice dice(37);
+    PipelineSimulator fast;
+    int apart = 0;
+    int met = 0;
+    for (int i = 0; i < 300; ++i) {
+      const PipelineShape shape = random_shape(dice, 2);
+      if (shape.stages * shape.chunks * shape.micro_batches > 100) continue;
+      const auto order = std::get<ComputeOrder>(make_order(shape));
+      // Transfers are short in half of the cases.
+      auto durations = random_durations(dice, shape, 100);
+      for (auto* row : {&durations.activation_transfer, &durations.gradient_transfer}) {
+        for (Ticks& time : *row) time /= i % 2 == 0 ? 20 : 1;
+      }
+      const auto table = duration_table(durations.view(), order.weight_gradients);
+      const PipelineLinks links = cards_of(order);
+      LoweringOptions options;
+      options.links = &links;
+      if (shape.transfers == TransferMode::Blocking) options.sends = SendPolicy::Blocking;
+      const Program program = lower(order, options);
+      const auto built = build_task_graph(program);
+      const TaskGraph& graph = std::get<TaskGraph>(built);
+      TaskSimulator alone, shared;
+      alone.run(graph, table);
+      shared.run(program, graph, table);
+      bool same = true;
+      for (TaskId task = 0; task < graph.tasks.size(); ++task) {
+        CHECK(shared.end(task) >= alone.end(task));
+        same =
+            same && shared.start(task) == alone.start(task) && shared.end(task) == alone.end(task);
+      }
+      INFO(describe(shape));
+      const bool meet = some_meet(program, graph, alone);
+      CHECK(same == !meet);
+      if (!meet) CHECK(shared.makespan() == fast.run(shape, durations.view()).makespan);
+      ++(meet ? met : apart);
+    }
+    CHECK(apart > 50);
+    CHECK(met > 25);
   }
 
   TEST_CASE("links that nobody shares change nothing") {
