@@ -77,6 +77,10 @@ struct DeviceMesh {
 [[nodiscard]] DeviceMesh make_device_mesh(const PlanDegrees& plan,
                                           std::span<const Axis> rank_order);
 
+/// The same mesh whose Out axis is a product of factors of these sizes, innermost first, each an
+/// axis of its own. The sizes multiply to the ranks of Out.
+[[nodiscard]] DeviceMesh with_factors(DeviceMesh mesh, std::span<const int> sizes);
+
 /// The process group that the roles of several axes form together, gaps kept.
 [[nodiscard]] ProcessGroup process_group(const DeviceMesh& mesh, AxisSet axes);
 

@@ -10,6 +10,7 @@
 #include "plansearch/degrees.hpp"
 #include "plansearch/device_mesh.hpp"
 #include "plansearch/network.hpp"
+#include "plansearch/placements.hpp"
 #include "plansearch/schedule_id.hpp"
 
 namespace plansearch {
@@ -20,7 +21,9 @@ namespace plansearch {
 struct Transform {
   PlanDegrees degrees;
   DeviceMesh mesh;
-  bool operator==(const Transform&) const = default;
+  /// What the plan says of single operators; its factors are axes of the mesh. Null: nothing.
+  std::shared_ptr<const Placements> placements{};
+  bool operator==(const Transform& other) const;
 };
 
 /// A place in the pipeline: the ranks `first` + offsets of the mesh of its transform.

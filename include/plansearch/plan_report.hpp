@@ -10,6 +10,7 @@
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/placement_names.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 
@@ -44,6 +45,8 @@ struct PlanSummary {
   std::vector<PlanDegrees> stages;  ///< empty where all are alike
   /// Empty where the framework makes this very plan of the degrees.
   std::vector<SpelledStage> spelled;
+  /// Operators that are not cut by role, where there are any.
+  std::optional<PlacementNames> placements{};
 
   PlanSummary() = default;
   PlanSummary(const PlanDegrees& uniform) : degrees(uniform) {}

@@ -37,4 +37,14 @@ struct StageDescription {
 [[nodiscard]] std::vector<StageDescription> stages_of(const ParallelPlan& plan,
                                                       const Framework& framework);
 
+/// The plan with its operators placed one by one; `network` is the one the placements were made
+/// for, and the plan too. Infeasible where they do not fit the tensor group of a stage.
+[[nodiscard]] std::variant<ParallelPlan, Infeasible> with_placements(ParallelPlan plan,
+                                                                     const Placements& placements,
+                                                                     const Network& network,
+                                                                     const Framework& framework);
+
+/// The same plan with every operator cut by role, on the network that tells layers apart.
+[[nodiscard]] ParallelPlan without_placements(ParallelPlan plan, const Framework& framework);
+
 }  // namespace plansearch

@@ -18,6 +18,7 @@
 #include "plan/expand.hpp"
 #include "plansearch/error.hpp"
 #include "search/planner/best_staged.hpp"
+#include "search/planner/operator_search.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
@@ -169,6 +170,7 @@ UnevenResult search_end_layers(const PlanEvaluator& evaluator, const StageReques
 }
 
 StagedSearch staged_search(std::string_view space) {
+  if (cuts_operators(space)) return search_operators;
   return space == "layers" ? search_end_layers : search_all_uneven;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "plansearch/evaluator.hpp"
@@ -33,6 +34,10 @@ struct UnevenResult {
   MemoryFit admitted = MemoryFit::Fits;
   UnevenCounts counts;
   Completeness completeness = Completeness::Optimal;
+  /// What the answer is, where it is not the optimum of the space; and what the space leaves out.
+  std::string claim{};
+  std::vector<std::string> left_out{
+      "orders that split the backward pass or hold several chunks of a stage"};
   /// No plan is faster than this; below the best one's time where the search was cut short, zero
   /// where nothing is known of what is left.
   Seconds bound;

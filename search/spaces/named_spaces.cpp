@@ -129,6 +129,7 @@ const std::vector<NamedSpace>& named_spaces() {
        megatron},
       {"data", "data parallelism and ZeRO only", data},
       {"layers", "equal stages but for the layers of the first and the last, as the framework can"},
+      {"operators", "operators of layers cut one by one over the tensor group, as is fastest"},
       {"uneven", "stages that differ in layers, devices, degrees and recomputation"},
   };
   return kSpaces;

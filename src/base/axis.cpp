@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::array<std::string_view, kAxisCount> kNames{
     "in",     "out",         "depth", "context", "data", "pipeline", "expert-tensor",
-    "expert", "expert-data", "shard", "replica"};
+    "expert", "expert-data", "shard", "replica", "t0",   "t1",       "t2",
+    "t3",     "t4",          "t5",    "t6",      "t7"};
 
 }  // namespace
 
@@ -30,7 +31,7 @@ std::string_view spoken_name(Axis axis) {
 }
 
 std::optional<Axis> parse_axis(std::string_view text) {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
+  for (std::size_t i = 0; i < kRoleCount; ++i) {
     if (kNames[i] == text) return static_cast<Axis>(i);
   }
   return std::nullopt;

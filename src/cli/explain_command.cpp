@@ -44,7 +44,7 @@ SearchReport priced(const GivenPlan& plan) {
 Explained searched(const Options& options, SearchRun& run) {
   check_degrees(options.degrees, options.limits);
   const SettledProblem inputs = load_problem(options);
-  check_degrees_fit(options.degrees, inputs.problem);
+  check_degrees_fit(options, inputs.problem);
   if (!inputs.gpus) {
     throw InputError({}, "explain needs a plan or a number of GPUs",
                      "plansearch explain result.json#1, or plansearch explain --hw H --model M "

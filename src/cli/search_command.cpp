@@ -59,7 +59,7 @@ int run_search(const Options& options) {
   check_degrees(options.degrees, options.limits);
   const SettledProblem inputs = load_problem(options);
   for (const std::string& note : inputs.notes) print_note(note, options);
-  check_degrees_fit(options.degrees, inputs.problem);
+  check_degrees_fit(options, inputs.problem);
   return inputs.gpus ? search_one(options, inputs, output) : search_ladder(options, inputs, output);
 }
 

@@ -144,11 +144,32 @@ struct SharedPlace {
   std::uint32_t index = 0;
 };
 
-double plain_elements(const PlacementRules& rules, const Parameter& parameter) {
+/// What the plan says of the operator that uses a parameter; null: by role.
+const FactorCuts* chosen_cuts(const PlacementRules& rules, const Block& block, std::size_t number,
+                              ParameterId id) {
+  if (rules.placements == nullptr) return nullptr;
+  const BlockChoice& choice = rules.placements->blocks[number];
+  for (std::size_t i = 0; i < block.operators.size(); ++i) {
+    const auto& used = block.operators[i].parameters;
+    if (std::find(used.begin(), used.end(), id) == used.end()) continue;
+    return choice.operators[i] ? &*choice.operators[i] : nullptr;
+  }
+  return nullptr;
+}
+
+double plain_elements(const PlacementRules& rules, const Block& block, std::size_t number,
+                      std::size_t index) {
+  const Parameter& parameter = block.parameters[index];
+  const FactorCuts* cuts = chosen_cuts(rules, block, number, static_cast<ParameterId>(index));
   double elements = 1.0;
   for (const DimId dim : parameter.dims) {
-    elements *= rules.extents[static_cast<std::size_t>(dim)] /
-                rules.slice(PlacementVariant::Plain, dim).slices();
+    SliceMap map = rules.slice(PlacementVariant::Plain, dim);
+    if (cuts != nullptr) {
+      const auto found = std::find_if(cuts->begin(), cuts->end(),
+                                      [&](const DimensionCut& cut) { return cut.dim == dim; });
+      map = chosen_cut(map, rules.mesh, found == cuts->end() ? FactorList{} : found->factors);
+    }
+    elements *= rules.extents[static_cast<std::size_t>(dim)] / map.slices();
   }
   return elements;
 }
@@ -172,7 +193,7 @@ std::vector<SharedPlace> shared_places(const Network& network, const PlacementRu
         if (place->stages == 0 || place->last_stage != stage) ++place->stages;
         place->last_stage = stage;
         place->index = static_cast<std::uint32_t>(p);
-        place->elements = plain_elements(rules, parameter);
+        place->elements = plain_elements(rules, block, b, p);
       }
     }
   }

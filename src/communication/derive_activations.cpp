@@ -79,7 +79,7 @@ class ActivationDeriver {
 
   [[nodiscard]] Layout produced() const {
     const std::size_t producer = context_.index.producers[index(tensor_)];
-    if (producer == kEdge) return at_edge();
+    if (producer == kEdge) return entering();
     Layout layout = touched(producer, OperatorPhase::Forward);
     if (contracts(context_.op(producer).kind)) {
       layout.partial = partial_axes(context_, producer, OperatorPhase::Forward,
@@ -88,8 +88,13 @@ class ActivationDeriver {
     return layout;
   }
 
-  [[nodiscard]] Layout at_edge() const {
-    return edge_layout(context_.network, context_.block, tensor_, context_.rules);
+  [[nodiscard]] Layout entering() const {
+    return entering_layout(context_.network, context_.block, tensor_, context_.rules,
+                           context_.placement);
+  }
+  [[nodiscard]] Layout leaving() const {
+    return leaving_layout(context_.network, context_.block, tensor_, context_.rules,
+                          context_.placement);
   }
 
   void forward() {
@@ -100,7 +105,7 @@ class ActivationDeriver {
       supply(target, consumer);
       if (crosses_orders(context_, consumer, tensor_)) exchange(target, consumer);
     }
-    if (leaves_block()) supply(at_edge(), kEdge);
+    if (leaves_block()) supply(leaving(), kEdge);
   }
 
   /// Weights of tokens travel with their tokens to the experts, and their gradients back.
@@ -109,7 +114,7 @@ class ActivationDeriver {
     if (size == 1) return;
     RedistributionStep step;
     step.kind = CommunicationKind::AllToAll;
-    step.axis = Axis::Expert;
+    step.axes = {Axis::Expert};
     step.group_size = size;
     step.elements = elements(layout);
     emit(step, Subject::Activation, DemandPhase::Forward, consumer, Side::Before, consumer);
@@ -178,16 +183,21 @@ class ActivationDeriver {
     const std::size_t producer = context_.index.producers[index(tensor_)];
     if (producer != kEdge && context_.op(producer).kind == OperatorKind::CrossEntropy) return;
     const Layout needed =
-        producer == kEdge ? at_edge() : touched(producer, OperatorPhase::InputGradient);
+        producer == kEdge ? entering() : touched(producer, OperatorPhase::InputGradient);
     const AxisSet deferred = producer == kEdge ? AxisSet{} : deferred_axes(context_, producer);
     available_.clear();  // contributions already on their way
-    if (leaves_block()) contribute(at_edge(), needed, kEdge);
+    if (leaves_block()) contribute(leaving(), needed, kEdge);
     for (const std::size_t consumer : context_.index.consumers[index(tensor_)]) {
       Layout gradient = touched(consumer, OperatorPhase::InputGradient);
       if (contracts(context_.op(consumer).kind) && !crosses_orders(context_, consumer, tensor_)) {
         gradient.partial = partial_axes(context_, consumer, OperatorPhase::InputGradient,
                                         carried_positions(context_, consumer, tensor_)) -
                            deferred;
+        gradient.partial =
+            gradient.partial |
+            repeated_factors(context_.block, context_.index.operators[consumer].use(tensor_),
+                             context_.placement.operators[consumer], OperatorPhase::InputGradient,
+                             context_.rules);
       }
       contribute(gradient, needed, consumer);
     }
@@ -202,7 +212,7 @@ class ActivationDeriver {
     for (const RedistributionStep& step : path(gradient, needed)) {
       const bool after = consumer != kEdge && (is_reduction(step.kind) || producer == kEdge);
       const std::size_t place = after || producer == kEdge ? consumer : producer;
-      if (place == kEdge) continue;  // handed through the block untouched
+      // Handed through the block: moved only where its edges differ, before anything else runs.
       emit(step, Subject::ActivationGradient, DemandPhase::InputGradient, place,
            after ? Side::After : Side::Before, consumer);
     }
@@ -210,14 +220,15 @@ class ActivationDeriver {
 
   void emit(const RedistributionStep& step, Subject subject, DemandPhase phase, std::size_t op,
             Side side, std::size_t reader) {
-    if (step.kind == CommunicationKind::Slice || op == kEdge) return;
+    if (step.kind == CommunicationKind::Slice) return;
+    if (op == kEdge) op = 0;
     Communication demand;
     demand.subject = subject;
     demand.kind = step.kind;
     demand.wire = wire_class(context_.block.tensor(tensor_).element);
     demand.phase = phase;
     demand.side = side;
-    demand.axes = {step.axis};
+    demand.axes = step.axes;
     demand.index = static_cast<std::uint32_t>(tensor_);
     demand.operator_index = static_cast<std::uint32_t>(op);
     demand.reader = reader == kEdge ? kNextBlock : static_cast<std::uint32_t>(reader);

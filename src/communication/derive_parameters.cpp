@@ -108,10 +108,30 @@ class ParameterDeriver {
       return partial_axes(context_, op_, OperatorPhase::WeightGradient, own);
     }
     const AxisSet seen = partial_axes(context_, op_, OperatorPhase::WeightGradient, own | summed);
+    if (context_.rules.placements != nullptr) return seen | scattered_factors(summed);
     const bool scattered = context_.rules.sequence_parallel == SequenceParallel::On;
     return scattered ? seen | (AxisSet{Axis::Out} &
                                partial_axes(context_, op_, OperatorPhase::Forward, ~summed))
                      : seen;
+  }
+
+  /// Factors over which the parts of the output were summed and scattered: what reads the summed
+  /// output sees a part of its rows.
+  [[nodiscard]] AxisSet scattered_factors(PositionMask summed) const {
+    const std::vector<DimId>& own = context_.block.parameter(id_).dims;
+    const TensorId output = context_.op(op_).outputs.front();
+    const auto& readers = context_.index.consumers[static_cast<std::size_t>(output)];
+    const auto slices = readers.empty()
+                            ? leaving_layout(context_.network, context_.block, output,
+                                             context_.rules, context_.placement)
+                                  .dims
+                            : context_.slices(readers.front(), output, OperatorPhase::Forward);
+    const std::vector<DimId>& dims = context_.block.tensor(output).dims;
+    AxisSet axes;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if (std::find(own.begin(), own.end(), dims[i]) == own.end()) axes = axes | slices[i].axes();
+    }
+    return axes & kFactorAxes & partial_axes(context_, op_, OperatorPhase::Forward, ~summed);
   }
 
   /// Parts of the output's gradient that the operator hands on to its parameters.
@@ -152,7 +172,9 @@ class ParameterDeriver {
     }
     const Scope scope = policy_->gradient.reduce;
     all_reduce(partial & policy_->data, elements, scope);
-    for_each_axis(partial - policy_->data,
+    const AxisSet others = partial - policy_->data;
+    all_reduce(others & kFactorAxes, elements, Scope::Step);
+    for_each_axis(others - kFactorAxes,
                   [&](Axis axis) { all_reduce({axis}, elements, Scope::Step); });
     if (repetition_ > 1) {
       all_reduce(repeated_, elements, Scope::Step);

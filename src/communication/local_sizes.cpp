@@ -28,7 +28,9 @@ BlockCuts cut_block(const Network& network, const Block& block, const BlockIndex
   }
   for (std::size_t t = 0; t < block.tensors.size(); ++t) {
     if (index.producers[t] != kEdge && !index.leaves[t]) continue;
-    const Layout layout = edge_layout(network, block, static_cast<TensorId>(t), rules);
+    const auto id = static_cast<TensorId>(t);
+    const Layout layout = index.leaves[t] ? leaving_layout(network, block, id, rules, placement)
+                                          : entering_layout(network, block, id, rules, placement);
     for (std::size_t d = 0; d < layout.dims.size(); ++d) {
       write(index.edge_cut[t], d, layout.dims[d]);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: loop dimensions to mesh axes for every operator and phase of a block.
-// Source: the rules of communication/placement_rules.cpp, operator overrides first.
+// Source: the rules of communication/placement_rules.cpp; what the plan says of an operator first.
 // Assumes: an axis cuts at most one dimension of an operator.
 // Units: mesh axes.
 // Checked by: tests/unit/communication/derivation_test.cpp,
@@ -8,6 +8,7 @@
 #include "communication/placement.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "plansearch/error.hpp"
 
@@ -28,7 +29,8 @@ std::optional<std::size_t> find_role(const Network& network, const std::vector<D
 
 bool carries_out(const PlacementRules& rules, const std::vector<DimId>& dims) {
   return std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
-    return rules.slice(PlacementVariant::Plain, dim).axes().contains(Axis::Out);
+    const AxisSet axes = rules.slice(PlacementVariant::Plain, dim).axes();
+    return axes.contains(Axis::Out) || !(axes & kFactorAxes).empty();
   });
 }
 
@@ -75,22 +77,83 @@ void keep_axes_disjoint(std::vector<SliceMap>& loop) {
   }
 }
 
+const FactorList* find_cut(const FactorCuts& cuts, DimId dim) {
+  const auto found = std::find_if(cuts.begin(), cuts.end(),
+                                  [&](const DimensionCut& cut) { return cut.dim == dim; });
+  return found == cuts.end() ? nullptr : &found->factors;
+}
+
+SliceMap cut_as(const FactorCuts& cuts, DimId dim, const SliceMap& by_role,
+                const DeviceMesh& mesh) {
+  const FactorList* factors = find_cut(cuts, dim);
+  return chosen_cut(by_role, mesh, factors == nullptr ? FactorList{} : *factors);
+}
+
+/// Heads of keys and values lie where their query heads lie, as far as there are enough of them.
+SliceMap grouped_under(const SliceMap& heads, std::int64_t extent) {
+  SliceMap map;
+  for (SliceDigit digit : heads.digits()) {
+    digit.modulus = static_cast<std::int32_t>(std::gcd<std::int64_t>(extent, digit.modulus));
+    extent /= digit.modulus;
+    map.push_back(digit);
+  }
+  return map;
+}
+
+void place_chosen(const Operator& op, const PlacementRules& rules, const FactorCuts& cuts,
+                  OperatorPlacement& placed) {
+  placed.chosen = true;
+  if (placed.variant == PlacementVariant::SequenceSpread) placed.variant = PlacementVariant::Plain;
+  for (std::size_t p = 0; p < op.loop.size(); ++p) {
+    placed.loop.push_back(
+        cut_as(cuts, op.loop[p], rules.slice(placed.variant, op.loop[p]), rules.mesh));
+  }
+}
+
 }  // namespace
 
+SliceMap chosen_cut(const SliceMap& by_role, const DeviceMesh& mesh, const FactorList& factors) {
+  SliceMap map;
+  bool placed = false;
+  const auto place = [&] {
+    if (placed) return;
+    placed = true;
+    for (const std::uint8_t factor : factors) {
+      SliceDigit digit;
+      digit.modulus = mesh[factor_axis(factor)].size;
+      digit.terms.push_back({factor_axis(factor), 1});
+      map.push_back(digit);
+    }
+  };
+  for (const SliceDigit& digit : by_role.digits()) {
+    if ((digit.axes() & kTensorAxes).empty()) {
+      map.push_back(digit);
+    } else {
+      place();
+    }
+  }
+  place();
+  return map;
+}
+
 void place_block(const Block& block, const BlockIndex& index, const PlacementRules& rules,
-                 BlockPlacement& placement) {
+                 BlockPlacement& placement, std::size_t number) {
   placement.operators.resize(block.operators.size());
+  placement.choice = rules.placements == nullptr ? nullptr : &rules.placements->blocks[number];
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
     const Operator& op = block.operators[i];
     OperatorPlacement& placed = placement.operators[i];
     placed.variant = variant_of(index.operators[i], rules, op);
     for (auto& own : placed.overrides) own.clear();
     placed.loop.clear();
-    bool varies = false;
-    for (const DimId dim : op.loop) {
-      placed.loop.push_back(rules.slice(placed.variant, dim));
-      varies = varies || placed.loop.back().varies();
+    placed.chosen = false;
+    if (placement.choice != nullptr && placement.choice->operators[i]) {
+      place_chosen(op, rules, *placement.choice->operators[i], placed);
+    } else {
+      for (const DimId dim : op.loop) placed.loop.push_back(rules.slice(placed.variant, dim));
     }
+    bool varies = false;
+    for (const SliceMap& map : placed.loop) varies = varies || map.varies();
     placed.steps = varies ? rules.ring_steps : 1;
     keep_axes_disjoint(placed.loop);
   }
@@ -110,11 +173,38 @@ FixedVector<SliceMap, kMaxTensorRank> used_slices(const Block& block, const Tens
   const std::vector<DimId>& dims = block.tensor(use.tensor).dims;
   FixedVector<SliceMap, kMaxTensorRank> slices;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    const bool own_rule = use.positions[i] < 0 || (use.grouped >> i & 1U) != 0;
-    slices.push_back(own_rule ? rules.slice(placed.variant, dims[i])
-                              : placed.slices(phase)[static_cast<std::size_t>(use.positions[i])]);
+    const bool grouped = (use.grouped >> i & 1U) != 0;
+    const bool own_rule = use.positions[i] < 0 || grouped;
+    if (!own_rule) {
+      slices.push_back(placed.slices(phase)[static_cast<std::size_t>(use.positions[i])]);
+      continue;
+    }
+    const SliceMap& by_role = rules.slice(placed.variant, dims[i]);
+    if (!placed.chosen) {
+      slices.push_back(by_role);
+    } else if (grouped && use.positions[i] >= 0) {
+      const auto heads = static_cast<std::size_t>(use.positions[i]);
+      const double extent = rules.extents[static_cast<std::size_t>(dims[i])];
+      slices.push_back(
+          grouped_under(placed.slices(phase)[heads], static_cast<std::int64_t>(extent)));
+    } else {
+      slices.push_back(chosen_cut(by_role, rules.mesh, {}));
+    }
   }
   return slices;
+}
+
+AxisSet repeated_factors(const Block& block, const TensorUse& use, const OperatorPlacement& placed,
+                         OperatorPhase phase, const PlacementRules& rules) {
+  AxisSet repeated;
+  if (use.grouped == 0 || rules.placements == nullptr) return repeated;
+  const auto slices = used_slices(block, use, placed, phase, rules);
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if ((use.grouped >> i & 1U) == 0 || use.positions[i] < 0) continue;
+    const SliceMap& heads = placed.slices(phase)[static_cast<std::size_t>(use.positions[i])];
+    repeated = repeated | ((heads.axes() - slices[i].axes()) & kFactorAxes);
+  }
+  return repeated;
 }
 
 FixedVector<int, kMaxTensorRank> loop_positions(const Network& network, const Block& block,
@@ -157,12 +247,31 @@ FixedVector<SliceMap, kMaxTensorRank> tensor_slices(const Network& network, cons
 }
 
 Layout edge_layout(const Network& network, const Block& block, TensorId id,
-                   const PlacementRules& rules) {
+                   const PlacementRules& rules, const std::optional<FactorCuts>& cuts) {
   const std::vector<DimId>& dims = block.tensor(id).dims;
-  const PlacementVariant variant = surroundings(network, rules, dims);
   Layout layout;
+  if (cuts) {
+    for (const DimId dim : dims) {
+      layout.dims.push_back(
+          cut_as(*cuts, dim, rules.slice(PlacementVariant::Plain, dim), rules.mesh));
+    }
+    return layout;
+  }
+  const PlacementVariant variant = surroundings(network, rules, dims);
   for (const DimId dim : dims) layout.dims.push_back(rules.slice(variant, dim));
   return layout;
+}
+
+Layout entering_layout(const Network& network, const Block& block, TensorId id,
+                       const PlacementRules& rules, const BlockPlacement& placement) {
+  if (placement.choice == nullptr) return edge_layout(network, block, id, rules);
+  return edge_layout(network, block, id, rules, placement.choice->entering);
+}
+
+Layout leaving_layout(const Network& network, const Block& block, TensorId id,
+                      const PlacementRules& rules, const BlockPlacement& placement) {
+  if (placement.choice == nullptr) return edge_layout(network, block, id, rules);
+  return edge_layout(network, block, id, rules, placement.choice->leaving);
 }
 
 }  // namespace plansearch

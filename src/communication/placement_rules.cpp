@@ -38,6 +38,27 @@ SliceMap ring(const DeviceMesh& mesh) {
   return map;
 }
 
+/// The factors of Out in place of Out, outermost first; slices that repeat along it repeat along
+/// the innermost ones.
+SliceMap over_factors(const DeviceMesh& mesh, const SliceMap& map, std::size_t factors) {
+  SliceMap result;
+  for (const SliceDigit& digit : map.digits()) {
+    if (digit.terms.size() != 1 || digit.terms[0].axis != Axis::Out) {
+      result.push_back(digit);
+      continue;
+    }
+    std::int32_t left = digit.modulus;
+    for (std::size_t i = factors; i-- > 0;) {
+      SliceDigit part = digit;
+      part.modulus = std::gcd(left, mesh[factor_axis(i)].size);
+      part.terms[0].axis = factor_axis(i);
+      left /= part.modulus;
+      result.push_back(part);
+    }
+  }
+  return result;
+}
+
 class RuleBuilder {
  public:
   RuleBuilder(const PlanDegrees& plan, const DeviceMesh& mesh) : plan_(plan), mesh_(mesh) {
@@ -137,7 +158,8 @@ double placed_extent(const Dimension& dimension, const PlanDegrees& plan,
 }
 
 PlacementRules placement_rules(const Network& network, const PlanDegrees& plan,
-                               const DeviceMesh& mesh, const Framework& framework) {
+                               const DeviceMesh& mesh, const Framework& framework,
+                               const Placements* placements) {
   const RuleBuilder builder(plan, mesh);
   PlacementRules rules;
   rules.mesh = mesh;
@@ -154,6 +176,11 @@ PlacementRules placement_rules(const Network& network, const PlanDegrees& plan,
     table(PlacementVariant::SequenceSpread).push_back(builder.spread(dimension));
     table(PlacementVariant::Attention).push_back(builder.attention(dimension));
     table(PlacementVariant::TokenExchange).push_back(builder.exchange(dimension));
+  }
+  rules.placements = placements;
+  if (placements == nullptr) return rules;
+  for (auto& slices : rules.slices) {
+    for (SliceMap& map : slices) map = over_factors(mesh, map, placements->factors.size());
   }
   return rules;
 }

@@ -17,7 +17,7 @@ namespace {
 /// Breaks ties toward fewer steps; far below one element of any real message.
 constexpr double kStepCharge = 1e-3;
 
-using Cut = FixedVector<SliceDigit, 4>;
+using Cut = SliceDigits;
 
 std::size_t common_prefix(const Cut& a, const Cut& b) {
   std::size_t n = 0;
@@ -32,6 +32,13 @@ bool holds(const Cut& digits, const SliceDigit& digit) {
 bool same_digits(const Cut& a, const Cut& b) {
   return a.size() == b.size() &&
          std::all_of(a.begin(), a.end(), [&](const SliceDigit& digit) { return holds(b, digit); });
+}
+
+/// Whether digits may take part in one collective: one digit, or factors of one tensor group.
+bool one_group(const SliceDigit* first, const SliceDigit* last) {
+  return last - first == 1 || std::all_of(first, last, [](const SliceDigit& digit) {
+           return kFactorAxes.contains(digit.terms[0].axis);
+         });
 }
 
 struct Node {
@@ -87,60 +94,107 @@ class Search {
     for (std::size_t dim = 0; dim < here.dims.size(); ++dim) {
       const Cut& digits = here.dims[dim].digits();
       if (digits.size() > common_prefix(digits, to_.dims[dim].digits())) {
-        remove_cut(index, here, local, dim);
+        remove_cuts(index, here, local, dim);
       }
       slice(index, here, local, dim);
     }
   }
 
+  /// Sums the parts along one axis, or along several factors of a tensor group in one go.
   void reduce_partials(std::size_t index, const Layout& here, double local) {
-    for_each_axis(here.partial - to_.partial, [&](Axis axis) {
-      RedistributionStep step{
-          CommunicationKind::AllReduce, axis, mesh_[axis].size, local, -1, -1, {}};
-      Layout next = here;
-      next.partial.erase(axis);
-      push(index, next, step);
-      for (std::size_t dim = 0; dim < here.dims.size(); ++dim) {
-        for (const SliceDigit& digit : to_.dims[dim].digits()) {
-          if (digit.terms[0].axis != axis || digit.modulus != mesh_[axis].size) continue;
-          Layout scattered = next;
-          scattered.dims[dim].push_back(digit);
-          step.kind = CommunicationKind::ReduceScatter;
-          step.to_dim = static_cast<std::int8_t>(dim);
-          push(index, scattered, step);
-        }
-      }
-    });
+    const AxisSet parts = here.partial - to_.partial;
+    for_each_axis(parts, [&](Axis axis) { reduce(index, here, local, {axis}); });
+    const std::uint32_t factors = (parts & kFactorAxes).bits();
+    for (std::uint32_t some = factors; some != 0; some = (some - 1U) & factors) {
+      const AxisSet axes = subset(parts, some);
+      if (axes.count() > 1) reduce(index, here, local, axes);
+    }
   }
 
-  /// Gathers the innermost cut of `dim`, moves it to another dimension, or reorders the cuts.
-  void remove_cut(std::size_t index, const Layout& here, double local, std::size_t dim) {
-    const SliceDigit digit = here.dims[dim].digits().back();
-    const Axis axis = digit.terms[0].axis;
+  static AxisSet subset(AxisSet axes, std::uint32_t bits) {
+    AxisSet chosen;
+    for_each_axis(axes, [&](Axis axis) {
+      if ((AxisSet{axis}.bits() & bits) != 0) chosen.insert(axis);
+    });
+    return chosen;
+  }
+
+  void reduce(std::size_t index, const Layout& here, double local, AxisSet axes) {
+    RedistributionStep step{
+        CommunicationKind::AllReduce, axes, mesh_.size(axes), local, -1, -1, {}};
     Layout next = here;
-    next.dims[dim].pop_back();
+    next.partial = here.partial - axes;
+    push(index, next, step);
+    for (std::size_t dim = 0; dim < here.dims.size(); ++dim) {
+      Layout scattered = next;
+      AxisSet left = axes;
+      for (const SliceDigit& digit : to_.dims[dim].digits()) {
+        const Axis axis = digit.terms[0].axis;
+        if (!left.contains(axis) || digit.modulus != mesh_[axis].size) continue;
+        scattered.dims[dim].push_back(digit);
+        left.erase(axis);
+      }
+      if (!left.empty()) continue;
+      step.kind = CommunicationKind::ReduceScatter;
+      step.to_dim = static_cast<std::int8_t>(dim);
+      push(index, scattered, step);
+    }
+  }
+
+  /// Gathers the innermost cuts of `dim`, moves them to another dimension, or reorders the cuts.
+  /// Several at a time where they are factors of one tensor group.
+  void remove_cuts(std::size_t index, const Layout& here, double local, std::size_t dim) {
+    const Cut& digits = here.dims[dim].digits();
+    const std::size_t kept = common_prefix(digits, to_.dims[dim].digits());
+    for (std::size_t count = 1; count <= digits.size() - kept; ++count) {
+      if (!one_group(digits.end() - count, digits.end())) break;
+      remove_cuts(index, here, local, dim, count);
+    }
+    if (same_digits(digits, to_.dims[dim].digits())) {
+      Layout ordered = here;
+      ordered.dims[dim] = to_.dims[dim];
+      const auto same = static_cast<std::int8_t>(dim);
+      const bool factors = one_group(digits.begin(), digits.end());
+      const AxisSet axes = factors ? here.dims[dim].axes() : AxisSet{digits.back().terms[0].axis};
+      push(index, ordered,
+           {CommunicationKind::Permute, axes, here.dims[dim].slices(), local, same, same, {}});
+    }
+  }
+
+  void remove_cuts(std::size_t index, const Layout& here, double local, std::size_t dim,
+                   std::size_t count) {
+    const Cut& digits = here.dims[dim].digits();
+    AxisSet axes;
+    int pieces = 1;
+    bool full = true;
+    Layout next = here;
+    for (std::size_t i = digits.size() - count; i < digits.size(); ++i) {
+      const Axis axis = digits[i].terms[0].axis;
+      axes.insert(axis);
+      pieces *= digits[i].modulus;
+      full = full && digits[i].modulus == mesh_[axis].size;
+      next.dims[dim].pop_back();
+    }
     const auto lost = static_cast<std::int8_t>(dim);
-    push(index, next,
-         {CommunicationKind::AllGather, axis, digit.modulus, local * digit.modulus, lost, -1, {}});
-    for (std::size_t other = 0; other < here.dims.size(); ++other) {
-      if (other == dim || !holds(to_.dims[other].digits(), digit)) continue;
-      if (digit.modulus != mesh_[axis].size) continue;
+    push(index, next, {CommunicationKind::AllGather, axes, pieces, local * pieces, lost, -1, {}});
+    for (std::size_t other = 0; full && other < here.dims.size(); ++other) {
+      if (other == dim) continue;
       Layout exchanged = next;
-      exchanged.dims[other].push_back(digit);
+      std::size_t moved = 0;
+      for (const SliceDigit& digit : to_.dims[other].digits()) {
+        if (std::find(digits.end() - count, digits.end(), digit) == digits.end()) continue;
+        exchanged.dims[other].push_back(digit);
+        ++moved;
+      }
+      if (moved != count) continue;
       push(index, exchanged,
            {CommunicationKind::AllToAll,
-            axis,
-            digit.modulus,
+            axes,
+            pieces,
             local,
             lost,
             static_cast<std::int8_t>(other),
             {}});
-    }
-    if (same_digits(here.dims[dim].digits(), to_.dims[dim].digits())) {
-      Layout ordered = here;
-      ordered.dims[dim] = to_.dims[dim];
-      push(index, ordered,
-           {CommunicationKind::Permute, axis, here.dims[dim].slices(), local, lost, lost, {}});
     }
   }
 
@@ -152,7 +206,7 @@ class Search {
       next.dims[dim].push_back(digit);
       push(index, next,
            {CommunicationKind::Slice,
-            axis,
+            {axis},
             digit.modulus,
             local,
             -1,
@@ -207,7 +261,7 @@ RedistributionStep permutation(const DeviceMesh& mesh, std::span<const double> e
     if (!(from.dims[i] == to.dims[i])) axes = axes | from.dims[i].axes() | to.dims[i].axes();
   }
   return {CommunicationKind::Permute,
-          axes.front(),
+          {axes.front()},
           mesh.size(axes),
           local_elements(from, mesh, extents),
           -1,
@@ -215,11 +269,29 @@ RedistributionStep permutation(const DeviceMesh& mesh, std::span<const double> e
           to};
 }
 
-/// Whether `longer` is `shorter` with one more plain cut inside.
-bool adds_one_cut(const SliceMap& shorter, const SliceMap& longer) {
+/// The plain cuts that `longer` has inside those of `shorter`, and that one collective can add or
+/// remove: their axes and how many pieces they make; nothing where there are others.
+struct AddedCuts {
+  AxisSet axes;
+  int pieces = 1;
+  bool full = true;  ///< no slice repeats along its axis
+};
+
+std::optional<AddedCuts> added_cuts(const DeviceMesh& mesh, const SliceMap& shorter,
+                                    const SliceMap& longer) {
   const Cut& a = shorter.digits();
   const Cut& b = longer.digits();
-  return b.size() == a.size() + 1 && b.back().plain() && common_prefix(a, b) == a.size();
+  if (b.size() <= a.size() || common_prefix(a, b) != a.size()) return std::nullopt;
+  if (!one_group(b.begin() + a.size(), b.end())) return std::nullopt;
+  AddedCuts added;
+  for (std::size_t i = a.size(); i < b.size(); ++i) {
+    if (!b[i].plain()) return std::nullopt;
+    const Axis axis = b[i].terms[0].axis;
+    added.axes.insert(axis);
+    added.pieces *= b[i].modulus;
+    added.full = added.full && b[i].modulus == mesh[axis].size;
+  }
+  return added;
 }
 
 /// The frequent cases that one step solves and no sequence beats: gather one cut, sum one axis of
@@ -237,31 +309,22 @@ std::optional<RedistributionStep> single_step(const DeviceMesh& mesh,
   const double local = local_elements(from, mesh, extents);
   const auto dim = static_cast<std::int8_t>(changed);
   if (changed == from.dims.size()) {
-    if (summed.count() != 1) return std::nullopt;
-    const Axis axis = summed.front();
+    if (summed.count() != 1 && !(summed - kFactorAxes).empty()) return std::nullopt;
     return RedistributionStep{
-        CommunicationKind::AllReduce, axis, mesh[axis].size, local, -1, -1, to};
+        CommunicationKind::AllReduce, summed, mesh.size(summed), local, -1, -1, to};
   }
   const SliceMap& before = from.dims[changed];
   const SliceMap& after = to.dims[changed];
-  if (summed.empty() && adds_one_cut(after, before)) {
-    const SliceDigit& digit = before.digits().back();
-    return RedistributionStep{CommunicationKind::AllGather,
-                              digit.terms[0].axis,
-                              digit.modulus,
-                              local * digit.modulus,
-                              dim,
-                              -1,
-                              to};
-  }
-  if (summed.count() == 1 && adds_one_cut(before, after)) {
-    const SliceDigit& digit = after.digits().back();
-    const Axis axis = summed.front();
-    if (digit.terms[0].axis != axis || digit.modulus != mesh[axis].size) return std::nullopt;
+  if (summed.empty()) {
+    const auto lost = added_cuts(mesh, after, before);
+    if (!lost) return std::nullopt;
     return RedistributionStep{
-        CommunicationKind::ReduceScatter, axis, digit.modulus, local, -1, dim, to};
+        CommunicationKind::AllGather, lost->axes, lost->pieces, local * lost->pieces, dim, -1, to};
   }
-  return std::nullopt;
+  const auto gained = added_cuts(mesh, before, after);
+  if (!gained || !(gained->axes == summed) || !gained->full) return std::nullopt;
+  return RedistributionStep{
+      CommunicationKind::ReduceScatter, summed, gained->pieces, local, -1, dim, to};
 }
 
 void find_steps(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,

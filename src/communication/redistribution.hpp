@@ -19,7 +19,7 @@ namespace plansearch {
 /// send/receive: what one rank holds and sends.
 struct RedistributionStep {
   CommunicationKind kind = CommunicationKind::Slice;
-  Axis axis = Axis::In;
+  AxisSet axes;
   int group_size = 1;
   double elements = 0.0;
   std::int8_t from_dim = -1;  ///< tensor dimension that loses a cut, -1: none

@@ -49,6 +49,10 @@ struct SliceDigit {
   bool operator==(const SliceDigit&) const = default;
 };
 
+/// Slices of one dimension over the axes of data, context and the factors of a tensor group.
+inline constexpr std::size_t kMaxDigits = 6;
+using SliceDigits = FixedVector<SliceDigit, kMaxDigits>;
+
 class SliceMap {
  public:
   /// Sharded over axes, the first one outermost; axes of one rank leave no digit.
@@ -58,7 +62,7 @@ class SliceMap {
     if (digit.modulus > 1) digits_.push_back(digit);
   }
   void pop_back() { digits_.pop_back(); }
-  [[nodiscard]] const FixedVector<SliceDigit, 4>& digits() const { return digits_; }
+  [[nodiscard]] const SliceDigits& digits() const { return digits_; }
   [[nodiscard]] bool whole() const { return digits_.empty(); }
   /// Number of slices the dimension is cut into.
   [[nodiscard]] int slices() const;
@@ -80,7 +84,7 @@ class SliceMap {
   bool operator==(const SliceMap&) const = default;
 
  private:
-  FixedVector<SliceDigit, 4> digits_;
+  SliceDigits digits_;
 };
 
 /// How far away, per axis, the device is whose slices at `step` I need at `step + 1`: I receive

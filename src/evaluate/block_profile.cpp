@@ -107,7 +107,7 @@ class PassAdder {
     const Seconds exposed = total - hidden + moving * context_.constants.contention[kind];
     sum.compute -= hidden;  // what is hidden here cannot hide more
     sum.collectives += demand.count;
-    if (demand.axes.contains(Axis::Out) || demand.axes.contains(Axis::In)) {
+    if (!(demand.axes & kTensorAxes).empty()) {
       sum.ring_ranks += static_cast<double>(demand.count) * demand.group_size;
     }
     book(pass, message, exposed);

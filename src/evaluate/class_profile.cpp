@@ -78,8 +78,10 @@ StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mes
           static_bytes(policies.expert, mesh, moments)};
 }
 
-StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framework& framework) {
+StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framework& framework,
+                     std::uint32_t placements) {
   StatesKey key;
+  key.placements = placements;
   key.plan = plan;
   key.plan.chunks = 1;
   key.plan.micro_batch = 1;
@@ -128,6 +130,7 @@ std::size_t StatesKey::hash() const noexcept {
     mix(static_cast<std::uint64_t>(field));
   }
   for (const std::uint64_t axis : axes) mix(axis);
+  if (placements != 0) mix(placements);
   return static_cast<std::size_t>(hash ^ hash >> 29U);
 }
 

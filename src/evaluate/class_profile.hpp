@@ -48,12 +48,13 @@ struct StaticPolicy {
 struct StatesKey {
   PlanDegrees plan;  ///< with the fields set to 1 that do not matter
   /// Where the ranks of an axis lie: size and stride, or a hash of them where there are gaps.
-  std::array<std::uint64_t, kAxisCount> axes{};
+  std::array<std::uint64_t, kRoleCount> axes{};
+  std::uint32_t placements = 0;  ///< number of what the plan says of single operators; 0: nothing
   [[nodiscard]] std::size_t hash() const noexcept;
   bool operator==(const StatesKey&) const = default;
 };
 [[nodiscard]] StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
-                                   const Framework& framework);
+                                   const Framework& framework, std::uint32_t placements = 0);
 /// What of it the placement depends on: policies and the sizes of data groups left out.
 [[nodiscard]] StatesKey placement_key(StatesKey key);
 

@@ -175,9 +175,10 @@ struct PlanEvaluator::Implementation {
     std::vector<std::shared_ptr<const ClassProfile>> held;
     PlanGround ground;
     for (const Transform& transform : plan.transforms) {
-      held.push_back(profiles.profile(transform.degrees, transform.mesh));
+      held.push_back(profiles.profile(transform.degrees, transform.mesh, transform.placements));
       ground.transforms.push_back({&transform.degrees, &transform.mesh, held.back().get(),
-                                   statics(transform.degrees, transform.mesh)});
+                                   statics(transform.degrees, transform.mesh),
+                                   transform.placements.get()});
     }
     const RoutedAssignment routes = routed(*problem.cluster, plan);
     ground.routed = &routes;

@@ -134,9 +134,11 @@ BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary)
   const bool alike = pair_up(*transform.mesh, *transform.degrees, *next.mesh, *next.degrees);
   const Bytes tile = tile_of(view, sender);
   const ProcessGroup tensor = process_group(*transform.mesh, {Axis::Out});
-  const bool scatters = alike && view.constants.boundary == BoundaryMessage::ScatterGather &&
-                        transform.degrees->sequence_parallel == SequenceParallel::Off &&
-                        tensor.size() > 1;
+  const bool cut = transform.placements != nullptr &&
+                   transform.placements->blocks[sender.last_block].leaving.has_value();
+  const bool scatters =
+      alike && !cut && view.constants.boundary == BoundaryMessage::ScatterGather &&
+      transform.degrees->sequence_parallel == SequenceParallel::Off && tensor.size() > 1;
   const auto gathering = [&](const RouteGather& gather) {
     if (scatters) return price_call(view, CommunicationKind::AllGather, tile, tensor).cost.time;
     if (gather.ranks <= 1) return Seconds(0);

@@ -48,17 +48,17 @@ KeptBlock keep(const PricingContext& context, const DeviceMesh& mesh, const Bloc
 
 KeptStates keep_states(const PricingContext& context, const NetworkIndex& index,
                        std::shared_ptr<const PlacedNetwork> placed, const PlanDegrees& plan,
-                       const DeviceMesh& mesh) {
+                       const DeviceMesh& mesh, const Placements* placements) {
   thread_local Scratch scratch;
   const Network& network = *context.problem.network;
   const Framework& framework = *context.problem.framework;
-  const PlacementRules rules = placement_rules(network, plan, mesh, framework);
+  const PlacementRules rules = placement_rules(network, plan, mesh, framework, placements);
   const TensorPolicies policies = tensor_policies(plan, mesh, framework, context.problem.precision);
   KeptStates states{std::move(placed), {}, {}};
   StageBlocks stages;
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
-    place_block(block, index[b], rules, scratch.placement);
+    place_block(block, index[b], rules, scratch.placement, b);
     scratch.demands.clear();
     derive_parameter_communication(
         {network, block, index[b], rules, scratch.placement, policies, framework.sharding},

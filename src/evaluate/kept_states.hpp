@@ -40,6 +40,7 @@ struct KeptStates {
 
 [[nodiscard]] KeptStates keep_states(const PricingContext& context, const NetworkIndex& index,
                                      std::shared_ptr<const PlacedNetwork> placed,
-                                     const PlanDegrees& plan, const DeviceMesh& mesh);
+                                     const PlanDegrees& plan, const DeviceMesh& mesh,
+                                     const Placements* placements = nullptr);
 
 }  // namespace plansearch

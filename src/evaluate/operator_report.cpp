@@ -59,7 +59,7 @@ std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const Pla
                                          int position) {
   const Network& network = *view.problem.network;
   const TransformGround& transform = view.transform_at(position);
-  const auto work = profiles.work(*transform.degrees, *transform.mesh);
+  const std::vector<BlockWork>& work = transform.profile->work->blocks;
   std::vector<double> copies(network.blocks.size(), 0.0);
   for (const int index : view.contents_at(position)) {
     const std::vector<double>& held = view.content(index).copies;
@@ -68,7 +68,7 @@ std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const Pla
   std::vector<OperatorReport> lines;
   for (std::size_t b = 0; b < copies.size(); ++b) {
     if (copies[b] <= 0.0) continue;
-    append_block(network.blocks[b], profiles.index()[b], work->blocks[b], copies[b], lines);
+    append_block(network.blocks[b], profiles.index()[b], work[b], copies[b], lines);
   }
   std::erase_if(lines, [](const OperatorReport& line) { return line.total() == Seconds(0); });
   return lines;

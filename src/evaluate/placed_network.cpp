@@ -66,18 +66,19 @@ ParameterCount operator*(ParameterCount count, double copies) {
 }
 
 PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
-                            const PlanDegrees& plan, const DeviceMesh& mesh) {
+                            const PlanDegrees& plan, const DeviceMesh& mesh,
+                            const Placements* placements) {
   thread_local Scratch scratch;
   const Network& network = *problem.network;
   const Framework& framework = *problem.framework;
   PlacedNetwork result{plan, mesh, std::vector<PlacedBlock>(network.blocks.size())};
   result.plan.micro_batch = 1;
-  const PlacementRules rules = placement_rules(network, result.plan, mesh, framework);
+  const PlacementRules rules = placement_rules(network, result.plan, mesh, framework, placements);
   const TensorPolicies policies = tensor_policies(plan, mesh, framework, problem.precision);
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     const Block& block = network.blocks[b];
     PlacedBlock& placed = result.blocks[b];
-    place_block(block, index[b], rules, scratch.placement);
+    place_block(block, index[b], rules, scratch.placement, b);
     placed.cuts = cut_block(network, block, index[b], rules, scratch.placement);
     scratch.demands.clear();
     derive_operator_communication(

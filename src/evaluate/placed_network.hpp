@@ -52,6 +52,7 @@ struct PlacedNetwork {
 };
 
 [[nodiscard]] PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
-                                          const PlanDegrees& plan, const DeviceMesh& mesh);
+                                          const PlanDegrees& plan, const DeviceMesh& mesh,
+                                          const Placements* placements = nullptr);
 
 }  // namespace plansearch

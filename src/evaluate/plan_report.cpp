@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "evaluate/priced_program.hpp"
+#include "plan/expand.hpp"
 #include "plan/layer_distribution.hpp"
 #include "plan/recompute.hpp"
 #include "plansearch/error.hpp"
@@ -69,7 +70,12 @@ std::vector<SpelledStage> spelled_stages(const Problem& problem, const ParallelP
       std::vector<HeldBlocks>& held = spelled.chunks.emplace_back();
       for (const BlockRun& run : chunk) {
         const Block& block = problem.network->blocks[run.block];
-        held.push_back({block.name, run.count});
+        const std::string name = plain_block_name(block.name);
+        if (!held.empty() && held.back().block == name) {
+          held.back().count += run.count;
+        } else {
+          held.push_back({name, run.count});
+        }
         if (is_layer(block.kind)) spelled.layers += run.count;
       }
     }
@@ -88,9 +94,14 @@ PlanSummary::PlanSummary(const ParallelPlan& plan) : degrees(plan.transform_at(0
 
 PlanSummary::PlanSummary(const PlanEvaluator& evaluator, const ParallelPlan& plan)
     : PlanSummary(plan) {
-  const auto uniform = evaluator.expand(degrees);
+  const Problem& problem = evaluator.problem();
+  const auto& placed = plan.transforms.front().placements;
+  if (placed) placements = names_of(*placed, *problem.network);
+  const ParallelPlan by_role = placed ? without_placements(plan, *problem.framework) : plan;
+  const auto uniform =
+      placed ? expand(degrees, *problem.network, *problem.framework) : evaluator.expand(degrees);
   const auto* same = std::get_if<ParallelPlan>(&uniform);
-  if (same == nullptr || *same != plan) spelled = spelled_stages(evaluator.problem(), plan);
+  if (same == nullptr || *same != by_role) spelled = spelled_stages(problem, by_role);
 }
 
 int PlanSummary::devices() const {

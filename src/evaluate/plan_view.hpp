@@ -22,6 +22,7 @@ struct TransformGround {
   const DeviceMesh* mesh = nullptr;
   const ClassProfile* profile = nullptr;
   StaticPolicy statics;
+  const Placements* placements = nullptr;  ///< what the plan says of single operators
 };
 
 /// What a device of one kind keeps and does once per step, whatever the micro-batches.

@@ -6,6 +6,7 @@
 // Checked by: tests/unit/evaluate/class_profile_test.cpp (no plan sees another one's numbers)
 #include "evaluate/profile_maker.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -37,21 +38,33 @@ ProfileMaker::ProfileMaker(const PricingContext& context)
   }
 }
 
+std::uint32_t ProfileMaker::number_of(const std::shared_ptr<const Placements>& placements) const {
+  if (!placements) return 0;
+  const std::lock_guard lock(mutex_);
+  const auto known = std::find_if(numbered_.begin(), numbered_.end(),
+                                  [&](const auto& other) { return *other == *placements; });
+  const auto number = static_cast<std::uint32_t>(known - numbered_.begin()) + 1U;
+  if (known == numbered_.end()) numbered_.push_back(placements);
+  return number;
+}
+
 std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
                                                           const PlanDegrees& plan,
-                                                          const DeviceMesh& mesh) const {
+                                                          const DeviceMesh& mesh,
+                                                          const Placements* placements) const {
   return placed_.get(placement_key(key), [&] {
     return std::make_shared<const PlacedNetwork>(
-        place_network(context_.problem, index_, plan, mesh));
+        place_network(context_.problem, index_, plan, mesh, placements));
   });
 }
 
-std::shared_ptr<const KeptStates> ProfileMaker::states(const PlanDegrees& plan,
-                                                       const DeviceMesh& mesh) const {
-  const StatesKey key = states_key(plan, mesh, *context_.problem.framework);
+std::shared_ptr<const KeptStates> ProfileMaker::states(
+    const PlanDegrees& plan, const DeviceMesh& mesh,
+    const std::shared_ptr<const Placements>& placements) const {
+  const StatesKey key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
   return states_.get(key, [&] {
-    return std::make_shared<const KeptStates>(
-        keep_states(context_, index_, placed(key, plan, mesh), plan, mesh));
+    return std::make_shared<const KeptStates>(keep_states(
+        context_, index_, placed(key, plan, mesh, placements.get()), plan, mesh, placements.get()));
   });
 }
 
@@ -154,9 +167,10 @@ std::shared_ptr<const ClassProfile> ProfileMaker::make(std::shared_ptr<const Kep
   return profile;
 }
 
-std::shared_ptr<const ClassProfile> ProfileMaker::profile(const PlanDegrees& plan,
-                                                          const DeviceMesh& mesh) const {
-  std::shared_ptr<const KeptStates> kept = states(plan, mesh);
+std::shared_ptr<const ClassProfile> ProfileMaker::profile(
+    const PlanDegrees& plan, const DeviceMesh& mesh,
+    const std::shared_ptr<const Placements>& placements) const {
+  std::shared_ptr<const KeptStates> kept = states(plan, mesh, placements);
   const ProfileKey key{kept.get(), plan.micro_batch, plan.recompute, leaves_node(plan)};
   return profiles_.get(key, [&] { return make(std::move(kept), key, plan); });
 }

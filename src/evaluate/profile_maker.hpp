@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "evaluate/class_profile.hpp"
 #include "evaluate/shared_cache.hpp"
+#include "plansearch/placements.hpp"
 
 namespace plansearch {
 
@@ -18,8 +21,9 @@ class ProfileMaker {
  public:
   explicit ProfileMaker(const PricingContext& context);
 
-  [[nodiscard]] std::shared_ptr<const ClassProfile> profile(const PlanDegrees& plan,
-                                                            const DeviceMesh& mesh) const;
+  [[nodiscard]] std::shared_ptr<const ClassProfile> profile(
+      const PlanDegrees& plan, const DeviceMesh& mesh,
+      const std::shared_ptr<const Placements>& placements = nullptr) const;
   /// Memory and parameters of every block of the class of `plan`, and no times.
   void fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh, ClassProfile& profile) const;
   /// Whether `profile` would make this profile for the plan.
@@ -50,11 +54,14 @@ class ProfileMaker {
     bool operator==(const ProfileKey&) const = default;
   };
 
-  [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(const StatesKey& key,
-                                                            const PlanDegrees& plan,
-                                                            const DeviceMesh& mesh) const;
-  [[nodiscard]] std::shared_ptr<const KeptStates> states(const PlanDegrees& plan,
-                                                         const DeviceMesh& mesh) const;
+  /// A number of its own for everything that plans say of single operators; 0: nothing.
+  [[nodiscard]] std::uint32_t number_of(const std::shared_ptr<const Placements>& placements) const;
+  [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(
+      const StatesKey& key, const PlanDegrees& plan, const DeviceMesh& mesh,
+      const Placements* placements = nullptr) const;
+  [[nodiscard]] std::shared_ptr<const KeptStates> states(
+      const PlanDegrees& plan, const DeviceMesh& mesh,
+      const std::shared_ptr<const Placements>& placements) const;
   [[nodiscard]] std::shared_ptr<const LocalWork> work(
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
@@ -73,6 +80,8 @@ class ProfileMaker {
   PricingContext context_;
   NetworkIndex index_;
   std::vector<RepeatedShares> repeated_;  ///< by block
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const Placements>> numbered_;  ///< by number - 1
   SharedCache<StatesKey, PlacedNetwork, 64> placed_;
   SharedCache<StatesKey, KeptStates, 128> states_;
   SharedCache<LocalKey, LocalWork, 128> work_;

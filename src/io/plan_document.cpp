@@ -137,6 +137,7 @@ PlanDocument read_plan_document(const Node& root) {
   if (const auto description = root.find("description")) description->ignore();
   read_question(root, document);
   document.stages = read_stages(root);
+  document.placements = read_placements(root);
   if (const auto degrees = root.find("degrees")) document.degrees = read_degrees(*degrees, {});
   root.finish();
   return document;
@@ -181,7 +182,9 @@ std::string to_yaml(const PlanDocument& document) {
   }
   const std::string body = degrees.take();
   const std::string stages = document.stages ? to_yaml(*document.stages) : std::string();
-  return top.take() + (body.empty() ? "" : "degrees:\n" + body) + stages;
+  const std::string placements =
+      document.placements ? to_yaml(document.placements->names) : std::string();
+  return top.take() + (body.empty() ? "" : "degrees:\n" + body) + stages + placements;
 }
 
 }  // namespace plansearch::io

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "io/document.hpp"
+#include "io/placements_document.hpp"
 #include "io/plan_stages_document.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/degree_set.hpp"
@@ -43,6 +44,8 @@ struct PlanDocument {
   /// Either of the two: equal stages, or stages spelled out.
   PinnedDegrees degrees;
   std::optional<StagesDocument> stages;
+  /// Operators that are not cut by role.
+  std::optional<PlacementsDocument> placements{};
 
   bool operator==(const PlanDocument&) const = default;
 };

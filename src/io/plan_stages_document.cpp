@@ -7,6 +7,7 @@
 #include "io/plan_text.hpp"
 #include "plan/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
+#include "plansearch/placement_names.hpp"
 #include "plansearch/plan_stages.hpp"
 
 namespace plansearch::io {
@@ -62,7 +63,13 @@ ChunkEntry to_entry(const std::vector<BlockRun>& runs, bool by_layers, const Net
   for (const BlockRun& run : runs) {
     const Block& block = network.blocks[run.block];
     if (is_layer(block.kind)) layers += run.count;
-    if (!by_layers) entry.blocks.push_back({block.name, run.count});
+    if (by_layers) continue;
+    const std::string name = plain_block_name(block.name);
+    if (!entry.blocks.empty() && entry.blocks.back().block == name) {
+      entry.blocks.back().count += run.count;
+    } else {
+      entry.blocks.push_back({name, run.count});
+    }
   }
   if (by_layers) entry.layers = layers;
   return entry;

@@ -37,6 +37,19 @@ std::optional<Infeasible> check_blocks(const Assignment& assignment, const Netwo
                             network.name, count(network.order)));
 }
 
+/// Between stages of unlike meshes residual streams are exchanged as rules by role cut them.
+std::optional<Infeasible> check_edges(const ParallelPlan& plan) {
+  for (const Transform& transform : plan.transforms) {
+    if (!transform.placements || plan.transforms.size() == 1) continue;
+    for (const BlockChoice& block : transform.placements->blocks) {
+      if (!block.leaving && !block.entering) continue;
+      return refuse(Obstacle::NoSuchFeature, 0, 0,
+                    "edges of layers are cut by placements only where all stages are split alike");
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Infeasible> check_assignment(const ParallelPlan& plan, const Network& network,
@@ -53,9 +66,11 @@ std::optional<Infeasible> check_plan(const ParallelPlan& plan, const Network& ne
   if (auto bad = check_structure(plan, network)) return bad;
   if (auto bad = check_assignment(plan, network, gpus)) return bad;
   if (auto bad = check_pipeline(plan, framework)) return bad;
+  if (auto bad = check_edges(plan)) return bad;
   for (int p = 0; p < plan.assignment->stages(); ++p) {
     const PlanDegrees& d = plan.transform_at(p).degrees;
-    if (auto bad = check_transform(d, network, framework, precision)) {
+    const Placements* placements = plan.transform_at(p).placements.get();
+    if (auto bad = check_transform(d, network, framework, precision, placements)) {
       bad->stage = p;
       return bad;
     }

@@ -23,11 +23,7 @@ int degree(const PlanDegrees& plan, Axis axis) {
       return plan.data;
     case Axis::Pipeline:
       return plan.pipeline;
-    case Axis::ExpertTensor:
-    case Axis::Expert:
-    case Axis::ExpertData:
-    case Axis::Shard:
-    case Axis::Replica:
+    default:
       break;
   }
   throw InternalError("a view of other axes has no place in a rank order");
@@ -172,6 +168,21 @@ DeviceMesh make_device_mesh(const PlanDegrees& plan, std::span<const Axis> rank_
   }
   add_shard_views(plan, mesh, builder);
   add_expert_grid(plan, mesh, builder);
+  return mesh;
+}
+
+DeviceMesh with_factors(DeviceMesh mesh, std::span<const int> sizes) {
+  PLANSEARCH_CHECK(sizes.size() <= kMostFactors);
+  MeshBuilder builder(mesh);
+  MeshBuilder::Factors pool = mesh[Axis::Out].factors;
+  int product = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto taken = builder.take(pool, sizes[i]);
+    PLANSEARCH_CHECK(taken.has_value());
+    builder.assign(factor_axis(i), *taken, sizes[i]);
+    product *= sizes[i];
+  }
+  PLANSEARCH_CHECK(product == mesh[Axis::Out].size);
   return mesh;
 }
 

@@ -90,6 +90,12 @@ const Transform& ParallelPlan::transform_at(int position) const {
   return transforms[static_cast<std::size_t>(place.transform)];
 }
 
+bool Transform::operator==(const Transform& other) const {
+  if (!(degrees == other.degrees) || !(mesh == other.mesh)) return false;
+  if (!placements || !other.placements) return placements == other.placements;
+  return *placements == *other.placements;
+}
+
 bool ParallelPlan::operator==(const ParallelPlan& other) const {
   return transforms == other.transforms && order == other.order &&
          (assignment == other.assignment || *assignment == *other.assignment);

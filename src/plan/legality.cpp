@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "plan/check_placements.hpp"
 #include "plan/legality_parts.hpp"
 #include "plan/network_facts.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -228,6 +229,7 @@ struct Case {
 struct Condition {
   DegreeSet reads;
   Result (*check)(const Case&, Wording);
+  bool of_tensor_group = false;  ///< cuts over it; placements of single operators replace it
 };
 
 template <Axis A, int PlanDegrees::*Field>
@@ -258,13 +260,15 @@ constexpr std::array kConditions{
     Condition{{Degree::Data}, axis_of<Axis::Data, &PlanDegrees::data>},
     Condition{{Degree::Pipeline}, axis_of<Axis::Pipeline, &PlanDegrees::pipeline>},
     Condition{{Degree::TensorOut, Degree::Context, Degree::ContextKind},
-              cut_of<DimRole::Head, DimRole::KvHead>},
-    Condition{{Degree::TensorOut}, cut_of<DimRole::Ffn, DimRole::Vocab>},
+              cut_of<DimRole::Head, DimRole::KvHead>,
+              true},
+    Condition{{Degree::TensorOut}, cut_of<DimRole::Ffn, DimRole::Vocab>, true},
     Condition{{Degree::ExpertTensor}, cut_of<DimRole::ExpertFfn>},
     Condition{{Degree::TensorIn}, cut_of<DimRole::Hidden>},
     Condition{{Degree::Expert}, cut_of<DimRole::Expert>},
     Condition{{Degree::Context, Degree::TensorOut, Degree::SequenceParallel},
-              cut_of<DimRole::Sequence>},
+              cut_of<DimRole::Sequence>,
+              true},
     Condition{kExpertDegrees,
               [](const Case& c, Wording w) { return check_has_experts(c.plan, c.network, w); }},
     Condition{kExpertDegrees | kMeshDegrees,
@@ -302,6 +306,11 @@ std::optional<Obstacle> obstacle_in(const Result& result) {
 
 }  // namespace
 
+std::optional<Infeasible> check_by_role(const PlanDegrees& plan, const Framework& framework,
+                                        const Dimension& dimension) {
+  return check_dimension(plan, framework, dimension, Wording::Full);
+}
+
 std::optional<Infeasible> check_axes(const PlanDegrees& plan, const Framework& framework) {
   for (const auto& [axis, degree] :
        {std::pair{Axis::In, plan.tensor_in}, std::pair{Axis::Out, plan.tensor_out},
@@ -320,19 +329,27 @@ std::optional<Infeasible> check_legality(const PlanDegrees& plan, const Network&
 }
 
 std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Network& network,
-                                          const Framework& framework, DataType precision) {
+                                          const Framework& framework, DataType precision,
+                                          const Placements* placements) {
   PlanDegrees alone = degrees;
   alone.pipeline = alone.chunks = 1;
   alone.schedule = PlanDegrees{}.schedule;
   const legality::Case c{alone, network, framework, precision, alone.devices()};
   for (const legality::Condition& condition : legality::kConditions) {
+    if (placements != nullptr && condition.of_tensor_group) continue;
     if (auto bad = condition.check(c, legality::Wording::Full)) return bad;
+  }
+  if (placements != nullptr) {
+    if (auto bad = check_placements(*placements, network, alone, framework)) return bad;
   }
   if (auto bad = legality::check_listed(degrees, framework, legality::Wording::Full)) return bad;
   for (const FrameworkRule& rule : framework.rules) {
     if (auto bad = legality::check_rule(rule, {degrees, network, framework, precision},
                                         legality::Wording::Full)) {
-      return bad;
+      // Which heads go where is what the placements say.
+      const bool heads = bad->obstacle == Obstacle::HeadsNotDivisible ||
+                         bad->obstacle == Obstacle::KvHeadsNotDivisible;
+      if (placements == nullptr || !heads) return bad;
     }
   }
   return std::nullopt;

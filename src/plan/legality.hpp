@@ -15,6 +15,7 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/network.hpp"
+#include "plansearch/placements.hpp"
 
 namespace plansearch {
 
@@ -28,11 +29,12 @@ namespace plansearch {
 
 /// Whether one stage of a plan may be split like this and the framework runs its schedule:
 /// everything but the number of devices, the layers and the shape of the pipeline, which are judged
-/// for the plan as a whole.
+/// for the plan as a whole. Operators that `placements` speaks of are judged by it, not by role.
 [[nodiscard]] std::optional<Infeasible> check_transform(const PlanDegrees& degrees,
                                                         const Network& network,
                                                         const Framework& framework,
-                                                        DataType precision = DataType::Bf16);
+                                                        DataType precision = DataType::Bf16,
+                                                        const Placements* placements = nullptr);
 
 /// The same without words: cheap enough for every plan of a search.
 [[nodiscard]] std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,

@@ -39,6 +39,10 @@ template <typename Words>
 /// Every axis with several ranks has a place in the framework's rank order.
 [[nodiscard]] std::optional<Infeasible> check_axes(const PlanDegrees& plan,
                                                    const Framework& framework);
+/// A dimension that is cut by role.
+[[nodiscard]] std::optional<Infeasible> check_by_role(const PlanDegrees& plan,
+                                                      const Framework& framework,
+                                                      const Dimension& dimension);
 /// What the rules of a framework file are asked about.
 struct RuleCase {
   const PlanDegrees& plan;

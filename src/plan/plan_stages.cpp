@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "plan/check_placements.hpp"
 #include "plan/expand.hpp"
 #include "plan/legality_parts.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -141,6 +142,33 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
   }
   index_contents(*assignment, network);
   plan.assignment = std::move(assignment);
+  return plan;
+}
+
+std::variant<ParallelPlan, Infeasible> with_placements(ParallelPlan plan,
+                                                       const Placements& placements,
+                                                       const Network& network,
+                                                       const Framework& framework) {
+  const auto merged = std::make_shared<const Placements>(with_merged_factors(placements));
+  for (std::size_t t = 0; t < plan.transforms.size(); ++t) {
+    Transform& transform = plan.transforms[t];
+    if (auto bad = check_placements(*merged, network, transform.degrees, framework)) {
+      return *std::move(bad);
+    }
+    transform.mesh = with_factors(std::move(transform.mesh), merged->factors);
+    transform.placements = merged;
+  }
+  return plan;
+}
+
+ParallelPlan without_placements(ParallelPlan plan, const Framework& framework) {
+  for (Transform& transform : plan.transforms) {
+    if (!transform.placements) continue;
+    const int ranks = transform.mesh.ranks;
+    transform.placements = nullptr;
+    transform.mesh = make_device_mesh(transform.degrees, framework.rank_order);
+    transform.mesh.ranks = ranks;
+  }
   return plan;
 }
 

@@ -52,6 +52,14 @@ Result check_degrees(const Transform& transform, const ParallelPlan& plan) {
   if (d.micro_batches != plan.order.micro_batches || d.schedule != plan.order.schedule) {
     return broken("the degrees of a transform and the order of the plan differ");
   }
+  if (const auto& placements = transform.placements) {
+    bool on_mesh = placements->factors.size() <= kMostFactors;
+    for (std::size_t f = 0; on_mesh && f < placements->factors.size(); ++f) {
+      on_mesh = placements->factors[f] > 1 &&
+                transform.mesh[factor_axis(f)].size == placements->factors[f];
+    }
+    if (!on_mesh) return broken("the factors of the placements are no axes of the mesh");
+  }
   if (transform.mesh.size(kDense) != devices_of(transform)) {
     return broken(fmt::format("a mesh of {} ranks for degrees of {}", transform.mesh.size(kDense),
                               devices_of(transform)));

@@ -19,6 +19,7 @@
 #include "plansearch/error.hpp"
 #include "problem/shown_divisors.hpp"
 #include "schedule/table.hpp"
+#include "search/planner/operator_search.hpp"
 
 namespace plansearch {
 namespace {
@@ -137,6 +138,12 @@ void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {
           legal_values(degree, degrees, problem));
     }
   }
+}
+
+void check_degrees_fit(const ProblemRequest& request, const Problem& problem) {
+  PinnedDegrees judged = request.degrees;
+  if (cuts_operators(request.space)) judged.release(Degree::TensorOut);
+  check_degrees_fit(judged, problem);
 }
 
 PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& problem,

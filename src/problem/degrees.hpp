@@ -7,6 +7,7 @@
 #include "plansearch/degree_limits.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
+#include "plansearch/load_problem.hpp"
 #include "plansearch/problem.hpp"
 
 namespace plansearch {
@@ -17,6 +18,8 @@ void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits = {}
 /// Refuses a pinned degree that the network or the framework cannot have in any plan, and names
 /// the values it can have.
 void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem);
+/// The same for a search: a space that cuts operators one by one takes any tensor degree.
+void check_degrees_fit(const ProblemRequest& request, const Problem& problem);
 
 /// The one plan the flags describe; what is absent takes its default, --dp what the GPUs leave.
 /// InputError for degrees that do not multiply to the GPUs or divide the batch.

@@ -7,6 +7,7 @@
 #include "plan/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/plan_stages.hpp"
 #include "problem/degrees.hpp"
 #include "problem/gpu_count.hpp"
 #include "problem/spelled_plan.hpp"
@@ -51,10 +52,52 @@ void judge(const std::optional<Infeasible>& infeasible, const SourceLocation& wh
   given.inexpressible = error.formatted();
 }
 
-void take_stages(const io::StagesDocument& stages, const ProblemRequest& request,
-                 GivenPlan& given) {
+/// Makes the layers that are cut differently blocks of their own. The tensor degree is the same in
+/// all stages.
+Placements take_placements(const io::PlacementsDocument& document, const PlanDegrees& degrees,
+                           GivenPlan& given) {
+  const Problem& problem = given.asked.problem;
+  auto made = resolve_placements(document.names, *problem.network, degrees, *problem.framework);
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) {
+    throw InputError(document.where(*fault), fault->message, fault->hint);
+  }
+  auto& distinguished = std::get<DistinguishedNetwork>(made);
+  given.asked.problem.network = std::move(distinguished.network);
+  return std::move(distinguished.placements);
+}
+
+/// Places the operators of a plan; what a target runs follows from roles alone.
+void place_operators(const Placements& placements, const io::PlacementsDocument& document,
+                     const ProblemRequest& request, GivenPlan& given) {
+  const Problem& problem = given.problem;
+  auto placed =
+      with_placements(std::move(given.plan), placements, *problem.network, *problem.framework);
+  if (const auto* bad = std::get_if<Infeasible>(&placed)) {
+    throw InputError(document.place.where,
+                     fmt::format("{}: {}", to_text(bad->obstacle), bad->detail), remedy_for(*bad));
+  }
+  given.plan = std::get<ParallelPlan>(std::move(placed));
+  if (request.target.empty()) return;
+  const InputError error(
+      document.place.where,
+      fmt::format("{} cuts operators by the role of their dimensions, not one by one",
+                  problem.framework->name),
+      "leave placements out for plans that it runs");
+  given.inexpressible = error.formatted();
+}
+
+void take_stages(const io::StagesDocument& stages,
+                 const std::optional<io::PlacementsDocument>& document,
+                 const ProblemRequest& request, GivenPlan& given) {
   const SourceLocation& where = stages.place.where;
-  given.plan = spelled_plan(stages, given.asked.problem);
+  Placements placements;
+  if (document) {
+    PlanDegrees first = with_pinned({}, stages.stages.front().degrees);
+    const std::int64_t shares = std::int64_t{1} * stages.micro_batches * first.data;
+    first.micro_batch = static_cast<int>(given.asked.problem.global_batch / shares);
+    placements = take_placements(*document, first, given);
+  }
+  given.plan = spelled_plan(stages, given.asked.problem, document.has_value());
   const int devices = given.plan.devices();
   check_devices(*given.asked.problem.cluster, devices, where);
   if (given.asked.gpus && *given.asked.gpus != devices) {
@@ -63,6 +106,7 @@ void take_stages(const io::StagesDocument& stages, const ProblemRequest& request
                      "leave gpus out, or change the stages");
   }
   given.problem = with_gpus(given.asked, devices);
+  if (document) place_operators(placements, *document, request, given);
   const Problem& problem = given.problem;
   const auto bad = check_plan(given.plan, *problem.network, *problem.framework, problem.gpus,
                               problem.global_batch, problem.precision);
@@ -89,6 +133,29 @@ void take_degrees(const ProblemRequest& request, GivenPlan& given) {
     judge(std::get<Infeasible>(plan), {}, request, given);
 }
 
+/// Degrees with operators placed one by one: no rule by role speaks of the whole tensor group.
+void take_placed(const io::PlacementsDocument& document, const ProblemRequest& request,
+                 GivenPlan& given) {
+  PinnedDegrees pinned = request.degrees;
+  // What the tensor group does is said by the placements.
+  if (!pinned.has(Degree::SequenceParallel)) pinned.pin(Degree::SequenceParallel, 0);
+  const PlanDegrees degrees = plan_from_degrees(pinned, given.asked.problem, given.asked.gpus);
+  check_devices(*given.asked.problem.cluster, degrees.devices(), {});
+  const Placements placements = take_placements(document, degrees, given);
+  given.problem = with_gpus(given.asked, degrees.devices());
+  const Problem& problem = given.problem;
+  auto plan = expand(degrees, *problem.network, *problem.framework);
+  if (auto* bad = std::get_if<Infeasible>(&plan)) {
+    judge(*bad, {}, request, given);
+    return;
+  }
+  given.plan = std::get<ParallelPlan>(std::move(plan));
+  place_operators(placements, document, request, given);
+  judge(check_plan(given.plan, *problem.network, *problem.framework, problem.gpus,
+                   problem.global_batch, problem.precision),
+        document.place.where, request, given);
+}
+
 /// One plan has one value of everything.
 void refuse_several(const ProblemRequest& request) {
   std::string what;
@@ -111,8 +178,13 @@ GivenPlan load_given_plan(const AskedPlan& asked) {
   refuse_several(asked.request);
   check_degrees(asked.request.degrees);
   GivenPlan given{load_problem(asked.request), {}, {}, {}, {}};
-  asked.stages ? take_stages(*asked.stages, asked.request, given)
-               : take_degrees(asked.request, given);
+  if (asked.stages) {
+    take_stages(*asked.stages, asked.placements, asked.request, given);
+  } else if (asked.placements) {
+    take_placed(*asked.placements, asked.request, given);
+  } else {
+    take_degrees(asked.request, given);
+  }
   return given;
 }
 

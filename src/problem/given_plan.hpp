@@ -15,7 +15,7 @@ struct GivenPlan {
   SettledProblem asked;
   Problem problem;
   ParallelPlan plan;
-  std::optional<PlanDegrees> degrees;  ///< where it is uniform
+  std::optional<PlanDegrees> degrees;  ///< where it is uniform and every operator cut by role
   /// With --target: why the target cannot express the plan ("error: ..." and "hint: ...").
   std::optional<std::string> inexpressible;
 };

@@ -117,6 +117,9 @@ std::variant<HandedOver, RefusedPlan> hand_over(const GivenPlan& given, const st
                                                 const std::string& launcher,
                                                 const std::string& version) {
   const Exporter& exporter = exporter_of(target);
+  if (given.plan.transforms.front().placements) {
+    return refuse(exporter, {"operators are placed one by one (placements)"}, {});
+  }
   const auto equal =
       exporters::equal_stages(given.plan, *given.problem.network, *given.problem.framework);
   if (const auto* differs = std::get_if<std::string>(&equal))

@@ -18,6 +18,7 @@ std::int64_t whole(double count) {
 }
 
 std::string optimality(const std::string& space, const UnevenResult& result) {
+  if (!result.claim.empty()) return result.claim;
   if (result.completeness == Completeness::Optimal) {
     return result.ranked.empty()
                ? fmt::format("no plan of space {} runs: all were looked at", space)
@@ -59,7 +60,7 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
   counts.evaluated = counts.simulated = result.counts.simulated;
   const std::int64_t others = counts.total - counts.evaluated;
   (result.completeness == Completeness::Optimal ? counts.pruned : counts.unvisited) = others;
-  counts.left_out = {"orders that split the backward pass or hold several chunks of a stage"};
+  counts.left_out = result.left_out;
   report.optimality = optimality(space, result);
   report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);
   return report;

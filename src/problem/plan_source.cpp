@@ -149,10 +149,10 @@ AskedPlan from_result(const ProblemRequest& request, const io::Node& root, std::
   fill_question(completion, root.at("question"));
   if (auto stages = io::read_stages(config)) {
     refuse_degrees(request, stages->place.where);
-    return {completion.take(), std::move(stages)};
+    return {completion.take(), std::move(stages), io::read_placements(config)};
   }
   fill_degrees(completion, io::read_config(config));
-  return {completion.take(), std::nullopt};
+  return {completion.take(), std::nullopt, io::read_placements(config)};
 }
 
 AskedPlan from_document(const ProblemRequest& request, const io::PlanDocument& plan) {
@@ -174,13 +174,13 @@ AskedPlan from_document(const ProblemRequest& request, const io::PlanDocument& p
   completion.fill("lora_targets", o.lora_targets, plan.lora_targets);
   if (plan.stages) refuse_degrees(request, plan.stages->place.where);
   fill_degrees(completion, plan.degrees);
-  return {completion.take(), plan.stages};
+  return {completion.take(), plan.stages, plan.placements};
 }
 
 }  // namespace
 
 AskedPlan complete_from_plan(const ProblemRequest& request, const std::string& plan) {
-  if (plan.empty()) return {request, std::nullopt};
+  if (plan.empty()) return {request, std::nullopt, std::nullopt};
   const PlanName name = split_rank(plan);
   io::ParseLimits limits;
   limits.size = std::size_t{64} << 20U;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "io/placements_document.hpp"
 #include "io/plan_stages_document.hpp"
 #include "plansearch/load_problem.hpp"
 
@@ -14,6 +15,7 @@ namespace plansearch {
 struct AskedPlan {
   ProblemRequest request;
   std::optional<io::StagesDocument> stages;  ///< of a plan document that spells them out
+  std::optional<io::PlacementsDocument> placements{};
 };
 
 /// Completes the request by a plan ("plan.yaml", "result.json#2"): what the user left open comes

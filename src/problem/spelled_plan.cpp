@@ -21,8 +21,8 @@ namespace {
 /// Turns the stages of a file into those of a plan.
 class SpelledPlan {
  public:
-  SpelledPlan(const io::StagesDocument& document, const Problem& problem)
-      : document_(document), problem_(problem), stages_(document.stages.size()) {}
+  SpelledPlan(const io::StagesDocument& document, const Problem& problem, bool placed)
+      : document_(document), problem_(problem), placed_(placed), stages_(document.stages.size()) {}
 
   ParallelPlan make() {
     chunks_ = document_.stages.front().chunks.size();
@@ -71,8 +71,11 @@ class SpelledPlan {
     for (const ZeroStage zero : kZeroPreference) {
       PlanDegrees tried = degrees;
       tried.zero = zero;
-      if (!check_transform(tried, *problem_.network, *problem_.framework, problem_.precision))
-        return tried;
+      if (placed_) tried.tensor_out = 1;
+      if (check_transform(tried, *problem_.network, *problem_.framework, problem_.precision))
+        continue;
+      tried.tensor_out = degrees.tensor_out;
+      return tried;
     }
     return degrees;
   }
@@ -150,6 +153,7 @@ class SpelledPlan {
 
   const io::StagesDocument& document_;
   const Problem& problem_;
+  bool placed_;
   std::vector<StageDescription> stages_;
   Order order_;
   std::size_t chunks_ = 1;
@@ -166,8 +170,8 @@ SourceLocation place_of(const Infeasible& infeasible, const io::StagesDocument& 
   return order ? document.order.where : document.place.where;
 }
 
-ParallelPlan spelled_plan(const io::StagesDocument& document, const Problem& problem) {
-  return SpelledPlan(document, problem).make();
+ParallelPlan spelled_plan(const io::StagesDocument& document, const Problem& problem, bool placed) {
+  return SpelledPlan(document, problem, placed).make();
 }
 
 }  // namespace plansearch

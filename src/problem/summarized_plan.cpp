@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "plan/expand.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 
@@ -34,12 +35,24 @@ ParallelPlan plan_of(const PlanSummary& summary, const PlanEvaluator& evaluator)
       for (const HeldBlocks& held : chunk) runs.push_back(run_of(held, *problem.network));
     }
   }
+  const auto uniform = [&] {
+    return summary.placements ? expand(degrees, *problem.network, *problem.framework)
+                              : evaluator.expand(degrees);
+  };
   auto plan = stages.empty()
-                  ? evaluator.expand(degrees)
+                  ? uniform()
                   : plan_of_stages(stages, {degrees.schedule, degrees.micro_batches},
                                    problem.global_batch, *problem.framework, *problem.network);
   PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(plan));
-  return std::get<ParallelPlan>(std::move(plan));
+  if (!summary.placements) return std::get<ParallelPlan>(std::move(plan));
+  const auto made =
+      resolve_placements(*summary.placements, *problem.network, degrees, *problem.framework);
+  PLANSEARCH_CHECK(std::holds_alternative<DistinguishedNetwork>(made));
+  auto placed = with_placements(std::get<ParallelPlan>(std::move(plan)),
+                                std::get<DistinguishedNetwork>(made).placements, *problem.network,
+                                *problem.framework);
+  PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(placed));
+  return std::get<ParallelPlan>(std::move(placed));
 }
 
 }  // namespace plansearch

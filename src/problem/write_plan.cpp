@@ -43,6 +43,12 @@ io::PlanDocument question_of(const GivenPlan& given, const std::string& hardware
   return document;
 }
 
+std::optional<io::PlacementsDocument> placements_of(const GivenPlan& given) {
+  const auto& placements = given.plan.transforms.front().placements;
+  if (!placements) return std::nullopt;
+  return io::PlacementsDocument{names_of(*placements, *given.problem.network), {}, {}, {}};
+}
+
 void add_plan(const GivenPlan& given, io::PlanDocument& document) {
   const Problem& problem = given.problem;
   if (given.degrees) {
@@ -50,6 +56,7 @@ void add_plan(const GivenPlan& given, io::PlanDocument& document) {
   } else {
     document.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
   }
+  document.placements = placements_of(given);
 }
 
 }  // namespace
@@ -66,6 +73,7 @@ void write_plan_files(const ProblemRequest& asked, const GivenPlan& given, const
   io::PlanDocument document = question_of(given, asked.hardware, asked.model);
   io::PlanDocument spelled = document;
   spelled.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
+  spelled.placements = placements_of(given);
   add_plan(given, document);
   if (!stages.empty()) io::write_file(stages, io::to_yaml(spelled));
   if (!plan.empty()) io::write_file(plan, io::to_yaml(document));

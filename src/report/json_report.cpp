@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json_report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -182,6 +184,37 @@ void add_spelled(const PlanSummary& plan, Json& json) {
   json["stages"] = std::move(stages);
 }
 
+Json entry_json(const PlacementEntry& entry) {
+  Json json = Json::object();
+  if (!entry.operators.empty()) json["operators"] = entry.operators;
+  json["blocks"] = entry.blocks;
+  Json layers = Json::array();
+  for (const LayerRange& range : entry.layers) layers.push_back(layers_text({range}));
+  if (!layers.empty()) json["layers"] = std::move(layers);
+  json["cut"] = Json::object();
+  for (const NamedCut& cut : entry.cut) {
+    Json factors = Json::array();
+    for (const std::uint8_t factor : cut.factors.value_or(FactorList{})) {
+      factors.push_back(fmt::format("t{}", factor));
+    }
+    json["cut"][cut.dimension] = std::move(factors);
+  }
+  return json;
+}
+
+/// As in plan files.
+void add_placements(const PlanSummary& plan, Json& json) {
+  if (!plan.placements) return;
+  Json& placements = json["placements"];
+  placements["factors"] = plan.placements->factors;
+  placements["operators"] = Json::array();
+  for (const auto& entry : plan.placements->operators) {
+    placements["operators"].push_back(entry_json(entry));
+  }
+  placements["edges"] = Json::array();
+  for (const auto& entry : plan.placements->edges) placements["edges"].push_back(entry_json(entry));
+}
+
 }  // namespace
 
 Json to_json(const PlanSummary& plan) {
@@ -201,6 +234,7 @@ Json to_json(const PlanSummary& plan) {
         stages_or_one([&](const PlanDegrees& stage) { return degree_json(row, row.get(stage)); });
   }
   add_spelled(plan, json);
+  add_placements(plan, json);
   return json;
 }
 

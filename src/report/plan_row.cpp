@@ -72,6 +72,7 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
   Json config = to_json(plan.plan);
   config.erase("order");
   config.erase("stages");
+  config.erase("placements");
   row.update(config);
   row["layers"] = layers_json(plan.plan);
   row["step_time_s"] = plan.estimate.step.total().value();

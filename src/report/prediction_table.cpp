@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -105,6 +106,28 @@ std::string communication_table(const std::vector<PricedCommunication>& lines, i
   return table.text(columns);
 }
 
+/// How operators are cut that do not follow the rules by role.
+std::string placement_table(const PlacementNames& placements, int columns) {
+  TextTable table(
+      {{"placed one by one", Align::Left, 1}, {"layers", Align::Left}, {"cut", Align::Left}});
+  const auto add = [&](const PlacementEntry& entry, const std::string& what) {
+    table.add_row({fmt::format("{}: {}", fmt::join(entry.blocks, ", "), what),
+                   layers_text(entry.layers), cut_text(entry.cut, placements.factors)});
+  };
+  for (const PlacementEntry& entry : placements.operators) {
+    add(entry, fmt::format("{}", fmt::join(entry.operators, ", ")));
+  }
+  for (const PlacementEntry& entry : placements.edges) add(entry, "handed on");
+  std::string factors;
+  for (std::size_t f = 0; f < placements.factors.size(); ++f) {
+    factors += fmt::format("{}t{} {}", f == 0 ? "" : ", ", f, placements.factors[f]);
+  }
+  return table.text(columns) +
+         wrapped(fmt::format("ranks of the factors of the tensor group, the innermost first: {}\n",
+                             factors),
+                 columns);
+}
+
 /// What every pass moved, what the step became and what it costs in memory.
 std::string pass_table(const std::vector<PassReport>& passes, int columns) {
   TextTable table({{"pass", Align::Left},
@@ -148,6 +171,7 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   if (p.stages.size() > 1) text += stage_table(p.stages, columns) + "\n";
   text +=
       fmt::format("memory: {}, {} risk of running out\n\n", to_text(p.memory_fit), risk_text(p));
+  if (p.plan.placements) text += placement_table(*p.plan.placements, columns) + "\n";
   if (!p.communication.empty()) text += communication_table(p.communication, columns) + "\n";
   if (!p.passes.empty()) text += pass_table(p.passes, columns) + "\n";
   if (!report.misses.empty()) text += excess_text(report);

@@ -786,6 +786,66 @@ class Answers(Case):
         self.assertIn("1/2/1", self.succeed("explain", f"{result}#1"))
         self.refuse("predict", "--plan", f"{result}#1", "--tp", "2", expect=["spelled out"])
 
+    PLACED = ("degrees: {tp: 8, micro_batch: 8}\nplacements:\n  factors: [2, 4]\n  operators:\n"
+              "    - {operators: [mlp_in, activation, mlp_out], cut: {ffn: [t1, t0]}}\n"
+              "    - {operators: [query, key, value, attention, projection], layers: 0-23, cut: {batch: all}}\n"
+              "    - {operators: [query, key, value, attention, projection], layers: 24-47, cut: {}}\n")
+
+    def placed(self, body):
+        head = "schema: plansearch/plan/v1\nhardware: dgx-h100\nmodel: gpt2-xl\nbatch: 64\n"
+        return self.file("placed.yaml", head + body)
+
+    def test_operators_placed_one_by_one(self):
+        path = self.placed(self.PLACED)
+        plan = self.answer("predict", "--plan", path)["plans"][0]
+        self.assertEqual((plan["config"]["gpus"], plan["config"]["tp"]), (8, 8))
+        self.assertEqual(plan["config"]["placements"]["factors"], [8])  # t0 and t1 always go together
+        reduced = [line for line in plan["communication"]
+                   if line["kind"] == "all-reduce" and line["what"].startswith("mlp_out")]
+        self.assertEqual({line["group_size"] for line in reduced}, {8})
+        again = self.directory / "again.yaml"
+        self.succeed("predict", "--plan", path, "--write-plan", again)
+        self.assertEqual(self.answer("predict", "--plan", again)["plans"], [plan])
+        result = self.directory / "result.json"
+        self.succeed("predict", "--plan", path, "--format", "json", "--out", result)
+        self.assertEqual(self.answer("predict", "--plan", f"{result}#1")["plans"], [plan])
+        text = self.succeed("explain", path)
+        for words in ("placed one by one", "ffn over t0 (8)", "batch over t0 (8)", "0-23"):
+            self.assertIn(words, text)
+        refused = run("export", path, "--to", "megatron")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("placed one by one", refused.stderr)
+
+    def test_placements_that_cannot_be(self):
+        for old, new, expect in (
+                ("mlp_in,", "mlp_inn,", ["placed.yaml:9:7: error:", "no operator 'mlp_inn'", "mlp_out"]),
+                ("{ffn: [t1, t0]}", "{fn: all}", ["placed.yaml:9:7: error:", "no dimension 'fn'", "ffn"]),
+                ("{ffn: [t1, t0]}", "{ffn: [t1, t1]}", ["placed.yaml:9:7: error:", "used twice"]),
+                ("{ffn: [t1, t0]}", "{ffn: [t2]}", ["placed.yaml:9:7: error:", "no factor t2"]),
+                ("{ffn: [t1, t0]}", "{ffn: [s0]}", ["error:", "'s0' is no factor"]),
+                ("factors: [2, 4]", "factors: [2, 2]", ["placed.yaml:7:3: error:", "prime factors of 8"]),
+                ("layers: 0-23", "layers: 0-24", ["placed.yaml:11:7: error:", "placed twice"]),
+                ("layers: 0-23", "layers: 0-48", ["placed.yaml:10:7: error:", "its layers are 0-47"]),
+                ("micro_batch: 8", "micro_batch: 4", ["placed.yaml:10:7: error:", "do not divide by 8"]),
+                ("tp: 8", "tp_x: 2, tp_y: 4", ["error:"])):
+            self.assertIn(old, self.PLACED)
+            self.refuse("predict", "--plan", self.placed(self.PLACED.replace(old, new, 1)), expect=expect)
+
+    def test_operators_are_searched(self):
+        asked = ["search", "--hw", "dgx-h100", "--model", "gpt2-xl", "--gpus", "8", "--batch", "64",
+                 "--space", "operators", "--tp", "8", "--micro-batch", "8", "--top", "2"]
+        result = self.directory / "operators.json"
+        self.succeed(*asked, "--format", "json", "--out", result)
+        for number, plan in enumerate(json.loads(result.read_text())["plans"], 1):
+            cuts = [cut for entry in plan["config"]["placements"]["operators"] for cut in entry["cut"]]
+            self.assertIn("ffn", cuts)
+            self.assertNotIn("heads", cuts)
+            again = self.answer("predict", "--plan", f"{result}#{number}")["plans"][0]
+            self.assertEqual((again["step_time_s"], again["peak_memory_bytes"], again["config"]),
+                             (plan["step_time_s"], plan["peak_memory_bytes"], plan["config"]))
+        self.assertIn("exact for the sum of its kernels and messages", result.read_text())
+        self.refuse(*asked, "--pp", "2", expect=["no pipeline"])
+
     def test_uneven_stages_are_searched(self):
         asked = ["search", "--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "8", "--batch", "32",
                  "--space", "uneven", "--pp", "3", "--top", "3"]

@@ -2,7 +2,9 @@
 // Redistribution: known answers, and every sequence of steps carried out on simulated devices.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <random>
 
@@ -45,13 +47,30 @@ class Devices {
   using Tile = std::map<std::pair<int, int>, double>;
 
   /// Places the matrix value(r, c) = 100 r + c; partial axes hold shares that sum to the value.
-  Devices(const DeviceMesh& mesh, const Layout& layout) : mesh_(mesh), layout_(layout) {
+  Devices(const DeviceMesh& mesh, const Layout& layout,
+          std::vector<Axis> axes = {kAxes.begin(), kAxes.end()})
+      : mesh_(mesh), axes_(std::move(axes)), layout_(layout) {
     for_each_device([&](const Coordinates& device) {
       Tile& tile = tiles_[device];
       for (int r = 0; r < kRows; ++r) {
         for (int c = 0; c < kColumns; ++c) {
           if (!holds(layout, device, r, c)) continue;
           tile[{r, c}] = (100.0 * r + c) * share(layout, device);
+        }
+      }
+    });
+  }
+
+  /// Devices with tiles of their own: what they computed of a matrix of these values.
+  Devices(const DeviceMesh& mesh, const Layout& layout, std::vector<Axis> axes,
+          const std::function<double(const Coordinates&, int, int)>& computed,
+          std::function<double(int, int)> value)
+      : mesh_(mesh), axes_(std::move(axes)), layout_(layout), value_(std::move(value)) {
+    for_each_device([&](const Coordinates& device) {
+      Tile& tile = tiles_[device];
+      for (int r = 0; r < kRows; ++r) {
+        for (int c = 0; c < kColumns; ++c) {
+          if (holds(layout, device, r, c)) tile[{r, c}] = computed(device, r, c);
         }
       }
     });
@@ -81,7 +100,7 @@ class Devices {
           const auto cell = tile.find({r, c});
           if ((cell != tile.end()) != holds(layout, device, r, c)) equal = false;
           if (cell == tile.end() || !layout.partial.empty()) continue;
-          if (std::abs(cell->second - (100.0 * r + c)) > 1e-9) equal = false;
+          if (std::abs(cell->second - value_(r, c)) > 1e-9) equal = false;
         }
       }
     });
@@ -92,14 +111,14 @@ class Devices {
   template <typename Visit>
   void for_each_device(Visit visit) const {
     Coordinates device{};
-    for (int a = 0; a < mesh_[Axis::Out].size; ++a) {
-      for (int b = 0; b < mesh_[Axis::Context].size; ++b) {
-        for (int c = 0; c < mesh_[Axis::Data].size; ++c) {
-          device[static_cast<std::size_t>(Axis::Out)] = a;
-          device[static_cast<std::size_t>(Axis::Context)] = b;
-          device[static_cast<std::size_t>(Axis::Data)] = c;
-          visit(device);
-        }
+    for (bool more = true; more;) {
+      visit(device);
+      more = false;
+      for (const Axis axis : axes_) {
+        int& place = device[static_cast<std::size_t>(axis)];
+        more = ++place < mesh_[axis].size;
+        if (more) break;
+        place = 0;
       }
     }
   }
@@ -126,7 +145,7 @@ class Devices {
                              int c) const {
     const bool reduces =
         step.kind == CommunicationKind::AllReduce || step.kind == CommunicationKind::ReduceScatter;
-    AxisSet group{step.axis};
+    AxisSet group = step.axes;
     if (step.kind == CommunicationKind::Permute) {
       group = step.result.dims[static_cast<std::size_t>(step.to_dim)].axes();
     }
@@ -149,7 +168,9 @@ class Devices {
   }
 
   const DeviceMesh& mesh_;
+  std::vector<Axis> axes_;
   Layout layout_;
+  std::function<double(int, int)> value_ = [](int r, int c) { return 100.0 * r + c; };
   std::map<Coordinates, Tile> tiles_;
 };
 
@@ -157,6 +178,40 @@ double price_of(const std::vector<RedistributionStep>& steps) {
   double sum = 0.0;
   for (const auto& step : steps) sum += elements_moved(step.kind, step.group_size, step.elements);
   return sum;
+}
+
+/// A tensor group of 2 x 2 x 3 and two data ranks.
+DeviceMesh factor_mesh() {
+  PlanDegrees plan;
+  plan.tensor_out = 12;
+  plan.data = 2;
+  return with_factors(make_device_mesh(plan, std::array{Axis::Out, Axis::Data}),
+                      std::array{2, 2, 3});
+}
+
+/// Rows and columns, each over factors, the outermost first.
+using Factors = std::vector<std::size_t>;
+Layout factor_layout(const DeviceMesh& mesh, const Factors& rows, const Factors& columns) {
+  Layout layout;
+  for (const Factors& list : {rows, columns}) {
+    SliceMap map;
+    for (const std::size_t factor : list) {
+      map.push_back(SliceMap::shard(mesh, {factor_axis(factor)}).digits()[0]);
+    }
+    layout.dims.push_back(map);
+  }
+  return layout;
+}
+
+Layout random_factor_layout(const DeviceMesh& mesh, std::mt19937& random) {
+  std::vector<std::size_t> order{0, 1, 2};
+  std::shuffle(order.begin(), order.end(), random);
+  std::array<std::vector<std::size_t>, 2> factors;
+  for (const std::size_t factor : order) {
+    const auto where = random() % 3;
+    if (where < 2) factors[where].push_back(factor);
+  }
+  return factor_layout(mesh, factors[0], factors[1]);
 }
 
 TEST_SUITE("unit") {
@@ -247,6 +302,101 @@ TEST_SUITE("unit") {
       const double detour = price_of(redistribute(mesh, kExtents, from, whole)) +
                             price_of(redistribute(mesh, kExtents, whole, to));
       CHECK(direct <= detour + 1e-9);
+    }
+  }
+
+  TEST_CASE("redistribution: factors of a tensor group move together") {
+    // Two of three factors at once: one all-reduce of four ranks, not two of two.
+    const DeviceMesh mesh = factor_mesh();
+    Layout parts = factor_layout(mesh, {}, {});
+    parts.partial = {Axis::Factor0, Axis::Factor1};
+    const Layout whole = factor_layout(mesh, {}, {});
+    const Layout rows = factor_layout(mesh, {1, 0}, {});
+    const Layout columns = factor_layout(mesh, {}, {1, 0});
+    struct Expected {
+      Layout from, to;
+      CommunicationKind kind;
+      double elements;
+    };
+    for (const Expected& expected : {Expected{parts, whole, CommunicationKind::AllReduce, 144},
+                                     Expected{parts, rows, CommunicationKind::ReduceScatter, 144},
+                                     Expected{rows, whole, CommunicationKind::AllGather, 144},
+                                     Expected{rows, columns, CommunicationKind::AllToAll, 36}}) {
+      const auto steps = redistribute(mesh, kExtents, expected.from, expected.to);
+      REQUIRE(steps.size() == 1);
+      CHECK(steps[0].kind == expected.kind);
+      CHECK(steps[0].group_size == 4);
+      CHECK(steps[0].axes == AxisSet{Axis::Factor0, Axis::Factor1});
+      CHECK(steps[0].elements == expected.elements);
+    }
+  }
+
+  TEST_CASE("redistribution: random cuts over three factors give the right data on 24 devices") {
+    const DeviceMesh mesh = factor_mesh();
+    std::mt19937 random(5);
+    for (int round = 0; round < 300; ++round) {
+      Layout from = random_factor_layout(mesh, random);
+      const Layout to = random_factor_layout(mesh, random);
+      for_each_axis(kFactorAxes - from.axes(), [&](Axis axis) {
+        if (mesh[axis].size > 1 && random() % 2 == 0) from.partial.insert(axis);
+      });
+      const auto steps = redistribute(mesh, kExtents, from, to);
+      Devices devices(mesh, from, {Axis::Factor0, Axis::Factor1, Axis::Factor2, Axis::Data});
+      for (const RedistributionStep& step : steps) devices.apply(step);
+      CAPTURE(to_text(from));
+      CAPTURE(to_text(to));
+      CHECK(devices.matches(to));
+    }
+  }
+
+  TEST_CASE("products of matrices cut over factors arrive whole wherever they are needed") {
+    // Every device multiplies its rows, columns and summands of small integer matrices; what the
+    // summands are cut over is left in parts.
+    constexpr int kSummands = 12;
+    const DeviceMesh mesh = factor_mesh();
+    const std::vector<Axis> axes{Axis::Factor0, Axis::Factor1, Axis::Factor2, Axis::Data};
+    std::mt19937 random(6);
+    std::array<std::array<int, kSummands>, kRows> left{};
+    std::array<std::array<int, kColumns>, kSummands> right{};
+    for (auto& row : left) {
+      for (int& value : row) value = static_cast<int>(random() % 19) - 9;
+    }
+    for (auto& row : right) {
+      for (int& value : row) value = static_cast<int>(random() % 19) - 9;
+    }
+    const auto product = [&](int r, int c, const SliceMap* map, const Coordinates& device) {
+      int sum = 0;
+      for (int k = 0; k < kSummands; ++k) {
+        const bool mine =
+            map == nullptr || k / (kSummands / map->slices()) == map->evaluate(device);
+        if (mine) sum += left[r][k] * right[k][c];
+      }
+      return static_cast<double>(sum);
+    };
+    for (int round = 0; round < 300; ++round) {
+      std::vector<std::size_t> order{0, 1, 2};
+      std::shuffle(order.begin(), order.end(), random);
+      std::array<SliceMap, 3> loop;  // rows, columns, summands
+      for (const std::size_t factor : order) {
+        const auto where = random() % 4;
+        if (where == 3) continue;
+        loop[where].push_back(SliceMap::shard(mesh, {factor_axis(factor)}).digits()[0]);
+      }
+      Layout produced;
+      produced.dims.push_back(loop[0]);
+      produced.dims.push_back(loop[1]);
+      produced.partial = loop[2].axes();
+      const Layout needed = random_factor_layout(mesh, random);
+      Devices devices(
+          mesh, produced, axes,
+          [&](const Coordinates& device, int r, int c) { return product(r, c, &loop[2], device); },
+          [&](int r, int c) { return product(r, c, nullptr, {}); });
+      for (const RedistributionStep& step : redistribute(mesh, kExtents, produced, needed)) {
+        devices.apply(step);
+      }
+      CAPTURE(to_text(produced));
+      CAPTURE(to_text(needed));
+      CHECK(devices.matches(needed));
     }
   }
 

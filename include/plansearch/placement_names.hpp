@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placements of single operators in the words of people: operators, blocks and dimensions by name,
+// layers by number. What plan files and answers hold.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/placements.hpp"
+
+namespace plansearch {
+
+/// Layers first to last, both counted; the first layer of a network is 0.
+struct LayerRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  bool operator==(const LayerRange&) const = default;
+};
+
+/// Numbers of factors, outermost first; absent: all of them.
+struct NamedCut {
+  std::string dimension;
+  std::optional<FactorList> factors;
+  bool operator==(const NamedCut&) const = default;
+};
+
+/// Some operators, or the edges of some layers, and how they are cut.
+struct PlacementEntry {
+  std::vector<std::string> operators;  ///< empty: every operator that no other entry names
+  std::vector<std::string> blocks;     ///< empty: every block
+  std::vector<LayerRange> layers;      ///< empty: every layer, and what is no layer
+  std::vector<NamedCut> cut;
+  bool operator==(const PlacementEntry&) const = default;
+};
+
+struct PlacementNames {
+  std::vector<int> factors;  ///< sizes, innermost first; empty: prime factors of the tensor degree
+  std::vector<PlacementEntry> operators;
+  std::vector<PlacementEntry> edges;  ///< what the layers hand on; their `operators` are empty
+  bool operator==(const PlacementNames&) const = default;
+};
+
+/// What is wrong with an entry.
+struct PlacementFault {
+  bool edge = false;  ///< of `edges`
+  std::optional<std::size_t> entry;
+  std::string message;
+  std::string hint;
+};
+
+/// The placements, and the network with a block for every way in which layers are cut.
+[[nodiscard]] std::variant<DistinguishedNetwork, PlacementFault> resolve_placements(
+    const PlacementNames& names, const Network& network, const PlanDegrees& degrees,
+    const Framework& framework);
+
+/// The words of placements that were made for `network`; `resolve_placements` on the network they
+/// were resolved on leads back to them.
+[[nodiscard]] PlacementNames names_of(const Placements& placements, const Network& network);
+
+/// Prime factors, ascending: 12 is 2 x 2 x 3.
+[[nodiscard]] std::vector<int> prime_factors(int number);
+
+/// "ffn over t2 t1 t0 (8)"; "whole" where nothing is cut.
+[[nodiscard]] std::string cut_text(const std::vector<NamedCut>& cut,
+                                   const std::vector<int>& factors);
+/// "0-11, 20".
+[[nodiscard]] std::string layers_text(const std::vector<LayerRange>& layers);
+
+/// The name of a block before layers of it were distinguished: "decoder" for "decoder@12".
+[[nodiscard]] std::string plain_block_name(const std::string& name);
+
+}  // namespace plansearch

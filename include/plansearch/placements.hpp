@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// How single operators are cut, where a plan says so: the tensor group of a position is a product
+// of factors, and every operator that is named cuts its dimensions over factors of its own choice.
+// All other operators follow the rules by role. Communication follows from the difference.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "plansearch/axis.hpp"
+#include "plansearch/fixed_vector.hpp"
+#include "plansearch/network.hpp"
+
+namespace plansearch {
+
+/// Numbers of factors, outermost first; factor 0 is the innermost one.
+using FactorList = FixedVector<std::uint8_t, 32>;
+
+/// One dimension, cut over factors.
+struct DimensionCut {
+  DimId dim{};
+  FactorList factors;
+  bool operator==(const DimensionCut&) const = default;
+};
+
+/// Every dimension that factors cut; devices hold replicas along factors that are in no list.
+using FactorCuts = std::vector<DimensionCut>;
+
+/// What a plan says of the operators of one block.
+struct BlockChoice {
+  std::vector<std::optional<FactorCuts>> operators;  ///< by operator; absent: by role
+  std::optional<FactorCuts> entering;  ///< tensors from the block before; absent: by role
+  std::optional<FactorCuts> leaving;   ///< tensors for the block behind
+  [[nodiscard]] bool by_role() const;
+  bool operator==(const BlockChoice&) const = default;
+};
+
+/// What a plan says of single operators. Layers of one block that are cut differently are blocks of
+/// their own (`distinguish_layers`).
+struct Placements {
+  std::vector<int> factors;         ///< sizes, innermost first; they multiply to the tensor group
+  std::vector<BlockChoice> blocks;  ///< by index into Network::blocks
+  bool operator==(const Placements&) const = default;
+};
+
+/// One copy of a block on its way through the network.
+struct LayerChoice {
+  std::size_t block = 0;  ///< index into Network::blocks
+  BlockChoice choice;     ///< `entering` follows from the copy in front
+};
+
+/// A network with a block for every way in which its layers are cut, and those ways.
+struct DistinguishedNetwork {
+  std::shared_ptr<const Network> network;
+  Placements placements;
+};
+
+/// `layers`: all copies of all blocks in the order of the network. Equal copies share a block. A
+/// copy that takes its input from one that leaves it cut in another way is a kind of its own: it
+/// pays for the seam.
+[[nodiscard]] DistinguishedNetwork distinguish_layers(const Network& network,
+                                                      std::vector<int> factors,
+                                                      std::vector<LayerChoice> layers);
+
+/// The same with factors that always cut together, one inside the other, as one.
+[[nodiscard]] Placements with_merged_factors(const Placements& placements);
+
+}  // namespace plansearch

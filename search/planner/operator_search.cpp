@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: plans whose operators are cut one by one, the best of every group of degrees.
+// Source: the exact choice of a block (intra_op.hpp); steps by PlanEvaluator::evaluate.
+// Assumes: layers hand on what is whole over the tensor group; one way for all layers of a block.
+// Units: seconds, elements.
+// Checked by: tests/unit/search/operator_search_test.cpp (equal to pricing every choice)
+#include "search/planner/operator_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "base/divisors.hpp"
+#include "plan/expand.hpp"
+#include "plan/layer_distribution.hpp"
+#include "plan/legality.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "search/planner/best_staged.hpp"
+#include "search/planner/intra_op.hpp"
+#include "search/strategy.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Shares of its parameters that a device may hold, beside all of them.
+constexpr std::array kTighter{0.5, 0.25, 0.125};
+constexpr int kLargestMicroBatch = 64;
+
+/// All blocks of the network under one choice each.
+struct NetworkChoice {
+  Placements placements;
+  Seconds sum;  ///< kernels and messages of one micro-batch, nothing hidden
+};
+
+class OperatorSearch {
+ public:
+  OperatorSearch(const PlanEvaluator& evaluator, const StageRequest& request,
+                 const SearchOptions& options, MemoryFit admitted)
+      : evaluator_(evaluator),
+        problem_(evaluator.problem()),
+        request_(request),
+        deadline_(options),
+        best_(evaluator, options, admitted) {
+    result_.admitted = admitted;
+    result_.left_out = {"pipelines", "batch and tokens cut over the tensor group",
+                        "layers of one kind that are cut differently"};
+  }
+
+  UnevenResult run() {
+    for (const int tensor : tensor_degrees()) {
+      for (const int micro_batch : micro_batches(tensor)) look_at(tensor, micro_batch);
+    }
+    best_.conclude(result_);
+    if (!result_.ranked.empty()) result_.claim = claim();
+    return std::move(result_);
+  }
+
+ private:
+  template <typename Default>
+  [[nodiscard]] std::vector<int> values(Degree degree, Default all) const {
+    if (const auto value = request_.pinned.get(degree)) return {*value};
+    std::vector<int> found = all();
+    std::erase_if(found, [&](int value) { return !request_.limits.admits(degree, value); });
+    return found;
+  }
+
+  /// Groups inside a node; the group of one device has nothing to choose.
+  [[nodiscard]] std::vector<int> tensor_degrees() const {
+    std::vector<int> found = values(Degree::TensorOut, [&] {
+      std::vector<int> sizes = divisors(problem_.gpus);
+      std::erase_if(sizes,
+                    [&](int size) { return size > problem_.cluster->accelerators_per_node; });
+      return sizes;
+    });
+    std::erase_if(found, [&](int size) { return size < 2 || problem_.gpus % size != 0; });
+    return found;
+  }
+
+  [[nodiscard]] std::vector<int> micro_batches(int tensor) const {
+    const std::int64_t data = problem_.gpus / tensor;
+    if (problem_.global_batch % data != 0) return {};
+    const std::int64_t local = problem_.global_batch / data;
+    std::vector<int> found = values(Degree::MicroBatch, [&] {
+      std::vector<int> sizes;
+      for (int size = 1; size <= std::min<std::int64_t>(local, kLargestMicroBatch); size *= 2) {
+        sizes.push_back(size);
+      }
+      return sizes;
+    });
+    std::erase_if(found, [&](int size) { return local % size != 0; });
+    return found;
+  }
+
+  [[nodiscard]] std::vector<Recompute> recomputations() const {
+    std::vector<Recompute> levels;
+    for (const int level : values(Degree::Recompute, [] {
+           return std::vector<int>{static_cast<int>(Recompute::None),
+                                   static_cast<int>(Recompute::Full)};
+         })) {
+      levels.push_back(static_cast<Recompute>(level));
+    }
+    return levels;
+  }
+
+  void look_at(int tensor, int micro_batch) {
+    if (deadline_.passed()) {
+      result_.completeness = Completeness::Stopped;
+      return;
+    }
+    PlanDegrees degrees = with_pinned({}, request_.pinned);
+    degrees.tensor_out = tensor;
+    degrees.sequence_parallel = SequenceParallel::Off;
+    degrees.data = problem_.gpus / tensor;
+    degrees.micro_batch = micro_batch;
+    degrees.micro_batches = static_cast<int>(problem_.global_batch / degrees.data / micro_batch);
+    if (degrees.devices() != problem_.gpus) return;
+    const std::vector<NetworkChoice> choices = choices_of(degrees);
+    for (const Recompute level : recomputations()) {
+      degrees.recompute = level;
+      for (const ZeroStage zero : zeros(degrees)) {
+        degrees.zero = zero;
+        for (const NetworkChoice& choice : choices) offer(degrees, choice);
+      }
+    }
+  }
+
+  /// The first that the framework runs, and the one that shards optimizer states.
+  [[nodiscard]] std::vector<ZeroStage> zeros(PlanDegrees degrees) const {
+    std::vector<ZeroStage> found;
+    if (const auto zero = request_.pinned.get(Degree::Zero)) {
+      return {static_cast<ZeroStage>(*zero)};
+    }
+    degrees.tensor_out = 1;
+    for (const ZeroStage zero : {ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Parameters}) {
+      degrees.zero = zero;
+      const bool runs =
+          !check_transform(degrees, *problem_.network, *problem_.framework, problem_.precision);
+      if (runs && (found.empty() || degrees.data > 1)) found.push_back(zero);
+    }
+    return found;
+  }
+
+  [[nodiscard]] std::vector<NetworkChoice> choices_of(const PlanDegrees& degrees) {
+    std::vector<NetworkChoice> found;
+    const auto add = [&](std::optional<NetworkChoice> choice) {
+      if (!choice) return;
+      const bool known = std::any_of(found.begin(), found.end(), [&](const NetworkChoice& other) {
+        return other.placements == choice->placements;
+      });
+      if (!known) found.push_back(*std::move(choice));
+    };
+    Splits splits;
+    for (std::size_t b = 0; b < problem_.network->blocks.size(); ++b) {
+      const bool layer = is_layer(problem_.network->blocks[b].kind);
+      splits.push_back(layer ? std::make_unique<OperatorSplit>(problem_, degrees, b) : nullptr);
+    }
+    add(choose(degrees, splits, 1.0));
+    for (const double share : kTighter) add(choose(degrees, splits, share));
+    return found;
+  }
+
+  /// By block; null for what is no layer.
+  using Splits = std::vector<std::unique_ptr<OperatorSplit>>;
+
+  /// Every layer at its best with at most this share of its parameters on a device; embedding and
+  /// head, which may share a table, by role.
+  [[nodiscard]] std::optional<NetworkChoice> choose(const PlanDegrees& degrees,
+                                                    const Splits& splits, double share) const {
+    const Network& network = *problem_.network;
+    NetworkChoice result;
+    result.placements.factors = {degrees.tensor_out};
+    for (std::size_t b = 0; b < splits.size(); ++b) {
+      if (!splits[b]) {
+        BlockChoice& by_role = result.placements.blocks.emplace_back();
+        by_role.operators.resize(network.blocks[b].operators.size());
+        continue;
+      }
+      const double most = share * (block_parameter_count(network, network.blocks[b]) + 1.0);
+      const auto plan = share == 1.0 ? best_split(*splits[b]) : best_split(*splits[b], most);
+      if (!plan) return std::nullopt;
+      result.placements.blocks.push_back(choice_of(*splits[b], plan->choice, network));
+      for (const BlockRun& run : network.order) {
+        if (run.block == b) result.sum += plan->time * static_cast<double>(run.count);
+      }
+    }
+    return result;
+  }
+
+  void offer(const PlanDegrees& degrees, const NetworkChoice& choice) {
+    result_.counts.space += 1.0;
+    auto plan = expand(degrees, *problem_.network, *problem_.framework);
+    if (auto* made = std::get_if<ParallelPlan>(&plan)) {
+      plan = with_placements(std::move(*made), choice.placements, *problem_.network,
+                             *problem_.framework);
+    }
+    best_.offer(plan, {degrees.tensor_out, degrees.micro_batch, static_cast<int>(degrees.zero)});
+    sums_.emplace_back(degrees, choice);
+  }
+
+  /// The additive sum of the best plan beside its step.
+  [[nodiscard]] std::string claim() const {
+    const StagedCandidate& first = result_.ranked.front();
+    const Transform& transform = first.plan.transforms.front();
+    for (const auto& [degrees, choice] : sums_) {
+      if (!(degrees == transform.degrees)) continue;
+      if (!(with_merged_factors(choice.placements) == *transform.placements)) continue;
+      const Seconds sum = choice.sum * static_cast<double>(degrees.micro_batches);
+      return fmt::format(
+          "the choice of every layer is exact for the sum of its kernels and messages: {:.4g} ms a "
+          "step for plan 1, nothing hidden and no gradients reduced; its step is priced as any "
+          "plan's",
+          1e3 * sum.value());
+    }
+    return {};
+  }
+
+  using Family = std::tuple<int, int, int>;
+  const PlanEvaluator& evaluator_;
+  const Problem& problem_;
+  const StageRequest& request_;
+  Deadline deadline_;
+  BestStaged<Family> best_;
+  std::vector<std::pair<PlanDegrees, NetworkChoice>> sums_;
+  UnevenResult result_;
+};
+
+}  // namespace
+
+BlockChoice choice_of(const OperatorSplit& split, const SplitChoice& choice,
+                      const Network& network) {
+  BlockChoice result;
+  const Block& block = split.block();
+  for (std::size_t op = 0; op < block.operators.size(); ++op) {
+    const std::vector<DimId>& loop = block.operators[op].loop;
+    const bool experts = std::any_of(loop.begin(), loop.end(), [&](DimId dim) {
+      const DimRole role = network.dimension(dim).role;
+      return role == DimRole::Expert || role == DimRole::Routed || role == DimRole::ExpertFfn;
+    });
+    auto& cuts = result.operators.emplace_back();
+    if (experts) continue;
+    cuts.emplace();
+    if (choice[op] == kWhole) continue;
+    cuts->push_back({loop[static_cast<std::size_t>(choice[op])], FactorList{0}});
+  }
+  return result;
+}
+
+UnevenResult search_operators(const PlanEvaluator& evaluator, const StageRequest& request,
+                              const SearchOptions& options) {
+  const auto pipeline = request.pinned.get(Degree::Pipeline);
+  if (pipeline && *pipeline > 1) {
+    throw InputError({}, fmt::format("space operators has no pipeline (pp {})", *pipeline),
+                     "leave --pp out, or write the placements into a plan file with pp");
+  }
+  return fitting_or_tight([&](MemoryFit admitted) {
+    return OperatorSearch(evaluator, request, options, admitted).run();
+  });
+}
+
+}  // namespace plansearch

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans whose operators are cut one by one over the tensor group: the exact choice of the
+// intra-operator program for every layer, written as placements and priced as any plan.
+#pragma once
+
+#include <string_view>
+
+#include "evaluate/operator_split.hpp"
+#include "plansearch/placements.hpp"
+#include "search/planner/uneven_search.hpp"
+
+namespace plansearch {
+
+/// Whether a named space cuts operators one by one: degrees of the tensor group are not judged by
+/// role there.
+[[nodiscard]] constexpr bool cuts_operators(std::string_view space) {
+  return space == "operators";
+}
+
+/// What a choice for a block is in a plan: one factor, all of the tensor group. Operators of
+/// experts stay as their degrees place them.
+[[nodiscard]] BlockChoice choice_of(const OperatorSplit& split, const SplitChoice& choice,
+                                    const Network& network);
+
+/// For every tensor degree, micro-batch and recompute level without a pipeline: the choice that
+/// takes the least sum of kernels and messages, and those under tighter bounds of parameters. The
+/// result says what the sum of the best plan is; ranks are by the priced step.
+[[nodiscard]] UnevenResult search_operators(const PlanEvaluator& evaluator,
+                                            const StageRequest& request,
+                                            const SearchOptions& options);
+
+}  // namespace plansearch

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/placements_document.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+#include "io/plan_text.hpp"
+
+namespace plansearch::io {
+namespace {
+
+/// Far beyond any machine.
+constexpr int kMostFactorSize = 1 << 20;
+constexpr std::size_t kMostListed = 20;
+
+template <typename T>
+bool whole_number(std::string_view text, T& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::vector<std::string> read_words(const Node& node) {
+  if (node.is_scalar()) return {node.text()};
+  std::vector<std::string> words;
+  for (const Node& item : node.items()) words.push_back(item.text());
+  return words;
+}
+
+/// "12" or "0-11".
+LayerRange read_range(const Node& node) {
+  const std::string text = node.text();
+  const std::string_view all = text;
+  const std::size_t dash = all.find('-');
+  LayerRange range;
+  bool read = whole_number(all.substr(0, dash), range.first);
+  range.last = range.first;
+  if (dash != std::string::npos) read = read && whole_number(all.substr(dash + 1), range.last);
+  if (!read || range.first < 0 || range.last < range.first) {
+    node.fail(fmt::format("'{}' is no range of layers", text),
+              "as 0-11, or 12; layers count from 0");
+  }
+  return range;
+}
+
+std::uint8_t read_factor(const Node& node) {
+  const std::string text = node.text();
+  std::uint8_t number = 0;
+  const bool read = text.size() > 1 && text[0] == 't' &&
+                    whole_number(std::string_view(text).substr(1), number) && number < kMostListed;
+  if (!read) {
+    node.fail(fmt::format("'{}' is no factor", text),
+              "t0 is the innermost factor of the tensor group, t1 the next one, ...");
+  }
+  return number;
+}
+
+NamedCut read_cut(const Node::Entry& entry) {
+  NamedCut cut{entry.key, FactorList{}};
+  if (entry.value.is_scalar()) {
+    if (entry.value.text() == "all") {
+      cut.factors.reset();
+    } else {
+      cut.factors->push_back(read_factor(entry.value));
+    }
+    return cut;
+  }
+  const std::vector<Node> items = entry.value.items();
+  if (items.size() > kMostListed) entry.value.fail("too many factors", "each at most once");
+  for (const Node& item : items) cut.factors->push_back(read_factor(item));
+  return cut;
+}
+
+PlacementEntry read_entry(const Node& node, bool edge) {
+  PlacementEntry entry;
+  if (!edge) {
+    const Node operators = node.at("operators");
+    const bool others = operators.is_scalar() && operators.text() == "others";
+    if (!others) entry.operators = read_words(operators);
+    if (!others && entry.operators.empty()) {
+      operators.fail("no operator", "names, or others: all that no entry names");
+    }
+  }
+  if (const auto blocks = node.find("blocks")) entry.blocks = read_words(*blocks);
+  if (const auto layers = node.find("layers")) {
+    if (layers->is_scalar()) {
+      entry.layers.push_back(read_range(*layers));
+    } else {
+      for (const Node& item : layers->items()) entry.layers.push_back(read_range(item));
+    }
+  }
+  for (const Node::Entry& dimension : node.at("cut").entries()) {
+    entry.cut.push_back(read_cut(dimension));
+  }
+  return entry;
+}
+
+std::string list_text(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(in_quotes(word));
+  return fmt::format("[{}]", fmt::join(quoted, ", "));
+}
+
+std::string cut_yaml(const NamedCut& cut) {
+  if (!cut.factors) return cut.dimension + ": all";
+  std::vector<std::string> factors;
+  for (const std::uint8_t f : *cut.factors) factors.push_back(fmt::format("t{}", f));
+  return fmt::format("{}: [{}]", cut.dimension, fmt::join(factors, ", "));
+}
+
+std::string entry_text(const PlacementEntry& entry, bool edge) {
+  std::vector<std::string> parts;
+  if (!edge) {
+    parts.push_back("operators: " +
+                    (entry.operators.empty() ? "others" : list_text(entry.operators)));
+  }
+  if (!entry.blocks.empty()) parts.push_back("blocks: " + list_text(entry.blocks));
+  if (!entry.layers.empty()) {
+    std::vector<std::string> ranges;
+    for (const LayerRange& range : entry.layers) ranges.push_back(in_quotes(layers_text({range})));
+    parts.push_back(fmt::format("layers: [{}]", fmt::join(ranges, ", ")));
+  }
+  std::vector<std::string> cuts;
+  for (const NamedCut& cut : entry.cut) cuts.push_back(cut_yaml(cut));
+  parts.push_back(fmt::format("cut: {{{}}}", fmt::join(cuts, ", ")));
+  return fmt::format("    - {{{}}}\n", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+const SourceLocation& PlacementsDocument::where(const PlacementFault& fault) const {
+  if (!fault.entry) return place.where;
+  return (fault.edge ? edges : operators)[*fault.entry].where;
+}
+
+std::optional<PlacementsDocument> read_placements(const Node& root) {
+  const auto node = root.find("placements");
+  if (!node) return std::nullopt;
+  PlacementsDocument document;
+  document.place = {node->where()};
+  if (const auto factors = node->find("factors")) {
+    for (const Node& item : factors->items()) {
+      document.names.factors.push_back(item.count(2, kMostFactorSize));
+    }
+    if (document.names.factors.size() > kMostListed) {
+      factors->fail("too many factors", "they multiply to the tensor degree");
+    }
+  }
+  const auto read_list = [&](std::string_view key, std::vector<PlacementEntry>& entries,
+                             std::vector<FilePlace>& places) {
+    const auto list = node->find(key);
+    if (!list) return;
+    for (const Node& item : list->items()) {
+      places.push_back({item.where()});
+      entries.push_back(read_entry(item, key == "edges"));
+    }
+  };
+  read_list("operators", document.names.operators, document.operators);
+  read_list("edges", document.names.edges, document.edges);
+  return document;
+}
+
+std::string to_yaml(const PlacementNames& names) {
+  std::string text = "placements:\n";
+  text += fmt::format("  factors: [{}]\n", fmt::join(names.factors, ", "));
+  if (!names.operators.empty()) text += "  operators:\n";
+  for (const PlacementEntry& entry : names.operators) text += entry_text(entry, false);
+  if (!names.edges.empty()) text += "  edges:\n";
+  for (const PlacementEntry& entry : names.edges) text += entry_text(entry, true);
+  return text;
+}
+
+}  // namespace plansearch::io

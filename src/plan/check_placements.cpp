@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether what a plan says of single operators can be done: factors that exist, each used once per
+// operator, extents that divide.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bitset>
+
+#include "plan/check_placements.hpp"
+#include "plan/legality_parts.hpp"
+
+namespace plansearch {
+namespace {
+
+using Result = std::optional<Infeasible>;
+
+Infeasible broken(std::string detail) {
+  return {.obstacle = Obstacle::NoSuchFeature, .detail = std::move(detail)};
+}
+
+Obstacle obstacle_of(DimRole role) {
+  switch (role) {
+    case DimRole::Batch:
+      return Obstacle::BatchNotDivisible;
+    case DimRole::Head:
+      return Obstacle::HeadsNotDivisible;
+    case DimRole::KvHead:
+      return Obstacle::KvHeadsNotDivisible;
+    case DimRole::Ffn:
+      return Obstacle::FfnNotDivisible;
+    case DimRole::Vocab:
+      return Obstacle::VocabNotDivisible;
+    case DimRole::Sequence:
+      return Obstacle::SequenceNotDivisible;
+    default:
+      return Obstacle::HiddenNotDivisible;
+  }
+}
+
+/// What one device of the tensor group would have, were nothing cut over it.
+std::int64_t extent_of(const Dimension& dimension, const PlanDegrees& degrees,
+                       const Framework& framework) {
+  if (dimension.role == DimRole::Batch) return degrees.micro_batch;
+  if (dimension.role == DimRole::Sequence) return dimension.extent / degrees.context;
+  if (dimension.role != DimRole::Vocab || framework.vocab_multiple == 0) return dimension.extent;
+  const std::int64_t multiple = framework.vocab_multiple * std::int64_t{degrees.tensor_out};
+  return (dimension.extent + multiple - 1) / multiple * multiple;
+}
+
+/// Dimensions that a rule keeps whole, or gives to other axes.
+bool may_be_cut(DimRole role) {
+  switch (role) {
+    case DimRole::Batch:
+    case DimRole::Sequence:
+    case DimRole::Hidden:
+    case DimRole::Head:
+    case DimRole::KvHead:
+    case DimRole::Ffn:
+    case DimRole::Vocab:
+    case DimRole::Latent:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Result check_list(const FactorList& list, const PlacedDegrees& plan, std::bitset<32>& used,
+                  std::string_view what) {
+  for (const std::uint8_t factor : list) {
+    if (factor >= plan.factors.size()) {
+      return broken(fmt::format("{}: no factor t{}; the tensor group has {}", what, factor,
+                                plan.factors.size()));
+    }
+    if (used[factor]) return broken(fmt::format("{}: factor t{} is used twice", what, factor));
+    used.set(factor);
+  }
+  return std::nullopt;
+}
+
+/// `repeats`: fewer slices than ranks will do, several ranks hold the same one.
+Result check_extent(const DimensionCut& cut, const Dimension& dimension, const PlacedDegrees& plan,
+                    std::string_view what, bool repeats = false) {
+  if (cut.factors.empty()) return std::nullopt;
+  if (!may_be_cut(dimension.role)) {
+    return broken(fmt::format("{}: {} is never cut over a tensor group", what, dimension.name));
+  }
+  // Beside the axes that cut it by role: data (with shard groups two) and depth, or context.
+  constexpr std::size_t kMostTogether = 3;
+  if (cut.factors.size() > kMostTogether && plan.factors.size() > kMostTogether) {
+    return broken(
+        fmt::format("{}: {} is cut over {} factors, at most {}; factors that are always "
+                    "used together count as one",
+                    what, dimension.name, cut.factors.size(), kMostTogether));
+  }
+  std::int64_t pieces = 1;
+  for (const std::uint8_t factor : cut.factors) pieces *= plan.factors[factor];
+  const std::int64_t extent = extent_of(dimension, plan.degrees, plan.framework);
+  if (extent % pieces == 0 || (repeats && pieces % extent == 0)) return std::nullopt;
+  return legality::refuse_indivisible(
+      legality::Wording::Full, obstacle_of(dimension.role), pieces, extent, [&] {
+        return fmt::format("{}: {} {} of one device do not divide by {}", what, extent,
+                           dimension.name, pieces);
+      });
+}
+
+bool has_role(const Network& network, const Operator& op, DimRole role) {
+  return std::any_of(op.loop.begin(), op.loop.end(),
+                     [&](DimId dim) { return network.dimension(dim).role == role; });
+}
+
+/// Query heads and the key/value heads under them.
+Result check_groups(const Network& network, const Operator& op, const FactorCuts& cuts,
+                    const PlacedDegrees& plan) {
+  if (has_role(network, op, DimRole::KvHead)) return std::nullopt;
+  for (const DimensionCut& cut : cuts) {
+    if (network.dimension(cut.dim).role != DimRole::Head) continue;
+    for (const Dimension& dimension : network.dimensions) {
+      if (dimension.role != DimRole::KvHead) continue;
+      if (auto bad = check_extent({{}, cut.factors}, dimension, plan, op.name, true)) return bad;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The factors over which a use of a parameter cuts one of its dimensions.
+FactorList effective(const Network& network, const std::optional<FactorCuts>& cuts, DimId dim,
+                     std::size_t factors) {
+  FactorList list;
+  if (cuts) {
+    for (const DimensionCut& cut : *cuts) {
+      if (cut.dim == dim) list = cut.factors;
+    }
+    return list;
+  }
+  const DimRole role = network.dimension(dim).role;
+  const bool by_role = role == DimRole::Vocab || role == DimRole::Head || role == DimRole::Ffn ||
+                       role == DimRole::KvHead;
+  for (std::size_t f = factors; by_role && f-- > 0;) list.push_back(static_cast<std::uint8_t>(f));
+  return list;
+}
+
+/// One tensor in several places lies in one way.
+Result check_shared(const Network& network, const Placements& placements) {
+  struct Use {
+    std::string_view key;
+    std::string_view op;
+    std::vector<std::pair<DimId, FactorList>> lists;  ///< by dimension
+  };
+  std::vector<Use> uses;
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    const Block& block = network.blocks[b];
+    for (std::size_t i = 0; i < block.operators.size(); ++i) {
+      for (const ParameterId id : block.operators[i].parameters) {
+        const Parameter& parameter = block.parameter(id);
+        if (parameter.shared_key.empty()) continue;
+        Use use{parameter.shared_key, block.operators[i].name, {}};
+        for (const DimId dim : parameter.dims) {
+          use.lists.emplace_back(dim, effective(network, placements.blocks[b].operators[i], dim,
+                                                placements.factors.size()));
+        }
+        std::sort(use.lists.begin(), use.lists.end(),
+                  [](const auto& x, const auto& y) { return x.first < y.first; });
+        for (const Use& other : uses) {
+          if (other.key != use.key || other.lists == use.lists) continue;
+          return broken(fmt::format("{} and {} share one parameter: both cut it in the same way",
+                                    other.op, use.op));
+        }
+        uses.push_back(std::move(use));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// Batch is cut by role over up to three axes (data as two, depth) beside the factors.
+Result check_digits(const Network& network, const BlockChoice& choice) {
+  constexpr std::size_t kMostOfBatch = 3;
+  const auto fits = [&](const std::optional<FactorCuts>& cuts) {
+    return !cuts || std::all_of(cuts->begin(), cuts->end(), [&](const DimensionCut& cut) {
+      return network.dimension(cut.dim).role != DimRole::Batch ||
+             cut.factors.size() <= kMostOfBatch;
+    });
+  };
+  if (std::all_of(choice.operators.begin(), choice.operators.end(), fits) && fits(choice.leaving) &&
+      fits(choice.entering)) {
+    return std::nullopt;
+  }
+  return broken(fmt::format("the batch is cut over more than {} factors that other cuts tell apart",
+                            kMostOfBatch));
+}
+
+Result check_block(const Network& network, std::size_t b, const BlockChoice& choice,
+                   const PlacedDegrees& plan) {
+  const Block& block = network.blocks[b];
+  if (auto bad = check_digits(network, choice)) return bad;
+  for (std::size_t i = 0; i < block.operators.size(); ++i) {
+    const Operator& op = block.operators[i];
+    if (choice.operators[i]) {
+      if (auto bad = check_cuts(network, op, *choice.operators[i], plan)) return bad;
+      continue;
+    }
+    for (const DimId dim : op.loop) {
+      if (auto bad = legality::check_by_role(plan.degrees, plan.framework, network.dimension(dim)))
+        return bad;
+    }
+  }
+  for (const auto* cuts : {&choice.entering, &choice.leaving}) {
+    if (!*cuts) continue;
+    if (auto bad = check_edge(network, block, **cuts, plan)) return bad;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
+                                     const FactorCuts& cuts, const PlacedDegrees& plan) {
+  const bool experts = has_role(network, op, DimRole::Expert) ||
+                       has_role(network, op, DimRole::Routed) ||
+                       has_role(network, op, DimRole::ExpertFfn);
+  if (experts) {
+    return broken(fmt::format("{}: operators of experts are placed by ep and etp", op.name));
+  }
+  std::bitset<32> used;
+  for (const DimensionCut& cut : cuts) {
+    if (std::find(op.loop.begin(), op.loop.end(), cut.dim) == op.loop.end()) {
+      Infeasible bad =
+          broken(fmt::format("{} has no dimension {}", op.name, network.dimension(cut.dim).name));
+      for (const DimId dim : op.loop) bad.legal_words.push_back(network.dimension(dim).name);
+      return bad;
+    }
+    if (auto bad = check_list(cut.factors, plan, used, op.name)) return bad;
+    if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, op.name)) return bad;
+  }
+  return check_groups(network, op, cuts, plan);
+}
+
+std::optional<Infeasible> check_edge(const Network& network, const Block& block,
+                                     const FactorCuts& cuts, const PlacedDegrees& plan) {
+  std::bitset<32> used;
+  const std::string what = fmt::format("the edge of {}", block.name);
+  for (const DimensionCut& cut : cuts) {
+    if (auto bad = check_list(cut.factors, plan, used, what)) return bad;
+    if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, what)) return bad;
+  }
+  return std::nullopt;
+}
+
+std::optional<Infeasible> check_placements(const Placements& placements, const Network& network,
+                                           const PlanDegrees& degrees, const Framework& framework) {
+  std::int64_t product = 1;
+  for (const int size : placements.factors) product *= std::max(size, 1);
+  if (product != degrees.tensor_out) {
+    return broken(fmt::format("factors that multiply to {} for a tensor degree of {}", product,
+                              degrees.tensor_out));
+  }
+  constexpr std::size_t kMostApart = 5;
+  static_assert(kMostApart <= kMostFactors);
+  if (placements.factors.size() > kMostApart) {
+    return broken(
+        fmt::format("{} factors are told apart, at most {} can be: those that are always "
+                    "used together count as one",
+                    placements.factors.size(), kMostApart));
+  }
+  if (degrees.tensor_in > 1) {
+    return broken("placements cut the tensor group of tp: write the grid as placements");
+  }
+  bool fits = placements.blocks.size() == network.blocks.size();
+  for (std::size_t b = 0; fits && b < network.blocks.size(); ++b) {
+    fits = placements.blocks[b].operators.size() == network.blocks[b].operators.size();
+  }
+  if (!fits) return broken("the placements were made for another network");
+  const PlacedDegrees plan{degrees, framework, placements.factors};
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    if (auto bad = check_block(network, b, placements.blocks[b], plan)) return bad;
+  }
+  return check_shared(network, placements);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether what a plan says of single operators can be done; not installed.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/infeasible.hpp"
+#include "plansearch/network.hpp"
+#include "plansearch/placements.hpp"
+
+namespace plansearch {
+
+struct PlacedDegrees {
+  const PlanDegrees& degrees;
+  const Framework& framework;
+  std::span<const int> factors;
+};
+
+/// Of one operator: dimensions it has, factors used once, extents that divide.
+[[nodiscard]] std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
+                                                   const FactorCuts& cuts,
+                                                   const PlacedDegrees& plan);
+/// Of what crosses the edges of a block.
+[[nodiscard]] std::optional<Infeasible> check_edge(const Network& network, const Block& block,
+                                                   const FactorCuts& cuts,
+                                                   const PlacedDegrees& plan);
+/// All of it; operators by role against the degrees.
+[[nodiscard]] std::optional<Infeasible> check_placements(const Placements& placements,
+                                                         const Network& network,
+                                                         const PlanDegrees& degrees,
+                                                         const Framework& framework);
+
+}  // namespace plansearch
