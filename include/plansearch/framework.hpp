@@ -44,6 +44,24 @@ enum class Overlap : std::uint8_t {
 };
 inline constexpr std::size_t kOverlapCount = 6;
 
+/// When kernels wait for a message that a pass has posted.
+enum class MessageWait : std::uint8_t {
+  AtOnce,  ///< before the next kernel
+  Use,     ///< before the kernel that reads what it brings; a gradient: at the end of the pass
+};
+
+/// How a framework hides one kind of communication.
+struct OverlapRule {
+  /// Where its order of issue is not described: the share of a message that kernels hide, 0 to 1.
+  double share = 0.0;
+  MessageWait wait = MessageWait::AtOnce;  ///< inside a pass
+  /// Parameters under MessageWait::Use: how many gathers before its own use one is posted.
+  int ahead = 1;
+
+  [[nodiscard]] bool hides() const { return share > 0.0 || wait == MessageWait::Use; }
+  bool operator==(const OverlapRule&) const = default;
+};
+
 /// What selective recompute drops.
 enum class SelectiveRule : std::uint8_t {
   AttentionCore,     ///< scores and softmax (Korthikanti et al.)
@@ -121,7 +139,7 @@ struct Framework {
   std::vector<std::string> aliases;
   std::vector<Axis> rank_order;                   ///< dense grid, fastest axis first
   std::map<DataType, PrecisionPolicy> precision;  ///< by the precision the user asks for
-  std::array<double, kOverlapCount> overlap{};    ///< hidden share, 0..1
+  std::array<OverlapRule, kOverlapCount> overlap{};
   LayerDistribution layers = LayerDistribution::EvenOnly;
   OwnLayers own_layers = OwnLayers::None;
   std::vector<std::string> schedules{"gpipe", "1f1b", "interleaved"};  ///< that it runs

@@ -6,7 +6,7 @@
 // Assumes: what is hidden slows what hides it by the framework's contention factor.
 // Units: seconds.
 // Checked by: tests/unit/evaluate/block_profile_test.cpp
-#include "evaluate/block_profile.hpp"
+#include "evaluate/block_program.hpp"
 
 #include <algorithm>
 
@@ -15,116 +15,215 @@
 namespace plansearch {
 namespace {
 
-/// One pass while it is being added up.
-struct PassSum {
-  Seconds compute;
+/// What the host CPU issues in one pass.
+struct IssueCount {
   double kernels = 0.0;
   double collectives = 0.0;
   double ring_ranks = 0.0;  ///< ranks of every tensor-parallel collective, summed
 };
 
-PassSum start(const KernelSum& kernels, PassProfile& pass) {
-  pass.compute = kernels.time;
-  return {kernels.time, kernels.launches};
+void count(const Communication& demand, IssueCount& sum) {
+  sum.collectives += demand.count;
+  if (!(demand.axes & kTensorAxes).empty()) {
+    sum.ring_ranks += static_cast<double>(demand.count) * demand.group_size;
+  }
 }
+
+void book(PassProfile& pass, const PassMessage& message, Seconds exposed) {
+  pass.exposed[static_cast<std::size_t>(message.purpose)] += exposed;
+  if (message.between_nodes) pass.between_nodes += exposed;
+}
+
+/// What is exposed of one message in one copy, and at the ends of a run of copies.
+struct Exposed {
+  const PassMessage* message = nullptr;
+  Seconds steady;
+  Seconds edge;
+};
+
+/// Every message waited for at once, in turn: nothing runs beside kernels but what shares hide.
+class ClosedForm {
+ public:
+  ClosedForm(const PricingContext& context, const BlockParts& parts, BlockProfile& profile)
+      : context_(context),
+        profile_(profile),
+        forward_(parts.work.forward.time),
+        backward_(parts.work.backward.time),
+        recompute_(parts.work.repeated[static_cast<std::size_t>(parts.recompute)].time) {}
+
+  /// The first ones hide first.
+  Exposed add(const PassMessage& message, bool again) {
+    const bool forward = message.communication.phase == DemandPhase::Forward;
+    Exposed exposed{&message,
+                    expose(forward ? profile_.forward : profile_.backward,
+                           forward ? forward_ : backward_, message),
+                    {}};
+    // The weight gradient is a part of backward: what waits for it there waits for it here.
+    if (message.communication.phase == DemandPhase::WeightGradient) {
+      book(profile_.weight_gradient, message, exposed.steady);
+    }
+    if (again) exposed.steady += expose(profile_.recompute, recompute_, message);
+    return exposed;
+  }
+
+  void finish() {
+    profile_.input_gradient = profile_.backward;
+    profile_.input_gradient.add(profile_.weight_gradient, -1.0);
+  }
+
+ private:
+  Seconds expose(PassProfile& pass, Seconds& window, const PassMessage& message) {
+    const SharedTime time = share_of(context_, message, window);
+    window -= time.hidden;  // what is hidden here cannot hide more
+    book(pass, message, time.exposed);
+    return time.exposed;
+  }
+
+  const PricingContext& context_;
+  BlockProfile& profile_;
+  Seconds forward_;  ///< kernel time of the pass that nothing hides behind yet
+  Seconds backward_;
+  Seconds recompute_;
+};
+
+/// Messages that kernels run beside: the increment of one more copy of the block, simulated.
+class Timelines {
+ public:
+  Timelines(const PricingContext& context, const BlockParts& parts, BlockProfile& profile)
+      : context_(context), parts_(parts), profile_(profile) {}
+
+  void run() {
+    PassProfile none;
+    simulate(BlockPass::Forward, profile_.forward, none, &profile_.forward_edges);
+    simulate(BlockPass::Backward, profile_.backward, profile_.recompute, &profile_.backward_edges);
+    const std::size_t seen = exposed_.size();
+    profile_.input_gradient.compute = profile_.backward.compute - profile_.weight_gradient.compute;
+    simulate(BlockPass::InputGradient, profile_.input_gradient, none, nullptr);
+    simulate(BlockPass::WeightGradient, profile_.weight_gradient, none, nullptr);
+    exposed_.resize(seen);  // the parts of backward, once more
+  }
+
+  [[nodiscard]] Exposed of(const PassMessage& message) const {
+    Exposed sum{&message, {}, {}};
+    for (const Exposed& part : exposed_) {
+      if (part.message != &message) continue;
+      sum.steady += part.steady;
+      sum.edge += part.edge;
+    }
+    return sum;
+  }
+
+ private:
+  void simulate(BlockPass pass, PassProfile& profile, PassProfile& repeated, PassProfile* edges) {
+    thread_local BlockProgram program;
+    thread_local SteadyRun run;
+    build_block_program(context_, parts_, pass, program);
+    StreamSimulator simulator(parts_.rates);
+    simulator.steady(program.streams, run);
+    for (std::size_t i = 0; i < program.messages.size(); ++i) {
+      const PostedMessage& posted = program.messages[i];
+      if (posted.message == nullptr) continue;
+      const Exposed exposed{posted.message, Seconds(run.steady.exposed[i]),
+                            Seconds(run.edges.exposed[i])};
+      book(posted.repeated ? repeated : profile, *posted.message, exposed.steady);
+      if (edges != nullptr) book(*edges, *posted.message, exposed.edge);
+      exposed_.push_back(exposed);
+    }
+  }
+
+  const PricingContext& context_;
+  const BlockParts& parts_;
+  BlockProfile& profile_;
+  std::vector<Exposed> exposed_;
+};
 
 class PassAdder {
  public:
   PassAdder(const PricingContext& context, const BlockParts& parts, BlockProfile& profile,
-            std::vector<PricedCommunication>* lines)
+            std::vector<PassLine>* lines)
       : context_(context),
         parts_(parts),
         profile_(profile),
         lines_(lines),
-        repeats_whole_(repeats_whole(parts.block, parts.recompute)),
-        forward_(start(parts.work.forward, profile.forward)),
-        backward_(start(parts.work.backward, profile.backward)),
-        recompute_(start(parts.work.repeated[static_cast<std::size_t>(parts.recompute)],
-                         profile.recompute)),
-        weights_(start(parts.work.weight_gradient, profile.weight_gradient)) {}
+        repeats_whole_(repeats_whole(parts.block, parts.recompute)) {}
 
   void run() {
-    add_messages();
-    profile_.forward.issue = issue_time(forward_);
-    profile_.backward.issue = issue_time(backward_);
-    profile_.recompute.issue = issue_time(recompute_);
-    profile_.weight_gradient.issue = issue_time(weights_);
-    profile_.forward_length = profile_.forward.length();
-    profile_.backward_length = joint_length(profile_.backward, profile_.recompute);
-    PassProfile input_gradient = profile_.backward;
-    input_gradient.add(profile_.weight_gradient, -1.0);
-    profile_.input_length = joint_length(input_gradient, profile_.recompute);
-    profile_.weight_length = profile_.weight_gradient.length();
+    const KernelSum& again = parts_.work.repeated[static_cast<std::size_t>(parts_.recompute)];
+    start(parts_.work.forward, forward_, profile_.forward);
+    start(parts_.work.backward, backward_, profile_.backward);
+    start(again, recompute_, profile_.recompute);
+    start(parts_.work.weight_gradient, weights_, profile_.weight_gradient);
+    if (posts_ahead(context_, parts_)) {
+      Timelines timelines(context_, parts_, profile_);
+      timelines.run();
+      for_each_message([&](const PassMessage& m) { write_line(timelines.of(m)); });
+    } else {
+      ClosedForm form(context_, parts_, profile_);
+      for_each_message([&](const PassMessage& m) { write_line(form.add(m, repeated(m))); });
+      form.finish();
+    }
+    for_each_message([&](const PassMessage& m) { count_calls(m); });
+    finish();
   }
 
  private:
-  /// In the order in which they happen, for the first ones hide first.
-  void add_messages() {
+  static void start(const KernelSum& kernels, IssueCount& issued, PassProfile& pass) {
+    pass.compute = kernels.time;
+    issued.kernels = kernels.launches;
+  }
+
+  /// In the order in which they happen.
+  template <typename Visit>
+  void for_each_message(Visit visit) {
     const auto& operators = parts_.work.messages;
     const auto& kept = parts_.kept.passes;
     auto next = kept.begin();
     for (const PassMessage& message : operators) {
       while (next != kept.end() && comes_before(next->communication, message.communication)) {
-        add(*next++);
+        visit(*next++);
       }
-      add(message);
+      visit(message);
     }
-    while (next != kept.end()) add(*next++);
+    while (next != kept.end()) visit(*next++);
   }
 
-  void add(const PassMessage& message) {
+  [[nodiscard]] bool repeated(const PassMessage& message) const {
+    return message.communication.phase == DemandPhase::Forward && repeats_whole_ &&
+           message.communication.on_recompute == RecomputeGather::Repeated;
+  }
+
+  void count_calls(const PassMessage& message) {
     const Communication& demand = message.communication;
-    const bool forward = demand.phase == DemandPhase::Forward;
-    Seconds exposed = expose(forward ? profile_.forward : profile_.backward,
-                             forward ? forward_ : backward_, message);
-    const bool again =
-        forward && repeats_whole_ && demand.on_recompute == RecomputeGather::Repeated;
-    if (again) exposed += expose(profile_.recompute, recompute_, message);
-    if (lines_ != nullptr) write_line(message, again ? 2.0 : 1.0, exposed);
+    count(demand, demand.phase == DemandPhase::Forward ? forward_ : backward_);
+    if (demand.phase == DemandPhase::WeightGradient) weights_.collectives += demand.count;
+    if (repeated(message)) count(demand, recompute_);
   }
 
-  void write_line(const PassMessage& message, double times, Seconds exposed) {
-    PricedCommunication& line =
-        lines_->emplace_back(PricedCommunication{.communication = message.communication});
+  void write_line(const Exposed& exposed) {
+    if (lines_ == nullptr) return;
+    const PassMessage& message = *exposed.message;
+    PricedCommunication line{.communication = message.communication};
     line.bytes = message.bytes;
     line.wire_bytes = message.wire_bytes;
-    line.count = times * message.communication.count;
+    line.count = (repeated(message) ? 2.0 : 1.0) * message.communication.count;
     line.time = message.time;
-    line.exposed = exposed;
+    line.exposed = exposed.steady;
+    lines_->push_back({std::move(line), exposed.edge});
   }
 
-  /// Adds all calls of a message to a pass. What the framework hides costs only contention, and
-  /// only moving bytes contends: waiting for a latency disturbs nobody.
-  Seconds expose(PassProfile& pass, PassSum& sum, const PassMessage& message) {
-    const Communication& demand = message.communication;
-    const auto kind = static_cast<std::size_t>(message.overlap);
-    const bool possible = message.overlap != Overlap::TensorParallel ||
-                          context_.problem.cluster->accelerator.user_buffers;
-    const double share = possible ? context_.problem.framework->overlap[kind] : 0.0;
-    const Seconds total = message.time * static_cast<double>(demand.count);
-    const Seconds hidden = std::min(total * share, sum.compute);
-    const Seconds moving = std::min(hidden, message.transfer * static_cast<double>(demand.count));
-    const Seconds exposed = total - hidden + moving * context_.constants.contention[kind];
-    sum.compute -= hidden;  // what is hidden here cannot hide more
-    sum.collectives += demand.count;
-    if (!(demand.axes & kTensorAxes).empty()) {
-      sum.ring_ranks += static_cast<double>(demand.count) * demand.group_size;
-    }
-    book(pass, message, exposed);
-    // The weight gradient is a part of backward: what waits for it there waits for it here.
-    if (demand.phase == DemandPhase::WeightGradient) {
-      weights_.collectives += demand.count;
-      book(profile_.weight_gradient, message, exposed);
-    }
-    return exposed;
+  void finish() {
+    profile_.forward.issue = issue_time(forward_);
+    profile_.backward.issue = issue_time(backward_);
+    profile_.recompute.issue = issue_time(recompute_);
+    profile_.weight_gradient.issue = issue_time(weights_);
+    profile_.input_gradient.issue = profile_.backward.issue - profile_.weight_gradient.issue;
+    profile_.forward_length = profile_.forward.length();
+    profile_.backward_length = joint_length(profile_.backward, profile_.recompute);
+    profile_.input_length = joint_length(profile_.input_gradient, profile_.recompute);
+    profile_.weight_length = profile_.weight_gradient.length();
   }
 
-  static void book(PassProfile& pass, const PassMessage& message, Seconds exposed) {
-    pass.exposed[static_cast<std::size_t>(message.purpose)] += exposed;
-    if (message.between_nodes) pass.between_nodes += exposed;
-  }
-
-  [[nodiscard]] Seconds issue_time(const PassSum& sum) const {
+  [[nodiscard]] Seconds issue_time(const IssueCount& sum) const {
     return context_.constants.host_launch * (sum.kernels + sum.collectives) +
            parts_.skew * sum.ring_ranks;
   }
@@ -132,12 +231,12 @@ class PassAdder {
   const PricingContext& context_;
   const BlockParts& parts_;
   BlockProfile& profile_;
-  std::vector<PricedCommunication>* lines_;
+  std::vector<PassLine>* lines_;
   bool repeats_whole_;
-  PassSum forward_;
-  PassSum backward_;
-  PassSum recompute_;
-  PassSum weights_;  ///< part of backward_
+  IssueCount forward_;
+  IssueCount backward_;
+  IssueCount recompute_;
+  IssueCount weights_;  ///< part of backward_
 };
 
 }  // namespace
@@ -168,7 +267,7 @@ Seconds joint_length(const PassProfile& first, const PassProfile& second) {
 }
 
 void sum_passes(const PricingContext& context, const BlockParts& parts, BlockProfile& profile,
-                std::vector<PricedCommunication>* lines) {
+                std::vector<PassLine>* lines) {
   PassAdder(context, parts, profile, lines).run();
 }
 

@@ -8,6 +8,7 @@
 
 #include "evaluate/kept_states.hpp"
 #include "evaluate/local_work.hpp"
+#include "plansearch/concurrency.hpp"
 #include "plansearch/quantity.hpp"
 
 namespace plansearch {
@@ -38,11 +39,16 @@ struct BlockProfile {
   PassProfile forward;
   PassProfile backward;         ///< both gradients
   PassProfile weight_gradient;  ///< the part of `backward` that a schedule may run later
+  PassProfile input_gradient;   ///< the rest of `backward`, where the weight gradient runs later
   PassProfile recompute;        ///< forward work repeated before backward
   Seconds forward_length;       ///< of one micro-batch, the wait for the host CPU included
   Seconds backward_length;      ///< the same, with recompute
   Seconds input_length;   ///< recompute and input gradient, where the weight gradient runs later
   Seconds weight_length;  ///< that weight gradient
+  /// What a run of copies waits for besides, however many they are: the first gathers, the last
+  /// reductions.
+  PassProfile forward_edges;
+  PassProfile backward_edges;  ///< with those of recomputation
   BlockMemory memory;
   ParameterCount parameters;  ///< without shared ones
   std::span<const SharedCount> shared;
@@ -55,12 +61,20 @@ struct BlockParts {
   const BlockWork& work;
   const KeptBlock& kept;
   Recompute recompute = Recompute::None;
+  const std::vector<double>& repeated;  ///< by operator: the share that is run again
+  const ConcurrencyRates& rates;
   Seconds skew;  ///< host CPU time per rank of a tensor-parallel collective
 };
 
+/// A communication inside a pass and what nothing hides of it.
+struct PassLine {
+  PricedCommunication line;  ///< counts and times per micro-batch and copy
+  Seconds edge;              ///< exposed besides, by a whole run of copies
+};
+
 /// Adds up the passes of a block. Memory and parameters are not touched. `lines`, where asked for,
-/// gets every communication inside a pass; counts and times per micro-batch.
+/// gets every communication inside a pass.
 void sum_passes(const PricingContext& context, const BlockParts& parts, BlockProfile& profile,
-                std::vector<PricedCommunication>* lines = nullptr);
+                std::vector<PassLine>* lines = nullptr);
 
 }  // namespace plansearch

@@ -44,11 +44,12 @@ void append_passes(const ProfileMaker& profiles, const PlanView& view, int posit
     const ClassProfile& profile = *view.transform_of(content).profile;
     for (std::size_t b = 0; b < content.copies.size(); ++b) {
       if (content.copies[b] <= 0.0) continue;
-      const double repeats = content.copies[b] * view.repeats();
-      for (PricedCommunication& line : profiles.passes(profile, b)) {
+      const double copies = content.copies[b];
+      for (PassLine& pass : profiles.passes(profile, b)) {
+        PricedCommunication& line = pass.line;
         line.what = subject_name(view.problem.network->blocks[b], line.communication);
-        line.count *= repeats;
-        line.exposed *= repeats;
+        line.count *= copies * view.repeats();
+        line.exposed = (line.exposed * copies + pass.edge) * static_cast<double>(view.repeats());
         append(std::move(line), lines);
       }
     }

@@ -20,8 +20,9 @@ namespace {
 PassLengths sum_of_lengths(const PlanView& view, const GroupContent& content, bool split) {
   PassLengths sum;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
-    sum.forward += copies * block.forward_length;
-    sum.backward += copies * (split ? block.input_length : block.backward_length);
+    sum.forward += copies * block.forward_length + block.forward_edges.device();
+    sum.backward += copies * (split ? block.input_length : block.backward_length) +
+                    block.backward_edges.device();
     if (split) sum.weight += copies * block.weight_length;
   });
   return sum;
@@ -31,7 +32,9 @@ GroupPass pass_of(const PlanView& view, const GroupContent& content) {
   GroupPass pass;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
     pass.forward.add(block.forward, copies);
+    pass.forward.add(block.forward_edges, 1.0);
     pass.backward.add(block.backward, copies);
+    pass.backward.add(block.backward_edges, 1.0);
     pass.recompute.add(block.recompute, copies);
   });
   return pass;
@@ -42,11 +45,12 @@ PassLengths length_of_sum(const PlanView& view, const GroupContent& content, boo
   const GroupPass pass = pass_of(view, content);
   if (!split) return {pass.forward.length(), joint_length(pass.backward, pass.recompute), {}};
   PassProfile weights;
+  PassProfile inputs;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
     weights.add(block.weight_gradient, copies);
+    inputs.add(block.input_gradient, copies);
+    inputs.add(block.backward_edges, 1.0);
   });
-  PassProfile inputs = pass.backward;
-  inputs.add(weights, -1.0);
   return {pass.forward.length(), joint_length(inputs, pass.recompute), weights.length()};
 }
 

@@ -122,8 +122,13 @@ std::shared_ptr<const LocalMemory> ProfileMaker::memory(
 }
 
 BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block) const {
-  return {context_.problem.network->blocks[block], profile.work->blocks[block],
-          profile.states->blocks[block], profile.recompute, profile.skew};
+  return {context_.problem.network->blocks[block],
+          profile.work->blocks[block],
+          profile.states->blocks[block],
+          profile.recompute,
+          repeated_[block][static_cast<std::size_t>(profile.recompute)],
+          rates_,
+          profile.skew};
 }
 
 void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, Recompute recompute,
@@ -189,9 +194,15 @@ bool ProfileMaker::is_own(const ClassProfile& profile, const PlanDegrees& plan,
              states_key(plan, mesh, framework);
 }
 
-std::vector<PricedCommunication> ProfileMaker::passes(const ClassProfile& profile,
-                                                      std::size_t block) const {
-  std::vector<PricedCommunication> lines;
+BlockProgram ProfileMaker::program(const ClassProfile& profile, std::size_t block,
+                                   BlockPass pass) const {
+  BlockProgram program;
+  build_block_program(context_, parts(profile, block), pass, program);
+  return program;
+}
+
+std::vector<PassLine> ProfileMaker::passes(const ClassProfile& profile, std::size_t block) const {
+  std::vector<PassLine> lines;
   BlockProfile sum;
   sum_passes(context_, parts(profile, block), sum, &lines);
   return lines;

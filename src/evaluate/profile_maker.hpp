@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "evaluate/block_program.hpp"
 #include "evaluate/class_profile.hpp"
 #include "evaluate/shared_cache.hpp"
 #include "plansearch/placements.hpp"
@@ -33,9 +34,13 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<const LocalWork> work(const PlanDegrees& plan,
                                                       const DeviceMesh& mesh) const;
   [[nodiscard]] const NetworkIndex& index() const { return index_; }
-  /// Every communication inside a pass of one block; counts and times per micro-batch.
-  [[nodiscard]] std::vector<PricedCommunication> passes(const ClassProfile& profile,
-                                                        std::size_t block) const;
+  /// Kernels and messages of one pass of one block, as they are issued. The profile must outlive
+  /// what it points to.
+  [[nodiscard]] BlockProgram program(const ClassProfile& profile, std::size_t block,
+                                     BlockPass pass) const;
+  [[nodiscard]] const ConcurrencyRates& rates() const { return rates_; }
+  /// Every communication inside a pass of one block; counts and times per micro-batch and copy.
+  [[nodiscard]] std::vector<PassLine> passes(const ClassProfile& profile, std::size_t block) const;
 
  private:
   /// Parts are told apart by where they are: whoever holds a value made from a part holds the part.
@@ -78,6 +83,7 @@ class ProfileMaker {
   [[nodiscard]] bool leaves_node(const PlanDegrees& plan) const;
 
   PricingContext context_;
+  ConcurrencyRates rates_;
   NetworkIndex index_;
   std::vector<RepeatedShares> repeated_;  ///< by block
   mutable std::mutex mutex_;

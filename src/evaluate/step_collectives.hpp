@@ -25,7 +25,7 @@ void for_each_step_message(const PlanView& view, const PassLengths& pass, std::s
     const bool gather = message.communication.subject == Subject::Parameter;
     Seconds& window = gather ? forward : backward;
     const Seconds hidden =
-        std::min(message.time * view.problem.framework->overlap[overlap], window);
+        std::min(message.time * view.problem.framework->overlap[overlap].share, window);
     window -= hidden;
     const Seconds moving = std::min(hidden, message.transfer);
     visit(message, message.time - hidden + moving * view.constants.contention[overlap]);

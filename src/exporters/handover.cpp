@@ -171,7 +171,7 @@ int Handover::gpus_per_node() const {
 }
 
 bool Handover::overlaps(Overlap overlap) const {
-  return problem.framework->overlap.at(static_cast<std::size_t>(overlap)) > 0.0 &&
+  return problem.framework->overlap.at(static_cast<std::size_t>(overlap)).hides() &&
          has_traffic(overlap, degrees);
 }
 

@@ -148,11 +148,30 @@ void read_constants(const Node& map, Framework& framework, FieldLog& log) {
   }
 }
 
+/// A share, or a map that says when messages inside a pass are posted and waited for.
+OverlapRule read_overlap_rule(const Node& map, const std::string& key) {
+  static constexpr std::array kWaits{Choice<MessageWait>{"at-once", MessageWait::AtOnce},
+                                     Choice<MessageWait>{"use", MessageWait::Use}};
+  const Node value = map.at(key);
+  OverlapRule rule;
+  if (!value.is_map()) {
+    rule.share = number_or(map, key, nullptr, 0.0, 1.0);
+    return rule;
+  }
+  constexpr double kNone = 0.0;
+  rule.share = number_or(value, "share", &kNone, 0.0, 1.0);
+  if (const auto wait = value.find("wait")) {
+    rule.wait = wait->choice(std::span<const Choice<MessageWait>>(kWaits));
+  }
+  if (const auto ahead = value.find("ahead")) rule.ahead = ahead->count(1, 16);
+  return rule;
+}
+
 void read_overlap(const Node& map, Framework& framework, FieldLog& log) {
   for (std::size_t i = 0; i < kOverlapCount; ++i) {
     const std::string key{to_text(static_cast<Overlap>(i))};
     if (!map.find(key)) continue;
-    framework.overlap.at(i) = number_or(map, key, nullptr, 0.0, 1.0);
+    framework.overlap.at(i) = read_overlap_rule(map, key);
     log.given("overlap." + key);
   }
 }

@@ -135,7 +135,7 @@ constexpr Rule kRules[] = {
      {D::Pipeline, D::Chunks},
      [](const Case& c, double) {
        return c.plan.pipeline == 2 && c.plan.chunks > 1 &&
-              c.framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)] == 0.0;
+              !c.framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)].hides();
      }},
     {{"no-ring-context", "context parallelism as a ring", false},
      {D::Context, D::ContextKind},

@@ -28,7 +28,7 @@ PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework
   shape.chunks = plan.chunks;
   shape.micro_batches = plan.micro_batches;
   shape.group = group_of(plan, framework);
-  const double hidden = framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)];
+  const double hidden = framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)].share;
   shape.transfers = hidden > 0.0 ? TransferMode::Asynchronous : TransferMode::Blocking;
   return shape;
 }

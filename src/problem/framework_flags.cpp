@@ -109,16 +109,16 @@ void apply_overlap(Framework& framework, std::string_view text) {
     }
   }
   for (std::size_t i = 0; i < kOverlapCount; ++i) {
-    double& share = framework.overlap[i];
-    if (!named[i]) share = 0.0;
-    if (named[i] && share <= 0.0) share = 1.0;
+    OverlapRule& rule = framework.overlap[i];
+    if (!named[i]) rule = {};
+    if (named[i] && !rule.hides()) rule.share = 1.0;
   }
 }
 
 std::string overlap_text(const Framework& framework) {
   std::vector<std::string_view> names;
   for (std::size_t i = 0; i < kOverlapCount; ++i) {
-    if (framework.overlap[i] > 0.0) names.push_back(kOverlapNames[i]);
+    if (framework.overlap[i].hides()) names.push_back(kOverlapNames[i]);
   }
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, "+"));
 }

@@ -34,7 +34,12 @@ ShownSection running_section(const Framework& framework) {
   }
   for (std::size_t i = 0; i < kOverlapCount; ++i) {
     const std::string key{to_text(static_cast<Overlap>(i))};
-    rows.number("overlap." + key, framework.overlap[i], "", "share that compute can hide");
+    const OverlapRule& rule = framework.overlap[i];
+    rows.number("overlap." + key, rule.share, "", "share that compute can hide");
+    if (rule.wait == MessageWait::Use) {
+      rows.number("overlap." + key + ".ahead", rule.ahead, "",
+                  "gathers before its own use that one is posted; waited for at its use");
+    }
   }
   return rows.take();
 }

@@ -47,7 +47,19 @@ class ToyClass {
   [[nodiscard]] ToyBlock profile(const std::string& name) const {
     const auto owner = maker_.profile(plan_, mesh_);
     const auto index = static_cast<std::size_t>(&block(name) - network().blocks.data());
-    return {owner->blocks[index], maker_.passes(*owner, index), owner};
+    ToyBlock toy{owner->blocks[index], {}, owner};
+    for (PassLine& pass : maker_.passes(*owner, index)) toy.passes.push_back(std::move(pass.line));
+    return toy;
+  }
+
+  /// One copy of a block, or a run of them, as its kernels and messages are issued.
+  [[nodiscard]] SteadyRun steady(const std::string& name, BlockPass pass) const {
+    const auto owner = maker_.profile(plan_, mesh_);
+    const auto index = static_cast<std::size_t>(&block(name) - network().blocks.data());
+    const BlockProgram program = maker_.program(*owner, index, pass);
+    SteadyRun run;
+    StreamSimulator(maker_.rates()).steady(program.streams, run);
+    return run;
   }
 
   [[nodiscard]] std::vector<OperatorTime> times(const Block& b) const {

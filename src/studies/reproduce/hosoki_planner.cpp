@@ -44,7 +44,7 @@ Problem gpt2_xl(const std::string& hardware, const ShippedData& data) {
 Problem with_messages_ahead(Problem problem) {
   Framework framework = *problem.framework;
   framework.pipeline_lists = PipelineLists::Ahead;
-  framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)] = 1.0;
+  framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)].share = 1.0;
   problem.framework = std::make_shared<const Framework>(std::move(framework));
   return problem;
 }

@@ -41,7 +41,7 @@ Count check_bounds(const Problem& problem, unsigned seed) {
 /// A framework that hides what it can.
 Problem overlapping(const test::ToyOptions& options) {
   return test::with_framework(test::toy_problem(options),
-                              [](Framework& framework) { framework.overlap.fill(0.9); });
+                              [](Framework& framework) { framework.overlap.fill({0.9}); });
 }
 
 TEST_SUITE("property") {

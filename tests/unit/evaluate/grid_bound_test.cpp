@@ -46,7 +46,7 @@ TEST_SUITE("property") {
       CHECK(check_grid_bounds(test::toy_problem(options), seed++) > 200);
     }
     const auto overlapping = test::with_framework(
-        test::toy_problem(), [](Framework& framework) { framework.overlap.fill(0.9); });
+        test::toy_problem(), [](Framework& framework) { framework.overlap.fill({0.9}); });
     CHECK(check_grid_bounds(overlapping, seed) > 200);
   }
 }

@@ -14,7 +14,7 @@ namespace {
 
 Problem nothing_hides(const test::ToyOptions& options) {
   return test::with_framework(test::toy_problem(options),
-                              [](Framework& framework) { framework.overlap.fill(0.0); });
+                              [](Framework& framework) { framework.overlap.fill({}); });
 }
 
 /// Every operator, and every pair of those that an edge may join.

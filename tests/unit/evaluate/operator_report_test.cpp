@@ -13,7 +13,7 @@ TEST_SUITE("unit") {
   TEST_CASE("the operators of a stage sum to its passes") {
     const PlanEvaluator evaluator(
         test::with_framework(test::toy_problem({}), [](Framework& framework) {
-          framework.overlap.fill(0.0);
+          framework.overlap.fill({});
           framework.constants["host_launch"] = 0.0;  // a slow host would add to the passes
           framework.constants["collective_skew"] = 0.0;
         }));

@@ -323,7 +323,7 @@ TEST_SUITE("unit") {
     // A tenth hides under the last backward, 0.2 s are lost per hidden second: 0.9 + 0.02.
     const auto evaluate = [](double share) {
       const Problem problem = test::with_framework(untied(), [&](Framework& f) {
-        f.overlap[static_cast<std::size_t>(Overlap::GradientReduction)] = share;
+        f.overlap[static_cast<std::size_t>(Overlap::GradientReduction)].share = share;
       });
       const PlanEvaluator evaluator(problem);
       const auto lines = Priced(evaluator, plan_of(16, 1, 1, 2)).on(Purpose::Data);
@@ -340,8 +340,8 @@ TEST_SUITE("unit") {
   TEST_CASE("reductions hide behind one backward, gathers behind one forward") {
     // Both take longer than that; every hidden second costs 0.2 s of contention.
     const Problem problem = test::with_framework(untied(), [](Framework& framework) {
-      framework.overlap[static_cast<std::size_t>(Overlap::GradientReduction)] = 1.0;
-      framework.overlap[static_cast<std::size_t>(Overlap::ParameterGather)] = 1.0;
+      framework.overlap[static_cast<std::size_t>(Overlap::GradientReduction)].share = 1.0;
+      framework.overlap[static_cast<std::size_t>(Overlap::ParameterGather)].share = 1.0;
     });
     PlanDegrees plan = plan_of(16, 1, 1, 2);
     plan.zero = ZeroStage::Optimizer;

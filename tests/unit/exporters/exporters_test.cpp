@@ -166,7 +166,7 @@ TEST_CASE("exporters: overlap is asked for where the user chose it") {
   d.data = 4;
   Handover handover = handover_of(d);
   Framework framework = *handover.problem.framework;
-  framework.overlap.fill(0.0);
+  framework.overlap.fill({});
   handover.problem.framework = std::make_shared<const Framework>(framework);
   const Exporter& titan = *find_exporter("torchtitan");
   handover.degrees.zero = ZeroStage::Parameters;

@@ -51,7 +51,9 @@ TEST_SUITE("unit") {
       CHECK(framework.content_hash != 0);
       const bool half = framework.precision.contains(DataType::Fp16);
       CHECK((half || framework.precision.contains(DataType::Bf16)));
-      for (const double share : framework.overlap) CHECK((share >= 0.0 && share <= 1.0));
+      for (const OverlapRule& rule : framework.overlap) {
+        CHECK((rule.share >= 0.0 && rule.share <= 1.0));
+      }
     }
     for (const char* name : {"megatron", "megatron-deepspeed", "deepspeed", "fsdp", "torchtitan",
                              "nanotron", "internevo", "maxtext"}) {

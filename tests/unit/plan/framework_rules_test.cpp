@@ -191,9 +191,9 @@ TEST_SUITE("unit") {
     pair.schedule = *find_schedule("interleaved");
     Ruled blocking("interleaved-pair-needs-overlap");
     const auto sends = static_cast<std::size_t>(Overlap::PipelineSend);
-    blocking.framework.overlap[sends] = 0.5;
+    blocking.framework.overlap[sends].share = 0.5;
     CHECK(blocking.runs(pair, model));
-    blocking.framework.overlap[sends] = 0.0;
+    blocking.framework.overlap[sends].share = 0.0;
     CHECK_FALSE(blocking.runs(pair, model));
     pair.chunks = 1;
     pair.schedule = kDefaultSchedule;

@@ -106,7 +106,7 @@ Seconds makespan_by_hand(const Problem& problem, const std::vector<PlanDegrees>&
   const PipelineShape shape{.schedule = ScheduleId::OneFOneB, .stages = 3, .micro_batches = 8};
   const auto order = make_order(shape);
   const bool hidden =
-      problem.framework->overlap[static_cast<std::size_t>(Overlap::PipelineSend)] > 0;
+      problem.framework->overlap[static_cast<std::size_t>(Overlap::PipelineSend)].hides();
   const auto timeline =
       simulate_order(std::get<ComputeOrder>(order), durations.view(),
                      {hidden ? SendPolicy::Asynchronous : SendPolicy::Blocking, std::nullopt});

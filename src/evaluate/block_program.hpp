@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of one block as instructions on streams: kernels on one, messages on a stream per
+// process group. When a message is posted and waited for is the framework's rule.
+#pragma once
+
+#include <vector>
+
+#include "evaluate/block_profile.hpp"
+#include "schedule/stream_program.hpp"
+
+namespace plansearch {
+
+/// What of a micro-batch's training a program runs.
+enum class BlockPass : std::uint8_t {
+  Forward,
+  Backward,        ///< recomputation and both gradients
+  InputGradient,   ///< recomputation and input gradients, where weight gradients run later
+  WeightGradient,  ///< those
+};
+
+/// A message in a program, and the pass its time belongs to.
+struct PostedMessage {
+  const PassMessage* message = nullptr;  ///< null: a kernel
+  bool repeated = false;                 ///< by a recomputation
+};
+
+struct BlockProgram {
+  StreamProgram streams;
+  std::vector<PostedMessage> messages;  ///< by instruction
+};
+
+/// What a framework hides of a message by its share, and what is left for kernels to wait for.
+struct SharedTime {
+  Seconds hidden;
+  Seconds exposed;  ///< with what hiding it costs the kernels
+};
+/// `window`: the kernel time that is left to hide behind.
+[[nodiscard]] SharedTime share_of(const PricingContext& context, const PassMessage& message,
+                                  Seconds window);
+
+/// Whether kernels run on while a message of this block is on its way.
+[[nodiscard]] bool posts_ahead(const PricingContext& context, const BlockParts& parts);
+
+void build_block_program(const PricingContext& context, const BlockParts& parts, BlockPass pass,
+                         BlockProgram& program);
+
+}  // namespace plansearch

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: when instructions on the streams of one device run, copy after copy.
+// Source: streams are queues; rates of what runs at once (plansearch/concurrency.hpp) are constant
+//         between two events, and instructions of one activity share its rate evenly.
+// Assumes: the other devices of a message do the same at the same time.
+// Units: seconds.
+// Checked by: tests/unit/schedule/stream_program_test.cpp (timelines drawn by hand)
+#include "schedule/stream_program.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+/// What is left of an instruction is over when it is this share of the step that was just taken.
+constexpr double kRounding = 1e-12;
+
+double left_after(double left, double elapsed) {
+  return left <= elapsed * (1.0 + kRounding) ? 0.0 : left - elapsed;
+}
+
+void difference(const StreamRun& whole, const StreamRun& part, double copies, StreamRun& result) {
+  result.length = whole.length - copies * part.length;
+  result.exposed.resize(whole.exposed.size());
+  for (std::size_t i = 0; i < whole.exposed.size(); ++i) {
+    result.exposed[i] = whole.exposed[i] - copies * part.exposed[i];
+  }
+}
+
+}  // namespace
+
+std::string_view to_text(Activity activity) {
+  constexpr std::array<std::string_view, kActivityCount> kNames{"compute", "local", "fabric",
+                                                                "from-host", "to-host"};
+  return kNames[static_cast<std::size_t>(activity)];
+}
+
+void StreamSimulator::load(const StreamProgram& program, int copies) {
+  program_ = &program;
+  copies_ = copies;
+  const auto streams = static_cast<std::size_t>(program.streams);
+  streams_.assign(streams, Stream{});
+  rate_.assign(streams, 1.0);
+  if (queues_.size() < streams) queues_.resize(streams);
+  for (auto& queue : queues_) queue.clear();
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    queues_[program.instructions[i].stream].push_back(i);
+  }
+  ended_.assign(program.instructions.size(), 0);
+}
+
+const StreamDependency* StreamSimulator::missing(const StreamInstruction& instruction,
+                                                 int copy) const {
+  const auto open = [&](const StreamDependency& d) {
+    return ended_[d.index] <= copy - static_cast<int>(d.copies_back);
+  };
+  const auto found = std::find_if(instruction.after.begin(), instruction.after.end(), open);
+  return found == instruction.after.end() ? nullptr : found;
+}
+
+/// Starts what can start. True: something that takes no time has ended, so look again.
+bool StreamSimulator::start_ready(double now) {
+  bool again = false;
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    Stream& stream = streams_[s];
+    const auto& queue = queues_[s];
+    while (!stream.running && stream.copy < copies_ && !queue.empty()) {
+      const std::size_t index = queue[stream.next];
+      const StreamInstruction& instruction = program_->instructions[index];
+      if (missing(instruction, stream.copy) != nullptr) break;
+      stream.instruction = index;
+      stream.latency = instruction.latency;
+      stream.work = instruction.work;
+      stream.start = now;
+      stream.running = stream.latency > 0.0 || stream.work > 0.0;
+      if (stream.running) break;
+      ++ended_[index];
+      again = true;
+      if (++stream.next == queue.size()) {
+        stream.next = 0;
+        ++stream.copy;
+      }
+    }
+  }
+  return again;
+}
+
+/// Sets the rates of all streams; returns how long until the next event.
+double StreamSimulator::set_rates() {
+  ActivityMask active = 0;
+  std::array<int, kActivityCount> sharing{};
+  for (const Stream& stream : streams_) {
+    if (!stream.moving()) continue;
+    const Activity activity = program_->instructions[stream.instruction].activity;
+    active |= bit(activity);
+    ++sharing[static_cast<std::size_t>(activity)];
+  }
+  double next = std::numeric_limits<double>::infinity();
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    const Stream& stream = streams_[s];
+    if (!stream.running) continue;
+    if (!stream.moving()) {
+      next = std::min(next, stream.latency);
+      continue;
+    }
+    const Activity activity = program_->instructions[stream.instruction].activity;
+    rate_[s] = rates_->rate(active, activity) / sharing[static_cast<std::size_t>(activity)];
+    next = std::min(next, stream.work / rate_[s]);
+  }
+  return next;
+}
+
+/// Whom the time of stream 0 until the next event is owed to.
+void StreamSimulator::book(double elapsed, StreamRun& result) const {
+  const Stream& first = streams_.front();
+  double owed = elapsed;
+  if (first.running) {
+    owed = first.moving() ? elapsed * (1.0 - rate_.front()) : 0.0;
+  } else if (first.copy < copies_ && !queues_.front().empty()) {
+    const auto& instruction = program_->instructions[queues_.front()[first.next]];
+    result.exposed[missing(instruction, first.copy)->index] += owed;
+    return;
+  }
+  if (owed <= 0.0) return;
+  const auto others = std::count_if(streams_.begin() + 1, streams_.end(), [&](const Stream& s) {
+    return first.running ? s.moving() : s.running;
+  });
+  for (std::size_t s = 1; s < streams_.size(); ++s) {
+    const Stream& other = streams_[s];
+    if (first.running ? !other.moving() : !other.running) continue;
+    result.exposed[other.instruction] += owed / static_cast<double>(others);
+  }
+}
+
+void StreamSimulator::advance(double elapsed, double now, std::vector<StreamSlice>* slices) {
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    Stream& stream = streams_[s];
+    if (!stream.running) continue;
+    if (stream.latency > 0.0) {
+      stream.latency = left_after(stream.latency, elapsed);
+    } else {
+      stream.work = left_after(stream.work, elapsed * rate_[s]);
+    }
+    if (stream.latency > 0.0 || stream.work > 0.0) continue;
+    stream.running = false;
+    if (slices != nullptr) {
+      slices->push_back({stream.copy, stream.instruction, stream.start, now});
+    }
+    ++ended_[stream.instruction];
+    if (++stream.next == queues_[s].size()) {
+      stream.next = 0;
+      ++stream.copy;
+    }
+  }
+}
+
+void StreamSimulator::run(const StreamProgram& program, int copies, StreamRun& result,
+                          std::vector<StreamSlice>* slices) {
+  load(program, copies);
+  result.length = 0.0;
+  result.exposed.assign(program.instructions.size(), 0.0);
+  while (true) {
+    while (start_ready(result.length)) {
+    }
+    if (std::none_of(streams_.begin(), streams_.end(), [](const Stream& s) { return s.running; })) {
+      break;
+    }
+    const double elapsed = set_rates();
+    book(elapsed, result);
+    result.length += elapsed;
+    advance(elapsed, result.length, slices);
+  }
+  for (const int ended : ended_) PLANSEARCH_CHECK(ended == copies);
+}
+
+void StreamSimulator::steady(const StreamProgram& program, SteadyRun& result) {
+  thread_local StreamRun three;
+  run(program, 2, result.edges);
+  run(program, 3, three);
+  difference(three, result.edges, 1.0, result.steady);
+  StreamRun edges;
+  difference(result.edges, result.steady, 2.0, edges);
+  result.edges = std::move(edges);
+}
+
+}  // namespace plansearch
