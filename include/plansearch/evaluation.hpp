@@ -106,6 +106,20 @@ struct StageReport {
   Bytes memory;                   ///< peak
 };
 
+/// A message inside a pass of a block whose kernels and messages are simulated on streams: one
+/// micro-batch, one copy of the block.
+struct HiddenMessage {
+  std::string block;
+  double copies = 0.0;  ///< of the block on the device
+  std::string pass;     ///< "forward", "backward" (with recomputation)
+  std::string what;
+  CommunicationKind kind = CommunicationKind::AllReduce;
+  bool repeated = false;  ///< by the recomputation
+  Seconds time;           ///< alone
+  Seconds exposed;        ///< waited for, and what it costs the kernels beside it
+  std::string under;      ///< the kernels that run longest beside it; empty: none
+};
+
 /// One launch of a block on one device, an operator or several fused: what one micro-batch takes
 /// there before anything hides and without recomputation. Kernels include what devices exchange
 /// while the operator runs (rings, row statistics).

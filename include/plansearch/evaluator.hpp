@@ -52,6 +52,7 @@ struct PlanDetails {
   std::vector<PricedCommunication> communication;  ///< of the busiest device
   std::vector<StageReport> stages;
   std::vector<OperatorReport> operators;  ///< of the busiest device
+  std::vector<HiddenMessage> hidden;      ///< on the busiest device
 };
 
 /// Immutable after construction; safe to share between threads, each with its own workspace.

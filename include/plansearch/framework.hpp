@@ -96,7 +96,17 @@ enum class PipelineLists : std::uint8_t {
 };
 
 /// What is gathered and reduced as one message.
-enum class ParameterUnit : std::uint8_t { Parameter, Block };
+enum class ParameterUnit : std::uint8_t {
+  Parameter,
+  Launch,  ///< the weights of one kernel: query, key and value run as one product
+  Block,
+};
+
+/// Which parameters the depth axis cuts; it holds copies of the others.
+enum class DepthParameters : std::uint8_t {
+  All,
+  Products,  ///< matrices of matrix products inside layers: no biases, norms and vocabulary
+};
 
 /// Whether recomputing a block in backward gathers its parameters once more, or the gather of the
 /// backward pass serves both.
@@ -108,6 +118,7 @@ struct ShardingRules {
   Scope parameter_gather_pipelined = Scope::Use;  ///< the same with more than one stage
   Scope depth_gather = Scope::Use;                ///< AxoNN's z axis
   Scope depth_reduce = Scope::MicroBatch;
+  DepthParameters depth_parameters = DepthParameters::All;
   /// By ZeRO stage: when gradients of data-parallel replicas are summed.
   std::array<Scope, 4> gradient_reduce{Scope::Step, Scope::Step, Scope::MicroBatch,
                                        Scope::MicroBatch};

@@ -93,6 +93,7 @@ struct PlanReport {
   std::vector<PricedCommunication> communication;
   std::vector<StageReport> stages;
   std::vector<OperatorReport> operators;  ///< of the busiest stage
+  std::vector<HiddenMessage> hidden;      ///< on the busiest stage
   std::vector<std::string> why;
   std::vector<PassReport> passes;  ///< of the problem, in the order in which they were applied
 };

@@ -111,6 +111,9 @@ enum class Format { Table, Json, JsonLines, Csv };
 [[nodiscard]] std::string render_prediction(const SearchReport& report, Format format,
                                             int columns = 0);
 
+/// What hides behind what, on the busiest stage.
+[[nodiscard]] std::string hidden_table(const std::vector<HiddenMessage>& messages, int columns);
+
 /// One micro-batch on the busiest stage, operator by operator, before anything hides.
 [[nodiscard]] std::string operator_table(const std::vector<OperatorReport>& operators,
                                          int columns = 0);

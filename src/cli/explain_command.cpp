@@ -110,6 +110,10 @@ std::string explanation(const Explained& explained, bool timeline, int columns) 
   if (!picture.empty()) text += "\n" + picture;
   text += fmt::format("\none micro-batch on stage {}, before anything hides\n{}",
                       plan.estimate.busiest_stage, operator_table(plan.operators, columns));
+  if (!plan.hidden.empty()) {
+    text += fmt::format("\nits messages, on streams beside the kernels\n{}",
+                        hidden_table(plan.hidden, columns));
+  }
   if (explained.rival) text += fmt::format("\n{}", compare_plans(plan, *explained.rival));
   return text;
 }

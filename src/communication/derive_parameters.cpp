@@ -32,6 +32,9 @@ class ParameterDeriver {
       on_expert_grid = on_expert_grid || context.network.dimension(dim).role == DimRole::Expert;
       for (const SliceDigit& digit : map.digits()) note_repetition(digit);
     }
+    if (!depth_cuts(context.network, context.block, context.op(op), id, context.sharding)) {
+      used_.insert(Axis::Depth);  // copies, as of every axis that the operator does not cut
+    }
     policy_ = on_expert_grid ? &context.policies.expert : &context.policies.dense;
   }
 
@@ -66,7 +69,7 @@ class ParameterDeriver {
       demand.cut = cut_axes(cut, i);
       demand.side = Side::Before;
       demand.on_recompute =
-          scope == Scope::Use ? context_.sharding.recompute_gather : RecomputeGather::Shared;
+          scope == Scope::Step ? RecomputeGather::Shared : context_.sharding.recompute_gather;
       demands_.push_back(demand);
       if (scope != Scope::Use) continue;
       demand.phase = DemandPhase::InputGradient;
@@ -242,9 +245,8 @@ bool same_message(const Communication& a, const Communication& b) {
          (a.cut == b.cut || a.scope != Scope::Step);
 }
 
-/// The message of a whole block stands where its first use, or its last result, is.
+/// The message of several parameters stands where its first use, or its last result, is.
 void merge(Communication& whole, const Communication& part) {
-  whole.index = kWholeBlock;
   whole.elements += part.elements;
   whole.operator_index = whole.phase == DemandPhase::InputGradient
                              ? std::max(whole.operator_index, part.operator_index)
@@ -257,8 +259,16 @@ bool is_shared(const Block& block, const Communication& demand) {
          !block.parameters[demand.index].shared_key.empty();
 }
 
+/// Whether a framework sends two parameters as one message.
+bool same_unit(const Block& block, ParameterUnit unit, const Communication& a,
+               const Communication& b) {
+  if (unit == ParameterUnit::Block) return true;
+  const std::string& launch = block.operators[a.operator_index].fused_key;
+  return !launch.empty() && launch == block.operators[b.operator_index].fused_key;
+}
+
 /// Adds up, in place, the messages from `first` on that a framework sends as one.
-void merge_per_block(const Block& block, Demands& demands, std::size_t first) {
+void merge_units(const Block& block, ParameterUnit unit, Demands& demands, std::size_t first) {
   std::size_t end = first;
   for (std::size_t i = first; i < demands.size(); ++i) {
     if (is_shared(block, demands[i])) {
@@ -268,10 +278,12 @@ void merge_per_block(const Block& block, Demands& demands, std::size_t first) {
     const auto begin = demands.begin() + static_cast<std::ptrdiff_t>(first);
     const auto known = std::find_if(
         begin, demands.begin() + static_cast<std::ptrdiff_t>(end), [&](const auto& whole) {
-          return !is_shared(block, whole) && same_message(whole, demands[i]);
+          return !is_shared(block, whole) && same_message(whole, demands[i]) &&
+                 same_unit(block, unit, whole, demands[i]);
         });
     if (known != demands.begin() + static_cast<std::ptrdiff_t>(end)) {
       merge(*known, demands[i]);
+      if (unit == ParameterUnit::Block) known->index = kWholeBlock;
     } else {
       demands[end++] = demands[i];
     }
@@ -293,7 +305,9 @@ void derive_parameters(const Context& context, Demands& demands) {
       ParameterDeriver(context, demands, i, id).run();
     }
   }
-  if (context.sharding.unit == ParameterUnit::Block) merge_per_block(context.block, demands, first);
+  if (context.sharding.unit != ParameterUnit::Parameter) {
+    merge_units(context.block, context.sharding.unit, demands, first);
+  }
 }
 
 }  // namespace plansearch::derivation

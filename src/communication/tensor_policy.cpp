@@ -6,6 +6,8 @@
 // tests/unit/communication/derivation_test.cpp, tests/unit/communication/micro_batch_test.cpp
 #include "communication/tensor_policy.hpp"
 
+#include <algorithm>
+
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -53,6 +55,16 @@ int pieces(const FlatCut& cut, const DeviceMesh& mesh) {
   int product = 1;
   for (const AxisSet axes : cut) product *= mesh.size(axes);
   return product;
+}
+
+bool depth_cuts(const Network& network, const Block& block, const Operator& op,
+                ParameterId parameter, const ShardingRules& rules) {
+  if (rules.depth_parameters == DepthParameters::All) return true;
+  const std::vector<DimId>& dims = block.parameter(parameter).dims;
+  const bool vocabulary = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+    return network.dimension(dim).role == DimRole::Vocab;
+  });
+  return op.kind == OperatorKind::Matmul && dims.size() > 1 && !vocabulary;
 }
 
 TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,

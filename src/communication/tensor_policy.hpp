@@ -12,6 +12,7 @@
 #include "plansearch/degrees.hpp"
 #include "plansearch/device_mesh.hpp"
 #include "plansearch/framework.hpp"
+#include "plansearch/network.hpp"
 
 namespace plansearch {
 
@@ -48,6 +49,10 @@ struct TensorPolicies {
   ParameterPolicy expert;  ///< parameters with an Expert dimension, on the expert grid
   bool operator==(const TensorPolicies&) const = default;
 };
+
+/// Whether the depth axis cuts a parameter of this operator, or holds copies of it.
+[[nodiscard]] bool depth_cuts(const Network& network, const Block& block, const Operator& op,
+                              ParameterId parameter, const ShardingRules& rules);
 
 /// `precision` is what the user asked for (a key of Framework::precision).
 [[nodiscard]] TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,

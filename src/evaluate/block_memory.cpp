@@ -25,6 +25,7 @@ class ActivationCounter {
   ByRecompute<BlockMemory> run() {
     BlockMemory common;
     common.cached = gathered_inputs();
+    common.gathered_unit = local_.placed.gathered.largest;
     const Bytes activation = element_size(context_.precision.activation);
     for (const TensorId id : block_.inputs) inputs_ += activation * local_.sizes.edge(id);
     for (const TensorId id : block_.outputs) common.boundary += activation * local_.sizes.edge(id);
@@ -43,6 +44,7 @@ class ActivationCounter {
       memory[level] = common;
       memory[level].saved = saved(static_cast<Recompute>(level), kept[level]);
       memory[level].working_set = std::max(all - memory[level].saved, Bytes(0));
+      keep_weights(static_cast<Recompute>(level), memory[level]);
     }
     return memory;
   }
@@ -66,6 +68,13 @@ class ActivationCounter {
     return level == Recompute::Selective && rule_ == SelectiveRule::AlternateMatmuls
                ? inputs_ + policy_outputs(local_.repeated[static_cast<std::size_t>(level)])
                : kept;
+  }
+
+  /// Weights that stay gathered until backward: from forward, or from its repetition.
+  void keep_weights(Recompute level, BlockMemory& memory) const {
+    if (context_.problem.framework->sharding.depth_gather != Scope::MicroBatch) return;
+    const Bytes weights = element_size(context_.precision.gather) * local_.placed.gathered.all;
+    (repeats_whole(block_, level) ? memory.working_set : memory.saved) += weights;
   }
 
   /// A tensor is kept as it was produced: what a consumer gathers is gathered again in backward.

@@ -120,8 +120,8 @@ class Timelines {
     build_block_program(context_, parts_, pass, program);
     StreamSimulator simulator(parts_.rates);
     simulator.steady(program.streams, run);
-    for (std::size_t i = 0; i < program.messages.size(); ++i) {
-      const PostedMessage& posted = program.messages[i];
+    for (std::size_t i = 0; i < program.issued.size(); ++i) {
+      const IssuedWork& posted = program.issued[i];
       if (posted.message == nullptr) continue;
       const Exposed exposed{posted.message, Seconds(run.steady.exposed[i]),
                             Seconds(run.edges.exposed[i])};

@@ -65,7 +65,7 @@ class ProgramBuilder {
   ProgramBuilder(const PricingContext& context, const BlockParts& parts, BlockProgram& program)
       : context_(context), parts_(parts), program_(program) {
     program_.streams.instructions.clear();
-    program_.messages.clear();
+    program_.issued.clear();
     list_.assign(parts);
     flush();  // where a copy begins
   }
@@ -74,7 +74,7 @@ class ProgramBuilder {
     window_ = parts_.work.forward.time;
     for (std::size_t op = 0; op < operators(); ++op) {
       post_at(DemandPhase::Forward, op, Side::Before, false);
-      kernel(parts_.work.operators[op].forward);
+      kernel(op, parts_.work.operators[op].forward);
       post_at(DemandPhase::Forward, op, Side::After, false);
     }
   }
@@ -83,7 +83,7 @@ class ProgramBuilder {
     window_ = parts_.work.repeated[static_cast<std::size_t>(parts_.recompute)].time;
     for (std::size_t op = 0; op < operators(); ++op) {
       if (whole) repeat_messages(op, Side::Before);
-      kernel(parts_.work.operators[op].forward * shares[op]);
+      kernel(op, parts_.work.operators[op].forward * shares[op]);
       if (whole) repeat_messages(op, Side::After);
     }
   }
@@ -99,7 +99,7 @@ class ProgramBuilder {
       if (weights) post_early(op);
       if (inputs) {
         post_at(DemandPhase::InputGradient, op, Side::Before, false);
-        kernel(time.backward - time.weight_gradient);
+        kernel(op, time.backward - time.weight_gradient);
         post_at(DemandPhase::InputGradient, op, Side::After, false);
       }
       if (!weights) {
@@ -108,7 +108,7 @@ class ProgramBuilder {
       }
       wait_for_operands();
       post_blocking_operands(op);
-      kernel(time.weight_gradient);
+      kernel(op, time.weight_gradient);
       wait_for_results();
       post_at(DemandPhase::WeightGradient, op, Side::After, false);
     }
@@ -130,7 +130,11 @@ class ProgramBuilder {
 
   [[nodiscard]] std::size_t operators() const { return parts_.work.operators.size(); }
 
-  void kernel(Seconds time) { pending_ += time; }
+  void kernel(std::size_t op, Seconds time) {
+    if (pending_ == Seconds(0)) first_ = op;
+    if (time > Seconds(0)) last_ = op;
+    pending_ += time;
+  }
 
   /// Ends the kernel that has been added up so far; the next one waits for what is in `awaited_`.
   std::size_t flush() {
@@ -139,11 +143,12 @@ class ProgramBuilder {
     StreamInstruction kernel;
     kernel.work = pending_.value();
     kernel.after = awaited_;
+    program_.issued.push_back(pending_ > Seconds(0) ? IssuedWork{nullptr, false, first_, last_}
+                                                    : IssuedWork{});
     pending_ = Seconds(0);
     awaited_.clear();
     last_kernel_ = instructions.size();
     instructions.push_back(kernel);
-    program_.messages.push_back({});
     return last_kernel_;
   }
 
@@ -263,7 +268,7 @@ class ProgramBuilder {
     instruction.work = std::min(moving, time).value();
     instruction.latency = time.value() - instruction.work;
     program_.streams.instructions.push_back(instruction);
-    program_.messages.push_back({&message, repeated});
+    program_.issued.push_back({&message, repeated});
     return program_.streams.instructions.size() - 1;
   }
 
@@ -287,6 +292,8 @@ class ProgramBuilder {
   BlockProgram& program_;
   MessageList list_;
   Seconds pending_;
+  std::size_t first_ = 0;  ///< operator of the kernels that are pending
+  std::size_t last_ = 0;
   Seconds window_;  ///< kernel time of the pass that shares may still hide behind
   std::size_t last_kernel_ = 0;
   FixedVector<StreamDependency, kMostAwaited> awaited_;

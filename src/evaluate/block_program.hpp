@@ -18,15 +18,18 @@ enum class BlockPass : std::uint8_t {
   WeightGradient,  ///< those
 };
 
-/// A message in a program, and the pass its time belongs to.
-struct PostedMessage {
-  const PassMessage* message = nullptr;  ///< null: a kernel
+/// What an instruction is: a message, or the kernels of neighbouring operators.
+struct IssuedWork {
+  const PassMessage* message = nullptr;  ///< null: kernels
   bool repeated = false;                 ///< by a recomputation
+  /// Kernels: of which operators, in the order they run; both 0 where there are none.
+  std::size_t first = 0;
+  std::size_t last = 0;
 };
 
 struct BlockProgram {
   StreamProgram streams;
-  std::vector<PostedMessage> messages;  ///< by instruction
+  std::vector<IssuedWork> issued;  ///< by instruction
 };
 
 /// What a framework hides of a message by its share, and what is left for kernels to wait for.

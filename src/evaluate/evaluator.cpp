@@ -20,6 +20,7 @@
 #include "evaluate/interval.hpp"
 #include "evaluate/memory_model.hpp"
 #include "evaluate/operator_report.hpp"
+#include "evaluate/overlap_report.hpp"
 #include "evaluate/plan_ground.hpp"
 #include "evaluate/priced_program.hpp"
 #include "evaluate/step_collectives.hpp"
@@ -347,7 +348,8 @@ PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
     const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
     return PlanDetails{communication_of(implementation_->profiles, view, *workspace),
                        stages_of_view(view, *workspace),
-                       operators_at(implementation_->profiles, view, busiest)};
+                       operators_at(implementation_->profiles, view, busiest),
+                       hidden_at(implementation_->profiles, view, busiest)};
   });
 }
 

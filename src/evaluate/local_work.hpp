@@ -32,10 +32,11 @@ struct BlockMemory {
   /// Of linear operators with trainable weights: inputs and output gradients, which stay from the
   /// input gradient to a weight gradient that runs later.
   Bytes kept_for_weights;
-  Bytes cached;         ///< gathered inputs, freed after use
-  Bytes boundary;       ///< output activation, the message to the next stage
-  double stream = 0.0;  ///< elements of the residual stream as matmuls read it
-  double logits = 0.0;  ///< local elements of vocabulary scores (head block)
+  Bytes cached;                ///< gathered inputs, freed after use
+  double gathered_unit = 0.0;  ///< elements of the largest launch's weights, gathered over depth
+  Bytes boundary;              ///< output activation, the message to the next stage
+  double stream = 0.0;         ///< elements of the residual stream as matmuls read it
+  double logits = 0.0;         ///< local elements of vocabulary scores (head block)
 };
 
 /// Kernels of one pass.

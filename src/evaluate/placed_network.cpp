@@ -34,12 +34,26 @@ ParameterCount& count_for(PlacedBlock& placed, const Parameter& parameter) {
   return placed.shared.back().count;
 }
 
+/// `launch`: elements of the launch at hand.
+void add_gathered(const Block& block, std::size_t i, double elements, GatheredElements& gathered,
+                  double& launch) {
+  const std::string& key = block.operators[i].fused_key;
+  const bool joins = i > 0 && !key.empty() && key == block.operators[i - 1].fused_key;
+  launch = joins ? launch + elements : elements;
+  gathered.all += elements;
+  gathered.largest = std::max(gathered.largest, launch);
+}
+
+/// Policies cut what is counted over depth; a parameter that depth holds copies of counts for all.
 void count_parameters(const Network& network, const Block& block, const LocalSizes& sizes,
-                      PlacedBlock& placed) {
+                      const ShardingRules& rules, int depth, PlacedBlock& placed) {
+  double launch = 0.0;
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
     for (const ParameterId id : block.operators[i].parameters) {
       const Parameter& parameter = block.parameter(id);
-      const double elements = sizes.parameter(i, id);
+      const bool cut = depth_cuts(network, block, block.operators[i], id, rules);
+      const double elements = sizes.parameter(i, id) * (cut ? 1 : depth);
+      if (cut && depth > 1) add_gathered(block, i, elements, placed.gathered, launch);
       const bool expert = has_expert_dimension(network, parameter);
       ParameterCount& count = count_for(placed, parameter);
       (expert ? count.expert : count.dense) += elements;
@@ -89,7 +103,7 @@ PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
       placed.messages.push_back({demand, grows_with_micro_batch(network, block, demand)});
     }
     count_parameters(network, block, LocalSizes(block, index[b], placed.cuts, rules.extents),
-                     placed);
+                     framework.sharding, mesh[Axis::Depth].size, placed);
   }
   return result;
 }

@@ -38,9 +38,16 @@ struct SequenceMessage {
   }
 };
 
+/// Local elements of parameters that the depth axis cuts, once they are gathered; 0 with one rank.
+struct GatheredElements {
+  double all = 0.0;
+  double largest = 0.0;  ///< of one launch
+};
+
 struct PlacedBlock {
   BlockCuts cuts;
   std::vector<SequenceMessage> messages;
+  GatheredElements gathered;
   ParameterCount parameters;  ///< without shared ones
   std::vector<SharedCount> shared;
 };

@@ -26,17 +26,23 @@ double optimizer_traffic(const ParameterCount& count, const StaticPolicy& static
          count.trainable_expert * statics.expert.optimizer_traffic;
 }
 
-/// Full sharding: the unit in use and the one gathered ahead, and a gradient not yet reduced.
-Bytes gathered_parameters(const PlanView& view, int position) {
-  if (view.transform_at(position).degrees->zero != ZeroStage::Parameters) return Bytes(0);
+/// What is gathered at once: a block under full sharding, the weights of a launch over depth.
+double largest_unit(const PlanView& view, int position) {
+  const bool sharded = view.transform_at(position).degrees->zero == ZeroStage::Parameters;
   double largest = 0.0;
   for (const int content : view.contents_at(position)) {
     for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
       ParameterCount unit = block.parameters;
       for (const SharedCount& shared : block.shared) unit += shared.count;
-      largest = std::max(largest, unit.dense + unit.expert);
+      largest = std::max(largest, sharded ? unit.dense + unit.expert : block.memory.gathered_unit);
     });
   }
+  return largest;
+}
+
+/// The unit in use and the one gathered ahead, and a gradient not yet reduced.
+Bytes gathered_parameters(const PlanView& view, int position) {
+  const double largest = largest_unit(view, position);
   return element_size(view.precision.gather) * (2.0 * largest) +
          element_size(view.precision.reduction) * largest;
 }

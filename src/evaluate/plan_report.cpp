@@ -156,6 +156,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.communication = std::move(details.communication);
   report.stages = std::move(details.stages);
   report.operators = std::move(details.operators);
+  report.hidden = std::move(details.hidden);
   report.why = explain(evaluator, report.plan.degrees, estimate);
   if (evaluator.problem().passes) report.passes = passes_of(*evaluator.program(plan));
   return report;

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "cost/concurrency.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -32,7 +34,8 @@ std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
 }
 
 ProfileMaker::ProfileMaker(const PricingContext& context)
-    : context_(context), index_(index_network(*context.problem.network)) {
+    : context_(context),
+      rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)), index_(index_network(*context.problem.network)) {
   for (const Block& block : context.problem.network->blocks) {
     repeated_.push_back(repeated_shares(block, context.problem.framework->selective));
   }
@@ -199,6 +202,10 @@ BlockProgram ProfileMaker::program(const ClassProfile& profile, std::size_t bloc
   BlockProgram program;
   build_block_program(context_, parts(profile, block), pass, program);
   return program;
+}
+
+bool ProfileMaker::posts_ahead(const ClassProfile& profile, std::size_t block) const {
+  return plansearch::posts_ahead(context_, parts(profile, block));
 }
 
 std::vector<PassLine> ProfileMaker::passes(const ClassProfile& profile, std::size_t block) const {

@@ -38,6 +38,8 @@ class ProfileMaker {
   /// what it points to.
   [[nodiscard]] BlockProgram program(const ClassProfile& profile, std::size_t block,
                                      BlockPass pass) const;
+  /// Whether kernels of the block run beside its messages.
+  [[nodiscard]] bool posts_ahead(const ClassProfile& profile, std::size_t block) const;
   [[nodiscard]] const ConcurrencyRates& rates() const { return rates_; }
   /// Every communication inside a pass of one block; counts and times per micro-batch and copy.
   [[nodiscard]] std::vector<PassLine> passes(const ClassProfile& profile, std::size_t block) const;

@@ -10,8 +10,11 @@ namespace {
 
 constexpr std::array<Choice<Scope>, 3> kScopes{
     {{"use", Scope::Use}, {"micro-batch", Scope::MicroBatch}, {"step", Scope::Step}}};
-constexpr std::array<Choice<ParameterUnit>, 2> kUnits{
-    {{"parameter", ParameterUnit::Parameter}, {"block", ParameterUnit::Block}}};
+constexpr std::array<Choice<ParameterUnit>, 3> kUnits{{{"parameter", ParameterUnit::Parameter},
+                                                       {"launch", ParameterUnit::Launch},
+                                                       {"block", ParameterUnit::Block}}};
+constexpr std::array<Choice<DepthParameters>, 2> kDepthParameters{
+    {{"all", DepthParameters::All}, {"products", DepthParameters::Products}}};
 constexpr std::array<Choice<RecomputeGather>, 2> kRecomputeGather{
     {{"shared", RecomputeGather::Shared}, {"repeated", RecomputeGather::Repeated}}};
 
@@ -128,6 +131,9 @@ void read_sharding(const Node& map, ShardingRules& rules) {
   read_scope(map, "parameter_gather_pipelined", rules.parameter_gather_pipelined);
   read_scope(map, "depth_gather", rules.depth_gather);
   read_scope(map, "depth_reduce", rules.depth_reduce);
+  if (const auto cut = map.find("depth_parameters")) {
+    rules.depth_parameters = cut->choice<DepthParameters>(kDepthParameters);
+  }
   if (const auto list = map.find("gradient_reduce")) {
     const std::vector<Node> items = list->items();
     if (items.size() != rules.gradient_reduce.size()) {

@@ -111,6 +111,22 @@ Json operators_json(const std::vector<OperatorReport>& operators) {
   return json;
 }
 
+Json hidden_json(const std::vector<HiddenMessage>& messages) {
+  Json json = Json::array();
+  for (const HiddenMessage& m : messages) {
+    json.push_back({{"block", m.block},
+                    {"copies", m.copies},
+                    {"pass", m.pass},
+                    {"what", m.what},
+                    {"kind", to_text(m.kind)},
+                    {"repeated", m.repeated},
+                    {"time_s", m.time.value()},
+                    {"exposed_s", m.exposed.value()},
+                    {"under", m.under}});
+  }
+  return json;
+}
+
 Json question_json(const QuestionReport& question) {
   Json settings = Json::array();
   for (const SettingReport& s : question.settings) {
@@ -263,6 +279,7 @@ Json to_json(const PlanReport& plan) {
           {"memory", memory_json(plan.estimate.memory)},
           {"communication", communication_json(plan.communication)},
           {"operators", operators_json(plan.operators)},
+          {"hidden", hidden_json(plan.hidden)},
           {"why", plan.why}};
 }
 

@@ -32,12 +32,6 @@ void difference(const StreamRun& whole, const StreamRun& part, double copies, St
 
 }  // namespace
 
-std::string_view to_text(Activity activity) {
-  constexpr std::array<std::string_view, kActivityCount> kNames{"compute", "local", "fabric",
-                                                                "from-host", "to-host"};
-  return kNames[static_cast<std::size_t>(activity)];
-}
-
 void StreamSimulator::load(const StreamProgram& program, int copies) {
   program_ = &program;
   copies_ = copies;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: which message of a block runs under which kernels, for how long, and what is exposed.
+// Source: the block's own program (block_program.hpp), the second of three copies.
+// Assumes: the copy in the middle stands for all others of its kind.
+// Units: seconds per micro-batch and copy of the block.
+// Checked by: tests/unit/evaluate/overlap_report_test.cpp
+#include "evaluate/overlap_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace plansearch {
+namespace {
+
+constexpr int kCopies = 3;
+constexpr int kMiddle = 1;
+
+std::string kernels_name(const Block& block, const IssuedWork& kernels) {
+  const std::string& first = block.operators[kernels.first].name;
+  const std::string& last = block.operators[kernels.last].name;
+  return first == last ? first : fmt::format("{} to {}", first, last);
+}
+
+/// The kernels that run longest beside a message.
+std::string beside(const Block& block, const BlockProgram& program,
+                   const std::vector<StreamSlice>& slices, const StreamSlice& message) {
+  std::map<std::string, double> together;
+  for (const StreamSlice& slice : slices) {
+    if (program.issued[slice.instruction].message != nullptr) continue;
+    const double shared = std::min(slice.end, message.end) - std::max(slice.start, message.start);
+    if (shared <= 0.0) continue;
+    together[kernels_name(block, program.issued[slice.instruction])] += shared;
+  }
+  const auto longest =
+      std::max_element(together.begin(), together.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return longest == together.end() ? std::string() : longest->first;
+}
+
+void append_pass(const Block& block, const BlockProgram& program, const ConcurrencyRates& rates,
+                 HiddenMessage line, std::vector<HiddenMessage>& lines) {
+  StreamSimulator simulator(rates);
+  std::vector<StreamSlice> slices;
+  StreamRun run;
+  SteadyRun steady;
+  simulator.run(program.streams, kCopies, run, &slices);
+  simulator.steady(program.streams, steady);
+  std::vector<StreamSlice> own;
+  for (const StreamSlice& slice : slices) {
+    const bool message = program.issued[slice.instruction].message != nullptr;
+    if (message && slice.copy == kMiddle) own.push_back(slice);
+  }
+  std::stable_sort(own.begin(), own.end(),
+                   [](const auto& a, const auto& b) { return a.start < b.start; });
+  for (const StreamSlice& slice : own) {
+    const PassMessage& message = *program.issued[slice.instruction].message;
+    line.what = subject_name(block, message.communication);
+    line.kind = message.communication.kind;
+    line.repeated = program.issued[slice.instruction].repeated;
+    line.time = message.time * static_cast<double>(message.communication.count);
+    line.exposed = Seconds(steady.steady.exposed[slice.instruction]);
+    line.under = beside(block, program, slices, slice);
+    lines.push_back(line);
+  }
+}
+
+}  // namespace
+
+std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles, const PlanView& view,
+                                     int position) {
+  std::vector<HiddenMessage> lines;
+  const ClassProfile& profile = *view.transform_at(position).profile;
+  std::vector<double> copies(profile.blocks.size(), 0.0);
+  for (const int index : view.contents_at(position)) {
+    const std::vector<double>& held = view.content(index).copies;
+    for (std::size_t b = 0; b < held.size(); ++b) copies[b] += held[b];
+  }
+  for (std::size_t b = 0; b < copies.size(); ++b) {
+    if (copies[b] <= 0.0 || !profiles.posts_ahead(profile, b)) continue;
+    const Block& block = view.problem.network->blocks[b];
+    for (const auto& [pass, name] :
+         {std::pair{BlockPass::Forward, "forward"}, {BlockPass::Backward, "backward"}}) {
+      HiddenMessage line;
+      line.block = block.name;
+      line.copies = copies[b];
+      line.pass = name;
+      append_pass(block, profiles.program(profile, b, pass), profiles.rates(), line, lines);
+    }
+  }
+  return lines;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a report says of messages on streams: one line each, exposed as in the breakdown.
+#include <doctest/doctest.h>
+
+#include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+Problem on_streams() {
+  return test::with_framework(test::toy_problem(), [](Framework& framework) {
+    framework.overlap.fill({0.0, MessageWait::Use, 1});
+    framework.sharding.unit = ParameterUnit::Launch;
+    framework.rules.clear();
+    framework.rank_order = {Axis::In,      Axis::Out,  Axis::Depth,
+                            Axis::Context, Axis::Data, Axis::Pipeline};
+  });
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("hidden messages name the kernels beside them, and lines sum to the breakdown") {
+    PlanDegrees plan;
+    plan.tensor_out = 4;
+    plan.tensor_depth = 4;
+    plan.micro_batches = 8;
+    const Problem problem = on_streams();
+    const PlanEvaluator evaluator(problem);
+    const Evaluation evaluation = evaluator.evaluate(plan);
+    REQUIRE(std::holds_alternative<Estimate>(evaluation));
+    const Estimate& estimate = std::get<Estimate>(evaluation);
+    const PlanReport report = report_plan(evaluator, plan, estimate);
+    // The two all-reduces of a layer's backward run under weight gradients.
+    int reduced = 0;
+    for (const HiddenMessage& m : report.hidden) {
+      if (m.block != "decoder" || m.pass != "backward" || m.repeated) continue;
+      if (m.kind != CommunicationKind::AllReduce) continue;
+      ++reduced;
+      CHECK_FALSE(m.under.empty());
+      CHECK(m.exposed < m.time);
+    }
+    CHECK(reduced == 2);
+    Seconds exposed;
+    for (const PricedCommunication& line : report.communication) exposed += line.exposed;
+    CHECK(exposed.value() == doctest::Approx(estimate.step.exposed_total().value()));
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
