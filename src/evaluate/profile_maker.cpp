@@ -35,7 +35,8 @@ std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
 
 ProfileMaker::ProfileMaker(const PricingContext& context)
     : context_(context),
-      rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)), index_(index_network(*context.problem.network)) {
+      rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)),
+      index_(index_network(*context.problem.network)) {
   for (const Block& block : context.problem.network->blocks) {
     repeated_.push_back(repeated_shares(block, context.problem.framework->selective));
   }
