@@ -54,6 +54,14 @@ struct Nics {
   bool operator==(const Nics&) const = default;
 };
 
+/// What one rank of a group sustains while all its sister groups send, where it was measured.
+struct GroupRate {
+  int stride = 1;  ///< ranks of the groups inside it
+  int ranks = 2;
+  Bandwidth rate;
+  bool operator==(const GroupRate&) const = default;
+};
+
 /// One level of the network. `size` accelerators can reach each other without a wider tier.
 struct LinkTier {
   std::string name;
@@ -61,6 +69,7 @@ struct LinkTier {
   int size = 1;
   Bandwidth bandwidth;  ///< per accelerator, per direction, nominal, all of them sending
   std::optional<Bandwidth> pair_bandwidth;  ///< Mesh: what one pair of neighbours has
+  std::vector<GroupRate> group_rates;       ///< Links: instead of what follows from the bandwidths
   std::optional<Nics> nics;  ///< present exactly when the tier leaves the node by NICs
   LinkCurve curve;           ///< FabricCurve exactly when `nics` is present
   ProvenanceMap provenance;

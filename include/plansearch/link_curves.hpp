@@ -53,7 +53,8 @@ struct FabricCurve {
   double rail_efficiency = 1.0;
   /// Further factor of groups with all accelerators of each node, where cards are not rails.
   double full_node_efficiency = 1.0;
-  Seconds send;  ///< latency of a send/receive
+  bool trees = true;  ///< all-reduces may run over trees; otherwise rings only
+  Seconds send;       ///< latency of a send/receive
   double send_efficiency = 1.0;
   Seconds all_to_all_peer;  ///< per remote peer
   double jitter_p90 = 1.0;  ///< slow tail, p90 over median

@@ -49,6 +49,32 @@ SearchSpace data(const Problem& problem) {
   return space;
 }
 
+/// What the framework runs, with all grids of tensor axes.
+SearchSpace four_dimensions(const Problem& problem) {
+  SearchSpace space = all_degrees(problem);
+  space.dimension(Degree::Schedule).values = order_values(*problem.framework);
+  space.dimension(Degree::TensorIn).values = divisors(problem.gpus);
+  space.dimension(Degree::TensorDepth).values = divisors(problem.gpus);
+  keep_what_runs(problem, space);
+  const auto runs = [&](Degree degree) { return space.dimension(degree).values.size() > 1; };
+  if (problem.gpus > 1 && !runs(Degree::TensorIn) && !runs(Degree::TensorDepth)) {
+    space.left_out.push_back(
+        fmt::format("grids of tensor axes ({} runs none)", problem.framework->name));
+  }
+  return space;
+}
+
+/// Tensor axes in, out and depth times data.
+SearchSpace grids(const Problem& problem) {
+  SearchSpace space = four_dimensions(problem);
+  for (const Degree degree :
+       {Degree::Pipeline, Degree::Context, Degree::Expert, Degree::ExpertTensor, Degree::Chunks}) {
+    space.dimension(degree).values = {1};
+  }
+  space.dimension(Degree::Schedule).values = {static_cast<int>(kDefaultSchedule)};
+  return space;
+}
+
 /// Only orders that take the chunks asked for; where the space has none, one that some framework
 /// would run: its list then says no.
 void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
@@ -128,6 +154,9 @@ const std::vector<NamedSpace>& named_spaces() {
       {"megatron", "every degree of Megatron-style plans, whatever the framework's rules",
        megatron},
       {"data", "data parallelism and ZeRO only", data},
+      {"axonn", "grids of tensor axes in x out x depth, times data, as the framework can", grids},
+      {"4d", "the same with pipelines, context, experts, ZeRO and schedules, as the framework can",
+       four_dimensions},
       {"layers", "equal stages but for the layers of the first and the last, as the framework can"},
       {"operators", "operators of layers cut one by one over the tensor group, as is fastest"},
       {"uneven", "stages that differ in layers, devices, degrees and recomputation"},

@@ -21,11 +21,11 @@ CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, B
   const LinkTier& inner = cluster.tiers[span.local_tier];
   cost.wire_bytes = message * wire_share(kind, span.ranks);
   if (span.nodes <= 1.0) {
-    const LocalLink link = local_link(inner, is_pairwise(kind) ? 2.0 : span.ranks);
+    const LocalLink link = local_link(inner, is_pairwise(kind) ? 2.0 : span.ranks, span.stride);
     cost.time = select_time({kind, message, span, link, nullptr});
-    cost.transfer = cost.wire_bytes / local_link(inner, span.ranks).simple;
+    cost.transfer = cost.wire_bytes / local_link(inner, span.ranks, span.stride).simple;
   } else {
-    const LocalLink link = local_link(inner, std::max(2.0, span.local));
+    const LocalLink link = local_link(inner, std::max(2.0, span.local), span.stride);
     const FabricLink fabric = fabric_link(cluster.tiers[span.wide_tier], span, contention);
     cost.time = select_time({kind, message, span, link, &fabric});
     cost.transfer = cost.wire_bytes / std::min(link.simple, fabric.line);

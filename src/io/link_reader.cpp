@@ -72,6 +72,7 @@ FabricCurve read_fabric(const Node& node, const FabricCurve* base) {
   curve.rail_efficiency = number_or(node, "rail_efficiency", &rail, 1e-3, 1.0);
   const double full = curve.full_node_efficiency;
   curve.full_node_efficiency = number_or(node, "full_node_efficiency", &full, 1e-3, 1.0);
+  if (const auto trees = node.find("trees")) curve.trees = trees->boolean();
   curve.send = time_or(node, "send", member(base, &F::send));
   curve.send_efficiency =
       number_or(node, "send_efficiency", member(base, &F::send_efficiency), 1e-3, 1.0);

@@ -91,6 +91,28 @@ bool leaves_by_nic(const Node& node, TierKind kind, int size, const LinkTier* in
   return size > node_size && (inner != nullptr || node_size == 1);
 }
 
+/// Rates of groups inside the tier, each combination once.
+std::vector<GroupRate> read_group_rates(const Node& list, const LinkTier& tier) {
+  std::vector<GroupRate> rates;
+  for (const Node& node : list.items()) {
+    GroupRate rate;
+    rate.ranks = node.at("ranks").count(2, tier.size);
+    rate.stride = node.at("stride").count(1, tier.size);
+    rate.rate = node.at("rate").positive<Bandwidth>();
+    if (tier.size % (std::int64_t{1} * rate.ranks * rate.stride) != 0) {
+      node.fail(fmt::format("{} ranks with stride {} do not divide the {} of the tier", rate.ranks,
+                            rate.stride, tier.size));
+    }
+    for (const GroupRate& other : rates) {
+      if (other.stride == rate.stride && other.ranks == rate.ranks) {
+        node.fail("the rate of these groups is given twice");
+      }
+    }
+    rates.push_back(rate);
+  }
+  return rates;
+}
+
 LinkTier read_tier(const Node& node, const LinkTier* inner, int node_size,
                    ProfileLibrary& library) {
   LinkTier tier;
@@ -123,6 +145,10 @@ LinkTier read_tier(const Node& node, const LinkTier* inner, int node_size,
       }
     } else if (tier.kind == TierKind::Mesh) {
       node.fail("key 'pair_bandwidth' is missing", "a mesh gives a pair only its own links");
+    }
+    if (const auto rates = node.find("group_rates")) {
+      tier.group_rates = read_group_rates(*rates, tier);
+      log.given("group_rates");
     }
     const auto curve = read_link_curve(node, tier, library);
     tier.curve = curve.curve;

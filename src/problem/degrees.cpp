@@ -93,9 +93,13 @@ void set_micro_batches(PlanDegrees& plan, std::int64_t batch) {
   const std::int64_t replicas = std::int64_t{plan.data} * plan.tensor_depth;
   if (batch % replicas != 0) {
     throw InputError(
-        {}, fmt::format("batch {} does not divide over dp {}", batch, replicas),
-        fmt::format("make --batch a multiple of {}; legal values of --dp for batch {}: {}",
-                    replicas, batch, fmt::join(divisors(batch, kShownDivisors), ", ")));
+        {},
+        plan.tensor_depth == 1 ? fmt::format("batch {} does not divide over dp {}", batch, replicas)
+                               : fmt::format("batch {} does not divide over dp {} x tp-z {}", batch,
+                                             plan.data, plan.tensor_depth),
+        fmt::format("make --batch a multiple of {}; legal values of {} for batch {}: {}", replicas,
+                    plan.tensor_depth == 1 ? "--dp" : "dp x tp-z", batch,
+                    fmt::join(divisors(batch, kShownDivisors), ", ")));
   }
   const std::int64_t local = batch / replicas;
   if (local % plan.micro_batch != 0) {
@@ -138,6 +142,13 @@ void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {
           legal_values(degree, degrees, problem));
     }
   }
+  const int depth = degrees.get(Degree::TensorDepth).value_or(1);
+  const std::int64_t batch = problem.global_batch;
+  if (batch % depth == 0) return;
+  throw InputError(
+      {},
+      fmt::format("--tp-z {}: batch {} does not divide over {} depth ranks", depth, batch, depth),
+      fmt::format("legal values: {}", fmt::join(divisors(batch, kShownDivisors), ", ")));
 }
 
 void check_degrees_fit(const ProblemRequest& request, const Problem& problem) {

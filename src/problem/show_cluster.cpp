@@ -112,6 +112,7 @@ void add_curve(ShownRows& rows, const FabricCurve& curve) {
     rows.number("fabric.step_nic_efficiency", *curve.step_nic_efficiency, "",
                 "of line rate inside a training step");
   }
+  if (!curve.trees) rows.text("fabric.trees", "no");
   rows.quantity("fabric.send", curve.send);
   rows.number("fabric.send_efficiency", curve.send_efficiency);
   rows.number("fabric.rail_efficiency", curve.rail_efficiency);
@@ -128,6 +129,10 @@ ShownSection tier_section(const LinkTier& tier) {
   rows.quantity("bandwidth", tier.bandwidth, "per accelerator and direction");
   rows.under({});
   if (tier.pair_bandwidth) rows.quantity("pair_bandwidth", *tier.pair_bandwidth);
+  for (const GroupRate& group : tier.group_rates) {
+    rows.quantity(fmt::format("group_rates.{}x{}", group.stride, group.ranks), group.rate,
+                  "measured, stride x ranks");
+  }
   if (tier.nics) {
     rows.count("nics_per_node", tier.nics->per_node);
     rows.quantity("nic_bandwidth", tier.nics->bandwidth);

@@ -52,8 +52,8 @@ class Case(unittest.TestCase):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
-    def succeed(self, *arguments):
-        result = run(*arguments)
+    def succeed(self, *arguments, env=None):
+        result = run(*arguments, env=env)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr, "")
         return result.stdout
@@ -229,6 +229,39 @@ class Degrees(Case):
     def test_two_spellings_of_tensor_parallelism(self):
         self.refuse("predict", *QUESTION, "--gpus", "8", "--tp", "5", "--tp-x", "5",
                     expect=["--tp together with --tp-x"])
+
+    def test_grids_that_do_not_divide(self):
+        asked = ["--hw", "perlmutter", "--model", "gpt3-175b", "--framework", "axonn"]
+        for command in ([], ["predict"]):
+            for flags, wanted in (
+                    (["--gpus", "28", "--tp-x", "7"], ["--tp-x 7", "12288 hidden", "1, 2, 3, 4, 6"]),
+                    (["--gpus", "20", "--tp-x", "2", "--tp-y", "5"], ["--tp-y 5", "96 attention heads", "1, 2, 3, 4, 6"]),
+                    (["--gpus", "16", "--tp-z", "16", "--batch", "24"],
+                     ["--tp-z 16", "batch 24", "legal values: 1, 2, 3, 4, 6, 8, 12, 24"]),
+                    (["--gpus", "8", "--tp", "4", "--tp-x", "2"], ["--tp together with --tp-x", "--tp-y N"])):
+                self.refuse(*command, *asked, *flags, expect=wanted)
+        self.refuse("predict", *asked, "--gpus", "64", "--tp-y", "4", "--tp-z", "8", "--dp", "2", "--batch", "24",
+                    expect=["dp 2 x tp-z 8", "legal values of dp x tp-z", "24"])
+
+    def test_one_tensor_axis_is_the_tensor_degree(self):
+        """Under one framework --tp N is --tp-y N beside one rank on the other axes, byte for byte."""
+        asked = ["predict", "--hw", "perlmutter", "--model", "opt-6.7b", "--framework", "axonn", "--gpus", "64",
+                 "--recompute", "full", "--batch", "64", "--micro-batch", "1"]
+        plain = self.answer(*asked, "--tp", "8")["plans"][0]
+        grid = self.answer(*asked, "--tp-x", "1", "--tp-y", "8", "--tp-z", "1")["plans"][0]
+        self.assertEqual(plain["communication"], grid["communication"])
+        self.assertEqual(plain["memory"], grid["memory"])
+        self.assertEqual(plain["step_time_s"], grid["step_time_s"])
+
+    def test_spaces_of_grids(self):
+        asked = ["--hw", "perlmutter", "--model", "gpt-80b", "--framework", "axonn", "--gpus", "256", "--batch", "64"]
+        grids = self.answer(*asked, "--space", "axonn")
+        self.assertEqual({(plan["config"]["pp"], plan["config"]["cp"]) for plan in grids["plans"]}, {(1, 1)})
+        wide = self.answer(*asked, "--space", "4d")
+        self.assertGreater(wide["counts"]["total"], grids["counts"]["total"])
+        self.assertLessEqual(wide["plans"][0]["step_time_s"], grids["plans"][0]["step_time_s"])
+        none = self.succeed("--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "8", "--space", "axonn")
+        self.assertIn("grids of tensor axes (megatron runs none)", " ".join(none.split()))
 
     def test_ranges(self):
         self.refuse("predict", *QUESTION, "--gpus", "8", "--zero", "4", expect=["--zero 4", "0 to 3"])
@@ -1608,6 +1641,46 @@ class Golden(Case):
             if "found" in check or "over best" in check:
                 self.assertTrue(row["within"], check)
         self.refuse("reproduce", "alpa2", expect=["alpa"])
+
+    def test_reproduction_of_grids(self):
+        """Closed forms are exact; predictions may miss their bands, and say so."""
+        schema = json.loads((SOURCE / "docs/schema/reproduce.v1.schema.json").read_text())
+        answer = json.loads(self.succeed("reproduce", "axonn", "--format", "json"))
+        json_schema.check(answer, schema)
+        exact = ("rows, ", "derived over", "80B on 1024 GPUs, ", "parameters of", "FLOPs of", "PFLOP/s on")
+        checked = 0
+        for row in answer["rows"]:
+            if row["check"].startswith(exact) or "of the profile" in row["check"] or "their rate" in row["check"]:
+                self.assertTrue(row["within"], row)
+                checked += 1
+        self.assertGreater(checked, 50)
+        for row in json.loads(self.succeed("reproduce", "tensor3d", "--format", "json"))["rows"]:
+            self.assertTrue(row["within"], row)
+
+    def test_halved_cards_move_plans_and_studies_alike(self):
+        """The study of AxoNN prices its grids as predict does: half the network, the same ratio."""
+        plan = ["predict", "--hw", "perlmutter", "--model", "gpt-80b", "--framework", "axonn", "--gpus", "1024",
+                "--tp-y", "8", "--tp-z", "32", "--dp", "4", "--micro-batch", "8", "--recompute", "full",
+                "--batch", "1024", "--format", "json"]
+
+        def times(data):
+            rows = json.loads(self.succeed("reproduce", "axonn", "--format", "json", env=data))["rows"]
+            study = [row["predicted"] for row in rows if row["check"].endswith("and all-gathers")]
+            return json.loads(self.succeed(*plan, env=data))["plans"][0]["step_time_s"], *study
+
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder)
+            for name in ("hardware_profiles", "models", "frameworks", "validation"):
+                shutil.copytree(SOURCE / name, copy / name)
+            before = times({"PLANSEARCH_DATA": str(copy)})
+            profile = copy / "hardware_profiles/perlmutter.yaml"
+            text = profile.read_text()
+            self.assertIn("nic_bandwidth: 200 Gbit/s", text)
+            profile.write_text(text.replace("nic_bandwidth: 200 Gbit/s", "nic_bandwidth: 100 Gbit/s"))
+            after = times({"PLANSEARCH_DATA": str(copy)})
+        self.assertGreater(after[0], 1.1 * before[0])
+        self.assertEqual(before[0], before[1])
+        self.assertEqual(after[0], after[1])
 
     def test_layers_of_the_ends(self):
         asked = ["search", "--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "16", "--batch", "64",

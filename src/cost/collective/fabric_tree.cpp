@@ -15,7 +15,7 @@ namespace plansearch {
 namespace {
 
 bool carries(const CollectiveCall& call) {
-  return call.kind == CommunicationKind::AllReduce;
+  return call.kind == CommunicationKind::AllReduce && call.fabric->curve.trees;
 }
 
 /// Messages that the cards of a domain send.

@@ -26,15 +26,25 @@ double line_efficiency(const FabricCurve& fabric, const GroupSpan& span, Content
   return efficiency * std::pow(std::max(span.nodes, 2.0) / 2.0, -fabric.efficiency_decay);
 }
 
+/// Share of the links of a rank that a group can use.
+double usable_share(const LinkTier& tier, double ranks, int stride) {
+  for (const GroupRate& measured : tier.group_rates) {
+    if (measured.stride == stride && measured.ranks == ranks) {
+      return measured.rate / tier.link().simple;
+    }
+  }
+  if (!tier.pair_bandwidth) return 1.0;
+  return std::min(1.0, (ranks - 1.0) * (*tier.pair_bandwidth / tier.bandwidth));
+}
+
 }  // namespace
 
-LocalLink local_link(const LinkTier& tier, double ranks) {
+LocalLink local_link(const LinkTier& tier, double ranks, int stride) {
   const LocalLinkCurve& c = tier.link();
-  const double pairs = tier.pair_bandwidth
-                           ? std::min(1.0, (ranks - 1.0) * (*tier.pair_bandwidth / tier.bandwidth))
-                           : 1.0;
+  const double share = usable_share(tier, ranks, stride);
   const double crowd = c.sharing_exponent > 0.0 ? std::pow(2.0 / ranks, c.sharing_exponent) : 1.0;
-  return {c, c.low_latency * crowd, c.low_latency_128 * crowd * pairs, c.simple * crowd * pairs};
+  return {c, share, c.low_latency * crowd, c.low_latency_128 * crowd * share,
+          c.simple * crowd * share};
 }
 
 FabricLink fabric_link(const LinkTier& tier, const GroupSpan& span, Contention contention) {

@@ -14,13 +14,15 @@ enum class Contention { Isolated, TrainingStep };
 /// A tier of fast links as one rank of a group sees it.
 struct LocalLink {
   const LocalLinkCurve& curve;
+  double share;  ///< of what a rank has, that the group can use
   Bandwidth low_latency;
   Bandwidth low_latency_128;
   Bandwidth simple;
 };
 
-/// Meshes offer a group only the pairs between its members, shared buses divide.
-[[nodiscard]] LocalLink local_link(const LinkTier& tier, double ranks);
+/// Of ranks `stride` apart. Measured rates of groups first; meshes offer a group only the pairs
+/// between its members, shared buses divide.
+[[nodiscard]] LocalLink local_link(const LinkTier& tier, double ranks, int stride);
 
 /// The network between domains as a group sees it.
 struct FabricLink {

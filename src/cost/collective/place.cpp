@@ -69,6 +69,7 @@ Spread spread(AxisExtent extent, int period, int world, int domain) {
 GroupSpan locate(const Cluster& cluster, const ProcessGroup& group) {
   GroupSpan span;
   span.ranks = group.size();
+  if (!group.extents.empty()) span.stride = group.extents[0].stride;
   span.wide_tier = tier_of(cluster, group);
   span.local_tier = span.wide_tier;
   while (span.local_tier > 0 && !is_local(cluster.tiers[span.local_tier])) --span.local_tier;

@@ -14,6 +14,7 @@ struct GroupSpan {
   double ranks = 1.0;
   double local = 1.0;    ///< in one domain; the average where the domains hold unequal numbers
   double nodes = 1.0;    ///< domains
+  int stride = 1;        ///< between neighbours of the group
   double sisters = 1.0;  ///< groups that share the network cards of a domain, this one included
   std::size_t local_tier = 0;  ///< innermost tier that joins the ranks of one domain
   std::size_t wide_tier = 0;   ///< innermost tier that joins all ranks

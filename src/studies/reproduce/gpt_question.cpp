@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studies/reproduce/gpt_question.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <utility>
 
 #include "plansearch/load_problem.hpp"
 
 namespace plansearch {
+
+std::string ideal_machine(std::string_view name, const ShippedData& data) {
+  return (data.directory() / "validation" / "reproduce" / fmt::format("ideal-{}.yaml", name))
+      .string();
+}
 
 Problem gpt_problem(const GptQuestion& question, const ShippedData& data) {
   ProblemRequest request;
@@ -29,6 +36,7 @@ Problem gpt_problem(const GptQuestion& question, const ShippedData& data) {
   gpt.mlp.width = 4 * sizes.hidden;
   gpt.embedding.vocab = sizes.vocab;
   gpt.training.seq_len = sizes.seq_len;
+  gpt.training.frozen = question.frozen;
   files.model = std::make_shared<const ShippedModel>(std::move(model));
   return settle_problem(request, files).problem;
 }

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "plansearch/problem.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -26,7 +28,11 @@ struct GptQuestion {
   std::string precision = "fp16";
   int gpus = 1;
   std::int64_t batch = 1;
+  std::vector<std::string> frozen{};  ///< parameters that are not trained, as in model files
 };
+
+/// A machine without latencies and losses that ships with the studies: perlmutter, frontier, flat.
+[[nodiscard]] std::string ideal_machine(std::string_view name, const ShippedData& data);
 
 [[nodiscard]] Problem gpt_problem(const GptQuestion& question, const ShippedData& data);
 

@@ -17,8 +17,10 @@ namespace plansearch {
 
 // Each is made in a file of its own.
 std::vector<ReproducedRow> alpa_rows(const StudyContext& context);
+std::vector<ReproducedRow> axonn_rows(const StudyContext& context);
 std::vector<ReproducedRow> hosoki_planner_rows(const StudyContext& context);
 std::vector<ReproducedRow> hosoki_pass_rows(const StudyContext& context);
+std::vector<ReproducedRow> tensor3d_rows(const StudyContext& context);
 
 namespace {
 
@@ -128,11 +130,14 @@ const std::vector<ReproducedSeed>& reproduced_seeds() {
   static const std::vector<ReproducedSeed> kSeeds{
       {"alpa", "Alpa (OSDI'22) and Megatron on its machine, 64 V100 on p3.16xlarge and p3.2xlarge",
        alpa_rows},
+      {"axonn", "AxoNN's grids: its communication model and its GPT runs on Perlmutter",
+       axonn_rows},
       {"hosoki", "the communication-timing pass (Hosoki et al.) on fixed plans of GPT-2 XL",
        hosoki_pass_rows},
       {"hosoki-planner",
        "plans on true costs beside Alpa's on GPT-2 XL, and operators of its layer",
        hosoki_planner_rows},
+      {"tensor3d", "the best grid of a tensor group on a flat network", tensor3d_rows},
   };
   return kSeeds;
 }

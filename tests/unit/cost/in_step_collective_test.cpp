@@ -166,6 +166,34 @@ TEST_SUITE("unit") {
     CHECK(time(4) == doctest::Approx(0.875 * kMessage / 240e9).epsilon(1e-4));
   }
 
+  TEST_CASE("measured rates of groups come before what follows from bandwidths") {
+    Cluster cluster = round_numbers();
+    cluster.tiers[0].group_rates = {{1, 4, Bandwidth(50e9)}, {2, 4, Bandwidth(70e9)}};
+    const auto gathered = [&](int ranks, int stride) {
+      return collective_cost(cluster, CommunicationKind::AllGather, Bytes(kMessage),
+                             ProcessGroup(ranks, stride))
+          .time.value();
+    };
+    CHECK(gathered(4, 1) == doctest::Approx(0.75 * kMessage / 50e9).epsilon(1e-3));
+    CHECK(gathered(4, 2) == doctest::Approx(0.75 * kMessage / 70e9).epsilon(1e-3));
+    CHECK(gathered(2, 1) == doctest::Approx(0.5 * kMessage / 200e9).epsilon(1e-3));
+    CHECK(gathered(8, 1) == doctest::Approx(0.875 * kMessage / 200e9).epsilon(1e-3));
+  }
+
+  TEST_CASE("without trees an all-reduce over nodes runs on rings") {
+    // 2 x 15/16 of the message where a tree of two nodes sends it once.
+    Cluster cluster = round_numbers();
+    const double with = collective_cost(cluster, CommunicationKind::AllReduce, Bytes(kMessage),
+                                        {16, 1}, Contention::TrainingStep)
+                            .time.value();
+    auto& fabric = std::get<FabricCurve>(cluster.tiers[1].curve);
+    fabric.trees = false;
+    const double without = collective_cost(cluster, CommunicationKind::AllReduce, Bytes(kMessage),
+                                           {16, 1}, Contention::TrainingStep)
+                               .time.value();
+    CHECK(without > 1.5 * with);
+  }
+
   TEST_CASE("between neighbours of two nodes a message has one card") {
     CHECK(milliseconds(round_numbers(), CommunicationKind::SendReceive, {2, 8},
                        Contention::TrainingStep) ==

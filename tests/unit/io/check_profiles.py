@@ -23,7 +23,8 @@ def main():
     wanted = {"plansearch/profile/v1": "cluster", "plansearch/accelerator/v1": "accelerator",
               "plansearch/link/v1": "link", "plansearch/fabric/v1": "fabric"}
     failures = 0
-    files = sorted((root / "hardware_profiles").rglob("*.yaml"))
+    files = sorted([*(root / "hardware_profiles").rglob("*.yaml"),
+                    *(root / "validation/reproduce").glob("*.yaml")])
     for path in files:
         if path.name == "defaults.yaml":
             continue

@@ -151,6 +151,7 @@ TEST_SUITE("unit") {
     };
     CHECK(count_of("megatron-22b") == gpt(48, 6144));
     CHECK(count_of("gpt3-175b") == gpt(96, 12288));
+    CHECK(count_of("gpt-80b") == gpt(42, 12288));
     CHECK(count_of("turing-530b") == gpt(105, 20480));
     CHECK(count_of("megatron-1t") == gpt(128, 25600));
     // Image classifiers: L(12 h^2 + 13 h), patches of p x p x 3 with a bias, a class token,

@@ -133,6 +133,14 @@ TEST_SUITE("unit") {
     CHECK(error_after("kind: switch", "kind: mesh") ==
           "mine.yaml:6:5: error: tiers[0]: key 'pair_bandwidth' is missing\n"
           "hint: a mesh gives a pair only its own links");
+    const auto rates = [](const std::string& list) {
+      return error_after("    size: 8\n", "    size: 8\n    group_rates: [" + list + "]\n");
+    };
+    CHECK(rates("{stride: 2, ranks: 4, rate: 50 GB/s}") == "no error");
+    CHECK(rates("{stride: 2, ranks: 8, rate: 50 GB/s}").find("do not divide") != std::string::npos);
+    CHECK(rates("{stride: 1, ranks: 4, rate: 0 GB/s}").find("rate") != std::string::npos);
+    CHECK(rates("{stride: 1, ranks: 2, rate: 5 GB/s}, {stride: 1, ranks: 2, rate: 5 GB/s}")
+              .find("given twice") != std::string::npos);
     CHECK(error_after("    shared_by: 4", "    nics_per_node: 8") ==
           "mine.yaml:13:16: error: tiers[1].bandwidth: bandwidth and nics_per_node say the same "
           "thing twice\n"

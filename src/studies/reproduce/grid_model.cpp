@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source: Singh et al., SC 2024 (arXiv 2502.08145); axonn-ai/Megatron-AxoNN, branch
+// gordon-bell-perlmutter (2024): examples/comm_model.py (rates, equations), megatron/training.py
+// (FLOPs). The script costs the last product of a block as if it were H -> 4H.
+#include "studies/reproduce/grid_model.hpp"
+
+#include <algorithm>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+
+std::vector<TensorGrid> grids_of(int gpus, std::int64_t batch, int min_tensor) {
+  std::vector<TensorGrid> grids;
+  for (int in = 1; in <= gpus; in *= 2) {
+    for (int out = 1; in * out <= gpus; out *= 2) {
+      for (int depth = 1; in * out * depth <= gpus; depth *= 2) {
+        const TensorGrid grid{out, in, depth, gpus / (in * out * depth)};
+        const bool whole = grid.tensor() * grid.data == gpus;
+        const bool cut = batch % (std::int64_t{1} * grid.data * depth) == 0;
+        if (whole && cut && grid.tensor() >= min_tensor) grids.push_back(grid);
+      }
+    }
+  }
+  return grids;
+}
+
+double RingRates::rate(int inner, int ranks) const {
+  if (inner * ranks <= node) return inside.at({inner, ranks});
+  return between / std::min(node, inner);
+}
+
+const RingRates& perlmutter_rates() {
+  static const RingRates kRates{4, 80.0, {{{1, 2}, 76}, {{1, 4}, 225}, {{2, 2}, 76}}};
+  return kRates;
+}
+
+const RingRates& frontier_rates() {
+  static const RingRates kRates{
+      8,
+      40.0,
+      {{{1, 2}, 129}, {{1, 4}, 52}, {{1, 8}, 135}, {{2, 2}, 50}, {{2, 4}, 72}, {{4, 2}, 36}}};
+  return kRates;
+}
+
+BlockWeights block_weights(bool recompute, bool kept) {
+  // Forward all-reduces, over `in` after normal products (3H and 4H wide) and over `out` after
+  // transposed ones (H and H); backward ones the other way round (H and H; H and 4H).
+  const double forward = recompute ? 2.0 : 1.0;
+  const double gathers = forward + (kept ? 0.0 : 1.0);
+  return {forward * 2.0 + 2.0, forward * 7.0 + 5.0, gathers + 1.0};
+}
+
+double grid_seconds(const GptSizes& sizes, std::int64_t batch, const TensorGrid& grid,
+                    const RingRates& rates, const BlockWeights& weights) {
+  constexpr double kGiga = 1e9;
+  const auto hidden = static_cast<double>(sizes.hidden);
+  const double tile = grid.out * grid.in;
+  const double residual =
+      static_cast<double>(batch * sizes.seq_len) / (grid.data * grid.depth) * hidden / tile;
+  const double products = 12.0 * hidden * hidden / tile;
+  const auto seconds = [&](double elements, double bytes, int inner, int ranks) {
+    return ranks == 1 ? 0.0 : elements * bytes / (rates.rate(inner, ranks) * kGiga);
+  };
+  const auto share = [](int ranks) { return (ranks - 1.0) / ranks; };
+  const double block =
+      seconds(weights.in * residual * 2.0 * (grid.in - 1), 2.0, 1, grid.in) +
+      seconds(weights.out * residual * 2.0 * (grid.out - 1), 2.0, grid.in, grid.out) +
+      seconds(weights.depth * products * share(grid.depth), 2.0, grid.in * grid.out, grid.depth) +
+      seconds(products / grid.depth * 2.0 * share(grid.data), 4.0, grid.tensor(), grid.data);
+  return block * static_cast<double>(sizes.layers);
+}
+
+const std::vector<ZooGpt>& gpt_zoo() {
+  static const std::vector<ZooGpt> kZoo{{"5B", {24, 4096, 32, 2048}, 4, 5.05},
+                                        {"10B", {32, 5120, 40, 2048}, 8, 10.34},
+                                        {"20B", {32, 7168, 56, 2048}, 16, 20.11},
+                                        {"40B", {38, 9216, 72, 2048}, 32, 39.23},
+                                        {"50B", {48, 9216, 72, 2048}, 32, 49.42},
+                                        {"60B", {56, 9216, 72, 2048}, 64, 57.57},
+                                        {"80B", {42, 12288, 96, 2048}, 64, 76.76},
+                                        {"100B", {53, 12288, 96, 2048}, 64, 96.70},
+                                        {"160B", {84, 12288, 96, 2048}, 128, 152.87},
+                                        {"175B", {96, 12288, 96, 2048}, 128, 174.62},
+                                        {"320B", {96, 16384, 128, 2048}, 256, 310.13},
+                                        {"640B", {192, 16384, 128, 2048}, 512, 619.39}};
+  return kZoo;
+}
+
+const ZooGpt& zoo_gpt(std::string_view name) {
+  const auto& zoo = gpt_zoo();
+  const auto found =
+      std::find_if(zoo.begin(), zoo.end(), [&](const ZooGpt& gpt) { return gpt.name == name; });
+  PLANSEARCH_CHECK(found != zoo.end());
+  return *found;
+}
+
+double gpt_parameters(const GptSizes& sizes) {
+  const auto layers = static_cast<double>(sizes.layers);
+  const auto hidden = static_cast<double>(sizes.hidden);
+  const auto rows = static_cast<double>(sizes.vocab + sizes.seq_len);
+  return 12.0 * layers * hidden * hidden *
+         (1.0 + 13.0 / (12.0 * hidden) + rows / (12.0 * layers * hidden));
+}
+
+double gpt_flops(const GptSizes& sizes, std::int64_t batch) {
+  const auto layers = static_cast<double>(sizes.layers);
+  const auto hidden = static_cast<double>(sizes.hidden);
+  const auto seq = static_cast<double>(sizes.seq_len);
+  const auto vocab = static_cast<double>(sizes.vocab);
+  return 96.0 * static_cast<double>(batch) * seq * layers * hidden * hidden *
+         (1.0 + seq / (6.0 * hidden) + vocab / (16.0 * layers * hidden));
+}
+
+}  // namespace plansearch

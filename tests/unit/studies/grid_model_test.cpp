@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Closed forms of the communication model of Singh et al. (arXiv 2502.08145),
+// and the priced path beside them.
+#include "studies/reproduce/grid_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "cost/collective_cost.hpp"
+#include "studies/reproduce/derived_grid.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kMessage = 1e9;
+
+double rate(const Cluster& cluster, CommunicationKind kind, int inner, int ranks) {
+  const CollectiveCost cost = collective_cost(cluster, kind, Bytes(kMessage),
+                                              ProcessGroup(ranks, inner), Contention::TrainingStep);
+  return cost.wire_bytes.value() / cost.time.value() / 1e9;
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("grids: as many as the authors' launcher enumerates") {
+    // axonn-ai/Megatron-AxoNN, examples/comm_model.py.
+    CHECK(grids_of(64, 1024, 4).size() == 80);
+    CHECK(grids_of(256, 1024, 16).size() == 145);
+    CHECK(grids_of(1024, 1024, 64).size() == 230);
+    CHECK(grids_of(4096, 8192, 32).size() == 420);
+  }
+
+  TEST_CASE(
+      "grids: activations of a block weigh 6 and 19 with recomputation, "
+      "4 and 12 without") {
+    // Outputs 3H, H, 4H, H wide, inputs H, H, H, 4H; forward sums over `in`
+    // after the first and the third product, over `out` after the others;
+    // backward the other way round.
+    CHECK(block_weights(true, true).out == 6.0);
+    CHECK(block_weights(true, true).in == 19.0);
+    CHECK(block_weights(false, true).out == 4.0);
+    CHECK(block_weights(false, true).in == 12.0);
+    // Gathers of forward, recomputation and backward, and one scatter.
+    CHECK(block_weights(true, true).depth == 3.0);
+    CHECK(block_weights(true, false).depth == 4.0);
+    CHECK(block_weights(false, true).depth == 2.0);
+    CHECK(block_weights(false, false).depth == 3.0);
+  }
+
+  TEST_CASE(
+      "rates: listed inside a node, over the inner groups of a node "
+      "beyond it") {
+    CHECK(perlmutter_rates().rate(1, 4) == 225.0);
+    CHECK(perlmutter_rates().rate(2, 2) == 76.0);
+    CHECK(perlmutter_rates().rate(1, 8) == 80.0);
+    CHECK(perlmutter_rates().rate(2, 4) == 40.0);
+    CHECK(perlmutter_rates().rate(64, 2) == 20.0);
+    CHECK(frontier_rates().rate(4, 2) == 36.0);
+    CHECK(frontier_rates().rate(4, 4) == 10.0);
+  }
+
+  TEST_CASE("rates: what the topology gives is that rule, for every group") {
+    const ShippedData data = shipped_data();
+    for (const auto& [name, rates] :
+         {std::pair{"perlmutter", perlmutter_rates()}, {"frontier", frontier_rates()}}) {
+      const Cluster cluster = data.cluster(ideal_machine(name, data));
+      for (int inner = 1; inner <= 1024; inner *= 2) {
+        for (int ranks = 2; inner * ranks <= 4096; ranks *= 2) {
+          CAPTURE(name);
+          CAPTURE(inner);
+          CAPTURE(ranks);
+          for (const auto kind : {CommunicationKind::AllGather, CommunicationKind::ReduceScatter,
+                                  CommunicationKind::AllReduce}) {
+            CHECK(rate(cluster, kind, inner, ranks) ==
+                  doctest::Approx(rates.rate(inner, ranks)).epsilon(1e-12));
+          }
+        }
+      }
+    }
+  }
+
+  TEST_CASE("grids: derived messages of the priced path are the closed form") {
+    const ShippedData data = shipped_data();
+    const GptSizes sizes{3, 4096, 32, 2048};
+    const std::int64_t batch = 256;
+    const DerivedGrid derived({sizes, ideal_machine("perlmutter", data), 64, batch}, data);
+    std::size_t compared = 0;
+    for (const TensorGrid& grid : grids_of(64, batch, 1)) {
+      for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
+        const auto seconds = derived.seconds(grid, recompute);
+        if (!seconds) continue;  // 64 ranks do not divide 32 heads
+        ++compared;
+        const BlockWeights weights =
+            block_weights(recompute == Recompute::Full, derived.keeps_gathered());
+        CAPTURE(grid.out);
+        CAPTURE(grid.in);
+        CAPTURE(grid.depth);
+        CHECK(*seconds ==
+              doctest::Approx(grid_seconds(sizes, batch, grid, perlmutter_rates(), weights))
+                  .epsilon(1e-9));
+      }
+    }
+    CHECK(compared == 2 * (grids_of(64, batch, 1).size() - 1));
+  }
+
+  TEST_CASE("grids: parameters and FLOPs of the published networks") {
+    for (const ZooGpt& gpt : gpt_zoo()) {
+      CHECK(gpt_parameters(gpt.sizes) / 1e9 == doctest::Approx(gpt.parameters).epsilon(1e-3));
+    }
+    CHECK(gpt_flops(zoo_gpt("80B").sizes, 1024) == doctest::Approx(1.3202e18).epsilon(1e-3));
+  }
+}
+
+}  // namespace plansearch
