@@ -19,9 +19,11 @@ bool carries(const CollectiveCall& call) {
 void domain_times(const CollectiveCall& call, ProtocolTimes& times) {
   const LocalLinkCurve& c = call.link.curve;
   const double ranks = call.span.ranks;
-  const Bytes moved = call.size * wire_share(call.kind, ranks) + c.local_copy * call.size / ranks;
+  const Bytes passed = call.size * wire_share(call.kind, ranks);
+  const Bytes copied = c.local_copy * call.size / ranks;
+  const Bytes moved = passed + copied * call.link.share;
   const Seconds latency = c.base + c.step * latency_steps(call.kind, ranks);
-  times.push_back(latency + moved / (call.link.low_latency * (ranks - 1.0)));
+  times.push_back(latency + (passed + copied) / (call.link.low_latency * (ranks - 1.0)));
   times.push_back(latency + c.pairwise_base + fill_time(c.fill, moved) + moved / call.link.simple);
 }
 

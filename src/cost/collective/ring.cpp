@@ -3,7 +3,7 @@
 // Source: NCCL's rings and its protocols LL, LL128 and Simple (src/graph/tuning.cc); Hockney terms
 //         and a fill of the chunk pipeline that grows with the root of the bytes.
 // Assumes: all-reduce 2 (p - 1) steps, all-gather and reduce-scatter p - 1; (p - 1)/p of a message
-//          moves per round, and a share of the own part is copied.
+//          moves per round, and a share of the own part is copied, at the rate of all links.
 // Units: seconds, bytes.
 // Checked by: tests/unit/cost/collective_cost_test.cpp; docs/validation.md (NCCL tables)
 #include "cost/collective/algorithm.hpp"
@@ -19,10 +19,13 @@ void times(const CollectiveCall& call, ProtocolTimes& times) {
   const LocalLinkCurve& c = call.link.curve;
   const double ranks = call.span.ranks;
   const double steps = latency_steps(call.kind, ranks);
-  const Bytes moved = call.size * wire_share(call.kind, ranks) + c.local_copy * call.size / ranks;
+  const Bytes passed = call.size * wire_share(call.kind, ranks);
+  const Bytes copied = c.local_copy * call.size / ranks;
+  // The own part is copied inside a device, whatever links the group has.
+  const Bytes moved = passed + copied * call.link.share;
   const Seconds latency = c.base + c.step * steps;
   const Seconds late = latency + c.low_latency_128_base;
-  times.push_back(latency + moved / call.link.low_latency);
+  times.push_back(latency + (passed + copied) / call.link.low_latency);
   times.push_back(late + moved / call.link.low_latency_128);
   times.push_back(late + c.simple_base + c.simple_step * steps + fill_time(c.fill, moved) +
                   moved / call.link.simple);

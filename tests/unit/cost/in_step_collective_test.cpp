@@ -166,6 +166,21 @@ TEST_SUITE("unit") {
     CHECK(time(4) == doctest::Approx(0.875 * kMessage / 240e9).epsilon(1e-4));
   }
 
+  TEST_CASE("a pair of a mesh copies its own part at the rate of a device") {
+    // All-gather: half of the message over the pair's 80 of 240 GB/s; 0.3 of the half that is its
+    // own is copied at 240.
+    Cluster cluster = round_numbers();
+    cluster.tiers[0].kind = TierKind::Mesh;
+    cluster.tiers[0].bandwidth = Bandwidth(300e9);
+    cluster.tiers[0].pair_bandwidth = Bandwidth(100e9);
+    auto& link = std::get<LocalLinkCurve>(cluster.tiers[0].curve);
+    link.simple = Bandwidth(240e9);
+    link.local_copy = 0.3;
+    CHECK(collective_cost(cluster, CommunicationKind::AllGather, Bytes(kMessage), {2, 1})
+              .time.value() ==
+          doctest::Approx(0.5 * kMessage / 80e9 + 0.15 * kMessage / 240e9).epsilon(1e-3));
+  }
+
   TEST_CASE("measured rates of groups come before what follows from bandwidths") {
     Cluster cluster = round_numbers();
     cluster.tiers[0].group_rates = {{1, 4, Bandwidth(50e9)}, {2, 4, Bandwidth(70e9)}};
