@@ -1660,7 +1660,7 @@ class Golden(Case):
     def test_halved_cards_move_plans_and_studies_alike(self):
         """The study of AxoNN prices its grids as predict does: half the network, the same ratio."""
         plan = ["predict", "--hw", "perlmutter", "--model", "gpt-80b", "--framework", "axonn", "--gpus", "1024",
-                "--tp-y", "8", "--tp-z", "32", "--dp", "4", "--micro-batch", "8", "--recompute", "full",
+                "--tp-y", "8", "--tp-z", "32", "--dp", "4", "--micro-batch", "4", "--recompute", "full",
                 "--batch", "1024", "--format", "json"]
 
         def times(data):

@@ -206,7 +206,8 @@ PlanDegrees fixed_grid() {
   plan.tensor_out = 8;
   plan.tensor_depth = 32;
   plan.data = 4;
-  plan.micro_batch = 8;
+  plan.micro_batch = 4;
+  plan.micro_batches = 2;
   plan.recompute = Recompute::Full;
   return plan;
 }
