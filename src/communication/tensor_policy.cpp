@@ -64,7 +64,14 @@ bool depth_cuts(const Network& network, const Block& block, const Operator& op,
   const bool vocabulary = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
     return network.dimension(dim).role == DimRole::Vocab;
   });
-  return op.kind == OperatorKind::Matmul && dims.size() > 1 && !vocabulary;
+  // A bias has the dimensions of the output only, however many those are.
+  const bool summed = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+    return std::none_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+      const auto& of_output = block.tensor(id).dims;
+      return std::find(of_output.begin(), of_output.end(), dim) != of_output.end();
+    });
+  });
+  return op.kind == OperatorKind::Matmul && summed && !vocabulary;
 }
 
 TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,
