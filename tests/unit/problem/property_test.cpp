@@ -3,6 +3,7 @@
 // instead of a few that take seconds.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -28,6 +29,13 @@ Estimate predicted(const Problem& problem, const PlanDegrees& plan) {
   return evaluator.simulate(*evaluator.profile(plan), plan, *workspace);
 }
 
+/// Messages of these frameworks run beside each other and share links: what gets shorter may let
+/// two of them meet that did not meet before.
+bool shares_links(const Framework& framework) {
+  return std::any_of(framework.overlap.begin(), framework.overlap.end(),
+                     [](const OverlapRule& rule) { return rule.wait == MessageWait::Use; });
+}
+
 /// Without contention and with the same order, every part only gets shorter.
 Problem without_contention(Problem problem) {
   Framework framework = *problem.framework;
@@ -35,6 +43,9 @@ Problem without_contention(Problem problem) {
     if (name.starts_with("contention_")) value = 0.0;
   }
   problem.framework = std::make_shared<const Framework>(framework);
+  Cluster cluster = *problem.cluster;
+  cluster.accelerator.concurrency = {};
+  problem.cluster = std::make_shared<const Cluster>(cluster);
   return problem;
 }
 
@@ -126,7 +137,8 @@ TEST_SUITE("property") {
       const Problem problem = without_contention(question.problem);
       const Estimate before = predicted(problem, question.plan);
       check_parts(before);
-      const double longest = before.step.total().value() * (1.0 + 1e-9);
+      const double slack = shares_links(*problem.framework) ? 1e-3 : 1e-9;
+      const double longest = before.step.total().value() * (1.0 + slack);
       for (const auto change : {widen_links, widen_memory, compute_faster}) {
         const Estimate after = predicted(on_machine(problem, change), question.plan);
         CHECK(after.step.total().value() <= longest);
