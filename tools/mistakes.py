@@ -252,7 +252,7 @@ MISTAKES = [
             "  builder.assign(Axis::Shard, pool, shard);\n"
             "  builder.assign(Axis::Replica, near.value_or(0), plan.data / shard);"),
     Mistake("head-recomputed", "full recompute repeats the head as well", "src/plan/recompute.cpp",
-            "recompute == Recompute::Full && is_layer(block)", "recompute == Recompute::Full"),
+            "recompute == Recompute::Full && repeats(block)", "recompute == Recompute::Full"),
     # Search.
     Mistake("best-for-last", "plans slower than the best are pruned, not those slower than the last",
             "search/judge.cpp", "leader_times_[top_ - 1] * slack_", "leader_times_.front() * slack_"),

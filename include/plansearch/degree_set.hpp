@@ -28,9 +28,10 @@ enum class Degree : std::uint8_t {
   SequenceParallel,
   MicroBatch,
   Recompute,
+  RecomputeLayers,
   Schedule,
 };
-inline constexpr std::size_t kDegreeCount = 16;
+inline constexpr std::size_t kDegreeCount = 17;
 
 class DegreeSet {
  public:

@@ -37,6 +37,7 @@ struct PlanDegrees {
   SequenceParallel sequence_parallel = SequenceParallel::Off;
   ZeroStage zero = ZeroStage::None;
   Recompute recompute = Recompute::None;
+  int recompute_layers = 0;  ///< of full recomputation: first layers of every chunk; 0: all
   ScheduleId schedule = kDefaultSchedule;
 
   [[nodiscard]] int tensor() const { return tensor_in * tensor_out * tensor_depth; }

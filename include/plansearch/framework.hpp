@@ -82,6 +82,12 @@ enum class OwnLayers : std::uint8_t {
   Ends,  ///< the first and the last; the others share what is left evenly
 };
 
+/// Which layers of a chunk full recomputation can be limited to.
+enum class PartialRecompute : std::uint8_t {
+  None,
+  FirstLayers,  ///< so many from the front
+};
+
 /// How many micro-batches pass a model chunk in a row, in schedules that interleave chunks.
 enum class MicroBatchGroups : std::uint8_t {
   Stages,  ///< as many as there are stages
@@ -157,6 +163,10 @@ struct Framework {
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;
   SelectiveRule selective = SelectiveRule::AttentionCore;
+  PartialRecompute partial_recompute = PartialRecompute::None;
+  /// Micro-batches that a device may keep under orders made for the case; absent: as many as there
+  /// are stages.
+  std::optional<int> memory_cap;
   ShardingRules sharding;
   Implementation implementation;
   OptimizerStart optimizer_start = OptimizerStart::Together;

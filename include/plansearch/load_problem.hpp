@@ -47,6 +47,7 @@ struct ProblemRequest {
   std::vector<std::int64_t> seq_len_list{};
 
   std::optional<std::string> tokens{};  ///< to train on in all, such as "1T"
+  std::optional<int> memory_cap{};      ///< micro-batches that orders made for the case may keep
   std::optional<std::string> passes{};  ///< over the program of a step: all, none, or a list
 
   std::string space{};      ///< the plans to look at, by name; default: framework

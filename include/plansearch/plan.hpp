@@ -48,6 +48,7 @@ struct GroupContent {
   int transform = 0;
   std::vector<double> copies;  ///< by index into Network::blocks
   std::size_t last_block = 0;  ///< whose outputs leave the group
+  std::vector<BlockRun> blocks{};
   bool operator==(const GroupContent&) const = default;
 };
 

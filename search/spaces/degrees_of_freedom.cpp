@@ -74,6 +74,10 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
         [](Plan p) { return p.data > 1 && p.zero != ZeroStage::None; }},
        0},
       {Degree::Recompute, recompute_levels(problem), {}},
+      {Degree::RecomputeLayers,
+       {0},
+       {{Degree::Recompute}, [](Plan p) { return p.recompute == Recompute::Full; }},
+       0},
       {Degree::MicroBatch, divisors(problem.global_batch), {}},
       {Degree::Chunks, divisors(layers), {}},
       // What a framework runs that says nothing of its schedules.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,7 +91,15 @@ void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
 
 /// Degrees that spaces leave at one value unless they are asked for.
 constexpr DegreeSet kOnRequest{Degree::TensorIn, Degree::TensorDepth, Degree::ExpertTensor,
-                               Degree::ShardGroup};
+                               Degree::ShardGroup, Degree::RecomputeLayers};
+
+/// What a plan may have of a degree that was asked for by its ends alone.
+std::vector<int> possible_values(const Problem& problem, Degree degree) {
+  if (degree != Degree::RecomputeLayers) return divisors(problem.gpus);
+  std::vector<int> values(static_cast<std::size_t>(layer_count(*problem.network)));
+  std::iota(values.begin(), values.end(), 1);
+  return values;
+}
 
 /// Leaves out what the limits do not admit. Listed values that the space does not hold are looked
 /// at where nothing else is left, so that the search says what is wrong with them.
@@ -100,7 +109,7 @@ void limit(const Problem& problem, Degree degree, const DegreeLimits& limits,
   std::vector<int> values = dimension.values;
   if (kOnRequest.contains(degree)) {
     if (listed.empty()) {
-      values = divisors(problem.gpus);
+      values = possible_values(problem, degree);
       values.insert(values.begin(), dimension.values.begin(), dimension.values.end());
       values.erase(std::unique(values.begin(), values.end()), values.end());
     } else {

@@ -230,6 +230,15 @@ void add_passes(CLI::App& app, Options& o) {
       ->type_name("LIST");
 }
 
+/// What one step is priced with, beyond the plan.
+void add_step(CLI::App& app, Options& o) {
+  add_passes(app, o);
+  add_number(app, "--memory-cap", o.memory_cap,
+             "micro-batches that a device may keep under zb-auto (default: stages)",
+             {1, 1'000'000});
+  add_trace(app, o);
+}
+
 void add_schedule(CLI::App& app, Options& o) {
   ScheduleQuestion& q = o.schedule;
   app.add_option("name", q.name,
@@ -263,8 +272,7 @@ void add_predict(CLI::App& app, Options& o) {
       ->type_name("FILE");
   app.add_option("--write-stages", o.write_stages, "the same with its stages spelled out")
       ->type_name("FILE");
-  add_passes(app, o);
-  add_trace(app, o);
+  add_step(app, o);
 }
 
 void add_validate(CLI::App& app, Options& o) {
@@ -293,8 +301,7 @@ void add_explain(CLI::App& app, Options& o) {
   app.add_option("other", o.rival, "the plan to set it against (default: the best other)")
       ->type_name("PLAN");
   app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
-  add_passes(app, o);
-  add_trace(app, o);
+  add_step(app, o);
 }
 
 void add_compare(CLI::App& app, Options& o) {

@@ -87,6 +87,7 @@ StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Fram
   key.plan.micro_batch = 1;
   key.plan.micro_batches = 1;
   key.plan.recompute = Recompute::None;
+  key.plan.recompute_layers = 0;
   key.plan.schedule = kDefaultSchedule;
   // A pipeline matters only by how long gathered parameters are kept.
   key.plan.pipeline = plan.pipeline > 1 && plan.zero == ZeroStage::Parameters ? 2 : 1;

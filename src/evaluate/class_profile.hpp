@@ -32,6 +32,8 @@ struct ClassProfile {
   PlanDegrees made_for;     ///< one of the plans of the class
   std::uint64_t maker = 0;  ///< id of the PricingContext it was made in
   Recompute recompute = Recompute::None;
+  /// Where some layers of a chunk alone are recomputed: the profile of the others.
+  std::shared_ptr<const ClassProfile> kept;
   Seconds skew;  ///< see BlockParts
 };
 

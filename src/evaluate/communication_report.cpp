@@ -40,11 +40,7 @@ void append(PricedCommunication line, std::vector<PricedCommunication>& lines) {
 void append_passes(const ProfileMaker& profiles, const PlanView& view, int position,
                    std::vector<PricedCommunication>& lines) {
   for (const int index : view.contents_at(position)) {
-    const GroupContent& content = view.content(index);
-    const ClassProfile& profile = *view.transform_of(content).profile;
-    for (std::size_t b = 0; b < content.copies.size(); ++b) {
-      if (content.copies[b] <= 0.0) continue;
-      const double copies = content.copies[b];
+    const auto add = [&](const ClassProfile& profile, std::size_t b, double copies) {
       for (PassLine& pass : profiles.passes(profile, b)) {
         PricedCommunication& line = pass.line;
         line.what = subject_name(view.problem.network->blocks[b], line.communication);
@@ -52,7 +48,8 @@ void append_passes(const ProfileMaker& profiles, const PlanView& view, int posit
         line.exposed = (line.exposed * copies + pass.edge) * static_cast<double>(view.repeats());
         append(std::move(line), lines);
       }
-    }
+    };
+    for_each_profile(view, view.content(index), add);
   }
 }
 

@@ -45,7 +45,8 @@ Bytes least_memory(const PlanView& view, EvaluationWorkspace& workspace) {
 bool same_class(const PlanDegrees& a, const PlanDegrees& b) {
   const auto shared = [](const PlanDegrees& p) {
     return std::tuple(p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.context_kind,
-                      p.expert, p.expert_tensor, p.sequence_parallel, p.micro_batch, p.recompute);
+                      p.expert, p.expert_tensor, p.sequence_parallel, p.micro_batch, p.recompute,
+                      p.recompute_layers > 0);
   };
   return shared(a) == shared(b);
 }
@@ -85,6 +86,7 @@ PlanDegrees without_form(PlanDegrees plan) {
 PlanDegrees ground_degrees(PlanDegrees plan) {
   plan.micro_batch = plan.micro_batches = 1;
   plan.recompute = Recompute::None;
+  plan.recompute_layers = 0;
   return plan;
 }
 

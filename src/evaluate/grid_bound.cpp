@@ -106,7 +106,10 @@ Bytes GridBound::memory(const PlanDegrees& plan, const StaticPolicy& statics) co
 }
 
 Seconds GridBound::step_time(const PlanDegrees& plan) const {
-  const Seconds repeated = work_.repeated[static_cast<std::size_t>(plan.recompute)];
+  // Some layers of a chunk may be as good as none.
+  const Seconds repeated = plan.recompute_layers > 0
+                               ? Seconds(0)
+                               : work_.repeated[static_cast<std::size_t>(plan.recompute)];
   const Seconds path = work_.forward + work_.input_gradient + repeated;
   const Seconds sequence = path + work_.weight_gradient;
   const double ranks = static_cast<double>(plan.tensor()) * plan.context;

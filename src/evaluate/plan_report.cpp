@@ -22,15 +22,16 @@ namespace plansearch {
 namespace {
 
 /// The blocks of a plan in their order, each with what is recomputed of it.
-std::vector<RecomputedRun> recompute_of(const ParallelPlan& plan) {
+std::vector<RecomputedRun> recompute_of(const Network& network, const ParallelPlan& plan) {
   std::vector<RecomputedRun> runs;
   for (const OperatorGroup& group : plan.assignment->groups) {
-    const Recompute level = plan.transform_at(group.position).degrees.recompute;
-    for (const BlockRun& run : group.blocks) {
+    const PlanDegrees& degrees = plan.transform_at(group.position).degrees;
+    for (const RecomputedRun& run :
+         recomputed_runs(network, group.blocks, degrees.recompute, degrees.recompute_layers)) {
       const bool goes_on =
-          !runs.empty() && runs.back().level == level && runs.back().run.block == run.block;
-      if (goes_on) runs.back().run.count += run.count;
-      if (!goes_on) runs.push_back({run, level});
+          !runs.empty() && runs.back().level == run.level && runs.back().run.block == run.run.block;
+      if (goes_on) runs.back().run.count += run.run.count;
+      if (!goes_on) runs.push_back(run);
     }
   }
   return runs;
@@ -132,8 +133,8 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   const Seconds gpu_time = step * static_cast<double>(plan.devices());
   const Flops model = model_training_flops(*problem.network) * sequences;
   report.model_rate_per_gpu = model / gpu_time;
-  const double repeated =
-      repeated_flops_share(*problem.network, recompute_of(plan), problem.framework->selective);
+  const double repeated = repeated_flops_share(
+      *problem.network, recompute_of(*problem.network, plan), problem.framework->selective);
   report.hardware_rate_per_gpu = (model + forward * repeated) / gpu_time;
   const FlopRate peak = evaluator.matmul_peak();
   report.mfu = report.model_rate_per_gpu / peak;

@@ -10,6 +10,7 @@
 
 #include "evaluate/boundary.hpp"
 #include "evaluate/class_profile.hpp"
+#include "plan/recompute.hpp"
 #include "plansearch/plan.hpp"
 #include "schedule/closed_form.hpp"
 #include "schedule/simulator.hpp"
@@ -171,13 +172,32 @@ struct PlanView : PricingContext {
   [[nodiscard]] int repeats() const { return order.micro_batches / assignment().replicas; }
 };
 
+/// Calls visit(profile, block, copies) for every block that a content holds, under the profile that
+/// it runs with: two where the first copies alone are recomputed.
+template <typename Visit>
+void for_each_profile(const PlanView& view, const GroupContent& content, Visit visit) {
+  const TransformGround& transform = view.transform_of(content);
+  const ClassProfile& profile = *transform.profile;
+  for (std::size_t b = 0; b < content.copies.size(); ++b) {
+    const double copies = content.copies[b];
+    if (copies <= 0.0) continue;
+    if (profile.kept == nullptr) {
+      visit(profile, b, copies);
+      continue;
+    }
+    const auto again = static_cast<double>(copies_among_first(
+        *view.problem.network, content.blocks, b, transform.degrees->recompute_layers));
+    if (again > 0.0) visit(profile, b, again);
+    if (again < copies) visit(*profile.kept, b, copies - again);
+  }
+}
+
 /// Calls `visit` with every block of a content that it holds, and the number of copies.
 template <typename Visit>
 void for_each_block(const PlanView& view, const GroupContent& content, Visit visit) {
-  const ClassProfile& profile = *view.transform_of(content).profile;
-  for (std::size_t b = 0; b < content.copies.size(); ++b) {
-    if (content.copies[b] > 0.0) visit(profile.blocks[b], content.copies[b]);
-  }
+  for_each_profile(view, content, [&](const ClassProfile& profile, std::size_t b, double copies) {
+    visit(profile.blocks[b], copies);
+  });
 }
 
 }  // namespace plansearch

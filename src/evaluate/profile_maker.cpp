@@ -28,8 +28,9 @@ std::size_t ProfileMaker::LocalKey::hash() const noexcept {
 }
 
 std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
-  return mixed(states, static_cast<std::uint64_t>(micro_batch) << 3U |
-                           static_cast<std::uint64_t>(recompute) << 1U |
+  return mixed(states, static_cast<std::uint64_t>(micro_batch) << 4U |
+                           static_cast<std::uint64_t>(recompute) << 2U |
+                           static_cast<std::uint64_t>(partly) << 1U |
                            static_cast<std::uint64_t>(leaves_node));
 }
 
@@ -154,11 +155,16 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
   const auto where = placed(states_key(plan, mesh, *context_.problem.framework), plan, mesh);
   set_memory(memory(where, plan.micro_batch), plan.recompute, profile);
   profile.made_for = plan;
+  profile.kept.reset();
+  if (plan.recompute_layers == 0) return;
+  auto others = std::make_shared<ClassProfile>();
+  set_memory(profile.memory, Recompute::None, *others);
+  profile.kept = std::move(others);
 }
 
-std::shared_ptr<const ClassProfile> ProfileMaker::make(std::shared_ptr<const KeptStates> states,
-                                                       const ProfileKey& key,
-                                                       const PlanDegrees& plan) const {
+std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const KeptStates> states,
+                                                 const ProfileKey& key,
+                                                 const PlanDegrees& plan) const {
   auto profile = std::make_shared<ClassProfile>();
   profile->made_for = plan;
   profile->maker = context_.id;
@@ -179,9 +185,23 @@ std::shared_ptr<const ClassProfile> ProfileMaker::make(std::shared_ptr<const Kep
 std::shared_ptr<const ClassProfile> ProfileMaker::profile(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
-  std::shared_ptr<const KeptStates> kept = states(plan, mesh, placements);
-  const ProfileKey key{kept.get(), plan.micro_batch, plan.recompute, leaves_node(plan)};
-  return profiles_.get(key, [&] { return make(std::move(kept), key, plan); });
+  std::shared_ptr<const KeptStates> state = states(plan, mesh, placements);
+  const bool partly = plan.recompute_layers > 0;
+  const ProfileKey key{state.get(), plan.micro_batch, plan.recompute, partly, leaves_node(plan)};
+  return profiles_.get(key, [&] {
+    auto profile = make(std::move(state), key, plan);
+    if (partly) profile->kept = kept(plan, mesh, placements);
+    return std::shared_ptr<const ClassProfile>(std::move(profile));
+  });
+}
+
+std::shared_ptr<const ClassProfile> ProfileMaker::kept(
+    const PlanDegrees& plan, const DeviceMesh& mesh,
+    const std::shared_ptr<const Placements>& placements) const {
+  PlanDegrees others = plan;
+  others.recompute = Recompute::None;
+  others.recompute_layers = 0;
+  return profile(others, mesh, placements);
 }
 
 bool ProfileMaker::leaves_node(const PlanDegrees& plan) const {
@@ -193,7 +213,9 @@ bool ProfileMaker::is_own(const ClassProfile& profile, const PlanDegrees& plan,
   const PlanDegrees& other = profile.made_for;
   const Framework& framework = *context_.problem.framework;
   return profile.maker == context_.id && other.micro_batch == plan.micro_batch &&
-         other.recompute == plan.recompute && leaves_node(other) == leaves_node(plan) &&
+         other.recompute == plan.recompute &&
+         (other.recompute_layers > 0) == (plan.recompute_layers > 0) &&
+         leaves_node(other) == leaves_node(plan) &&
          states_key(other, make_device_mesh(other, framework.rank_order), framework) ==
              states_key(plan, mesh, framework);
 }

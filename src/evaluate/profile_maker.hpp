@@ -56,6 +56,7 @@ class ProfileMaker {
     const KeptStates* states;
     int micro_batch;
     Recompute recompute;
+    bool partly;       ///< the first layers of a chunk alone are recomputed
     bool leaves_node;  ///< the pipeline does
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const ProfileKey&) const = default;
@@ -73,9 +74,9 @@ class ProfileMaker {
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
-  [[nodiscard]] std::shared_ptr<const ClassProfile> make(std::shared_ptr<const KeptStates> states,
-                                                         const ProfileKey& key,
-                                                         const PlanDegrees& plan) const;
+  [[nodiscard]] std::shared_ptr<ClassProfile> make(std::shared_ptr<const KeptStates> states,
+                                                   const ProfileKey& key,
+                                                   const PlanDegrees& plan) const;
   static void set_memory(std::shared_ptr<const LocalMemory> memory, Recompute recompute,
                          ClassProfile& profile);
   [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const;
@@ -83,6 +84,10 @@ class ProfileMaker {
   void for_each_local_block(const PlacedNetwork& placed, int micro_batch, Visit visit) const;
 
   [[nodiscard]] bool leaves_node(const PlanDegrees& plan) const;
+  /// The profile of the layers that are kept beside recomputed ones.
+  [[nodiscard]] std::shared_ptr<const ClassProfile> kept(
+      const PlanDegrees& plan, const DeviceMesh& mesh,
+      const std::shared_ptr<const Placements>& placements) const;
 
   PricingContext context_;
   ConcurrencyRates rates_;

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
 #include "plansearch/degree_table.hpp"
@@ -140,12 +142,16 @@ std::vector<Key> batch_keys() {
        [](const Handover& h) {
          return h.degrees.recompute == Recompute::None ? Value() : Value(to_text(h.degrees.recompute));
        }},
-      {"--recompute-method", {s(D::Recompute)},
+      {"--recompute-method", {s(D::Recompute), s(D::RecomputeLayers)},
        [](const Handover& h) {
-         return h.degrees.recompute == Recompute::Full ? Value("uniform") : Value();
+         if (h.degrees.recompute != Recompute::Full) return Value();
+         return Value(h.degrees.recompute_layers > 0 ? "block" : "uniform");
        }},
-      {"--recompute-num-layers", {s(D::Recompute)},
-       [](const Handover& h) { return h.degrees.recompute == Recompute::Full ? Value(1) : Value(); }},
+      {"--recompute-num-layers", {s(D::Recompute), s(D::RecomputeLayers)},
+       [](const Handover& h) {
+         if (h.degrees.recompute != Recompute::Full) return Value();
+         return Value(std::max(1, h.degrees.recompute_layers));
+       }},
       {"--recompute-modules", {s(D::Recompute)},
        [](const Handover& h) {
          return h.degrees.recompute == Recompute::Selective ? Value("core_attn") : Value();
@@ -247,6 +253,7 @@ Exporter megatron_exporter() {
                {s(D::SequenceParallel)},
                {s(D::MicroBatch)},
                {s(D::Recompute)},
+               {s(D::RecomputeLayers)},
                {s(D::Schedule), {"1f1b", "interleaved"}},
                {S::MicroBatches},
                {S::GlobalBatch},

@@ -28,6 +28,9 @@ constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
 constexpr std::array<Choice<OwnLayers>, 2> kOwnLayers{
     {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}}};
 
+constexpr std::array<Choice<PartialRecompute>, 2> kPartialRecompute{
+    {{"none", PartialRecompute::None}, {"first-layers", PartialRecompute::FirstLayers}}};
+
 constexpr std::array<Choice<MicroBatchGroups>, 2> kGroups{
     {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}}};
 constexpr std::array<Choice<PipelineLists>, 2> kLists{
@@ -221,6 +224,7 @@ class Reader {
     if (const auto description = root.find("description")) description->ignore();
     framework.validation.clear();
     if (const auto validation = root.find("validation")) framework.validation = validation->text();
+    read_pipeline(root, framework, log);
     read_rules(root, framework, log);
     read_numbers(root, framework, log);
     framework.provenance = log.provenance(root, framework.provenance);
@@ -229,7 +233,7 @@ class Reader {
     return framework;
   }
 
-  static void read_rules(const Node& root, Framework& framework, FieldLog& log) {
+  static void read_pipeline(const Node& root, Framework& framework, FieldLog& log) {
     if (const auto order = root.find("rank_order")) {
       framework.rank_order = read_rank_order(*order);
       log.given("rank_order");
@@ -257,9 +261,16 @@ class Reader {
       framework.optimizer_start = start->choice<OptimizerStart>(kOptimizerStart);
       log.given("optimizer_start");
     }
+  }
+
+  static void read_rules(const Node& root, Framework& framework, FieldLog& log) {
     if (const auto selective = root.find("selective_recompute")) {
       framework.selective = selective->choice<SelectiveRule>(kSelective);
       log.given("selective_recompute");
+    }
+    if (const auto partial = root.find("partial_recompute")) {
+      framework.partial_recompute = partial->choice<PartialRecompute>(kPartialRecompute);
+      log.given("partial_recompute");
     }
     if (const auto kernel = root.find("attention_kernel")) {
       framework.attention_kernel = kernel->text();

@@ -93,6 +93,10 @@ constexpr std::array<DegreeRow, kDegreeCount> kTable{
      number<&P::micro_batch>(D::MicroBatch, "micro_batch", "sequences per device and micro-batch"),
      words<&P::recompute>(D::Recompute, "recompute", "activations computed again in backward",
                           list_of<kRecompute>, find_in<kRecompute>),
+     number<&P::recompute_layers>(D::RecomputeLayers, "recompute_layers",
+                                  "layers of every chunk, its first ones, that full recomputation "
+                                  "repeats; 0: all",
+                                  0),
      words<&P::schedule>(D::Schedule, "schedule", "pipeline schedule", schedule_names,
                          find_schedule_value)}};
 

@@ -15,7 +15,8 @@ namespace plansearch {
 namespace {
 
 GroupContent content_of(const std::vector<BlockRun>& blocks, int transform, std::size_t count) {
-  GroupContent content{.transform = transform, .copies = std::vector<double>(count, 0.0)};
+  GroupContent content{
+      .transform = transform, .copies = std::vector<double>(count, 0.0), .blocks = blocks};
   for (const BlockRun& run : blocks) {
     content.copies[run.block] += static_cast<double>(run.count);
     content.last_block = run.block;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "plan/check_placements.hpp"
+#include "plan/layer_distribution.hpp"
 #include "plan/legality_parts.hpp"
 #include "plan/network_facts.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -196,6 +197,28 @@ Result check_shard_group(const PlanDegrees& plan, Wording wording) {
       });
 }
 
+/// Of full recomputation only, where the framework can, and no more than a chunk holds.
+Result check_recompute_layers(const PlanDegrees& plan, const Network& network,
+                              const Framework& framework, Wording wording) {
+  const int layers = plan.recompute_layers;
+  if (layers == 0) return std::nullopt;
+  const std::int64_t chunks = std::int64_t{1} * plan.pipeline * plan.chunks;
+  const std::int64_t most = (count_layers(network) + chunks - 1) / chunks;
+  const bool full = plan.recompute == Recompute::Full;
+  const bool can = framework.partial_recompute == PartialRecompute::FirstLayers;
+  if (full && can && layers > 0 && layers <= most) return std::nullopt;
+  return refuse(wording, can || !full ? Obstacle::NoSuchFeature : Obstacle::FrameworkForbids,
+                static_cast<double>(layers), static_cast<double>(most), [&] {
+                  if (!full) {
+                    return fmt::format("recompute_layers {} is of full recomputation, not of {}",
+                                       layers, to_text(plan.recompute));
+                  }
+                  if (!can) return fmt::format("{} recomputes all layers or none", framework.name);
+                  return fmt::format("recompute_layers {}: a chunk holds at most {} layers", layers,
+                                     most);
+                });
+}
+
 /// Without a pipeline there is nothing to order.
 Result check_listed(const PlanDegrees& plan, const Framework& framework, Wording wording) {
   const auto& listed = framework.schedules;
@@ -281,6 +304,10 @@ constexpr std::array kConditions{
               [](const Case& c, Wording w) { return check_ring(c.plan, c.network, w); }},
     Condition{{Degree::Data, Degree::ShardGroup},
               [](const Case& c, Wording w) { return check_shard_group(c.plan, w); }},
+    Condition{{Degree::Pipeline, Degree::Chunks, Degree::Recompute, Degree::RecomputeLayers},
+              [](const Case& c, Wording w) {
+                return check_recompute_layers(c.plan, c.network, c.framework, w);
+              }},
     Condition{{Degree::Pipeline, Degree::Schedule},
               [](const Case& c, Wording w) { return check_listed(c.plan, c.framework, w); }},
     Condition{kBatchDegrees | DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},

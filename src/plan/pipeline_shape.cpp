@@ -28,6 +28,7 @@ PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework
   shape.chunks = plan.chunks;
   shape.micro_batches = plan.micro_batches;
   shape.group = group_of(plan, framework);
+  shape.memory_cap = framework.memory_cap;
   const double hidden = framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)].share;
   shape.transfers = hidden > 0.0 ? TransferMode::Asynchronous : TransferMode::Blocking;
   return shape;

@@ -161,7 +161,9 @@ std::optional<Infeasible> check_range(const PlanDegrees& d) {
         .available = value,
         .detail = fmt::format("degrees and their products must be from 1 to {}", kMostNumber)};
   };
-  if (d.shard_group < 0) return refused(d.shard_group);
+  for (const int open : {d.shard_group, d.recompute_layers}) {
+    if (open < 0) return refused(open);
+  }
   // What is multiplied with each other somewhere.
   const std::array<std::vector<int>, 4> products{
       {{d.data, d.pipeline, d.tensor_in, d.tensor_out, d.tensor_depth, d.context},

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "plan/layer_distribution.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -34,22 +36,53 @@ std::vector<double> attention_core(const Block& block) {
   return shares;
 }
 
-bool is_layer(const Block& block) {
+/// Embeddings and head are never run again.
+bool repeats(const Block& block) {
   return block.kind != BlockKind::Embedding && block.kind != BlockKind::Head;
 }
 
 }  // namespace
 
 bool repeats_whole(const Block& block, Recompute recompute) {
-  return recompute == Recompute::Full && is_layer(block);
+  return recompute == Recompute::Full && repeats(block);
 }
 
 std::vector<double> repeated_shares(const Block& block, Recompute recompute, SelectiveRule rule) {
   if (repeats_whole(block, recompute)) return std::vector<double>(block.operators.size(), 1.0);
-  if (recompute != Recompute::Selective || !is_layer(block)) {
+  if (recompute != Recompute::Selective || !repeats(block)) {
     return std::vector<double>(block.operators.size(), 0.0);
   }
   return rule == SelectiveRule::AttentionCore ? attention_core(block) : alternate_matmuls(block);
+}
+
+std::int64_t copies_among_first(const Network& network, const std::vector<BlockRun>& chunk,
+                                std::size_t block, int layers) {
+  std::int64_t left = layers;
+  std::int64_t copies = 0;
+  for (const BlockRun& run : chunk) {
+    if (!is_layer(network.blocks[run.block].kind)) continue;
+    const std::int64_t taken = std::min<std::int64_t>(left, run.count);
+    if (run.block == block) copies += taken;
+    left -= taken;
+  }
+  return copies;
+}
+
+std::vector<RecomputedRun> recomputed_runs(const Network& network,
+                                           const std::vector<BlockRun>& chunk, Recompute level,
+                                           int layers) {
+  std::vector<RecomputedRun> runs;
+  std::int64_t left = layers;
+  for (const BlockRun& run : chunk) {
+    const bool counts = layers > 0 && is_layer(network.blocks[run.block].kind);
+    const std::int64_t taken = layers == 0 ? run.count
+                               : counts    ? std::min<std::int64_t>(left, run.count)
+                                           : 0;
+    if (counts) left -= taken;
+    if (taken > 0) runs.push_back({{run.block, taken}, level});
+    if (taken < run.count) runs.push_back({{run.block, run.count - taken}, Recompute::None});
+  }
+  return runs;
 }
 
 double repeated_flops_share(const Network& network, const std::vector<RecomputedRun>& runs,

@@ -2,6 +2,7 @@
 // Which forward work a recompute level runs again before backward.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "plansearch/degrees.hpp"
@@ -18,10 +19,21 @@ namespace plansearch {
 /// Whether only the inputs of the block are kept.
 [[nodiscard]] bool repeats_whole(const Block& block, Recompute recompute);
 
+/// Copies of a block among the first `layers` layers of a chunk.
+[[nodiscard]] std::int64_t copies_among_first(const Network& network,
+                                              const std::vector<BlockRun>& chunk, std::size_t block,
+                                              int layers);
+
 struct RecomputedRun {
   BlockRun run;
   Recompute level = Recompute::None;
 };
+
+/// The runs of a chunk, each with what is recomputed of it: where `layers` is not 0, of its first
+/// layers only.
+[[nodiscard]] std::vector<RecomputedRun> recomputed_runs(const Network& network,
+                                                         const std::vector<BlockRun>& chunk,
+                                                         Recompute level, int layers);
 
 /// Forward FLOPs that are run again over those of one forward pass.
 [[nodiscard]] double repeated_flops_share(const Network& network,

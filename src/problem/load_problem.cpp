@@ -24,6 +24,7 @@
 #include "problem/number_list.hpp"
 #include "problem/precision.hpp"
 #include "schedule/passes/pass.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -114,6 +115,7 @@ class Settler {
     settle_risk();
     settle_framework_flags();
     settle_order();
+    settle_memory_cap();
     settle_tokens();
     settle_passes();
     Problem& p = settled_.problem;
@@ -379,6 +381,19 @@ class Settler {
     listed.push_back(name);
     settled_.notes.push_back(
         fmt::format("{} does not run {}: priced as if it did", framework_.name, name));
+  }
+
+  /// Only orders made for the case look at it: others keep what they keep.
+  void settle_memory_cap() {
+    if (!request_.memory_cap) return;
+    const auto asked = request_.degrees.get(Degree::Schedule);
+    if (!asked || !schedule_row(static_cast<ScheduleId>(*asked)).tuned) {
+      throw InputError(
+          {}, "--memory-cap is for orders made for the case",
+          "with --schedule zb-auto; plansearch schedule NAME checks others against it");
+    }
+    framework_.memory_cap = request_.memory_cap;
+    note("memory_cap", fmt::format("{}", *request_.memory_cap), request_.origin("memory_cap"));
   }
 
   void settle_framework_flags() {

@@ -98,6 +98,9 @@ void fill_settings(Completion& completion, const io::Node& settings) {
     if (key == "mem_reserve") completion.fill("mem_reserve", o.mem_reserve, value);
     if (key == "mem_risk") completion.fill("mem_risk", o.mem_risk, parse_number(value));
     if (key == "tokens") completion.fill("tokens", o.tokens, value);
+    if (key == "memory_cap") {
+      completion.fill("memory_cap", o.memory_cap, static_cast<int>(whole_number(setting)));
+    }
     if (key == "overlap") completion.fill("overlap", o.overlap, value);
   }
 }

@@ -11,6 +11,7 @@
 #include "problem/beyond.hpp"
 #include "problem/make_report.hpp"
 #include "problem/plan_file.hpp"
+#include "search/fewest_layers.hpp"
 #include "search/planner/end_layers.hpp"
 
 namespace plansearch {
@@ -21,6 +22,10 @@ std::variant<SearchSpace, Infeasible> space_of(const Problem& problem,
   // What is tried beside a question about stages are plans of degrees.
   const bool usual = request.space.empty() || is_staged(request.space);
   return make_space(usual ? "framework" : request.space, problem, request.degrees, request.limits);
+}
+
+bool is_open(const ProblemRequest& request, Degree degree) {
+  return !request.degrees.has(degree) && !request.limits.has(degree);
 }
 
 }  // namespace
@@ -72,12 +77,18 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProble
       all_->write(question, evaluator, priced);
     };
   }
-  const SearchResult result = run(evaluator, plans, wanted, label);
+  SearchResult result = run(evaluator, plans, wanted, label);
   if (all_ != nullptr) all_->add(result.counts);
+  const bool layers_open = is_open(request, Degree::Recompute) &&
+                           is_open(request, Degree::RecomputeLayers) && request.target.empty();
+  const bool looked = layers_open && add_fewest_layers(evaluator, result) > 0;
   SearchReport report = make_report(asked, evaluator, plans, result, options_.top);
-  const bool order_open =
-      !request.degrees.has(Degree::Schedule) && !request.limits.has(Degree::Schedule);
-  if (request.space.empty() && request.target.empty() && order_open) {
+  if (looked) {
+    report.counts.left_out.emplace_back(
+        "recomputation of some layers, but of as few as have room where plans that rank or are on "
+        "the front recompute all");
+  }
+  if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule)) {
     report.beyond = beyond_framework(evaluator, result.ranked);
   }
   return report;

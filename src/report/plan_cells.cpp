@@ -40,6 +40,11 @@ std::string across_stages(const PlanSummary& plan,
   return alike ? cell(plan.degrees) : by_stage(cells);
 }
 
+std::string recompute_cell(const PlanDegrees& plan) {
+  if (plan.recompute_layers == 0) return std::string(to_text(plan.recompute));
+  return fmt::format("first {}", plan.recompute_layers);
+}
+
 std::string short_plan(const PlanSummary& plan) {
   using Degrees = const PlanDegrees&;
   std::string text;
@@ -68,9 +73,12 @@ std::string short_plan(const PlanSummary& plan) {
   if (text.empty()) text = "one device";
   text += fmt::format(", micro-batch {}",
                       across_stages(plan, [&](Degrees d) { return number(d.micro_batch); }));
-  const std::string recompute =
-      across_stages(plan, [](Degrees d) { return std::string(to_text(d.recompute)); });
-  if (recompute != to_text(Recompute::None)) text += fmt::format(", {} recompute", recompute);
+  const std::string recompute = across_stages(plan, recompute_cell);
+  if (const int first = plan.degrees.recompute_layers; first > 0) {
+    text += fmt::format(", {} layer{} recomputed", recompute, first == 1 ? "" : "s");
+  } else if (recompute != to_text(Recompute::None)) {
+    text += fmt::format(", {} recompute", recompute);
+  }
   return text;
 }
 

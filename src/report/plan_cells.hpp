@@ -30,6 +30,8 @@ namespace plansearch {
 [[nodiscard]] std::string tensor_cell(const PlanDegrees& plan);
 /// Context degree: "4", or "4u" for Ulysses.
 [[nodiscard]] std::string context_cell(const PlanDegrees& plan);
+/// "none", "full", or "first 3" layers of every chunk
+[[nodiscard]] std::string recompute_cell(const PlanDegrees& plan);
 /// "1f1b", "interleaved", or "-" without a pipeline.
 [[nodiscard]] std::string schedule_cell(const PlanDegrees& plan);
 

@@ -105,9 +105,8 @@ std::vector<PlanColumn> degree_columns() {
               [](Plan p) { return p.expert_tensor > 1; }),
           degree_column({"zero"}, [](Plan p) { return number(static_cast<int>(p.zero)); }),
           degree_column({"mbs"}, [](Plan p) { return number(p.micro_batch); }),
-          degree_column(
-              {"recompute", Align::Left}, [](Plan p) { return std::string(to_text(p.recompute)); },
-              [](Plan p) { return p.recompute != Recompute::None; }),
+          degree_column({"recompute", Align::Left}, recompute_cell,
+                        [](Plan p) { return p.recompute != Recompute::None; }),
           {{"schedule", Align::Left, 2}, order_cell, [](const PlanReport& p) {
              return p.plan.degrees.pipeline > 1;
            }}};
@@ -202,6 +201,9 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
   const auto any_degrees = [&](const std::function<bool(const PlanDegrees&)>& holds) {
     return any([&](const PlanReport& p) { return any_stage(p.plan, holds); });
   };
+  if (any_degrees([](const PlanDegrees& p) { return p.recompute_layers > 0; })) {
+    text += "; first N: so many layers of every chunk are recomputed";
+  }
   if (any_degrees([](const PlanDegrees& p) {
         return p.tensor() > 1 && p.sequence_parallel == SequenceParallel::On;
       })) {

@@ -29,12 +29,37 @@ constexpr std::array<std::string_view, 4> kSizes{"mlp", "layers", "hidden", "hea
 constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
 
 /// What tables of runs may hold besides, and what is done with it.
-constexpr std::array<std::string_view, 30> kOthers{
-    "id",         "source",       "locator",   "framework", "known",    "attention",
-    "ffn_hidden", "kv_heads",     "head_dim",  "vocab",     "seq_len",  "moe_experts",
-    "moe_topk",   "moe_ffn",      "precision", "tp",        "pp",       "vpp",
-    "dp",         "cp",           "ep",        "sp",        "zero",     "recompute",
-    "batch",      "peak_mem_gib", "mem_kind",  "oom",       "mem_rank", "main_grads"};
+constexpr std::array<std::string_view, 31> kOthers{"id",
+                                                   "source",
+                                                   "locator",
+                                                   "framework",
+                                                   "known",
+                                                   "attention",
+                                                   "ffn_hidden",
+                                                   "kv_heads",
+                                                   "head_dim",
+                                                   "vocab",
+                                                   "seq_len",
+                                                   "moe_experts",
+                                                   "moe_topk",
+                                                   "moe_ffn",
+                                                   "precision",
+                                                   "tp",
+                                                   "pp",
+                                                   "vpp",
+                                                   "dp",
+                                                   "cp",
+                                                   "ep",
+                                                   "sp",
+                                                   "zero",
+                                                   "recompute",
+                                                   "batch",
+                                                   "peak_mem_gib",
+                                                   "mem_kind",
+                                                   "oom",
+                                                   "mem_rank",
+                                                   "main_grads",
+                                                   "recompute_layers"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},
@@ -190,9 +215,10 @@ void read_sizes(RowReader& row, RunRecord& run) {
 }
 
 /// The degrees that tables of runs have a column for.
-constexpr std::array kColumns{Degree::TensorOut, Degree::Pipeline,         Degree::Chunks,
-                              Degree::Data,      Degree::Context,          Degree::Expert,
-                              Degree::Zero,      Degree::SequenceParallel, Degree::MicroBatch};
+constexpr std::array kColumns{Degree::TensorOut,      Degree::Pipeline,         Degree::Chunks,
+                              Degree::Data,           Degree::Context,          Degree::Expert,
+                              Degree::Zero,           Degree::SequenceParallel, Degree::MicroBatch,
+                              Degree::RecomputeLayers};
 
 void read_degrees(RowReader& row, RunRecord& run) {
   for (const Degree degree : kColumns) {

@@ -550,6 +550,37 @@ class OutFile(Case):
 
 
 class Answers(Case):
+    def test_recompute_of_the_first_layers(self):
+        plan = ["--hw", "selene", "--model", "gpt3-175b", "--gpus", "64", "--tp", "8", "--pp", "8", "--batch", "64"]
+        answers = {}
+        for n in (None, 0, 1, 6, 12):
+            level = ["--recompute", "none"] if n is None else ["--recompute", "full", "--recompute-layers", str(n)]
+            answers[n] = json.loads(self.succeed("predict", *plan, *level, "--format", "json"))["plans"][0]
+        step = {n: answer["step"]["recompute_s"] for n, answer in answers.items()}
+        self.assertEqual(answers[12]["step_time_s"], answers[0]["step_time_s"])
+        self.assertEqual(answers[12]["peak_memory_bytes"], answers[0]["peak_memory_bytes"])
+        self.assertAlmostEqual(step[6] / step[12], 0.5)
+        self.assertAlmostEqual(step[1] / step[12], 1 / 12)
+        self.assertLess(answers[6]["memory"]["activations_bytes"], answers[1]["memory"]["activations_bytes"])
+        self.assertLess(answers[1]["memory"]["activations_bytes"], answers[None]["memory"]["activations_bytes"])
+        self.assertIn("first 6", self.succeed("predict", *plan, "--recompute", "full", "--recompute-layers", "6"))
+        self.refuse("predict", *plan, "--recompute", "full", "--recompute-layers", "13", expect=["at most 12 layers"])
+        self.refuse("predict", *plan, "--recompute-layers", "2", expect=["full recomputation"])
+        self.refuse("predict", *plan, "--recompute", "full", "--recompute-layers", "2", "--framework", "nanotron",
+                    expect=["all layers or none"])
+
+    def test_memory_cap_of_a_plan(self):
+        plan = ["-q", "--hw", "selene", "--model", "gpt3-175b", "--gpus", "64", "--tp", "8", "--pp", "8", "--batch", "64",
+                "--schedule", "zb-auto", "--format", "json"]
+        free = json.loads(self.succeed("predict", *plan))["plans"][0]
+        few = json.loads(self.succeed("predict", *plan, "--memory-cap", "4"))
+        # Half of the micro-batches; the fullest stage may be another one.
+        halved = few["plans"][0]["memory"]["activations_bytes"] / free["memory"]["activations_bytes"]
+        self.assertAlmostEqual(halved, 0.5, delta=0.05)
+        self.assertGreater(few["plans"][0]["step"]["bubble_s"], free["step"]["bubble_s"])
+        self.assertIn({"key": "memory_cap", "value": "4", "origin": "flag"}, few["question"]["settings"])
+        self.refuse("predict", *plan[:-4], "--schedule", "1f1b", "--memory-cap", "4", expect=["zb-auto"])
+
     def test_schema(self):
         schema = json.loads((SOURCE / "docs/schema/result.v1.schema.json").read_text())
         for arguments in ([*QUESTION, "--gpus", "64"], QUESTION,
@@ -1269,6 +1300,8 @@ class Constraints(Case):
             answer = self.answer(*question, *flags)
             kept = [float(row["step_time_s"]) for row in everything if keeps(row)]
             leaders = {}  # rows by the fastest of their variants
+            # Recomputation of some layers is looked at beside the space (docs/output.md).
+            answer["plans"] = [plan for plan in answer["plans"] if not plan["config"]["recompute_layers"]]
             for plan in answer["plans"]:
                 row = plan["variant_of"] or plan["rank"]
                 leaders[row] = min(leaders.get(row, math.inf), plan["step_time_s"])

@@ -86,7 +86,7 @@ class ReadBack(Case):
         d = plan["degrees"]
         wanted = {key: value for key, value in plan.items() if key not in ("hardware", "framework")}
         del wanted["degrees"]
-        wanted |= {"shard_group": 0, "attention": "flash"} | d
+        wanted |= {"shard_group": 0, "recompute_layers": 0, "attention": "flash"} | d
         wanted["micro_batches"] = plan["batch"] // (d["dp"] * d["micro_batch"])
         if d["dp"] * d["cp"] == 1:  # nothing to shard over
             wanted["zero"] = 0 if target not in ("torchtitan", "torchtitan-0.2", "accelerate") else d["zero"]
@@ -115,6 +115,7 @@ class ReadBack(Case):
             missing = [key for key in wanted if key not in back]
             for key in missing:  # not said: must be what the target does anyway
                 neutral = {"pp": 1, "vpp": 1, "tp": 1, "ep": 1, "etp": 1, "shard_group": 0,
+                           "recompute_layers": 0,
                            "sp": plan["degrees"]["tp"] > 1 if target == "torchtitan-0.2" else False,
                            "schedule": "1f1b", "optimizer": "adam", "attention": "flash",
                            "model": plan["model"]}

@@ -96,6 +96,8 @@ def draw(rng, target):
              "precision": rng.choice(["bf16", "bf16", "bf16", "fp16", "fp32"]), "optimizer": "adam"}
     if target == "megatron" and hardware == "dgx-h100" and rng.random() < 0.3:
         plan["precision"] = "fp8"
+    if target == "megatron" and degrees["recompute"] == "full" and plan["seq_len"] > 2048:
+        degrees["recompute_layers"] = 1
     return plan | {"degrees": degrees}
 
 

@@ -133,7 +133,8 @@ def read_megatron(words, environment, world):
         assert environment["CUDA_DEVICE_MAX_CONNECTIONS"] == "1", environment
     recompute = f.get("--recompute-granularity", "none")
     assert ("--recompute-method" in f) == ("--recompute-num-layers" in f) == (recompute == "full")
-    assert f.get("--recompute-num-layers", "1") == "1"
+    first = int(f["--recompute-num-layers"]) if f.get("--recompute-method") == "block" else 0
+    assert first or f.get("--recompute-num-layers", "1") == "1"
     assert f.get("--recompute-modules", "core_attn") == "core_attn"
     if "--overlap-param-gather" in f:
         assert "--overlap-grad-reduce" in f and zero
@@ -151,7 +152,7 @@ def read_megatron(words, environment, world):
         "ep": number.get("--expert-model-parallel-size", 1),
         "etp": number.get("--expert-tensor-parallel-size", 1), "zero": zero,
         "shard_group": dp // copies if copies > 1 else 0, "sp": "--sequence-parallel" in f,
-        "micro_batch": micro_batch, "recompute": recompute,
+        "micro_batch": micro_batch, "recompute": recompute, "recompute_layers": first,
         "schedule": "interleaved" if vpp > 1 else "1f1b", "gpus": dp * pp * tp * cp,
         "batch": batch, "micro_batches": batch // dp // micro_batch,
         "seq_len": number["--seq-length"], "precision": precision, "optimizer": f["--optimizer"],

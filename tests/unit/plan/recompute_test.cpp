@@ -55,6 +55,29 @@ TEST_SUITE("unit") {
     }
   }
 
+  // A chunk of embedding, two dense and three expert layers, head: the first three layers are both
+  // dense ones and one of the others.
+  TEST_CASE("the first layers of a chunk, in their order") {
+    Network network;
+    network.blocks.resize(4);
+    network.blocks[0].kind = BlockKind::Embedding;
+    network.blocks[1].kind = network.blocks[2].kind = BlockKind::Decoder;
+    network.blocks[3].kind = BlockKind::Head;
+    const std::vector<BlockRun> chunk{{0, 1}, {1, 2}, {2, 3}, {3, 1}};
+    CHECK(copies_among_first(network, chunk, 1, 3) == 2);
+    CHECK(copies_among_first(network, chunk, 2, 3) == 1);
+    CHECK(copies_among_first(network, chunk, 2, 9) == 3);
+    CHECK(copies_among_first(network, chunk, 0, 9) == 0);
+    std::int64_t again = 0, all = 0;
+    for (const RecomputedRun& run : recomputed_runs(network, chunk, Recompute::Full, 3)) {
+      all += run.run.count;
+      if (run.level == Recompute::Full) again += run.run.count;
+    }
+    CHECK(all == 7);
+    CHECK(again == 3);
+    CHECK(recomputed_runs(network, chunk, Recompute::Full, 0).size() == 4);
+  }
+
   TEST_CASE("no recompute, nothing again") {
     CHECK(repeated_shares(llama_layer(), Recompute::None, SelectiveRule::AlternateMatmuls) ==
           std::vector<double>(10, 0.0));
