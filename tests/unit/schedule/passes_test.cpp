@@ -86,6 +86,42 @@ RandomProgram random_program(Dice& dice) {
   return {lower(order, options), duration_table(times.view(), order.weight_gradients, ends)};
 }
 
+/// Device 0 runs 2, 2 and 20 ticks; the first Run makes a message of 10 that it posts last, for
+/// device 2 (1 tick), the second one of 4 that it posts at once, for device 1 (30 ticks). Both
+/// leave by one card.
+RandomProgram urgent_and_long() {
+  RandomProgram made;
+  made.durations = {0, 2, 2, 20, 30, 1, 4, 10};
+  Program& program = made.program;
+  program.devices = 3;
+  program.resources = {{ResourceKind::NicOut, 0}};
+  for (int d = 0; d < 3; ++d) program.queues.push_back({d, StreamKind::Compute, 0, {}});
+  const auto emit = [&](std::size_t queue, Opcode opcode, std::uint32_t row, std::uint32_t of) {
+    const auto id = static_cast<InstructionId>(program.instructions.size());
+    program.instructions.push_back({InstructionKey{static_cast<int>(queue)}, opcode, row, of});
+    program.queues[queue].order.push_back(id);
+    return id;
+  };
+  const InstructionId makes_long = emit(0, Opcode::Run, 1, kNoId);
+  const InstructionId makes_urgent = emit(0, Opcode::Run, 2, kNoId);
+  emit(0, Opcode::PostSend, 0, 0);
+  emit(0, Opcode::Run, 3, kNoId);
+  emit(0, Opcode::PostSend, 0, 1);
+  const InstructionId producers[] = {makes_urgent, makes_long};
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    program.channels.push_back(
+        {0, static_cast<int>(i) + 1, ChannelSemantics::Rendezvous, {}, {{0, 1.0}}});
+    Message message;
+    message.channel = i;
+    message.duration = 6 + i;
+    message.producer = producers[i];
+    emit(1 + i, Opcode::Receive, 0, i);
+    message.consumer = emit(1 + i, Opcode::Run, 4 + i, kNoId);
+    program.messages.push_back(message);
+  }
+  return made;
+}
+
 }  // namespace
 
 TEST_SUITE("unit") {
@@ -143,6 +179,27 @@ TEST_SUITE("unit") {
     CHECK(overlapped.outcomes[0].moved == 2);
     CHECK(overlapped.outcomes[0].before == 42);
     CHECK(overlapped.outcomes[0].after == 28);
+  }
+
+  // As listed: the urgent message goes from 4 to 8, its reader from 8 to 38; the long one from 24
+  // to 34. Sent as soon as it is made, at 2, the long one has 8 left at 4; both at half speed: the
+  // urgent one ends at 12, its reader at 42.
+  TEST_CASE("a pass that makes an urgent message late is given up") {
+    const RandomProgram made = urgent_and_long();
+    const auto& passes = program_passes();
+    const auto early = std::find_if(passes.begin(), passes.end(), [](const ProgramPass& pass) {
+      return pass.name == "early-sends";
+    });
+    PassResult alone = early->run(made.program, {});
+    CHECK(alone.moved == 1);
+    const auto slower = simulate_program(std::move(alone.program), made.durations);
+    CHECK(std::get<SimulatedProgram>(slower).makespan() == 42);
+    const PassedProgram result = passed(made.program, set_of({"early-sends"}), made.durations);
+    REQUIRE(result.outcomes.size() == 1);
+    CHECK_FALSE(result.outcomes[0].kept);
+    CHECK(result.outcomes[0].before == 38);
+    CHECK(result.outcomes[0].after == 38);
+    CHECK(result.simulated.makespan() == 38);
   }
 
   TEST_CASE("a pass that would lengthen the step is not kept") {
