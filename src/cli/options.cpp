@@ -263,6 +263,7 @@ void add_schedule(CLI::App& app, Options& o) {
       ->type_name("F,B[,W[,FB]]")
       ->required();
   app.add_option("--p2p", q.p2p, "transfer between two stages (default: 0)")->type_name("C");
+  app.add_flag("--lowered", q.lowered, "with --format csv: with sends and receives");
   add_trace(app, o);
 }
 

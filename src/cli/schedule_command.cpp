@@ -2,17 +2,22 @@
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
+#include "plansearch/error.hpp"
 #include "problem/write_trace.hpp"
 
 namespace plansearch::cli {
 
 int run_schedule(const Options& options) {
   const Output output(options);
+  const Format format = format_of(options);
+  if (options.schedule.lowered && format != Format::Csv) {
+    throw InputError({}, "--lowered is for files of PyTorch's pipelining", "with --format csv");
+  }
   const ScheduleReport report = answer(options.schedule);
   write_trace(report, options.trace);
-  const Format format = format_of(options);
   if (format == Format::Table && !report.grid) print_note("too large to be drawn", options);
-  output.write(format == Format::Csv ? order_csv(report) : to_text(report, format));
+  output.write(format == Format::Csv ? order_csv(options.schedule, report)
+                                     : to_text(report, format));
   if (report.too_full.empty()) return kExitOk;
   print_note(report.too_full, options);
   return kExitInfeasible;

@@ -57,7 +57,6 @@ constexpr std::array kWords{ActionWord{"WAIT_REDUCE_GRAD", Act::Other},
                             ActionWord{"B", Act::Full},
                             ActionWord{"I", Act::Input},
                             ActionWord{"W", Act::Weight}};
-constexpr std::string_view kOverlap = "OVERLAP_F_B";
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
@@ -98,7 +97,7 @@ class Parser {
   std::vector<Action> actions(std::string_view word) {
     if (word.front() != '(') return {action(word)};
     const std::size_t close = word.find(')');
-    if (close == std::string_view::npos || word.substr(close + 1) != kOverlap) refuse(word);
+    if (close == std::string_view::npos || word.substr(close + 1) != kOverlapWord) refuse(word);
     std::vector<Action> result;
     std::string_view inside = word.substr(1, close - 1);
     for (std::size_t at = 0; at <= inside.size();) {
@@ -356,33 +355,6 @@ void take_schedule_files(std::string_view list) {
       add_given_schedule(word, read_schedule(word));
     }
   }
-}
-
-std::string to_schedule_csv(const ComputeOrder& order) {
-  const bool split = order.weight_gradients == WeightGradients::Separate;
-  std::string text;
-  for (std::size_t d = 0; d < order.devices.size(); ++d) {
-    const std::span<const ComputeStep> steps = order.devices[d];
-    for (std::size_t i = 0; i < steps.size();) {
-      const std::size_t end = piece_end(steps, i);
-      std::vector<std::string> words;
-      for (std::size_t k = i; k < end; ++k) {
-        const std::size_t stage = order.virtual_stage(static_cast<int>(d), steps[k].chunk);
-        const bool whole = split && k + 1 < end && steps[k].phase == Phase::Backward;
-        char letter = 'F';
-        if (steps[k].phase == Phase::Backward) letter = split && !whole ? 'I' : 'B';
-        if (steps[k].phase == Phase::WeightGradient) letter = 'W';
-        words.push_back(fmt::format("{}{}{}", stage, letter, steps[k].micro_batch));
-        if (whole) ++k;  // its weight gradient
-      }
-      if (i > 0) text += ',';
-      text += words.size() == 1 ? words.front()
-                                : fmt::format("({};{}){}", words[0], words[1], kOverlap);
-      i = end;
-    }
-    text += '\n';
-  }
-  return text;
 }
 
 }  // namespace plansearch::io

@@ -11,6 +11,9 @@
 
 namespace plansearch::io {
 
+/// What follows the two pieces of an overlapped cell.
+inline constexpr std::string_view kOverlapWord = "OVERLAP_F_B";
+
 /// Compute actions, or those with the sends and receives that the runtime adds. Messages follow
 /// from the order; where a file lists them they must be the ones that are needed, at both ends,
 /// after what makes them and before what uses them. Stages that share no micro-batch belong to
@@ -23,7 +26,9 @@ namespace plansearch::io {
 /// schedule has is a file when it ends in .csv or holds a slash.
 void take_schedule_files(std::string_view list);
 
-/// Compute actions only: what is read back is the same order.
+/// Compute actions only, or with every send behind what makes its message and every receive where
+/// the runtime puts it. What is read back is the same order.
 [[nodiscard]] std::string to_schedule_csv(const ComputeOrder& order);
+[[nodiscard]] std::string to_lowered_csv(const ComputeOrder& order);
 
 }  // namespace plansearch::io

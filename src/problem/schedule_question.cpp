@@ -63,8 +63,9 @@ PipelineShape shape_of(const ScheduleQuestion& question) {
 
 }  // namespace
 
-std::string order_csv(const ScheduleReport& report) {
-  return io::to_schedule_csv(order_of(report.shape));
+std::string order_csv(const ScheduleQuestion& question, const ScheduleReport& report) {
+  const ComputeOrder order = order_of(report.shape);
+  return question.lowered ? io::to_lowered_csv(order) : io::to_schedule_csv(order);
 }
 
 ScheduleReport answer(const ScheduleQuestion& question) {

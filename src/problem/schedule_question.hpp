@@ -15,12 +15,13 @@ struct ScheduleQuestion {
   std::optional<int> stages, micro_batches, chunks, waves, group, memory_cap;
   std::string times;
   std::string p2p = "0";
+  bool lowered = false;  ///< a file with sends and receives
 };
 
 /// InputError for what is no schedule, no duration, or no shape the schedule runs in.
 [[nodiscard]] ScheduleReport answer(const ScheduleQuestion& question);
 
 /// The order as a file of PyTorch's pipelining.
-[[nodiscard]] std::string order_csv(const ScheduleReport& report);
+[[nodiscard]] std::string order_csv(const ScheduleQuestion& question, const ScheduleReport& report);
 
 }  // namespace plansearch

@@ -38,6 +38,9 @@ TEST_SUITE("io") {
           const ComputeOrder back = parse_schedule(text, "orders.csv");
           INFO(to_text(id) << " p " << p << " m " << m);
           CHECK(to_schedule_csv(back) == text);
+          const std::string lowered = to_lowered_csv(order);
+          CHECK(parse_schedule(lowered, "orders.csv") == back);
+          CHECK(to_lowered_csv(back) == lowered);
           // An order made for the case may turn out to have whole backwards only.
           if (!schedule_row(id).tuned) CHECK(back == order);
         }
@@ -84,6 +87,19 @@ TEST_SUITE("io") {
     CHECK(mentions("0SEND_F0,0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
                    "orders.csv:1:1: error: SEND has nothing to send here"));
     CHECK(mentions("0F0,1SEND_F0,0B0\n1F0,1B0\n", "stage 1 is not on rank 0"));
+  }
+
+  // Two ranks in turn, an action each: 0F0 puts RECV into row 1, which runs 1F0; 0F1 puts the next,
+  // then 1B0 puts 0RECV_B0 behind 0SEND_F1.
+  TEST_CASE("lowered: a send behind its piece, a receive where the sender comes to it") {
+    CHECK(to_lowered_csv(order_of({*find_schedule("1f1b"), 2, 2})) ==
+          "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+          "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n");
+    // Nothing is sent where a V turns: stages 1 and 2 share rank 1.
+    PipelineShape snake{*find_schedule("hanayo"), 2, 1, 2};
+    CHECK(to_lowered_csv(order_of(snake)) ==
+          "0F0,0SEND_F0,3RECV_F0,3F0,3B0,3SEND_B0,0RECV_B0,0B0\n"
+          "1RECV_F0,1F0,2F0,2SEND_F0,2RECV_B0,2B0,1B0,1SEND_B0\n");
   }
 
   TEST_CASE("wrong files say where and what") {
