@@ -70,7 +70,10 @@ std::string too_full(const ScheduleReport& report, const PipelineDurations& time
 ScheduleReport report_schedule(const PipelineShape& asked, const ScheduleTimes& times) {
   const PipelineDurations durations = durations_of(asked, times.device);
   PipelineShape shape = asked;
-  if (schedule_row(shape.schedule).tuned) shape.tuned = unit_times(asked, times.device);
+  if (schedule_row(shape.schedule).tuned) {
+    shape.tuned = unit_times(asked, times.device);
+    shape = placed_for(shape, durations.view());
+  }
   ScheduleReport report{shape, times, {}, {}, 0, {}, std::nullopt};
   PipelineSimulator simulator;
   report.result = simulator.run(shape, durations.view());

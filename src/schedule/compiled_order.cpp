@@ -273,11 +273,12 @@ CompiledOrder compile(const ComputeOrder& order, int period) {
 
 namespace {
 
-using Key = std::tuple<ScheduleId, int, int, int, int, int, std::optional<UniformTimes>>;
+using Key =
+    std::tuple<ScheduleId, int, int, int, int, int, std::optional<UniformTimes>, const Placement*>;
 
 Key key_of(const PipelineShape& shape) {
   return {shape.schedule,          shape.stages, shape.micro_batches, shape.chunks,
-          shape.group.value_or(0), shape.cap(),  shape.tuned};
+          shape.group.value_or(0), shape.cap(),  shape.tuned,         shape.placement};
 }
 
 constexpr std::size_t kMostSteps = 4'000'000;  ///< that a thread remembers, 80 MB

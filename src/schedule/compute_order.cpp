@@ -139,8 +139,9 @@ bool overlaps(std::span<const ComputeStep> piece) {
 ComputeOrder empty_order(const PipelineShape& shape) {
   const Schedule& row = schedule_row(shape.schedule);
   ComputeOrder order;
-  order.pipeline = row.placement->places(shape.stages, shape.chunks);
-  order.replicas = row.placement->replicas;
+  const Placement& placement = placement_of(shape);
+  order.pipeline = placement.places(shape.stages, shape.chunks);
+  order.replicas = placement.replicas;
   order.micro_batches = shape.micro_batches;
   order.weight_gradients = row.weight_gradients;
   return order;

@@ -18,6 +18,8 @@
 
 namespace plansearch {
 
+struct Placement;
+
 enum class TransferMode : std::uint8_t {
   /// Every device sends activations and gradients on two streams of their own, each in order, one
   /// message at a time; computing goes on meanwhile.
@@ -49,6 +51,8 @@ struct PipelineShape {
   /// For orders that are made for the case: micro-batches that a device may keep, and the times.
   std::optional<int> memory_cap = std::nullopt;
   std::optional<UniformTimes> tuned = std::nullopt;
+  const Placement* placement =
+      nullptr;  ///< where virtual stages live; absent: as the schedule says
 
   /// Of all replicas of the network.
   [[nodiscard]] int virtual_stages() const;
@@ -120,6 +124,10 @@ struct PipelineDurations {
 /// A shape whose order is made for the case, made for these times: exactly where stages are equal
 /// and times are few ticks, rounded to 1/64 of the longest phase otherwise. All others as they are.
 [[nodiscard]] PipelineShape tuned_to(const PipelineShape& shape, const PipelineTimes& times);
+
+/// A tuned shape on the places whose order ends first, of those that its schedule may choose from.
+/// All others as they are.
+[[nodiscard]] PipelineShape placed_for(const PipelineShape& tuned, const PipelineTimes& times);
 
 /// Throws InputError when all pieces and messages of a step one after the other take so many ticks
 /// that sums could leave 64 bits.

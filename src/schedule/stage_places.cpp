@@ -74,10 +74,14 @@ const Placement& bidirectional_placement() {
   return kBothWays;
 }
 
+const Placement& placement_of(const PipelineShape& shape) {
+  return shape.placement != nullptr ? *shape.placement : *schedule_row(shape.schedule).placement;
+}
+
 std::span<const StagePlace> stage_places(const PipelineShape& shape) {
   thread_local Key last{};
   thread_local const std::vector<StagePlace>* places = nullptr;
-  const Key key{schedule_row(shape.schedule).placement, shape.stages, shape.chunks};
+  const Key key{&placement_of(shape), shape.stages, shape.chunks};
   if (places == nullptr || key != last) {
     places = &shared_places(key);
     last = key;

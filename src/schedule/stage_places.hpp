@@ -36,7 +36,8 @@ struct Placement {
 /// stage p - 1 - d of the second.
 [[nodiscard]] const Placement& bidirectional_placement();
 
-/// By virtual stage, for the placement of shape.schedule. Kept for the whole run of the program.
+[[nodiscard]] const Placement& placement_of(const PipelineShape& shape);
+/// By virtual stage, for the placement of the shape. Kept for the whole run of the program.
 [[nodiscard]] std::span<const StagePlace> stage_places(const PipelineShape& shape);
 
 }  // namespace plansearch

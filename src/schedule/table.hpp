@@ -49,6 +49,8 @@ struct Schedule {
   Groups groups = Groups::None;
   WeightGradients weight_gradients = WeightGradients::Fused;
   bool tuned = false;  ///< the order is made for the times and the memory cap of the shape
+  /// Of a tuned order: places that it may take as well, with as many replicas.
+  const Placement* other_placement = nullptr;
   const ComputeOrder* given = nullptr;  ///< read from a file: the only one of its row
   ComputeOrder (*order)(const PipelineShape& shape) = nullptr;  ///< needs a legal shape
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   the proportions of a pipeline's pieces, for orders that are made for them.
+// Computes:   the proportions of a pipeline's pieces, for orders that are made for them, and the
+//             places of its stages where those are open.
 // Source:     means over virtual stages and boundaries.
 // Assumes:    orders that differ by less than 1/64 of the longest phase are as good.
 // Units:      ticks in, units of 1/64 of the longest phase out.
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "schedule/simulator.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -38,6 +40,16 @@ PipelineShape tuned_to(const PipelineShape& shape, const PipelineTimes& times) {
   PipelineShape tuned = shape;
   tuned.tuned = unit;
   return tuned;
+}
+
+PipelineShape placed_for(const PipelineShape& tuned, const PipelineTimes& times) {
+  const Placement* other = schedule_row(tuned.schedule).other_placement;
+  if (other == nullptr || tuned.chunks == 1) return tuned;
+  PipelineShape moved = tuned;
+  moved.placement = other;
+  PipelineSimulator simulator;
+  const Ticks stays = simulator.run(tuned, times).makespan;
+  return simulator.run(moved, times).makespan < stays ? moved : tuned;
 }
 
 }  // namespace plansearch
