@@ -37,7 +37,7 @@ QUESTION = ["--hw", "perlmutter", "--model", "gpt2-xl"]
 def run(*arguments, stdin=None, env=None):
     environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | (env or {})
     return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True,
-                          errors="replace", stdin=stdin, env=environment, timeout=300, check=False)
+                          errors="replace", stdin=stdin, env=environment, timeout=600, check=False)
 
 
 class Case(unittest.TestCase):
@@ -57,6 +57,13 @@ class Case(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr, "")
         return result.stdout
+
+    def compare(self, name, *arguments):
+        text = self.succeed(*arguments)
+        path = HERE / "golden" / name
+        if UPDATE:
+            path.write_text(text)
+        self.assertEqual(text, path.read_text(), f"{name}: if this is meant, run with --update")
 
     def answer(self, *arguments):
         return json.loads(self.succeed(*arguments, "--format", "json"))
@@ -1632,13 +1639,6 @@ class Recipes(Case):
 class Golden(Case):
     """Whole answers. --update rewrites them when a change of numbers or layout is meant."""
 
-    def compare(self, name, *arguments):
-        text = self.succeed(*arguments)
-        path = HERE / "golden" / name
-        if UPDATE:
-            path.write_text(text)
-        self.assertEqual(text, path.read_text(), f"{name}: if this is meant, run with --update")
-
     def test_ranking(self):
         self.compare("perlmutter_gpt2-xl_64.txt", *QUESTION, "--gpus", "64", "--top", "5")
 
@@ -1663,6 +1663,7 @@ class Golden(Case):
 
     def test_reproduction(self):
         self.compare("reproduce_alpa.txt", "reproduce", "alpa")
+        self.compare("reproduce_hosoki.txt", "reproduce", "hosoki")
         answer = json.loads(self.succeed("reproduce", "alpa", "--format", "json"))
         schema = json.loads((SOURCE / "docs/schema/reproduce.v1.schema.json").read_text())
         json_schema.check(answer, schema)
@@ -1730,6 +1731,13 @@ class Golden(Case):
                      "4")
 
 
+class SlowGolden(Case):
+    """Minutes each: ctest -C Slow."""
+
+    def test_planner_reproduction(self):
+        self.compare("reproduce_hosoki-planner.txt", "reproduce", "hosoki-planner")
+
+
 class Published(Case):
     def test_gpt3_on_selene(self):
         """SC'21 Table 2: 141 hardware TFLOP/s per GPU, 1,536 GPUs, full recompute."""
@@ -1747,7 +1755,7 @@ def main():
     parser.add_argument("tests", nargs="*")
     arguments = parser.parse_args()
     BINARY, UPDATE = os.path.abspath(arguments.binary), arguments.update
-    tests = ["Golden"] if UPDATE else arguments.tests
+    tests = arguments.tests or (["Golden"] if UPDATE else [])
     unittest.main(argv=[sys.argv[0], *tests], verbosity=1)
 
 

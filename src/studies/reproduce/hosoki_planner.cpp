@@ -143,8 +143,9 @@ ThreePlans three_plans(const std::string& hardware, const ShippedData& data) {
   return plans;
 }
 
+/// To 1e-8: what is smaller is rounding, and differs from build to build.
 double percent(double share) {
-  return 100.0 * share;
+  return std::round(share * 1e10) / 1e8 + 0.0;
 }
 
 void add_planner(const std::string& hardware, const StudyContext& context, Rows& rows) {
