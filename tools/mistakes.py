@@ -253,6 +253,10 @@ MISTAKES = [
             "src/schedule/program.cpp",
             "times.overlapped_forward.empty() ? times.forward : times.overlapped_forward;",
             "times.forward;"),
+    Mistake("places-never-chosen", "an order made for the case keeps to a V where a loop is faster",
+            "src/schedule/tuned.cpp", "makespan < stays ? moved : tuned", "makespan < -stays ? moved : tuned"),
+    Mistake("receive-in-own-row", "a lowered order receives in the row of the sender",
+            "src/io/schedule_csv_writer.cpp", "rows_[other].push_back", "rows_[device].push_back"),
     Mistake("snake-as-loop", "a snake placement never turns round", "src/schedule/stage_places.cpp",
             "if (place.chunk % 2 == 1)", "if (place.chunk % 2 == 2)"),
     # Plans.
@@ -270,6 +274,9 @@ MISTAKES = [
             "  builder.assign(Axis::Replica, pool, plan.data / shard);",
             "  builder.assign(Axis::Shard, pool, shard);\n"
             "  builder.assign(Axis::Replica, near.value_or(0), plan.data / shard);"),
+    Mistake("first-of-each-kind", "recomputation of the first layers counts every kind of layer anew",
+            "src/plan/recompute.cpp", "    left -= taken;\n  }\n  return copies;",
+            "  }\n  return copies;"),
     Mistake("head-recomputed", "full recompute repeats the head as well", "src/plan/recompute.cpp",
             "recompute == Recompute::Full && repeats(block)", "recompute == Recompute::Full"),
     # Search.

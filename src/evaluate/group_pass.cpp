@@ -4,7 +4,9 @@
 // Source: sums over block profiles; a host that runs ahead of a block or of a whole stage
 //         (framework data); what leaves a group is what its last block hands on.
 // Assumes: nothing of one micro-batch hides behind another's but what the pipeline order shows;
-//          recomputed and kept copies of one block are two runs of copies.
+//          recomputed and kept copies of one block are two runs of copies; a forward and a backward
+//          that an order joins run one after the other (pytorch/pytorch@00722e64 schedules.py:
+//          _PipelineScheduleRuntime._step_microbatches, where no function is registered for them).
 // Units: seconds, bytes, ticks.
 // Checked by: tests/unit/evaluate/step_model_test.cpp, boundary_test.cpp
 #include "evaluate/group_pass.hpp"
