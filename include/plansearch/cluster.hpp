@@ -88,6 +88,8 @@ struct LinkTier {
 struct SoftwareStack {
   std::optional<std::string> attention_kernel;  ///< a name of KernelCurves::attention
   std::optional<bool> flat_parameters;          ///< FSDP: one flat parameter per block
+  std::optional<std::string> implementation;    ///< eager, fused, compiled, te
+  std::optional<std::string> kernels;           ///< single fused ones, all others are eager
   bool operator==(const SoftwareStack&) const = default;
 };
 

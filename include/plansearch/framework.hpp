@@ -13,6 +13,7 @@
 #include "plansearch/axis.hpp"
 #include "plansearch/data_type.hpp"
 #include "plansearch/implementation.hpp"
+#include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
 #include "plansearch/quantity.hpp"
 #include "plansearch/scope.hpp"
@@ -66,6 +67,7 @@ struct OverlapRule {
 enum class SelectiveRule : std::uint8_t {
   AttentionCore,     ///< scores and softmax (Korthikanti et al.)
   AlternateMatmuls,  ///< all but fused attention and every other matmul (PyTorch's operator policy)
+  AllButMatmuls,     ///< all but the products with weights (MaxText's "minimal")
 };
 
 /// How layers go to stages when the counts do not divide, or always.
@@ -118,6 +120,12 @@ enum class DepthParameters : std::uint8_t {
 /// backward pass serves both.
 enum class RecomputeGather : std::uint8_t { Shared, Repeated };
 
+/// How ranks that have updated a part of the parameters each bring them together.
+enum class StepGather : std::uint8_t {
+  Together,  ///< one all-gather
+  ByOwner,   ///< every owner broadcasts its parts, one after the other
+};
+
 /// How the framework treats sharded parameters and gradients (see docs/frameworks.md).
 struct ShardingRules {
   Scope parameter_gather = Scope::Use;            ///< ZeRO-3 and FSDP
@@ -131,6 +139,7 @@ struct ShardingRules {
   AxisSet shard_with{Axis::Context};  ///< axes that shard together with Data
   ParameterUnit unit = ParameterUnit::Block;
   RecomputeGather recompute_gather = RecomputeGather::Shared;
+  StepGather step_gather = StepGather::Together;
   bool operator==(const ShardingRules&) const = default;
 };
 
@@ -141,6 +150,15 @@ enum class OptimizerStart : std::uint8_t {
   /// As PerDevice, and the device goes on with the next step: the norm is looked at there, and the
   /// update taken back if need be. Only under orders that split the backward pass.
   PostValidated,
+};
+
+/// How inputs of fp8 products are scaled.
+enum class Fp8Recipe : std::uint8_t {
+  Tensorwise,  ///< by the maximum of the tensor at hand, read once more for it
+  Rowwise,     ///< the same by row
+  Delayed,     ///< by maxima of earlier steps
+  Block,       ///< one scale per 128 elements
+  Mxfp8,       ///< one scale per 32 elements
 };
 
 /// One legality rule: which feature or combination a framework refuses, with its own words.
@@ -169,6 +187,8 @@ struct Framework {
   std::optional<int> memory_cap;
   ShardingRules sharding;
   Implementation implementation;
+  OperatorTable operators;
+  std::optional<Fp8Recipe> fp8_recipe;  ///< absent: by the tensor
   OptimizerStart optimizer_start = OptimizerStart::Together;
   /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
   /// accelerator: the accelerator's first.
@@ -176,11 +196,15 @@ struct Framework {
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
   std::map<std::string, int> natural_degrees;    ///< by key: values where nobody chose
+  std::map<std::string, int> fixed_degrees;      ///< by key: values it has whatever a log says
   std::map<std::string, double> constants;       ///< fitted numbers, see docs/frameworks.md
   std::map<std::string, Provenance> provenance;  ///< by field path, e.g. "constants.host_launch"
   std::string validation;          ///< the measured steps it was compared with; empty: none
   std::uint64_t content_hash = 0;  ///< of every file it was read from
 };
+
+/// What is kept for backward, from the implementations that are chosen.
+void take_kept_tensors(Framework& framework);
 
 /// The constants a framework file may hold: name, unit and meaning.
 enum class ConstantUnit : std::uint8_t { Number, Time, Data };

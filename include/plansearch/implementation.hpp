@@ -13,6 +13,12 @@ enum class SoftmaxResult : std::uint8_t {
   Single,  ///< fp32, beside the copy in the activation format that the next product keeps
 };
 
+/// What the backward of an RMS norm reads.
+enum class NormInput : std::uint8_t {
+  AsIs,    ///< the input
+  Single,  ///< an fp32 copy of the input, and the normalised input before the weight
+};
+
 /// The value of attention where it is a part of a wider product.
 enum class ValueStorage : std::uint8_t {
   Copy,  ///< a tensor of its own
@@ -56,6 +62,7 @@ enum class GradientStorage : std::uint8_t {
 /// Defaults are those of Megatron-LM.
 struct Implementation {
   SoftmaxResult softmax = SoftmaxResult::AsIs;
+  NormInput norm = NormInput::AsIs;
   ValueStorage value = ValueStorage::Copy;
   GatedActivation gate = GatedActivation::OneKernel;
   ExpertWeights expert_weights = ExpertWeights::InActivation;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plansearch/data_type.hpp"
+#include "plansearch/operator_passes.hpp"
 #include "plansearch/quantity.hpp"
 
 namespace plansearch {
@@ -129,8 +130,9 @@ struct Saved {
 struct Operator {
   std::string name;
   OperatorKind kind = OperatorKind::Elementwise;
-  std::vector<DimId> loop;       ///< every dimension of the loop nest
-  std::vector<TensorId> inputs;  ///< activations read
+  MemoryBound passes = MemoryBound::Plain;  ///< which implementations it has
+  std::vector<DimId> loop;                  ///< every dimension of the loop nest
+  std::vector<TensorId> inputs;             ///< activations read
   std::vector<ParameterId> parameters;
   std::vector<TensorId> outputs;  ///< activations written
   /// Kept from forward to backward; each form of a tensor is listed once per block. What a

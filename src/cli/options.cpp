@@ -125,6 +125,17 @@ void add_question(CLI::App& app, Options& o) {
       ->type_name("AXES");
   app.add_option("--overlap", o.overlap, "what is hidden: all, none, or a list such as grad,param")
       ->type_name("LIST");
+  app.add_option("--implementation", o.implementation, "how memory-bound operators run")
+      ->type_name("eager|fused|compiled|te");
+  app.add_option("--kernels", o.kernels,
+                 "fused kernels, such as \"flash2 fused-norm\"; what is not named runs eagerly")
+      ->type_name("LIST");
+  app.add_option("--main-grads", o.main_grads, "format in which gradients are added up and reduced")
+      ->type_name("bf16|fp16|fp32");
+  app.add_option("--fp8-recipe", o.fp8_recipe, "how inputs of fp8 products are scaled")
+      ->type_name("tensorwise|rowwise|delayed|block|mxfp8");
+  app.add_option("--cuda-graphs", o.cuda_graphs, "1: a captured graph issues the kernels of a step")
+      ->type_name("0|1");
   add_number(app, "--lora-rank", o.lora_rank, "train adapters of this rank beside frozen weights",
              {1, 1 << 16});
   app.add_option("--lora-targets", o.lora_targets,

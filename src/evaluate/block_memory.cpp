@@ -65,7 +65,7 @@ class ActivationCounter {
 
   [[nodiscard]] Bytes saved(Recompute level, Bytes kept) const {
     if (repeats_whole(block_, level)) return inputs_;
-    return level == Recompute::Selective && rule_ == SelectiveRule::AlternateMatmuls
+    return level == Recompute::Selective && rule_ != SelectiveRule::AttentionCore
                ? inputs_ + policy_outputs(local_.repeated[static_cast<std::size_t>(level)])
                : kept;
   }

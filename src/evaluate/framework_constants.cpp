@@ -49,9 +49,7 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.collective_rank = c.time("collective_rank");
   constants.collective_skew = c.time("collective_skew");
   constants.collective_skew_across_nodes = c.time("collective_skew_across_nodes");
-  constants.elementwise_factor = c.number("elementwise_factor");
   constants.attention_factor = c.number("attention_factor");
-  constants.loss_bytes_per_logit = c.number("loss_bytes_per_logit");
   constants.accumulation_bytes = c.number("accumulation_bytes");
   constants.optimizer_factor = c.number("optimizer_factor");
   constants.expert_launch = c.time("expert_launch");
@@ -68,6 +66,10 @@ FrameworkConstants framework_constants(const Framework& framework) {
                                 ? LossLifetime::ThroughBackward
                                 : LossLifetime::FreedBeforeBlocks;
   constants.gradients = framework.implementation.gradients;
+  for (std::size_t i = 0; i < kMemoryBoundCount; ++i) {
+    const OperatorPasses* passes = framework.operators.passes(static_cast<MemoryBound>(i));
+    if (passes != nullptr) constants.passes[i] = {passes->forward, passes->backward};
+  }
   constants.memory_live_bytes = c.number("memory_live_bytes");
   constants.memory_attention_copies = c.number("memory_attention_copies");
   constants.memory_reduction_bytes = c.number("memory_reduction_bytes");

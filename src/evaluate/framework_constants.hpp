@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "evaluate/memory_risk.hpp"
 #include "plansearch/framework.hpp"
@@ -21,6 +22,12 @@ enum class BoundaryMessage { Whole, ScatterGather };
 /// Whether the tensors of the loss are still there when the last block runs its backward.
 enum class LossLifetime { FreedBeforeBlocks, ThroughBackward };
 
+/// Passes of an operator over its tensors.
+struct PassCounts {
+  PassCount forward;
+  PassCount backward;
+};
+
 struct FrameworkConstants {
   Seconds host_launch;  ///< host CPU time to issue one kernel
   Seconds host_step;    ///< per optimizer step: data, logging, clipping
@@ -30,9 +37,9 @@ struct FrameworkConstants {
   Seconds collective_rank;               ///< added per ring step inside a node
   Seconds collective_skew;               ///< host CPU time per rank of a tensor-parallel collective
   Seconds collective_skew_across_nodes;  ///< the same when the pipeline spans nodes
-  double elementwise_factor;             ///< traffic of element-wise kernels over the fused ideal
-  double attention_factor;               ///< time of fused attention over the published curve
-  double loss_bytes_per_logit;           ///< moved by loss and its gradient
+  /// By MemoryBound; absent: every tensor is read or written once.
+  std::array<std::optional<PassCounts>, kMemoryBoundCount> passes{};
+  double attention_factor;       ///< time of fused attention over the published curve
   double accumulation_bytes;     ///< moved per parameter and micro-batch to add up gradients
   double optimizer_factor;       ///< optimizer traffic over reading and writing every state once
   Seconds expert_launch;         ///< per local expert and grouped matmul

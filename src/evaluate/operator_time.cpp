@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: forward and backward kernel time of every operator of a block on one device.
 // Source: backward of C = A B is dA = dC B^T and dB = A^T dC, each a matmul of its own shape.
-// Assumes: element-wise kernels stream their tensors; vocabulary and router scores stay in the
+// Assumes: memory-bound operators pass over their tensors as counted for their implementation;
+// vocabulary and router scores stay in the
 //          activation format; the weight gradient is added into the accumulation buffer.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/operator_time_test.cpp
@@ -19,16 +20,24 @@
 namespace plansearch {
 namespace {
 
+constexpr double kSingle = 4.0;  // bytes of an fp32 element
+
+constexpr double kMaximumPass = 2.0;  // bytes: a 16-bit tensor is read for its maximum
+
+/// Whether operands still have to be changed to the format of the product.
+enum class Operands : std::uint8_t { AsProduced, InFormat };
+
 struct AttentionCurves {
   const AttentionCurve* forward = nullptr;
   const AttentionCurve* backward = nullptr;
 };
 
-/// The cluster's software decides which fused kernel runs, else the framework, else the chip.
+/// The framework, as settled, decides which fused kernel runs, else the cluster's software, else
+/// the chip.
 AttentionCurves attention_curves(const Problem& problem) {
   const KernelCurves& kernels = problem.cluster->accelerator.kernels;
   for (const auto& name :
-       {problem.cluster->software.attention_kernel, problem.framework->attention_kernel}) {
+       {problem.framework->attention_kernel, problem.cluster->software.attention_kernel}) {
     const AttentionKernel* kernel = name ? kernels.find_attention(*name) : nullptr;
     if (kernel != nullptr && kernel->backward) return {&kernel->forward, &*kernel->backward};
   }
@@ -135,21 +144,36 @@ class OperatorPricer {
     return extra / (chip().memory_bandwidth * chip().kernels.stream.efficiency);
   }
 
+  /// A product of the matrix engine, its fp8 inputs scaled as the framework does.
+  [[nodiscard]] Seconds product_time(DataType type, const MatmulShape& shape,
+                                     Operands operands) const {
+    const MatmulKernel usual = matmul_kernel(chip(), type);
+    MatmulCurve curve = usual.curve;
+    Bytes element = usual.element;
+    const auto recipe = context_.problem.framework->fp8_recipe;
+    if (type == DataType::Fp8 && recipe == Fp8Recipe::Delayed) {
+      curve.quantise_bytes = std::max(0.0, curve.quantise_bytes - kMaximumPass);
+    }
+    if (type == DataType::Fp8 && recipe == Fp8Recipe::Block && chip().kernels.matmul_fp8_block) {
+      curve = *chip().kernels.matmul_fp8_block;
+      element = Bytes(1.0 + 4.0 / 128.0);
+    }
+    if (operands == Operands::InFormat) curve.quantise_bytes = 0.0;
+    return matmul_time(chip(), {curve, usual.peak, element}, shape, Clock::Sustained);
+  }
+
   /// Both operands have been changed to the input format before, in forward and for the input
   /// gradient.
   [[nodiscard]] Seconds weight_gradient(DataType type, const MatmulShape& shape) const {
     const MatmulShape own{shape.batch, shape.k, shape.n, shape.m};
     return kernel_memo().get(key(Kernel::WeightGradient, type, own), [&] {
-      const MatmulKernel kernel = matmul_kernel(chip(), type);
-      MatmulCurve curve = kernel.curve;
-      curve.quantise_bytes = 0.0;
-      return matmul_time(chip(), {curve, kernel.peak, kernel.element}, own, Clock::Sustained);
+      return product_time(type, own, Operands::InFormat);
     }) + accumulation(shape);
   }
 
   [[nodiscard]] Seconds matmul(DataType type, const MatmulShape& shape) const {
     return kernel_memo().get(key(Kernel::Matmul, type, shape),
-                             [&] { return matmul_time(chip(), type, shape); });
+                             [&] { return product_time(type, shape, Operands::AsProduced); });
   }
 
   [[nodiscard]] Seconds fused_attention(const AttentionCurve& curve, DataType type,
@@ -241,6 +265,12 @@ class OperatorPricer {
     OperatorTime time;
     time.forward = slow * fused_attention(*curves.forward, type, shape, Pass::Forward);
     time.backward = slow * fused_attention(*curves.backward, type, shape, Pass::Backward);
+    if (const auto& passes = passes_of(op)) {
+      double elements = sizes_.tensor(index, op.outputs.front());
+      for (std::size_t i = 0; i < 3; ++i) elements += sizes_.tensor(index, op.inputs[i]);
+      time.forward += pass_time(passes->forward, elements, 0);
+      time.backward += pass_time(passes->backward, elements, 0);
+    }
     return time;
   }
 
@@ -249,28 +279,52 @@ class OperatorPricer {
   }
 
   OperatorTime streaming(std::size_t index, const Operator& op) {
+    if (const auto& passes = passes_of(op)) return counted(index, op, *passes);
     Bytes inputs;
     Bytes outputs;
     for (const TensorId id : op.inputs) inputs += bytes(index, id);
     for (const TensorId id : op.outputs) outputs += bytes(index, id);
     if (op.kind == OperatorKind::Embedding) inputs = outputs;  // the rows that are looked up
-    const double factor = context_.constants.elementwise_factor;
     OperatorTime time;
-    time.forward = stream_time(
-        chip(), (inputs + outputs * (1.0 + op.extra_forward_passes)) * factor, op.forward_kernels);
-    time.backward =
-        stream_time(chip(), (inputs + outputs * (1.0 + op.extra_backward_passes)) * factor,
-                    op.backward_kernels);
+    time.forward =
+        stream_time(chip(), inputs + outputs * (1.0 + op.extra_forward_passes), op.forward_kernels);
+    time.backward = stream_time(chip(), inputs + outputs * (1.0 + op.extra_backward_passes),
+                                op.backward_kernels);
     return time;
   }
 
-  /// A third of the traffic is forward (maximum, sum), the rest rewrites logits into gradients.
+  [[nodiscard]] const std::optional<PassCounts>& passes_of(const Operator& op) const {
+    return context_.constants.passes.at(static_cast<std::size_t>(op.passes));
+  }
+
+  [[nodiscard]] Seconds pass_time(const PassCount& passes, double elements, int kernels) const {
+    const Bytes activation = element_size(context_.precision.activation);
+    return stream_time(chip(),
+                       activation * (passes.activation * elements) +
+                           Bytes((kSingle * passes.single + passes.bytes) * elements),
+                       kernels);
+  }
+
+  /// Passes as counted are per element of what backward hands on: results that have a gradient.
+  OperatorTime counted(std::size_t index, const Operator& op, const PassCounts& passes) const {
+    double elements = 0.0;
+    for (const TensorId id : op.outputs) {
+      if (differentiable(block_.tensor(id))) elements += sizes_.tensor(index, id);
+    }
+    OperatorTime time;
+    time.forward = pass_time(passes.forward, elements, op.forward_kernels);
+    time.backward = pass_time(passes.backward, elements, op.backward_kernels);
+    return time;
+  }
+
+  /// Logits are read in forward, in backward read and rewritten into gradients.
   OperatorTime loss(std::size_t index, const Operator& op) {
     const double logits = sizes_.tensor(index, op.inputs.front());
-    const Bytes traffic(context_.constants.loss_bytes_per_logit * logits);
+    static constexpr PassCounts kOnce{{.activation = 1.0}, {.activation = 2.0}};
+    const PassCounts passes = passes_of(op).value_or(kOnce);
     OperatorTime time;
-    time.forward = stream_time(chip(), traffic / 3.0, op.forward_kernels);
-    time.backward = stream_time(chip(), traffic * (2.0 / 3.0), op.backward_kernels);
+    time.forward = pass_time(passes.forward, logits, op.forward_kernels);
+    time.backward = pass_time(passes.backward, logits, op.backward_kernels);
     return time;
   }
 

@@ -53,13 +53,23 @@ void merge(const DeviceMesh& mesh, std::vector<PassMessage>& into,
   }
 }
 
+/// A broadcast of one owner's part passes the ring as an all-gather of as many bytes does: every
+/// rank hands on what it gets.
+double calls_of(const PricingContext& context, const Communication& what) {
+  const bool by_owner = what.subject == Subject::Parameter &&
+                        what.kind == CommunicationKind::AllGather &&
+                        context.problem.framework->sharding.step_gather == StepGather::ByOwner;
+  return by_owner ? static_cast<double>(what.group_size) : 1.0;
+}
+
 void price(const PricingContext& context, const PlanGround& ground, const ProcessGroup& group,
            PassMessage& message) {
+  const double calls = calls_of(context, message.communication);
   const CollectiveCost cost =
-      price_call(context, message.communication.kind, message.bytes, group).cost;
-  message.wire_bytes = cost.wire_bytes;
-  message.time = cost.time;
-  message.transfer = cost.transfer;
+      price_call(context, message.communication.kind, message.bytes / calls, group).cost;
+  message.wire_bytes = cost.wire_bytes * calls;
+  message.time = cost.time * calls;
+  message.transfer = cost.transfer * calls;
   message.overlap = overlap_class(message.communication);
   message.purpose = purpose_of(message.communication);
   message.between_nodes = spans_nodes(*ground.transforms.front().mesh, message.communication.axes,

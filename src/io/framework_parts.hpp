@@ -13,6 +13,10 @@ void read_precision(const Node& map, Framework& framework);
 /// `sharding:`, when sharded parameters are gathered and gradients summed.
 void read_sharding(const Node& map, ShardingRules& rules);
 
+/// A file of implementations of memory-bound operators.
+[[nodiscard]] OperatorTable read_operators(const Document& document);
+/// The implementations that `implementation:` names.
+void read_operator_choices(const Node& map, OperatorTable& table);
 /// `implementation:`, what kernels keep from forward to backward.
 void read_implementation(const Node& map, Implementation& kept);
 

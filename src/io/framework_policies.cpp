@@ -18,12 +18,11 @@ constexpr std::array<Choice<DepthParameters>, 2> kDepthParameters{
 constexpr std::array<Choice<RecomputeGather>, 2> kRecomputeGather{
     {{"shared", RecomputeGather::Shared}, {"repeated", RecomputeGather::Repeated}}};
 
-constexpr std::array<Choice<SoftmaxResult>, 2> kSoftmax{
-    {{"as-is", SoftmaxResult::AsIs}, {"fp32", SoftmaxResult::Single}}};
+constexpr std::array<Choice<StepGather>, 2> kStepGather{
+    {{"together", StepGather::Together}, {"by-owner", StepGather::ByOwner}}};
+
 constexpr std::array<Choice<ValueStorage>, 2> kValue{
     {{"copy", ValueStorage::Copy}, {"view", ValueStorage::View}}};
-constexpr std::array<Choice<GatedActivation>, 2> kGate{
-    {{"one-kernel", GatedActivation::OneKernel}, {"separate", GatedActivation::Separate}}};
 constexpr std::array<Choice<ExpertWeights>, 4> kExpertWeights{
     {{"in-activation", ExpertWeights::InActivation},
      {"after-activation", ExpertWeights::AfterActivation},
@@ -109,11 +108,7 @@ void read_precision(const Node& map, Framework& framework) {
 }
 
 void read_implementation(const Node& map, Implementation& kept) {
-  if (const auto node = map.find("softmax")) kept.softmax = node->choice<SoftmaxResult>(kSoftmax);
   if (const auto node = map.find("value")) kept.value = node->choice<ValueStorage>(kValue);
-  if (const auto node = map.find("gated_activation")) {
-    kept.gate = node->choice<GatedActivation>(kGate);
-  }
   if (const auto node = map.find("expert_weights")) {
     kept.expert_weights = node->choice<ExpertWeights>(kExpertWeights);
   }
@@ -153,6 +148,9 @@ void read_sharding(const Node& map, ShardingRules& rules) {
     }
   }
   if (const auto unit = map.find("unit")) rules.unit = unit->choice<ParameterUnit>(kUnits);
+  if (const auto gather = map.find("step_gather")) {
+    rules.step_gather = gather->choice<StepGather>(kStepGather);
+  }
   if (const auto gather = map.find("recompute_gather")) {
     rules.recompute_gather = gather->choice<RecomputeGather>(kRecomputeGather);
   }

@@ -16,9 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<Choice<SelectiveRule>, 2> kSelective{
+constexpr std::array<Choice<SelectiveRule>, 3> kSelective{
     {{"attention-core", SelectiveRule::AttentionCore},
-     {"alternate-matmuls", SelectiveRule::AlternateMatmuls}}};
+     {"alternate-matmuls", SelectiveRule::AlternateMatmuls},
+     {"all-but-matmuls", SelectiveRule::AllButMatmuls}}};
 constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
     {{"even", LayerDistribution::EvenOnly},
      {"first-more", LayerDistribution::EvenCeil},
@@ -101,7 +102,7 @@ FrameworkRule read_rule(const Node& node) {
 constexpr std::array kWithDefaults{Degree::Zero, Degree::SequenceParallel, Degree::ContextKind,
                                    Degree::Recompute};
 
-void read_natural_degrees(const Node& map, Framework& framework) {
+void read_degrees(const Node& map, std::map<std::string, int>& degrees) {
   for (const Node::Entry& entry : map.entries()) {
     const auto found = std::find_if(kWithDefaults.begin(), kWithDefaults.end(),
                                     [&](Degree degree) { return row_of(degree).key == entry.key; });
@@ -114,7 +115,7 @@ void read_natural_degrees(const Node& map, Framework& framework) {
     const std::string text = entry.value.text();
     const auto value = parse_value(*found, text);
     if (!value) entry.value.fail(fmt::format("'{}': must be {}", text, legal_text(*found)));
-    framework.natural_degrees[entry.key] = *value;
+    degrees[entry.key] = *value;
   }
 }
 
@@ -224,13 +225,30 @@ class Reader {
     if (const auto description = root.find("description")) description->ignore();
     framework.validation.clear();
     if (const auto validation = root.find("validation")) framework.validation = validation->text();
+    if (const auto operators = root.find("operators")) {
+      framework.operators = read_operators(library_.open(find_operators(document, *operators)));
+    }
     read_pipeline(root, framework, log);
     read_rules(root, framework, log);
+    read_policies(root, framework, log);
     read_numbers(root, framework, log);
     framework.provenance = log.provenance(root, framework.provenance);
     root.finish();
     require_everything(root, framework);
     return framework;
+  }
+
+  /// Beside the file that names it, else beside the shipped ones.
+  [[nodiscard]] fs::path find_operators(const Document& document, const Node& node) const {
+    std::vector<fs::path> places{document.directory()};
+    places.insert(places.end(), directories_.begin(), directories_.end());
+    for (const fs::path& place : places) {
+      std::error_code error;
+      const fs::path path = place / node.text();
+      if (fs::is_regular_file(path, error)) return path;
+    }
+    node.fail(fmt::format("no file '{}'", node.text()),
+              "shipped is operators/passes.yaml, beside the frameworks");
   }
 
   static void read_pipeline(const Node& root, Framework& framework, FieldLog& log) {
@@ -285,16 +303,25 @@ class Reader {
       for (const Node& rule : rules->items()) framework.rules.push_back(read_rule(rule));
       log.given("rules");
     }
+  }
+
+  static void read_policies(const Node& root, Framework& framework, FieldLog& log) {
     if (const auto defaults = root.find("defaults")) {
-      read_natural_degrees(*defaults, framework);
+      read_degrees(*defaults, framework.natural_degrees);
       log.given("defaults");
+    }
+    if (const auto always = root.find("always")) {
+      read_degrees(*always, framework.fixed_degrees);
+      log.given("always");
     }
     if (const auto sharding = root.find("sharding")) {
       read_sharding(*sharding, framework.sharding);
       log.given("sharding");
     }
     if (const auto implementation = root.find("implementation")) {
+      read_operator_choices(*implementation, framework.operators);
       read_implementation(*implementation, framework.implementation);
+      take_kept_tensors(framework);
       log.given("implementation");
     }
   }

@@ -2,9 +2,13 @@
 #include "io/profile_reader.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "io/profile_like.hpp"
 #include "io/profile_parts.hpp"
+#include "plansearch/operator_passes.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -182,6 +186,17 @@ std::vector<LinkTier> read_tiers(const Node& list, int node_size, ProfileLibrary
 void read_software(const Node& node, Cluster& cluster) {
   if (const auto flat = node.find("flat_parameters")) {
     cluster.software.flat_parameters = flat->boolean();
+  }
+  if (const auto set = node.find("implementation")) {
+    const auto& sets = implementation_sets();
+    cluster.software.implementation = set->text();
+    if (std::find(sets.begin(), sets.end(), *cluster.software.implementation) == sets.end()) {
+      set->fail(fmt::format("unknown set of implementations '{}'", set->text()),
+                fmt::format("one of {}", fmt::join(sets, ", ")));
+    }
+  }
+  if (const auto kernels = node.find("kernels")) {
+    cluster.software.kernels = kernels->text();
   }
   const auto name = node.find("attention_kernel");
   if (!name) return;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plan/layer_distribution.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
@@ -25,6 +26,12 @@ std::vector<double> alternate_matmuls(const Block& block) {
       shares.push_back(op.kind == OperatorKind::Attention ? 0.0 : 1.0);
     }
   }
+  return shares;
+}
+
+std::vector<double> all_but_matmuls(const Block& block) {
+  std::vector<double> shares;
+  for (const Operator& op : block.operators) shares.push_back(is_matmul(op) ? 0.0 : 1.0);
   return shares;
 }
 
@@ -52,7 +59,15 @@ std::vector<double> repeated_shares(const Block& block, Recompute recompute, Sel
   if (recompute != Recompute::Selective || !repeats(block)) {
     return std::vector<double>(block.operators.size(), 0.0);
   }
-  return rule == SelectiveRule::AttentionCore ? attention_core(block) : alternate_matmuls(block);
+  switch (rule) {
+    case SelectiveRule::AttentionCore:
+      return attention_core(block);
+    case SelectiveRule::AlternateMatmuls:
+      return alternate_matmuls(block);
+    case SelectiveRule::AllButMatmuls:
+      return all_but_matmuls(block);
+  }
+  throw InternalError("unknown rule of selective recompute");
 }
 
 std::int64_t copies_among_first(const Network& network, const std::vector<BlockRun>& chunk,
@@ -103,7 +118,7 @@ double repeated_flops_share(const Network& network, const std::vector<Recomputed
 }
 
 bool selective_drops(const Network& network, SelectiveRule rule) {
-  if (rule == SelectiveRule::AlternateMatmuls) return true;
+  if (rule != SelectiveRule::AttentionCore) return true;
   return std::any_of(network.blocks.begin(), network.blocks.end(), [](const Block& block) {
     return std::any_of(block.operators.begin(), block.operators.end(), [](const Operator& op) {
       return op.recompute == RecomputeScope::Selective && !op.saved.empty() &&

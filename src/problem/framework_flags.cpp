@@ -62,6 +62,30 @@ const AxisName& axis_name(const std::string& word) {
   refuse_word("--rank-order", word, known);
 }
 
+std::size_t overlap_index(std::string_view word) {
+  const auto found = std::find(kOverlapNames.begin(), kOverlapNames.end(), word);
+  if (found == kOverlapNames.end()) refuse_word("--overlap", word, kOverlapNames);
+  return static_cast<std::size_t>(found - kOverlapNames.begin());
+}
+
+/// "param=0,grad=1": the kinds that are named, the others as the framework has them.
+void apply_overlap_kinds(Framework& framework, std::string_view text) {
+  const bool spaces = text.find(',') == std::string_view::npos;
+  for (const std::string& word : words_of(text, spaces ? ' ' : ',')) {
+    const std::size_t equals = word.find('=');
+    const std::string_view value = equals == std::string::npos
+                                       ? std::string_view()
+                                       : std::string_view(word).substr(equals + 1);
+    if (value != "0" && value != "1") {
+      throw InputError({}, fmt::format("--overlap: '{}' is no kind with 0 or 1", word),
+                       "write param=0,grad=1; or all, none, or a list of kinds");
+    }
+    OverlapRule& rule = framework.overlap[overlap_index(std::string_view(word).substr(0, equals))];
+    if (value == "0") rule = {};
+    if (value == "1" && !rule.hides()) rule.share = 1.0;
+  }
+}
+
 }  // namespace
 
 void apply_rank_order(Framework& framework, std::string_view text) {
@@ -96,6 +120,7 @@ std::string rank_order_text(const Framework& framework) {
 }
 
 void apply_overlap(Framework& framework, std::string_view text) {
+  if (text.find('=') != std::string_view::npos) return apply_overlap_kinds(framework, text);
   std::array<bool, kOverlapCount> named{};
   if (text == "all") {
     named.fill(true);
@@ -103,9 +128,7 @@ void apply_overlap(Framework& framework, std::string_view text) {
     // Answers join the words with '+'.
     const bool joined = text.find('+') != std::string_view::npos;
     for (const std::string& word : words_of(text, joined ? '+' : ',')) {
-      const auto found = std::find(kOverlapNames.begin(), kOverlapNames.end(), word);
-      if (found == kOverlapNames.end()) refuse_word("--overlap", word, kOverlapNames);
-      named[static_cast<std::size_t>(found - kOverlapNames.begin())] = true;
+      named[overlap_index(word)] = true;
     }
   }
   for (std::size_t i = 0; i < kOverlapCount; ++i) {

@@ -15,7 +15,8 @@ void apply_rank_order(Framework& framework, std::string_view text);
 [[nodiscard]] std::string rank_order_text(const Framework& framework);
 
 /// "all", "none", or a list of grad, param, pipeline, tensor, context, expert: what is named is
-/// hidden (fully, where the framework itself does not hide it), everything else is exposed.
+/// hidden (fully, where the framework itself does not hide it), everything else is exposed. Kinds
+/// with 0 or 1 ("param=0") change those alone.
 void apply_overlap(Framework& framework, std::string_view text);
 [[nodiscard]] std::string overlap_text(const Framework& framework);
 

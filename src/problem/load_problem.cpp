@@ -23,6 +23,7 @@
 #include "problem/gpu_count.hpp"
 #include "problem/number_list.hpp"
 #include "problem/precision.hpp"
+#include "problem/software_choice.hpp"
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
 
@@ -107,6 +108,7 @@ class Settler {
     settle_parts();
     settled_.gpus = asked_gpus(request_, cluster_);
     settle_precision();
+    settle_software();
     settle_optimizer();
     settle_adapters();
     settle_sequence();
@@ -394,6 +396,21 @@ class Settler {
     }
     framework_.memory_cap = request_.memory_cap;
     note("memory_cap", fmt::format("{}", *request_.memory_cap), request_.origin("memory_cap"));
+  }
+
+  /// Implementations decide what is kept: before the network is built.
+  void settle_software() {
+    const SoftwareChoice choice{request_.implementation, request_.kernels, request_.main_grads,
+                                request_.fp8_recipe, request_.cuda_graphs};
+    apply_software(framework_, cluster_.software, choice, settled_.problem.precision);
+    const auto noted = [&](const char* key, const std::optional<std::string>& value) {
+      if (value) note(key, *value, request_.origin(key));
+    };
+    noted("implementation", request_.implementation);
+    noted("kernels", request_.kernels);
+    noted("main_grads", request_.main_grads);
+    noted("fp8_recipe", request_.fp8_recipe);
+    noted("cuda_graphs", request_.cuda_graphs);
   }
 
   void settle_framework_flags() {

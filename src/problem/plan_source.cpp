@@ -102,6 +102,11 @@ void fill_settings(Completion& completion, const io::Node& settings) {
       completion.fill("memory_cap", o.memory_cap, static_cast<int>(whole_number(setting)));
     }
     if (key == "overlap") completion.fill("overlap", o.overlap, value);
+    if (key == "implementation") completion.fill("implementation", o.implementation, value);
+    if (key == "kernels") completion.fill("kernels", o.kernels, value);
+    if (key == "main_grads") completion.fill("main_grads", o.main_grads, value);
+    if (key == "fp8_recipe") completion.fill("fp8_recipe", o.fp8_recipe, value);
+    if (key == "cuda_graphs") completion.fill("cuda_graphs", o.cuda_graphs, value);
   }
 }
 

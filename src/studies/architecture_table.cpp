@@ -166,6 +166,9 @@ ArchitectureTable read_architectures(const std::filesystem::path& path,
   for (const auto& framework : root.at("memory_figures").entries()) {
     table.memory_figures.emplace(framework.key, read_memory_figure(framework.value));
   }
+  if (const auto schedules = root.find("schedules")) {
+    table.schedules = read_schedule_words(*schedules);
+  }
   for (const Node& node : root.at("architectures").items()) {
     table.entries.push_back(read_entry(node, find_model));
   }

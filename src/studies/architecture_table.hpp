@@ -15,6 +15,7 @@
 #include "plansearch/degrees.hpp"
 #include "plansearch/model_description.hpp"
 #include "studies/run_record.hpp"
+#include "studies/schedule_words.hpp"
 
 namespace plansearch {
 
@@ -56,6 +57,7 @@ struct ArchitectureTable {
   std::int64_t default_vocab = 0;
   std::map<std::string, MemoryRank, std::less<>> memory_figures;  ///< by framework
   std::vector<ArchitectureEntry> entries;
+  ScheduleWords schedules{};
 
   /// The worst stage where nothing is known of the framework.
   [[nodiscard]] MemoryRank memory_figure(std::string_view framework) const;

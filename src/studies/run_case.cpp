@@ -201,6 +201,18 @@ PlanDegrees read_plan(const RunRecord& run, const Framework& framework) {
     }
     chosen.pin(Degree::Recompute, *level);
   }
+  if (const std::string& kind = run.cell("cp_kind"); !kind.empty()) {
+    const auto value = parse_value(Degree::ContextKind, kind);
+    if (!value) {
+      throw Refusal{fmt::format("cp_kind \"{}\" is not {}", kind, legal_text(Degree::ContextKind))};
+    }
+    chosen.pin(Degree::ContextKind, *value);
+  }
+  for (const auto& [key, value] : framework.fixed_degrees) {
+    for (const DegreeRow& row : degree_table()) {
+      if (row.key == key) chosen.pin(row.degree, value);
+    }
+  }
   PlanDegrees plan = with_defaults(with_pinned({}, chosen), chosen, framework);
   // Without stages there is nothing to interleave: the column then repeats a default.
   if (plan.pipeline == 1) plan.chunks = 1;
@@ -226,19 +238,24 @@ void note_defaults(const RunRecord& run, const PlanDegrees& plan, RunCase& resul
   }
 }
 
-/// The order that the row names, where it is one of the table and takes the row's chunks; what
-/// stands in brackets is a remark. Otherwise the framework's own for as many chunks.
-ScheduleId measured_order(const RunRecord& run, const PlanDegrees& plan,
-                          const Framework& framework) {
+/// Without stages the column is a remark. Otherwise the order that it names; the framework's own
+/// for as many chunks where it is empty, or where the named one does not take the row's chunks.
+ScheduleId measured_order(const RunRecord& run, const PlanDegrees& plan, const Framework& framework,
+                          const ArchitectureTable& table) {
   const ScheduleId usual = default_schedule(framework, plan.pipeline, plan.chunks);
-  std::string word = run.cell("schedule");
-  word = word.substr(0, word.find('('));
-  while (word.ends_with(' ')) word.pop_back();
-  const auto named = find_schedule(word);
-  if (plan.pipeline == 1 || !named || !schedule_row(*named).chunks.contains(plan.chunks)) {
-    return usual;
+  if (plan.pipeline == 1 || run.cell("schedule").empty()) return usual;
+  const auto named = table.schedules.find(run.cell("schedule"));
+  if (!named) {
+    throw Refusal{fmt::format("schedule \"{}\" is not known (validation/architectures.yaml)",
+                              run.cell("schedule"))};
   }
-  return *named;
+  return schedule_row(*named).chunks.contains(plan.chunks) ? *named : usual;
+}
+
+void refuse_offload(const RunRecord& run) {
+  const std::string& what = run.cell("offload");
+  if (what.empty() || what == "none" || what == "0") return;
+  throw Refusal{fmt::format("{} in host memory (offload) has no price", what)};
 }
 
 }  // namespace
@@ -247,6 +264,7 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
                                                const Framework& framework) {
   try {
     RunCase result;
+    refuse_offload(run);
     result.model = describe(run, table, result);
     const auto precision = run.precision.empty() ? DataType::Bf16 : parse_data_type(run.precision);
     if (run.precision.empty()) result.filled.emplace_back("precision bf16");
@@ -254,7 +272,7 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
     result.precision = *precision;
     if (run.framework_assumed) result.filled.push_back("framework " + run.framework);
     result.plan = read_plan(run, framework);
-    result.plan.schedule = measured_order(run, result.plan, framework);
+    result.plan.schedule = measured_order(run, result.plan, framework, table);
     note_defaults(run, result.plan, result);
     result.batch_share =
         static_cast<double>(run.global_batch) / static_cast<double>(result.plan.global_batch());

@@ -12,6 +12,7 @@
 
 #include "cost/compute_cost.hpp"
 #include "plansearch/error.hpp"
+#include "problem/framework_flags.hpp"
 #include "studies/run_groups.hpp"
 
 namespace plansearch {
@@ -58,24 +59,22 @@ std::shared_ptr<const Cluster> at_least(const std::shared_ptr<const Cluster>& cl
 }
 
 /// The framework as measured runs have it: it ran their orders, whatever its file lists, and may
-/// accumulate and reduce gradients in another format.
-std::shared_ptr<const Framework> as_measured(const Framework& usual,
-                                             std::optional<DataType> main_gradient,
-                                             DataType precision) {
+/// be set up and implemented in other ways.
+std::shared_ptr<const Framework> as_measured(const Framework& usual, const Cluster& cluster,
+                                             const RunRecord& run, DataType precision) {
   auto framework = std::make_shared<Framework>(usual);
   framework->schedules = schedule_names();
-  if (main_gradient) {
-    PrecisionPolicy& policy = framework->precision.at(precision);
-    policy.main_gradient = policy.reduction = *main_gradient;
-  }
+  apply_software(*framework, cluster.software, run.software, precision);
+  if (!run.overlap.empty()) apply_overlap(*framework, run.overlap);
   return framework;
 }
 
 std::string problem_key(const RunRecord& run, const RunCase& run_case) {
   static constexpr std::array kColumns{
-      "hw",      "framework",   "precision",  "gpus",    "model",     "mlp",      "attention",
-      "layers",  "hidden",      "ffn_hidden", "heads",   "kv_heads",  "head_dim", "vocab",
-      "seq_len", "moe_experts", "moe_topk",   "moe_ffn", "main_grads"};
+      "hw",         "framework", "precision",      "gpus",        "model",      "mlp",
+      "attention",  "layers",    "hidden",         "ffn_hidden",  "heads",      "kv_heads",
+      "head_dim",   "vocab",     "seq_len",        "moe_experts", "moe_topk",   "moe_ffn",
+      "main_grads", "overlap",   "implementation", "kernels",     "fp8_recipe", "cuda_graphs"};
   std::string key = fmt::format("{}", run_case.plan.global_batch());
   for (const char* column : kColumns) key.append(1, '\n').append(run.cell(column));
   return key;
@@ -134,27 +133,32 @@ class Preparation {
     prediction.regimes = regimes_of(run, run_case, *machine);
     prediction.plan = run_case.plan;
     if (auto reason = missing_rate(*machine, *rules, run_case)) return reason;
-    join(row, run, run_case, machine, rules);
+    try {
+      join(row, run, run_case, machine, rules);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
     return std::nullopt;
   }
 
   void join(std::size_t row, const RunRecord& run, const RunCase& run_case,
             const std::shared_ptr<const Cluster>& cluster,
             const std::shared_ptr<const Framework>& framework) {
-    const auto [place, added] =
-        group_of_.emplace(problem_key(run, run_case), prepared_.groups.size());
-    if (added) {
+    const std::string key = problem_key(run, run_case);
+    auto place = group_of_.find(key);
+    if (place == group_of_.end()) {
       RunGroup group;
       Problem& p = group.problem;
       p.gpus = static_cast<int>(run.gpus);
       p.cluster = at_least(cluster, p.gpus);
-      p.framework = as_measured(*framework, run.main_gradient, run_case.precision);
+      p.framework = as_measured(*framework, *cluster, run, run_case.precision);
       p.model = std::make_shared<const ModelDescription>(run_case.model);
       p.precision = run_case.precision;
       p.global_batch = run_case.plan.global_batch();
       p.seq_len = run.seq_len;
       group.network = run_case.network;
-      group.network.implementation = framework->implementation;
+      group.network.implementation = p.framework->implementation;
+      place = group_of_.emplace(key, prepared_.groups.size()).first;
       prepared_.groups.push_back(std::move(group));
     }
     prepared_.groups[place->second].rows.push_back(row);

@@ -29,37 +29,15 @@ constexpr std::array<std::string_view, 4> kSizes{"mlp", "layers", "hidden", "hea
 constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
 
 /// What tables of runs may hold besides, and what is done with it.
-constexpr std::array<std::string_view, 31> kOthers{"id",
-                                                   "source",
-                                                   "locator",
-                                                   "framework",
-                                                   "known",
-                                                   "attention",
-                                                   "ffn_hidden",
-                                                   "kv_heads",
-                                                   "head_dim",
-                                                   "vocab",
-                                                   "seq_len",
-                                                   "moe_experts",
-                                                   "moe_topk",
-                                                   "moe_ffn",
-                                                   "precision",
-                                                   "tp",
-                                                   "pp",
-                                                   "vpp",
-                                                   "dp",
-                                                   "cp",
-                                                   "ep",
-                                                   "sp",
-                                                   "zero",
-                                                   "recompute",
-                                                   "batch",
-                                                   "peak_mem_gib",
-                                                   "mem_kind",
-                                                   "oom",
-                                                   "mem_rank",
-                                                   "main_grads",
-                                                   "recompute_layers"};
+constexpr std::array<std::string_view, 40> kOthers{
+    "id",           "source",      "locator",  "framework",   "known",
+    "attention",    "ffn_hidden",  "kv_heads", "head_dim",    "vocab",
+    "seq_len",      "moe_experts", "moe_topk", "moe_ffn",     "precision",
+    "tp",           "pp",          "vpp",      "dp",          "cp",
+    "ep",           "sp",          "zero",     "recompute",   "batch",
+    "peak_mem_gib", "mem_kind",    "oom",      "mem_rank",    "main_grads",
+    "schedule",     "shard_group", "overlap",  "fp8_recipe",  "implementation",
+    "kernels",      "cp_kind",     "offload",  "cuda_graphs", "recompute_layers"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},
@@ -158,13 +136,9 @@ class RowReader {
                 "it is max (of all stages), first or last");
   }
 
-  [[nodiscard]] std::optional<DataType> main_gradient() const {
-    const std::string& cell = text("main_grads");
-    if (cell.empty()) return std::nullopt;
-    const auto type = parse_data_type(cell);
-    if (type == DataType::Bf16 || type == DataType::Fp16 || type == DataType::Fp32) return type;
-    table_.fail(row_, "main_grads", fmt::format("\"{}\" in column main_grads", cell),
-                "it is bf16, fp16 or fp32");
+  [[nodiscard]] std::optional<std::string> known_text(std::string_view column) const {
+    const std::string& cell = text(column);
+    return cell.empty() ? std::nullopt : std::optional(cell);
   }
 
   [[nodiscard]] Outcome outcome() const {
@@ -215,10 +189,10 @@ void read_sizes(RowReader& row, RunRecord& run) {
 }
 
 /// The degrees that tables of runs have a column for.
-constexpr std::array kColumns{Degree::TensorOut,      Degree::Pipeline,         Degree::Chunks,
-                              Degree::Data,           Degree::Context,          Degree::Expert,
-                              Degree::Zero,           Degree::SequenceParallel, Degree::MicroBatch,
-                              Degree::RecomputeLayers};
+constexpr std::array kColumns{Degree::TensorOut,  Degree::Pipeline,         Degree::Chunks,
+                              Degree::Data,       Degree::Context,          Degree::Expert,
+                              Degree::Zero,       Degree::SequenceParallel, Degree::MicroBatch,
+                              Degree::ShardGroup, Degree::RecomputeLayers};
 
 void read_degrees(RowReader& row, RunRecord& run) {
   for (const Degree degree : kColumns) {
@@ -260,7 +234,10 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
     run.peak_memory = Bytes(*memory * kGibibyte);
   run.memory_kind = problems.attempt([&] { return row.memory_kind(); });
   run.memory_rank = problems.attempt([&] { return row.memory_rank(); });
-  run.main_gradient = problems.attempt([&] { return row.main_gradient(); });
+  run.overlap = row.text("overlap");
+  run.software = {row.known_text("implementation"), row.known_text("kernels"),
+                  row.known_text("main_grads"), row.known_text("fp8_recipe"),
+                  row.known_text("cuda_graphs")};
   run.outcome = problems.attempt([&] { return row.outcome(); });
   run.unknown = row.unknown();
   for (std::size_t i = 0; i < table.header().size(); ++i) {

@@ -16,6 +16,7 @@
 #include "plansearch/degree_set.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/quantity.hpp"
+#include "problem/software_choice.hpp"
 #include "studies/table_problems.hpp"
 
 namespace plansearch {
@@ -65,7 +66,8 @@ struct RunRecord {
   std::optional<Bytes> peak_memory;
   std::optional<MemoryKind> memory_kind;
   std::optional<MemoryRank> memory_rank;  ///< absent: the rank whose figure the framework logs
-  std::optional<DataType> main_gradient;  ///< absent: the framework's
+  std::string overlap;                    ///< as --overlap
+  SoftwareChoice software;                ///< absent: the framework's
   Outcome outcome = Outcome::Measured;
   /// The network, where the row has no sizes and names one that ships; the sizes above are its own.
   std::shared_ptr<const ModelDescription> shipped;

@@ -28,6 +28,7 @@ void add_rotary(BlockBuilder& block, Heads& heads) {
   Operator op;
   op.name = "rotary";
   op.kind = OperatorKind::Elementwise;
+  op.passes = MemoryBound::Rotary;
   op.loop = block.dims(heads.query);
   op.inputs = {heads.query, heads.key};
   op.outputs = {block.tensor("rotary.query", block.dims(heads.query)),

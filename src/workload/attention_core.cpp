@@ -51,6 +51,7 @@ TensorId add_fused(const Core& core) {
   Operator op;
   op.name = core.prefix + "attention";
   op.kind = OperatorKind::Attention;
+  op.passes = MemoryBound::HeadLayout;
   op.loop = {core.stack.batch, core.head, core.stack.tokens, core.keys, core.heads.value_size};
   op.inputs = joined({core.heads.query, core.heads.key, core.heads.value}, core.bias_inputs());
   core.attach_parameters(op);
@@ -91,6 +92,7 @@ TensorId add_softmax(const Core& core, TensorId scores) {
   Operator op;
   op.name = core.prefix + "softmax";
   op.kind = OperatorKind::Softmax;
+  op.passes = MemoryBound::Softmax;
   op.loop = core.scores();
   op.inputs = joined({scores}, core.bias_inputs());
   core.attach_parameters(op);
@@ -107,6 +109,7 @@ TensorId add_attention_dropout(const Core& core, TensorId weights) {
   Operator op;
   op.name = core.prefix + "attention_dropout";
   op.kind = OperatorKind::Elementwise;
+  op.passes = MemoryBound::Dropout;
   op.loop = core.scores();
   op.inputs = {weights};
   const TensorId dropped = core.block.tensor(op.name, core.scores());

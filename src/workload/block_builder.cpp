@@ -69,6 +69,18 @@ void BlockBuilder::save_at_producer(const Saved& saved) {
   }
 }
 
+void BlockBuilder::keep_copies(TensorId in, TensorId out) {
+  const Saved copy(in, SavedAs::Single);
+  const bool kept =
+      std::any_of(block_.operators.begin(), block_.operators.end(), [&](const Operator& op) {
+        return std::find(op.saved.begin(), op.saved.end(), copy) != op.saved.end();
+      });
+  std::vector<Saved>& saved = block_.operators.back().saved;
+  std::erase(saved, Saved(in));
+  if (!kept) saved.push_back(copy);
+  saved.emplace_back(out, SavedAs::Like);
+}
+
 TensorId BlockBuilder::linear(const Linear& spec) {
   const Dims rows = without(dims(spec.input), spec.contracted);
   Operator op;
@@ -105,6 +117,7 @@ TensorId BlockBuilder::norm(const std::string& name, TensorId in, const Dims& we
   Operator op;
   op.name = name;
   op.kind = OperatorKind::Norm;
+  op.passes = layer_norm ? MemoryBound::LayerNorm : MemoryBound::RmsNorm;
   op.loop = dims(in);
   op.inputs = {in};
   if (!weights.empty()) {

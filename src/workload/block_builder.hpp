@@ -62,6 +62,9 @@ class BlockBuilder {
   /// Lists a block input as saved by the operator added last.
   void save_input(TensorId id) { block_.operators.back().saved.push_back(id); }
 
+  /// The operator added last keeps an fp32 copy of its input and an intermediate like its output.
+  void keep_copies(TensorId in, TensorId out);
+
   TensorId linear(const Linear& spec);
   /// Normalises over `normalised`; `weights` are the dimensions of its weight; empty: it has none.
   TensorId norm(const std::string& name, TensorId in, const Dims& weights, const Dims& normalised,

@@ -47,6 +47,7 @@ TensorId add_dropout(BlockBuilder& block, const Stack& stack, const std::string&
   Operator op;
   op.name = name;
   op.kind = OperatorKind::Elementwise;
+  op.passes = MemoryBound::Dropout;
   op.loop = stack.stream();
   op.inputs = {in};
   const TensorId mask = block.tensor(name + ".mask", op.loop, ElementClass::Mask);

@@ -55,6 +55,7 @@ void add_loss(BlockBuilder& block, TensorId logits) {
   Operator op;
   op.name = "loss";
   op.kind = OperatorKind::CrossEntropy;
+  op.passes = MemoryBound::Loss;
   op.loop = block.dims(logits);
   op.inputs = {logits};
   Dims rows = op.loop;

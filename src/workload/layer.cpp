@@ -55,8 +55,12 @@ TensorId add_sublayer(BlockBuilder& block, const Stack& stack, int number, Tenso
 TensorId add_norm(BlockBuilder& block, const Stack& stack, const std::string& name, TensorId in) {
   const NormKind kind = stack.model.norm.kind;
   const Dims weights = kind == NormKind::LayerNormPlain ? Dims{} : Dims{stack.hidden};
-  return block.norm(name, in, weights, {stack.hidden}, kind != NormKind::RmsNorm,
-                    kind == NormKind::LayerNorm);
+  const TensorId out = block.norm(name, in, weights, {stack.hidden}, kind != NormKind::RmsNorm,
+                                  kind == NormKind::LayerNorm);
+  if (kind == NormKind::RmsNorm && stack.implementation.norm == NormInput::Single) {
+    block.keep_copies(in, out);
+  }
+  return out;
 }
 
 TensorId add_residual(BlockBuilder& block, const Stack& stack, const std::string& name,
@@ -67,7 +71,9 @@ TensorId add_residual(BlockBuilder& block, const Stack& stack, const std::string
   op.loop = stack.stream();
   op.inputs = {branch, stream};
   op.outputs = {block.tensor(name, op.loop)};
+  op.passes = MemoryBound::Residual;
   if (stack.model.dropout > 0.0) {
+    op.passes = MemoryBound::DropoutResidual;
     const TensorId mask = block.tensor(name + ".mask", op.loop, ElementClass::Mask);
     op.outputs.push_back(mask);
     op.saved = {mask};

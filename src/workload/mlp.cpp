@@ -45,6 +45,7 @@ TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
   Operator activation;
   activation.name = parts.activation_name;
   activation.kind = OperatorKind::Elementwise;
+  activation.passes = mlp.gated ? MemoryBound::GatedActivation : MemoryBound::Activation;
   activation.loop = concat(without(block.dims(in), {stack.hidden}), {parts.inner});
   activation.inputs = {before};
   activation.outputs = {block.tensor(parts.activation_name, activation.loop)};

@@ -61,9 +61,8 @@ TEST_SUITE("property") {
   }
 
   TEST_CASE("one slow link, launch or byte of traffic more never makes a step faster") {
-    for (const char* constant :
-         {"host_launch", "host_step", "collective_call", "elementwise_factor", "attention_factor",
-          "loss_bytes_per_logit", "accumulation_bytes", "optimizer_factor"}) {
+    for (const char* constant : {"host_launch", "host_step", "collective_call", "attention_factor",
+                                 "accumulation_bytes", "optimizer_factor"}) {
       const PlanEvaluator before(test::toy_problem());
       const PlanEvaluator after(test::with_framework(
           test::toy_problem(), [&](Framework& f) { f.constants[constant] *= 1.5; }));

@@ -225,6 +225,26 @@ TEST_SUITE("unit") {
     }
   }
 
+  // 16 broadcasts of a sixteenth each: the same bytes, the latency of the ring 16 times.
+  TEST_CASE("parameters that every owner broadcasts move the same bytes and wait for each owner") {
+    PlanDegrees plan = plan_of(16, 1, 1, 2);
+    plan.zero = ZeroStage::Optimizer;
+    const auto gather = [&](StepGather how) {
+      const PlanEvaluator evaluator(test::with_framework(
+          untied(), [&](Framework& framework) { framework.sharding.step_gather = how; }));
+      for (const PricedCommunication& line : Priced(evaluator, plan).on(Purpose::Data)) {
+        if (line.communication.kind == CommunicationKind::AllGather) return line;
+      }
+      return PricedCommunication{};
+    };
+    const PricedCommunication together = gather(StepGather::Together);
+    const PricedCommunication by_owner = gather(StepGather::ByOwner);
+    CHECK(by_owner.bytes == together.bytes);
+    CHECK(by_owner.wire_bytes.value() == doctest::Approx(together.wire_bytes.value()));
+    CHECK(by_owner.time > together.time * 1.01);
+    CHECK(by_owner.time < together.time * 16.0);
+  }
+
   TEST_CASE("Megatron: two all-reduces forward and two backward for every layer") {
     // Messages of one sequence: 512 x 1024 in bf16. 8 layers, 4 micro-batches; the embedding sums
     // its rows forward, the head the gradient of its input backward.

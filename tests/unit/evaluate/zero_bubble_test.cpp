@@ -125,10 +125,10 @@ TEST_SUITE("evaluate") {
           const bool fits = split.weight <= std::min(split.forward, split.input);
           CHECK(fits == (sequence == 8192));
           const Ticks saved = plain.bubble - split.bubble;
-          if (fits) CHECK(std::abs(saved - 2 * (p - 1) * split.weight) <= p);
-          // Durations were rounded to ticks one by one.
-          CHECK(std::abs(plain.bubble - plain.graph_bubble) <= 4 * p);
-          CHECK(std::abs(split.bubble - split.graph_bubble) <= 4 * p);
+          // Durations were rounded to ticks one by one, those of every micro-batch alike.
+          if (fits) CHECK(std::abs(saved - 2 * (p - 1) * split.weight) <= p + m);
+          CHECK(std::abs(plain.bubble - plain.graph_bubble) <= 4 * p + m);
+          CHECK(std::abs(split.bubble - split.graph_bubble) <= 4 * p + m);
         }
       }
     }

@@ -38,6 +38,11 @@ TEST_SUITE("unit") {
           std::vector<double>{1, 0, 1, 0, 0, 1, 1, 0.5, 1, 0});
   }
 
+  TEST_CASE("recompute of all but matmuls runs attention and memory-bound operators again") {
+    CHECK(repeated_shares(llama_layer(), Recompute::Selective, SelectiveRule::AllButMatmuls) ==
+          std::vector<double>{1, 0, 0, 0, 1, 0, 1, 0, 1, 0});
+  }
+
   TEST_CASE("recompute of the attention core leaves fused attention alone") {
     CHECK(repeated_shares(llama_layer(), Recompute::Selective, SelectiveRule::AttentionCore) ==
           std::vector<double>(10, 0.0));

@@ -55,6 +55,52 @@ TEST_SUITE("problem") {
     CHECK(setting(asked, "mem_reserve") == "absent");
   }
 
+  TEST_CASE(
+      "how a run is implemented: flag over framework, kernels that are not named run eagerly") {
+    const auto chosen = [](const SettledProblem& asked, MemoryBound kind) {
+      return asked.problem.framework->operators.chosen[static_cast<std::size_t>(kind)];
+    };
+    ProblemRequest r = request();
+    r.kernels = "flash2 fused-norm";
+    const SettledProblem asked = load_problem(r);
+    CHECK(setting(asked, "kernels") == "flash2 fused-norm (flag)");
+    CHECK(asked.problem.framework->attention_kernel == "flash2");
+    CHECK(chosen(asked, MemoryBound::RmsNorm) == "fused");
+    CHECK(chosen(asked, MemoryBound::GatedActivation) == "eager");
+    CHECK(asked.problem.framework->implementation.gate == GatedActivation::Separate);
+    r.implementation = "te";
+    const SettledProblem both = load_problem(r);
+    CHECK(chosen(both, MemoryBound::LayerNorm) == "fused");
+    CHECK(chosen(both, MemoryBound::Softmax) == "fused");
+    CHECK(both.problem.framework->implementation.gate == GatedActivation::OneKernel);
+    r.kernels = "flash2 fast-norm";
+    CHECK(hint_of(r).find("fused-norm") != std::string::npos);
+  }
+
+  TEST_CASE("the format of main gradients is kept and reduced") {
+    ProblemRequest r = request();
+    r.main_grads = "bf16";
+    const SettledProblem asked = load_problem(r);
+    const PrecisionPolicy& policy = asked.problem.framework->precision.at(DataType::Bf16);
+    CHECK(policy.main_gradient == DataType::Bf16);
+    CHECK(policy.reduction == DataType::Bf16);
+    r.main_grads = "int8";
+    CHECK(hint_of(r) == "it takes bf16, fp16, fp32");
+  }
+
+  TEST_CASE("overlap of single kinds leaves the others as they are") {
+    ProblemRequest r = request();
+    r.overlap = "param=0";
+    const SettledProblem asked = load_problem(r);
+    const auto hides = [&](Overlap kind) {
+      return asked.problem.framework->overlap[static_cast<std::size_t>(kind)].hides();
+    };
+    CHECK(!hides(Overlap::ParameterGather));
+    CHECK(hides(Overlap::GradientReduction));
+    r.overlap = "param=2";
+    CHECK(hint_of(r).find("param=0,grad=1") != std::string::npos);
+  }
+
   TEST_CASE("a flag wins over the model, and a plan is told from a flag") {
     ProblemRequest r = request();
     r.nodes = 3;

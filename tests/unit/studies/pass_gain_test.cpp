@@ -21,7 +21,7 @@ TEST_SUITE("evaluate") {
         CHECK(std::abs(gain.equal_gain - gain.closed_form) <= 0.02);
         // Unequal stages miss the closed form of equal ones: the embedding and the head are in two
         // of them.
-        CHECK(std::abs(gain.gain - gain.closed_form) <= 0.025);
+        CHECK(std::abs(gain.gain - gain.closed_form) <= 0.03);
       }
       if (gain.hardware == "gb200-nvl72") CHECK(gain.step_gain() <= 0.03);
     }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory-bound operators as passes over tensors: what one implementation of an operator reads and
+// writes. Data of frameworks/operators/*.yaml (docs/frameworks.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plansearch {
+
+/// Operators that software implements in more than one way.
+enum class MemoryBound : std::uint8_t {
+  Plain,  ///< all others: every tensor is read or written once
+  LayerNorm,
+  RmsNorm,
+  Rotary,
+  Activation,
+  GatedActivation,
+  Residual,         ///< addition to the stream
+  DropoutResidual,  ///< dropout, then the addition
+  Softmax,          ///< scale, mask and softmax of materialised scores
+  Dropout,
+  HeadLayout,  ///< queries, keys, values and result brought into the layout of fused attention
+  Loss,
+};
+inline constexpr std::size_t kMemoryBoundCount = 12;
+
+/// Elements read and written per element of the operator's results (of its input: Loss).
+struct PassCount {
+  double activation = 0.0;  ///< in the activation format
+  double single = 0.0;      ///< in fp32
+  double bytes = 0.0;       ///< masks
+  bool operator==(const PassCount&) const = default;
+};
+
+/// Which tensors an implementation keeps for backward.
+enum class KeptTensors : std::uint8_t {
+  Fused,     ///< those of one kernel
+  Separate,  ///< those of every kernel, fp32 copies included
+};
+
+/// One way to run an operator.
+struct OperatorPasses {
+  PassCount forward;
+  PassCount backward;
+  KeptTensors keeps = KeptTensors::Fused;
+  std::string source;
+  bool operator==(const OperatorPasses&) const = default;
+};
+
+/// Every way that is known to run each operator, and the one that is taken.
+struct OperatorTable {
+  std::array<std::map<std::string, OperatorPasses, std::less<>>, kMemoryBoundCount> known;
+  std::array<std::string, kMemoryBoundCount> chosen;  ///< empty: every tensor once
+  bool operator==(const OperatorTable&) const = default;
+
+  /// Nothing where no implementation is chosen.
+  [[nodiscard]] const OperatorPasses* passes(MemoryBound kind) const {
+    const auto index = static_cast<std::size_t>(kind);
+    const auto found = known[index].find(chosen[index]);
+    return found == known[index].end() ? nullptr : &found->second;
+  }
+};
+
+/// "rms-norm"; of Plain: "plain".
+[[nodiscard]] std::string_view to_text(MemoryBound kind);
+
+/// Sets of implementations that users name: eager, fused, compiled, te.
+[[nodiscard]] const std::array<std::string_view, 4>& implementation_sets();
+/// Takes the set's implementation of every operator that has it; others fall back to the fused one.
+void choose_set(OperatorTable& table, std::string_view set);
+/// Single fused kernels that users name: "fused-norm", ...
+[[nodiscard]] std::vector<std::string> operator_kernels();
+/// Takes the fused implementation of what this kernel replaces; false for names it does not know.
+bool choose_kernel(OperatorTable& table, std::string_view kernel);
+
+}  // namespace plansearch

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "plansearch/error.hpp"
+#include "plansearch/framework.hpp"
+
+namespace plansearch {
+namespace {
+
+using M = MemoryBound;
+
+constexpr std::array<std::string_view, kMemoryBoundCount> kNames{
+    "plain",    "layer_norm",       "rms_norm", "rotary",  "activation",  "gated_activation",
+    "residual", "dropout_residual", "softmax",  "dropout", "head_layout", "loss"};
+
+/// What single kernels replace.
+constexpr std::pair<std::string_view, MemoryBound> kKernels[] = {
+    {"fused-norm", M::LayerNorm},
+    {"fused-norm", M::RmsNorm},
+    {"fused-rope", M::Rotary},
+    {"fused-activation", M::Activation},
+    {"fused-activation", M::GatedActivation},
+    {"fused-swiglu", M::GatedActivation},
+    {"fused-gelu", M::Activation},
+    {"fused-dropout", M::DropoutResidual},
+    {"fused-softmax", M::Softmax},
+    {"fused-loss", M::Loss}};
+
+constexpr std::string_view kFused = "fused";
+
+void choose(OperatorTable& table, MemoryBound kind, std::string_view name) {
+  const auto index = static_cast<std::size_t>(kind);
+  const auto& known = table.known[index];
+  if (known.contains(name)) {
+    table.chosen[index] = name;
+  } else if (known.contains(kFused)) {
+    table.chosen[index] = kFused;
+  }
+}
+
+}  // namespace
+
+std::string_view to_text(MemoryBound kind) {
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+const std::array<std::string_view, 4>& implementation_sets() {
+  static constexpr std::array<std::string_view, 4> kSets{"eager", "fused", "compiled", "te"};
+  return kSets;
+}
+
+void choose_set(OperatorTable& table, std::string_view set) {
+  for (std::size_t i = 0; i < kMemoryBoundCount; ++i) choose(table, static_cast<M>(i), set);
+}
+
+std::vector<std::string> operator_kernels() {
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : kKernels) {
+    if (names.empty() || names.back() != name) names.emplace_back(name);
+  }
+  return names;
+}
+
+bool choose_kernel(OperatorTable& table, std::string_view kernel) {
+  bool any = false;
+  for (const auto& [name, kind] : kKernels) {
+    if (name != kernel) continue;
+    choose(table, kind, kFused);
+    any = true;
+  }
+  return any;
+}
+
+void take_kept_tensors(Framework& framework) {
+  const auto separate = [&](MemoryBound kind) -> std::optional<bool> {
+    const OperatorPasses* passes = framework.operators.passes(kind);
+    if (passes == nullptr) return std::nullopt;
+    return passes->keeps == KeptTensors::Separate;
+  };
+  Implementation& kept = framework.implementation;
+  if (const auto own = separate(M::Softmax))
+    kept.softmax = *own ? SoftmaxResult::Single : SoftmaxResult::AsIs;
+  if (const auto own = separate(M::GatedActivation))
+    kept.gate = *own ? GatedActivation::Separate : GatedActivation::OneKernel;
+  if (const auto own = separate(M::RmsNorm)) kept.norm = *own ? NormInput::Single : NormInput::AsIs;
+}
+
+}  // namespace plansearch
