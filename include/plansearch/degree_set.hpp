@@ -27,11 +27,12 @@ enum class Degree : std::uint8_t {
   ShardGroup,
   SequenceParallel,
   MicroBatch,
+  Pieces,
   Recompute,
   RecomputeLayers,
   Schedule,
 };
-inline constexpr std::size_t kDegreeCount = 17;
+inline constexpr std::size_t kDegreeCount = 18;
 
 class DegreeSet {
  public:

@@ -33,6 +33,8 @@ struct PlanDegrees {
   int shard_group = 0;    ///< ranks that share one copy under ZeRO; 0: all data ranks
   int micro_batch = 1;    ///< sequences per device and micro-batch
   int micro_batches = 1;  ///< per step
+  /// Over-decomposition: equal pieces of a micro-batch that take turns inside every block.
+  int pieces = 1;
   ContextKind context_kind = ContextKind::Ring;
   SequenceParallel sequence_parallel = SequenceParallel::Off;
   ZeroStage zero = ZeroStage::None;

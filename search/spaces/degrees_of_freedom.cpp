@@ -78,6 +78,11 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
        {0},
        {{Degree::Recompute}, [](Plan p) { return p.recompute == Recompute::Full; }},
        0},
+      {Degree::Pieces,
+       {1},
+       {{Degree::TensorIn, Degree::TensorOut},
+        [](Plan p) { return p.tensor_in * p.tensor_out > 1; }},
+       1},
       {Degree::MicroBatch, divisors(problem.global_batch), {}},
       {Degree::Chunks, divisors(layers), {}},
       // What a framework runs that says nothing of its schedules.
@@ -96,6 +101,11 @@ SpaceConstraint expert_constraint() {
 SpaceConstraint shard_group_constraint() {
   return {{{Degree::Data, Degree::ShardGroup},
            [](Plan p) { return p.shard_group == 0 || p.data % p.shard_group == 0; }}};
+}
+
+SpaceConstraint pieces_constraint() {
+  return {
+      {{Degree::MicroBatch, Degree::Pieces}, [](Plan p) { return p.micro_batch % p.pieces == 0; }}};
 }
 
 /// Several chunks need a pipeline; without one all orders are the default one.
@@ -126,6 +136,7 @@ SearchSpace all_degrees(const Problem& problem) {
   space.constraints = mesh_constraints(problem.gpus, problem.global_batch);
   space.constraints.push_back(expert_constraint());
   space.constraints.push_back(shard_group_constraint());
+  space.constraints.push_back(pieces_constraint());
   for (SpaceConstraint& constraint : order_constraints()) {
     space.constraints.push_back(std::move(constraint));
   }

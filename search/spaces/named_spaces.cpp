@@ -56,6 +56,7 @@ SearchSpace four_dimensions(const Problem& problem) {
   space.dimension(Degree::Schedule).values = order_values(*problem.framework);
   space.dimension(Degree::TensorIn).values = divisors(problem.gpus);
   space.dimension(Degree::TensorDepth).values = divisors(problem.gpus);
+  space.dimension(Degree::Pieces).values = {1, 2};  // what programs run
   keep_what_runs(problem, space);
   const auto runs = [&](Degree degree) { return space.dimension(degree).values.size() > 1; };
   if (problem.gpus > 1 && !runs(Degree::TensorIn) && !runs(Degree::TensorDepth)) {
@@ -90,8 +91,8 @@ void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
 }
 
 /// Degrees that spaces leave at one value unless they are asked for.
-constexpr DegreeSet kOnRequest{Degree::TensorIn, Degree::TensorDepth, Degree::ExpertTensor,
-                               Degree::ShardGroup, Degree::RecomputeLayers};
+constexpr DegreeSet kOnRequest{Degree::TensorIn,   Degree::TensorDepth,     Degree::ExpertTensor,
+                               Degree::ShardGroup, Degree::RecomputeLayers, Degree::Pieces};
 
 /// What a plan may have of a degree that was asked for by its ends alone.
 std::vector<int> possible_values(const Problem& problem, Degree degree) {

@@ -47,7 +47,8 @@ class UsableValues {
     for (const Degree degree :
          {Degree::Zero, Degree::Recompute, Degree::Pipeline, Degree::TensorIn, Degree::TensorOut,
           Degree::TensorDepth, Degree::ContextKind, Degree::Context, Degree::Expert,
-          Degree::ExpertTensor, Degree::ShardGroup, Degree::Schedule, Degree::Chunks}) {
+          Degree::ExpertTensor, Degree::ShardGroup, Degree::Pieces, Degree::Schedule,
+          Degree::Chunks}) {
       std::vector<int> kept;
       for (const int value : space.dimension(degree).values) {
         if (usable(space, degree, value)) kept.push_back(value);

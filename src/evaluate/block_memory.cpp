@@ -72,8 +72,13 @@ class ActivationCounter {
 
   /// Weights that stay gathered until backward: from forward, or from its repetition.
   void keep_weights(Recompute level, BlockMemory& memory) const {
-    if (context_.problem.framework->sharding.depth_gather != Scope::MicroBatch) return;
+    const Scope scope = context_.problem.framework->sharding.depth_gather;
+    if (scope == Scope::Use) return;
     const Bytes weights = element_size(context_.precision.gather) * local_.placed.gathered.all;
+    if (scope == Scope::Step) {
+      memory.gathered_for_step = weights;
+      return;
+    }
     (repeats_whole(block_, level) ? memory.working_set : memory.saved) += weights;
   }
 

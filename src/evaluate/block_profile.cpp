@@ -22,11 +22,9 @@ struct IssueCount {
   double ring_ranks = 0.0;  ///< ranks of every tensor-parallel collective, summed
 };
 
-void count(const Communication& demand, IssueCount& sum) {
-  sum.collectives += demand.count;
-  if (!(demand.axes & kTensorAxes).empty()) {
-    sum.ring_ranks += static_cast<double>(demand.count) * demand.group_size;
-  }
+void count(const Communication& demand, double calls, IssueCount& sum) {
+  sum.collectives += calls;
+  if (!(demand.axes & kTensorAxes).empty()) sum.ring_ranks += calls * demand.group_size;
 }
 
 void book(PassProfile& pass, const PassMessage& message, Seconds exposed) {
@@ -47,22 +45,23 @@ class ClosedForm {
   ClosedForm(const PricingContext& context, const BlockParts& parts, BlockProfile& profile)
       : context_(context),
         profile_(profile),
-        forward_(parts.work.forward.time),
-        backward_(parts.work.backward.time),
-        recompute_(parts.work.repeated[static_cast<std::size_t>(parts.recompute)].time) {}
+        forward_(parts.work.forward.time * parts.pieces),
+        backward_(parts.work.backward.time * parts.pieces),
+        recompute_(parts.work.repeated[static_cast<std::size_t>(parts.recompute)].time *
+                   parts.pieces) {}
 
   /// The first ones hide first.
-  Exposed add(const PassMessage& message, bool again) {
+  Exposed add(const PassMessage& message, double calls, bool again) {
     const bool forward = message.communication.phase == DemandPhase::Forward;
     Exposed exposed{&message,
                     expose(forward ? profile_.forward : profile_.backward,
-                           forward ? forward_ : backward_, message),
+                           forward ? forward_ : backward_, message, calls),
                     {}};
     // The weight gradient is a part of backward: what waits for it there waits for it here.
     if (message.communication.phase == DemandPhase::WeightGradient) {
       book(profile_.weight_gradient, message, exposed.steady);
     }
-    if (again) exposed.steady += expose(profile_.recompute, recompute_, message);
+    if (again) exposed.steady += expose(profile_.recompute, recompute_, message, calls);
     return exposed;
   }
 
@@ -72,8 +71,8 @@ class ClosedForm {
   }
 
  private:
-  Seconds expose(PassProfile& pass, Seconds& window, const PassMessage& message) {
-    const SharedTime time = share_of(context_, message, window);
+  Seconds expose(PassProfile& pass, Seconds& window, const PassMessage& message, double calls) {
+    const SharedTime time = share_of(context_, message, calls, window);
     window -= time.hidden;  // what is hidden here cannot hide more
     book(pass, message, time.exposed);
     return time.exposed;
@@ -156,35 +155,29 @@ class PassAdder {
     if (posts_ahead(context_, parts_)) {
       Timelines timelines(context_, parts_, profile_);
       timelines.run();
-      for_each_message([&](const PassMessage& m) { write_line(timelines.of(m)); });
+      for_each_message(parts_, [&](const PassMessage& m, Pieces pieces) {
+        write_line(timelines.of(m), calls_of(m, pieces));
+      });
     } else {
       ClosedForm form(context_, parts_, profile_);
-      for_each_message([&](const PassMessage& m) { write_line(form.add(m, repeated(m))); });
+      for_each_message(parts_, [&](const PassMessage& m, Pieces pieces) {
+        write_line(form.add(m, calls_of(m, pieces), repeated(m)), calls_of(m, pieces));
+      });
       form.finish();
     }
-    for_each_message([&](const PassMessage& m) { count_calls(m); });
+    for_each_message(
+        parts_, [&](const PassMessage& m, Pieces pieces) { count_calls(m, calls_of(m, pieces)); });
     finish();
   }
 
  private:
-  static void start(const KernelSum& kernels, IssueCount& issued, PassProfile& pass) {
-    pass.compute = kernels.time;
-    issued.kernels = kernels.launches;
+  void start(const KernelSum& kernels, IssueCount& issued, PassProfile& pass) const {
+    pass.compute = kernels.time * parts_.pieces;
+    issued.kernels = kernels.launches * parts_.pieces;
   }
 
-  /// In the order in which they happen.
-  template <typename Visit>
-  void for_each_message(Visit visit) {
-    const auto& operators = parts_.work.messages;
-    const auto& kept = parts_.kept.passes;
-    auto next = kept.begin();
-    for (const PassMessage& message : operators) {
-      while (next != kept.end() && comes_before(next->communication, message.communication)) {
-        visit(*next++);
-      }
-      visit(message);
-    }
-    while (next != kept.end()) visit(*next++);
+  [[nodiscard]] double calls_of(const PassMessage& message, Pieces pieces) const {
+    return message.communication.count * (pieces == Pieces::Each ? parts_.pieces : 1.0);
   }
 
   [[nodiscard]] bool repeated(const PassMessage& message) const {
@@ -192,20 +185,20 @@ class PassAdder {
            message.communication.on_recompute == RecomputeGather::Repeated;
   }
 
-  void count_calls(const PassMessage& message) {
+  void count_calls(const PassMessage& message, double calls) {
     const Communication& demand = message.communication;
-    count(demand, demand.phase == DemandPhase::Forward ? forward_ : backward_);
-    if (demand.phase == DemandPhase::WeightGradient) weights_.collectives += demand.count;
-    if (repeated(message)) count(demand, recompute_);
+    count(demand, calls, demand.phase == DemandPhase::Forward ? forward_ : backward_);
+    if (demand.phase == DemandPhase::WeightGradient) weights_.collectives += calls;
+    if (repeated(message)) count(demand, calls, recompute_);
   }
 
-  void write_line(const Exposed& exposed) {
+  void write_line(const Exposed& exposed, double calls) {
     if (lines_ == nullptr) return;
     const PassMessage& message = *exposed.message;
     PricedCommunication line{.communication = message.communication};
     line.bytes = message.bytes;
     line.wire_bytes = message.wire_bytes;
-    line.count = (repeated(message) ? 2.0 : 1.0) * message.communication.count;
+    line.count = (repeated(message) ? 2.0 : 1.0) * calls;
     line.time = message.time;
     line.exposed = exposed.steady;
     lines_->push_back({std::move(line), exposed.edge});

@@ -58,8 +58,9 @@ struct BlockProfile {
 /// The parts of one block, and what recomputes and issues it.
 struct BlockParts {
   const Block& block;
-  const BlockWork& work;
-  const KeptBlock& kept;
+  const BlockWork& work;  ///< of one piece of a micro-batch
+  const KeptBlock& kept;  ///< for all pieces together
+  int pieces = 1;
   Recompute recompute = Recompute::None;
   const std::vector<double>& repeated;  ///< by operator: the share that is run again
   const ConcurrencyRates& rates;

@@ -2,7 +2,8 @@
 // Computes: the order in which one block issues kernels and messages, and what waits for what.
 // Source: framework data (OverlapRule): AxoNN's overlap of all-reduce, reduce-scatter and
 //         all-gather (axonn/intra_layer/fully_connected.py), FSDP's prefetch (PyTorch FSDP, VLDB
-//         2023), Megatron's asynchronous reduction of input gradients.
+//         2023), Megatron's asynchronous reduction of input gradients; pieces in turns:
+//         DeepSpeed-Domino (deepspeed/runtime/domino/transformer.py: inter_layer_overlap_forward).
 // Assumes: an operator forms its input gradient before its weight gradient; messages of one set of
 //          axes and one direction of parameters queue behind each other.
 // Units: seconds.
@@ -10,6 +11,9 @@
 #include "evaluate/block_program.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
 
 #include "plan/recompute.hpp"
 #include "plansearch/fixed_vector.hpp"
@@ -21,103 +25,73 @@ const OverlapRule& rule_of(const PricingContext& context, const PassMessage& mes
   return context.problem.framework->overlap[static_cast<std::size_t>(message.overlap)];
 }
 
+/// A message of one piece, or of all pieces together.
+struct Listed {
+  const PassMessage* message = nullptr;
+  bool once = false;  ///< parameters come before the first piece, gradients go after the last
+};
+
 /// Messages of a pass by the operator and the side they stand at.
 class MessageList {
  public:
   void assign(const BlockParts& parts) {
     all_.clear();
-    const auto& kept = parts.kept.passes;
-    auto next = kept.begin();
-    for (const PassMessage& message : parts.work.messages) {
-      while (next != kept.end() && comes_before(next->communication, message.communication)) {
-        all_.push_back(&*next++);
-      }
-      all_.push_back(&message);
-    }
-    while (next != kept.end()) all_.push_back(&*next++);
+    for_each_message(parts, [&](const PassMessage& message, Pieces pieces) {
+      all_.push_back({&message, pieces == Pieces::Together});
+    });
   }
 
   template <typename Visit>
   void at(DemandPhase phase, std::size_t op, Side side, Visit visit) const {
-    for (const PassMessage* message : all_) {
-      const Communication& c = message->communication;
-      if (c.phase == phase && c.operator_index == op && c.side == side) visit(*message);
+    for (const Listed& listed : all_) {
+      const Communication& c = listed.message->communication;
+      if (c.phase == phase && c.operator_index == op && c.side == side) visit(listed);
     }
   }
 
   /// The gather of the backward pass that brings what this gather of the forward pass brings.
   [[nodiscard]] const PassMessage* backward_gather(const PassMessage& forward) const {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const PassMessage* m) {
-      return m->communication.subject == Subject::Parameter &&
-             m->communication.phase == DemandPhase::InputGradient &&
-             m->communication.index == forward.communication.index &&
-             m->communication.axes == forward.communication.axes;
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Listed& listed) {
+      const Communication& c = listed.message->communication;
+      return c.subject == Subject::Parameter && c.phase == DemandPhase::InputGradient &&
+             c.index == forward.communication.index && c.axes == forward.communication.axes;
     });
-    return found == all_.end() ? nullptr : *found;
+    return found == all_.end() ? nullptr : found->message;
   }
 
  private:
-  std::vector<const PassMessage*> all_;
+  std::vector<Listed> all_;
+};
+
+/// Half of an operator in one part of a pass: what comes before its kernels, or they and the rest.
+struct Step {
+  enum class Part : std::uint8_t { Forward, Recompute, Backward };
+  Part part = Part::Forward;
+  Side side = Side::Before;
+  std::size_t op = 0;
 };
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const PricingContext& context, const BlockParts& parts, BlockProgram& program)
-      : context_(context), parts_(parts), program_(program) {
-    program_.streams.instructions.clear();
-    program_.issued.clear();
+  ProgramBuilder(const PricingContext& context, const BlockParts& parts, BlockPass pass,
+                 BlockProgram& program)
+      : context_(context),
+        parts_(parts),
+        pass_(pass),
+        whole_(repeats_whole(parts.block, parts.recompute)),
+        program_(program) {
     list_.assign(parts);
-    flush();  // where a copy begins
+    list_steps();
   }
 
-  void forward() {
-    window_ = parts_.work.forward.time;
-    for (std::size_t op = 0; op < operators(); ++op) {
-      post_at(DemandPhase::Forward, op, Side::Before, false);
-      kernel(op, parts_.work.operators[op].forward);
-      post_at(DemandPhase::Forward, op, Side::After, false);
-    }
-  }
-
-  void recompute(const std::vector<double>& shares, bool whole) {
-    window_ = parts_.work.repeated[static_cast<std::size_t>(parts_.recompute)].time;
-    for (std::size_t op = 0; op < operators(); ++op) {
-      if (whole) repeat_messages(op, Side::Before);
-      kernel(op, parts_.work.operators[op].forward * shares[op]);
-      if (whole) repeat_messages(op, Side::After);
-    }
-  }
-
-  void backward(BlockPass pass) {
-    const bool inputs = pass != BlockPass::WeightGradient;
-    const bool weights = pass != BlockPass::InputGradient;
-    window_ = (inputs ? parts_.work.backward.time : Seconds(0)) -
-              (inputs == weights ? Seconds(0) : parts_.work.weight_gradient.time);
-    if (!inputs) window_ = parts_.work.weight_gradient.time;
-    for (std::size_t op = operators(); op-- > 0;) {
-      const OperatorTime& time = parts_.work.operators[op];
-      if (weights) post_early(op);
-      if (inputs) {
-        post_at(DemandPhase::InputGradient, op, Side::Before, false);
-        kernel(op, time.backward - time.weight_gradient);
-        post_at(DemandPhase::InputGradient, op, Side::After, false);
-      }
-      if (!weights) {
-        wait_for_results();
-        continue;
-      }
-      wait_for_operands();
-      post_blocking_operands(op);
-      kernel(op, time.weight_gradient);
-      wait_for_results();
-      post_at(DemandPhase::WeightGradient, op, Side::After, false);
-    }
-  }
-
-  void finish() {
-    flush();
-    for (const Gather& gather : gathers_) link(gather);
-    program_.streams.streams = 1 + static_cast<int>(streams_.size());
+  /// Blocks follow each other: a piece goes on to the next block where it would wait at the end of
+  /// its turn, so that what comes after the last wait opens the next copy.
+  void build() {
+    const std::size_t last_turn = run();
+    if (parts_.pieces == 1 || last_turn == 0) return;
+    std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(last_turn),
+                steps_.end());
+    run();
   }
 
  private:
@@ -128,7 +102,150 @@ class ProgramBuilder {
     int ahead = 1;
   };
 
+  /// Where one piece of the micro-batch stands.
+  struct Turn {
+    std::optional<std::size_t> entry;   ///< a kernel without time before its first one
+    std::vector<std::size_t> held;      ///< messages that it goes on after
+    std::vector<std::size_t> results;   ///< input gradients on their way
+    std::vector<std::size_t> operands;  ///< of its next weight gradient
+  };
+
   [[nodiscard]] std::size_t operators() const { return parts_.work.operators.size(); }
+  [[nodiscard]] Turn& turn() { return turns_[turn_]; }
+  [[nodiscard]] Seconds& window_of(Step::Part part) {
+    return windows_[static_cast<std::size_t>(part)];
+  }
+
+  void list_steps() {
+    const auto list = [&](Step::Part part) {
+      for (std::size_t i = 0; i < operators(); ++i) {
+        const std::size_t op = part == Step::Part::Backward ? operators() - 1 - i : i;
+        steps_.push_back({part, Side::Before, op});
+        steps_.push_back({part, Side::After, op});
+      }
+    };
+    if (pass_ == BlockPass::Forward) return list(Step::Part::Forward);
+    if (pass_ != BlockPass::WeightGradient && parts_.recompute != Recompute::None) {
+      list(Step::Part::Recompute);
+    }
+    list(Step::Part::Backward);
+  }
+
+  /// Every piece runs until it would have to wait; then it is the next one's turn. Returns the
+  /// step at which the last turns begin.
+  std::size_t run() {
+    start();
+    std::size_t first = 0;
+    for (std::size_t next = 0;; first = next) {
+      for (turn_ = 0; turn_ < turns_.size(); ++turn_) {
+        enter();
+        resume();
+        next = first;
+        do {
+          take(steps_[next++]);
+        } while (next < steps_.size() && turn().held.empty());
+      }
+      if (next == steps_.size()) break;
+    }
+    finish();
+    return first;
+  }
+
+  void start() {
+    program_.streams.instructions.clear();
+    program_.issued.clear();
+    gathers_.clear();
+    turns_.assign(static_cast<std::size_t>(parts_.pieces), {});
+    turns_.front().entry = mark();  // where a copy begins
+    const BlockWork& work = parts_.work;
+    window_of(Step::Part::Forward) = work.forward.time;
+    window_of(Step::Part::Recompute) =
+        work.repeated[static_cast<std::size_t>(parts_.recompute)].time;
+    Seconds& backward = window_of(Step::Part::Backward);
+    if (pass_ == BlockPass::Backward) backward = work.backward.time;
+    if (pass_ == BlockPass::InputGradient) {
+      backward = work.backward.time - work.weight_gradient.time;
+    }
+    if (pass_ == BlockPass::WeightGradient) backward = work.weight_gradient.time;
+    for (Seconds& window : windows_) window *= parts_.pieces;
+  }
+
+  void take(const Step& step) {
+    part_ = step.part;
+    switch (step.part) {
+      case Step::Part::Forward:
+        return forward(step.op, step.side);
+      case Step::Part::Recompute:
+        return recompute(step.op, step.side);
+      case Step::Part::Backward:
+        return backward(step.op, step.side);
+    }
+  }
+
+  void forward(std::size_t op, Side side) {
+    if (side == Side::After) kernel(op, parts_.work.operators[op].forward);
+    post_at(DemandPhase::Forward, op, side);
+  }
+
+  void recompute(std::size_t op, Side side) {
+    if (side == Side::After) kernel(op, parts_.work.operators[op].forward * parts_.repeated[op]);
+    if (whole_) repeat_messages(op, side);
+  }
+
+  void backward(std::size_t op, Side side) {
+    const bool inputs = pass_ != BlockPass::WeightGradient;
+    const bool weights = pass_ != BlockPass::InputGradient;
+    const OperatorTime& time = parts_.work.operators[op];
+    if (side == Side::Before && weights) post_early(op);
+    if (side == Side::After && inputs) kernel(op, time.backward - time.weight_gradient);
+    if (inputs) post_at(DemandPhase::InputGradient, op, side);
+    if (side == Side::Before) return;
+    if (weights) weight_gradient(op, time.weight_gradient);
+    hold_results();
+  }
+
+  void weight_gradient(std::size_t op, Seconds time) {
+    for (const std::size_t posted : turn().operands) await(posted);
+    turn().operands.clear();
+    post_blocking_operands(op);
+    kernel(op, time);
+    post_at(DemandPhase::WeightGradient, op, Side::After);
+  }
+
+  void finish() {
+    for (turn_ = 0; turn_ < turns_.size(); ++turn_) {
+      if (turns_.size() == 1 || turn().held.size() > kMostAwaited) resume();
+    }
+    flush();
+    for (const Turn& turn : turns_) carry_over(turn);
+    for (const Gather& gather : gathers_) link(gather);
+    program_.streams.streams = 1 + static_cast<int>(streams_.size());
+  }
+
+  void enter() {
+    if (turn().entry) return;
+    flush();
+    turn().entry = mark();
+  }
+
+  /// The piece goes on when its messages have come.
+  void resume() {
+    for (const std::size_t posted : turn().held) await(posted);
+    turn().held.clear();
+  }
+
+  /// What a piece still waits for at the end of the block, its next block waits for.
+  void carry_over(const Turn& turn) {
+    for (const std::size_t posted : turn.held) {
+      program_.streams.instructions[*turn.entry].after.push_back(
+          {static_cast<std::uint16_t>(posted), 1});
+    }
+  }
+
+  void hold_results() {
+    turn().held.insert(turn().held.end(), turn().results.begin(), turn().results.end());
+    turn().results.clear();
+  }
 
   void kernel(std::size_t op, Seconds time) {
     if (pending_ == Seconds(0)) first_ = op;
@@ -137,9 +254,11 @@ class ProgramBuilder {
   }
 
   /// Ends the kernel that has been added up so far; the next one waits for what is in `awaited_`.
-  std::size_t flush() {
+  std::size_t flush() { return pending_ == Seconds(0) && awaited_.empty() ? last_kernel_ : mark(); }
+
+  /// The same, with or without time.
+  std::size_t mark() {
     auto& instructions = program_.streams.instructions;
-    if (pending_ == Seconds(0) && awaited_.empty() && !instructions.empty()) return last_kernel_;
     StreamInstruction kernel;
     kernel.work = pending_.value();
     kernel.after = awaited_;
@@ -157,15 +276,24 @@ class ProgramBuilder {
     awaited_.push_back({static_cast<std::uint16_t>(instruction), 0});
   }
 
-  void post_at(DemandPhase phase, std::size_t op, Side side, bool repeated) {
-    list_.at(phase, op, side, [&](const PassMessage& message) {
-      if (!is_served(message)) place(message, phase, side, repeated);
+  /// Parameters are there from the first piece on; gradients are whole after the last.
+  [[nodiscard]] bool is_due(const Listed& listed, Side side) const {
+    return !listed.once || turn_ == (side == Side::Before ? 0 : turns_.size() - 1);
+  }
+
+  void post_at(DemandPhase phase, std::size_t op, Side side) {
+    list_.at(phase, op, side, [&](const Listed& listed) {
+      if (is_due(listed, side) && !is_served(*listed.message)) {
+        place(*listed.message, phase, side, false);
+      }
     });
   }
 
   /// What a recomputation sends again; what it does not send again the backward pass brings early.
   void repeat_messages(std::size_t op, Side side) {
-    list_.at(DemandPhase::Forward, op, side, [&](const PassMessage& message) {
+    list_.at(DemandPhase::Forward, op, side, [&](const Listed& listed) {
+      if (!is_due(listed, side)) return;
+      const PassMessage& message = *listed.message;
       if (message.communication.on_recompute == RecomputeGather::Repeated) {
         place(message, DemandPhase::Forward, side, true);
       } else if (const PassMessage* early = list_.backward_gather(message)) {
@@ -179,42 +307,35 @@ class ProgramBuilder {
     return std::find(served_.begin(), served_.end(), &message) != served_.end();
   }
 
+  /// Messages of a piece follow each other; gradients of parameters go as soon as they are there.
   void place(const PassMessage& message, DemandPhase phase, Side side, bool repeated) {
     const OverlapRule& rule = rule_of(context_, message);
     const bool parameter = message.communication.subject == Subject::Parameter;
+    if (phase != DemandPhase::WeightGradient) resume();
     if (rule.wait == MessageWait::AtOnce) return await(post_blocking(message, repeated));
     if (parameter && side == Side::Before) return gather(message, rule, repeated);
     const std::size_t posted = post(message, repeated);
     if (phase == DemandPhase::WeightGradient) return;  // read when the pass is over
     if (phase == DemandPhase::InputGradient && side == Side::After) {
-      results_.push_back(posted);
+      turn().results.push_back(posted);
     } else {
-      await(posted);
+      turn().held.push_back(posted);
     }
   }
 
   /// Operands of a weight gradient that nobody else waits for: posted when the operator begins.
   void post_early(std::size_t op) {
-    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const PassMessage& message) {
-      if (rule_of(context_, message).wait == MessageWait::AtOnce) return;
-      operands_.push_back(post(message, false));
+    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const Listed& listed) {
+      if (rule_of(context_, *listed.message).wait == MessageWait::AtOnce) return;
+      turn().operands.push_back(post(*listed.message, false));
     });
   }
 
   void post_blocking_operands(std::size_t op) {
-    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const PassMessage& message) {
-      if (rule_of(context_, message).wait == MessageWait::Use) return;
-      await(post_blocking(message, false));
+    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const Listed& listed) {
+      if (rule_of(context_, *listed.message).wait == MessageWait::Use) return;
+      await(post_blocking(*listed.message, false));
     });
-  }
-
-  void wait_for_operands() {
-    for (const std::size_t posted : operands_) await(posted);
-    operands_.clear();
-  }
-  void wait_for_results() {
-    for (const std::size_t posted : results_) await(posted);
-    results_.clear();
   }
 
   void gather(const PassMessage& message, const OverlapRule& rule, bool repeated) {
@@ -237,8 +358,9 @@ class ProgramBuilder {
   }
 
   std::size_t post_blocking(const PassMessage& message, bool repeated) {
-    const SharedTime time = share_of(context_, message, window_);
-    window_ -= time.hidden;
+    Seconds& window = window_of(part_);
+    const SharedTime time = share_of(context_, message, message.communication.count, window);
+    window -= time.hidden;
     const Seconds moving =
         std::min(time.exposed, message.transfer * static_cast<double>(message.communication.count));
     const std::size_t before = flush();
@@ -289,16 +411,21 @@ class ProgramBuilder {
 
   const PricingContext& context_;
   const BlockParts& parts_;
+  BlockPass pass_;
+  bool whole_;  ///< recomputation runs the whole block
   BlockProgram& program_;
   MessageList list_;
+  std::vector<Step> steps_;
   Seconds pending_;
   std::size_t first_ = 0;  ///< operator of the kernels that are pending
   std::size_t last_ = 0;
-  Seconds window_;  ///< kernel time of the pass that shares may still hide behind
+  /// Kernel time of every part of the pass that shares may still hide behind.
+  std::array<Seconds, 3> windows_;
+  Step::Part part_ = Step::Part::Forward;
   std::size_t last_kernel_ = 0;
   FixedVector<StreamDependency, kMostAwaited> awaited_;
-  std::vector<std::size_t> results_;
-  std::vector<std::size_t> operands_;
+  std::vector<Turn> turns_;  ///< by piece
+  std::size_t turn_ = 0;
   std::vector<Gather> gathers_;
   std::vector<const PassMessage*> served_;
   std::vector<Queue> streams_;
@@ -306,12 +433,12 @@ class ProgramBuilder {
 
 }  // namespace
 
-SharedTime share_of(const PricingContext& context, const PassMessage& message, Seconds window) {
+SharedTime share_of(const PricingContext& context, const PassMessage& message, double count,
+                    Seconds window) {
   const auto kind = static_cast<std::size_t>(message.overlap);
   const bool possible = message.overlap != Overlap::TensorParallel ||
                         context.problem.cluster->accelerator.user_buffers;
   const double share = possible ? context.problem.framework->overlap[kind].share : 0.0;
-  const auto count = static_cast<double>(message.communication.count);
   const Seconds total = message.time * count;
   const Seconds hidden = std::min(total * share, window);
   const Seconds moving = std::min(hidden, message.transfer * count);
@@ -328,16 +455,7 @@ bool posts_ahead(const PricingContext& context, const BlockParts& parts) {
 
 void build_block_program(const PricingContext& context, const BlockParts& parts, BlockPass pass,
                          BlockProgram& program) {
-  ProgramBuilder builder(context, parts, program);
-  if (pass == BlockPass::Forward) {
-    builder.forward();
-  } else {
-    if (pass != BlockPass::WeightGradient && parts.recompute != Recompute::None) {
-      builder.recompute(parts.repeated, repeats_whole(parts.block, parts.recompute));
-    }
-    builder.backward(pass);
-  }
-  builder.finish();
+  ProgramBuilder(context, parts, pass, program).build();
 }
 
 }  // namespace plansearch

@@ -37,9 +37,26 @@ struct SharedTime {
   Seconds hidden;
   Seconds exposed;  ///< with what hiding it costs the kernels
 };
-/// `window`: the kernel time that is left to hide behind.
+/// `calls` of the message; `window`: the kernel time that is left to hide behind.
 [[nodiscard]] SharedTime share_of(const PricingContext& context, const PassMessage& message,
-                                  Seconds window);
+                                  double calls, Seconds window);
+
+/// Whether every piece of a micro-batch sends a message, or one goes for all.
+enum class Pieces : std::uint8_t { Each, Together };
+
+/// Messages of operators and of kept states, in the order in which they happen.
+template <typename Visit>
+void for_each_message(const BlockParts& parts, Visit visit) {
+  const auto& kept = parts.kept.passes;
+  auto next = kept.begin();
+  for (const PassMessage& message : parts.work.messages) {
+    while (next != kept.end() && comes_before(next->communication, message.communication)) {
+      visit(*next++, Pieces::Together);
+    }
+    visit(message, Pieces::Each);
+  }
+  while (next != kept.end()) visit(*next++, Pieces::Together);
+}
 
 /// Whether kernels run on while a message of this block is on its way.
 [[nodiscard]] bool posts_ahead(const PricingContext& context, const BlockParts& parts);

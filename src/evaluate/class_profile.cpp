@@ -86,6 +86,7 @@ StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Fram
   key.plan.chunks = 1;
   key.plan.micro_batch = 1;
   key.plan.micro_batches = 1;
+  key.plan.pieces = 1;
   key.plan.recompute = Recompute::None;
   key.plan.recompute_layers = 0;
   key.plan.schedule = kDefaultSchedule;

@@ -45,8 +45,8 @@ Bytes least_memory(const PlanView& view, EvaluationWorkspace& workspace) {
 bool same_class(const PlanDegrees& a, const PlanDegrees& b) {
   const auto shared = [](const PlanDegrees& p) {
     return std::tuple(p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.context_kind,
-                      p.expert, p.expert_tensor, p.sequence_parallel, p.micro_batch, p.recompute,
-                      p.recompute_layers > 0);
+                      p.expert, p.expert_tensor, p.sequence_parallel, p.micro_batch, p.pieces,
+                      p.recompute, p.recompute_layers > 0);
   };
   return shared(a) == shared(b);
 }
@@ -359,7 +359,10 @@ std::shared_ptr<const PricedProgram> PlanEvaluator::program(const ParallelPlan& 
                                                             const ProgramRequest& request) const {
   const auto workspace = make_workspace();
   return implementation_->with_view(plan, [&](const PlanView& view) {
-    return std::make_shared<const PricedProgram>(priced_program(view, request, *workspace));
+    auto program = std::make_shared<PricedProgram>(priced_program(view, request, *workspace));
+    const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
+    program->blocks = timelines_at(implementation_->profiles, view, busiest);
+    return std::shared_ptr<const PricedProgram>(std::move(program));
   });
 }
 

@@ -34,6 +34,7 @@ struct BlockMemory {
   Bytes kept_for_weights;
   Bytes cached;                ///< gathered inputs, freed after use
   double gathered_unit = 0.0;  ///< elements of the largest launch's weights, gathered over depth
+  Bytes gathered_for_step;     ///< weights gathered over depth that stay until the next step
   Bytes boundary;              ///< output activation, the message to the next stage
   double stream = 0.0;         ///< elements of the residual stream as matmuls read it
   double logits = 0.0;         ///< local elements of vocabulary scores (head block)

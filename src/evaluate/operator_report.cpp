@@ -63,7 +63,7 @@ std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const Pla
   std::vector<double> copies(network.blocks.size(), 0.0);
   for (const int index : view.contents_at(position)) {
     const std::vector<double>& held = view.content(index).copies;
-    for (std::size_t b = 0; b < held.size(); ++b) copies[b] += held[b];
+    for (std::size_t b = 0; b < held.size(); ++b) copies[b] += held[b] * transform.degrees->pieces;
   }
   std::vector<OperatorReport> lines;
   for (std::size_t b = 0; b < copies.size(); ++b) {

@@ -66,11 +66,39 @@ void append_pass(const Block& block, const BlockProgram& program, const Concurre
   }
 }
 
-}  // namespace
+std::string message_name(const Block& block, const IssuedWork& issued) {
+  const Communication& c = issued.message->communication;
+  return fmt::format("{}{} {}", issued.repeated ? "again " : "", to_text(c.kind),
+                     subject_name(block, c));
+}
 
-std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles, const PlanView& view,
-                                     int position) {
-  std::vector<HiddenMessage> lines;
+BlockTimeline timeline_of(const Block& block, const BlockProgram& program,
+                          const ConcurrencyRates& rates) {
+  constexpr int kDrawn = 2;
+  StreamRun run;
+  std::vector<StreamSlice> slices;
+  StreamSimulator(rates).run(program.streams, kDrawn, run, &slices);
+  BlockTimeline timeline;
+  timeline.streams.assign(static_cast<std::size_t>(program.streams.streams), "kernels");
+  for (const StreamSlice& slice : slices) {
+    const IssuedWork& issued = program.issued[slice.instruction];
+    const int stream = program.streams.instructions[slice.instruction].stream;
+    const bool message = issued.message != nullptr;
+    if (message) {
+      const Communication& c = issued.message->communication;
+      timeline.streams[static_cast<std::size_t>(stream)] = fmt::format(
+          "{} over {}", c.subject == Subject::Parameter ? "weights" : "messages", to_text(c.axes));
+    }
+    timeline.slices.push_back({message ? message_name(block, issued) : kernels_name(block, issued),
+                               stream, message, Seconds(slice.start), Seconds(slice.end)});
+  }
+  return timeline;
+}
+
+/// Calls visit(block, copies, pass, its name) for what is simulated on streams at one position.
+template <typename Visit>
+void for_each_simulated(const ProfileMaker& profiles, const PlanView& view, int position,
+                        Visit visit) {
   const ClassProfile& profile = *view.transform_at(position).profile;
   std::vector<double> copies(profile.blocks.size(), 0.0);
   for (const int index : view.contents_at(position)) {
@@ -79,17 +107,40 @@ std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles, const PlanVie
   }
   for (std::size_t b = 0; b < copies.size(); ++b) {
     if (copies[b] <= 0.0 || !profiles.posts_ahead(profile, b)) continue;
-    const Block& block = view.problem.network->blocks[b];
     for (const auto& [pass, name] :
          {std::pair{BlockPass::Forward, "forward"}, {BlockPass::Backward, "backward"}}) {
-      HiddenMessage line;
-      line.block = block.name;
-      line.copies = copies[b];
-      line.pass = name;
-      append_pass(block, profiles.program(profile, b, pass), profiles.rates(), line, lines);
+      visit(view.problem.network->blocks[b], copies[b], profiles.program(profile, b, pass), name);
     }
   }
+}
+
+}  // namespace
+
+std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles, const PlanView& view,
+                                     int position) {
+  std::vector<HiddenMessage> lines;
+  for_each_simulated(
+      profiles, view, position,
+      [&](const Block& block, double copies, const BlockProgram& program, const char* pass) {
+        HiddenMessage line;
+        line.block = block.name;
+        line.copies = copies;
+        line.pass = pass;
+        append_pass(block, program, profiles.rates(), line, lines);
+      });
   return lines;
+}
+
+std::vector<BlockTimeline> timelines_at(const ProfileMaker& profiles, const PlanView& view,
+                                        int position) {
+  std::vector<BlockTimeline> timelines;
+  for_each_simulated(
+      profiles, view, position,
+      [&](const Block& block, double, const BlockProgram& program, const char* pass) {
+        timelines.push_back(timeline_of(block, program, profiles.rates()));
+        timelines.back().name = fmt::format("{}, {}", block.name, pass);
+      });
+  return timelines;
 }
 
 }  // namespace plansearch

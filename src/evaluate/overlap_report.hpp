@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "evaluate/plan_view.hpp"
+#include "evaluate/priced_program.hpp"
 #include "evaluate/profile_maker.hpp"
 #include "plansearch/evaluation.hpp"
 
@@ -14,5 +15,9 @@ namespace plansearch {
 /// the order of issue; nothing for blocks whose framework hides by shares.
 [[nodiscard]] std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles,
                                                    const PlanView& view, int position);
+
+/// Two copies of every such block, forward and backward, for traces.
+[[nodiscard]] std::vector<BlockTimeline> timelines_at(const ProfileMaker& profiles,
+                                                      const PlanView& view, int position);
 
 }  // namespace plansearch

@@ -40,11 +40,18 @@ double largest_unit(const PlanView& view, int position) {
   return largest;
 }
 
-/// The unit in use and the one gathered ahead, and a gradient not yet reduced.
+/// What stays gathered, else the unit in use and the one gathered ahead; a gradient not yet
+/// reduced.
 Bytes gathered_parameters(const PlanView& view, int position) {
   const double largest = largest_unit(view, position);
-  return element_size(view.precision.gather) * (2.0 * largest) +
-         element_size(view.precision.reduction) * largest;
+  Bytes kept;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
+      kept += block.memory.gathered_for_step * copies;
+    });
+  }
+  if (kept == Bytes(0)) kept = element_size(view.precision.gather) * (2.0 * largest);
+  return kept + element_size(view.precision.reduction) * largest;
 }
 
 /// Per-step work of the host: a constant, and a share for every sharded parameter tensor.

@@ -2,6 +2,7 @@
 // The program of a plan: every instruction of one step with the plan's own times and bytes.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "evaluate/plan_view.hpp"
@@ -18,11 +19,26 @@ struct ProgramDevice {
   Bytes always;  ///< memory beside what the program allocates
 };
 
+/// Kernels and messages of two copies of a block, one after the other, as streams run them.
+struct BlockTimeline {
+  struct Slice {
+    std::string what;
+    int stream = 0;
+    bool message = false;
+    Seconds start;
+    Seconds end;
+  };
+  std::string name;  ///< "decoder, forward"
+  std::vector<std::string> streams;
+  std::vector<Slice> slices;
+};
+
 struct PricedProgram : SimulatedProgram {
   PipelineShape shape;
   std::vector<ProgramDevice> devices;
-  std::vector<PassOutcome> passes;  ///< of the problem
-  int slots = 0;                    ///< buffers beyond the first that passes could take
+  std::vector<PassOutcome> passes;    ///< of the problem
+  int slots = 0;                      ///< buffers beyond the first that passes could take
+  std::vector<BlockTimeline> blocks;  ///< of the busiest device, that are simulated on streams
 };
 
 /// Whether the step of a plan is the end of its program: runtimes with lists, or passes. Others

@@ -29,6 +29,7 @@ std::size_t ProfileMaker::LocalKey::hash() const noexcept {
 
 std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
   return mixed(states, static_cast<std::uint64_t>(micro_batch) << 4U |
+                           static_cast<std::uint64_t>(pieces - 1) << 24U |
                            static_cast<std::uint64_t>(recompute) << 2U |
                            static_cast<std::uint64_t>(partly) << 1U |
                            static_cast<std::uint64_t>(leaves_node));
@@ -111,7 +112,7 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(
 std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
                                                     const DeviceMesh& mesh) const {
   const StatesKey key = states_key(plan, mesh, *context_.problem.framework);
-  return work(placed(key, plan, mesh), plan.micro_batch);
+  return work(placed(key, plan, mesh), plan.micro_batch / plan.pieces);
 }
 
 std::shared_ptr<const LocalMemory> ProfileMaker::memory(
@@ -130,20 +131,34 @@ BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block) c
   return {context_.problem.network->blocks[block],
           profile.work->blocks[block],
           profile.states->blocks[block],
+          profile.made_for.pieces,
           profile.recompute,
           repeated_[block][static_cast<std::size_t>(profile.recompute)],
           rates_,
           profile.skew};
 }
 
-void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, Recompute recompute,
-                              ClassProfile& profile) {
-  profile.recompute = recompute;
+/// One piece computes while messages of another are on their way. Weights that a kernel gathers for
+/// itself stay until the last piece has used them.
+void ProfileMaker::take_turns(const PlacedBlock& placed, int pieces, BlockMemory& memory) const {
+  const double alive = std::min(1.0, 2.0 / pieces);
+  memory.cached *= alive;
+  memory.stream *= alive;
+  memory.logits *= alive;
+  if (context_.problem.framework->sharding.depth_gather == Scope::Use) {
+    memory.gathered_unit = placed.gathered.all;
+  }
+}
+
+void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const PlanDegrees& plan,
+                              ClassProfile& profile) const {
+  profile.recompute = plan.recompute;
   profile.blocks.resize(memory->blocks.size());
   for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
     BlockProfile& block = profile.blocks[b];
     const PlacedBlock& placed = memory->placed->blocks[b];
-    block.memory = memory->blocks[b][static_cast<std::size_t>(recompute)];
+    block.memory = memory->blocks[b][static_cast<std::size_t>(plan.recompute)];
+    if (plan.pieces > 1) take_turns(placed, plan.pieces, block.memory);
     block.parameters = placed.parameters;
     block.shared = placed.shared;
   }
@@ -153,12 +168,14 @@ void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, Recompu
 void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
                                ClassProfile& profile) const {
   const auto where = placed(states_key(plan, mesh, *context_.problem.framework), plan, mesh);
-  set_memory(memory(where, plan.micro_batch), plan.recompute, profile);
+  set_memory(memory(where, plan.micro_batch), plan, profile);
   profile.made_for = plan;
   profile.kept.reset();
   if (plan.recompute_layers == 0) return;
   auto others = std::make_shared<ClassProfile>();
-  set_memory(profile.memory, Recompute::None, *others);
+  PlanDegrees keeping = plan;
+  keeping.recompute = Recompute::None;
+  set_memory(profile.memory, keeping, *others);
   profile.kept = std::move(others);
 }
 
@@ -168,8 +185,8 @@ std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const KeptState
   auto profile = std::make_shared<ClassProfile>();
   profile->made_for = plan;
   profile->maker = context_.id;
-  set_memory(memory(states->placed, key.micro_batch), key.recompute, *profile);
-  profile->work = work(states->placed, key.micro_batch);
+  set_memory(memory(states->placed, key.micro_batch), plan, *profile);
+  profile->work = work(states->placed, key.micro_batch / key.pieces);
   profile->states = std::move(states);
   profile->shared = profile->states->shared;
   profile->skew = key.leaves_node ? context_.constants.collective_skew_across_nodes
@@ -187,7 +204,8 @@ std::shared_ptr<const ClassProfile> ProfileMaker::profile(
     const std::shared_ptr<const Placements>& placements) const {
   std::shared_ptr<const KeptStates> state = states(plan, mesh, placements);
   const bool partly = plan.recompute_layers > 0;
-  const ProfileKey key{state.get(), plan.micro_batch, plan.recompute, partly, leaves_node(plan)};
+  const ProfileKey key{state.get(),    plan.micro_batch, plan.pieces,
+                       plan.recompute, partly,           leaves_node(plan)};
   return profiles_.get(key, [&] {
     auto profile = make(std::move(state), key, plan);
     if (partly) profile->kept = kept(plan, mesh, placements);
@@ -213,7 +231,7 @@ bool ProfileMaker::is_own(const ClassProfile& profile, const PlanDegrees& plan,
   const PlanDegrees& other = profile.made_for;
   const Framework& framework = *context_.problem.framework;
   return profile.maker == context_.id && other.micro_batch == plan.micro_batch &&
-         other.recompute == plan.recompute &&
+         other.pieces == plan.pieces && other.recompute == plan.recompute &&
          (other.recompute_layers > 0) == (plan.recompute_layers > 0) &&
          leaves_node(other) == leaves_node(plan) &&
          states_key(other, make_device_mesh(other, framework.rank_order), framework) ==

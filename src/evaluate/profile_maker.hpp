@@ -55,6 +55,7 @@ class ProfileMaker {
   struct ProfileKey {
     const KeptStates* states;
     int micro_batch;
+    int pieces;
     Recompute recompute;
     bool partly;       ///< the first layers of a chunk alone are recomputed
     bool leaves_node;  ///< the pipeline does
@@ -77,8 +78,9 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<ClassProfile> make(std::shared_ptr<const KeptStates> states,
                                                    const ProfileKey& key,
                                                    const PlanDegrees& plan) const;
-  static void set_memory(std::shared_ptr<const LocalMemory> memory, Recompute recompute,
-                         ClassProfile& profile);
+  void set_memory(std::shared_ptr<const LocalMemory> memory, const PlanDegrees& plan,
+                  ClassProfile& profile) const;
+  void take_turns(const PlacedBlock& placed, int pieces, BlockMemory& memory) const;
   [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const;
   template <typename Visit>
   void for_each_local_block(const PlacedNetwork& placed, int micro_batch, Visit visit) const;

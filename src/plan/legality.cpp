@@ -22,9 +22,10 @@ namespace {
 using Result = std::optional<Infeasible>;
 
 Result check_product(const PlanDegrees& plan, int gpus, Wording wording) {
-  const std::array degrees{plan.data,          plan.pipeline,     plan.chunks,       plan.tensor_in,
-                           plan.tensor_out,    plan.tensor_depth, plan.context,      plan.expert,
-                           plan.expert_tensor, plan.micro_batch,  plan.micro_batches};
+  const std::array degrees{plan.data,        plan.pipeline,      plan.chunks,
+                           plan.tensor_in,   plan.tensor_out,    plan.tensor_depth,
+                           plan.context,     plan.expert,        plan.expert_tensor,
+                           plan.micro_batch, plan.micro_batches, plan.pieces};
   const bool positive =
       std::all_of(degrees.begin(), degrees.end(), [](int degree) { return degree >= 1; });
   if (!positive || plan.shard_group < 0) {
@@ -219,6 +220,27 @@ Result check_recompute_layers(const PlanDegrees& plan, const Network& network,
                 });
 }
 
+Result check_pieces(const PlanDegrees& plan, Wording wording) {
+  if (plan.micro_batch % plan.pieces == 0) return std::nullopt;
+  return refuse_indivisible(
+      wording, Obstacle::BatchNotDivisible, plan.pieces, plan.micro_batch, [&] {
+        return fmt::format("a micro-batch of {} sequence{} is not cut into {} pieces",
+                           plan.micro_batch, plan.micro_batch == 1 ? "" : "s", plan.pieces);
+      });
+}
+
+/// Pieces are for messages that kernels run beside.
+Result check_interleaving(const PlanDegrees& plan, const Framework& framework, Wording wording) {
+  const auto& rule = framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
+  if (plan.pieces == 1 || rule.wait == MessageWait::Use) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.pieces), 1, [&] {
+    return fmt::format(
+        "{} waits for tensor-parallel messages at once (overlap.tensor_parallel), so that pieces "
+        "of a micro-batch hide nothing",
+        framework.name);
+  });
+}
+
 /// Without a pipeline there is nothing to order.
 Result check_listed(const PlanDegrees& plan, const Framework& framework, Wording wording) {
   const auto& listed = framework.schedules;
@@ -308,6 +330,10 @@ constexpr std::array kConditions{
               [](const Case& c, Wording w) {
                 return check_recompute_layers(c.plan, c.network, c.framework, w);
               }},
+    Condition{{Degree::Pieces},
+              [](const Case& c, Wording w) { return check_interleaving(c.plan, c.framework, w); }},
+    Condition{{Degree::MicroBatch, Degree::Pieces},
+              [](const Case& c, Wording w) { return check_pieces(c.plan, w); }},
     Condition{{Degree::Pipeline, Degree::Schedule},
               [](const Case& c, Wording w) { return check_listed(c.plan, c.framework, w); }},
     Condition{kBatchDegrees | DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},

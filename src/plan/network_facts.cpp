@@ -154,7 +154,8 @@ bool fits_blocks(const Network& network, const PlanDegrees& plan, const OperandB
       (plan.sequence_parallel == SequenceParallel::On ? plan.tensor_out : 1);
   for (const Dimension& dimension : network.dimensions) {
     if (dimension.role != DimRole::Sequence || dimension.extent % spread != 0) continue;
-    if (dimension.extent / spread * plan.micro_batch % block.tokens != 0) return false;
+    if (dimension.extent / spread * (plan.micro_batch / plan.pieces) % block.tokens != 0)
+      return false;
   }
   for (const Block& layer : network.blocks) {
     if (!is_layer(layer.kind)) continue;

@@ -26,7 +26,8 @@ namespace {
 
 /// Degrees whose legality can be judged by themselves.
 constexpr std::array kJudgedAlone{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
-                                  Degree::Pipeline, Degree::Context,   Degree::Expert};
+                                  Degree::Pipeline, Degree::Context,   Degree::Expert,
+                                  Degree::Pieces};
 
 /// What stands in the way when only this degree is above one. Whatever concerns the rest of the
 /// plan (number of GPUs, batch) is not looked at.
@@ -38,6 +39,7 @@ std::optional<Infeasible> obstacle_alone(Degree degree, int value, const PinnedD
     set_degree(plan, Degree::ContextKind, *kind);
   }
   if (degree == Degree::Expert) plan.data = value;
+  plan.micro_batch = plan.pieces;
   plan.micro_batches = plan.pipeline;
   const auto infeasible =
       check_legality(plan, *problem.network, *problem.framework, plan.devices(), problem.precision);
@@ -120,6 +122,13 @@ void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits) {
                      fmt::format("{} {} is not {}", flag_of(key_of(row.degree, degrees)),
                                  value_text(row.degree, *value), limits.text(row.degree)),
                      "give the value, or its bounds");
+  }
+  const auto sequences = degrees.get(Degree::MicroBatch);
+  const auto pieces = degrees.get(Degree::Pieces);
+  if (sequences && pieces && *sequences % *pieces != 0) {
+    throw InputError(
+        {}, fmt::format("--overdecompose {}: a micro-batch has {} sequences", *pieces, *sequences),
+        fmt::format("legal values: {}", fmt::join(divisors(*sequences, kShownDivisors), ", ")));
   }
   const auto schedule = degrees.get(Degree::Schedule);
   const auto chunks = degrees.get(Degree::Chunks);

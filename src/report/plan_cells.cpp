@@ -73,6 +73,7 @@ std::string short_plan(const PlanSummary& plan) {
   if (text.empty()) text = "one device";
   text += fmt::format(", micro-batch {}",
                       across_stages(plan, [&](Degrees d) { return number(d.micro_batch); }));
+  add("pieces ", [&](Degrees d) { return number(d.pieces); });
   const std::string recompute = across_stages(plan, recompute_cell);
   if (const int first = plan.degrees.recompute_layers; first > 0) {
     text += fmt::format(", {} layer{} recomputed", recompute, first == 1 ? "" : "s");

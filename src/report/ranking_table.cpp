@@ -82,34 +82,37 @@ std::string order_cell(const PlanReport& plan) {
 /// Degrees; what no plan makes use of is left out, but for the three everybody looks for.
 std::vector<PlanColumn> degree_columns() {
   using Plan = const PlanDegrees&;
-  return {{{"#"},
-           [](const PlanReport& p) {
-             return fmt::format("{}{}", p.ties.with_first ? "~" : "", p.rank);
-           }},
-          degree_column({"dp"}, [](Plan p) { return number(p.data); }),
-          degree_column({"pp"}, [](Plan p) { return number(p.pipeline); }),
-          {{"layers"},
-           [](const PlanReport& p) { return layers_by_stage(p.plan); },
-           [](const PlanReport& p) { return !p.plan.spelled.empty(); }},
-          {{"vpp"},
-           chunks_cell,
-           [](const PlanReport& p) {
-             return !p.variants.empty() || any_stage(p.plan, [](Plan d) { return d.chunks > 1; });
-           }},
-          degree_column({"tp"}, tensor_cell),
-          degree_column({"cp"}, context_cell, [](Plan p) { return p.context > 1; }),
-          degree_column(
-              {"ep"}, [](Plan p) { return number(p.expert); }, [](Plan p) { return p.expert > 1; }),
-          degree_column(
-              {"etp"}, [](Plan p) { return number(p.expert_tensor); },
-              [](Plan p) { return p.expert_tensor > 1; }),
-          degree_column({"zero"}, [](Plan p) { return number(static_cast<int>(p.zero)); }),
-          degree_column({"mbs"}, [](Plan p) { return number(p.micro_batch); }),
-          degree_column({"recompute", Align::Left}, recompute_cell,
-                        [](Plan p) { return p.recompute != Recompute::None; }),
-          {{"schedule", Align::Left, 2}, order_cell, [](const PlanReport& p) {
-             return p.plan.degrees.pipeline > 1;
-           }}};
+  return {
+      {{"#"},
+       [](const PlanReport& p) {
+         return fmt::format("{}{}", p.ties.with_first ? "~" : "", p.rank);
+       }},
+      degree_column({"dp"}, [](Plan p) { return number(p.data); }),
+      degree_column({"pp"}, [](Plan p) { return number(p.pipeline); }),
+      {{"layers"},
+       [](const PlanReport& p) { return layers_by_stage(p.plan); },
+       [](const PlanReport& p) { return !p.plan.spelled.empty(); }},
+      {{"vpp"},
+       chunks_cell,
+       [](const PlanReport& p) {
+         return !p.variants.empty() || any_stage(p.plan, [](Plan d) { return d.chunks > 1; });
+       }},
+      degree_column({"tp"}, tensor_cell),
+      degree_column({"cp"}, context_cell, [](Plan p) { return p.context > 1; }),
+      degree_column(
+          {"ep"}, [](Plan p) { return number(p.expert); }, [](Plan p) { return p.expert > 1; }),
+      degree_column(
+          {"etp"}, [](Plan p) { return number(p.expert_tensor); },
+          [](Plan p) { return p.expert_tensor > 1; }),
+      degree_column({"zero"}, [](Plan p) { return number(static_cast<int>(p.zero)); }),
+      degree_column({"mbs"}, [](Plan p) { return number(p.micro_batch); }),
+      degree_column(
+          {"pieces"}, [](Plan p) { return number(p.pieces); }, [](Plan p) { return p.pieces > 1; }),
+      degree_column({"recompute", Align::Left}, recompute_cell,
+                    [](Plan p) { return p.recompute != Recompute::None; }),
+      {{"schedule", Align::Left, 2}, order_cell, [](const PlanReport& p) {
+         return p.plan.degrees.pipeline > 1;
+       }}};
 }
 
 /// Below half a percent a risk is not worth a column.
@@ -184,6 +187,9 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
   const auto any = [&](auto which) {
     return std::any_of(plans.begin(), plans.end(), [&](const PlanReport& p) { return which(p); });
   };
+  const auto any_degrees = [&](const std::function<bool(const PlanDegrees&)>& holds) {
+    return any([&](const PlanReport& p) { return any_stage(p.plan, holds); });
+  };
   std::string text;
   if (any([](const PlanReport& p) { return p.ties.with_first; })) {
     text += "~ too close to plan 1 to call\n";
@@ -195,12 +201,12 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
     text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons(plans.front()));
   }
   text += "mbs: sequences per micro-batch; memory: of the fullest GPU";
+  if (any_degrees([](const PlanDegrees& p) { return p.pieces > 1; })) {
+    text += "; pieces: of a micro-batch, in turns (overdecompose)";
+  }
   if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";
   if (table.shows("risk", columns)) text += "; risk: of running out of memory";
   if (table.shows("comm", columns)) text += "; comm: exposed communication, share of the step";
-  const auto any_degrees = [&](const std::function<bool(const PlanDegrees&)>& holds) {
-    return any([&](const PlanReport& p) { return any_stage(p.plan, holds); });
-  };
   if (any_degrees([](const PlanDegrees& p) { return p.recompute_layers > 0; })) {
     text += "; first N: so many layers of every chunk are recomputed";
   }

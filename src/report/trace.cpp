@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "report/plan_timeline.hpp"
@@ -27,12 +29,16 @@ class TraceWriter {
   TraceWriter(const SimulatedProgram& simulated, double ticks_per_microsecond)
       : simulated_(simulated), program_(simulated.program), scale_(ticks_per_microsecond) {}
 
-  std::string text(const std::vector<ProgramDevice>& devices) {
+  std::string text(const std::vector<ProgramDevice>& devices,
+                   const std::vector<BlockTimeline>& blocks = {}) {
     write("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     name_tracks(devices);
     for (std::size_t q = 0; q < program_.queues.size(); ++q) add_queue(q);
     for (MessageId id = 0; id < program_.messages.size(); ++id) add_message(id);
     add_memory(devices);
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      add_block(program_.devices + static_cast<int>(b), blocks[b]);
+    }
     write("\n]}}\n");
     return fmt::to_string(text_);
   }
@@ -163,6 +169,26 @@ class TraceWriter {
     }
   }
 
+  /// Names of blocks and tensors come from files.
+  static std::string quoted(const std::string& name) {
+    return nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+
+  /// Two copies of a block as a process of its own, from time 0.
+  void add_block(int process, const BlockTimeline& block) {
+    event(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", process,
+          quoted("two of " + block.name));
+    for (std::size_t s = 0; s < block.streams.size(); ++s) {
+      name_thread(process, static_cast<int>(s), block.streams[s]);
+    }
+    const auto microseconds = [](Seconds time) { return 1e6 * time.value(); };
+    for (const BlockTimeline::Slice& slice : block.slices) {
+      event(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f}}})",
+            quoted(slice.what), slice.message ? "message" : "kernels", process, slice.stream,
+            microseconds(slice.start), microseconds(slice.end - slice.start));
+    }
+  }
+
   const SimulatedProgram& simulated_;
   const Program& program_;
   double scale_;
@@ -175,7 +201,7 @@ constexpr double kTicksPerMicrosecond = kTicksPerSecond / 1e6;
 }  // namespace
 
 std::string plan_trace(const PricedProgram& program) {
-  return TraceWriter(program, kTicksPerMicrosecond).text(program.devices);
+  return TraceWriter(program, kTicksPerMicrosecond).text(program.devices, program.blocks);
 }
 
 std::string schedule_trace(const SimulatedProgram& program, double ticks_per_unit) {

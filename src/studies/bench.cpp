@@ -27,6 +27,8 @@ struct FixedProblem {
   int gpus;
   std::int64_t batch;
   Pruning pruning;
+  const char* framework = "megatron";
+  const char* space = "megatron";
 };
 constexpr std::array<FixedProblem, 5> kProblems{
     {{"perlmutter", "gpt2-xl", 64, 512, Pruning::On},
@@ -36,10 +38,12 @@ constexpr std::array<FixedProblem, 5> kProblems{
      {"selene", "gpt3-175b", 4096, 1536, Pruning::Off}}};
 constexpr std::size_t kRanked = 20;
 
-/// Spaces whose plans are priced one by one: a dense model, and one with experts.
-constexpr std::array<FixedProblem, 2> kSampled{
+/// Spaces whose plans are priced one by one: a dense model, one with experts, and one whose blocks
+/// are simulated on streams.
+constexpr std::array<FixedProblem, 3> kSampled{
     {{"selene", "gpt3-175b", 4096, 1536, Pruning::Off},
-     {"dgx-h100", "deepseek-v3", 2048, 4096, Pruning::Off}}};
+     {"dgx-h100", "deepseek-v3", 2048, 4096, Pruning::Off},
+     {"perlmutter", "gpt-80b", 1024, 1024, Pruning::Off, "axonn", "4d"}}};
 
 std::string name_of(const FixedProblem& fixed) {
   return fmt::format("{} on {} x {}{}", fixed.model, fixed.gpus, fixed.hardware,
@@ -52,11 +56,12 @@ Problem problem_of(const FixedProblem& fixed) {
   request.model = fixed.model;
   request.gpus = fixed.gpus;
   request.batch = fixed.batch;
+  request.framework = fixed.framework;
   return load_problem(request).problem;
 }
 
-SearchSpace space_of(const Problem& problem) {
-  return std::get<SearchSpace>(make_space("megatron", problem, {}));
+SearchSpace space_of(const FixedProblem& fixed, const Problem& problem) {
+  return std::get<SearchSpace>(make_space(fixed.space, problem, {}));
 }
 
 /// Words that are equal exactly when the rankings are.
@@ -82,7 +87,7 @@ void time_search(const FixedProblem& fixed, BenchReport& measured) {
   search_options.pruning = fixed.pruning;
   const Clocks start = process_clocks();
   const PlanEvaluator evaluator(problem);
-  const SearchResult result = search(evaluator, space_of(problem), search_options);
+  const SearchResult result = search(evaluator, space_of(fixed, problem), search_options);
   const Clocks taken = process_clocks() - start;
   measured.signature =
       combine_hashes(measured.signature, content_hash(ranking_text(result.ranked)));
@@ -149,7 +154,7 @@ BenchReport run_bench(int threads) {
   for (const FixedProblem& fixed : kSampled) {
     const Problem problem = problem_of(fixed);
     const std::string name = fmt::format("{}, {} GPUs", fixed.model, fixed.gpus);
-    const auto rates = measure_rates(name, problem, space_of(problem));
+    const auto rates = measure_rates(name, problem, space_of(fixed, problem));
     measured.rates.insert(measured.rates.end(), rates.begin(), rates.end());
   }
   measured.rates.push_back(measure_simulator());

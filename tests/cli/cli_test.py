@@ -250,6 +250,26 @@ class Degrees(Case):
         self.refuse("predict", *asked, "--gpus", "64", "--tp-y", "4", "--tp-z", "8", "--dp", "2", "--batch", "24",
                     expect=["dp 2 x tp-z 8", "legal values of dp x tp-z", "24"])
 
+    def test_pieces_of_a_micro_batch(self):
+        asked = ["--hw", "perlmutter", "--model", "gpt-80b", "--gpus", "64", "--batch", "32"]
+        tensor3d = [*asked, "--framework", "tensor3d"]
+        for command in ([], ["predict", "--tp-y", "16", "--tp-x", "2"]):
+            self.refuse(*command, *tensor3d, "--micro-batch", "4", "--overdecompose", "3",
+                        expect=["--overdecompose 3", "4 sequences", "legal values: 1, 2, 4"])
+            self.refuse(*command[:1], *asked, "--micro-batch", "4", "--overdecompose", "2",
+                        expect=["--overdecompose 2", "at once", "legal values: 1"])
+        self.refuse("predict", *tensor3d, "--tp-y", "16", "--overdecompose", "2", expect=["1 sequence ", "legal: 1"])
+        self.refuse("predict", *tensor3d, "--tp-y", "16", "--overdecompose", "100", expect=["1 to 64"])
+        self.refuse("predict", *tensor3d, "--tp-y", "16", "--micro-batch", "4", "--overdecompose", "4", expect=["two pieces"])
+        predict = ["predict", *tensor3d, "--tp-y", "16", "--tp-x", "4", "--micro-batch", "4", "--recompute", "full"]
+        whole, cut = (self.answer(*predict, "--overdecompose", d)["plans"][0] for d in ("1", "2"))
+        self.assertEqual((whole["config"]["overdecompose"], cut["config"]["overdecompose"]), (1, 2))
+        self.assertLess(cut["step_time_s"], whole["step_time_s"])
+        for one, two in zip(whole["communication"], cut["communication"]):
+            self.assertEqual(one["count"] * one["wire_bytes"], two["count"] * two["wire_bytes"])
+        best = self.answer(*tensor3d, "--space", "4d", "--recompute", "full")["plans"][0]
+        self.assertLessEqual(best["step_time_s"], cut["step_time_s"])
+
     def test_one_tensor_axis_is_the_tensor_degree(self):
         """Under one framework --tp N is --tp-y N beside one rank on the other axes, byte for byte."""
         asked = ["predict", "--hw", "perlmutter", "--model", "opt-6.7b", "--framework", "axonn", "--gpus", "64",

@@ -187,7 +187,7 @@ TEST_SUITE("evaluate") {
       // A few degrees at a time: more than that never fit.
       for (int* field : {&d.data, &d.pipeline, &d.chunks, &d.tensor_in, &d.tensor_out,
                          &d.tensor_depth, &d.context, &d.expert, &d.expert_tensor, &d.shard_group,
-                         &d.micro_batch, &d.micro_batches}) {
+                         &d.micro_batch, &d.micro_batches, &d.pieces}) {
         if (random() % 6 == 0) *field = any();
       }
       const Evaluation evaluation = evaluator.evaluate(d);

@@ -179,6 +179,27 @@ TEST_SUITE("unit") {
           doctest::Approx(1e8 + (2 * 2 + 4) * (kTable + 2 * kHidden)));
   }
 
+  TEST_CASE("weights that stay gathered over a step are held once, whatever is in flight") {
+    // Four depth ranks; 12 h^2 weights of each of 8 layers in bf16, and a gradient of the largest
+    // launch (4 h^2, fp32). Gathered for every use, two launches are there instead.
+    PlanDegrees plan;
+    plan.tensor_depth = 4;
+    plan.data = 4;
+    plan.micro_batches = 2;
+    const auto buffers = [&](Scope scope) {
+      return devices_of(test::with_framework(problem_for(plan),
+                                             [&](Framework& f) {
+                                               f.sharding.depth_gather = scope;
+                                               f.sharding.depth_parameters =
+                                                   DepthParameters::Products;
+                                             }),
+                        plan)[0]
+          .memory.buffers.value();
+    };
+    const double h2 = static_cast<double>(kHidden) * kHidden;
+    CHECK(buffers(Scope::Step) == doctest::Approx(1e8 + 2 * 8 * 12 * h2 + 4 * 4 * h2));
+    CHECK(buffers(Scope::Use) == doctest::Approx(1e8 + (2 * 2 + 4) * 4 * h2));
+  }
   TEST_CASE("copies of eager kernels, buffers and cached gathers are constants of the framework") {
     PlanDegrees plan;
     plan.tensor_out = 2;

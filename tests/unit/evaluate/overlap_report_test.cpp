@@ -2,6 +2,7 @@
 // What a report says of messages on streams: one line each, exposed as in the breakdown.
 #include <doctest/doctest.h>
 
+#include "evaluate/priced_program.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "support/toy_class.hpp"
@@ -44,6 +45,36 @@ TEST_SUITE("unit") {
     Seconds exposed;
     for (const PricedCommunication& line : report.communication) exposed += line.exposed;
     CHECK(exposed.value() == doctest::Approx(estimate.step.exposed_total().value()));
+  }
+
+  TEST_CASE("timelines of blocks: two copies, every stream one thing at a time") {
+    PlanDegrees plan;
+    plan.tensor_out = 4;
+    plan.tensor_depth = 4;
+    plan.micro_batches = 8;
+    const PlanEvaluator evaluator(on_streams());
+    const auto program =
+        evaluator.program(std::get<ParallelPlan>(evaluator.expand(plan)), ProgramRequest{});
+    const Estimate estimate = std::get<Estimate>(evaluator.evaluate(plan));
+    CHECK(estimate.step.recompute == Seconds(0));
+    Seconds kernels;
+    for (const BlockTimeline& block : program->blocks) {
+      CAPTURE(block.name);
+      REQUIRE(block.streams.size() > 1);
+      CHECK(block.streams.front() == "kernels");
+      std::vector<Seconds> until(block.streams.size());
+      std::vector<std::string> names(block.streams.size());
+      for (const BlockTimeline::Slice& slice : block.slices) {  // in the order in which they end
+        Seconds& before = until[static_cast<std::size_t>(slice.stream)];
+        CHECK(slice.start >= before);
+        CHECK(slice.message == (slice.stream != 0));
+        before = slice.end;
+        const double layers = block.name.starts_with("decoder") ? 8.0 : 1.0;
+        if (!slice.message) kernels += 0.5 * layers * (slice.end - slice.start);
+      }
+    }
+    // Kernels of a step: one copy of every block and layer, for each of the micro-batches.
+    CHECK(8.0 * kernels.value() == doctest::Approx(estimate.step.compute.value()));
   }
 }
 

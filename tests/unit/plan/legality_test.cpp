@@ -132,6 +132,25 @@ TEST_SUITE("unit") {
     CHECK_FALSE(check(plan).has_value());
   }
 
+  TEST_CASE("legality: pieces divide the micro-batch and need messages that kernels run beside") {
+    const Network network = decoder(8);
+    Framework framework = test::plain_framework();
+    PlanDegrees plan;
+    plan.micro_batch = 6;
+    plan.pieces = 2;
+    CHECK(check_legality(plan, network, framework, 1)->obstacle == Obstacle::NoSuchFeature);
+    framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)].wait = MessageWait::Use;
+    CHECK_FALSE(check_legality(plan, network, framework, 1).has_value());
+    plan.pieces = 4;
+    const auto refused = check_legality(plan, network, framework, 1);
+    REQUIRE(refused);
+    CHECK(refused->detail == "a micro-batch of 6 sequences is not cut into 4 pieces");
+    CHECK(refused->legal_numbers == std::vector<int>{1, 2, 3, 6});
+    plan.pieces = 2;
+    framework.rules = {{"max-overdecompose", 1.0, "one piece"}};
+    CHECK(check_legality(plan, network, framework, 1)->obstacle == Obstacle::FrameworkForbids);
+  }
+
   TEST_CASE("legality: a framework runs the schedules it lists") {
     const Network network = decoder(16);
     Framework framework = test::plain_framework();

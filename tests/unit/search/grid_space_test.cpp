@@ -36,6 +36,14 @@ Problem random_question(std::mt19937& random) {
   return test::toy_problem(toy);
 }
 
+/// Messages run beside kernels, so that pieces of a micro-batch are looked at.
+Problem with_pieces(Problem problem) {
+  Framework framework = *problem.framework;
+  framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)] = {0.0, MessageWait::Use, 1};
+  problem.framework = std::make_shared<const Framework>(framework);
+  return problem;
+}
+
 SearchResult searched(const PlanEvaluator& evaluator, const SearchSpace& space, Pruning pruning) {
   SearchOptions options;
   options.pruning = pruning;
@@ -69,6 +77,30 @@ TEST_SUITE("unit") {
     CHECK(count_plans(space_of("4d", problem)) > count_plans(space_of("axonn", problem)));
   }
 
+  TEST_CASE("grids: pieces of a micro-batch where messages have kernels to run beside") {
+    test::ToyOptions toy;
+    toy.gpus = 4;
+    toy.global_batch = 8;
+    Problem problem = test::toy_problem(toy);
+    CHECK(space_of("4d", problem).dimension(Degree::Pieces).values == std::vector<int>{1});
+    problem = with_pieces(problem);
+    const SearchSpace space = space_of("4d", problem);
+    int cut = 0;
+    for (const PlanDegrees& plan : all_plans(space)) {
+      CHECK(plan.micro_batch % plan.pieces == 0);
+      if (plan.pieces == 1) continue;
+      CHECK(plan.tensor_in * plan.tensor_out > 1);
+      ++cut;
+    }
+    CHECK(cut > 0);
+    CHECK(count_plans(space) == all_plans(space).size());
+    CHECK(space_of("framework", problem).dimension(Degree::Pieces).values == std::vector<int>{1});
+    for (const PlanDegrees& plan :
+         all_plans(space_of("framework", problem, {{Degree::Pieces, 2}}))) {
+      CHECK(plan.pieces == (plan.tensor_out > 1 ? 2 : 1));
+    }
+  }
+
   TEST_CASE("grids: a framework without them says so") {
     test::ToyOptions toy;
     Problem problem = test::toy_problem(toy);
@@ -90,7 +122,9 @@ TEST_SUITE("differential") {
     std::size_t with_plans = 0;
     std::int64_t pruned = 0;
     for (int i = 0; i < 50; ++i) {
-      const PlanEvaluator evaluator(random_question(random));
+      Problem problem = random_question(random);
+      if (i % 4 < 2) problem = with_pieces(std::move(problem));
+      const PlanEvaluator evaluator(problem);
       const auto made = make_space(i % 2 == 0 ? "axonn" : "4d", evaluator.problem(), {});
       const auto* plans = std::get_if<SearchSpace>(&made);
       if (plans == nullptr) continue;  // no grid has as many devices and divides the batch
