@@ -95,8 +95,12 @@ class Timelines {
     PassProfile none;
     simulate(BlockPass::Forward, profile_.forward, none, &profile_.forward_edges);
     simulate(BlockPass::Backward, profile_.backward, profile_.recompute, &profile_.backward_edges);
+    profile_.input_gradient = profile_.backward;
+    profile_.input_gradient.compute -= profile_.weight_gradient.compute;
+    if (!parts_.splits_backward) return;  // nobody asks for the halves
+    profile_.input_gradient.exposed = {};
+    profile_.input_gradient.between_nodes = Seconds(0);
     const std::size_t seen = exposed_.size();
-    profile_.input_gradient.compute = profile_.backward.compute - profile_.weight_gradient.compute;
     simulate(BlockPass::InputGradient, profile_.input_gradient, none, nullptr);
     simulate(BlockPass::WeightGradient, profile_.weight_gradient, none, nullptr);
     exposed_.resize(seen);  // the parts of backward, once more

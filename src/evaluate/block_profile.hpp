@@ -65,6 +65,7 @@ struct BlockParts {
   const std::vector<double>& repeated;  ///< by operator: the share that is run again
   const ConcurrencyRates& rates;
   Seconds skew;  ///< host CPU time per rank of a tensor-parallel collective
+  bool splits_backward = true;  ///< some order of the framework runs weight gradients later
 };
 
 /// A communication inside a pass and what nothing hides of it.

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 
 #include "plan/recompute.hpp"
@@ -35,17 +36,24 @@ struct Listed {
 class MessageList {
  public:
   void assign(const BlockParts& parts) {
-    all_.clear();
+    happening_.clear();
+    first_.assign(parts.work.operators.size() + 2, 0);
     for_each_message(parts, [&](const PassMessage& message, Pieces pieces) {
-      all_.push_back({&message, pieces == Pieces::Together});
+      happening_.push_back({&message, pieces == Pieces::Together});
+      ++first_[message.communication.operator_index + 2];
     });
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    all_.resize(happening_.size());
+    for (const Listed& listed : happening_) {
+      all_[first_[listed.message->communication.operator_index + 1]++] = listed;
+    }
   }
 
   template <typename Visit>
   void at(DemandPhase phase, std::size_t op, Side side, Visit visit) const {
-    for (const Listed& listed : all_) {
-      const Communication& c = listed.message->communication;
-      if (c.phase == phase && c.operator_index == op && c.side == side) visit(listed);
+    for (std::size_t i = first_[op]; i < first_[op + 1]; ++i) {
+      const Communication& c = all_[i].message->communication;
+      if (c.phase == phase && c.side == side) visit(all_[i]);
     }
   }
 
@@ -60,7 +68,9 @@ class MessageList {
   }
 
  private:
-  std::vector<Listed> all_;
+  std::vector<Listed> happening_;
+  std::vector<Listed> all_;         ///< by operator, then as they happen
+  std::vector<std::size_t> first_;  ///< by operator: into `all_`
 };
 
 /// Half of an operator in one part of a pass: what comes before its kernels, or they and the rest.
@@ -70,6 +80,50 @@ struct Step {
   Side side = Side::Before;
   std::size_t op = 0;
 };
+
+/// A message of parameters that is posted ahead of its use.
+struct Gather {
+  std::size_t instruction = 0;
+  std::size_t use = 0;  ///< the kernel before the one that reads it
+  int ahead = 1;
+};
+
+/// Where one piece of the micro-batch stands.
+struct Turn {
+  std::optional<std::size_t> entry;   ///< a kernel without time before its first one
+  std::vector<std::size_t> held;      ///< messages that it goes on after
+  std::vector<std::size_t> results;   ///< input gradients on their way
+  std::vector<std::size_t> operands;  ///< of its next weight gradient
+
+  void clear() {
+    entry.reset();
+    held.clear();
+    results.clear();
+    operands.clear();
+  }
+};
+
+/// Messages of one direction of parameters over one set of axes wait for each other.
+struct MessageQueue {
+  AxisSet axes;
+  bool parameters = false;
+  bool operator==(const MessageQueue&) const = default;
+};
+
+/// Buffers of one thread; no allocation once they have grown.
+struct Scratch {
+  MessageList list;
+  std::vector<Step> steps;
+  std::vector<Turn> turns;  ///< by piece
+  std::vector<Gather> gathers;
+  std::vector<const PassMessage*> served;
+  std::vector<MessageQueue> streams;
+};
+
+Scratch& scratch() {
+  thread_local Scratch buffers;
+  return buffers;
+}
 
 class ProgramBuilder {
  public:
@@ -81,6 +135,8 @@ class ProgramBuilder {
         whole_(repeats_whole(parts.block, parts.recompute)),
         program_(program) {
     list_.assign(parts);
+    served_.clear();
+    steps_.clear();
     list_steps();
   }
 
@@ -95,21 +151,6 @@ class ProgramBuilder {
   }
 
  private:
-  /// A message of parameters that is posted ahead of its use.
-  struct Gather {
-    std::size_t instruction = 0;
-    std::size_t use = 0;  ///< the kernel before the one that reads it
-    int ahead = 1;
-  };
-
-  /// Where one piece of the micro-batch stands.
-  struct Turn {
-    std::optional<std::size_t> entry;   ///< a kernel without time before its first one
-    std::vector<std::size_t> held;      ///< messages that it goes on after
-    std::vector<std::size_t> results;   ///< input gradients on their way
-    std::vector<std::size_t> operands;  ///< of its next weight gradient
-  };
-
   [[nodiscard]] std::size_t operators() const { return parts_.work.operators.size(); }
   [[nodiscard]] Turn& turn() { return turns_[turn_]; }
   [[nodiscard]] Seconds& window_of(Step::Part part) {
@@ -155,7 +196,9 @@ class ProgramBuilder {
     program_.streams.instructions.clear();
     program_.issued.clear();
     gathers_.clear();
-    turns_.assign(static_cast<std::size_t>(parts_.pieces), {});
+    streams_.clear();
+    turns_.resize(static_cast<std::size_t>(parts_.pieces));
+    for (Turn& turn : turns_) turn.clear();
     turns_.front().entry = mark();  // where a copy begins
     const BlockWork& work = parts_.work;
     window_of(Step::Part::Forward) = work.forward.time;
@@ -395,18 +438,13 @@ class ProgramBuilder {
   }
 
   std::uint8_t stream_of(const Communication& communication) {
-    const Queue queue{communication.axes, communication.subject == Subject::Parameter};
+    const MessageQueue queue{communication.axes, communication.subject == Subject::Parameter};
     const auto known = std::find(streams_.begin(), streams_.end(), queue);
     const auto index = static_cast<std::size_t>(known - streams_.begin());
     if (known == streams_.end()) streams_.push_back(queue);
     return static_cast<std::uint8_t>(1 + index);
   }
 
-  struct Queue {
-    AxisSet axes;
-    bool parameters = false;
-    bool operator==(const Queue&) const = default;
-  };
   static constexpr std::size_t kMostAwaited = 4;
 
   const PricingContext& context_;
@@ -414,8 +452,9 @@ class ProgramBuilder {
   BlockPass pass_;
   bool whole_;  ///< recomputation runs the whole block
   BlockProgram& program_;
-  MessageList list_;
-  std::vector<Step> steps_;
+  Scratch& scratch_ = scratch();
+  MessageList& list_ = scratch_.list;
+  std::vector<Step>& steps_ = scratch_.steps;
   Seconds pending_;
   std::size_t first_ = 0;  ///< operator of the kernels that are pending
   std::size_t last_ = 0;
@@ -424,11 +463,11 @@ class ProgramBuilder {
   Step::Part part_ = Step::Part::Forward;
   std::size_t last_kernel_ = 0;
   FixedVector<StreamDependency, kMostAwaited> awaited_;
-  std::vector<Turn> turns_;  ///< by piece
+  std::vector<Turn>& turns_ = scratch_.turns;
   std::size_t turn_ = 0;
-  std::vector<Gather> gathers_;
-  std::vector<const PassMessage*> served_;
-  std::vector<Queue> streams_;
+  std::vector<Gather>& gathers_ = scratch_.gathers;
+  std::vector<const PassMessage*>& served_ = scratch_.served;
+  std::vector<MessageQueue>& streams_ = scratch_.streams;
 };
 
 }  // namespace

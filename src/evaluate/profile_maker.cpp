@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "cost/concurrency.hpp"
+#include "plan/pipeline_shape.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -19,6 +21,11 @@ std::size_t mixed(const void* part, std::uint64_t number) {
   std::uint64_t hash = reinterpret_cast<std::uintptr_t>(part);
   hash = (hash ^ number << 48U ^ number) * 0xFF51AFD7ED558CCDULL;
   return static_cast<std::size_t>(hash ^ hash >> 32U);
+}
+
+bool some_order_splits(const Framework& framework) {
+  const std::vector<ScheduleId> orders = schedules_of(framework);
+  return std::any_of(orders.begin(), orders.end(), splits_backward);
 }
 
 }  // namespace
@@ -38,6 +45,7 @@ std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
 ProfileMaker::ProfileMaker(const PricingContext& context)
     : context_(context),
       rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)),
+      splits_backward_(some_order_splits(*context.problem.framework)),
       index_(index_network(*context.problem.network)) {
   for (const Block& block : context.problem.network->blocks) {
     repeated_.push_back(repeated_shares(block, context.problem.framework->selective));
@@ -135,7 +143,8 @@ BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block) c
           profile.recompute,
           repeated_[block][static_cast<std::size_t>(profile.recompute)],
           rates_,
-          profile.skew};
+          profile.skew,
+          splits_backward_};
 }
 
 /// One piece computes while messages of another are on their way. Weights that a kernel gathers for

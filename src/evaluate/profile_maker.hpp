@@ -93,6 +93,7 @@ class ProfileMaker {
 
   PricingContext context_;
   ConcurrencyRates rates_;
+  bool splits_backward_;
   NetworkIndex index_;
   std::vector<RepeatedShares> repeated_;  ///< by block
   mutable std::mutex mutex_;

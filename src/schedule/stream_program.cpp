@@ -37,7 +37,6 @@ void StreamSimulator::load(const StreamProgram& program, int copies) {
   copies_ = copies;
   const auto streams = static_cast<std::size_t>(program.streams);
   streams_.assign(streams, Stream{});
-  rate_.assign(streams, 1.0);
   if (queues_.size() < streams) queues_.resize(streams);
   for (auto& queue : queues_) queue.clear();
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
@@ -66,6 +65,7 @@ bool StreamSimulator::start_ready(double now) {
       const StreamInstruction& instruction = program_->instructions[index];
       if (missing(instruction, stream.copy) != nullptr) break;
       stream.instruction = index;
+      stream.activity = instruction.activity;
       stream.latency = instruction.latency;
       stream.work = instruction.work;
       stream.start = now;
@@ -88,21 +88,19 @@ double StreamSimulator::set_rates() {
   std::array<int, kActivityCount> sharing{};
   for (const Stream& stream : streams_) {
     if (!stream.moving()) continue;
-    const Activity activity = program_->instructions[stream.instruction].activity;
-    active |= bit(activity);
-    ++sharing[static_cast<std::size_t>(activity)];
+    active |= bit(stream.activity);
+    ++sharing[static_cast<std::size_t>(stream.activity)];
   }
   double next = std::numeric_limits<double>::infinity();
-  for (std::size_t s = 0; s < streams_.size(); ++s) {
-    const Stream& stream = streams_[s];
+  for (Stream& stream : streams_) {
     if (!stream.running) continue;
     if (!stream.moving()) {
       next = std::min(next, stream.latency);
       continue;
     }
-    const Activity activity = program_->instructions[stream.instruction].activity;
-    rate_[s] = rates_->rate(active, activity) / sharing[static_cast<std::size_t>(activity)];
-    next = std::min(next, stream.work / rate_[s]);
+    stream.rate = rates_->rate(active, stream.activity) /
+                  sharing[static_cast<std::size_t>(stream.activity)];
+    next = std::min(next, stream.work / stream.rate);
   }
   return next;
 }
@@ -112,7 +110,7 @@ void StreamSimulator::book(double elapsed, StreamRun& result) const {
   const Stream& first = streams_.front();
   double owed = elapsed;
   if (first.running) {
-    owed = first.moving() ? elapsed * (1.0 - rate_.front()) : 0.0;
+    owed = first.moving() ? elapsed * (1.0 - first.rate) : 0.0;
   } else if (first.copy < copies_ && !queues_.front().empty()) {
     const auto& instruction = program_->instructions[queues_.front()[first.next]];
     result.exposed[missing(instruction, first.copy)->index] += owed;
@@ -136,7 +134,7 @@ void StreamSimulator::advance(double elapsed, double now, std::vector<StreamSlic
     if (stream.latency > 0.0) {
       stream.latency = left_after(stream.latency, elapsed);
     } else {
-      stream.work = left_after(stream.work, elapsed * rate_[s]);
+      stream.work = left_after(stream.work, elapsed * stream.rate);
     }
     if (stream.latency > 0.0 || stream.work > 0.0) continue;
     stream.running = false;

@@ -82,6 +82,8 @@ class StreamSimulator {
     double work = 0.0;
     double start = 0.0;
     std::size_t instruction = 0;
+    Activity activity = Activity::Compute;
+    double rate = 1.0;  ///< now
     [[nodiscard]] bool moving() const { return running && latency <= 0.0; }
   };
 
@@ -99,7 +101,6 @@ class StreamSimulator {
   std::vector<Stream> streams_;
   std::vector<std::vector<std::size_t>> queues_;  ///< by stream: its instructions
   std::vector<int> ended_;                        ///< by instruction: copies that have ended
-  std::vector<double> rate_;                      ///< by stream, now
 };
 
 }  // namespace plansearch
