@@ -10,6 +10,7 @@
 
 #include "evaluate/group_pass.hpp"
 #include "evaluate/memory_model.hpp"
+#include "evaluate/message_name.hpp"
 #include "evaluate/step_collectives.hpp"
 #include "evaluate/step_model.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -43,7 +44,8 @@ void append_passes(const ProfileMaker& profiles, const PlanView& view, int posit
     const auto add = [&](const ClassProfile& profile, std::size_t b, double copies) {
       for (PassLine& pass : profiles.passes(profile, b)) {
         PricedCommunication& line = pass.line;
-        line.what = subject_name(view.problem.network->blocks[b], line.communication);
+        line.what = message_name(view.problem.network->blocks[b], line.communication,
+                                 view.problem.framework->sharding.unit);
         line.count *= copies * view.repeats();
         line.exposed = (line.exposed * copies + pass.edge) * static_cast<double>(view.repeats());
         append(std::move(line), lines);
@@ -58,7 +60,8 @@ void append_steps(const PlanView& view, std::vector<PricedCommunication> collect
   for (PricedCommunication& line : collectives) {
     line.what = line.communication.axes.contains(Axis::Pipeline)
                     ? "gradient of shared parameters"
-                    : subject_name(view.problem.network->blocks.front(), line.communication);
+                    : message_name(view.problem.network->blocks.front(), line.communication,
+                                   view.problem.framework->sharding.unit);
     append(std::move(line), lines);
   }
 }

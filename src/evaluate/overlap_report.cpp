@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <map>
 
+#include "evaluate/message_name.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -40,7 +42,7 @@ std::string beside(const Block& block, const BlockProgram& program,
 }
 
 void append_pass(const Block& block, const BlockProgram& program, const ConcurrencyRates& rates,
-                 HiddenMessage line, std::vector<HiddenMessage>& lines) {
+                 ParameterUnit unit, HiddenMessage line, std::vector<HiddenMessage>& lines) {
   StreamSimulator simulator(rates);
   std::vector<StreamSlice> slices;
   StreamRun run;
@@ -56,7 +58,7 @@ void append_pass(const Block& block, const BlockProgram& program, const Concurre
                    [](const auto& a, const auto& b) { return a.start < b.start; });
   for (const StreamSlice& slice : own) {
     const PassMessage& message = *program.issued[slice.instruction].message;
-    line.what = subject_name(block, message.communication);
+    line.what = message_name(block, message.communication, unit);
     line.kind = message.communication.kind;
     line.repeated = program.issued[slice.instruction].repeated;
     line.time = message.time * static_cast<double>(message.communication.count);
@@ -66,14 +68,14 @@ void append_pass(const Block& block, const BlockProgram& program, const Concurre
   }
 }
 
-std::string message_name(const Block& block, const IssuedWork& issued) {
+std::string slice_name(const Block& block, const IssuedWork& issued, ParameterUnit unit) {
   const Communication& c = issued.message->communication;
   return fmt::format("{}{} {}", issued.repeated ? "again " : "", to_text(c.kind),
-                     subject_name(block, c));
+                     message_name(block, c, unit));
 }
 
 BlockTimeline timeline_of(const Block& block, const BlockProgram& program,
-                          const ConcurrencyRates& rates) {
+                          const ConcurrencyRates& rates, ParameterUnit unit) {
   constexpr int kDrawn = 2;
   StreamRun run;
   std::vector<StreamSlice> slices;
@@ -89,8 +91,9 @@ BlockTimeline timeline_of(const Block& block, const BlockProgram& program,
       timeline.streams[static_cast<std::size_t>(stream)] = fmt::format(
           "{} over {}", c.subject == Subject::Parameter ? "weights" : "messages", to_text(c.axes));
     }
-    timeline.slices.push_back({message ? message_name(block, issued) : kernels_name(block, issued),
-                               stream, message, Seconds(slice.start), Seconds(slice.end)});
+    timeline.slices.push_back(
+        {message ? slice_name(block, issued, unit) : kernels_name(block, issued), stream, message,
+         Seconds(slice.start), Seconds(slice.end)});
   }
   return timeline;
 }
@@ -126,7 +129,8 @@ std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles, const PlanVie
         line.block = block.name;
         line.copies = copies;
         line.pass = pass;
-        append_pass(block, program, profiles.rates(), line, lines);
+        append_pass(block, program, profiles.rates(), view.problem.framework->sharding.unit, line,
+                    lines);
       });
   return lines;
 }
@@ -137,7 +141,8 @@ std::vector<BlockTimeline> timelines_at(const ProfileMaker& profiles, const Plan
   for_each_simulated(
       profiles, view, position,
       [&](const Block& block, double, const BlockProgram& program, const char* pass) {
-        timelines.push_back(timeline_of(block, program, profiles.rates()));
+        timelines.push_back(
+            timeline_of(block, program, profiles.rates(), view.problem.framework->sharding.unit));
         timelines.back().name = fmt::format("{}, {}", block.name, pass);
       });
   return timelines;

@@ -2,6 +2,8 @@
 // What a report says of messages on streams: one line each, exposed as in the breakdown.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "evaluate/priced_program.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
@@ -42,6 +44,10 @@ TEST_SUITE("unit") {
       CHECK(m.exposed < m.time);
     }
     CHECK(reduced == 2);
+    // One launch, one message.
+    CHECK(std::any_of(report.hidden.begin(), report.hidden.end(), [](const HiddenMessage& m) {
+      return m.what == "query, key, value.weight" && m.kind == CommunicationKind::AllGather;
+    }));
     Seconds exposed;
     for (const PricedCommunication& line : report.communication) exposed += line.exposed;
     CHECK(exposed.value() == doctest::Approx(estimate.step.exposed_total().value()));
