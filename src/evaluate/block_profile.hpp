@@ -64,7 +64,7 @@ struct BlockParts {
   Recompute recompute = Recompute::None;
   const std::vector<double>& repeated;  ///< by operator: the share that is run again
   const ConcurrencyRates& rates;
-  Seconds skew;  ///< host CPU time per rank of a tensor-parallel collective
+  Seconds skew;                 ///< host CPU time per rank of a tensor-parallel collective
   bool splits_backward = true;  ///< some order of the framework runs weight gradients later
 };
 

@@ -98,8 +98,8 @@ double StreamSimulator::set_rates() {
       next = std::min(next, stream.latency);
       continue;
     }
-    stream.rate = rates_->rate(active, stream.activity) /
-                  sharing[static_cast<std::size_t>(stream.activity)];
+    stream.rate =
+        rates_->rate(active, stream.activity) / sharing[static_cast<std::size_t>(stream.activity)];
     next = std::min(next, stream.work / stream.rate);
   }
   return next;
