@@ -87,7 +87,8 @@ def errors(args, root):
     sums = {}
     suspects = ["--suspect", args.suspect] if args.suspect else []
     for table in args.table:
-        command = [args.binary, "validate", table, "--format", "json", "--quiet", *suspects]
+        command = [args.binary, "validate", table, "--site", "tuned", "--format", "json", "--quiet",
+                   *suspects]
         done = subprocess.run(command, env=dict(os.environ, PLANSEARCH_DATA=str(root)),
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:

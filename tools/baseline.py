@@ -7,7 +7,8 @@
     python3 tools/baseline.py BIN --draw N    # ... after drawing N plans anew
 
 The file holds the answers for N plans over shipped machines, models, frameworks and schedules, asked of
-`predict`, and for every row of the published tables, asked of `validate`. A change that means to move
+`predict`, and for every row of the published tables, asked of `validate`, all of them at factor 1: factors of
+sites move with every refit and no plan by itself. A change that means to move
 predictions writes the file anew: its diff is the list of what moved, for the commit message.
 """
 import argparse
@@ -56,14 +57,15 @@ def record(name, answer, values, question=""):
 
 def ask_predict(executable, name, question):
     """The record of one plan: exit status and, where there is a plan, its figures."""
-    status, text = compare_builds.ask(executable, ["predict", *question.split(), "--format", "json"])
+    status, text = compare_builds.ask(executable, ["predict", *question.split(), "--site", "tuned",
+                                                        "--format", "json"])
     plans = json.loads(text).get("plans") if text.strip() else None
     return record(name, f"exit {status}", values_of_plan(plans[0]) if plans else None, question)
 
 
 def ask_table(executable, table):
     path = ROOT / "validation" / f"{table}.csv"
-    done = subprocess.run([executable, "validate", str(path), "--format", "json"],
+    done = subprocess.run([executable, "validate", str(path), "--site", "tuned", "--format", "json"],
                           stdout=subprocess.PIPE, check=True)
     for row in json.loads(done.stdout)["rows"]:
         yield record(f"{table} {row['id']}", row["verdict"], values_of_row(row))

@@ -27,7 +27,7 @@ ROWS = [
 # The installed headers, flat in include/plansearch, by the layer that implements them.
 PUBLIC = {
     "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope",
-             "infeasible", "implementation", "operator_passes", "concurrency"],
+             "infeasible", "implementation", "operator_passes", "concurrency", "site"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "model_description", "transformer_builder"],
     "framework": ["framework"],

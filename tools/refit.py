@@ -209,7 +209,7 @@ class Bench:
 
     def rows(self, values):
         self.put(values)
-        command = [self.args.binary, "validate", "", "--format", "json", "--quiet"]
+        command = [self.args.binary, "validate", "", "--site", "tuned", "--format", "json", "--quiet"]
         rows = []
         for table in self.args.table:
             command[2] = table

@@ -16,6 +16,7 @@
 #include "plansearch/link_curves.hpp"
 #include "plansearch/provenance.hpp"
 #include "plansearch/quantity.hpp"
+#include "plansearch/site.hpp"
 
 namespace plansearch {
 
@@ -102,6 +103,7 @@ struct Cluster {
   std::vector<LinkTier> tiers;  ///< innermost first; the last one spans the whole machine
   std::optional<double> price_usd_per_accelerator_hour;
   SoftwareStack software;
+  std::optional<FittedSite> site;  ///< written by a fit to the machine's own runs
   /// Standard deviation of ln(measured / predicted) of curves without a residual.
   double unmeasured_sigma = 0.0;
   ProvenanceMap provenance;

@@ -27,6 +27,7 @@ struct StepTimeBreakdown {
   Seconds optimizer;
   Seconds between_nodes;  ///< the part of `exposed` whose group spans nodes; in no sum
   Seconds host;           ///< launch-bound time and per-step work of the host CPU
+  Seconds site;           ///< what the site takes beyond all that; negative where it is faster
 
   [[nodiscard]] Seconds exposed_total() const;
   [[nodiscard]] Seconds total() const;
@@ -68,6 +69,9 @@ struct Estimate {
   int worst_memory_stage = 0;
   bool operator==(const Estimate&) const = default;
 };
+
+/// The same plan where every step takes `factor` times as long.
+[[nodiscard]] Estimate at_factor(Estimate estimate, double factor);
 
 /// Whether a plan fits memory, by its risk of running out of it.
 enum class MemoryFit : std::uint8_t {

@@ -42,6 +42,7 @@ struct ProblemRequest {
   std::optional<std::int64_t> lora_rank{};      ///< adapters of this rank, all else frozen
   std::optional<std::string> lora_targets{};    ///< such as "q,v"; default: the model's, else q,v
   std::optional<std::string> mem_reserve{};     ///< such as "2 GiB"
+  std::optional<std::string> site{};            ///< typical, tuned, or a measured one
   std::optional<double> mem_risk{};             ///< of running out of memory that plans may have
 
   /// Several sizes, batches or sequences to ask about, ascending; only questions with one answer
@@ -75,6 +76,7 @@ struct ProblemFiles {
   std::shared_ptr<const Cluster> cluster;
   std::shared_ptr<const ShippedModel> model;
   std::shared_ptr<const Framework> framework;
+  std::shared_ptr<const SiteTable> sites;
 };
 
 /// A question with nothing left open but the number of GPUs, which a ladder of sizes varies.

@@ -11,6 +11,7 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/network.hpp"
+#include "plansearch/site.hpp"
 
 namespace plansearch {
 
@@ -28,6 +29,9 @@ struct Problem {
   std::int64_t seq_len = 1;
   Bytes memory_reserve;                     ///< asked for by the user, beyond the framework's own
   double memory_risk = kDefaultMemoryRisk;  ///< of running out of memory that a plan may have
+  /// Whose runs reports are about. Bounds, estimates and simulations are at factor 1; the spread is
+  /// in their intervals.
+  SiteEffect site{};
   /// Passes over the program of a step, by row of their table (bit i: row i). Present, be it none:
   /// steps are simulated instruction by instruction, messages share network cards.
   std::optional<std::uint32_t> passes{};

@@ -38,6 +38,7 @@ struct QuestionReport {
   std::optional<double> gpu_power_watt;          ///< rated, of the profile
   std::optional<double> gpu_price_usd_per_hour;  ///< of the profile
   std::optional<double> tokens;                  ///< to train on, where that is asked
+  SiteEffect site;                               ///< whose runs the times are about
   std::vector<SettingReport> settings;
 };
 

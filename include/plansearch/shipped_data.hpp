@@ -11,6 +11,7 @@
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
+#include "plansearch/site.hpp"
 
 /// Where an installed package keeps the files; find_package(plansearch) defines it.
 #ifndef PLANSEARCH_PACKAGED_DATA
@@ -48,6 +49,8 @@ class ShippedData {
   /// Our own format or a Hugging Face config.json.
   [[nodiscard]] ShippedModel model(std::string_view name) const;
   [[nodiscard]] Framework framework(std::string_view name) const;
+  /// Laboratories whose published runs were measured (validation/sites.yaml).
+  [[nodiscard]] SiteTable sites() const;
 
   [[nodiscard]] std::vector<ShippedFile> clusters() const;
   [[nodiscard]] std::vector<ShippedFile> models() const;

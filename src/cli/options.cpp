@@ -99,6 +99,12 @@ void positive_number(CLI::Option* option) {
   });
 }
 
+void add_site(CLI::App& app, Options& o) {
+  app.add_option("--site", o.site,
+                 "whose runs: typical (default), tuned (factor 1), or a measured laboratory")
+      ->type_name("SITE");
+}
+
 void add_question(CLI::App& app, Options& o) {
   app.option_defaults()->group("Question");
   app.add_option("--hw", o.hardware, "hardware profile: a shipped name or a file")
@@ -143,6 +149,7 @@ void add_question(CLI::App& app, Options& o) {
       ->type_name("LIST");
   app.add_option("--tokens", o.tokens, "to train on: adds days, GPU-hours, energy and price")
       ->type_name("COUNT");
+  add_site(app, o);
   app.add_option("--mem-reserve", o.mem_reserve, "memory to keep free, such as \"2 GiB\"")
       ->type_name("BYTES");
   app.add_option("--mem-risk", o.mem_risk, "accepted risk of running out of memory (default: 0.1)")
@@ -290,6 +297,7 @@ void add_predict(CLI::App& app, Options& o) {
 void add_validate(CLI::App& app, Options& o) {
   app.add_option("table", o.argument, "CSV of measured runs, kernels or collectives")->required();
   app.add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
+  add_site(app, o);
   app.add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart")
       ->type_name("FILE");
   app.add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")

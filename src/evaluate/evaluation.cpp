@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: totals of the step-time and memory breakdowns.
+// Computes: totals of the step-time and memory breakdowns; a step at another site.
 // Source: definition (parts sum to the total).
 // Assumes: nothing.
 // Units: seconds, bytes.
@@ -17,7 +17,12 @@ Seconds StepTimeBreakdown::exposed_total() const {
 }
 
 Seconds StepTimeBreakdown::total() const {
-  return compute + recompute + exposed_total() + bubble + optimizer + host;
+  return compute + recompute + exposed_total() + bubble + optimizer + host + site;
+}
+
+Estimate at_factor(Estimate estimate, double factor) {
+  estimate.step.site = estimate.step.total() * (factor - 1.0);
+  return estimate;
 }
 
 std::string_view to_text(MemoryFit fit) {

@@ -2,7 +2,7 @@
 // Computes: the heaviest reasons for a plan's step time, in words with numbers.
 // Source: the plan's own breakdown.
 // Assumes: a part below one percent is not worth a sentence.
-// Units: shares of the step time.
+// Units: shares of the step at factor 1: a site slows all parts alike.
 // Checked by: tests/unit/evaluate/explain_test.cpp
 #include <fmt/format.h>
 
@@ -27,8 +27,9 @@ std::vector<std::string> explain(const PlanEvaluator& evaluator, const PlanDegre
   const Seconds total = step.total();
   std::vector<Reason> reasons;
   const auto add = [&](Seconds time, const std::string& what) {
-    if (time / total < 0.01) return;
-    reasons.push_back({time, fmt::format("{} {:.0f} %", what, 100.0 * (time / total))});
+    const double share = time / (total - step.site);
+    if (share < 0.01) return;
+    reasons.push_back({time, fmt::format("{} {:.0f} %", what, 100.0 * share)});
   };
   add(step.compute, "kernels");
   add(step.recompute, "recompute");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: p10 and p90 of a step time around its prediction.
 // Source: residual quantiles of kernel and link curves (data files), residuals of published runs
-//         per framework (docs/validation.md).
+//         per framework, spread between sites (docs/validation.md).
 // Assumes: log-normal, independent errors; a curve without residual is twice as wrong as a fitted
 //          one; stragglers slow a step in proportion to the logarithm of the nodes.
 // Units: ratios; logarithms inside.
@@ -60,6 +60,8 @@ ErrorModel error_model(const Problem& problem) {
   const DataType matmul = problem.framework->precision.at(problem.precision).matmul;
   ErrorModel model;
   model.framework = constants.sigma;
+  model.site = problem.site.spread;
+  model.scatter = problem.site.scatter;
   model.accelerators_per_node = cluster.accelerators_per_node;
   const auto& curve = cluster.accelerator.kernels.matmul[static_cast<std::size_t>(matmul)];
   model.kernels = sigma_of(curve ? curve->residual : std::nullopt, cluster.unmeasured_sigma) /
@@ -80,7 +82,9 @@ RelativeInterval relative_interval(const ErrorModel& model, const StepTimeBreakd
   const double variance = square(model.framework) + square(model.kernels * compute) +
                           square(model.links * inside) + square(model.network * between) +
                           square(model.experts);
-  const double spread = kNormalP90 * std::sqrt(variance);
+  // What runs of a site were seen to scatter by holds the errors above.
+  const double scattered = std::max(variance, square(model.scatter));
+  const double spread = kNormalP90 * std::sqrt(scattered + square(model.site));
   const double nodes = static_cast<double>(devices) / model.accelerators_per_node;
   const double tail = nodes > 1.0 ? model.straggler * std::log2(nodes) : 0.0;
   return {std::exp(-spread), std::exp(spread + tail)};

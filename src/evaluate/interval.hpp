@@ -22,6 +22,8 @@ struct ErrorModel {
   double network = 0.0;    ///< of the collectives between nodes
   double experts = 0.0;    ///< further error of experts, weighed by their share of the FLOPs
   double straggler = 0.0;  ///< growth of ln(p90 / median) with every doubling of nodes
+  double site = 0.0;       ///< of the factor of the site as a whole
+  double scatter = 0.0;    ///< among runs of one site, as measured there; 0: not measured
   int accelerators_per_node = 1;
 };
 

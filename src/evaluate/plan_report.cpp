@@ -122,8 +122,8 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   const Problem& problem = evaluator.problem();
   PlanReport report;
   report.plan = PlanSummary(evaluator, plan);
-  report.estimate = estimate;
-  const Seconds step = estimate.step.total();
+  report.estimate = at_factor(estimate, problem.site.factor);
+  const Seconds step = report.estimate.step.total();
   report.p10 = step * estimate.relative_p10;
   report.p90 = step * estimate.relative_p90;
   const auto sequences = static_cast<double>(report.plan.degrees.global_batch());
@@ -158,7 +158,7 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.stages = std::move(details.stages);
   report.operators = std::move(details.operators);
   report.hidden = std::move(details.hidden);
-  report.why = explain(evaluator, report.plan.degrees, estimate);
+  report.why = explain(evaluator, report.plan.degrees, report.estimate);
   if (evaluator.problem().passes) report.passes = passes_of(*evaluator.program(plan));
   return report;
 }

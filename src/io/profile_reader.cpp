@@ -8,6 +8,7 @@
 
 #include "io/profile_like.hpp"
 #include "io/profile_parts.hpp"
+#include "io/site_reader.hpp"
 #include "plansearch/operator_passes.hpp"
 
 namespace plansearch::io {
@@ -240,6 +241,10 @@ Cluster read_cluster(const Node& root, ProfileLibrary& library) {
   if (const auto software = root.find("software")) {
     read_software(*software, cluster);
     log.given("software");
+  }
+  if (const auto site = root.find("site")) {
+    cluster.site = read_fitted_site(*site);
+    log.given("site");
   }
   cluster.unmeasured_sigma = library.defaults().unmeasured_sigma;
   cluster.provenance = log.provenance(root, {});

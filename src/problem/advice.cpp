@@ -67,7 +67,8 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Settl
                                       const SearchReport& report, SearchSession& session) {
   const PlanReport& first = report.plans.front();
   const StepTimeBreakdown& step = first.estimate.step;
-  if ((step.compute + step.recompute) / step.total() >= kIdle || !request.degrees.empty()) {
+  if ((step.compute + step.recompute) / (step.total() - step.site) >= kIdle ||
+      !request.degrees.empty()) {
     return std::nullopt;
   }
   const double tie = tied_ratio(framework_constants(*asked.problem.framework).paired_sigma);

@@ -83,7 +83,7 @@ class Comparison {
   }
   void rests_on(const Problem& problem) {
     auto& known = report_.evidence;
-    for (std::string& file : evidence_of(*problem.cluster, *problem.framework)) {
+    for (std::string& file : evidence_of(problem)) {
       if (std::find(known.begin(), known.end(), file) != known.end()) continue;
       known.push_back(std::move(file));
     }

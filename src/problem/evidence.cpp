@@ -24,7 +24,9 @@ std::string counts_text(const std::array<int, 4>& counts) {
 
 }  // namespace
 
-std::vector<std::string> evidence_of(const Cluster& cluster, const Framework& framework) {
+std::vector<std::string> evidence_of(const Problem& problem) {
+  const Cluster& cluster = *problem.cluster;
+  const Framework& framework = *problem.framework;
   std::array<int, 4> of_framework{};
   for (const auto& [key, from] : framework.provenance) {
     ++of_framework[static_cast<std::size_t>(from.evidence)];
@@ -32,11 +34,12 @@ std::vector<std::string> evidence_of(const Cluster& cluster, const Framework& fr
   return {fmt::format("profile {} ({})", cluster.name, counts_text(count_evidence(cluster))),
           fmt::format(
               "framework {} ({}{})", framework.name, counts_text(of_framework),
-              framework.validation.empty() ? "; unvalidated: no measured step was compared" : "")};
+              framework.validation.empty() ? "; unvalidated: no measured step was compared" : ""),
+          fmt::format("site {} ({})", problem.site.name, problem.site.basis)};
 }
 
-std::string evidence_line(const Cluster& cluster, const Framework& framework) {
-  return evidence_text(evidence_of(cluster, framework));
+std::string evidence_line(const Problem& problem) {
+  return evidence_text(evidence_of(problem));
 }
 
 }  // namespace plansearch

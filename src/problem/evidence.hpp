@@ -5,14 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/cluster.hpp"
-#include "plansearch/framework.hpp"
+#include "plansearch/problem.hpp"
 
 namespace plansearch {
 
-/// Of the profile, and of the framework.
-[[nodiscard]] std::vector<std::string> evidence_of(const Cluster& cluster,
-                                                   const Framework& framework);
-[[nodiscard]] std::string evidence_line(const Cluster& cluster, const Framework& framework);
+/// Of the profile, of the framework and of the site.
+[[nodiscard]] std::vector<std::string> evidence_of(const Problem& problem);
+[[nodiscard]] std::string evidence_line(const Problem& problem);
 
 }  // namespace plansearch

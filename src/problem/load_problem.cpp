@@ -23,6 +23,7 @@
 #include "problem/gpu_count.hpp"
 #include "problem/number_list.hpp"
 #include "problem/precision.hpp"
+#include "problem/site_choice.hpp"
 #include "problem/software_choice.hpp"
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
@@ -116,6 +117,7 @@ class Settler {
     settle_reserve();
     settle_risk();
     settle_framework_flags();
+    settle_site();
     settle_order();
     settle_memory_cap();
     settle_tokens();
@@ -126,7 +128,7 @@ class Settler {
     p.model = std::make_shared<const ModelDescription>(std::move(model_));
     p.framework = std::make_shared<const Framework>(std::move(framework_));
     doubt_cards();
-    settled_.evidence = evidence_line(*p.cluster, *p.framework);
+    settled_.evidence = evidence_line(p);
     return std::move(settled_);
   }
 
@@ -363,6 +365,18 @@ class Settler {
          request_.mem_risk ? request_.origin("mem_risk") : "default");
   }
 
+  void settle_site() {
+    const Chosen<SiteEffect> site =
+        choose_site(request_, *settled_.files.sites, cluster_, framework_.name);
+    if (cluster_.site && site.origin() == "default") {
+      settled_.notes.push_back(fmt::format(
+          "note: the site of {} was fitted to runs with {}; with {} it is a typical one",
+          cluster_.name, cluster_.site->framework, framework_.name));
+    }
+    settled_.problem.site = site.value();
+    note("site", fmt::format("{} x{:.3g}", site.value().name, site.value().factor), site.origin());
+  }
+
   void settle_tokens() {
     if (!request_.tokens) return;
     const auto count = read_large_count(*request_.tokens);
@@ -445,6 +459,7 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
   files.model = std::make_shared<const ShippedModel>(data.model(request.model));
   files.framework =
       std::make_shared<const Framework>(data.framework(framework_name(request).value()));
+  files.sites = std::make_shared<const SiteTable>(data.sites());
   return files;
 }
 

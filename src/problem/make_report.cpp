@@ -109,6 +109,7 @@ QuestionReport question_report(const SettledProblem& asked, const Problem& probl
   question.gpu_power_watt = problem.cluster->accelerator.power_watt;
   question.gpu_price_usd_per_hour = problem.cluster->price_usd_per_accelerator_hour;
   question.tokens = asked.tokens;
+  question.site = problem.site;
   question.settings = asked.settings;
   return question;
 }

@@ -125,7 +125,9 @@ std::optional<PlanCandidate> SearchSession::best(const SettledProblem& asked,
   const PlanEvaluator evaluator(problem);
   SearchResult result = run(evaluator, std::get<SearchSpace>(space), wanted, label);
   if (result.ranked.empty()) return std::nullopt;
-  return std::move(result.ranked.front());
+  PlanCandidate best = std::move(result.ranked.front());
+  best.estimate = at_factor(best.estimate, problem.site.factor);
+  return best;
 }
 
 }  // namespace plansearch

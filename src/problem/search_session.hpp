@@ -37,7 +37,8 @@ class SearchSession {
                                                               const ProblemRequest& request,
                                                               int gpus, const std::string& label,
                                                               NameMisses misses);
-  /// The best plan only, without a report; nothing when none fits or there is none.
+  /// The best plan only, at the site asked about, without a report; nothing when none fits or there
+  /// is none.
   [[nodiscard]] std::optional<PlanCandidate> best(const SettledProblem& asked,
                                                   const ProblemRequest& request, int gpus,
                                                   const std::string& label);

@@ -9,6 +9,7 @@
 #include "io/framework_reader.hpp"
 #include "io/model_reader.hpp"
 #include "io/profile_reader.hpp"
+#include "io/site_reader.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -61,6 +62,11 @@ ShippedModel ShippedData::model(std::string_view name) const {
 Framework ShippedData::framework(std::string_view name) const {
   return with_page("docs/frameworks.md",
                    [&] { return io::load_framework(name, inside(directory_, "frameworks")); });
+}
+
+SiteTable ShippedData::sites() const {
+  return with_page("docs/validate.md",
+                   [&] { return io::read_sites(directory_ / "validation" / "sites.yaml"); });
 }
 
 std::vector<ShippedFile> ShippedData::clusters() const {

@@ -44,6 +44,7 @@ void add_step_rows(TextTable& table, const StepTimeBreakdown& a, const StepTimeB
   add_row(table, "pipeline bubble", a.bubble, b.bubble);
   add_row(table, "optimizer", a.optimizer, b.optimizer);
   add_row(table, "host", a.host, b.host);
+  add_row(table, "site", a.site, b.site);
   add_row(table, "step time", a.total(), b.total());
 }
 

@@ -26,6 +26,7 @@ Json step_json(const StepTimeBreakdown& step) {
   json["bubble_s"] = step.bubble.value();
   json["optimizer_s"] = step.optimizer.value();
   json["host_s"] = step.host.value();
+  json["site_s"] = step.site.value();
   return json;
 }
 
@@ -142,6 +143,10 @@ Json question_json(const QuestionReport& question) {
   json["gpu_power_w"] = known(question.gpu_power_watt);
   json["gpu_price_usd_per_h"] = known(question.gpu_price_usd_per_hour);
   json["tokens"] = known(question.tokens);
+  json["site"] = {{"name", question.site.name},
+                  {"factor", question.site.factor},
+                  {"spread", question.site.spread},
+                  {"basis", question.site.basis}};
   json["settings"] = std::move(settings);
   return json;
 }

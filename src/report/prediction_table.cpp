@@ -15,7 +15,7 @@ namespace {
 std::string step_table(const StepTimeBreakdown& step) {
   TextTable table({{"step time", Align::Left}, {"time"}, {"share"}});
   const auto add = [&](const std::string& name, Seconds part) {
-    if (part > Seconds(0)) table.add_row({name, to_text(part), share_text(part / step.total())});
+    if (part != Seconds(0)) table.add_row({name, to_text(part), share_text(part / step.total())});
   };
   add("compute", step.compute);
   add("recompute", step.recompute);
@@ -26,6 +26,7 @@ std::string step_table(const StepTimeBreakdown& step) {
   add("pipeline bubble", step.bubble);
   add("optimizer", step.optimizer);
   add("host", step.host);
+  add("site", step.site);
   table.add_row({"total", to_text(step.total()), share_text(1.0)});
   return table.text();
 }

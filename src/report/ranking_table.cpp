@@ -123,7 +123,8 @@ bool is_at_risk(const PlanReport& plan) {
 std::vector<PlanColumn> cost_columns(Bytes capacity) {
   const auto share = [](auto part) {
     return [part](const PlanReport& p) {
-      return share_text(part(p.estimate.step) / p.estimate.step.total());
+      const StepTimeBreakdown& step = p.estimate.step;
+      return share_text(part(step) / (step.total() - step.site));
     };
   };
   return {

@@ -48,7 +48,7 @@ std::vector<std::string> regimes_of(const RunRecord& run, const RunCase& run_cas
 }
 
 bool is_derived_group(std::string_view by) {
-  return by == "regime" || by == "mfu";
+  return by == "regime" || by == "mfu" || by == "site";
 }
 
 std::string joined_cells(const RunRecord& run, const std::string& columns) {
@@ -65,6 +65,9 @@ std::vector<std::string> group_values(const RunRecord& run, const RunPrediction&
   if (by == "regime") {
     return prediction.regimes.empty() ? std::vector<std::string>{std::string(kNoRegime)}
                                       : prediction.regimes;
+  }
+  if (by == "site") {
+    return prediction.site.empty() ? std::vector<std::string>{} : std::vector{prediction.site};
   }
   if (by == "mfu") {
     const auto mfu = run.step_time ? prediction.mfu(*run.step_time) : std::nullopt;

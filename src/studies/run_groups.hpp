@@ -22,12 +22,13 @@ inline constexpr std::string_view kNoRegime = "none of these";
                                                   const Cluster& cluster);
 
 /// The groups a row is in: by the cells of columns joined by '+', by "regime" (several, or "none
-/// of these") or by "mfu" (the measured utilisation, below or above 2 %; none without a time).
+/// of these"), by "site" (none where it is not known) or by "mfu" (the measured utilisation, below
+/// or above 2 %; none without a time).
 [[nodiscard]] std::vector<std::string> group_values(const RunRecord& run,
                                                     const RunPrediction& prediction,
                                                     const std::string& by);
 
-/// True of "regime" and "mfu", which no column holds.
+/// True of "regime", "mfu" and "site", which no column holds (or need not).
 [[nodiscard]] bool is_derived_group(std::string_view by);
 
 /// The names joined by '+'.

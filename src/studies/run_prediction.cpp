@@ -15,10 +15,12 @@
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "evaluate/framework_constants.hpp"
+#include "evaluate/interval.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "studies/run_case.hpp"
 #include "studies/run_problems.hpp"
+#include "studies/run_sites.hpp"
 
 namespace plansearch {
 namespace {
@@ -43,8 +45,10 @@ Bytes memory_of_kind(const DeviceMemory& device, std::optional<MemoryKind> kind,
 
 class GroupPricer {
  public:
-  GroupPricer(const Problem& problem, const ArchitectureTable& table)
+  GroupPricer(const Problem& problem, const ArchitectureTable& table, const RunSites& sites)
       : evaluator_(problem),
+        sites_(sites),
+        errors_(error_model(problem)),
         constants_(framework_constants(*problem.framework)),
         reporter_(table.memory_figure(problem.framework->name)),
         workspace_(PlanEvaluator::make_workspace()) {
@@ -80,11 +84,7 @@ class GroupPricer {
     }
     const auto profile = evaluator_.profile(plan);
     const Estimate estimate = evaluator_.simulate(*profile, plan, *workspace_);
-    const Seconds time = estimate.step.total() * run_case.batch_share;
-    prediction.step_time = time;
-    prediction.parts = estimate.step;
-    prediction.p10 = time * estimate.relative_p10;
-    prediction.p90 = time * estimate.relative_p90;
+    place(run, run_case, estimate, prediction);
     const int stage = reported_stage(run, plan, estimate);
     const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
     prediction.memory =
@@ -94,6 +94,35 @@ class GroupPricer {
     prediction.memory_limit = evaluator_.memory_limit();
     prediction.memory_risk = evaluator_.memory_risk(*prediction.needed);
     if (!illegal) judge(estimate, run_case, prediction);
+  }
+
+  [[nodiscard]] SitedTime at_site(const Estimate& estimate, const SiteEffect& site,
+                                  double batch_share) const {
+    ErrorModel errors = errors_;
+    errors.site = site.spread;
+    errors.scatter = site.scatter;
+    const RelativeInterval interval =
+        relative_interval(errors, estimate.step, evaluator_.problem().gpus);
+    const Seconds time = estimate.step.total() * (batch_share * site.factor);
+    return {time, time * interval.p10, time * interval.p90};
+  }
+
+  void place(const RunRecord& run, const RunCase& run_case, const Estimate& estimate,
+             RunPrediction& prediction) const {
+    const Problem& problem = evaluator_.problem();
+    const RowSites sites = sites_.of(run, *problem.cluster, *problem.framework);
+    const auto at = [&](const SiteEffect& site) {
+      return at_site(estimate, site, run_case.batch_share);
+    };
+    if (sites.own) prediction.at_sites[0] = at(*sites.own);
+    prediction.at_sites[1] = at(sites.typical);
+    prediction.at_sites[2] = at(sites.left_out);
+    prediction.site = sites.name;
+    const SitedTime answer = at(sites.answer);
+    prediction.step_time = answer.time;
+    prediction.p10 = answer.p10;
+    prediction.p90 = answer.p90;
+    prediction.parts = at_factor(estimate, sites.answer.factor).step;
   }
 
   /// The stage whose figure the row gives.
@@ -137,6 +166,8 @@ class GroupPricer {
   }
 
   PlanEvaluator evaluator_;
+  const RunSites& sites_;
+  ErrorModel errors_;  ///< at factor 1
   FrameworkConstants constants_;
   MemoryRank reporter_;
   EvaluationWorkspacePtr workspace_;
@@ -169,11 +200,12 @@ std::vector<RunPrediction> predict_runs(const std::vector<RunRecord>& runs,
                                         int threads) {
   std::vector<RunPrediction> predictions(runs.size());
   const PreparedRuns prepared = prepare_runs(runs, table, finder, predictions);
+  const RunSites sites(finder.sites, finder.site);
   parallel_for(prepared.groups.size(), threads, [&](std::size_t index) {
     const RunGroup& group = prepared.groups[index];
     Problem problem = group.problem;
     problem.network = std::make_shared<const Network>(build_network(*problem.model, group.network));
-    GroupPricer pricer(problem, table);
+    GroupPricer pricer(problem, table, sites);
     for (const std::size_t row : group.rows) {
       pricer.price(runs[row], prepared.cases[row], predictions[row]);
     }

@@ -2,6 +2,7 @@
 // Predictions for measured runs.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/quantity.hpp"
+#include "plansearch/site.hpp"
 #include "studies/architecture_table.hpp"
 #include "studies/run_record.hpp"
 
@@ -23,6 +25,8 @@ namespace plansearch {
 struct ProfileFinder {
   std::function<Cluster(std::string_view)> cluster;
   std::function<Framework(std::string_view)> framework;
+  SiteTable sites{};   ///< measured ones; none: predictions are at factor 1
+  std::string site{};  ///< of rows that name none; empty: a typical one
 };
 
 enum class Verdict : std::uint8_t {
@@ -32,6 +36,13 @@ enum class Verdict : std::uint8_t {
   Inexpressible,  ///< neither: the row describes something that has no model here
 };
 [[nodiscard]] std::string_view to_text(Verdict verdict);
+
+/// A step at one site.
+struct SitedTime {
+  Seconds time;
+  Seconds p10;
+  Seconds p90;
+};
 
 struct RunPrediction {
   Verdict verdict = Verdict::Inexpressible;
@@ -43,6 +54,10 @@ struct RunPrediction {
   /// Absent for plans that no framework could run; a rule of the framework does not hinder it.
   std::optional<Seconds> step_time;
   std::optional<StepTimeBreakdown> parts;  ///< of `step_time`, before rounding of the batch
+  /// At the row's own site (absent where that was not measured), at a typical one, and at one that
+  /// is typical of all laboratories but the row's.
+  std::array<std::optional<SitedTime>, 3> at_sites{};
+  std::string site{};  ///< whose run it is; empty: not known
   std::optional<Seconds> p10;
   std::optional<Seconds> p90;
   std::optional<Bytes> memory;        ///< of the kind and stage that the row's figure counts

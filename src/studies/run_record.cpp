@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 4> kSizes{"mlp", "layers", "hidden", "hea
 constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
 
 /// What tables of runs may hold besides, and what is done with it.
-constexpr std::array<std::string_view, 40> kOthers{
+constexpr std::array<std::string_view, 41> kOthers{
     "id",           "source",      "locator",  "framework",   "known",
     "attention",    "ffn_hidden",  "kv_heads", "head_dim",    "vocab",
     "seq_len",      "moe_experts", "moe_topk", "moe_ffn",     "precision",
@@ -37,7 +37,8 @@ constexpr std::array<std::string_view, 40> kOthers{
     "ep",           "sp",          "zero",     "recompute",   "batch",
     "peak_mem_gib", "mem_kind",    "oom",      "mem_rank",    "main_grads",
     "schedule",     "shard_group", "overlap",  "fp8_recipe",  "implementation",
-    "kernels",      "cp_kind",     "offload",  "cuda_graphs", "recompute_layers"};
+    "kernels",      "cp_kind",     "offload",  "cuda_graphs", "recompute_layers",
+    "site"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},

@@ -34,7 +34,21 @@ Json parts_json(const StepTimeBreakdown& parts) {
           {"exposed_communication", parts.exposed_total().value()},
           {"bubble", parts.bubble.value()},
           {"optimizer", parts.optimizer.value()},
-          {"host", parts.host.value()}};
+          {"host", parts.host.value()},
+          {"site", parts.site.value()}};
+}
+
+Json at_sites_json(const RunPrediction& prediction) {
+  Json json = Json::object();
+  for (std::size_t view = 0; view < kSiteViewCount; ++view) {
+    const auto& at = prediction.at_sites[view];
+    json[std::string(key_of(static_cast<SiteView>(view)))] =
+        at ? Json{{"step_time_s", at->time.value()},
+                  {"p10_s", at->p10.value()},
+                  {"p90_s", at->p90.value()}}
+           : Json(nullptr);
+  }
+  return json;
 }
 
 Json row_json(const RunReport& report, std::size_t index) {
@@ -44,6 +58,7 @@ Json row_json(const RunReport& report, std::size_t index) {
   Json json;
   json["id"] = run.id;
   json["source"] = text(run.cell("source"));
+  json["site"] = text(p.site);
   json["hw"] = run.hardware;
   json["framework"] = run.framework;
   json["measured_step_time_s"] = number(run.step_time);
@@ -51,6 +66,7 @@ Json row_json(const RunReport& report, std::size_t index) {
   json["predicted_p10_s"] = number(p.p10);
   json["predicted_p90_s"] = number(p.p90);
   json["predicted_parts_s"] = p.parts ? parts_json(*p.parts) : Json(nullptr);
+  json["at_sites"] = at_sites_json(p);
   json["measured_peak_memory_bytes"] = number(run.peak_memory);
   json["predicted_peak_memory_bytes"] = number(p.memory);
   const auto mfu = run.step_time ? p.mfu(*run.step_time) : std::nullopt;

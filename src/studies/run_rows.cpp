@@ -86,7 +86,8 @@ std::string parts_text(const StepTimeBreakdown& parts) {
                                                       {parts.recompute, "recomputation"},
                                                       {parts.bubble, "waiting for other stages"},
                                                       {parts.optimizer, "the optimizer"},
-                                                      {parts.host, "the host"}};
+                                                      {parts.host, "the host"},
+                                                      {parts.site, "the site"}};
   for (std::size_t i = 0; i < kPurposeCount; ++i) {
     shares.emplace_back(parts.exposed[i],
                         fmt::format("exposed {} communication", to_text(static_cast<Purpose>(i))));

@@ -44,15 +44,18 @@ class Summariser {
  private:
   void add_step_times(const Rows& rows, GroupSummary& summary) const {
     std::vector<double> errors;
+    Rows judged;
     for (const std::size_t row : rows) {
       if (!has_both_times(runs_[row], predictions_[row])) continue;
       const Seconds measured = *runs_[row].step_time;
       const RunPrediction& predicted = predictions_[row];
       if (predicted.mfu(measured).value_or(1.0) < selection_.min_mfu) continue;
+      judged.push_back(row);
       errors.push_back(*predicted.step_time / measured - 1.0);
       if (measured >= *predicted.p10 && measured <= *predicted.p90) ++summary.within_interval;
     }
     summary.step_time = summarise_errors(errors);
+    summary.at_sites = summarise_sites(runs_, predictions_, judged);
   }
 
   void add_memory(const Rows& rows, GroupSummary& summary) const {

@@ -11,6 +11,7 @@
 #include "studies/run_prediction.hpp"
 #include "studies/run_ranking.hpp"
 #include "studies/run_record.hpp"
+#include "studies/site_errors.hpp"
 #include "studies/statistics.hpp"
 
 namespace plansearch {
@@ -52,6 +53,7 @@ struct GroupSummary {
   std::size_t inexpressible = 0;
   ErrorSummary step_time;
   std::size_t within_interval = 0;  ///< measured steps inside p10 .. p90
+  std::array<SiteErrors, kSiteViewCount> at_sites;
   std::array<ErrorSummary, kMemoryKindCount> memory;
   RankingSummary ranking;
   FeasibilitySummary feasibility;
@@ -59,8 +61,8 @@ struct GroupSummary {
 };
 
 struct RunSelection {
-  /// Columns (several joined by '+'), "regime" or "mfu"; see run_groups.hpp.
-  std::vector<std::string> by{"source", "framework", "hw", "known", "mfu", "regime"};
+  /// Columns (several joined by '+'), "regime", "site" or "mfu"; see run_groups.hpp.
+  std::vector<std::string> by{"source", "framework", "hw", "known", "site", "mfu", "regime"};
   double min_mfu = 0.0;              ///< measured steps below it are left out of step-time errors
   std::set<std::string> excluded{};  ///< ids left out altogether
 };

@@ -51,6 +51,30 @@ Json risk_json(const RiskSummary& risk) {
           {"bins", std::move(bins)}};
 }
 
+Json alike_json(const AlikeSummary& alike) {
+  return {{"groups", alike.groups},
+          {"mean_absolute_error", if_any(alike.groups, alike.mean)},
+          {"median_of_mean_errors", if_any(alike.groups, alike.median)},
+          {"bias", if_any(alike.groups, alike.bias)},
+          {"within_p10_p90", if_any(alike.groups, alike.within)},
+          {"groups_below_40_percent_inside", if_any(alike.groups, alike.rarely_inside)}};
+}
+
+Json at_sites_json(const GroupSummary& group) {
+  Json json = Json::object();
+  for (std::size_t view = 0; view < kSiteViewCount; ++view) {
+    const SiteErrors& at = group.at_sites[view];
+    Json errors = errors_json(at.errors);
+    errors["within_p10_p90"] =
+        if_any(at.errors.rows, static_cast<double>(at.within) /
+                                   static_cast<double>(std::max<std::size_t>(1, at.errors.rows)));
+    errors["sources_alike"] = alike_json(at.by_source);
+    errors["sites_alike"] = alike_json(at.by_site);
+    json[std::string(key_of(static_cast<SiteView>(view)))] = std::move(errors);
+  }
+  return json;
+}
+
 }  // namespace
 
 Json errors_json(const ErrorSummary& e) {
@@ -72,6 +96,7 @@ Json summary_json(const std::string& set, const GroupSummary& group) {
       if_any(group.step_time.rows,
              static_cast<double>(group.within_interval) /
                  static_cast<double>(std::max<std::size_t>(1, group.step_time.rows)));
+  json["at_sites"] = at_sites_json(group);
   Json memory = Json::object();
   for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
     if (group.memory[kind].rows == 0) continue;

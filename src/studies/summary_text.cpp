@@ -10,11 +10,18 @@
 #include "report/text_table.hpp"
 #include "studies/run_groups.hpp"
 #include "studies/run_rows.hpp"
+#include "studies/site_text.hpp"
+#include "studies/summary_section.hpp"
 
 namespace plansearch {
 namespace {
 
 constexpr std::size_t kWidestName = 46;
+
+/// Of tables with few rows: the legend of what they show.
+constexpr std::string_view kShortLegend =
+    "\n  mean, median, p90  of |predicted / measured - 1|; bias: mean of predicted / measured - 1\n"
+    "  inside             % of measured times between the predicted p10 and p90 (ideal: 80)\n";
 
 std::string count(std::size_t value) {
   return fmt::format("{}", value);
@@ -29,84 +36,10 @@ std::string of(std::size_t part, std::size_t whole) {
   return fmt::format("{}/{}", part, whole);
 }
 
-void append(std::vector<std::string>& cells, std::vector<std::string> more) {
-  for (std::string& cell : more) cells.push_back(std::move(cell));
-}
-
-/// A group of all rows, and the same group without the suspects where there are any.
-struct Pair {
-  const GroupSummary* all = nullptr;
-  const GroupSummary* trusted = nullptr;
-};
-
-std::vector<Pair> pair_up(const RunReport& report) {
-  std::vector<Pair> pairs;
-  const std::vector<GroupSummary>& groups = report.sets.front().groups;
-  for (const GroupSummary& group : groups) pairs.push_back({&group, nullptr});
-  if (report.sets.size() < 2) return pairs;
-  for (const GroupSummary& group : report.sets[1].groups) {
-    const auto same = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
-      return pair.all->by == group.by && pair.all->value == group.value;
-    });
-    if (same != pairs.end()) same->trusted = &group;
-  }
-  return pairs;
-}
-
-/// One table about all groups: titles and cells of one group, repeated for the trusted rows.
-class Section {
- public:
-  Section(const RunReport& report, std::string title, std::vector<std::string> columns)
-      : columns_(std::move(columns)), twice_(report.sets.size() > 1), table_(titles(title)) {}
-
-  /// Cells of a group; no cells: the group has nothing to say here.
-  template <typename Cells>
-  void add(const Pair& pair, const Cells& cells_of) {
-    const std::vector<std::string> cells = cells_of(*pair.all);
-    if (cells.empty()) return;
-    begin_group(pair.all->by);
-    std::vector<std::string> line{pair.all->by == "all" ? "all"
-                                                        : "  " + shortened(pair.all->value)};
-    append(line, cells);
-    if (twice_) {
-      auto trusted = pair.trusted == nullptr ? std::vector<std::string>{} : cells_of(*pair.trusted);
-      if (trusted.empty()) trusted.assign(columns_.size(), "-");
-      append(line, std::move(trusted));
-    }
-    table_.add_row(std::move(line));
-    any_ = true;
-  }
-
-  [[nodiscard]] std::string text() const { return any_ ? "\n" + table_.text() : ""; }
-
- private:
-  [[nodiscard]] std::vector<TextColumn> titles(const std::string& title) const {
-    std::vector<TextColumn> all{{title, Align::Left}};
-    for (const std::string& column : columns_) all.push_back({column});
-    if (!twice_) return all;
-    for (const std::string& column : columns_) all.push_back({column + "*"});
-    return all;
-  }
-
-  void begin_group(const std::string& by) {
-    if (by == by_ || by == "all") return;
-    by_ = by;
-    std::vector<std::string> line(1 + columns_.size() * (twice_ ? 2 : 1));
-    line.front() = "by " + by;
-    table_.add_row(std::move(line));
-  }
-
-  std::vector<std::string> columns_;
-  bool twice_;
-  TextTable table_;
-  std::string by_;
-  bool any_ = false;
-};
-
-std::string step_times(const RunReport& report, const std::vector<Pair>& pairs) {
+std::string step_times(const RunReport& report, const std::vector<GroupPair>& pairs) {
   Section section(report, "STEP TIME, error in %",
                   {"rows", "mean", "median", "p90", "bias", "inside"});
-  for (const Pair& pair : pairs) {
+  for (const GroupPair& pair : pairs) {
     section.add(pair, [](const GroupSummary& group) -> std::vector<std::string> {
       if (group.step_time.rows == 0) return {};
       std::vector<std::string> cells = error_cells(group.step_time);
@@ -117,13 +50,13 @@ std::string step_times(const RunReport& report, const std::vector<Pair>& pairs) 
   return section.text();
 }
 
-std::string memories(const RunReport& report, const std::vector<Pair>& pairs) {
+std::string memories(const RunReport& report, const std::vector<GroupPair>& pairs) {
   std::string text;
   for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
     Section section(
         report, fmt::format("PEAK MEMORY ({}), error in %", to_text(static_cast<MemoryKind>(kind))),
         {"rows", "mean", "median", "p90", "bias"});
-    for (const Pair& pair : pairs) {
+    for (const GroupPair& pair : pairs) {
       section.add(pair, [&](const GroupSummary& group) -> std::vector<std::string> {
         if (group.memory[kind].rows == 0) return {};
         return error_cells(group.memory[kind]);
@@ -134,10 +67,10 @@ std::string memories(const RunReport& report, const std::vector<Pair>& pairs) {
   return text;
 }
 
-std::string rankings(const RunReport& report, const std::vector<Pair>& pairs) {
+std::string rankings(const RunReport& report, const std::vector<GroupPair>& pairs) {
   Section section(report, "RANKING inside sweeps",
                   {"sweeps", "regret", "median", "top-1", "top-3", "of >= 3", "tau-b"});
-  for (const Pair& pair : pairs) {
+  for (const GroupPair& pair : pairs) {
     if (is_derived_group(pair.all->by)) continue;  // would cut sweeps into pieces
     section.add(pair, [](const GroupSummary& group) -> std::vector<std::string> {
       const RankingSummary& r = group.ranking;
@@ -155,7 +88,7 @@ std::string rankings(const RunReport& report, const std::vector<Pair>& pairs) {
 }
 
 /// Of all rows: which of them can be trusted does not matter to what can run.
-std::string feasibilities(const std::vector<Pair>& pairs) {
+std::string feasibilities(const std::vector<GroupPair>& pairs) {
   TextTable table({{"FEASIBILITY, rows", Align::Left},
                    {"ran"},
                    {"illegal"},
@@ -165,7 +98,7 @@ std::string feasibilities(const std::vector<Pair>& pairs) {
                    {"too large"},
                    {"feasible"},
                    {"inexpressible"}});
-  for (const Pair& pair : pairs) {
+  for (const GroupPair& pair : pairs) {
     const FeasibilitySummary& f = pair.all->feasibility;
     const bool overview = pair.all->by == "all" || pair.all->by == "source";
     if (!overview && f.measured_illegal + f.measured_too_large + f.failed == 0) continue;
@@ -179,7 +112,7 @@ std::string feasibilities(const std::vector<Pair>& pairs) {
 }
 
 /// Stated against observed, in the bins of the verdicts.
-std::string risks(const std::vector<Pair>& pairs) {
+std::string risks(const std::vector<GroupPair>& pairs) {
   TextTable table({{"MEMORY RISK, failed of rows", Align::Left},
                    {"<= 0.1"},
                    {"<= 0.5"},
@@ -189,7 +122,7 @@ std::string risks(const std::vector<Pair>& pairs) {
                    {"base rate"},
                    {"hard limit"}});
   bool any = false;
-  for (const Pair& pair : pairs) {
+  for (const GroupPair& pair : pairs) {
     const RiskSummary& risk = pair.all->risk;
     const bool overview = pair.all->by == "all" || pair.all->by == "source";
     if (!overview || risk.rows == 0) continue;
@@ -257,6 +190,7 @@ std::string legend(const RunReport& report) {
       "  Brier              mean of (stated risk - failed)^2 of legal runs: 0 is perfect; base "
       "rate:\n"
       "                     always stating the share that failed; hard limit: stating 0 or 1\n";
+  text += site_legend();
   if (report.sets.size() > 1) {
     text += "  *                  the same without the rows that --suspect lists\n";
   }
@@ -282,21 +216,16 @@ std::vector<std::string> error_cells(const ErrorSummary& e) {
 }
 
 std::string summary_text(const RunReport& report) {
-  const std::vector<Pair> pairs = pair_up(report);
+  const std::vector<GroupPair> pairs = pair_up(report);
   const std::string rows = rows_text(report);
   const bool rows_say_all = !rows.empty() && pairs.size() == 1 && report.sets.size() == 1;
   if (rows_say_all) {
-    return opening(report) + rows + step_times(report, pairs) + memories(report, pairs) +
-           left_out(report) +
-           "\n  mean, median, p90  of |predicted / measured - 1|; bias: mean of predicted / "
-           "measured "
-           "- 1\n  inside             % of measured times between the predicted p10 and p90 "
-           "(ideal: "
-           "80)\n";
+    return opening(report) + rows + step_times(report, pairs) + site_errors_text(report, pairs) +
+           memories(report, pairs) + left_out(report) + std::string(kShortLegend) + site_legend();
   }
-  return opening(report) + rows + step_times(report, pairs) + memories(report, pairs) +
-         rankings(report, pairs) + feasibilities(pairs) + risks(pairs) + left_out(report) +
-         legend(report);
+  return opening(report) + rows + step_times(report, pairs) + site_errors_text(report, pairs) +
+         memories(report, pairs) + rankings(report, pairs) + feasibilities(pairs) + risks(pairs) +
+         left_out(report) + legend(report);
 }
 
 }  // namespace plansearch

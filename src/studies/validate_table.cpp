@@ -30,7 +30,9 @@ std::string beside(const fs::path& table, std::string_view name) {
 
 ProfileFinder profiles(const ShippedData& data, const fs::path& table) {
   return {[=](std::string_view name) { return data.cluster(beside(table, name)); },
-          [=](std::string_view name) { return data.framework(beside(table, name)); }};
+          [=](std::string_view name) { return data.framework(beside(table, name)); },
+          data.sites(),
+          {}};
 }
 
 KernelProfiles kernel_profiles(const ShippedData& data, const fs::path& table) {
@@ -59,7 +61,7 @@ std::function<T(std::string_view)> remembered(std::function<T(std::string_view)>
 }
 
 ProfileFinder remembered(const ProfileFinder& finder) {
-  return {remembered(finder.cluster), remembered(finder.framework)};
+  return {remembered(finder.cluster), remembered(finder.framework), finder.sites, finder.site};
 }
 
 /// A name that only a file can have.
@@ -104,7 +106,8 @@ void require_some_known(const io::CsvTable& table, std::string_view column,
 
 std::string validate_runs(const io::CsvTable& table, const ValidationRequest& request,
                           const ShippedData& data) {
-  const ProfileFinder finder = remembered(profiles(data, request.table));
+  ProfileFinder finder = remembered(profiles(data, request.table));
+  finder.site = request.site;
   TableProblems problems;
   const std::vector<RunRecord> runs = read_runs(
       table, [&](std::string_view name) { return data.model(name).description; }, problems);

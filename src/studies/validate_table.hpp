@@ -14,6 +14,7 @@ struct ValidationRequest {
   std::string table;                  ///< CSV of measured runs, kernels or collectives
   std::vector<std::string> group_by;  ///< columns; empty: those of the kind of table
   std::string suspects;               ///< CSV (id, why) of rows to report apart
+  std::string site{};                 ///< of rows that name none; empty: a typical one
   double min_mfu = 0.0;               ///< slower steps are left out of step-time errors
   int threads = 1;
   Format format = Format::Table;

@@ -618,6 +618,31 @@ class Answers(Case):
         result = run("--hw", "dgx-h100", "--model", "llama3.1-405b", "--gpus", "8", "--format", "json")
         json_schema.check(json.loads(result.stdout), schema)
 
+    def test_a_site_scales_the_step_and_keeps_the_order(self):
+        """Plans, counts and communication are those at factor 1; the site's part makes the step."""
+        answers = {site: self.answer(*QUESTION, "--gpus", "64", "--site", site)
+                   for site in ("tuned", "typical", "aleph-alpha", "fms-fsdp")}
+        tuned = answers["tuned"]
+        self.assertEqual(tuned["question"]["site"]["factor"], 1)
+        for answer in answers.values():
+            factor = answer["question"]["site"]["factor"]
+            self.assertEqual(answer["search"], tuned["search"])
+            self.assertEqual(len(answer["plans"]), len(tuned["plans"]))
+            for plan, base in zip(answer["plans"], tuned["plans"]):
+                for key in ("config", "communication", "rank", "tie_with_previous", "memory", "why"):
+                    self.assertEqual(plan[key], base[key])
+                self.assertAlmostEqual(plan["step_time_s"] / base["step_time_s"], factor, places=9)
+                self.assertAlmostEqual(plan["step"]["site_s"],
+                                       base["step_time_s"] * (factor - 1), places=9)
+        self.assertGreater(answers["aleph-alpha"]["question"]["site"]["factor"], 1.2)
+        self.assertLess(answers["fms-fsdp"]["question"]["site"]["factor"], 1)
+        width = {site: answer["plans"][0]["step_time_p90_s"] / answer["plans"][0]["step_time_s"]
+                 for site, answer in answers.items()}
+        self.assertGreater(width["typical"], width["tuned"])
+        unknown = run(*QUESTION, "--gpus", "64", "--site", "aleph-alfa")
+        self.assertEqual(unknown.returncode, 2)
+        self.assertIn("did you mean aleph-alpha", unknown.stderr)
+
     def test_parts_sum_to_totals(self):
         answer = self.answer(*QUESTION, "--gpus", "64", "--top", "50")
         for plan in answer["plans"]:

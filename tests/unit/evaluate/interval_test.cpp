@@ -63,6 +63,16 @@ TEST_SUITE("unit") {
     CHECK(relative_interval(model, step, 8).p90 == doctest::Approx(1.37768).epsilon(1e-5));
   }
 
+  TEST_CASE("a site adds what is not known of its factor; its scatter holds the other errors") {
+    // sqrt(0.1^2 + 0.24^2) = 0.26: exp(1.28155 x 0.26) = 1.39543. A scatter of 0.1 is the
+    // framework's 0.1; one of 0.3 takes its place.
+    ErrorModel model{.framework = 0.1, .site = 0.24, .scatter = 0.1, .accelerators_per_node = 8};
+    CHECK(half_and_half(model, 8).p90 == doctest::Approx(1.39543).epsilon(1e-4));
+    model.site = 0.0;
+    model.scatter = 0.3;
+    CHECK(half_and_half(model, 8).p90 == doctest::Approx(1.46883).epsilon(1e-4));
+  }
+
   TEST_CASE("beyond a node the network counts, and stragglers move p90 alone") {
     // 32 GPUs are 4 nodes, two doublings: exp(1.28155 x 0.2/2 + 2 x 0.1) = exp(0.328155).
     const ErrorModel model{

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studies/site_errors.hpp"
+
+#include <doctest/doctest.h>
+
+#include "evaluate/site_population.hpp"
+#include "studies/run_sites.hpp"
+#include "unit/studies/run_tables.hpp"
+
+namespace plansearch {
+namespace {
+
+MeasuredSite site(const char* name, const char* laboratory, double factor) {
+  return {.name = name,
+          .laboratory = laboratory,
+          .sources = {name},
+          .rows = 10,
+          .factor = factor,
+          .spread = 0.1};
+}
+
+const SiteTable& three_sites() {
+  static const SiteTable kSites{site("one", "A", 1.0), site("two", "B", 1.2),
+                                site("three", "C", 1.5)};
+  return kSites;
+}
+
+RunRecord measured(const char* source, const char* seconds) {
+  return test::run_of({{"source", source}, {"step_time_s", seconds}});
+}
+
+RunPrediction predicted(const char* name, double own, double typical) {
+  RunPrediction prediction;
+  prediction.site = name;
+  prediction.at_sites[0] = SitedTime{Seconds(own), Seconds(0.9 * own), Seconds(1.1 * own)};
+  prediction.at_sites[1] = prediction.at_sites[2] =
+      SitedTime{Seconds(typical), Seconds(0.9 * typical), Seconds(1.1 * typical)};
+  return prediction;
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("sources weigh alike, however many rows they have") {
+    // Typical: errors 10, 10, 10 % of source a and -30 % of source b: mean 15, alike 20 %.
+    const std::vector<RunRecord> runs{measured("a", "1"), measured("a", "1"), measured("a", "1"),
+                                      measured("b", "1")};
+    const std::vector<RunPrediction> predictions{predicted("a", 1.0, 1.1), predicted("a", 1.0, 1.1),
+                                                 predicted("a", 1.0, 1.1),
+                                                 predicted("b", 1.0, 0.7)};
+    const std::vector<std::size_t> rows{0, 1, 2, 3};
+    const auto views = summarise_sites(runs, predictions, rows);
+    CHECK(views[1].errors.mean == doctest::Approx(0.15));
+    CHECK(views[1].by_source.groups == 2);
+    CHECK(views[1].by_source.mean == doctest::Approx(0.2));
+    CHECK(views[1].by_source.bias == doctest::Approx(-0.1));
+    // 1 lies in 0.99 .. 1.21, not in 0.63 .. 0.77.
+    CHECK(views[1].within == 3);
+    CHECK(views[1].by_source.within == doctest::Approx(0.5));
+    CHECK(views[1].by_source.rarely_inside == doctest::Approx(0.5));
+    CHECK(views[0].errors.mean == 0.0);
+    CHECK(views[1].by_site.groups == 0);  // no site has five rows
+  }
+
+  TEST_CASE("a row's site is its column, else that of its source; empty means typical") {
+    const RunSites sites(three_sites(), "");
+    const Cluster cluster = test::shipped_profiles().cluster("dgx-h100");
+    const Framework framework = test::shipped_profiles().framework("megatron");
+    const RowSites by_source = sites.of(measured("two, Table 1", "1"), cluster, framework);
+    CHECK(by_source.name == "two");
+    CHECK(by_source.own == own_site(three_sites()[1], population_of(three_sites())));
+    CHECK(by_source.answer == typical_site(population_of(three_sites())));
+    CHECK(by_source.left_out == typical_site(population_of(three_sites(), "B")));
+    const RowSites unknown = sites.of(measured("elsewhere", "1"), cluster, framework);
+    CHECK(unknown.name.empty());
+    CHECK_FALSE(unknown.own.has_value());
+    CHECK(unknown.left_out == unknown.typical);
+  }
+
+  TEST_CASE("a row that names its site is answered for it, whatever the command line says") {
+    const io::CsvTable table = io::CsvTable::parse(
+        "id,source,hw,gpus,model,mlp,layers,hidden,heads,seq_len,global_batch,micro_batch,"
+        "step_time_s,site\n"
+        "a,two,dgx-h100,8,m,gelu,2,64,4,128,8,1,1,three\n"
+        "b,two,dgx-h100,8,m,gelu,2,64,4,128,8,1,1,\n"
+        "c,two,dgx-h100,8,m,gelu,2,64,4,128,8,1,1,nowhere\n",
+        "runs.csv");
+    const std::vector<RunRecord> runs = read_runs(table);
+    const Cluster cluster = test::shipped_profiles().cluster("dgx-h100");
+    const Framework framework = test::shipped_profiles().framework("megatron");
+    const RunSites asked(three_sites(), "one");
+    CHECK(asked.of(runs[0], cluster, framework).answer.name == "three");
+    CHECK(asked.of(runs[1], cluster, framework).answer.name == "one");
+    const RunSites usual(three_sites(), "");
+    CHECK(usual.of(runs[1], cluster, framework).answer.name == "typical");
+    const RowSites nowhere = usual.of(runs[2], cluster, framework);
+    CHECK(nowhere.name == "nowhere");
+    CHECK_FALSE(nowhere.own.has_value());
+    CHECK(nowhere.answer.name == "typical");
+  }
+}
+
+}  // namespace plansearch
