@@ -66,6 +66,47 @@ def error_table(summary, kinds):
     return table(ERROR_TITLES, rows)
 
 
+VIEWS = ("own_site", "typical", "left_out")
+SITE_TITLES = ["set", "rows", "own site %", "bias %", "inside %", "typical %", "bias %", "inside %",
+               "left out %", "bias %", "inside %"]
+
+
+def view_cells(errors, mean="mean_absolute_error"):
+    return [percent(errors[mean]), signed(errors["bias"]), percent(errors["within_p10_p90"], 0)]
+
+
+def site_row(name, rows, parts):
+    return [name, rows] + [cell for part in parts for cell in view_cells(part)]
+
+
+def site_table(summary, kinds, which):
+    """Three errors side by side of the groups of a set; all of them weighed alike below the first."""
+    rows = []
+    for by in kinds:
+        for group in groups(summary, by, which):
+            views = [group["at_sites"][view] for view in VIEWS]
+            if not views[1]["rows"]:
+                continue
+            rows.append(site_row(name_of(group), views[1]["rows"], views))
+            if by != "all":
+                continue
+            for key, words in (("sources_alike", "sources weighed alike"),
+                               ("sites_alike", "sites of 5 rows or more weighed alike")):
+                alike = [view[key] for view in views]
+                if alike[1]["groups"] > 1:
+                    rows.append(site_row(words, alike[1]["groups"], alike))
+    return table(SITE_TITLES, rows)
+
+
+def left_out_words(summary, which):
+    """What a laboratory that no fit of sites has seen can expect."""
+    alike = groups(summary, "all", which)[0]["at_sites"]["left_out"]["sites_alike"]
+    return (f"{alike['groups']} sites of five rows or more, each left out: median of their mean errors "
+            f"**{percent(alike['median_of_mean_errors'])} %**, bias {signed(alike['bias'])} %, "
+            f"{percent(alike['within_p10_p90'], 0)} % of their measured times between p10 and p90, "
+            f"{percent(alike['groups_below_40_percent_inside'], 0)} % of the sites below 40 %.\n\n")
+
+
 def memory_table(named):
     rows = []
     for name, summary in named:

@@ -11,6 +11,7 @@ namespace plansearch::cli {
 [[nodiscard]] int run_compare(const Options& options);
 [[nodiscard]] int run_predict(const Options& options);
 [[nodiscard]] int run_validate(const Options& options);
+[[nodiscard]] int run_fit(const Options& options);
 [[nodiscard]] int run_reproduce(const Options& options);
 [[nodiscard]] int run_explain(const Options& options);
 [[nodiscard]] int run_export(const Options& options);

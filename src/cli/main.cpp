@@ -52,6 +52,8 @@ int run_command(const Options& options) {
       return run_predict(options);
     case Command::Validate:
       return run_validate(options);
+    case Command::Fit:
+      return run_fit(options);
     case Command::Reproduce:
       return run_reproduce(options);
     case Command::Explain:

@@ -300,6 +300,9 @@ void add_validate(CLI::App& app, Options& o) {
   add_site(app, o);
   app.add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart")
       ->type_name("FILE");
+  add_number(app, "--fit-on", o.fit_on, "fit a site to so many rows of it, report the others",
+             {3, 1000});
+  add_number(app, "--repeat", o.repeat, "draws of those rows", {1, 100000});
   app.add_option("--min-mfu", o.min_mfu, "leave slower steps out of step-time errors")
       ->type_name("SHARE")
       ->check([](const std::string& text) {
@@ -307,6 +310,16 @@ void add_validate(CLI::App& app, Options& o) {
         if (value && *value >= 0.0 && *value <= 1.0) return std::string();
         return fmt::format("'{}' is no number from 0 to 1", text);
       });
+}
+
+void add_fit(CLI::App& app, Options& o) {
+  app.add_option("tables", o.plans,
+                 "CSV of measured runs, as for validate; the profile goes to --out")
+      ->type_name("TABLE")
+      ->required();
+  app.add_option("--base", o.base, "profile that is like the machine")
+      ->type_name("HARDWARE")
+      ->required();
 }
 
 void add_reproduce(CLI::App& app, Options& o) {
@@ -394,6 +407,8 @@ constexpr std::array kCommands{
                Shares::Search, add_explain},
     CommandRow{"validate", "predict every measured row of a table and report errors",
                Command::Validate, Shares::Output, add_validate},
+    CommandRow{"fit", "a profile with a site of its own, from three or more measured runs",
+               Command::Fit, Shares::Output, add_fit},
     CommandRow{"reproduce", "published figures of a paper beside those of this program",
                Command::Reproduce, Shares::Output, add_reproduce},
     CommandRow{"schedule", "one pipeline schedule by itself: grid, bubble, peaks",

@@ -28,6 +28,7 @@ enum class Command {
   List,
   Show,
   Schedule,
+  Fit,
   Bench,
   Completion
 };
@@ -62,6 +63,9 @@ struct Options : ProblemRequest {
   std::vector<std::string> group_by;  ///< validate --by
   std::string suspects;               ///< validate --suspect
   double min_mfu = 0.0;               ///< validate --min-mfu
+  int fit_on = 0;                     ///< validate --fit-on
+  int repeat = 200;                   ///< validate --repeat
+  std::string base;                   ///< fit --base
   ScheduleQuestion schedule;
 };
 

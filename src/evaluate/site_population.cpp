@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the factor and its spread of a typical site, and of a measured one.
-// Source: DerSimonian and Laird 1986 (moment estimator of a random-effects model), on the sites of
+// Source: Paule and Mandel 1982 (moment estimator of a random-effects model), on the sites of
 //         validation/sites.yaml.
 // Assumes: log-normal sites and rows; a site's spread is known as well as that of one further row
 //          of usual scatter would make it.
@@ -54,18 +54,27 @@ double weighted_mean(const std::vector<Moment>& moments, double between, double&
   return sum / weight;
 }
 
-/// What is left of the scatter of the means when their own errors are taken away.
+/// The scatter between sites with which the means scatter as much as they should: the weighted
+/// squares about their mean are one less than there are sites.
 double between_of(const std::vector<Moment>& moments) {
-  double weight = 0.0;
-  const double mean = weighted_mean(moments, 0.0, weight);
-  double scatter = 0.0;
-  double squares = 0.0;
-  for (const Moment& m : moments) {
-    scatter += square(m.value - mean) / m.variance;
-    squares += square(1.0 / m.variance);
+  const auto excess = [&](double between) {
+    double weight = 0.0;
+    const double mean = weighted_mean(moments, between, weight);
+    double squares = 0.0;
+    for (const Moment& m : moments) {
+      squares += square(m.value - mean) / (square(between) + m.variance);
+    }
+    return squares - (static_cast<double>(moments.size()) - 1.0);
+  };
+  if (excess(0.0) <= 0.0) return 0.0;
+  double low = 0.0;
+  double high = 10.0;  // of logarithms: beyond any factor
+  constexpr int kHalvings = 60;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2.0;
+    (excess(middle) > 0.0 ? low : high) = middle;
   }
-  const double degrees = static_cast<double>(moments.size()) - 1.0;
-  return std::sqrt(std::max(0.0, (scatter - degrees) / (weight - squares / weight)));
+  return low;
 }
 
 }  // namespace
@@ -115,7 +124,7 @@ SiteEffect typical_site(const SitePopulation& population) {
           .factor = std::exp(population.mean),
           .spread = std::hypot(population.between, population.mean_error),
           .basis = fmt::format("typical of {} measured sites; calibrate with three runs of your "
-                               "own",
+                               "own: plansearch fit",
                                population.sites)};
 }
 

@@ -118,6 +118,7 @@ class GroupPricer {
     prediction.at_sites[1] = at(sites.typical);
     prediction.at_sites[2] = at(sites.left_out);
     prediction.site = sites.name;
+    prediction.tuned = estimate.step.total() * run_case.batch_share;
     const SitedTime answer = at(sites.answer);
     prediction.step_time = answer.time;
     prediction.p10 = answer.p10;

@@ -54,6 +54,7 @@ struct RunPrediction {
   /// Absent for plans that no framework could run; a rule of the framework does not hinder it.
   std::optional<Seconds> step_time;
   std::optional<StepTimeBreakdown> parts;  ///< of `step_time`, before rounding of the batch
+  std::optional<Seconds> tuned{};          ///< the step at factor 1
   /// At the row's own site (absent where that was not measured), at a typical one, and at one that
   /// is typical of all laboratories but the row's.
   std::array<std::optional<SitedTime>, 3> at_sites{};

@@ -111,6 +111,26 @@ Json sweeps_json(const RunReport& report) {
   return sweeps;
 }
 
+/// null where no fits were asked for.
+Json fits_json(const FitStudy& study) {
+  if (study.draws.runs == 0) return nullptr;
+  Json groups = Json::array();
+  for (const FittedGroup& group : study.groups) {
+    groups.push_back({{"group", group.name},
+                      {"rows", group.rows},
+                      {"error_before", group.before},
+                      {"error_after", group.after},
+                      {"refused", group.refused},
+                      {"worse", group.worse()}});
+  }
+  return {{"runs", study.draws.runs},
+          {"repeat", study.draws.repeat},
+          {"median_error_before", study.median_before()},
+          {"median_error_after", study.median_after()},
+          {"refused", study.refused()},
+          {"groups", std::move(groups)}};
+}
+
 Json report_json(const RunReport& report) {
   Json rows = Json::array();
   for (std::size_t i = 0; i < report.runs.size(); ++i) rows.push_back(row_json(report, i));
@@ -120,7 +140,8 @@ Json report_json(const RunReport& report) {
   }
   return {{"schema", "plansearch/validate/v1"}, {"table", "runs"},
           {"min_mfu", report.min_mfu},          {"rows", std::move(rows)},
-          {"sweeps", sweeps_json(report)},      {"summary", std::move(summary)}};
+          {"sweeps", sweeps_json(report)},      {"summary", std::move(summary)},
+          {"fit_on", fits_json(report.fits)}};
 }
 
 std::string render_lines(const RunReport& report) {

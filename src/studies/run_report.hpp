@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plansearch/report.hpp"
+#include "studies/fit_draws.hpp"
 #include "studies/run_summary.hpp"
 
 namespace plansearch {
@@ -24,6 +25,7 @@ struct RunReport {
   std::set<std::string> suspects{};
   double min_mfu = 0.0;
   std::vector<SummarySet> sets{};
+  FitStudy fits{};
 };
 
 /// Json and JsonLines (one line per row) hold every row; Table holds the summary and the rows that

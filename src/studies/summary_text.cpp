@@ -221,11 +221,12 @@ std::string summary_text(const RunReport& report) {
   const bool rows_say_all = !rows.empty() && pairs.size() == 1 && report.sets.size() == 1;
   if (rows_say_all) {
     return opening(report) + rows + step_times(report, pairs) + site_errors_text(report, pairs) +
-           memories(report, pairs) + left_out(report) + std::string(kShortLegend) + site_legend();
+           fit_study_text(report.fits) + memories(report, pairs) + left_out(report) +
+           std::string(kShortLegend) + site_legend();
   }
   return opening(report) + rows + step_times(report, pairs) + site_errors_text(report, pairs) +
-         memories(report, pairs) + rankings(report, pairs) + feasibilities(pairs) + risks(pairs) +
-         left_out(report) + legend(report);
+         fit_study_text(report.fits) + memories(report, pairs) + rankings(report, pairs) +
+         feasibilities(pairs) + risks(pairs) + left_out(report) + legend(report);
 }
 
 }  // namespace plansearch

@@ -134,6 +134,8 @@ std::string validate_runs(const io::CsvTable& table, const ValidationRequest& re
     selection.excluded = report.suspects;
     report.sets.push_back({"without_suspects", summarise_runs(runs, predictions, selection)});
   }
+  report.fits = study_fits(runs, predictions, finder.sites,
+                           {request.fit_on, request.repeat, request.min_mfu, report.suspects});
   return render_runs(report, request.format);
 }
 

@@ -1391,6 +1391,101 @@ class Constraints(Case):
         self.refuse(*QUESTION, "--gpus", "9..15", expect=["no power of two is in 9..15"])
 
 
+class Fits(Case):
+    """A profile from own runs: what it gives, and every reason not to."""
+    HEADER = "id,hw,framework,gpus,model,global_batch,micro_batch,tp,pp,precision,recompute,step_time_s"
+    RUNS = ((1, 4.6), (2, 4.9), (4, 4.7), (8, 4.8))
+
+    def table(self, runs, name="mine.csv", **cells):
+        lines = [self.HEADER]
+        for index, (tp, seconds) in enumerate(runs):
+            row = {"hw": "dgx-h100", "precision": "bf16", "framework": "megatron"}
+            row.update({key: value[index] for key, value in cells.items()})
+            lines.append(f"r{index},{row['hw']},{row['framework']},8,llama3-8b,64,1,{tp},1,"
+                         f"{row['precision']},full,{seconds}")
+        path = self.directory / name
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def fit(self, table, expect=0, base="dgx-h100"):
+        out = self.directory / "fitted.yaml"
+        out.unlink(missing_ok=True)
+        result = run("fit", table, "--base", base, "--out", out)
+        self.assertEqual(result.returncode, expect, result.stdout + result.stderr)
+        self.assertEqual(out.exists(), expect == 0)
+        return out, result
+
+    def tuned(self):
+        """Rows that are 1.3 times as slow as predicted at factor 1."""
+        rows = json.loads(self.succeed("validate", self.table(self.RUNS), "--site", "tuned",
+                                       "--format", "json"))["rows"]
+        return [(tp, 1.3 * row["predicted_step_time_s"]) for (tp, _), row in zip(self.RUNS, rows)]
+
+    def test_four_runs_make_a_profile(self):
+        runs = self.tuned()
+        out, result = self.fit(self.table(runs))
+        self.assertIn("4 of 4 runs", result.stdout)
+        asked = ["predict", "--model", "llama3-8b", "--gpus", "8", "--tp", "8", "--recompute", "full",
+                 "--batch", "64"]
+        before = self.answer(*asked, "--hw", "dgx-h100")
+        after = self.answer(*asked, "--hw", out)
+        # 4 / 4.5 of ln 1.3 and 0.5 / 4.5 of the typical site's logarithm
+        typical = before["question"]["site"]["factor"]
+        expected = math.exp((4 * math.log(1.3) + 0.5 * math.log(typical)) / 4.5)
+        self.assertAlmostEqual(after["question"]["site"]["factor"], expected, places=4)
+        width = [plan["step_time_p90_s"] / plan["step_time_p10_s"]
+                 for plan in (before["plans"][0], after["plans"][0])]
+        self.assertLess(width[1], width[0])
+        other = self.answer("predict", "--model", "llama3-8b", "--gpus", "8", "--batch", "64", "--zero", "3",
+                            "--recompute", "full", "--hw", out, "--framework", "fsdp")
+        self.assertEqual(other["question"]["site"]["name"], "typical")
+        rows = json.loads(self.succeed("validate", self.table(runs, hw=[out] * 4), "--format", "json"))
+        for row in rows["rows"]:
+            self.assertAlmostEqual(row["predicted_step_time_s"] / row["measured_step_time_s"],
+                                   expected / 1.3, places=4)
+
+    def test_an_outlier_is_named(self):
+        runs = self.tuned()
+        runs[2] = (runs[2][0], 3 * runs[2][1])
+        _, result = self.fit(self.table(runs))
+        line = next(line for line in result.stdout.splitlines() if line.startswith("mine.csv r2"))
+        self.assertIn("contradicts the others", line)
+        self.assertIn("3 of 4 runs", result.stdout)
+
+    def test_bad_tables_are_refused_and_nothing_is_written(self):
+        runs = self.tuned()
+        names = (f"table{number}.csv" for number in range(9))
+        for table, base, words in (
+                (self.table(runs[:2], next(names)), "dgx-h100", "2 runs: a factor needs 3"),
+                (self.table(runs, next(names), precision=["bf16", "bf16", "fp8", "fp8"]), "dgx-h100",
+                 "mix precision: bf16, fp8"),
+                (self.table(runs, next(names), hw=["dgx-h100", "dgx-h100", "selene", "selene"]), "dgx-h100",
+                 "mix accelerator"),
+                (self.table(runs, next(names), framework=["megatron", "fsdp", "fsdp", "fsdp"]), "dgx-h100",
+                 "mix framework"),
+                (self.table(runs, next(names)), "selene", "the runs are on h100-sxm5-80gb"),
+                (self.table([(tp, s * f) for (tp, s), f in zip(runs, (0.4, 1, 2, 0.7))], next(names)),
+                 "dgx-h100",
+                 "no better than that of a site without runs")):
+            _, result = self.fit(table, expect=3, base=base)
+            self.assertIn(words, result.stdout)
+            self.assertIn("hint: ", result.stdout)
+        _, result = self.fit(self.table([(1, "abc"), (2, 1), (4, 1)]), expect=2)
+        self.assertIn("mine.csv:2:", result.stderr)
+        table = self.table(runs)
+        self.refuse("fit", table, "--base", "dgx-h100", expect=["--out is missing"])
+        self.refuse("fit", table, "--base", "dgx-h100", "--out", table, expect=["made from"])
+
+    def test_fits_on_draws(self):
+        table = SOURCE / "validation" / "published_runs.csv"
+        asked = ["validate", table, "--fit-on", "3", "--repeat", "50", "--min-mfu", "0.02"]
+        study = json.loads(self.succeed(*asked, "--format", "json"))["fit_on"]
+        self.assertEqual(study["runs"], 3)
+        self.assertLess(study["median_error_after"], study["median_error_before"])
+        self.assertEqual(study, json.loads(self.succeed(*asked, "--format", "json"))["fit_on"])
+        self.assertIn("FITTED ON 3 RUNS", self.succeed(*asked))
+
+
 class Comparisons(Case):
     """compare, lists in searches, explain of two plans, training on tokens."""
 

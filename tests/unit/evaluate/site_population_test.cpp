@@ -24,9 +24,9 @@ MeasuredSite site(const char* name, const char* laboratory, double log_factor) {
 
 TEST_SUITE("unit") {
   TEST_CASE("a typical site has the mean of the sites and what they differ by") {
-    // Rows of usual scatter 0.2: every row has the variance 0.04, every mean of four 0.01, weights
-    // 100. Q = 2 x 0.2^2 / 0.01 = 8, C = 200 - 20000 / 200 = 100, between^2 = (8 - 1) / 100 = 0.07.
-    // Then weights 1 / 0.08 = 12.5, the mean is known to sqrt(1 / 25) = 0.2.
+    // Rows of usual scatter 0.2: every row has the variance 0.04, every mean of four 0.01.
+    // 2 x 0.2^2 / (between^2 + 0.01) = 1: between^2 = 0.07. Weights 1 / 0.08 = 12.5 each, so the
+    // mean is known to sqrt(1 / 25) = 0.2.
     const SiteTable sites{site("a", "A", 0.0), site("b", "B", 0.4)};
     const SitePopulation population = population_of(sites);
     CHECK(population.mean == doctest::Approx(0.2));

@@ -66,7 +66,7 @@ TEST_SUITE("unit") {
     const RunSites sites(three_sites(), "");
     const Cluster cluster = test::shipped_profiles().cluster("dgx-h100");
     const Framework framework = test::shipped_profiles().framework("megatron");
-    const RowSites by_source = sites.of(measured("two, Table 1", "1"), cluster, framework);
+    const RowSites by_source = sites.of(measured("two: Table 1", "1"), cluster, framework);
     CHECK(by_source.name == "two");
     CHECK(by_source.own == own_site(three_sites()[1], population_of(three_sites())));
     CHECK(by_source.answer == typical_site(population_of(three_sites())));

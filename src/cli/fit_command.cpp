@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/parallel.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/output.hpp"
+#include "io/file.hpp"
+#include "plansearch/error.hpp"
+#include "studies/fit_profile.hpp"
+#include "studies/table_problems.hpp"
+
+namespace plansearch::cli {
+
+int run_fit(const Options& options) {
+  if (options.out.empty()) {
+    throw InputError({}, "no profile to write: --out is missing", "name it with --out mine.yaml");
+  }
+  const Output writable(options);  // checked before anything is predicted
+  Options shown = options;
+  shown.out.clear();
+  const Output output(shown);
+  const int threads = options.threads > 0 ? options.threads : available_threads();
+  try {
+    const FitAnswer answer =
+        fit_profile({options.plans, options.base, options.out, threads}, shipped_data());
+    if (!answer.profile.empty()) writable.write(answer.profile);
+    output.write(answer.report);
+    if (answer.profile.empty()) return kExitInfeasible;
+    print_note("written: " + options.out, options);
+  } catch (const InputErrors& errors) {
+    for (const InputError& error : errors.all()) print_error(error.formatted(), options);
+    return kExitBadInput;
+  }
+  return kExitOk;
+}
+
+}  // namespace plansearch::cli
