@@ -3,7 +3,8 @@
 // Source: residual quantiles of kernel and link curves (data files), residuals of published runs
 //         per framework, spread between sites (docs/validation.md).
 // Assumes: log-normal, independent errors; a curve without residual is twice as wrong as a fitted
-//          one; stragglers slow a step in proportion to the logarithm of the nodes.
+//          one; stragglers slow a step in proportion to the logarithm of the nodes, independently
+//          of the rest: their 90th percentile and that of all errors add in quadrature.
 // Units: ratios; logarithms inside.
 // Checked by: tests/unit/evaluate/interval_test.cpp; coverage in docs/validation.md
 #include "evaluate/interval.hpp"
@@ -47,8 +48,9 @@ void add_tier(const LinkTier& tier, double unmeasured, ErrorModel& model) {
     return;
   }
   const auto& fabric = std::get<FabricCurve>(tier.curve);
-  model.network = std::max(model.network, fabric.residual ? sigma_of(fabric.residual, unmeasured)
-                                                          : std::log(fabric.jitter_p90));
+  model.network =
+      std::max(model.network, fabric.residual ? sigma_of(fabric.residual, unmeasured)
+                                              : std::log(fabric.jitter_p90) / kNormalP90);
   model.straggler = std::max(model.straggler, fabric.straggler);
 }
 
@@ -87,7 +89,7 @@ RelativeInterval relative_interval(const ErrorModel& model, const StepTimeBreakd
   const double spread = kNormalP90 * std::sqrt(scattered + square(model.site));
   const double nodes = static_cast<double>(devices) / model.accelerators_per_node;
   const double tail = nodes > 1.0 ? model.straggler * std::log2(nodes) : 0.0;
-  return {std::exp(-spread), std::exp(spread + tail)};
+  return {std::exp(-spread), std::exp(std::hypot(spread, tail))};
 }
 
 }  // namespace plansearch

@@ -29,7 +29,7 @@ struct ErrorModel {
 
 [[nodiscard]] ErrorModel error_model(const Problem& problem);
 
-/// Independent errors add in quadrature; what only slows down (stragglers) moves p90 alone.
+/// Independent errors add in quadrature; what only slows down (stragglers) is in p90 alone.
 [[nodiscard]] RelativeInterval relative_interval(const ErrorModel& model,
                                                  const StepTimeBreakdown& step, int devices);
 

@@ -1436,9 +1436,10 @@ class Fits(Case):
         width = [plan["step_time_p90_s"] / plan["step_time_p10_s"]
                  for plan in (before["plans"][0], after["plans"][0])]
         self.assertLess(width[1], width[0])
-        other = self.answer("predict", "--model", "llama3-8b", "--gpus", "8", "--batch", "64", "--zero", "3",
-                            "--recompute", "full", "--hw", out, "--framework", "fsdp")
-        self.assertEqual(other["question"]["site"]["name"], "typical")
+        other = run("predict", "--model", "llama3-8b", "--gpus", "8", "--batch", "64", "--zero", "3",
+                    "--recompute", "full", "--hw", out, "--framework", "fsdp", "--format", "json")
+        self.assertEqual(json.loads(other.stdout)["question"]["site"]["name"], "typical")
+        self.assertIn("fitted to runs with megatron", other.stderr)
         rows = json.loads(self.succeed("validate", self.table(runs, hw=[out] * 4), "--format", "json"))
         for row in rows["rows"]:
             self.assertAlmostEqual(row["predicted_step_time_s"] / row["measured_step_time_s"],
@@ -1835,7 +1836,7 @@ class Golden(Case):
         """The study of AxoNN prices its grids as predict does: half the network, the same ratio."""
         plan = ["predict", "--hw", "perlmutter", "--model", "gpt-80b", "--framework", "axonn", "--gpus", "1024",
                 "--tp-y", "8", "--tp-z", "32", "--dp", "4", "--micro-batch", "4", "--recompute", "full",
-                "--batch", "1024", "--format", "json"]
+                "--batch", "1024", "--site", "tuned", "--format", "json"]
 
         def times(data):
             rows = json.loads(self.succeed("reproduce", "axonn", "--format", "json", env=data))["rows"]
