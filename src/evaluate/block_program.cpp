@@ -355,14 +355,15 @@ class ProgramBuilder {
     const OverlapRule& rule = rule_of(context_, message);
     const bool parameter = message.communication.subject == Subject::Parameter;
     if (phase != DemandPhase::WeightGradient) resume();
-    if (rule.wait == MessageWait::AtOnce) return await(post_blocking(message, repeated));
+    if (rule.wait == MessageWait::AtOnce) return await(post_rest(message, repeated));
     if (parameter && side == Side::Before) return gather(message, rule, repeated);
-    const std::size_t posted = post(message, repeated);
-    if (phase == DemandPhase::WeightGradient) return;  // read when the pass is over
-    if (phase == DemandPhase::InputGradient && side == Side::After) {
-      turn().results.push_back(posted);
-    } else {
-      turn().held.push_back(posted);
+    if (phase == DemandPhase::WeightGradient) {
+      post(message, repeated);  // read when the pass is over
+    } else if (phase == DemandPhase::InputGradient && side == Side::After) {
+      turn().results.push_back(post(message, repeated));
+    } else {  // only other pieces run beside it
+      turn().held.push_back(turns_.size() == 1 ? post_rest(message, repeated)
+                                               : post(message, repeated));
     }
   }
 
@@ -377,7 +378,7 @@ class ProgramBuilder {
   void post_blocking_operands(std::size_t op) {
     list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const Listed& listed) {
       if (rule_of(context_, *listed.message).wait == MessageWait::Use) return;
-      await(post_blocking(*listed.message, false));
+      await(post_rest(*listed.message, false));
     });
   }
 
@@ -400,7 +401,8 @@ class ProgramBuilder {
         {static_cast<std::uint16_t>(use), static_cast<std::uint8_t>(copies)});
   }
 
-  std::size_t post_blocking(const PassMessage& message, bool repeated) {
+  /// What the kernels around a message leave of it, by its share.
+  std::size_t post_rest(const PassMessage& message, bool repeated) {
     Seconds& window = window_of(part_);
     const SharedTime time = share_of(context_, message, message.communication.count, window);
     window -= time.hidden;

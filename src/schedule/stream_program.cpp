@@ -8,6 +8,8 @@
 #include "schedule/stream_program.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bitset>
 #include <limits>
 
 #include "plansearch/error.hpp"
@@ -20,6 +22,65 @@ constexpr double kRounding = 1e-12;
 
 double left_after(double left, double elapsed) {
   return left <= elapsed * (1.0 + kRounding) ? 0.0 : left - elapsed;
+}
+
+/// Whether every stream is idle between two copies, so that one is like all others: what runs
+/// beside stream 0 begins after something of its own copy there, and something there waits for the
+/// last of it.
+bool is_closed(const StreamProgram& program) {
+  constexpr std::size_t kMostStreams = 16;
+  if (program.streams > static_cast<int>(kMostStreams)) return false;
+  std::array<std::size_t, kMostStreams> last{};  ///< by stream: its instruction
+  std::bitset<kMostStreams> begun;
+  std::bitset<kMostStreams> awaited;  ///< its last instruction
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const StreamInstruction& instruction = program.instructions[i];
+    bool after_first = instruction.stream == 0;
+    for (const StreamDependency& d : instruction.after) {
+      if (d.copies_back != 0 || d.index >= i) return false;
+      const std::size_t stream = program.instructions[d.index].stream;
+      after_first |= stream == 0;
+      if (instruction.stream == 0 && last[stream] == d.index) awaited.set(stream);
+    }
+    if (!after_first && !begun.test(instruction.stream)) return false;
+    begun.set(instruction.stream);
+    last[instruction.stream] = i;
+    awaited.reset(instruction.stream);
+  }
+  begun.reset(0);
+  awaited.reset(0);
+  return awaited == begun;
+}
+
+/// Whether nothing ever runs beside anything: every message is waited for by what comes next.
+bool is_serial(const StreamProgram& program) {
+  const auto waits_for = [&](std::size_t waiting, std::size_t awaited) {
+    const auto& after = program.instructions[waiting].after;
+    return std::any_of(after.begin(), after.end(), [&](const StreamDependency& d) {
+      return d.index == awaited && d.copies_back == 0;
+    });
+  };
+  const std::size_t count = program.instructions.size();
+  if (count == 0 || program.instructions.front().stream != 0) return false;
+  for (std::size_t i = 1; i < count; ++i) {
+    const bool message = program.instructions[i].stream != 0;
+    const bool chained = !message && program.instructions[i - 1].stream == 0;
+    if (!chained && !waits_for(i, i - 1)) return false;
+    if (message && i + 1 == count) return false;
+  }
+  return true;
+}
+
+/// Instructions one after the other.
+void run_serially(const StreamProgram& program, StreamRun& result) {
+  result.length = 0.0;
+  result.exposed.assign(program.instructions.size(), 0.0);
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const StreamInstruction& instruction = program.instructions[i];
+    const double time = instruction.latency + instruction.work;
+    result.length += time;
+    if (instruction.stream != 0) result.exposed[i] = time;
+  }
 }
 
 void difference(const StreamRun& whole, const StreamRun& part, double copies, StreamRun& result) {
@@ -169,6 +230,16 @@ void StreamSimulator::run(const StreamProgram& program, int copies, StreamRun& r
 }
 
 void StreamSimulator::steady(const StreamProgram& program, SteadyRun& result) {
+  if (is_closed(program)) {
+    if (is_serial(program)) {
+      run_serially(program, result.steady);
+    } else {
+      run(program, 1, result.steady);
+    }
+    result.edges.length = 0.0;
+    result.edges.exposed.assign(program.instructions.size(), 0.0);
+    return;
+  }
   thread_local StreamRun three;
   run(program, 2, result.edges);
   run(program, 3, three);

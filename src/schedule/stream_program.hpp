@@ -70,7 +70,7 @@ class StreamSimulator {
   void run(const StreamProgram& program, int copies, StreamRun& result,
            std::vector<StreamSlice>* slices = nullptr);
 
-  /// From two and three copies.
+  /// From two and three copies, or from one where all are alike.
   void steady(const StreamProgram& program, SteadyRun& result);
 
  private:

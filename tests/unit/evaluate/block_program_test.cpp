@@ -127,6 +127,29 @@ TEST_SUITE("unit") {
           doctest::Approx(blocking.profile("decoder").forward.exposed[kTensor].value()));
   }
 
+  TEST_CASE("user buffers hide a share of messages that nothing else runs beside, and no others") {
+    // Forward: both all-reduces are read by the next kernel and half hidden. Backward: the
+    // reductions of input gradients run under weight gradients as they do without user buffers.
+    const auto with_share = [](bool user_buffers) {
+      Problem problem = test::with_framework(ahead({Overlap::TensorParallel}), [](Framework& f) {
+        f.overlap[static_cast<std::size_t>(Overlap::TensorParallel)].share = 0.5;
+        f.constants["contention_tensor_parallel"] = 0.0;
+      });
+      Cluster cluster = *problem.cluster;
+      cluster.accelerator.user_buffers = user_buffers;
+      problem.cluster = std::make_shared<const Cluster>(cluster);
+      return test::ToyClass(problem, grid(4, 1)).profile("decoder");
+    };
+    const auto without = with_share(false);
+    const auto with = with_share(true);
+    const Seconds messages = without.forward.exposed[kTensor];
+    const Seconds hidden = std::min(messages * 0.5, with.forward.compute);  // at most its kernels
+    CHECK(with.forward.exposed[kTensor].value() == doctest::Approx((messages - hidden).value()));
+    CHECK(hidden > Seconds(0));
+    CHECK(with.backward.exposed[kTensor].value() ==
+          doctest::Approx(without.backward.exposed[kTensor].value()));
+  }
+
   TEST_CASE("each switch alone and all together are never slower, and faster where bytes move") {
     const std::vector<std::vector<Overlap>> sets{
         {Overlap::TensorParallel},

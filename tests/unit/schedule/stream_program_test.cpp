@@ -25,8 +25,7 @@ StreamRun run(const StreamProgram& program, int copies, const ConcurrencyRates& 
   return result;
 }
 
-SteadyRun steady(const StreamProgram& program) {
-  const ConcurrencyRates rates;
+SteadyRun steady(const StreamProgram& program, const ConcurrencyRates& rates = {}) {
   SteadyRun result;
   StreamSimulator(rates).steady(program, result);
   return result;
@@ -98,6 +97,36 @@ TEST_SUITE("unit") {
     // A latency of 20 moves nothing while the kernel runs: 20 + 4.
     const StreamProgram late{{kernel(0), message(1, 20, 4, {{0, 0}}), kernel(10)}, 2};
     CHECK(run(late, 1, rates).length == doctest::Approx(24));
+  }
+
+  TEST_CASE("copies that share nothing are as long together as one by one") {
+    // A reduction hides under a kernel and is waited for in its own copy; another hides nothing;
+    // the last is left over at the end of its copy, so that copies do overlap.
+    const StreamProgram hidden{
+        {kernel(3), message(1, 0.5, 4, {{0, 0}}), kernel(6), kernel(1, {{1, 0}})}, 2};
+    const StreamProgram serial{{kernel(3), message(1, 0.5, 4, {{0, 0}}), kernel(1, {{1, 0}})}, 2};
+    const StreamProgram open{
+        {kernel(3), message(1, 0.5, 4, {{0, 0}}), kernel(6), message(1, 0, 2, {{2, 0}})}, 2};
+    for (const StreamProgram& program : {hidden, serial, open}) {
+      for (const double rate : {1.0, 0.5}) {
+        ConcurrencyRates rates;
+        const ActivityMask together = bit(Activity::Compute) | bit(Activity::Local);
+        rates.set(together, Activity::Compute, rate);
+        const SteadyRun increment = steady(program, rates);
+        for (const int copies : {2, 3, 4}) {
+          const StreamRun all = run(program, copies, rates);
+          CHECK(increment.edges.length + copies * increment.steady.length ==
+                doctest::Approx(all.length));
+          CHECK(increment.edges.exposed[1] + copies * increment.steady.exposed[1] ==
+                doctest::Approx(all.exposed[1]));
+        }
+      }
+    }
+    // By hand, at full rates: 3 + 6 + 1; 3 + 4.5 + 1; 3 + 6, the last 2 once.
+    CHECK(steady(hidden).steady.length == doctest::Approx(10));
+    CHECK(steady(serial).steady.length == doctest::Approx(8.5));
+    CHECK(steady(open).steady.length == doctest::Approx(9));
+    CHECK(steady(open).edges.length == doctest::Approx(2));
   }
 
   TEST_CASE("slices lie where the drawing has them") {
