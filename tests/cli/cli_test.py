@@ -256,8 +256,9 @@ class Degrees(Case):
         for command in ([], ["predict", "--tp-y", "16", "--tp-x", "2"]):
             self.refuse(*command, *tensor3d, "--micro-batch", "4", "--overdecompose", "3",
                         expect=["--overdecompose 3", "4 sequences", "legal values: 1, 2, 4"])
-            self.refuse(*command[:1], *asked, "--micro-batch", "4", "--overdecompose", "2",
-                        expect=["--overdecompose 2", "at once", "legal values: 1"])
+            for framework, why in (("megatron", "one piece"), ("torchtitan", "at once")):
+                self.refuse(*command[:1], *asked, "--framework", framework, "--micro-batch", "4", "--overdecompose", "2",
+                            expect=["--overdecompose 2", why, "legal values: 1"])
         self.refuse("predict", *tensor3d, "--tp-y", "16", "--overdecompose", "2", expect=["1 sequence ", "legal: 1"])
         self.refuse("predict", *tensor3d, "--tp-y", "16", "--overdecompose", "100", expect=["1 to 64"])
         self.refuse("predict", *tensor3d, "--tp-y", "16", "--micro-batch", "4", "--overdecompose", "4", expect=["two pieces"])

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of a block by where they stand: before or after which operator, in which pass.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "evaluate/block_program.hpp"
+
+namespace plansearch {
+
+/// A message of one piece, or of all pieces together.
+struct Listed {
+  const PassMessage* message = nullptr;
+  bool once = false;  ///< parameters come before the first piece, gradients go after the last
+};
+
+/// Messages of a pass by the operator and the side they stand at.
+class MessageList {
+ public:
+  void assign(const BlockParts& parts) {
+    happening_.clear();
+    first_.assign(parts.work.operators.size() + 2, 0);
+    for_each_message(parts, [&](const PassMessage& message, Pieces pieces) {
+      happening_.push_back({&message, pieces == Pieces::Together});
+      ++first_[message.communication.operator_index + 2];
+    });
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    all_.resize(happening_.size());
+    for (const Listed& listed : happening_) {
+      all_[first_[listed.message->communication.operator_index + 1]++] = listed;
+    }
+  }
+
+  template <typename Visit>
+  void at(DemandPhase phase, std::size_t op, Side side, Visit visit) const {
+    for (std::size_t i = first_[op]; i < first_[op + 1]; ++i) {
+      const Communication& c = all_[i].message->communication;
+      if (c.phase == phase && c.side == side) visit(all_[i]);
+    }
+  }
+
+  /// The gather of the backward pass that brings what this gather of the forward pass brings.
+  [[nodiscard]] const PassMessage* backward_gather(const PassMessage& forward) const {
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Listed& listed) {
+      const Communication& c = listed.message->communication;
+      return c.subject == Subject::Parameter && c.phase == DemandPhase::InputGradient &&
+             c.index == forward.communication.index && c.axes == forward.communication.axes;
+    });
+    return found == all_.end() ? nullptr : found->message;
+  }
+
+ private:
+  std::vector<Listed> happening_;
+  std::vector<Listed> all_;         ///< by operator, then as they happen
+  std::vector<std::size_t> first_;  ///< by operator: into `all_`
+};
+
+}  // namespace plansearch
