@@ -148,7 +148,7 @@ TEST_SUITE("unit") {
     CHECK(refused->legal_numbers == std::vector<int>{1, 2, 3, 6});
     plan.pieces = 2;
     framework.rules = {{"max-overdecompose", 1.0, "one piece"}};
-    CHECK(check_legality(plan, network, framework, 1)->obstacle == Obstacle::FrameworkForbids);
+    CHECK(check_legality(plan, network, framework, 1)->obstacle == Obstacle::NoSuchFeature);
   }
 
   TEST_CASE("legality: a framework runs the schedules it lists") {
