@@ -34,6 +34,16 @@ struct Context : DerivationInput {
 };
 
 using Demands = std::vector<Communication>;
+using Slices = FixedVector<SliceMap, kMaxTensorRank>;
+
+/// What a device holds of a tensor when a phase of an operator starts: what the first step uses, or
+/// all that its steps use.
+[[nodiscard]] Slices start_slices(const Context& context, std::size_t op_index, TensorId tensor,
+                                  OperatorPhase phase);
+/// The same of a result when the phase is over: where the last step left it, or at home if the
+/// parts of a sum were collected on the way (gradients of an operand: where it came from).
+[[nodiscard]] Slices end_slices(const Context& context, std::size_t op_index, TensorId tensor,
+                                OperatorPhase phase);
 
 /// Positions of an operator's loop nest that a tensor or parameter carries.
 template <typename Id>
@@ -42,9 +52,10 @@ template <typename Id>
 }
 
 /// Axes over which the result of a phase stays partial: spatial axes of the loop dimensions that
-/// the result does not carry, less those along which the result itself travels.
+/// the result does not carry, less those along which the result itself travels. `stays`: the result
+/// does not travel.
 [[nodiscard]] AxisSet partial_axes(const Context& context, std::size_t op_index,
-                                   OperatorPhase phase, PositionMask carried);
+                                   OperatorPhase phase, PositionMask carried, bool stays = false);
 
 /// Whether an operator in expert order reads a tensor in token order: it was exchanged with the
 /// tokens.

@@ -17,15 +17,16 @@ namespace plansearch {
 namespace derivation {
 
 AxisSet partial_axes(const Context& context, std::size_t op_index, OperatorPhase phase,
-                     PositionMask carried) {
+                     PositionMask carried, bool stays) {
   const std::vector<SliceMap>& slices = context.placement.operators[op_index].slices(phase);
+  const int steps = context.placement.operators[op_index].steps;
   AxisSet partial;
   AxisSet travelled;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     if ((carried >> i & 1U) == 0) {
-      partial = partial | slices[i].spatial_axes();
-    } else {
-      travelled = travelled | slices[i].travelling_axes();
+      partial = partial | slices[i].spatial_axes(steps);
+    } else if (!stays) {
+      travelled = travelled | slices[i].travelling_axes(steps);
     }
   }
   return partial - travelled;

@@ -63,17 +63,4 @@ struct SharedGradient {
                                                                    const StageBlocks& stages,
                                                                    const TensorPolicies& policies);
 
-/// One group of equal moves of a tile along a ring (or a diagonal of the grid).
-struct RingMove {
-  AxisSet axes;  ///< the coordinates in which sender and receiver differ
-  int count = 0;
-  bool operator==(const RingMove&) const = default;
-};
-using RingMoves = FixedVector<RingMove, 4>;
-
-/// How the tiles of one tensor move while an operator runs its steps, given the slices of the
-/// tensor's dimensions.
-[[nodiscard]] RingMoves ring_moves(std::span<const SliceMap> slices, int steps,
-                                   const DeviceMesh& mesh);
-
 }  // namespace plansearch

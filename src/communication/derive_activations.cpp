@@ -32,6 +32,8 @@ bool is_reduction(CommunicationKind kind) {
   return kind == CommunicationKind::AllReduce || kind == CommunicationKind::ReduceScatter;
 }
 
+enum class Moment : std::uint8_t { Start, End };
+
 class ActivationDeriver {
  public:
   ActivationDeriver(const Context& context, Demands& demands)
@@ -60,8 +62,9 @@ class ActivationDeriver {
 
   [[nodiscard]] bool leaves_block() const { return context_.index.leaves[index(tensor_)]; }
 
-  /// The layout under which an operator touches the tensor, at the start or the end of a phase.
-  [[nodiscard]] Layout touched(std::size_t op, OperatorPhase phase) const {
+  /// The layout in which an operator wants the tensor when a phase starts, or leaves it behind.
+  [[nodiscard]] Layout touched(std::size_t op, OperatorPhase phase,
+                               Moment moment = Moment::Start) const {
     Layout layout;
     if (crosses_orders(context_, op, tensor_)) {
       for (const DimId dim : context_.block.tensor(tensor_).dims) {
@@ -69,21 +72,19 @@ class ActivationDeriver {
       }
       return layout;
     }
-    layout.dims = context_.slices(op, tensor_, phase);
-    const int steps = context_.placement.operators[op].steps;
-    for (SliceMap& map : layout.dims) {
-      if (map.varies()) map = map.at(0, steps);
-    }
+    layout.dims = moment == Moment::Start ? start_slices(context_, op, tensor_, phase)
+                                          : end_slices(context_, op, tensor_, phase);
     return layout;
   }
 
   [[nodiscard]] Layout produced() const {
     const std::size_t producer = context_.index.producers[index(tensor_)];
     if (producer == kEdge) return entering();
-    Layout layout = touched(producer, OperatorPhase::Forward);
+    Layout layout = touched(producer, OperatorPhase::Forward, Moment::End);
     if (contracts(context_.op(producer).kind)) {
       layout.partial = partial_axes(context_, producer, OperatorPhase::Forward,
-                                    carried_positions(context_, producer, tensor_));
+                                    carried_positions(context_, producer, tensor_),
+                                    context_.placement.operators[producer].stays(tensor_));
     }
     return layout;
   }
@@ -188,10 +189,11 @@ class ActivationDeriver {
     available_.clear();  // contributions already on their way
     if (leaves_block()) contribute(leaving(), needed, kEdge);
     for (const std::size_t consumer : context_.index.consumers[index(tensor_)]) {
-      Layout gradient = touched(consumer, OperatorPhase::InputGradient);
+      Layout gradient = touched(consumer, OperatorPhase::InputGradient, Moment::End);
       if (contracts(context_.op(consumer).kind) && !crosses_orders(context_, consumer, tensor_)) {
         gradient.partial = partial_axes(context_, consumer, OperatorPhase::InputGradient,
-                                        carried_positions(context_, consumer, tensor_)) -
+                                        carried_positions(context_, consumer, tensor_),
+                                        context_.placement.operators[consumer].stays(tensor_)) -
                            deferred;
         gradient.partial =
             gradient.partial |

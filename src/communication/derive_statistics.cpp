@@ -46,7 +46,7 @@ void derive_statistics(const Context& context, Demands& demands) {
     double rows = 1.0;
     for (std::size_t p = 0; p < op.loop.size(); ++p) {
       if (normalised(op.kind, context.network.dimension(op.loop[p]).role)) {
-        axes = axes | slices[p].spatial_axes();
+        axes = axes | slices[p].spatial_axes(context.placement.operators[i].steps);
       } else {
         rows *= context.rules.extents[static_cast<std::size_t>(op.loop[p])] / slices[p].slices();
       }

@@ -23,7 +23,10 @@ BlockCuts cut_block(const Network& network, const Block& block, const BlockIndex
     for (std::size_t p = 0; p < placed.loop.size(); ++p) write(op.first_cut, p, placed.loop[p]);
     for (const TensorUse& use : op.uses) {
       const auto slices = used_slices(block, use, placed, OperatorPhase::Forward, rules);
-      for (std::size_t d = 0; d < slices.size(); ++d) write(use.first_cut, d, slices[d]);
+      const bool stays = placed.stays(use.tensor);
+      for (std::size_t d = 0; d < slices.size(); ++d) {
+        write(use.first_cut, d, stays ? slices[d].held() : slices[d]);
+      }
     }
   }
   for (std::size_t t = 0; t < block.tensors.size(); ++t) {

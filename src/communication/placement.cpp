@@ -146,6 +146,7 @@ void place_block(const Block& block, const BlockIndex& index, const PlacementRul
     placed.variant = variant_of(index.operators[i], rules, op);
     for (auto& own : placed.overrides) own.clear();
     placed.loop.clear();
+    placed.resident.clear();
     placed.chosen = false;
     if (placement.choice != nullptr && placement.choice->operators[i]) {
       place_chosen(op, rules, *placement.choice->operators[i], placed);

@@ -3,6 +3,7 @@
 // from a plan, and their result for one block.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -60,10 +61,16 @@ struct OperatorPlacement {
   std::vector<SliceMap> loop;                                        ///< forward
   int steps = 1;
   bool chosen = false;  ///< cut as the plan says, not by role
+  /// Activations that stay where they are and of which a step uses a part; all others hold what a
+  /// step uses, and travel where that changes.
+  FixedVector<TensorId, 4> resident;
 
   [[nodiscard]] const std::vector<SliceMap>& slices(OperatorPhase phase) const {
     const auto& own = overrides[static_cast<std::size_t>(phase)];
     return own.empty() ? loop : own;
+  }
+  [[nodiscard]] bool stays(TensorId tensor) const {
+    return std::find(resident.begin(), resident.end(), tensor) != resident.end();
   }
 };
 

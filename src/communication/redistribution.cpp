@@ -260,8 +260,11 @@ RedistributionStep permutation(const DeviceMesh& mesh, std::span<const double> e
   for (std::size_t i = 0; i < from.dims.size(); ++i) {
     if (!(from.dims[i] == to.dims[i])) axes = axes | from.dims[i].axes() | to.dims[i].axes();
   }
+  const auto moved =
+      moved_axes({from.dims.begin(), from.dims.size()}, {to.dims.begin(), to.dims.size()}, mesh);
+  if (moved && !moved->empty()) axes = *moved;
   return {CommunicationKind::Permute,
-          {axes.front()},
+          axes,
           mesh.size(axes),
           local_elements(from, mesh, extents),
           -1,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: which slice of a dimension a device holds or uses at a step.
 // Source: index = (sum of a_i x coordinate_i + b x t + d x [last step] + k) mod slices, digit by
-// digit (PrimePar, ASPLOS 2024, section 4, written for any number of axes). Assumes: at most two
-// terms per digit; slices of one dimension are equal. Units: slice numbers from 0, steps from 0.
-// Checked by: tests/unit/communication/temporal_test.cpp
+// digit (PrimePar, ASPLOS 2024, section 4, written for any number of axes). Assumes:
+// slices of one dimension are equal. Units: slice numbers from 0, steps from 0.
+// Checked by: tests/unit/communication/temporal_test.cpp,
+// tests/unit/communication/execution_test.cpp
 #include "communication/slice_map.hpp"
 
-#include <vector>
+#include <algorithm>
+#include <numeric>
 
 namespace plansearch {
 namespace {
@@ -17,23 +19,27 @@ int positive_modulo(int value, int modulus) {
 }
 
 /// Whether moving by `shift` turns `from` into `to`: same terms, offsets that differ by the shift.
-bool shift_aligns(const SliceDigit& from, const SliceDigit& to, const Shift& shift) {
+/// Coordinates wrap around, which must not show: a digit that carries into the next one does.
+bool shift_aligns(const SliceDigit& from, const SliceDigit& to, const Shift& shift,
+                  const DeviceMesh& mesh) {
   if (from.modulus != to.modulus || !(from.terms == to.terms)) return false;
   int sum = from.offset - to.offset;
   for (const SliceTerm& term : from.terms) {
-    sum += term.coefficient * shift[static_cast<std::size_t>(term.axis)];
+    const int moved = shift[static_cast<std::size_t>(term.axis)];
+    if (moved != 0 && term.coefficient * mesh[term.axis].size % from.modulus != 0) return false;
+    sum += term.coefficient * moved;
   }
   return positive_modulo(sum, from.modulus) == 0;
 }
 
-bool shift_aligns(std::span<const SliceMap> from, std::span<const SliceMap> to,
-                  const Shift& shift) {
+bool shift_aligns(std::span<const SliceMap> from, std::span<const SliceMap> to, const Shift& shift,
+                  const DeviceMesh& mesh) {
   for (std::size_t i = 0; i < from.size(); ++i) {
     const auto& a = from[i].digits();
     const auto& b = to[i].digits();
     if (a.size() != b.size()) return false;
     for (std::size_t j = 0; j < a.size(); ++j) {
-      if (!shift_aligns(a[j], b[j], shift)) return false;
+      if (!shift_aligns(a[j], b[j], shift, mesh)) return false;
     }
   }
   return true;
@@ -60,8 +66,8 @@ AxisSet moving_axes(std::span<const SliceMap> from, std::span<const SliceMap> to
   return moving;
 }
 
-/// The next shift in counting order over `axes`; false after the last one.
-bool advance(Shift& shift, AxisSet axes, const DeviceMesh& mesh) {
+/// The next coordinates (or shift) in counting order over `axes`; false after the last ones.
+bool advance(std::array<int, kAxisCount>& shift, AxisSet axes, const DeviceMesh& mesh) {
   while (!axes.empty()) {
     const Axis axis = axes.front();
     axes.erase(axis);
@@ -75,11 +81,16 @@ bool advance(Shift& shift, AxisSet axes, const DeviceMesh& mesh) {
 }  // namespace
 
 int SliceDigit::evaluate(const Coordinates& device, int step, int steps) const {
-  int sum = offset + time * step + (step + 1 == steps ? last : 0);
+  int sum = offset + time * (step / period) + (step + 1 == steps ? last : 0);
   for (const SliceTerm& term : terms) {
     sum += term.coefficient * device[static_cast<std::size_t>(term.axis)];
   }
   return positive_modulo(sum, modulus);
+}
+
+bool SliceDigit::complete(int steps) const {
+  return time != 0 && steps >= modulus * period &&
+         std::gcd(static_cast<std::int32_t>(time), modulus) == 1;
 }
 
 AxisSet SliceDigit::axes() const {
@@ -126,29 +137,47 @@ bool SliceMap::varies() const {
   return false;
 }
 
-AxisSet SliceMap::spatial_axes() const {
+bool SliceMap::steady() const {
+  return std::all_of(digits_.begin(), digits_.end(),
+                     [](const SliceDigit& digit) { return digit.period == 1; });
+}
+
+AxisSet SliceMap::spatial_axes(int steps) const {
   AxisSet set;
   for (const SliceDigit& digit : digits_) {
-    if (digit.time == 0) set = set | digit.axes();
+    if (!digit.complete(steps)) set = set | digit.axes();
   }
   return set;
 }
 
-AxisSet SliceMap::travelling_axes() const {
+AxisSet SliceMap::travelling_axes(int steps) const {
   AxisSet set;
   for (const SliceDigit& digit : digits_) {
-    if (digit.time != 0) set = set | digit.axes();
+    if (digit.complete(steps)) set = set | digit.axes();
   }
   return set;
+}
+
+SliceMap SliceMap::held() const {
+  SliceMap map;
+  bool innermost = false;
+  for (const SliceDigit& digit : digits_) {
+    PLANSEARCH_CHECK(!innermost || digit.varies());
+    innermost = innermost || digit.varies();
+    if (!digit.varies()) map.push_back(digit);
+  }
+  return map;
 }
 
 SliceMap SliceMap::at(int step, int steps) const {
   SliceMap map;
   for (SliceDigit digit : digits_) {
-    const int moved = digit.offset + digit.time * step + (step + 1 == steps ? digit.last : 0);
+    const int moved =
+        digit.offset + digit.time * (step / digit.period) + (step + 1 == steps ? digit.last : 0);
     digit.offset = static_cast<std::int16_t>(positive_modulo(moved, digit.modulus));
     digit.time = 0;
     digit.last = 0;
+    digit.period = 1;
     map.push_back(digit);
   }
   return map;
@@ -186,21 +215,71 @@ std::optional<Shift> alignment_shift(std::span<const SliceMap> from, std::span<c
   const AxisSet axes = moving_axes(from, to);
   Shift shift{};
   do {
-    if (shift_aligns(from, to, shift)) return shift;
+    if (shift_aligns(from, to, shift, mesh)) return shift;
   } while (advance(shift, axes, mesh));
   return std::nullopt;
 }
 
-Shift ring_shift(std::span<const SliceMap> maps, int step, int steps, const DeviceMesh& mesh) {
-  FixedVector<SliceMap, 8> now;
-  FixedVector<SliceMap, 8> next;
-  for (const SliceMap& map : maps) {
-    now.push_back(map.at(step, steps));
-    next.push_back(map.at(step + 1, steps));
+namespace {
+
+bool holds_same(std::span<const SliceMap> from, const Coordinates& sender,
+                std::span<const SliceMap> to, const Coordinates& receiver) {
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i].evaluate(sender) != to[i].evaluate(receiver)) return false;
   }
-  const auto shift = alignment_shift({now.begin(), now.size()}, {next.begin(), next.size()}, mesh);
-  PLANSEARCH_CHECK(shift.has_value());
-  return *shift;
+  return true;
+}
+
+AxisSet all_axes(std::span<const SliceMap> a, std::span<const SliceMap> b) {
+  AxisSet axes;
+  for (const SliceMap& map : a) axes = axes | map.axes();
+  for (const SliceMap& map : b) axes = axes | map.axes();
+  return axes;
+}
+
+AxisSet difference(const Coordinates& a, const Coordinates& b) {
+  AxisSet axes;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) axes.insert(static_cast<Axis>(i));
+  }
+  return axes;
+}
+
+}  // namespace
+
+std::optional<Coordinates> sender_of(const Coordinates& device, std::span<const SliceMap> from,
+                                     std::span<const SliceMap> to, const DeviceMesh& mesh) {
+  if (holds_same(from, device, to, device)) return device;
+  const AxisSet axes = all_axes(from, to);
+  Coordinates candidate = device;
+  for_each_axis(axes, [&](Axis axis) { candidate[static_cast<std::size_t>(axis)] = 0; });
+  std::optional<Coordinates> best;
+  do {
+    if (!holds_same(from, candidate, to, device)) continue;
+    if (!best || difference(candidate, device).count() < difference(*best, device).count()) {
+      best = candidate;
+    }
+  } while (advance(candidate, axes, mesh));
+  return best;
+}
+
+std::optional<AxisSet> moved_axes(std::span<const SliceMap> from, std::span<const SliceMap> to,
+                                  const DeviceMesh& mesh) {
+  AxisSet moved;
+  if (const auto shift = alignment_shift(from, to, mesh)) {
+    for (std::size_t i = 0; i < shift->size(); ++i) {
+      if ((*shift)[i] != 0) moved.insert(static_cast<Axis>(i));
+    }
+    return moved;
+  }
+  const AxisSet axes = all_axes(from, to);
+  Coordinates device{};
+  do {
+    const auto sender = sender_of(device, from, to, mesh);
+    if (!sender) return std::nullopt;
+    moved = moved | difference(*sender, device);
+  } while (advance(device, axes, mesh));
+  return moved;
 }
 
 }  // namespace plansearch

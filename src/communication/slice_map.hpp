@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which slice of a dimension a device works on, and when.
 //
-//   slice = (sum of a_i * coordinate_i + b * t + d * [t is the last step] + k) mod s
+//   slice = (sum of a_i * coordinate_i + b * t + d * [the last step] + k) mod s
 //
 // in mixed radix: a map is a list of such digits, most significant first. No digit: the dimension
 // is whole on every device (replicated). One plain digit (one axis, coefficient 1): sharded. Time
-// coefficients give rings and PrimePar's primitive.
+// coefficients give rings and PrimePar's primitive. Over the bits of a device number a digit has a
+// term for every bit of a row and of a column: eight for a square of 16 x 16.
 #pragma once
 
 #include <array>
@@ -32,16 +33,22 @@ struct SliceTerm {
   bool operator==(const SliceTerm&) const = default;
 };
 
+inline constexpr std::size_t kMostTerms = 8;
+using SliceTerms = FixedVector<SliceTerm, kMostTerms>;
+
 struct SliceDigit {
   std::int32_t modulus = 1;  ///< s; smaller than the axis: the slices repeat along it
-  FixedVector<SliceTerm, 2> terms;
+  SliceTerms terms;
   std::int8_t time = 0;     ///< b
   std::int8_t last = 0;     ///< d
   std::int16_t offset = 0;  ///< k
+  std::int16_t period = 1;  ///< steps for which t stays: those of the squares nested inside
 
   [[nodiscard]] int evaluate(const Coordinates& device, int step, int steps) const;
   [[nodiscard]] AxisSet axes() const;
   [[nodiscard]] bool varies() const { return time != 0 || last != 0; }
+  /// Whether a device comes by every slice in so many steps.
+  [[nodiscard]] bool complete(int steps) const;
   /// One axis, coefficient one, no time, no offset.
   [[nodiscard]] bool plain() const {
     return terms.size() == 1 && terms[0].coefficient == 1 && !varies() && offset == 0;
@@ -71,12 +78,17 @@ class SliceMap {
   [[nodiscard]] AxisSet axes() const;
   /// Whether the slice of a device changes with the step.
   [[nodiscard]] bool varies() const;
-  /// Axes of digits that no step coefficient completes: what a contraction leaves partial over.
-  [[nodiscard]] AxisSet spatial_axes() const;
-  /// Axes of digits that travel with the step.
-  [[nodiscard]] AxisSet travelling_axes() const;
+  /// Whether it changes by the same amount with every step but the last.
+  [[nodiscard]] bool steady() const;
+  /// Axes of digits that `steps` steps do not complete: what a contraction leaves partial over.
+  [[nodiscard]] AxisSet spatial_axes(int steps = 1) const;
+  /// Axes of digits that travel with the step and come by every slice.
+  [[nodiscard]] AxisSet travelling_axes(int steps) const;
   /// The map at one step, time folded into the offsets.
   [[nodiscard]] SliceMap at(int step, int steps) const;
+  /// What a device holds that uses one slice of it per step and has all of them at hand: the map
+  /// without the digits that vary, which are its innermost ones.
+  [[nodiscard]] SliceMap held() const;
   /// The map as plain digits, offsets and skews dropped: every digit keeps the first of its axes
   /// that is not `taken` yet, and takes it.
   [[nodiscard]] SliceMap straightened(AxisSet& taken) const;
@@ -90,11 +102,20 @@ class SliceMap {
 /// How far away, per axis, the device is whose slices at `step` I need at `step + 1`: I receive
 /// from coordinate + shift. All zero: nothing moves. `maps` are the dimensions of one tensor.
 using Shift = std::array<int, kAxisCount>;
-[[nodiscard]] Shift ring_shift(std::span<const SliceMap> maps, int step, int steps,
-                               const DeviceMesh& mesh);
-/// The shift that turns the placement `from` into the placement `to` (both without time).
+/// The shift that turns the placement `from` into the placement `to` (both without time); nothing
+/// where no single shift does, as for a row number that is spread over several axes.
 [[nodiscard]] std::optional<Shift> alignment_shift(std::span<const SliceMap> from,
                                                    std::span<const SliceMap> to,
                                                    const DeviceMesh& mesh);
+/// The device that holds, placed as `from`, what `device` wants, placed as `to`: the device itself,
+/// or else the first one that differs in the fewest axes. Nothing where nobody holds it.
+[[nodiscard]] std::optional<Coordinates> sender_of(const Coordinates& device,
+                                                   std::span<const SliceMap> from,
+                                                   std::span<const SliceMap> to,
+                                                   const DeviceMesh& mesh);
+/// The axes in which some device differs from its sender; nothing where one has no sender.
+[[nodiscard]] std::optional<AxisSet> moved_axes(std::span<const SliceMap> from,
+                                                std::span<const SliceMap> to,
+                                                const DeviceMesh& mesh);
 
 }  // namespace plansearch

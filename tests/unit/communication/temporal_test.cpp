@@ -10,7 +10,7 @@
 namespace plansearch {
 namespace {
 
-SliceMap affine(int modulus, FixedVector<SliceTerm, 2> terms, int time, int last, int offset) {
+SliceMap affine(int modulus, SliceTerms terms, int time, int last, int offset) {
   SliceMap map;
   SliceDigit digit;
   digit.modulus = modulus;
@@ -98,7 +98,7 @@ TEST_SUITE("unit") {
     CHECK(g.evaluate(at(0, 0), 0, 4) == 3);
     CHECK(g.evaluate(at(0, 0), 3, 4) == 0);
     CHECK(g.varies());
-    CHECK(g.travelling_axes().empty());
+    CHECK(g.travelling_axes(4).empty());
     CHECK(g.at(3, 4) == SliceMap(affine(4, {{Axis::In, 1}, {Axis::Out, 1}}, 0, 0, 0)));
     CHECK(SliceMap{}.whole());
   }
@@ -138,8 +138,9 @@ TEST_SUITE("unit") {
   TEST_CASE("P(s x s): every transfer comes from the sender of the published ring table") {
     // Receiver (r, c) gets the block from (r + dr, c + dc); PrimePar (ASPLOS'24), Table 1.
     const auto shift = [](const SliceMap& a, const SliceMap& b, int t, int s) {
-      const std::array<SliceMap, 2> maps{a, b};
-      const Shift moved = ring_shift(maps, t, s, square(s));
+      const std::array<SliceMap, 2> now{a.at(t, s), b.at(t, s)};
+      const std::array<SliceMap, 2> next{a.at(t + 1, s), b.at(t + 1, s)};
+      const Shift moved = alignment_shift(now, next, square(s)).value();
       return std::pair{moved[static_cast<std::size_t>(Axis::In)],
                        moved[static_cast<std::size_t>(Axis::Out)]};
     };
