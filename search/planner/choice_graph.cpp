@@ -11,6 +11,7 @@
 #include <set>
 
 #include "plansearch/error.hpp"
+#include "search/planner/cost_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -37,10 +38,9 @@ struct Factor {
   std::vector<std::vector<Point>> entries;
 };
 
-class Elimination {
+class BoundedElimination {
  public:
-  Elimination(const ChoiceGraph& graph, double memory)
-      : graph_(graph), limit_(memory), bounded_(memory < ChoiceGraph::kImpossible) {
+  BoundedElimination(const ChoiceGraph& graph, double memory) : graph_(graph), limit_(memory) {
     for (const ChoiceEdge& edge : graph.edges) add_edge(edge);
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) left_.insert(n);
   }
@@ -160,14 +160,13 @@ class Elimination {
     return points;
   }
 
-  /// Without a bound the cheapest point is all that matters.
   void keep_front(std::vector<Point>& points) const {
     std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
       return a.cost != b.cost ? a.cost < b.cost : a.memory < b.memory;
     });
     std::vector<Point> front;
     for (const Point& point : points) {
-      if (!front.empty() && (!bounded_ || point.memory >= front.back().memory)) continue;
+      if (!front.empty() && point.memory >= front.back().memory) continue;
       front.push_back(point);
     }
     points = std::move(front);
@@ -202,7 +201,6 @@ class Elimination {
 
   const ChoiceGraph& graph_;
   double limit_;
-  bool bounded_;
   std::set<std::size_t> left_;
   std::vector<Factor> factors_;
   std::vector<Trace> traces_;
@@ -211,7 +209,16 @@ class Elimination {
 }  // namespace
 
 std::optional<Choices> best_choices(const ChoiceGraph& graph, double memory) {
-  return Elimination(graph, memory).run();
+  if (memory < ChoiceGraph::kImpossible) return BoundedElimination(graph, memory).run();
+  const Elimination all(graph, {});
+  if (all.costs().costs.front() == ChoiceGraph::kImpossible) return std::nullopt;
+  Choices choices{all.costs().costs.front(), 0.0, std::vector<std::size_t>(graph.nodes.size(), 0)};
+  all.complete(choices.options);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const auto& memory_of = graph.nodes[n].memory;
+    if (!memory_of.empty()) choices.memory += memory_of[choices.options[n]];
+  }
+  return choices;
 }
 
 }  // namespace plansearch

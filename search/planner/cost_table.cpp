@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the cheapest assignment of a graph of choices, node by node and layer by layer.
+// Source: variable elimination (Dechter, Bucket elimination, 1999), of which the segmented dynamic
+//         program of PrimePar (ASPLOS 2024, section 5) is one order: a segment ends where a long
+//         edge begins or ends. The order here is the one with the smallest tables.
+// Assumes: costs add up; layers that repeat are alike.
+// Units: those of the caller.
+// Checked by: tests/unit/search/cost_table_test.cpp (exhaustive; layers one by one)
+#include "search/planner/cost_table.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "search/planner/min_plus.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kImpossible = ChoiceGraph::kImpossible;
+
+bool contains(const std::vector<std::size_t>& nodes, std::size_t node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+/// How far apart the options of a node lie in a table; 0 where it is none of its nodes.
+std::size_t stride(const CostTable& table, std::size_t node,
+                   const std::vector<std::vector<double>>& options) {
+  std::size_t step = 1;
+  for (std::size_t i = table.nodes.size(); i-- > 0;) {
+    if (table.nodes[i] == node) return step;
+    step *= options[table.nodes[i]].size();
+  }
+  return 0;
+}
+
+/// The same costs with the nodes in another order.
+CostTable reordered(const CostTable& table, std::vector<std::size_t> nodes,
+                    const std::vector<std::vector<double>>& options) {
+  if (table.nodes == nodes) return table;
+  CostTable result{std::move(nodes), {}};
+  result.costs.resize(table.costs.size());
+  std::vector<std::size_t> chosen(result.nodes.size(), 0);
+  std::vector<std::size_t> strides;
+  for (const std::size_t node : result.nodes) strides.push_back(stride(table, node, options));
+  std::size_t at = 0;
+  for (double& cost : result.costs) {
+    cost = table.costs[at];
+    for (std::size_t i = chosen.size(); i-- > 0;) {
+      at += strides[i];
+      if (++chosen[i] < options[result.nodes[i]].size()) break;
+      at -= strides[i] * chosen[i];
+      chosen[i] = 0;
+    }
+  }
+  return result;
+}
+
+/// Sums tables over the options of the nodes of `sum`, row by row, the cheapest option of one more
+/// node taken: one min-plus product per row and option.
+class Contraction {
+ public:
+  Contraction(std::size_t node, const std::vector<CostTable>& used, CostTable& sum,
+              const std::vector<std::vector<double>>& options)
+      : options_(options), node_(node), sum_(sum) {
+    const std::size_t last = sum.nodes.empty() ? node : sum.nodes.back();
+    for (const CostTable& table : used) {
+      if (contains(table.nodes, last) && last != node) {
+        std::vector<std::size_t> nodes = table.nodes;
+        std::erase(nodes, last);
+        nodes.push_back(last);
+        rows_.push_back(placed(reordered(table, std::move(nodes), options)));
+      } else {
+        points_.push_back(placed(table));
+      }
+    }
+    width_ = last == node ? 1 : options[last].size();
+    outer_.assign(sum.nodes.begin(), sum.nodes.end() - (sum.nodes.empty() ? 0 : 1));
+  }
+
+  void run() {
+    std::vector<std::size_t> chosen(outer_.size(), 0);
+    std::vector<double> joined(width_);
+    for (std::size_t row = 0; row < sum_.costs.size(); row += width_) {
+      for (std::size_t option = 0; option < options_[node_].size(); ++option) {
+        double base = options_[node_][option];
+        for (const Placed& table : points_) base += table.table.costs[at(table, chosen, option)];
+        if (base == kImpossible) continue;
+        min_plus_row(&sum_.costs[row], row_of(chosen, option, joined), base, width_);
+      }
+      advance(chosen);
+    }
+  }
+
+ private:
+  struct Placed {
+    CostTable table;
+    std::vector<std::size_t> strides;  ///< by outer node
+    std::size_t own = 0;               ///< of the node that is chosen
+  };
+
+  [[nodiscard]] Placed placed(CostTable table) const {
+    Placed result{std::move(table), {}, 0};
+    for (std::size_t i = 0; i + 1 < sum_.nodes.size(); ++i) {
+      result.strides.push_back(stride(result.table, sum_.nodes[i], options_));
+    }
+    result.own = stride(result.table, node_, options_);
+    return result;
+  }
+
+  static std::size_t at(const Placed& table, const std::vector<std::size_t>& chosen,
+                        std::size_t option) {
+    return std::inner_product(chosen.begin(), chosen.end(), table.strides.begin(),
+                              option * table.own);
+  }
+
+  const double* row_of(const std::vector<std::size_t>& chosen, std::size_t option,
+                       std::vector<double>& joined) const {
+    if (rows_.size() == 1) return &rows_.front().table.costs[at(rows_.front(), chosen, option)];
+    std::fill(joined.begin(), joined.end(), 0.0);
+    for (const Placed& table : rows_) {
+      const double* row = &table.table.costs[at(table, chosen, option)];
+      std::transform(row, row + width_, joined.begin(), joined.begin(), std::plus<>());
+    }
+    return joined.data();
+  }
+
+  void advance(std::vector<std::size_t>& chosen) const {
+    for (std::size_t i = chosen.size(); i-- > 0;) {
+      if (++chosen[i] < options_[outer_[i]].size()) return;
+      chosen[i] = 0;
+    }
+  }
+
+  const std::vector<std::vector<double>>& options_;
+  std::size_t node_;
+  CostTable& sum_;
+  std::vector<std::size_t> outer_;  ///< nodes of the sum but the last
+  std::vector<Placed> rows_;        ///< tables with that last node
+  std::vector<Placed> points_;      ///< the others
+  std::size_t width_ = 1;
+};
+
+std::vector<std::size_t> neighbours(std::size_t node, const std::vector<CostTable>& tables) {
+  std::vector<std::size_t> found;
+  for (const CostTable& table : tables) {
+    if (!contains(table.nodes, node)) continue;
+    for (const std::size_t other : table.nodes) {
+      if (other != node && !contains(found, other)) found.push_back(other);
+    }
+  }
+  return found;
+}
+
+double cost_of(const CostTable& table, const std::vector<std::size_t>& chosen,
+               const std::vector<std::vector<double>>& options) {
+  std::size_t at = 0;
+  for (const std::size_t node : table.nodes) at = at * options[node].size() + chosen[node];
+  return table.costs[at];
+}
+
+}  // namespace
+
+Elimination::Elimination(const ChoiceGraph& graph, std::vector<std::size_t> kept) {
+  for (const ChoiceNode& node : graph.nodes) nodes_.push_back(node.costs);
+  for (const ChoiceEdge& edge : graph.edges) tables_.push_back({edge.nodes, edge.costs});
+  std::vector<std::size_t> left;
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    if (!contains(kept, n)) left.push_back(n);
+  }
+  const auto table_size = [&](std::size_t node) {
+    auto size = static_cast<double>(nodes_[node].size());
+    for (const std::size_t other : neighbours(node, tables_)) {
+      size *= static_cast<double>(nodes_[other].size());
+    }
+    return size;
+  };
+  while (!left.empty()) {
+    const std::size_t node = *std::min_element(
+        left.begin(), left.end(),
+        [&](std::size_t a, std::size_t b) { return table_size(a) < table_size(b); });
+    eliminate(node);
+    std::erase(left, node);
+  }
+  // What is left is added up over the kept nodes.
+  costs_.nodes = std::move(kept);
+  std::size_t size = 1;
+  for (const std::size_t node : costs_.nodes) size *= nodes_[node].size();
+  costs_.costs.assign(size, 0.0);
+  std::vector<std::size_t> chosen(nodes_.size(), 0);
+  for (std::size_t entry = 0; entry < size; ++entry) {
+    std::size_t rest = entry;
+    for (std::size_t i = costs_.nodes.size(); i-- > 0;) {
+      const std::size_t node = costs_.nodes[i];
+      chosen[node] = rest % nodes_[node].size();
+      rest /= nodes_[node].size();
+      costs_.costs[entry] += nodes_[node][chosen[node]];
+    }
+    for (const CostTable& table : tables_) costs_.costs[entry] += cost_of(table, chosen, nodes_);
+  }
+}
+
+void Elimination::eliminate(std::size_t node) {
+  CostTable made{neighbours(node, tables_), {}};
+  // The widest one last: its options are the rows.
+  std::stable_sort(made.nodes.begin(), made.nodes.end(), [&](std::size_t a, std::size_t b) {
+    return nodes_[a].size() < nodes_[b].size();
+  });
+  const auto used = std::stable_partition(
+      tables_.begin(), tables_.end(), [&](const CostTable& t) { return !contains(t.nodes, node); });
+  Step step{node, {std::make_move_iterator(used), std::make_move_iterator(tables_.end())}};
+  tables_.erase(used, tables_.end());
+  std::size_t size = 1;
+  for (const std::size_t other : made.nodes) size *= nodes_[other].size();
+  made.costs.assign(size, kImpossible);
+  Contraction(node, step.used, made, nodes_).run();
+  tables_.push_back(std::move(made));
+  steps_.push_back(std::move(step));
+}
+
+void Elimination::complete(std::vector<std::size_t>& options) const {
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    const std::vector<double>& own = nodes_[step->node];
+    double least = kImpossible;
+    std::size_t best = 0;
+    for (std::size_t option = 0; option < own.size(); ++option) {
+      options[step->node] = option;
+      double cost = own[option];
+      for (const CostTable& table : step->used) cost += cost_of(table, options, nodes_);
+      if (cost < least) {
+        least = cost;
+        best = option;
+      }
+    }
+    options[step->node] = best;
+  }
+}
+
+std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::size_t entry,
+                                                std::size_t exit, std::size_t copies) {
+  ChoiceGraph inner = layer;
+  std::fill(inner.nodes[entry].costs.begin(), inner.nodes[entry].costs.end(), 0.0);
+  const Elimination one(inner, {entry, exit});
+  const std::size_t size = layer.nodes[entry].costs.size();
+  // powers[k]: 2^k layers; from the first ones on, the least of `done` layers by their last option.
+  std::vector<std::vector<double>> powers{one.costs().costs};
+  while (copies >> powers.size() != 0)
+    powers.push_back(min_plus(powers.back(), powers.back(), size));
+  std::vector<std::vector<double>> least{layer.nodes[entry].costs};
+  std::vector<std::size_t> parts;
+  for (std::size_t k = 0; k < powers.size(); ++k) {
+    if ((copies >> k & 1U) == 0) continue;
+    std::vector<double> next(size, kImpossible);
+    for (std::size_t a = 0; a < size; ++a) {
+      if (least.back()[a] != kImpossible) {
+        min_plus_row(next.data(), &powers[k][a * size], least.back()[a], size);
+      }
+    }
+    least.push_back(std::move(next));
+    parts.push_back(k);
+  }
+  const auto best = std::min_element(least.back().begin(), least.back().end());
+  if (*best == kImpossible) return std::nullopt;
+
+  // Backwards: the option between two parts, then between the halves of each.
+  std::vector<std::size_t> between{static_cast<std::size_t>(best - least.back().begin())};
+  const auto middle = [&](auto left, const std::vector<double>& right, std::size_t last) {
+    std::size_t found = 0;
+    for (std::size_t b = 1; b < size; ++b) {
+      if (left(b) + right[b * size + last] < left(found) + right[found * size + last]) found = b;
+    }
+    return found;
+  };
+  const auto split = [&](auto& self, std::size_t k, std::size_t first, std::size_t last) -> void {
+    if (k == 0) return between.push_back(first);
+    const std::vector<double>& half = powers[k - 1];
+    const std::size_t b = middle([&](std::size_t o) { return half[first * size + o]; }, half, last);
+    self(self, k - 1, b, last);
+    self(self, k - 1, first, b);
+  };
+  for (std::size_t i = parts.size(); i-- > 0;) {
+    const std::size_t last = between.back();
+    const std::size_t first =
+        middle([&](std::size_t o) { return least[i][o]; }, powers[parts[i]], last);
+    split(split, parts[i], first, last);
+  }
+  RepeatedChoices result{*best, {}};
+  for (std::size_t i = between.size() - 1; i-- > 0;) {
+    std::vector<std::size_t> options(layer.nodes.size(), 0);
+    options[entry] = between[i + 1];
+    options[exit] = between[i];
+    one.complete(options);
+    result.options.push_back(std::move(options));
+  }
+  return result;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choices without a bound, against every assignment tried. The layer of 13 operators is that of
+// PrimePar (ASPLOS 2024, section 5): a chain with edges 0-7, 7-12 (residuals) and 2-5 (values).
+#include "search/planner/cost_table.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "search/planner/min_plus.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::size_t kLayer = 13;
+
+ChoiceEdge random_edge(std::size_t from, std::size_t to, std::size_t states, std::mt19937& random) {
+  ChoiceEdge edge{{from, to}, {}};
+  for (std::size_t i = 0; i < states * states; ++i) {
+    edge.costs.push_back(static_cast<double>(random() % 1000));
+  }
+  return edge;
+}
+
+ChoiceGraph layer_of(std::size_t states, std::mt19937& random) {
+  ChoiceGraph graph;
+  graph.nodes.resize(kLayer);
+  for (ChoiceNode& node : graph.nodes) {
+    for (std::size_t s = 0; s < states; ++s) {
+      node.costs.push_back(static_cast<double>(random() % 1000));
+    }
+  }
+  for (std::size_t n = 0; n + 1 < kLayer; ++n) {
+    graph.edges.push_back(random_edge(n, n + 1, states, random));
+  }
+  for (const auto& [from, to] : {std::pair<std::size_t, std::size_t>{0, 7}, {7, 12}, {2, 5}}) {
+    graph.edges.push_back(random_edge(from, to, states, random));
+  }
+  return graph;
+}
+
+double cost_of(const ChoiceGraph& graph, const std::vector<std::size_t>& options) {
+  double cost = 0.0;
+  for (std::size_t n = 0; n < options.size(); ++n) cost += graph.nodes[n].costs[options[n]];
+  for (const ChoiceEdge& edge : graph.edges) {
+    std::size_t at = 0;
+    for (const std::size_t n : edge.nodes) at = at * graph.nodes[n].costs.size() + options[n];
+    cost += edge.costs[at];
+  }
+  return cost;
+}
+
+/// Every assignment, the cost of what is chosen already carried along.
+class Exhaustive {
+ public:
+  explicit Exhaustive(const ChoiceGraph& graph) : graph_(graph), options_(graph.nodes.size(), 0) {
+    edges_.resize(graph.nodes.size());
+    for (const ChoiceEdge& edge : graph.edges) {
+      edges_[*std::max_element(edge.nodes.begin(), edge.nodes.end())].push_back(&edge);
+    }
+    choose(0, 0.0);
+  }
+  [[nodiscard]] double least() const { return least_; }
+
+ private:
+  void choose(std::size_t node, double cost) {
+    if (node == options_.size()) {
+      least_ = std::min(least_, cost);
+      return;
+    }
+    const auto& costs = graph_.nodes[node].costs;
+    for (options_[node] = 0; options_[node] < costs.size(); ++options_[node]) {
+      double sum = cost + costs[options_[node]];
+      for (const ChoiceEdge* edge : edges_[node]) {
+        const std::size_t states = graph_.nodes[edge->nodes[1]].costs.size();
+        sum += edge->costs[options_[edge->nodes[0]] * states + options_[edge->nodes[1]]];
+      }
+      choose(node + 1, sum);
+    }
+  }
+
+  const ChoiceGraph& graph_;
+  std::vector<std::size_t> options_;
+  std::vector<std::vector<const ChoiceEdge*>> edges_;  ///< by the later of its two nodes
+  double least_ = std::numeric_limits<double>::infinity();
+};
+
+/// Layers side by side as one graph.
+ChoiceGraph unrolled(const ChoiceGraph& layer, std::size_t copies) {
+  ChoiceGraph graph = layer;
+  for (std::size_t c = 1; c < copies; ++c) {
+    const std::size_t shift = c * (kLayer - 1);
+    graph.nodes.insert(graph.nodes.end(), layer.nodes.begin() + 1, layer.nodes.end());
+    for (ChoiceEdge edge : layer.edges) {
+      for (std::size_t& node : edge.nodes) node += shift;
+      graph.edges.push_back(std::move(edge));
+    }
+  }
+  return graph;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("a layer of 13 operators: the best of all assignments") {
+    std::mt19937 random(1);
+    for (const auto& [states, seeds] : {std::pair{2U, 300}, {3U, 20}}) {
+      for (int seed = 0; seed < seeds; ++seed) {
+        const ChoiceGraph graph = layer_of(states, random);
+        const auto best = best_choices(graph);
+        REQUIRE(best);
+        CHECK(best->cost == Exhaustive(graph).least());
+        CHECK(cost_of(graph, best->options) == best->cost);
+      }
+    }
+  }
+
+  TEST_CASE("nodes that are kept: the best of the rest, whatever they are") {
+    std::mt19937 random(2);
+    const ChoiceGraph graph = layer_of(2, random);
+    const Elimination rest(graph, {12, 3, 0});
+    REQUIRE(rest.costs().nodes == std::vector<std::size_t>{12, 3, 0});
+    for (std::size_t entry = 0; entry < 8; ++entry) {
+      ChoiceGraph pinned = graph;
+      const std::size_t chosen[] = {entry >> 2U, entry >> 1U & 1U, entry & 1U};
+      std::vector<std::size_t> options(kLayer, 0);
+      for (std::size_t i = 0; i < 3; ++i) {
+        const std::size_t node = rest.costs().nodes[i];
+        pinned.nodes[node].costs[1 - chosen[i]] = ChoiceGraph::kImpossible;
+        options[node] = chosen[i];
+      }
+      CHECK(rest.costs().costs[entry] == Exhaustive(pinned).least());
+      rest.complete(options);
+      CHECK(cost_of(graph, options) == rest.costs().costs[entry]);
+    }
+  }
+
+  TEST_CASE("layers merged by doubling cost what they cost as one graph") {
+    std::mt19937 random(3);
+    for (const std::size_t copies : {1U, 2U, 3U, 5U, 8U, 13U}) {
+      for (const std::size_t states : {1U, 2U, 4U}) {
+        const ChoiceGraph layer = layer_of(states, random);
+        const auto repeated = repeated_choices(layer, 0, kLayer - 1, copies);
+        const ChoiceGraph graph = unrolled(layer, copies);
+        const auto whole = best_choices(graph);
+        REQUIRE(repeated);
+        CHECK(repeated->cost == whole->cost);
+        REQUIRE(repeated->options.size() == copies);
+        std::vector<std::size_t> options{repeated->options.front().front()};
+        for (const auto& layer_options : repeated->options) {
+          CHECK(layer_options.front() == options.back());
+          options.insert(options.end(), layer_options.begin() + 1, layer_options.end());
+        }
+        CHECK(cost_of(graph, options) == repeated->cost);
+      }
+    }
+  }
+
+  TEST_CASE("what is impossible everywhere has no answer") {
+    std::mt19937 random(4);
+    ChoiceGraph layer = layer_of(2, random);
+    for (double& cost : layer.edges[4].costs) cost = ChoiceGraph::kImpossible;
+    CHECK_FALSE(best_choices(layer));
+    CHECK_FALSE(repeated_choices(layer, 0, kLayer - 1, 4));
+  }
+
+  TEST_CASE("a min-plus product by hand") {
+    // [1 4; 2 inf] x [0 3; 5 1]: min(1 + 0, 4 + 5) = 1, min(1 + 3, 4 + 1) = 4, 2 + 0, 2 + 3.
+    const double none = ChoiceGraph::kImpossible;
+    CHECK(min_plus({1, 4, 2, none}, {0, 3, 5, 1}, 2) == std::vector<double>{1, 4, 2, 5});
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
