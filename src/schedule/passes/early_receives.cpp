@@ -40,15 +40,17 @@ class EarlyReceives {
     return std::any_of(program_.events.begin(), program_.events.end(),
                        [&](const Event& event) { return event.before == id; });
   }
-  /// Whether the receives of a channel wait for something: the compute queue or an event.
+  /// Whether the receives of a channel, all of them posts, wait for something: the compute queue or
+  /// an event.
   [[nodiscard]] bool listed(const std::vector<MessageId>& messages) const {
+    bool waits = false;
     for (const MessageId message : messages) {
       const InstructionId receive = sites_[message].receive;
       if (program_.instructions[receive].opcode != Opcode::PostReceive) return false;
       const Queue& queue = program_.queues[places_[receive].queue];
-      if (queue.stream == StreamKind::Compute || has_event(receive)) return true;
+      waits = waits || queue.stream == StreamKind::Compute || has_event(receive);
     }
-    return false;
+    return waits;
   }
 
   /// On the compute queue: behind what frees its buffer; on a stream of its own slots say that.

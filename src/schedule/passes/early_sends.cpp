@@ -23,7 +23,10 @@ PassResult run(Program program, const PassOptions&) {
     for (const MessageId message : messages) {
       const InstructionId send = sites[message].send;
       const InstructionId producer = program.messages[message].producer;
-      if (program.instructions[send].opcode != Opcode::PostSend || producer == kNoId) continue;
+      if (program.instructions[send].opcode != Opcode::PostSend || producer == kNoId) {
+        earliest = std::max(earliest, places[send].position);
+        continue;
+      }
       if (places[send].queue != places[producer].queue) {
         producer_of[send] = producer;
         continue;

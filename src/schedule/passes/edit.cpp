@@ -57,6 +57,23 @@ InstructionId beside(const Program& program, const Place& place, Opcode opcode, 
   return instruction.opcode == opcode && instruction.subject == buffer ? id : kNoId;
 }
 
+InstructionId split_off_wait(Program& program, InstructionId id) {
+  const bool sends = program.instructions[id].opcode == Opcode::Send;
+  Instruction wait = program.instructions[id];
+  wait.opcode = sends ? Opcode::WaitSent : Opcode::WaitArrived;
+  program.instructions[id].opcode = sends ? Opcode::PostSend : Opcode::PostReceive;
+  program.instructions.push_back(wait);
+  return static_cast<InstructionId>(program.instructions.size() - 1);
+}
+
+void await_at_waits(Program& program, const std::vector<InstructionId>& wait_of) {
+  for (Event& event : program.events) {
+    if (event.after < wait_of.size() && wait_of[event.after] != kNoId) {
+      event.after = wait_of[event.after];
+    }
+  }
+}
+
 void hand_over_events(Program& program, const std::vector<bool>& leaves) {
   const std::vector<Place> places = places_of(program);
   for (Event& event : program.events) {

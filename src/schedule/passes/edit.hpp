@@ -35,6 +35,12 @@ struct MessageSites {
 [[nodiscard]] InstructionId beside(const Program& program, const Place& place, Opcode opcode,
                                    BufferId buffer);
 
+/// Makes a post of a Send or Receive; the wait that ends it, in no queue yet.
+[[nodiscard]] InstructionId split_off_wait(Program& program, InstructionId id);
+/// Events recorded by what has become a post are recorded by its wait. By instruction: the wait,
+/// kNoId where there is none.
+void await_at_waits(Program& program, const std::vector<InstructionId>& wait_of);
+
 /// Events recorded by instructions that leave their place are recorded by what stands before them
 /// instead. By instruction: whether it leaves. Queues are as before.
 void hand_over_events(Program& program, const std::vector<bool>& leaves);

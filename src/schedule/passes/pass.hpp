@@ -3,7 +3,8 @@
 //
 // With channels that share no link none of them makes a program slower: what they do is to take
 // constraints away. Where links are shared, apply_passes keeps a pass only if the step does not
-// grow. No pass changes the order of the messages of a channel.
+// grow. No pass changes the order of the messages of a channel. A later pass may take apart what an
+// earlier one put together (groups, where posts get streams of their own).
 #pragma once
 
 #include <cstdint>

@@ -36,9 +36,23 @@ int split_channels(Program& program) {
   return split;
 }
 
+/// By channel: whether one of its ends blocks. Its messages stay where they are, in their order.
+std::vector<bool> blocking_channels(const Program& program) {
+  std::vector<bool> blocking(program.channels.size(), false);
+  for (const Queue& queue : program.queues) {
+    for (const InstructionId id : queue.order) {
+      const Instruction& instruction = program.instructions[id];
+      if (instruction.opcode != Opcode::Send && instruction.opcode != Opcode::Receive) continue;
+      blocking[program.messages[instruction.subject].channel] = true;
+    }
+  }
+  return blocking;
+}
+
 class Separation {
  public:
-  explicit Separation(Program& program) : program_(program) {}
+  explicit Separation(Program& program)
+      : program_(program), blocking_(blocking_channels(program)) {}
 
   int run() {
     const std::size_t queues = program_.queues.size();
@@ -61,6 +75,10 @@ class Separation {
         continue;
       }
       const Message& message = program_.messages[program_.instructions[id].subject];
+      if (blocking_[message.channel]) {
+        left.push_back(id);
+        continue;
+      }
       std::vector<InstructionId>& own = queue_of(q, opcode, message.channel);
       const bool takes = !left.empty() && opcode == Opcode::PostReceive &&
                          is_allocate_of(left.back(), message.arriving);
@@ -92,6 +110,7 @@ class Separation {
   }
 
   Program& program_;
+  std::vector<bool> blocking_;
   std::map<std::tuple<std::size_t, StreamKind, std::uint32_t>, std::size_t> own_;
   int moved_ = 0;
 };

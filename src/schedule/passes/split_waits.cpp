@@ -4,6 +4,7 @@
 // Assumes:    nothing; by itself it changes no time.
 // Units:      none.
 // Checked by: tests/unit/schedule/passes_test.cpp
+#include "schedule/passes/edit.hpp"
 #include "schedule/passes/pass.hpp"
 
 namespace plansearch {
@@ -19,22 +20,12 @@ PassResult run(Program program, const PassOptions&) {
       order.push_back(id);
       const Opcode opcode = program.instructions[id].opcode;
       if (opcode != Opcode::Send && opcode != Opcode::Receive) continue;
-      const bool sends = opcode == Opcode::Send;
-      Instruction wait = program.instructions[id];
-      wait.opcode = sends ? Opcode::WaitSent : Opcode::WaitArrived;
-      program.instructions[id].opcode = sends ? Opcode::PostSend : Opcode::PostReceive;
-      wait_of[id] = static_cast<InstructionId>(program.instructions.size());
-      program.instructions.push_back(wait);
-      order.push_back(wait_of[id]);
+      order.push_back(wait_of[id] = split_off_wait(program, id));
       ++moved;
     }
     queue.order = std::move(order);
   }
-  for (Event& event : program.events) {
-    if (event.after < wait_of.size() && wait_of[event.after] != kNoId) {
-      event.after = wait_of[event.after];
-    }
-  }
+  await_at_waits(program, wait_of);
   return {std::move(program), moved, {}};
 }
 

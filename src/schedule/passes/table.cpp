@@ -10,6 +10,7 @@ namespace plansearch {
 
 // Each is made in <name>.cpp.
 ProgramPass overlap_reductions_pass();
+ProgramPass group_transfers_pass();
 ProgramPass split_waits_pass();
 ProgramPass separate_streams_pass();
 ProgramPass early_sends_pass();
@@ -19,8 +20,9 @@ ProgramPass drop_implied_waits_pass();
 
 const std::vector<ProgramPass>& program_passes() {
   static const std::vector<ProgramPass> kPasses{
-      overlap_reductions_pass(), split_waits_pass(), separate_streams_pass(),  early_sends_pass(),
-      early_receives_pass(),     late_waits_pass(),  drop_implied_waits_pass()};
+      overlap_reductions_pass(), group_transfers_pass(),   split_waits_pass(),
+      separate_streams_pass(),   early_sends_pass(),       early_receives_pass(),
+      late_waits_pass(),         drop_implied_waits_pass()};
   return kPasses;
 }
 
