@@ -204,6 +204,38 @@ const LinkTier* network_over(const Cluster& cluster, int domain) {
   return nullptr;
 }
 
+BoundaryRoute exchange_route(const Cluster& cluster, const std::vector<Holder>& senders,
+                             const std::vector<Holder>& receivers) {
+  const Exchange forward = exchange(cluster, senders, receivers);
+  const Exchange backward = exchange(cluster, receivers, senders);
+  const double tile = senders.front().tile.area();
+  BoundaryRoute route{std::max(forward.left_domain, backward.left_domain), forward.busiest / tile,
+                      backward.busiest / tile};
+  if (const LinkTier* network = network_over(cluster, route.left_domain)) {
+    const auto sending = on_hosts(senders, route.left_domain);
+    const auto receiving = on_hosts(receivers, route.left_domain);
+    const NetworkWay there = best_way(*network, route.left_domain, sending, receiving);
+    const NetworkWay back = best_way(*network, route.left_domain, receiving, sending);
+    route.forward = there.share / tile;
+    route.backward = back.share / tile;
+    route.forward_gather = {there.gather.tiles / tile, there.gather.ranks};
+    route.backward_gather = {back.gather.tiles / tile, back.gather.ranks};
+  }
+  return route;
+}
+
+/// All that the way depends on beside the cluster.
+RouteCache::Key key_of(const std::vector<Holder>& senders, const std::vector<Holder>& receivers) {
+  RouteCache::Key key{static_cast<int>(senders.size())};
+  for (const auto* holders : {&senders, &receivers}) {
+    for (const Holder& holder : *holders) {
+      const Tile& tile = holder.tile;
+      key.insert(key.end(), {holder.rank, tile.batch, tile.batches, tile.token, tile.tokens});
+    }
+  }
+  return key;
+}
+
 }  // namespace
 
 bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh& b,
@@ -211,7 +243,19 @@ bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh
   return degrees_a.sequence_parallel == degrees_b.sequence_parallel && a == b;
 }
 
-BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to) {
+std::optional<BoundaryRoute> RouteCache::find(const Key& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(key);
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void RouteCache::add(Key key, const BoundaryRoute& route) {
+  const std::lock_guard lock(mutex_);
+  known_.emplace(std::move(key), route);
+}
+
+BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to,
+                             RouteCache* known) {
   if (from == to) return {0, 0.0, 0.0};
   const auto& places = plan.assignment->positions;
   const DevicePosition& sender = places[static_cast<std::size_t>(from)];
@@ -228,21 +272,11 @@ BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan, i
   }
   const std::vector<Holder> senders = holders_of(plan, from);
   const std::vector<Holder> receivers = holders_of(plan, to);
-  const Exchange forward = exchange(cluster, senders, receivers);
-  const Exchange backward = exchange(cluster, receivers, senders);
-  const double tile = senders.front().tile.area();
-  BoundaryRoute route{std::max(forward.left_domain, backward.left_domain), forward.busiest / tile,
-                      backward.busiest / tile};
-  if (const LinkTier* network = network_over(cluster, route.left_domain)) {
-    const auto sending = on_hosts(senders, route.left_domain);
-    const auto receiving = on_hosts(receivers, route.left_domain);
-    const NetworkWay there = best_way(*network, route.left_domain, sending, receiving);
-    const NetworkWay back = best_way(*network, route.left_domain, receiving, sending);
-    route.forward = there.share / tile;
-    route.backward = back.share / tile;
-    route.forward_gather = {there.gather.tiles / tile, there.gather.ranks};
-    route.backward_gather = {back.gather.tiles / tile, back.gather.ranks};
-  }
+  if (known == nullptr) return exchange_route(cluster, senders, receivers);
+  RouteCache::Key key = key_of(senders, receivers);
+  if (const auto route = known->find(key)) return *route;
+  const BoundaryRoute route = exchange_route(cluster, senders, receivers);
+  known->add(std::move(key), route);
   return route;
 }
 

@@ -2,7 +2,11 @@
 // What one group of blocks hands to the next: between which ranks, over which links, how long.
 #pragma once
 
+#include <map>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/plan.hpp"
@@ -34,10 +38,23 @@ struct BoundaryRoute {
 [[nodiscard]] bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh& b,
                            const PlanDegrees& degrees_b);
 
+/// Ways between unequal meshes of one cluster, by the ranks and tiles at both ends: searches meet
+/// the same ones in most of their plans. Safe to share between threads.
+class RouteCache {
+ public:
+  using Key = std::vector<int>;
+  [[nodiscard]] std::optional<BoundaryRoute> find(const Key& key) const;
+  void add(Key key, const BoundaryRoute& route);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Key, BoundaryRoute> known_;
+};
+
 /// Ranks of equal meshes pair up one to one. Between others every receiver gets exactly what it
 /// lacks from the holder that has sent least; over a network by the strategy (messages, local
 /// all-gather, broadcast; communication/mesh_transfer.hpp) that keeps its cards busy least.
 [[nodiscard]] BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan,
-                                           int from, int to);
+                                           int from, int to, RouteCache* known = nullptr);
 
 }  // namespace plansearch

@@ -109,6 +109,7 @@ struct PlanEvaluator::Implementation {
   ErrorModel errors;
   GridBound grid;
   AssignmentCache assignments;
+  mutable RouteCache routes;
   PricingContext context;
   ProfileMaker profiles;
 
@@ -183,8 +184,8 @@ struct PlanEvaluator::Implementation {
                                    statics(transform.degrees, transform.mesh),
                                    transform.placements.get()});
     }
-    const RoutedAssignment routes = routed(*problem.cluster, plan);
-    ground.routed = &routes;
+    const RoutedAssignment ways = routed(*problem.cluster, plan, &routes);
+    ground.routed = &ways;
     complete_kinds(context, ground);
     complete_messages(context, ground);
     return visit(PlanView{context, ground, plan.order});

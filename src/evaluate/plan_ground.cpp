@@ -94,7 +94,7 @@ KindStatics statics_of(const PlanView& view, int position) {
 
 }  // namespace
 
-RoutedAssignment routed(const Cluster& cluster, const ParallelPlan& plan) {
+RoutedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteCache* known) {
   RoutedAssignment result{plan.assignment, {}, {}, {}};
   const auto& groups = plan.assignment->groups;
   const auto alike = [&](std::size_t a, std::size_t b) {
@@ -111,10 +111,10 @@ RoutedAssignment routed(const Cluster& cluster, const ParallelPlan& plan) {
     const bool seam = (k + 1) % plan.assignment->groups_per_replica() == 0;
     result.boundaries.push_back(
         seam ? BoundaryRoute{0, 0.0, 0.0}
-             : boundary_route(cluster, plan, groups[k].position, groups[k + 1].position));
+             : boundary_route(cluster, plan, groups[k].position, groups[k + 1].position, known));
     auto& kinds = result.boundary_kinds;
     const auto same = std::find_if(kinds.begin(), kinds.end(),
-                                   [&](std::size_t known) { return alike(known, k); });
+                                   [&](std::size_t earlier) { return alike(earlier, k); });
     result.kind_of_boundary.push_back(static_cast<std::size_t>(same - kinds.begin()));
     if (same == kinds.end()) kinds.push_back(k);
   }

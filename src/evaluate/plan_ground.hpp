@@ -13,7 +13,8 @@
 
 namespace plansearch {
 
-[[nodiscard]] RoutedAssignment routed(const Cluster& cluster, const ParallelPlan& plan);
+[[nodiscard]] RoutedAssignment routed(const Cluster& cluster, const ParallelPlan& plan,
+                                      RouteCache* known = nullptr);
 
 /// One assignment per (stages, chunks, placement, ranks between stages), shared by all threads.
 class AssignmentCache {
