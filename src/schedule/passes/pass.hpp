@@ -3,8 +3,9 @@
 //
 // With channels that share no link none of them makes a program slower: what they do is to take
 // constraints away. Where links are shared, apply_passes keeps a pass only if the step does not
-// grow. No pass changes the order of the messages of a channel. A later pass may take apart what an
-// earlier one put together (groups, where posts get streams of their own).
+// grow; what it gives up it tries once more after the others. No pass changes the order of the
+// messages of a channel. A later pass may take apart what an earlier one put together (groups,
+// where posts get streams of their own).
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,8 @@ struct PassOutcome {
 
 struct PassedProgram {
   SimulatedProgram simulated;
-  std::vector<PassOutcome> outcomes;  ///< one per pass of the set
+  /// One per pass of the set, in the sequence in which they were applied: those tried again last.
+  std::vector<PassOutcome> outcomes;
 };
 
 /// A fault when the program cannot run before any pass.

@@ -30,37 +30,65 @@ PassSet all_passes() {
   return (PassSet{1} << program_passes().size()) - 1;
 }
 
+namespace {
+
+/// The program as it stands between two passes.
+class Rewriting {
+ public:
+  Rewriting(SimulatedProgram simulated, std::span<const Ticks> durations,
+            const PassOptions& options)
+      : simulated_(std::move(simulated)),
+        durations_(durations),
+        options_(options),
+        peaks_(peak_bytes(simulated_)) {}
+
+  PassOutcome apply(const ProgramPass& pass) {
+    PassResult passed = pass.run(simulated_.program, options_);
+    PassOutcome outcome;
+    outcome.pass = &pass;
+    outcome.moved = passed.moved;
+    outcome.before = outcome.after = simulated_.makespan();
+    outcome.slots = std::move(passed.slots);
+    outcome.peaks.resize(static_cast<std::size_t>(passed.program.devices));
+    if (passed.moved == 0) return outcome;
+    auto simulated = simulate_program(std::move(passed.program), durations_);
+    auto* run = std::get_if<SimulatedProgram>(&simulated);
+    outcome.kept = run != nullptr && run->makespan() <= outcome.before;
+    if (!outcome.kept) return outcome;
+    outcome.after = run->makespan();
+    std::vector<Bytes> held = peak_bytes(*run);
+    for (std::size_t d = 0; d < held.size(); ++d) outcome.peaks[d] = held[d] - peaks_[d];
+    peaks_ = std::move(held);
+    simulated_ = std::move(*run);
+    return outcome;
+  }
+
+  [[nodiscard]] SimulatedProgram take() { return std::move(simulated_); }
+
+ private:
+  SimulatedProgram simulated_;
+  std::span<const Ticks> durations_;
+  PassOptions options_;
+  std::vector<Bytes> peaks_;
+};
+
+}  // namespace
+
 std::variant<PassedProgram, ProgramFault> apply_passes(Program program, PassSet passes,
                                                        std::span<const Ticks> durations,
                                                        const PassOptions& options) {
   auto first = simulate_program(std::move(program), durations);
   if (auto* fault = std::get_if<ProgramFault>(&first)) return std::move(*fault);
-  PassedProgram result{std::get<SimulatedProgram>(std::move(first)), {}};
-  std::vector<Bytes> peaks = peak_bytes(result.simulated);
+  Rewriting rewriting(std::get<SimulatedProgram>(std::move(first)), durations, options);
+  PassedProgram result;
+  std::vector<PassOutcome> given_up;
   for (std::size_t i = 0; i < program_passes().size(); ++i) {
     if ((passes >> i & 1U) == 0) continue;
-    const ProgramPass& pass = program_passes()[i];
-    PassResult passed = pass.run(result.simulated.program, options);
-    PassOutcome outcome;
-    outcome.pass = &pass;
-    outcome.moved = passed.moved;
-    outcome.before = outcome.after = result.simulated.makespan();
-    outcome.slots = std::move(passed.slots);
-    outcome.peaks.resize(static_cast<std::size_t>(passed.program.devices));
-    if (passed.moved > 0) {
-      auto simulated = simulate_program(std::move(passed.program), durations);
-      auto* run = std::get_if<SimulatedProgram>(&simulated);
-      outcome.kept = run != nullptr && run->makespan() <= outcome.before;
-      if (outcome.kept) {
-        outcome.after = run->makespan();
-        std::vector<Bytes> held = peak_bytes(*run);
-        for (std::size_t d = 0; d < held.size(); ++d) outcome.peaks[d] = held[d] - peaks[d];
-        peaks = std::move(held);
-        result.simulated = std::move(*run);
-      }
-    }
-    result.outcomes.push_back(std::move(outcome));
+    PassOutcome outcome = rewriting.apply(program_passes()[i]);
+    (outcome.kept ? result.outcomes : given_up).push_back(std::move(outcome));
   }
+  for (const PassOutcome& once : given_up) result.outcomes.push_back(rewriting.apply(*once.pass));
+  result.simulated = rewriting.take();
   return result;
 }
 

@@ -340,6 +340,38 @@ TEST_SUITE("property") {
     }
   }
 
+  TEST_CASE("what is given up is tried again after the others, and kept only if it helps") {
+    Dice dice(54);
+    int kept_later = 0;
+    for (int i = 0; i < 200; ++i) {
+      INFO("pipeline ", i);
+      const int p = dice.between(3, 6), m = dice.between(4, 12);
+      const PipelineShape shape{*find_schedule("1f1b"), p, m};
+      const auto order = std::get<ComputeOrder>(make_order(shape));
+      const auto durations =
+          duration_table(random_durations(dice, shape, 30).view(), order.weight_gradients);
+      const auto boundaries = static_cast<std::size_t>(p - 1);
+      PipelineLinks links;
+      links.resources = {{ResourceKind::Link, 0}};
+      links.forward.assign(boundaries, {{0, 1.0}});
+      links.backward.assign(boundaries, {{0, 1.0}});
+      const Program program = lower(order, {.sends = SendPolicy::JustInTime, .links = &links});
+      const PassedProgram result = passed(program, all_passes(), durations);
+      REQUIRE(result.outcomes.size() == program_passes().size());
+      Ticks now = passed(program, 0, durations).simulated.makespan();
+      const ProgramPass* last = nullptr;
+      for (const PassOutcome& outcome : result.outcomes) {
+        REQUIRE(outcome.before == now);
+        REQUIRE(outcome.after <= outcome.before);
+        now = outcome.after;
+        if (outcome.kept && last != nullptr && outcome.pass < last) ++kept_later;
+        last = outcome.pass;
+      }
+      REQUIRE(result.simulated.makespan() == now);
+    }
+    CHECK(kept_later > 0);
+  }
+
   // A queue takes and gives back in its own order, whatever the times: no buffer is to spare here.
   TEST_CASE("groups take the memory that they state") {
     Dice dice(53);
