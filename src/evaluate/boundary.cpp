@@ -184,12 +184,14 @@ NetworkWay best_way(const LinkTier& network, int domain, const std::vector<TileH
   // One rank sending alone has a whole card.
   const double of_card =
       network.nics ? std::min(1.0, network.bandwidth / network.nics->bandwidth) : 1.0;
+  const double least = network_bound(from, to) / domain * (1.0 + 1e-9);
   std::optional<NetworkWay> best;
   for (const TransferStrategy strategy : kTransferStrategies) {
     const MeshTransfer transfer = transfer_between(from, to, strategy);
     const NetworkWay way{std::max(transfer.makespan / domain, transfer.busiest_rank * of_card),
                          {transfer.gathered, transfer.gather_ranks}};
     if (!best || way.share < best->share * (1.0 - 1e-9)) best = way;
+    if (best->share <= least) break;  // none is through before
   }
   return *best;
 }

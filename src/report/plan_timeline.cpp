@@ -128,8 +128,8 @@ std::string plan_timeline(const PricedProgram& program, int columns) {
     text += window_text(program, window);
   }
   const bool sends = program.shape.stages > 1;
-  text += fmt::format("{}\n~: reductions; ^: optimizer and host{}\n\n", legend(program),
-                      sends ? "; messages on their way: >: activations, <: gradients" : "");
+  text += fmt::format("{}\n~: reductions; ^: optimizer and host\n{}\n", legend(program),
+                      sends ? "messages on their way: >: activations, <: gradients\n" : "");
   return text + memory_table(program, columns);
 }
 

@@ -126,6 +126,20 @@ const ProgramPass& pass_named(std::string_view name) {
                        [&](const ProgramPass& pass) { return pass.name == name; });
 }
 
+/// A card out and one in per device, for all its messages.
+PipelineLinks cards_of(int devices) {
+  PipelineLinks links;
+  for (int d = 0; d < devices; ++d) {
+    links.resources.push_back({ResourceKind::NicOut, d});
+    links.resources.push_back({ResourceKind::NicIn, d});
+  }
+  for (std::uint32_t k = 0; k + 1 < static_cast<std::uint32_t>(devices); ++k) {
+    links.forward.push_back({{2 * k, 1.0}, {2 * k + 3, 1.0}});
+    links.backward.push_back({{2 * k + 2, 1.0}, {2 * k + 1, 1.0}});
+  }
+  return links;
+}
+
 /// Device 0 runs 2, 2 and 20 ticks; the first Run makes a message of 10 that it posts last, for
 /// device 2 (1 tick), the second one of 4 that it posts at once, for device 1 (30 ticks). Both
 /// leave by one card.
@@ -254,6 +268,34 @@ TEST_SUITE("unit") {
     const auto freed = simulate_program(std::move(run.program), durations);
     REQUIRE(std::holds_alternative<SimulatedProgram>(freed));
     CHECK(std::get<SimulatedProgram>(freed).makespan() == 18);
+  }
+
+  // What a rank sends forward stands in one group with what comes back from there, what it sends
+  // back in another with what comes in: a card has one message in each direction at a time. Where
+  // receives are posted ahead instead, both directions meet on it.
+  TEST_CASE("sends grouped with receives do not meet on a network card") {
+    for (const int p : {2, 4, 8}) {
+      for (const Ticks c : {5, 20, 30}) {
+        INFO("p ", p, " c ", c);
+        const PipelineShape shape{*find_schedule("1f1b"), p, 4 * p};
+        const auto order = std::get<ComputeOrder>(make_order(shape));
+        const auto durations =
+            duration_table(uniform_durations(shape, {6, 12, c}).view(), order.weight_gradients);
+        const PipelineLinks cards = cards_of(p);
+        const auto end = [&](SendPolicy sends, const PipelineLinks* links) {
+          Program program = lower(order, {.sends = sends, .links = links});
+          if (sends == SendPolicy::Rendezvous) {
+            program = pass_named("group-transfers").run(std::move(program), {}).program;
+          }
+          const auto run = simulate_program(std::move(program), durations);
+          return std::get<SimulatedProgram>(run).makespan();
+        };
+        const Ticks alone = end(SendPolicy::Rendezvous, nullptr);
+        CHECK(end(SendPolicy::Rendezvous, &cards) == alone);
+        CHECK(end(SendPolicy::Blocking, nullptr) == alone);
+        if (p == 8 && c == 30) CHECK(end(SendPolicy::Blocking, &cards) > alone);
+      }
+    }
   }
 
   // As listed: the urgent message goes from 4 to 8, its reader from 8 to 38; the long one from 24
