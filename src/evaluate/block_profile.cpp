@@ -42,7 +42,7 @@ struct Exposed {
 /// Every message waited for at once, in turn: nothing runs beside kernels but what shares hide.
 class ClosedForm {
  public:
-  ClosedForm(const PricingContext& context, const BlockParts& parts, BlockProfile& profile)
+  ClosedForm(const PricingContext& context, const BlockParts& parts, BlockTimes& profile)
       : context_(context),
         profile_(profile),
         forward_(parts.work.forward.time * parts.pieces),
@@ -79,7 +79,7 @@ class ClosedForm {
   }
 
   const PricingContext& context_;
-  BlockProfile& profile_;
+  BlockTimes& profile_;
   Seconds forward_;  ///< kernel time of the pass that nothing hides behind yet
   Seconds backward_;
   Seconds recompute_;
@@ -88,7 +88,7 @@ class ClosedForm {
 /// Messages that kernels run beside: the increment of one more copy of the block, simulated.
 class Timelines {
  public:
-  Timelines(const PricingContext& context, const BlockParts& parts, BlockProfile& profile)
+  Timelines(const PricingContext& context, const BlockParts& parts, BlockTimes& profile)
       : context_(context), parts_(parts), profile_(profile) {}
 
   void run() {
@@ -136,13 +136,13 @@ class Timelines {
 
   const PricingContext& context_;
   const BlockParts& parts_;
-  BlockProfile& profile_;
+  BlockTimes& profile_;
   std::vector<Exposed> exposed_;
 };
 
 class PassAdder {
  public:
-  PassAdder(const PricingContext& context, const BlockParts& parts, BlockProfile& profile,
+  PassAdder(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
             std::vector<PassLine>* lines)
       : context_(context),
         parts_(parts),
@@ -227,7 +227,7 @@ class PassAdder {
 
   const PricingContext& context_;
   const BlockParts& parts_;
-  BlockProfile& profile_;
+  BlockTimes& profile_;
   std::vector<PassLine>* lines_;
   bool repeats_whole_;
   IssueCount forward_;
@@ -263,7 +263,7 @@ Seconds joint_length(const PassProfile& first, const PassProfile& second) {
   return std::max(first.device() + second.device(), first.issue + second.issue);
 }
 
-void sum_passes(const PricingContext& context, const BlockParts& parts, BlockProfile& profile,
+void sum_passes(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
                 std::vector<PassLine>* lines) {
   PassAdder(context, parts, profile, lines).run();
 }

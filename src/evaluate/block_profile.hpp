@@ -33,9 +33,8 @@ struct PassProfile {
 /// Wall time of passes that run back to back, so that one's waits hide in the other's work.
 [[nodiscard]] Seconds joint_length(const PassProfile& first, const PassProfile& second);
 
-/// What a profile of a block shows of things that several classes share lives as long as the
-/// ClassProfile it stands in.
-struct BlockProfile {
+/// How long the passes of one copy of a block take.
+struct BlockTimes {
   PassProfile forward;
   PassProfile backward;         ///< both gradients
   PassProfile weight_gradient;  ///< the part of `backward` that a schedule may run later
@@ -49,6 +48,11 @@ struct BlockProfile {
   /// reductions.
   PassProfile forward_edges;
   PassProfile backward_edges;  ///< with those of recomputation
+};
+
+/// What a profile of a block shows of things that several classes share lives as long as the
+/// ClassProfile it stands in.
+struct BlockProfile : BlockTimes {
   BlockMemory memory;
   ParameterCount parameters;  ///< without shared ones
   std::span<const SharedCount> shared;
@@ -74,9 +78,8 @@ struct PassLine {
   Seconds edge;              ///< exposed besides, by a whole run of copies
 };
 
-/// Adds up the passes of a block. Memory and parameters are not touched. `lines`, where asked for,
-/// gets every communication inside a pass.
-void sum_passes(const PricingContext& context, const BlockParts& parts, BlockProfile& profile,
+/// Adds up the passes of a block. `lines`, where asked for, gets every communication inside a pass.
+void sum_passes(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
                 std::vector<PassLine>* lines = nullptr);
 
 }  // namespace plansearch

@@ -42,6 +42,12 @@ std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
                            static_cast<std::uint64_t>(leaves_node));
 }
 
+std::size_t ProfileMaker::TimesKey::hash() const noexcept {
+  return mixed(work, static_cast<std::uint64_t>(pieces) << 4U |
+                         static_cast<std::uint64_t>(recompute) << 1U |
+                         static_cast<std::uint64_t>(leaves_node));
+}
+
 ProfileMaker::ProfileMaker(const PricingContext& context)
     : context_(context),
       rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)),
@@ -200,12 +206,34 @@ std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const KeptState
   profile->shared = profile->states->shared;
   profile->skew = key.leaves_node ? context_.constants.collective_skew_across_nodes
                                   : context_.constants.collective_skew;
+  set_times(key, *profile);
   for (std::size_t b = 0; b < profile->blocks.size(); ++b) {
-    BlockProfile& block = profile->blocks[b];
-    sum_passes(context_, parts(*profile, b), block);
-    block.steps = profile->states->blocks[b].steps;
+    profile->blocks[b].steps = profile->states->blocks[b].steps;
   }
   return profile;
+}
+
+void ProfileMaker::set_times(const ProfileKey& key, ClassProfile& profile) const {
+  const auto& kept = profile.states->blocks;
+  if (std::any_of(kept.begin(), kept.end(), [](const KeptBlock& b) { return !b.passes.empty(); })) {
+    for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+      sum_passes(context_, parts(profile, b), profile.blocks[b]);
+    }
+    return;
+  }
+  const TimesKey wanted{profile.work.get(), key.pieces, key.recompute, key.leaves_node};
+  const auto times = times_.get(wanted, [&] {
+    auto made = std::make_shared<PassTimes>();
+    made->work = profile.work;
+    made->blocks.resize(profile.blocks.size());
+    for (std::size_t b = 0; b < made->blocks.size(); ++b) {
+      sum_passes(context_, parts(profile, b), made->blocks[b]);
+    }
+    return made;
+  });
+  for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+    static_cast<BlockTimes&>(profile.blocks[b]) = times->blocks[b];
+  }
 }
 
 std::shared_ptr<const ClassProfile> ProfileMaker::profile(

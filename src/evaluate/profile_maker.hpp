@@ -63,6 +63,20 @@ class ProfileMaker {
     bool operator==(const ProfileKey&) const = default;
   };
 
+  struct TimesKey {
+    const LocalWork* work;
+    int pieces;
+    Recompute recompute;
+    bool leaves_node;
+    [[nodiscard]] std::size_t hash() const noexcept;
+    bool operator==(const TimesKey&) const = default;
+  };
+  /// Times of all blocks where the states send nothing inside a pass: whatever the policies are.
+  struct PassTimes {
+    std::shared_ptr<const LocalWork> work;
+    std::vector<BlockTimes> blocks;
+  };
+
   /// A number of its own for everything that plans say of single operators; 0: nothing.
   [[nodiscard]] std::uint32_t number_of(const std::shared_ptr<const Placements>& placements) const;
   [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(
@@ -78,6 +92,7 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<ClassProfile> make(std::shared_ptr<const KeptStates> states,
                                                    const ProfileKey& key,
                                                    const PlanDegrees& plan) const;
+  void set_times(const ProfileKey& key, ClassProfile& profile) const;
   void set_memory(std::shared_ptr<const LocalMemory> memory, const PlanDegrees& plan,
                   ClassProfile& profile) const;
   void take_turns(const PlacedBlock& placed, int pieces, BlockMemory& memory) const;
@@ -102,6 +117,7 @@ class ProfileMaker {
   SharedCache<StatesKey, KeptStates, 128> states_;
   SharedCache<LocalKey, LocalWork, 128> work_;
   SharedCache<LocalKey, LocalMemory, 512> memory_;
+  SharedCache<TimesKey, PassTimes, 256> times_;
   SharedCache<ProfileKey, ClassProfile, 1024> profiles_;
 };
 

@@ -166,6 +166,14 @@ double StreamSimulator::set_rates() {
   return next;
 }
 
+/// What runs alone runs at its own speed until it ends.
+double StreamSimulator::run_alone(Stream& stream) {
+  stream.work += stream.latency;
+  stream.latency = 0.0;
+  stream.rate = 1.0;
+  return stream.work;
+}
+
 /// Whom the time of stream 0 until the next event is owed to.
 void StreamSimulator::book(double elapsed, StreamRun& result) const {
   const Stream& first = streams_.front();
@@ -218,10 +226,15 @@ void StreamSimulator::run(const StreamProgram& program, int copies, StreamRun& r
   while (true) {
     while (start_ready(result.length)) {
     }
-    if (std::none_of(streams_.begin(), streams_.end(), [](const Stream& s) { return s.running; })) {
-      break;
+    Stream* lone = nullptr;
+    int running = 0;
+    for (Stream& stream : streams_) {
+      if (!stream.running) continue;
+      lone = &stream;
+      ++running;
     }
-    const double elapsed = set_rates();
+    if (running == 0) break;
+    const double elapsed = running == 1 ? run_alone(*lone) : set_rates();
     book(elapsed, result);
     result.length += elapsed;
     advance(elapsed, result.length, slices);

@@ -92,6 +92,7 @@ class StreamSimulator {
   [[nodiscard]] const StreamDependency* missing(const StreamInstruction& instruction,
                                                 int copy) const;
   double set_rates();
+  static double run_alone(Stream& stream);
   void book(double elapsed, StreamRun& result) const;
   void advance(double elapsed, double now, std::vector<StreamSlice>* slices);
 
