@@ -56,6 +56,7 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.grouped_efficiency = c.number("grouped_efficiency");
   constants.sink_attention_factor = c.number("sink_attention_factor");
   constants.host_parameter = c.time("host_parameter");
+  constants.host_slice = c.time("host_slice");
   constants.contention = {
       c.number("contention_gradient_reduction"), c.number("contention_parameter_gather"),
       c.number("contention_pipeline_send"),      c.number("contention_tensor_parallel"),

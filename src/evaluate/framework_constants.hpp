@@ -46,6 +46,7 @@ struct FrameworkConstants {
   double grouped_efficiency;     ///< rate of grouped matmuls over plain ones
   double sink_attention_factor;  ///< slow-down of attention with learned sinks
   Seconds host_parameter;        ///< host CPU time per sharded parameter tensor and step
+  Seconds host_slice;            ///< the same per rank that the tensor's states are cut over
   std::array<double, kOverlapCount> contention;  ///< slow-down per second of hidden communication
 
   double memory_logit_bytes;           ///< kept per logit at the peak of the last stage

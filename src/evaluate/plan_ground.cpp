@@ -54,7 +54,18 @@ Bytes gathered_parameters(const PlanView& view, int position) {
   return kept + element_size(view.precision.reduction) * largest;
 }
 
-/// Per-step work of the host: a constant, and a share for every sharded parameter tensor.
+/// Ranks over which the optimizer states of a parameter are cut.
+double state_slices(const PlanView& view, int position) {
+  const TransformGround& transform = view.transform_at(position);
+  const PlanDegrees& degrees = *transform.degrees;
+  if (degrees.zero == ZeroStage::None) return 0.0;
+  const int data = (*transform.mesh)[Axis::Data].size;
+  if (data == 1) return 0.0;
+  return degrees.shard_group > 0 ? std::min(degrees.shard_group, data) : data;
+}
+
+/// Per-step work of the host: a constant, and a share for every sharded parameter tensor and for
+/// every slice of one.
 Seconds host_time(const PlanView& view, int position) {
   const bool flat = view.problem.cluster->software.flat_parameters.value_or(false);
   double tensors = 0.0;
@@ -65,7 +76,9 @@ Seconds host_time(const PlanView& view, int position) {
       tensors += content.copies[b] * (flat ? 1.0 : static_cast<double>(own));
     }
   }
-  return view.constants.host_step + view.constants.host_parameter * tensors;
+  const FrameworkConstants& constants = view.constants;
+  return constants.host_step +
+         (constants.host_parameter + constants.host_slice * state_slices(view, position)) * tensors;
 }
 
 KindStatics statics_of(const PlanView& view, int position) {

@@ -55,6 +55,8 @@ const std::vector<ConstantDescription>& framework_constant_descriptions() {
       {"host_launch", Time, "host CPU time to issue one kernel"},
       {"host_step", Time, "host CPU time per optimizer step: data, logging, clipping"},
       {"host_parameter", Time, "host CPU time per sharded parameter tensor and step"},
+      {"host_slice", Time,
+       "host CPU time per parameter tensor, rank that its states are cut over, and step"},
       {"host_runs_ahead_of_stage", Number, "1: waits even out over a stage; 0: only over a block"},
       {"boundary_scatter_gather", Number,
        "1: stage boundaries send a slice per tensor rank and gather it; 0: all of it"},

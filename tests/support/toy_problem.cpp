@@ -49,6 +49,7 @@ Framework toy_framework() {
                          {"host_step", 5e-3},
                          {"host_runs_ahead_of_stage", 0},
                          {"host_parameter", 0},
+                         {"host_slice", 0},
                          {"boundary_scatter_gather", 0},
                          {"collective_call", 40e-6},
                          {"collective_rank", 4e-6},

@@ -183,6 +183,25 @@ TEST_SUITE("unit") {
     CHECK((host(1e-3) - host(0.0)).value() == doctest::Approx(43e-3).epsilon(1e-9));
   }
 
+  TEST_CASE("every tensor is cut into slices by the ranks that share its states") {
+    // The same 43 tensors, cut over 8 data ranks, or 4 with a shard group; whole without ZeRO.
+    const auto host = [](double per_slice, ZeroStage zero, int shard_group) {
+      const PlanEvaluator evaluator(test::with_framework(
+          test::toy_problem(),
+          [&](Framework& framework) { framework.constants["host_slice"] = per_slice; }));
+      PlanDegrees plan = plan_of(8, 1, 2, 4);
+      plan.zero = zero;
+      plan.shard_group = shard_group;
+      return Priced(evaluator, plan).simulated.step.host.value();
+    };
+    const auto slices = [&](ZeroStage zero, int group) {
+      return host(1e-4, zero, group) - host(0.0, zero, group);
+    };
+    CHECK(slices(ZeroStage::Optimizer, 0) == doctest::Approx(43 * 8 * 1e-4).epsilon(1e-9));
+    CHECK(slices(ZeroStage::Optimizer, 4) == doctest::Approx(43 * 4 * 1e-4).epsilon(1e-9));
+    CHECK(slices(ZeroStage::None, 0) == 0.0);
+  }
+
   TEST_CASE("gradients are summed once per step, in fp32, however many micro-batches there are") {
     for (const int micro_batches : {1, 2, 8}) {
       const PlanEvaluator evaluator(untied(16 * micro_batches));
