@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "search/planner/uneven_search.hpp"
 
@@ -36,6 +37,13 @@ class BestStaged {
     return families_.size() >= options_.top || bound > *best_ * kInteresting;
   }
 
+  /// Whether a plan of this bound can be among those that are ranked.
+  [[nodiscard]] bool may_rank(const Family& family, Seconds bound) const {
+    if (last_ranked_ && bound > *last_ranked_) return false;
+    const auto known = families_.find(family);
+    return known == families_.end() || bound < known->second.estimate.step.total();
+  }
+
   /// Prices the plan, where there is one, and keeps it if it is the fastest of its family that has
   /// room.
   void offer(const std::variant<ParallelPlan, Infeasible>& made, const Family& family) {
@@ -52,6 +60,7 @@ class BestStaged {
     }
     const auto [known, is_new] = families_.try_emplace(family, StagedCandidate{*plan, *estimate});
     if (!is_new && time < known->second.estimate.step.total()) known->second = {*plan, *estimate};
+    if (!last_ranked_ || time < *last_ranked_) find_last_ranked();
   }
 
   /// Moves what was found into the result, fastest first; the bound is set where all was looked at.
@@ -68,10 +77,23 @@ class BestStaged {
   }
 
  private:
+  void find_last_ranked() {
+    if (options_.top == 0 || families_.size() < options_.top) return;
+    std::vector<Seconds> times;
+    for (const auto& [family, candidate] : families_) {
+      times.push_back(candidate.estimate.step.total());
+    }
+    const auto last = times.begin() + static_cast<std::ptrdiff_t>(options_.top) - 1;
+    std::nth_element(times.begin(), last, times.end());
+    last_ranked_ = *last;
+  }
+
   const PlanEvaluator& evaluator_;
   const SearchOptions& options_;
   Bytes limit_;
   std::optional<Seconds> best_;
+  std::optional<Seconds>
+      last_ranked_;  ///< time of the last that is ranked, where so many are known
   std::map<Family, StagedCandidate> families_;
   std::int64_t simulated_ = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the fastest plans of unequal stages.
-// Source: best-first search over partial plans; bounds of stage_bounds.hpp; whole plans by
+// Source: best-first search over partial plans; bounds of stage_bounds.hpp, and of whole plans the
+//         simulation of their stages as priced alone; those that may be ranked by
 //         PlanEvaluator::evaluate.
 // Assumes: what a partial plan is bounded by holds for all its continuations: simulation and
 //          memory are monotone in the durations and bytes of stages.
@@ -16,6 +17,7 @@
 #include <queue>
 #include <utility>
 
+#include "evaluate/priced_program.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "schedule/simulator.hpp"
 #include "search/planner/best_staged.hpp"
@@ -47,6 +49,19 @@ struct Promise {
   int partial = 0;
   bool operator<(const Promise& other) const {
     return bound != other.bound ? bound > other.bound : partial < other.partial;
+  }
+};
+
+/// When the last stage has reduced its gradients, what optimizers take, and when the last has ended
+/// if none waits for another.
+struct StepEnds {
+  Seconds reduced;
+  Seconds after;
+  Seconds apart;
+  void add(Seconds own, Seconds optimizer) {
+    reduced = std::max(reduced, own);
+    after = std::max(after, optimizer);
+    apart = std::max(apart, own + optimizer);
   }
 };
 
@@ -100,7 +115,7 @@ class UnevenSearch {
       queue_.pop();
       const Partial partial = partials_[static_cast<std::size_t>(next.partial)];
       if (partial.last + 1 == layers()) {
-        simulate(next.partial);
+        simulate(next);
       } else {
         extend(partial, next.partial);
       }
@@ -141,25 +156,23 @@ class UnevenSearch {
     for (std::size_t s = 0; s + 1 < chain.size(); ++s) {
       head += chain[s]->stage->price.forward + between(*chain[s], *chain[s + 1]).activation;
     }
-    Seconds reduced;
-    Seconds after;
-    Seconds apart;
+    StepEnds ends;
     for (std::size_t s = chain.size(); s-- > 0;) {
       const StagePrice& price = chain[s]->stage->price;
       rest = with_rest(price.both(), catalog.order().micro_batches, rest);
-      const Seconds own = head + rest + price.reduction;
-      reduced = std::max(reduced, own);
-      after = std::max(after, price.after);
-      apart = std::max(apart, own + price.after);
+      ends.add(head + rest + price.reduction, price.after);
       if (s == 0) break;
       const StageTransfer way = between(*chain[s - 1], *chain[s]);
       head -= chain[s - 1]->stage->price.forward + way.activation;
       rest += way.activation + way.gradient;
     }
-    const ScheduleId schedule = catalog.order().schedule;
+    return step_bound(ends, catalog.order().schedule);
+  }
+
+  [[nodiscard]] Seconds step_bound(const StepEnds& ends, ScheduleId schedule) const {
     const bool together =
         optimizer_start(*problem_.framework, schedule) == OptimizerStart::Together;
-    return (together ? reduced + after : apart) * kRounding;
+    return (together ? ends.reduced + ends.after : ends.apart) * kRounding;
   }
 
   /// Whether every stage has room for the micro-batches that must be in flight by now.
@@ -211,6 +224,34 @@ class UnevenSearch {
     }
   }
 
+  /// The same of a whole plan, by the simulation of its stages. Runtimes with lists have another.
+  [[nodiscard]] Seconds simulated_bound(const Partial& end, Seconds bound) {
+    if (is_listed(problem_)) return bound;
+    const std::vector<const Partial*> chain = chain_of(end);
+    durations_ = {};
+    for (std::size_t s = 0; s < chain.size(); ++s) {
+      durations_.forward.push_back(to_ticks(chain[s]->stage->price.forward));
+      durations_.backward.push_back(to_ticks(chain[s]->stage->price.backward));
+      if (s + 1 == chain.size()) break;
+      const StageTransfer way = between(*chain[s], *chain[s + 1]);
+      durations_.activation_transfer.push_back(to_ticks(way.activation));
+      durations_.gradient_transfer.push_back(to_ticks(way.gradient));
+    }
+    const PipelineOrder& order = catalog_of(end).order();
+    PlanDegrees degrees;
+    degrees.pipeline = static_cast<int>(chain.size());
+    degrees.micro_batches = order.micro_batches;
+    degrees.schedule = order.schedule;
+    const PipelineShape shape = pipeline_shape(degrees, *problem_.framework);
+    const PipelineResult& run = simulator_.run(shape, durations_.view());
+    StepEnds ends;
+    for (std::size_t s = 0; s < chain.size(); ++s) {
+      const StagePrice& price = chain[s]->stage->price;
+      ends.add(to_seconds(run.devices[s].last_end) + price.reduction, price.after);
+    }
+    return std::max(bound, step_bound(ends, order.schedule));
+  }
+
   [[nodiscard]] std::vector<ChosenStage> stages_of_chain(const Partial& end) const {
     std::vector<ChosenStage> stages;
     for (const Partial* partial : chain_of(end)) {
@@ -228,9 +269,11 @@ class UnevenSearch {
     return family;
   }
 
-  void simulate(int index) {
-    const Partial& end = partials_[static_cast<std::size_t>(index)];
-    best_.offer(catalog_of(end).plan(stages_of_chain(end)), family_of(end));
+  void simulate(const Promise& promise) {
+    const Partial& end = partials_[static_cast<std::size_t>(promise.partial)];
+    const std::vector<int> family = family_of(end);
+    if (!best_.may_rank(family, simulated_bound(end, promise.bound))) return;
+    best_.offer(catalog_of(end).plan(stages_of_chain(end)), family);
   }
 
   void conclude() {
@@ -249,6 +292,8 @@ class UnevenSearch {
   std::vector<Offer> offers_;
   std::deque<Partial> partials_;
   std::priority_queue<Promise> queue_;
+  PipelineSimulator simulator_;
+  PipelineDurations durations_;  ///< of the plan that is bounded
   UnevenResult result_;
 };
 
