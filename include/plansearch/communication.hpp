@@ -70,6 +70,7 @@ struct Communication {
   std::uint32_t reader = kNoReader;  ///< operator the tensor is for, or whose gradient comes back
   int group_size = 1;
   int count = 1;          ///< messages of this size, one after the other
+  int steps = 1;          ///< of the operator during which tiles travel; 1: no such message
   double elements = 0.0;  ///< of one message, nccl-tests convention
   bool operator==(const Communication&) const = default;
 };

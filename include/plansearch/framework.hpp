@@ -90,6 +90,9 @@ enum class PartialRecompute : std::uint8_t {
   FirstLayers,  ///< so many from the front
 };
 
+/// Whether linear operators may run in steps, their operands travelling over a square of devices.
+enum class OperatorSteps : std::uint8_t { None, Squares };
+
 /// How many micro-batches pass a model chunk in a row, in schedules that interleave chunks.
 enum class MicroBatchGroups : std::uint8_t {
   Stages,  ///< as many as there are stages
@@ -182,6 +185,7 @@ struct Framework {
   PipelineLists pipeline_lists = PipelineLists::Ahead;
   SelectiveRule selective = SelectiveRule::AttentionCore;
   PartialRecompute partial_recompute = PartialRecompute::None;
+  OperatorSteps operator_steps = OperatorSteps::None;
   /// Micro-batches that a device may keep under orders made for the case; absent: as many as there
   /// are stages.
   std::optional<int> memory_cap;

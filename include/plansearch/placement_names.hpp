@@ -29,12 +29,23 @@ struct NamedCut {
   bool operator==(const NamedCut&) const = default;
 };
 
+/// A square of devices and the dimensions of a product, by name.
+struct NamedSquare {
+  FactorList rows;
+  FactorList columns;
+  std::string m;
+  std::string n;
+  std::string k;
+  bool operator==(const NamedSquare&) const = default;
+};
+
 /// Some operators, or the edges of some layers, and how they are cut.
 struct PlacementEntry {
   std::vector<std::string> operators;  ///< empty: every operator that no other entry names
   std::vector<std::string> blocks;     ///< empty: every block
   std::vector<LayerRange> layers;      ///< empty: every layer, and what is no layer
   std::vector<NamedCut> cut;
+  std::optional<NamedSquare> square{};  ///< operators in steps
   bool operator==(const PlacementEntry&) const = default;
 };
 
@@ -68,6 +79,8 @@ struct PlacementFault {
 /// "ffn over t2 t1 t0 (8)"; "whole" where nothing is cut.
 [[nodiscard]] std::string cut_text(const std::vector<NamedCut>& cut,
                                    const std::vector<int>& factors);
+/// "2 steps over a square (t1 by t0) of sequence, hidden, ffn".
+[[nodiscard]] std::string square_text(const NamedSquare& square, const std::vector<int>& factors);
 /// "0-11, 20".
 [[nodiscard]] std::string layers_text(const std::vector<LayerRange>& layers);
 

@@ -28,11 +28,28 @@ struct DimensionCut {
 /// Every dimension that factors cut; devices hold replicas along factors that are in no list.
 using FactorCuts = std::vector<DimensionCut>;
 
+/// A linear operator [m, k] = [m, n] x [n, k] in steps over a square of devices: no collective, no
+/// replica, operands travel. Rows and columns have the same number of devices, which is the number
+/// of steps. Beside it, dimensions are cut over other factors as ever.
+struct SquareCut {
+  FactorList rows;
+  FactorList columns;
+  DimId m{};
+  DimId n{};
+  DimId k{};
+  bool operator==(const SquareCut&) const = default;
+};
+
 /// What a plan says of the operators of one block.
 struct BlockChoice {
   std::vector<std::optional<FactorCuts>> operators;  ///< by operator; absent: by role
   std::optional<FactorCuts> entering;  ///< tensors from the block before; absent: by role
   std::optional<FactorCuts> leaving;   ///< tensors for the block behind
+  /// By operator, for operators that are named above; empty: none runs in steps.
+  std::vector<std::optional<SquareCut>> squares;
+  [[nodiscard]] const SquareCut* square(std::size_t op) const {
+    return op < squares.size() && squares[op] ? &*squares[op] : nullptr;
+  }
   [[nodiscard]] bool by_role() const;
   bool operator==(const BlockChoice&) const = default;
 };
@@ -42,6 +59,7 @@ struct BlockChoice {
 struct Placements {
   std::vector<int> factors;         ///< sizes, innermost first; they multiply to the tensor group
   std::vector<BlockChoice> blocks;  ///< by index into Network::blocks
+  [[nodiscard]] bool in_steps() const;  ///< whether an operator runs over a square
   bool operator==(const Placements&) const = default;
 };
 

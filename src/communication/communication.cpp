@@ -55,6 +55,8 @@ std::string_view to_text(Purpose purpose) {
 Purpose purpose_of(const Communication& communication) {
   const AxisSet axes = communication.axes;
   if (axes.contains(Axis::Pipeline)) return Purpose::Pipeline;
+  // Weights that travel while several devices compute a product together.
+  if (communication.steps > 1 && !(axes & kTensorAxes).empty()) return Purpose::Tensor;
   if (communication.subject == Subject::Parameter || communication.subject == Subject::Gradient) {
     return Purpose::Data;
   }

@@ -40,10 +40,21 @@ Communication message(const Context& context, std::size_t op, const TileMove& mo
   demand.operator_index = static_cast<std::uint32_t>(op);
   demand.group_size = context.mesh().size(move.axes);
   demand.count = move.count;
+  demand.steps = context.placement.operators[op].steps;
   const auto& dims = is_parameter(move.subject) ? context.block.parameters[move.index].dims
                                                 : context.block.tensors[move.index].dims;
   demand.elements = elements(context, dims, move.used);
   return demand;
+}
+
+/// Operators of one launch read one copy of their input, which travels once.
+bool travels_already(const Context& context, std::size_t op, const TileMove& move) {
+  if (op == 0 || move.subject != Subject::Activation) return false;
+  const Operator& before = context.op(op - 1);
+  const std::string& key = context.op(op).fused_key;
+  if (key.empty() || key != before.fused_key) return false;
+  return std::find(before.inputs.begin(), before.inputs.end(), static_cast<TensorId>(move.index)) !=
+         before.inputs.end();
 }
 
 /// Adds to a message that is sent several times, or is the first one of its kind.
@@ -69,7 +80,9 @@ void derive_rings(const Context& context, Demands& demands) {
     found.clear();
     find_tile_moves(context, i, found);
     const std::size_t first = demands.size();
-    for (const TileMove& move : found.moves) add(demands, first, message(context, i, move));
+    for (const TileMove& move : found.moves) {
+      if (!travels_already(context, i, move)) add(demands, first, message(context, i, move));
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "communication/square.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -100,6 +101,21 @@ SliceMap grouped_under(const SliceMap& heads, std::int64_t extent) {
   return map;
 }
 
+/// The innermost cut of the three dimensions of a square, in every phase.
+void place_square(const Operator& op, const PlacementRules& rules, const SquareCut& square,
+                  OperatorPlacement& placed) {
+  const auto digits = square_digits(rules.mesh, square.rows, square.columns);
+  placed.steps = pieces_of(rules.mesh, square.rows);
+  const std::vector<SliceMap> around = placed.loop;
+  for (std::size_t phase = kOperatorPhaseCount; phase-- > 0;) {
+    std::vector<SliceMap> loop = around;
+    loop[find_dim(op.loop, square.m)].push_back(digits[phase].m);
+    loop[find_dim(op.loop, square.n)].push_back(digits[phase].n);
+    loop[find_dim(op.loop, square.k)].push_back(digits[phase].k);
+    (phase == 0 ? placed.loop : placed.overrides[phase]) = std::move(loop);
+  }
+}
+
 void place_chosen(const Operator& op, const PlacementRules& rules, const FactorCuts& cuts,
                   OperatorPlacement& placed) {
   placed.chosen = true;
@@ -157,6 +173,8 @@ void place_block(const Block& block, const BlockIndex& index, const PlacementRul
     for (const SliceMap& map : placed.loop) varies = varies || map.varies();
     placed.steps = varies ? rules.ring_steps : 1;
     keep_axes_disjoint(placed.loop);
+    const SquareCut* square = placed.chosen ? placement.choice->square(i) : nullptr;
+    if (square != nullptr) place_square(op, rules, *square, placed);
   }
 }
 

@@ -43,7 +43,7 @@ class ActivationCounter {
     for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
       memory[level] = common;
       memory[level].saved = saved(static_cast<Recompute>(level), kept[level]);
-      memory[level].working_set = std::max(all - memory[level].saved, Bytes(0));
+      memory[level].working_set = std::max(all - memory[level].saved, Bytes(0)) + travelling();
       keep_weights(static_cast<Recompute>(level), memory[level]);
     }
     return memory;
@@ -140,6 +140,26 @@ class ActivationCounter {
       return context_.problem.network->dimension(dim).role == DimRole::Hidden;
     });
     return hidden ? local_.sizes.tensor(op, id) : 0.0;
+  }
+
+  /// The second buffers of tiles that travel over the tensor group while an operator runs.
+  [[nodiscard]] Bytes travelling() const {
+    Bytes most;
+    Bytes sum;
+    const Communication* last = nullptr;
+    for (const SequenceMessage& message : local_.placed.messages) {
+      const Communication& c = message.communication;
+      if (c.steps == 1 || (c.axes & kTensorAxes).empty()) continue;
+      const bool other =
+          last == nullptr || last->operator_index != c.operator_index || last->phase != c.phase;
+      if (other) sum = Bytes(0);
+      const bool same_tile = !other && last->subject == c.subject && last->index == c.index;
+      if (!same_tile)
+        sum += wire_size(c.wire, context_.precision) * message.elements(local_.micro_batch);
+      last = &c;
+      most = std::max(most, sum);
+    }
+    return most;
   }
 
   /// Results of the activation gathers of one forward pass.

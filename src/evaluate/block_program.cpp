@@ -179,12 +179,16 @@ class ProgramBuilder {
   }
 
   void forward(std::size_t op, Side side) {
-    if (side == Side::After) kernel(op, parts_.work.operators[op].forward);
+    if (side == Side::After) {
+      steps(op, DemandPhase::Forward, parts_.work.operators[op].forward, false);
+    }
     post_at(DemandPhase::Forward, op, side);
   }
 
   void recompute(std::size_t op, Side side) {
-    if (side == Side::After) kernel(op, parts_.work.operators[op].forward * parts_.repeated[op]);
+    const Seconds again = parts_.work.operators[op].forward * parts_.repeated[op];
+    if (side == Side::After && whole_) steps(op, DemandPhase::Forward, again, true);
+    if (side == Side::After && !whole_) kernel(op, again);
     if (whole_) repeat_messages(op, side);
   }
 
@@ -193,7 +197,9 @@ class ProgramBuilder {
     const bool weights = pass_ != BlockPass::InputGradient;
     const OperatorTime& time = parts_.work.operators[op];
     if (side == Side::Before && weights) post_early(op);
-    if (side == Side::After && inputs) kernel(op, time.backward - time.weight_gradient);
+    if (side == Side::After && inputs) {
+      steps(op, DemandPhase::InputGradient, time.backward - time.weight_gradient, false);
+    }
     if (inputs) post_at(DemandPhase::InputGradient, op, side);
     if (side == Side::Before) return;
     if (weights) weight_gradient(op, time.weight_gradient);
@@ -204,7 +210,7 @@ class ProgramBuilder {
     for (const std::size_t posted : turn().operands) await(posted);
     turn().operands.clear();
     post_blocking_operands(op);
-    kernel(op, time);
+    steps(op, DemandPhase::WeightGradient, time, false);
     post_at(DemandPhase::WeightGradient, op, Side::After);
   }
 
@@ -243,6 +249,30 @@ class ProgramBuilder {
     turn().results.clear();
   }
 
+  /// Tiles that travel for an operator in steps do so while it works on others.
+  [[nodiscard]] bool runs_under(const PassMessage& message) const {
+    return message.communication.steps > 1 && rule_of(context_, message).wait == MessageWait::Use;
+  }
+
+  /// Kernels of an operator and the tiles that travel under them. Steps are alike: as many of them
+  /// as there are moves in a row run beside the moves, then all tiles have come.
+  void steps(std::size_t op, DemandPhase phase, Seconds time, bool repeated) {
+    FixedVector<std::size_t, kMostTravelling> posted;
+    Travelling travelling;
+    for (std::size_t part = op; part < end_of_launch(parts_.block, op); ++part) {
+      list_.at(phase, part, Side::Before, [&](const Listed& listed) {
+        if (!runs_under(*listed.message)) return;
+        posted.push_back(post(*listed.message, repeated));
+        travelling.push_back(&listed.message->communication);
+      });
+    }
+    if (posted.empty()) return kernel(op, time);
+    const double beside = std::min(1.0, moves_in_a_row(travelling) / travelling[0]->steps);
+    kernel(op, time * beside);
+    for (const std::size_t move : posted) await(move);
+    kernel(op, time * (1.0 - beside));
+  }
+
   void kernel(std::size_t op, Seconds time) {
     if (pending_ == Seconds(0)) first_ = op;
     if (time > Seconds(0)) last_ = op;
@@ -279,6 +309,7 @@ class ProgramBuilder {
 
   void post_at(DemandPhase phase, std::size_t op, Side side) {
     list_.at(phase, op, side, [&](const Listed& listed) {
+      if (runs_under(*listed.message)) return;
       if (is_due(listed, side) && !is_served(*listed.message)) {
         place(*listed.message, phase, side, false);
       }
@@ -288,7 +319,7 @@ class ProgramBuilder {
   /// What a recomputation sends again; what it does not send again the backward pass brings early.
   void repeat_messages(std::size_t op, Side side) {
     list_.at(DemandPhase::Forward, op, side, [&](const Listed& listed) {
-      if (!is_due(listed, side)) return;
+      if (!is_due(listed, side) || runs_under(*listed.message)) return;
       const PassMessage& message = *listed.message;
       if (message.communication.on_recompute == RecomputeGather::Repeated) {
         place(message, DemandPhase::Forward, side, true);
@@ -324,6 +355,7 @@ class ProgramBuilder {
   void post_early(std::size_t op) {
     list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const Listed& listed) {
       if (rule_of(context_, *listed.message).wait == MessageWait::AtOnce) return;
+      if (runs_under(*listed.message)) return;
       turn().operands.push_back(post(*listed.message, false));
     });
   }

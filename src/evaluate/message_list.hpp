@@ -16,6 +16,35 @@ struct Listed {
   bool once = false;  ///< parameters come before the first piece, gradients go after the last
 };
 
+/// The operators of one launch lie side by side; the first one has its time, and one that joins it
+/// starts none.
+[[nodiscard]] inline std::size_t end_of_launch(const Block& block, std::size_t op) {
+  const auto& all = block.operators;
+  const std::string& key = all[op].fused_key;
+  if (key.empty()) return op + 1;
+  if (op > 0 && all[op - 1].fused_key == key) return op;
+  while (op < all.size() && all[op].fused_key == key) ++op;
+  return op;
+}
+
+/// What travels while one launch runs.
+inline constexpr std::size_t kMostTravelling = 24;
+using Travelling = FixedVector<const Communication*, kMostTravelling>;
+
+/// The most moves of one tensor, one after the other.
+[[nodiscard]] inline double moves_in_a_row(const Travelling& travelling) {
+  int most = 0;
+  for (const Communication* one : travelling) {
+    int moves = 0;
+    for (const Communication* other : travelling) {
+      const bool same = other->subject == one->subject && other->index == one->index;
+      moves += same ? other->count : 0;
+    }
+    most = std::max(most, moves);
+  }
+  return most;
+}
+
 /// Messages of a pass by the operator and the side they stand at.
 class MessageList {
  public:

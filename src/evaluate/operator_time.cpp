@@ -3,7 +3,8 @@
 // Source: backward of C = A B is dA = dC B^T and dB = A^T dC, each a matmul of its own shape.
 // Assumes: memory-bound operators pass over their tensors as counted for their implementation;
 // vocabulary and router scores stay in the
-//          activation format; the weight gradient is added into the accumulation buffer.
+//          activation format; the weight gradient is added into the accumulation buffer; an
+//          operator in steps runs one kernel of a step's shape after the other.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/operator_time_test.cpp
 #include "evaluate/operator_time.hpp"
@@ -72,17 +73,20 @@ class OperatorPricer {
     const Operator& op = block_.operators[index];
     OperatorTime time = kernels(index, op);
     time.forward_kernels = op.forward_kernels;
+    // Attention prices its own steps; what it launches is one kernel to its framework.
+    if (op.kind != OperatorKind::Attention) repeat(time, sizes_.steps(index));
     const bool input = needs_input_gradient(block_, op);
     if (!input && !trains(op)) {
       time.backward = Seconds(0);
       time.backward_kernels = 0;
       return time;
     }
-    time.backward_kernels = op.backward_kernels;
+    const int steps = op.kind == OperatorKind::Attention ? 1 : sizes_.steps(index);
+    time.backward_kernels = op.backward_kernels * steps;
     // One of the two products of a linear operator; an operator that forms no weight gradient of
     // its own has none.
     if (time.weight_gradient > Seconds(0)) {
-      time.weight_kernels = input ? op.backward_kernels / 2 : op.backward_kernels;
+      time.weight_kernels = (input ? op.backward_kernels / 2 : op.backward_kernels) * steps;
     }
     return time;
   }
@@ -90,6 +94,14 @@ class OperatorPricer {
  private:
   [[nodiscard]] const Accelerator& chip() const { return context_.problem.cluster->accelerator; }
   [[nodiscard]] const Network& network() const { return *context_.problem.network; }
+
+  /// Every step is a kernel of its own.
+  static void repeat(OperatorTime& time, int steps) {
+    time.forward *= steps;
+    time.backward *= steps;
+    time.weight_gradient *= steps;
+    time.forward_kernels *= steps;
+  }
 
   OperatorTime kernels(std::size_t index, const Operator& op) {
     switch (op.kind) {
@@ -142,6 +154,14 @@ class OperatorPricer {
   [[nodiscard]] Seconds accumulation(const MatmulShape& shape) const {
     const Bytes extra(context_.constants.accumulation_bytes * shape.batch * shape.k * shape.n);
     return extra / (chip().memory_bandwidth * chip().kernels.stream.efficiency);
+  }
+
+  /// Every step but the first reads the sum that the one before has written; averaged over steps.
+  [[nodiscard]] Seconds sum_up(int steps, double elements) const {
+    if (steps == 1) return Seconds(0);
+    const Bytes read =
+        element_size(context_.precision.activation) * (elements * (steps - 1) / steps);
+    return read / (chip().memory_bandwidth * chip().kernels.stream.efficiency);
   }
 
   /// A product of the matrix engine, its fp8 inputs scaled as the framework does.
@@ -224,9 +244,13 @@ class OperatorPricer {
     MatmulShape shape = matmul_shape(network(), block_, op, load(index, op));
     if (!absorb_fused(index, op, shape)) return {};
     const DataType type = matmul_type(op);
+    const int steps = sizes_.steps(index);
     OperatorTime time;
-    time.forward = matmul(type, shape);
+    time.forward = matmul(type, shape) + sum_up(steps, shape.m * shape.n * shape.batch);
     add_gradients(time, op, type, shape, 1.0, Seconds(0));
+    if (steps > 1 && needs_input_gradient(block_, op)) {
+      time.backward += sum_up(steps, shape.m * shape.k * shape.batch);
+    }
     return time;
   }
 

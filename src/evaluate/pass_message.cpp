@@ -77,6 +77,7 @@ bool spans_nodes(const DeviceMesh& mesh, AxisSet axes, int accelerators_per_node
 }
 
 Overlap overlap_class(const Communication& demand) {
+  if (demand.steps > 1 && !(demand.axes & kTensorAxes).empty()) return Overlap::TensorParallel;
   switch (demand.subject) {
     case Subject::Parameter:
       return Overlap::ParameterGather;

@@ -32,6 +32,9 @@ constexpr std::array<Choice<OwnLayers>, 2> kOwnLayers{
 constexpr std::array<Choice<PartialRecompute>, 2> kPartialRecompute{
     {{"none", PartialRecompute::None}, {"first-layers", PartialRecompute::FirstLayers}}};
 
+constexpr std::array<Choice<OperatorSteps>, 2> kOperatorSteps{
+    {{"none", OperatorSteps::None}, {"squares", OperatorSteps::Squares}}};
+
 constexpr std::array<Choice<MicroBatchGroups>, 2> kGroups{
     {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}}};
 constexpr std::array<Choice<PipelineLists>, 2> kLists{
@@ -289,6 +292,10 @@ class Reader {
     if (const auto partial = root.find("partial_recompute")) {
       framework.partial_recompute = partial->choice<PartialRecompute>(kPartialRecompute);
       log.given("partial_recompute");
+    }
+    if (const auto steps = root.find("operator_steps")) {
+      framework.operator_steps = steps->choice<OperatorSteps>(kOperatorSteps);
+      log.given("operator_steps");
     }
     if (const auto kernel = root.find("attention_kernel")) {
       framework.attention_kernel = kernel->text();

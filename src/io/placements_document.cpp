@@ -56,6 +56,15 @@ std::uint8_t read_factor(const Node& node) {
   return number;
 }
 
+FactorList read_factors(const Node& node) {
+  if (node.is_scalar()) return {read_factor(node)};
+  const std::vector<Node> items = node.items();
+  if (items.size() > kMostListed) node.fail("too many factors", "each at most once");
+  FactorList factors;
+  for (const Node& item : items) factors.push_back(read_factor(item));
+  return factors;
+}
+
 NamedCut read_cut(const Node::Entry& entry) {
   NamedCut cut{entry.key, FactorList{}};
   if (entry.value.is_scalar()) {
@@ -66,9 +75,7 @@ NamedCut read_cut(const Node::Entry& entry) {
     }
     return cut;
   }
-  const std::vector<Node> items = entry.value.items();
-  if (items.size() > kMostListed) entry.value.fail("too many factors", "each at most once");
-  for (const Node& item : items) cut.factors->push_back(read_factor(item));
+  cut.factors = read_factors(entry.value);
   return cut;
 }
 
@@ -93,6 +100,11 @@ PlacementEntry read_entry(const Node& node, bool edge) {
   for (const Node::Entry& dimension : node.at("cut").entries()) {
     entry.cut.push_back(read_cut(dimension));
   }
+  if (edge) return entry;
+  if (const auto square = node.find("square")) {
+    entry.square = {read_factors(square->at("rows")), read_factors(square->at("columns")),
+                    square->at("m").text(), square->at("n").text(), square->at("k").text()};
+  }
   return entry;
 }
 
@@ -102,11 +114,15 @@ std::string list_text(const std::vector<std::string>& words) {
   return fmt::format("[{}]", fmt::join(quoted, ", "));
 }
 
+std::string factors_yaml(const FactorList& list) {
+  std::vector<std::string> factors;
+  for (const std::uint8_t f : list) factors.push_back(fmt::format("t{}", f));
+  return fmt::format("[{}]", fmt::join(factors, ", "));
+}
+
 std::string cut_yaml(const NamedCut& cut) {
   if (!cut.factors) return cut.dimension + ": all";
-  std::vector<std::string> factors;
-  for (const std::uint8_t f : *cut.factors) factors.push_back(fmt::format("t{}", f));
-  return fmt::format("{}: [{}]", cut.dimension, fmt::join(factors, ", "));
+  return fmt::format("{}: {}", cut.dimension, factors_yaml(*cut.factors));
 }
 
 std::string entry_text(const PlacementEntry& entry, bool edge) {
@@ -124,14 +140,20 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
   std::vector<std::string> cuts;
   for (const NamedCut& cut : entry.cut) cuts.push_back(cut_yaml(cut));
   parts.push_back(fmt::format("cut: {{{}}}", fmt::join(cuts, ", ")));
+  if (entry.square) {
+    parts.push_back(fmt::format(
+        "square: {{rows: {}, columns: {}, m: {}, n: {}, k: {}}}", factors_yaml(entry.square->rows),
+        factors_yaml(entry.square->columns), entry.square->m, entry.square->n, entry.square->k));
+  }
   return fmt::format("    - {{{}}}\n", fmt::join(parts, ", "));
 }
 
 }  // namespace
 
 const SourceLocation& PlacementsDocument::where(const PlacementFault& fault) const {
-  if (!fault.entry) return place.where;
-  return (fault.edge ? edges : operators)[*fault.entry].where;
+  const std::vector<FilePlace>& places = fault.edge ? edges : operators;
+  const bool written = fault.entry && *fault.entry < places.size();  // not made from a flag
+  return written ? places[*fault.entry].where : place.where;
 }
 
 std::optional<PlacementsDocument> read_placements(const Node& root) {

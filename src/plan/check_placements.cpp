@@ -189,6 +189,19 @@ Result check_digits(const Network& network, const BlockChoice& choice) {
                             kMostOfBatch));
 }
 
+template <typename T>
+bool has(const std::vector<T>& list, T value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+int product_of(const FactorList& list, const PlacedDegrees& plan) {
+  int product = 1;
+  for (const std::uint8_t factor : list) {
+    product *= factor < plan.factors.size() ? plan.factors[factor] : 1;
+  }
+  return product;
+}
+
 Result check_block(const Network& network, std::size_t b, const BlockChoice& choice,
                    const PlacedDegrees& plan) {
   const Block& block = network.blocks[b];
@@ -196,7 +209,11 @@ Result check_block(const Network& network, std::size_t b, const BlockChoice& cho
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
     const Operator& op = block.operators[i];
     if (choice.operators[i]) {
-      if (auto bad = check_cuts(network, op, *choice.operators[i], plan)) return bad;
+      const FactorCuts& cuts = *choice.operators[i];
+      const SquareCut* square = choice.square(i);
+      if (auto bad = check_cuts(network, op, cuts, plan)) return bad;
+      if (square == nullptr) continue;
+      if (auto bad = check_square(network, block, op, cuts, *square, plan)) return bad;
       continue;
     }
     for (const DimId dim : op.loop) {
@@ -233,6 +250,50 @@ std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
     if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, op.name)) return bad;
   }
   return check_groups(network, op, cuts, plan);
+}
+
+std::optional<Infeasible> check_square(const Network& network, const Block& block,
+                                       const Operator& op, const FactorCuts& cuts,
+                                       const SquareCut& square, const PlacedDegrees& plan) {
+  if (op.kind != OperatorKind::Matmul || op.parameters.empty()) {
+    return broken(
+        fmt::format("{} is no product with a weight: it does not run over a square", op.name));
+  }
+  const int side = product_of(square.rows, plan);
+  if (side != product_of(square.columns, plan) || side < 2) {
+    return broken(
+        fmt::format("{}: {} rows and {} columns; only squares have phases that fit each other "
+                    "(PrimePar, ASPLOS 2024), such as 2x2, 4x4",
+                    op.name, side, product_of(square.columns, plan)));
+  }
+  const auto& weight = block.parameter(op.parameters.front()).dims;
+  const auto& input = block.tensor(op.inputs.front()).dims;
+  const auto& output = block.tensor(op.outputs.front()).dims;
+  const bool fits = has(input, square.m) && has(output, square.m) && !has(weight, square.m) &&
+                    has(input, square.n) && !has(output, square.n) && has(weight, square.n) &&
+                    !has(input, square.k) && has(output, square.k) && has(weight, square.k);
+  if (!fits) {
+    return broken(
+        fmt::format("{}: m is of its input and its output, n of its input and its weight, "
+                    "k of its weight and its output",
+                    op.name));
+  }
+  // As one cut: the factors around, and those of the square.
+  const auto whole = [&](DimId dim, const FactorList& own) {
+    DimensionCut cut{dim, {}};
+    for (const DimensionCut& around : cuts) {
+      if (around.dim == dim) cut.factors = around.factors;
+    }
+    for (const std::uint8_t factor : own) cut.factors.push_back(factor);
+    return cut;
+  };
+  FactorCuts all = cuts;
+  std::erase_if(
+      all, [&](const DimensionCut& cut) { return cut.dim == square.m || cut.dim == square.k; });
+  all.push_back(whole(square.m, square.rows));
+  all.push_back(whole(square.k, square.columns));
+  if (auto bad = check_cuts(network, op, all, plan)) return bad;
+  return check_extent(whole(square.n, square.rows), network.dimension(square.n), plan, op.name);
 }
 
 std::optional<Infeasible> check_edge(const Network& network, const Block& block,

@@ -23,6 +23,12 @@ struct PlacedDegrees {
 [[nodiscard]] std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
                                                    const FactorCuts& cuts,
                                                    const PlacedDegrees& plan);
+/// Of a linear operator in steps beside these cuts: a weight, the dimensions of its product,
+/// factors used once, extents that divide by both.
+[[nodiscard]] std::optional<Infeasible> check_square(const Network& network, const Block& block,
+                                                     const Operator& op, const FactorCuts& cuts,
+                                                     const SquareCut& square,
+                                                     const PlacedDegrees& plan);
 /// Of what crosses the edges of a block.
 [[nodiscard]] std::optional<Infeasible> check_edge(const Network& network, const Block& block,
                                                    const FactorCuts& cuts,

@@ -206,12 +206,35 @@ class Resolver {
         const auto bad = check_cuts(network_, op, *cuts, plan_);
         if (bad && (named || cuts->empty())) return judged(*bad);
         if (bad) continue;
+        if (entry.square) {
+          if (auto fault = place_square(*entry.square, block, i, *cuts, copy)) return fault;
+        }
         place = std::move(cuts);
         found = true;
       }
     }
     if (found) return std::nullopt;
     return PlacementFault{false, {}, "the entry means no operator", "leave it out"};
+  }
+
+  [[nodiscard]] Fault place_square(const NamedSquare& named, const Block& block, std::size_t i,
+                                   const FactorCuts& cuts, Copy& copy) const {
+    const Operator& op = block.operators[i];
+    SquareCut square{named.rows, named.columns, {}, {}, {}};
+    for (const auto& [name, dim] :
+         {std::pair{&named.m, &square.m}, {&named.n, &square.n}, {&named.k, &square.k}}) {
+      const auto known = std::find_if(op.loop.begin(), op.loop.end(), [&, name = name](DimId id) {
+        return network_.dimension(id).name == *name;
+      });
+      if (known == op.loop.end()) return no_dimension(op.name, *name, op.loop);
+      *dim = *known;
+    }
+    if (const auto bad = check_square(network_, block, op, cuts, square, plan_))
+      return judged(*bad);
+    auto& squares = copy.choice.choice.squares;
+    squares.resize(block.operators.size());
+    squares[i] = square;
+    return std::nullopt;
   }
 
   [[nodiscard]] Fault place_edge(const PlacementEntry& entry) {
@@ -263,17 +286,24 @@ void add_layer(std::vector<LayerRange>& layers, std::int64_t layer) {
   }
 }
 
+std::optional<NamedSquare> named(const SquareCut* square, const Network& network) {
+  if (square == nullptr) return std::nullopt;
+  return NamedSquare{square->rows, square->columns, network.dimension(square->m).name,
+                     network.dimension(square->n).name, network.dimension(square->k).name};
+}
+
 /// Adds one use; entries with the same cut in one block name several layers.
 void add_entry(std::vector<PlacementEntry>& entries, const std::string& op,
                const std::string& block, std::optional<std::int64_t> layer,
-               const std::vector<NamedCut>& cut) {
+               const std::vector<NamedCut>& cut, const std::optional<NamedSquare>& square = {}) {
   const std::vector<std::string> operators =
       op.empty() ? std::vector<std::string>{} : std::vector<std::string>{op};
   auto entry = std::find_if(entries.begin(), entries.end(), [&](const PlacementEntry& known) {
-    return known.operators == operators && known.blocks.front() == block && known.cut == cut;
+    return known.operators == operators && known.blocks.front() == block && known.cut == cut &&
+           known.square == square;
   });
   if (entry == entries.end()) {
-    entries.push_back({operators, {block}, {}, cut});
+    entries.push_back({operators, {block}, {}, cut, square});
     entry = entries.end() - 1;
   }
   if (layer && (entry->layers.empty() || entry->layers.back().last < *layer)) {
@@ -286,7 +316,8 @@ void join_operators(std::vector<PlacementEntry>& entries) {
   std::vector<PlacementEntry> joined;
   for (PlacementEntry& entry : entries) {
     const auto same = std::find_if(joined.begin(), joined.end(), [&](const auto& known) {
-      return known.blocks == entry.blocks && known.layers == entry.layers && known.cut == entry.cut;
+      return known.blocks == entry.blocks && known.layers == entry.layers &&
+             known.cut == entry.cut && known.square == entry.square;
     });
     if (same == joined.end()) {
       joined.push_back(std::move(entry));
@@ -316,7 +347,7 @@ PlacementNames names_of(const Placements& placements, const Network& network) {
     for (std::size_t i = 0; i < block.operators.size(); ++i) {
       if (!choice.operators[i]) continue;
       add_entry(names.operators, block.operators[i].name, name, copy.layer,
-                named(*choice.operators[i], network));
+                named(*choice.operators[i], network), named(choice.square(i), network));
     }
     if (choice.leaving)
       add_entry(names.edges, {}, name, copy.layer, named(*choice.leaving, network));
@@ -351,6 +382,18 @@ std::string cut_text(const std::vector<NamedCut>& cut, const std::vector<int>& f
     parts.push_back(fmt::format("{} over {} ({})", named.dimension, fmt::join(axes, " "), pieces));
   }
   return parts.empty() ? "whole" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string square_text(const NamedSquare& square, const std::vector<int>& factors) {
+  const auto number = [](const FactorList& list) {
+    std::vector<std::string> names;
+    for (const std::uint8_t f : list) names.push_back(fmt::format("t{}", f));
+    return fmt::format("{}", fmt::join(names, " "));
+  };
+  std::int64_t side = 1;
+  for (const std::uint8_t f : square.rows) side *= factors[f];
+  return fmt::format("{} steps over a square ({} by {}) of {}, {}, {}", side, number(square.rows),
+                     number(square.columns), square.m, square.n, square.k);
 }
 
 std::string layers_text(const std::vector<LayerRange>& layers) {

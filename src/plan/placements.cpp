@@ -50,6 +50,11 @@ void for_each_cut(Placements& placements, Visit visit) {
     for (auto& cuts : block.operators) all(cuts);
     all(block.entering);
     all(block.leaving);
+    for (auto& square : block.squares) {
+      if (!square) continue;
+      visit(square->rows);
+      visit(square->columns);
+    }
   }
 }
 
@@ -87,6 +92,13 @@ bool BlockChoice::by_role() const {
   return !entering && !leaving &&
          std::none_of(operators.begin(), operators.end(),
                       [](const auto& cuts) { return cuts.has_value(); });
+}
+
+bool Placements::in_steps() const {
+  return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
+    return std::any_of(block.squares.begin(), block.squares.end(),
+                       [](const auto& square) { return square.has_value(); });
+  });
 }
 
 DistinguishedNetwork distinguish_layers(const Network& network, std::vector<int> factors,

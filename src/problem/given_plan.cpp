@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "plan/expand.hpp"
 #include "plan/legality.hpp"
+#include "plan/square_placements.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
@@ -77,7 +80,8 @@ void place_operators(const Placements& placements, const io::PlacementsDocument&
                      fmt::format("{}: {}", to_text(bad->obstacle), bad->detail), remedy_for(*bad));
   }
   given.plan = std::get<ParallelPlan>(std::move(placed));
-  if (request.target.empty()) return;
+  const bool runs = problem.framework->operator_steps == OperatorSteps::Squares;
+  if (request.target.empty() || runs) return;
   const InputError error(
       document.place.where,
       fmt::format("{} cuts operators by the role of their dimensions, not one by one",
@@ -133,14 +137,55 @@ void take_degrees(const ProblemRequest& request, GivenPlan& given) {
     judge(std::get<Infeasible>(plan), {}, request, given);
 }
 
+/// The side of a square: "2x2" is 2.
+int read_square(const std::string& text) {
+  constexpr int kMostSide = 64;
+  const std::size_t cross = text.find('x');
+  const auto number = [](std::string_view digits) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size() ? value : 0;
+  };
+  const int rows = number(std::string_view(text).substr(0, cross));
+  const int columns =
+      cross == std::string::npos ? 0 : number(std::string_view(text).substr(cross + 1));
+  if (rows < 2 || columns < 2 || rows > kMostSide || columns > kMostSide) {
+    throw InputError({}, fmt::format("--temporal {}: no square of devices", text),
+                     "rows x columns, such as 2x2 or 4x4");
+  }
+  if (rows != columns) {
+    throw InputError({},
+                     fmt::format("--temporal {}: the phases of a product fit each other on squares "
+                                 "only (PrimePar, ASPLOS 2024)",
+                                 text),
+                     fmt::format("--temporal {0}x{0}; what is left of the tensor group cuts as "
+                                 "without it",
+                                 std::min(rows, columns)));
+  }
+  return rows;
+}
+
+/// What the plan file says of operators, or what squares for all linear ones come to.
+io::PlacementsDocument placements_asked(const AskedPlan& asked, const PlanDegrees& degrees,
+                                        const Problem& problem) {
+  if (asked.request.temporal.empty()) return *asked.placements;
+  auto made = square_placements(*problem.network, degrees, read_square(asked.request.temporal));
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) {
+    throw InputError({}, fmt::format("--temporal {}: {}", asked.request.temporal, fault->message),
+                     fault->hint);
+  }
+  return {std::get<PlacementNames>(std::move(made)), {}, {}, {}};
+}
+
 /// Degrees with operators placed one by one: no rule by role speaks of the whole tensor group.
-void take_placed(const io::PlacementsDocument& document, const ProblemRequest& request,
-                 GivenPlan& given) {
+void take_placed(const AskedPlan& asked, GivenPlan& given) {
+  const ProblemRequest& request = asked.request;
   PinnedDegrees pinned = request.degrees;
   // What the tensor group does is said by the placements.
   if (!pinned.has(Degree::SequenceParallel)) pinned.pin(Degree::SequenceParallel, 0);
   const PlanDegrees degrees = plan_from_degrees(pinned, given.asked.problem, given.asked.gpus);
   check_devices(*given.asked.problem.cluster, degrees.devices(), {});
+  const io::PlacementsDocument document = placements_asked(asked, degrees, given.asked.problem);
   const Placements placements = take_placements(document, degrees, given);
   given.problem = with_gpus(given.asked, degrees.devices());
   const Problem& problem = given.problem;
@@ -178,10 +223,15 @@ GivenPlan load_given_plan(const AskedPlan& asked) {
   refuse_several(asked.request);
   check_degrees(asked.request.degrees);
   GivenPlan given{load_problem(asked.request), {}, {}, {}, {}};
+  const bool squares = !asked.request.temporal.empty();
+  if (squares && (asked.stages || asked.placements)) {
+    throw InputError({}, "--temporal beside a plan that says how its operators are cut",
+                     "leave one of them out; placements: takes square: for single operators");
+  }
   if (asked.stages) {
     take_stages(*asked.stages, asked.placements, asked.request, given);
-  } else if (asked.placements) {
-    take_placed(*asked.placements, asked.request, given);
+  } else if (asked.placements || squares) {
+    take_placed(asked, given);
   } else {
     take_degrees(asked.request, given);
   }

@@ -205,6 +205,12 @@ void add_spelled(const PlanSummary& plan, Json& json) {
   json["stages"] = std::move(stages);
 }
 
+Json factors_json(const FactorList& list) {
+  Json factors = Json::array();
+  for (const std::uint8_t factor : list) factors.push_back(fmt::format("t{}", factor));
+  return factors;
+}
+
 Json entry_json(const PlacementEntry& entry) {
   Json json = Json::object();
   if (!entry.operators.empty()) json["operators"] = entry.operators;
@@ -214,12 +220,14 @@ Json entry_json(const PlacementEntry& entry) {
   if (!layers.empty()) json["layers"] = std::move(layers);
   json["cut"] = Json::object();
   for (const NamedCut& cut : entry.cut) {
-    Json factors = Json::array();
-    for (const std::uint8_t factor : cut.factors.value_or(FactorList{})) {
-      factors.push_back(fmt::format("t{}", factor));
-    }
-    json["cut"][cut.dimension] = std::move(factors);
+    json["cut"][cut.dimension] = factors_json(cut.factors.value_or(FactorList{}));
   }
+  if (!entry.square) return json;
+  json["square"] = {{"rows", factors_json(entry.square->rows)},
+                    {"columns", factors_json(entry.square->columns)},
+                    {"m", entry.square->m},
+                    {"n", entry.square->n},
+                    {"k", entry.square->k}};
   return json;
 }
 

@@ -250,6 +250,29 @@ class Degrees(Case):
         self.refuse("predict", *asked, "--gpus", "64", "--tp-y", "4", "--tp-z", "8", "--dp", "2", "--batch", "24",
                     expect=["dp 2 x tp-z 8", "legal values of dp x tp-z", "24"])
 
+    def test_operators_in_steps(self):
+        asked = ["predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--batch", "16", "--tp", "8",
+                 "--micro-batch", "2"]
+        for square, wanted in (("2x3", ["squares only", "--temporal 2x2"]), ("2", ["no square"]), ("0x0", ["2x2 or 4x4"]),
+                               ("4x4", ["16 devices", "--tp 16"])):
+            self.refuse(*asked, "--temporal", square, expect=["--temporal " + square, *wanted])
+        written = self.directory / "squares.yaml"
+        primepar = [*asked, "--framework", "primepar", "--temporal", "2x2"]
+        squares = self.answer(*primepar)["plans"][0]
+        run(*primepar, "--write-plan", str(written))
+        self.assertEqual(self.answer("predict", "--plan", str(written))["plans"][0]["step_time_s"], squares["step_time_s"])
+        self.assertEqual(squares["config"]["placements"]["factors"], [2, 2, 2])
+        tiles = [c for c in squares["communication"] if c["kind"] == "send-receive"]
+        self.assertTrue(any("mlp" in c["what"] or "up" in c["what"] for c in tiles))
+        self.assertLess(sum(c["exposed_s"] for c in tiles), sum(c["count"] * c["time_s"] for c in tiles))
+        # A plan's operators by name: what is no product, has not the dimension, or is no square.
+        text = written.read_text()
+        for old, new, wanted in (("n: hidden", "n: positions", ["no dimension"]), ("m: batch", "m: head_size", ["of its input"]),
+                                 ("columns: [t0]", "columns: [t1]", ["used twice"])):
+            broken = self.file("broken.yaml", text.replace(old, new))
+            self.refuse("predict", "--plan", str(broken), expect=wanted)
+        self.refuse("predict", "--plan", str(written), "--temporal", "2x2", expect=["beside a plan"])
+
     def test_pieces_of_a_micro_batch(self):
         asked = ["--hw", "perlmutter", "--model", "gpt-80b", "--gpus", "64", "--batch", "32"]
         tensor3d = [*asked, "--framework", "tensor3d"]

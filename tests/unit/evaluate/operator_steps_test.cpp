@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operators in steps cost: every step is priced, work is conserved, tiles that travel hide
+// under the products as far as those last, second buffers need room.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "communication/operator_sequence.hpp"
+#include "cost/compute_cost.hpp"
+#include "evaluate/operator_time.hpp"
+#include "evaluate/profile_maker.hpp"
+#include "plan/square_placements.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/plan_stages.hpp"
+#include "support/toy_class.hpp"
+
+namespace plansearch {
+namespace {
+
+PlanDegrees degrees(int tensor) {
+  PlanDegrees plan;
+  plan.tensor_out = tensor;
+  plan.data = 16 / tensor;
+  plan.micro_batch = 2;
+  plan.micro_batches = 32 / plan.data / 2;
+  return plan;
+}
+
+/// A toy GPT whose plan places operators, and what that costs.
+struct Priced {
+  Problem problem;
+  ParallelPlan plan;
+  PlacementNames names;
+
+  [[nodiscard]] Estimate estimate() const {
+    const Evaluation result = PlanEvaluator(problem).evaluate(plan);
+    if (const auto* bad = std::get_if<InfeasiblePlan>(&result)) FAIL(bad->reason.detail);
+    return std::get<Estimate>(result);
+  }
+  [[nodiscard]] PlanDetails details() const { return PlanEvaluator(problem).details(plan); }
+
+  /// Kernels of an operator of a layer.
+  [[nodiscard]] OperatorTime time(const std::string& name) const {
+    const Transform& transform = plan.transforms.front();
+    const Network& network = *problem.network;
+    const FrameworkConstants constants = framework_constants(*problem.framework);
+    const PrecisionPolicy precision = problem.framework->precision.at(problem.precision);
+    const PricingContext context = pricing_context(problem, constants, precision);
+    const PlacementRules rules = placement_rules(network, transform.degrees, transform.mesh,
+                                                 *problem.framework, transform.placements.get());
+    for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+      const Block& block = network.blocks[b];
+      const BlockIndex index = index_block(network, block);
+      BlockPlacement placement;
+      place_block(block, index, rules, placement, b);
+      const BlockCuts cuts = cut_block(network, block, index, rules, placement);
+      std::vector<OperatorTime> times;
+      append_operator_times(context, block, LocalSizes(block, index, cuts, rules.extents), times);
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        if (block.operators[i].name == name) return times[i];
+      }
+    }
+    throw InternalError("no operator " + name);
+  }
+};
+
+Priced priced(Problem problem, const PlanDegrees& plan, const PlacementNames& names) {
+  auto made = resolve_placements(names, *problem.network, plan, *problem.framework);
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) FAIL(fault->message);
+  auto& distinguished = std::get<DistinguishedNetwork>(made);
+  problem.network = distinguished.network;
+  std::vector<StageDescription> stages(1);
+  stages[0].degrees = plan;
+  stages[0].chunks = {problem.network->order};
+  auto whole = plan_of_stages(stages, {plan.schedule, plan.micro_batches}, problem.global_batch,
+                              *problem.framework, *problem.network);
+  REQUIRE(std::holds_alternative<ParallelPlan>(whole));
+  auto placed = with_placements(std::get<ParallelPlan>(whole), distinguished.placements,
+                                *problem.network, *problem.framework);
+  if (const auto* bad = std::get_if<Infeasible>(&placed)) FAIL(bad->detail);
+  return {problem, std::get<ParallelPlan>(placed), names};
+}
+
+Priced squares(const Problem& problem, const PlanDegrees& plan, int side) {
+  auto made = square_placements(*problem.network, plan, side);
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) FAIL(fault->message);
+  return priced(problem, plan, std::get<PlacementNames>(made));
+}
+
+Problem with_wait(MessageWait wait) {
+  return test::with_framework(test::toy_problem(), [&](Framework& framework) {
+    OverlapRule& rule = framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
+    rule = {};
+    rule.wait = wait;
+  });
+}
+
+Seconds travelling(const PlanDetails& details, bool exposed) {
+  Seconds sum;
+  for (const PricedCommunication& line : details.communication) {
+    if (line.communication.steps == 1) continue;
+    sum += exposed ? line.exposed : line.time * line.count;
+  }
+  return sum;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("steps: a product over 2 x 2 devices is two products of half the depth") {
+    // Micro-batch 2 of 512 tokens over two rows: 512; 1024 features in two slices; 4096 outputs
+    // over two columns. The second step reads the sum of the first: 512 x 2048 of 2 bytes.
+    const Problem toy = test::toy_problem();
+    const Priced two = squares(toy, degrees(4), 2);
+    const Accelerator& chip = toy.cluster->accelerator;
+    const auto product = [&](double m, double n, double k) {
+      return matmul_time(chip, DataType::Bf16, {1, m, n, k});
+    };
+    const auto rate = chip.memory_bandwidth * chip.kernels.stream.efficiency;
+    const OperatorTime time = two.time("mlp_in");
+    CHECK(time.forward.value() ==
+          doctest::Approx((2 * product(512, 2048, 512) + Bytes(2.0 * 512 * 2048) / rate).value()));
+    // The gradient of the weight is added into its buffer at every step, at 6 bytes an element.
+    CHECK(
+        time.weight_gradient.value() ==
+        doctest::Approx((2 * (product(512, 2048, 512) + Bytes(6.0 * 512 * 2048) / rate)).value()));
+    CHECK(time.forward_kernels == 2);
+    CHECK(time.backward_kernels == 4);
+  }
+
+  TEST_CASE("steps: work is conserved over 1,000 random sequences") {
+    // Devices x steps x points of a step is the whole loop nest.
+    std::mt19937 random(23);
+    PlanDegrees group;
+    for (int i = 0; i < 1000; ++i) {
+      const int bits = 1 + static_cast<int>(random() % 6);
+      const auto sequences = all_sequences(bits);
+      const OperatorSequence& sequence = sequences[random() % sequences.size()];
+      CAPTURE(to_text(sequence));
+      group.tensor_out = 1 << bits;
+      const DeviceMesh mesh =
+          with_factors(make_device_mesh(group, test::toy_framework().rank_order),
+                       std::vector<int>(static_cast<std::size_t>(bits), 2));
+      const PlacedSequence placed = place_sequence(sequence, mesh);
+      for (const LinearSlices& phase : placed.phases) {
+        const int slices =
+            phase.batch.slices() * phase.m.slices() * phase.n.slices() * phase.k.slices();
+        CHECK(slices == group.tensor_out * placed.steps);
+      }
+    }
+  }
+
+  TEST_CASE("steps: never faster than cut in space alone, and slower where kernels get small") {
+    const Problem toy = test::toy_problem();
+    for (const auto& [tensor, side] : {std::pair{4, 2}, {8, 2}, {16, 4}}) {
+      CAPTURE(tensor);
+      PlanDegrees plan = degrees(tensor);
+      if (side == 4) {
+        plan.micro_batch = 4;
+        plan.micro_batches = 8;
+      }
+      const Priced temporal = squares(toy, plan, side);
+      const Priced spatial = priced(toy, plan, {});
+      for (const char* name : {"query", "projection", "mlp_in", "mlp_out"}) {
+        CAPTURE(name);
+        CHECK(temporal.time(name).forward >= spatial.time(name).forward);
+        CHECK(temporal.time(name).backward >= spatial.time(name).backward);
+      }
+    }
+  }
+
+  TEST_CASE("steps: compute is what the kernels take, whatever travels and however fast") {
+    const auto compute = [](const Problem& problem) {
+      return squares(problem, degrees(4), 2).estimate().step.compute;
+    };
+    const Seconds spatial =
+        priced(with_wait(MessageWait::Use), degrees(4), {}).estimate().step.compute;
+    const Seconds temporal = compute(with_wait(MessageWait::Use));
+    CHECK(temporal == compute(with_wait(MessageWait::AtOnce)));
+    // Norms and residuals, which squares cut and space alone does not, are all that it can win.
+    CHECK(temporal.value() > 0.8 * spatial.value());
+  }
+
+  TEST_CASE("steps: tiles hide under the product of a step where the framework lets them") {
+    const Priced under = squares(with_wait(MessageWait::Use), degrees(4), 2);
+    const Priced beside = squares(with_wait(MessageWait::AtOnce), degrees(4), 2);
+    const Seconds all = travelling(beside.details(), false);
+    CHECK(all.value() > 0.0);
+    CHECK(travelling(beside.details(), true).value() == doctest::Approx(all.value()));
+    CHECK(travelling(under.details(), true) < all * 0.5);
+    CHECK(under.estimate().step.total() < beside.estimate().step.total());
+  }
+
+  TEST_CASE("steps: weights and activations over the square, second buffers beside them") {
+    // One layer's states lie on four devices either way; norms on two of them instead of four.
+    const Problem toy = test::toy_problem();
+    const Priced temporal = squares(toy, degrees(4), 2);
+    const Priced spatial = priced(toy, degrees(4), {});
+    const auto memory = [](const Priced& p) { return p.estimate().memory; };
+    CHECK(memory(temporal).parameters <= memory(spatial).parameters);
+    CHECK(memory(temporal).activations < memory(spatial).activations);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
