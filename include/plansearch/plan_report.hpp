@@ -98,6 +98,11 @@ struct PlanReport {
   std::vector<PassReport> passes;  ///< of the problem, in the order in which they were applied
 };
 
+/// What operators in steps change: how much of what their tiles travel is exposed, and over how
+/// many ranks activations are still summed. Empty where none runs over the tensor group.
+[[nodiscard]] std::string steps_text(const std::vector<PricedCommunication>& communication,
+                                     int tensor_ranks);
+
 /// Times and rates of one plan; nothing of its communication, stages, operators and reasons.
 [[nodiscard]] PlanReport rate_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                                    const Estimate& estimate);

@@ -257,6 +257,11 @@ class ProgramBuilder {
   /// Kernels of an operator and the tiles that travel under them. Steps are alike: as many of them
   /// as there are moves in a row run beside the moves, then all tiles have come.
   void steps(std::size_t op, DemandPhase phase, Seconds time, bool repeated) {
+    if (list_.travels()) return travel(op, phase, time, repeated);
+    kernel(op, time);
+  }
+
+  void travel(std::size_t op, DemandPhase phase, Seconds time, bool repeated) {
     FixedVector<std::size_t, kMostTravelling> posted;
     Travelling travelling;
     for (std::size_t part = op; part < end_of_launch(parts_.block, op); ++part) {

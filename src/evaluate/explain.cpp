@@ -56,4 +56,27 @@ std::vector<std::string> explain(const PlanEvaluator& evaluator, const PlanDegre
   return texts;
 }
 
+std::string steps_text(const std::vector<PricedCommunication>& communication, int tensor_ranks) {
+  Seconds all;
+  Seconds exposed;
+  int summed = 1;
+  for (const PricedCommunication& line : communication) {
+    const Communication& c = line.communication;
+    if ((c.axes & kTensorAxes).empty()) continue;
+    if (c.steps > 1) {
+      all += line.time * line.count;
+      exposed += line.exposed;
+    }
+    const bool sum = c.kind == CommunicationKind::AllReduce && c.subject == Subject::Activation;
+    if (sum) summed = std::max(summed, c.group_size);
+  }
+  if (all == Seconds(0)) return {};
+  const std::string left =
+      summed == 1
+          ? "no all-reduce of activations is left"
+          : fmt::format("all-reduces of activations are over {} ranks of {}", summed, tensor_ranks);
+  return fmt::format("operators in steps: {:.0f} % of what tiles travel is hidden; {}",
+                     100.0 * std::max(0.0, 1.0 - exposed / all), left);
+}
+
 }  // namespace plansearch

@@ -50,10 +50,12 @@ class MessageList {
  public:
   void assign(const BlockParts& parts) {
     happening_.clear();
+    travels_ = false;
     first_.assign(parts.work.operators.size() + 2, 0);
     for_each_message(parts, [&](const PassMessage& message, Pieces pieces) {
       happening_.push_back({&message, pieces == Pieces::Together});
       ++first_[message.communication.operator_index + 2];
+      travels_ = travels_ || message.communication.steps > 1;
     });
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
     all_.resize(happening_.size());
@@ -61,6 +63,9 @@ class MessageList {
       all_[first_[listed.message->communication.operator_index + 1]++] = listed;
     }
   }
+
+  /// Whether an operator runs in steps.
+  [[nodiscard]] bool travels() const { return travels_; }
 
   template <typename Visit>
   void at(DemandPhase phase, std::size_t op, Side side, Visit visit) const {
@@ -84,6 +89,7 @@ class MessageList {
   std::vector<Listed> happening_;
   std::vector<Listed> all_;         ///< by operator, then as they happen
   std::vector<std::size_t> first_;  ///< by operator: into `all_`
+  bool travels_ = false;
 };
 
 }  // namespace plansearch

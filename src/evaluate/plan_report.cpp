@@ -159,6 +159,8 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.operators = std::move(details.operators);
   report.hidden = std::move(details.hidden);
   report.why = explain(evaluator, report.plan.degrees, report.estimate);
+  std::string steps = steps_text(report.communication, report.plan.degrees.tensor_out);
+  if (!steps.empty()) report.why.push_back(std::move(steps));
   if (evaluator.problem().passes) report.passes = passes_of(*evaluator.program(plan));
   return report;
 }

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "communication/operator_sequence.hpp"
+#include "communication/redistribution.hpp"
 #include "execution.hpp"
 
 namespace plansearch {
@@ -309,6 +310,58 @@ TEST_SUITE("unit") {
     check_that_all_matter(linear(place_sequence(square(2), sixteen), sixteen, 1));
     check_that_all_matter(
         linear(place_sequence({{Kind::Contraction}, {Kind::Square, 1}}, bits(3)), bits(3)));
+  }
+
+  TEST_CASE("slices: what a device receives between two sequences is what it lacks") {
+    // PrimePar, equation 9: tile less intersection, element by element, over all devices. Layouts
+    // of I[b, m, n] under n bits of one dimension each; K leaves I whole.
+    const std::array kinds{Kind::Batch, Kind::Rows, Kind::Contraction, Kind::Columns};
+    for (const int n : {1, 2, 3}) {
+      const DeviceMesh mesh = bits(n);
+      const int extent = 1 << n;
+      const std::array<double, 3> extents{1.0 * extent, 1.0 * extent, 1.0 * extent};
+      const auto layout = [&](Kind kind) {
+        const OperatorSequence sequence(static_cast<std::size_t>(n), SequencePart{kind});
+        const LinearSlices slices = place_sequence(sequence, mesh).phases[0];
+        Layout result;
+        result.dims = {slices.batch, slices.m, slices.n};
+        return result;
+      };
+      const auto holds = [&](const Layout& at, const Coordinates& device, std::array<int, 3> e) {
+        for (std::size_t i = 0; i < 3; ++i) {
+          const int length = extent / at.dims[i].slices();
+          if (e[i] / length != at.dims[i].evaluate(device)) return false;
+        }
+        return true;
+      };
+      for (const Kind from : kinds) {
+        for (const Kind to : kinds) {
+          double lacking = 0.0;
+          for (int d = 0; d < extent; ++d) {
+            Coordinates device{};
+            for (int bit = 0; bit < n; ++bit) {
+              device[static_cast<std::size_t>(factor_axis(static_cast<std::size_t>(bit)))] =
+                  d >> bit & 1;
+            }
+            for (int e = 0; e < extent * extent * extent; ++e) {
+              const std::array<int, 3> at{e / extent / extent, e / extent % extent, e % extent};
+              const bool wanted = holds(layout(to), device, at);
+              lacking += wanted && !holds(layout(from), device, at) ? 1.0 : 0.0;
+            }
+          }
+          double received = 0.0;
+          for (const RedistributionStep& step :
+               redistribute(mesh, extents, layout(from), layout(to))) {
+            received += elements_moved(step.kind, step.group_size, step.elements);
+          }
+          CAPTURE(n);
+          CAPTURE(static_cast<int>(from));
+          CAPTURE(static_cast<int>(to));
+          CHECK(received * extent == lacking);
+          if (from == to) CHECK(received == 0.0);
+        }
+      }
+    }
   }
 
   TEST_CASE("executed: a digit with fewer steps than slices leaves a part to be summed") {

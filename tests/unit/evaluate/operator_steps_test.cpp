@@ -12,6 +12,7 @@
 #include "evaluate/profile_maker.hpp"
 #include "plan/square_placements.hpp"
 #include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_class.hpp"
 
@@ -188,6 +189,17 @@ TEST_SUITE("unit") {
     CHECK(travelling(beside.details(), true).value() == doctest::Approx(all.value()));
     CHECK(travelling(under.details(), true) < all * 0.5);
     CHECK(under.estimate().step.total() < beside.estimate().step.total());
+    // In words: no all-reduce is left of tp 4, sums over two ranks of eight of tp 8.
+    const auto words = [](const Priced& p) {
+      return report_plan(PlanEvaluator(p.problem), p.plan, p.estimate()).why.back();
+    };
+    CHECK(words(beside) ==
+          "operators in steps: 0 % of what tiles travel is hidden; no all-reduce of activations is "
+          "left");
+    const Priced eight = squares(with_wait(MessageWait::AtOnce), degrees(8), 2);
+    CHECK(words(eight) ==
+          "operators in steps: 0 % of what tiles travel is hidden; all-reduces of activations are "
+          "over 2 ranks of 8");
   }
 
   TEST_CASE("steps: weights and activations over the square, second buffers beside them") {
