@@ -198,8 +198,8 @@ TEST_SUITE("unit") {
           "left");
     const Priced eight = squares(with_wait(MessageWait::AtOnce), degrees(8), 2);
     CHECK(words(eight) ==
-          "operators in steps: 0 % of what tiles travel is hidden; all-reduces of activations are "
-          "over 2 ranks of 8");
+          "operators in steps: 0 % of what tiles travel is hidden; most all-reduces of activations "
+          "are over 2 ranks of 8");
   }
 
   TEST_CASE("steps: weights and activations over the square, second buffers beside them") {
