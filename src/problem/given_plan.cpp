@@ -80,8 +80,18 @@ void place_operators(const Placements& placements, const io::PlacementsDocument&
                      fmt::format("{}: {}", to_text(bad->obstacle), bad->detail), remedy_for(*bad));
   }
   given.plan = std::get<ParallelPlan>(std::move(placed));
-  const bool runs = problem.framework->operator_steps == OperatorSteps::Squares;
-  if (request.target.empty() || runs) return;
+  const bool in_steps = placements.in_steps();
+  const bool runs = in_steps && problem.framework->operator_steps == OperatorSteps::Squares;
+  if (in_steps) {
+    std::optional<Infeasible> bad;
+    if (!runs) {
+      bad = Infeasible{.obstacle = Obstacle::FrameworkForbids,
+                       .detail = fmt::format("{} runs no operator in steps (operator_steps)",
+                                             problem.framework->name)};
+    }
+    return judge(bad, document.place.where, request, given);
+  }
+  if (request.target.empty()) return;
   const InputError error(
       document.place.where,
       fmt::format("{} cuts operators by the role of their dimensions, not one by one",

@@ -256,6 +256,8 @@ class Degrees(Case):
         for square, wanted in (("2x3", ["squares only", "--temporal 2x2"]), ("2", ["no square"]), ("0x0", ["2x2 or 4x4"]),
                                ("4x4", ["16 devices", "--tp 16"])):
             self.refuse(*asked, "--temporal", square, expect=["--temporal " + square, *wanted])
+        self.refuse(*asked, "--temporal", "2x2", expect=["forbidden by the framework", "no operator in steps", "another framework"])
+        self.refuse(*asked, "--temporal", "2x2", "--target", "megatron", expect=["no operator in steps"], code=4)
         written = self.directory / "squares.yaml"
         primepar = [*asked, "--framework", "primepar", "--temporal", "2x2"]
         squares = self.answer(*primepar)["plans"][0]
