@@ -2,6 +2,7 @@
 #include "cli/parse.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <vector>
@@ -52,15 +53,27 @@ std::size_t count(const CLI::App& app, const std::string& flag) {
   return times;
 }
 
+/// "predict, explain": the commands that take an option.
+std::string commands_with(const CLI::App& app, const std::string& option) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    if (sub->get_option_no_throw(option) != nullptr) names.push_back(sub->get_name());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 [[noreturn]] void refuse_extra(const CLI::App& app) {
   const std::vector<std::string> extra = app.remaining(true);
   const std::string word = extra.empty() ? std::string() : extra.front();
   const std::string name = word.substr(0, word.find('='));
   const auto commands = app.get_subcommands();
-  if (!commands.empty() && name.starts_with("--") && app.get_option_no_throw(name) != nullptr) {
-    throw InputError(
-        {}, fmt::format("{} takes no {}", commands.front()->get_name(), name),
-        fmt::format("plansearch {} --help lists what it takes", commands.front()->get_name()));
+  const std::string others = commands_with(app, name);
+  if (!commands.empty() && name.starts_with("--") &&
+      (app.get_option_no_throw(name) != nullptr || !others.empty())) {
+    const std::string own = commands.front()->get_name();
+    throw InputError({}, fmt::format("{} takes no {}", own, name),
+                     fmt::format("{}plansearch {} --help lists what it takes",
+                                 others.empty() ? "" : "taken by " + others + "; ", own));
   }
   std::string hint = did_you_mean(name, known_words(app));
   const bool option = name.starts_with('-');

@@ -105,6 +105,8 @@ class Usage(Case):
 
     def test_options_a_command_does_not_take(self):
         self.refuse("list", "hw", "--tp", "2", expect=["list takes no --tp"])
+        self.refuse("explain", "--hw", "dgx-h100", "--temporal", "2x2",
+                    expect=["explain takes no --temporal", "taken by predict"])
         self.refuse("--tp", "2", "predict", "--tp", "4", expect=["--tp: given more than once"])
 
     def test_models_from_a_folder_and_from_standard_input(self):
