@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "plansearch/kernel_curves.hpp"
 #include "plansearch/quantity.hpp"
@@ -34,6 +35,20 @@ struct LocalLinkCurve {
   bool operator==(const LocalLinkCurve&) const = default;
 };
 
+/// Of the measured runs of a pipeline on so many nodes, the share in the slow mode.
+struct SlowShare {
+  double nodes = 1.0;
+  double share = 0.0;
+  bool operator==(const SlowShare&) const = default;
+};
+
+/// A second mode of steps that no setting explains: a mixture, no part of the spread of the others.
+struct SlowMode {
+  Seconds excess;                 ///< per slot of a pipeline and neighbouring stage
+  std::vector<SlowShare> shares;  ///< nodes ascending; never empty
+  bool operator==(const SlowMode&) const = default;
+};
+
 /// Links between nodes.
 struct FabricCurve {
   std::string name;
@@ -59,6 +74,7 @@ struct FabricCurve {
   Seconds all_to_all_peer;  ///< per remote peer
   double jitter_p90 = 1.0;  ///< slow tail, p90 over median
   double straggler = 0.0;   ///< growth of ln(p90 / median) of a step per doubling of nodes
+  std::optional<SlowMode> slow_mode;
   std::optional<Residual> residual;
   bool operator==(const FabricCurve&) const = default;
 };

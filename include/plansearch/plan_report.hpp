@@ -72,6 +72,13 @@ struct PassReport {
 /// Rates follow from the step time. Model FLOPs are matmuls, attention (causal half) and logits,
 /// forward times three; hardware FLOPs add recompute; both are set against the dense peak of the
 /// matmul format.
+/// Runs of the plan in the slow mode of its fabric.
+struct SlowRuns {
+  std::string fabric;
+  double share = 0.0;  ///< of measured runs on as many nodes
+  Seconds excess;      ///< over the step time
+};
+
 struct PlanReport {
   int rank = 1;
   Ties ties;
@@ -83,6 +90,7 @@ struct PlanReport {
   Estimate estimate;
   Seconds p10;
   Seconds p90;
+  std::optional<SlowRuns> slow;  ///< a mixture beside p10 and p90, not inside
   double tokens_per_s = 0.0;
   double mfu = 0.0;
   double hfu = 0.0;

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "evaluate/priced_program.hpp"
+#include "evaluate/slow_mode.hpp"
 #include "plan/expand.hpp"
 #include "plan/layer_distribution.hpp"
 #include "plan/recompute.hpp"
@@ -126,6 +127,7 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   const Seconds step = report.estimate.step.total();
   report.p10 = step * estimate.relative_p10;
   report.p90 = step * estimate.relative_p90;
+  report.slow = slow_runs(*problem.cluster, report.plan.degrees, plan.devices());
   const auto sequences = static_cast<double>(report.plan.degrees.global_batch());
   report.tokens_per_s = sequences * static_cast<double>(problem.seq_len) / step.value();
 

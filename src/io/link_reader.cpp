@@ -50,6 +50,22 @@ LocalLinkCurve read_link(const Node& node, const LocalLinkCurve* base) {
   return curve;
 }
 
+SlowMode read_slow_mode(const Node& node) {
+  SlowMode mode;
+  mode.excess = node.at("excess").positive<Seconds>();
+  const Node list = node.at("shares");
+  for (const Node& item : list.items()) {
+    const double nodes = number_or(item, "nodes", nullptr, 1.0, 1e7);
+    if (!mode.shares.empty() && nodes <= mode.shares.back().nodes) {
+      item.fail("numbers of nodes of a slow mode ascend");
+    }
+    mode.shares.push_back({nodes, number_or(item, "share", nullptr, 0.0, 1.0)});
+  }
+  if (mode.shares.empty())
+    list.fail("a slow mode needs a share", "shares: [{nodes: 1, share: 0.1}]");
+  return mode;
+}
+
 FabricCurve read_fabric(const Node& node, const FabricCurve* base) {
   using F = FabricCurve;
   F curve = base != nullptr ? *base : F{};
@@ -80,6 +96,7 @@ FabricCurve read_fabric(const Node& node, const FabricCurve* base) {
   curve.jitter_p90 = number_or(node, "jitter_p90", member(base, &F::jitter_p90), 1.0, 100.0);
   const double steady = curve.straggler;
   curve.straggler = number_or(node, "straggler", &steady, 0.0, 10.0);
+  if (const auto slow = node.find("slow_mode")) curve.slow_mode = read_slow_mode(*slow);
   curve.residual = read_residual(node, curve.residual);
   return curve;
 }

@@ -118,6 +118,13 @@ void add_curve(ShownRows& rows, const FabricCurve& curve) {
   rows.number("fabric.rail_efficiency", curve.rail_efficiency);
   rows.number("fabric.jitter_p90", curve.jitter_p90, "", "p90 over median");
   rows.number("fabric.straggler", curve.straggler, "", "growth of the slow tail per doubling");
+  if (curve.slow_mode) {
+    rows.quantity("fabric.slow_mode.excess", curve.slow_mode->excess, "per slot and neighbour");
+    for (const SlowShare& share : curve.slow_mode->shares) {
+      rows.number(fmt::format("fabric.slow_mode.on_{:.0f}_nodes", share.nodes), share.share, "",
+                  "share of runs");
+    }
+  }
   add_residual(rows, "fabric", curve.residual);
 }
 

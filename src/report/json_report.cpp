@@ -268,32 +268,38 @@ Json to_json(const PlanSummary& plan) {
 }
 
 Json to_json(const PlanReport& plan) {
-  return {{"rank", plan.rank},
-          {"tie_with_previous", plan.ties.with_previous},
-          {"tie_with_first", plan.ties.with_first},
-          {"variant_of", plan.variant_of ? Json(*plan.variant_of) : Json(nullptr)},
-          {"config", to_json(plan.plan)},
-          {"step_time_s", plan.estimate.step.total().value()},
-          {"step_time_p10_s", plan.p10.value()},
-          {"step_time_p90_s", plan.p90.value()},
-          {"tokens_per_s", plan.tokens_per_s},
-          {"mfu", plan.mfu},
-          {"model_tflops_per_gpu", plan.model_rate_per_gpu.value() / 1e12},
-          {"hfu", plan.hfu},
-          {"hardware_tflops_per_gpu", plan.hardware_rate_per_gpu.value() / 1e12},
-          {"peak_memory_bytes", whole_bytes(plan.estimate.memory.total())},
-          {"peak_memory_stage", plan.estimate.worst_memory_stage},
-          {"memory_risk", plan.memory_risk},
-          {"memory_verdict", std::string(to_text(plan.memory_fit))},
-          {"step", step_json(plan.estimate.step)},
-          {"busiest_stage", plan.estimate.busiest_stage},
-          {"imbalance_s", plan.estimate.imbalance.value()},
-          {"stages", stages_json(plan.stages)},
-          {"memory", memory_json(plan.estimate.memory)},
-          {"communication", communication_json(plan.communication)},
-          {"operators", operators_json(plan.operators)},
-          {"hidden", hidden_json(plan.hidden)},
-          {"why", plan.why}};
+  Json json = {{"rank", plan.rank},
+               {"tie_with_previous", plan.ties.with_previous},
+               {"tie_with_first", plan.ties.with_first},
+               {"variant_of", plan.variant_of ? Json(*plan.variant_of) : Json(nullptr)},
+               {"config", to_json(plan.plan)},
+               {"step_time_s", plan.estimate.step.total().value()},
+               {"step_time_p10_s", plan.p10.value()},
+               {"step_time_p90_s", plan.p90.value()},
+               {"tokens_per_s", plan.tokens_per_s},
+               {"mfu", plan.mfu},
+               {"model_tflops_per_gpu", plan.model_rate_per_gpu.value() / 1e12},
+               {"hfu", plan.hfu},
+               {"hardware_tflops_per_gpu", plan.hardware_rate_per_gpu.value() / 1e12},
+               {"peak_memory_bytes", whole_bytes(plan.estimate.memory.total())},
+               {"peak_memory_stage", plan.estimate.worst_memory_stage},
+               {"memory_risk", plan.memory_risk},
+               {"memory_verdict", std::string(to_text(plan.memory_fit))},
+               {"step", step_json(plan.estimate.step)},
+               {"busiest_stage", plan.estimate.busiest_stage},
+               {"imbalance_s", plan.estimate.imbalance.value()},
+               {"stages", stages_json(plan.stages)},
+               {"memory", memory_json(plan.estimate.memory)},
+               {"communication", communication_json(plan.communication)},
+               {"operators", operators_json(plan.operators)},
+               {"hidden", hidden_json(plan.hidden)},
+               {"why", plan.why}};
+  if (plan.slow) {
+    const Seconds slow = plan.estimate.step.total() + plan.slow->excess;
+    json["slow_mode"] = {
+        {"fabric", plan.slow->fabric}, {"share", plan.slow->share}, {"step_time_s", slow.value()}};
+  }
+  return json;
 }
 
 Json plan_json(const QuestionReport& question, const PlanReport& plan) {

@@ -183,6 +183,16 @@ TextTable plan_table(const SearchReport& report) {
   return table;
 }
 
+/// Beside the interval: what runs in the slow mode of the fabric take.
+std::string slow_mode_text(const PlanReport& plan) {
+  if (!plan.slow) return {};
+  return fmt::format(
+      "slow mode of {}, no part of p10 - p90: {:.0f} % of measured pipeline runs on so many nodes; "
+      "plan {} would take {}\n",
+      plan.slow->fabric, 100.0 * plan.slow->share, plan.rank,
+      to_text(plan.estimate.step.total() + plan.slow->excess));
+}
+
 /// What the short names above mean, those that are there.
 std::string legend(const std::vector<PlanReport>& plans, const TextTable& table, int columns) {
   const auto any = [&](auto which) {
@@ -201,6 +211,7 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
   if (!table.shows("why", columns)) {
     text += fmt::format("why plan {}: {}\n", plans.front().rank, reasons(plans.front()));
   }
+  text += slow_mode_text(plans.front());
   text += "mbs: sequences per micro-batch; memory: of the fullest GPU";
   if (any_degrees([](const PlanDegrees& p) { return p.pieces > 1; })) {
     text += "; pieces: of a micro-batch, in turns (overdecompose)";
