@@ -162,7 +162,7 @@ TEST_SUITE("unit") {
   TEST_CASE("profile errors: accelerators") {
     CHECK(error_after("a100-sxm4-80gb", "a100-sxm4-80") ==
           "mine.yaml:3:14: error: unknown accelerator 'a100-sxm4-80'\n"
-          "hint: did you mean a100-sxm4-80gb or a100-sxm4-40gb?");
+          "hint: did you mean a100-sxm4-80gb, a100-sxm4-40gb or a800-sxm4-80gb?");
     CHECK(accelerator_error("memory: 80 GiB\n") ==
           "accelerators/chip.yaml:1:1: error: key 'memory_bandwidth' is missing");
     const std::string sheet = "memory: 80 GiB\nmemory_bandwidth: 2 TB/s\nmultiprocessors: 100\n";
