@@ -76,8 +76,9 @@ class Page:
             "Pipelines of the Ultra-Scale Playbook sweep (EFA) come in two modes: most runs lie within a "
             "tenth of their prediction, some take about 0.5 s more per slot (micro-batch on a stage) and "
             "neighbouring stage, whatever the model and the micro-batch: 7, 8, 14, 20, 27, 58 and 99 % of "
-            "them on 1, 2, 4, 8, 16, 32 and 64 nodes. No column explains it. It is a mixture: the "
-            "interval is that of the fast mode, and an answer on that fabric tells the share of slow runs "
+            "them on 1, 2, 4, 8, 16, 32 and 64 nodes. No column explains it, and no other framework ran "
+            "there: the network may make it, or nanotron's sends; no run had several chunks per stage. "
+            "It is a mixture: the interval is that of the fast mode, and an answer on that fabric tells the share of slow runs "
             "and their step time beside it (`slow_mode` of the fabric; `slow_mode` in JSON). Runs without a "
             "pipeline have slow ones too, on 64 nodes, with no common excess; nothing is told there.\n\n")
 

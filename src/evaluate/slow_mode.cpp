@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: share and step time of the runs of a fabric's slow mode.
-// Source: runs of several hundred configurations on one fabric that take a second, longer time
-// which
-//         no setting explains (docs/validation.md, "Slow mode").
-// Assumes: every slot of a pipeline (a micro-batch on a stage) waits once per neighbouring stage;
-//          chunks of a stage are slots of their own; between measured numbers of nodes the share
-//          follows their logarithm, beyond them it stays.
+// Source: several hundred runs on one fabric, some of which take a second, longer time that no
+//         setting explains (docs/validation.md, "Slow mode").
+// Assumes: every slot of a pipeline (a micro-batch on a stage) waits once per neighbouring stage,
+//          however many chunks the stage has (none of the runs had several); between measured
+//          numbers of nodes the share follows their logarithm, beyond them it stays.
 // Units: seconds; shares of runs.
 // Checked by: tests/unit/evaluate/slow_mode_test.cpp
 #include "evaluate/slow_mode.hpp"
@@ -36,7 +35,7 @@ std::optional<SlowRuns> slow_runs(const Cluster& cluster, const PlanDegrees& pla
     if (fabric == nullptr || !fabric->slow_mode) continue;
     const SlowMode& mode = *fabric->slow_mode;
     const double nodes = static_cast<double>(devices) / cluster.accelerators_per_node;
-    const double slots = static_cast<double>(plan.micro_batches) * plan.chunks + plan.pipeline - 1;
+    const double slots = static_cast<double>(plan.micro_batches) + plan.pipeline - 1;
     const double neighbours = std::min(2, plan.pipeline - 1);
     return SlowRuns{fabric->name, share_on(mode, nodes), mode.excess * (slots * neighbours)};
   }

@@ -187,10 +187,10 @@ TextTable plan_table(const SearchReport& report) {
 std::string slow_mode_text(const PlanReport& plan) {
   if (!plan.slow) return {};
   return fmt::format(
-      "slow mode of {}, no part of p10 - p90: {:.0f} % of measured pipeline runs on so many nodes; "
-      "plan {} would take {}\n",
-      plan.slow->fabric, 100.0 * plan.slow->share, plan.rank,
-      to_text(plan.estimate.step.total() + plan.slow->excess));
+      "slow mode of {}, no part of p10 - p90: {:.0f} % of the pipelines measured on so many nodes; "
+      "{} for plan {} if the network made it, not their code\n",
+      plan.slow->fabric, 100.0 * plan.slow->share,
+      to_text(plan.estimate.step.total() + plan.slow->excess), plan.rank);
 }
 
 /// What the short names above mean, those that are there.

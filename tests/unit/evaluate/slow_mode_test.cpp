@@ -28,13 +28,17 @@ PlanDegrees pipeline(int stages, int micro_batches) {
 
 }  // namespace
 
-TEST_SUITE("evaluate") {
+TEST_SUITE("unit") {
   TEST_CASE("slow mode: every slot waits for every neighbouring stage") {
     const Cluster cluster = with_slow_mode();
     // 8 micro-batches on 4 stages are 11 slots, a stage inside has 2 neighbours: 11 x 2 x 0.5 s.
     CHECK(slow_runs(cluster, pipeline(4, 8), 64)->excess.value() == doctest::Approx(11.0));
     // Two stages have one neighbour each: 9 x 0.5 s.
     CHECK(slow_runs(cluster, pipeline(2, 8), 64)->excess.value() == doctest::Approx(4.5));
+    // Chunks were not measured: no more waits than with one.
+    PlanDegrees chunked = pipeline(4, 8);
+    chunked.chunks = 5;
+    CHECK(slow_runs(cluster, chunked, 64)->excess.value() == doctest::Approx(11.0));
     CHECK_FALSE(slow_runs(cluster, pipeline(1, 8), 64).has_value());
   }
 
