@@ -120,14 +120,4 @@ void apply_software(Framework& framework, const SoftwareStack& machine,
   if (choice.cuda_graphs) apply_graphs(framework, *choice.cuda_graphs);
 }
 
-std::string implementation_text(const Framework& framework) {
-  std::vector<std::string> words;
-  for (std::size_t i = 1; i < kMemoryBoundCount; ++i) {
-    const std::string& name = framework.operators.chosen[i];
-    if (!name.empty())
-      words.push_back(fmt::format("{} {}", to_text(static_cast<MemoryBound>(i)), name));
-  }
-  return words.empty() ? "not said" : fmt::format("{}", fmt::join(words, ", "));
-}
-
 }  // namespace plansearch

@@ -27,7 +27,4 @@ struct SoftwareChoice {
 void apply_software(Framework& framework, const SoftwareStack& machine,
                     const SoftwareChoice& choice, DataType precision);
 
-/// "rms_norm fused, rotary eager, ..."
-[[nodiscard]] std::string implementation_text(const Framework& framework);
-
 }  // namespace plansearch

@@ -60,10 +60,4 @@ struct Grid {
 /// Throws InputError at the line and column of what is not a grid.
 [[nodiscard]] Grid parse_grid(std::string_view text);
 
-/// Everything wrong with a timeline of this order under these times: a piece missing, repeated or
-/// of the wrong length, two at once on one device, one before its input. Empty: nothing.
-[[nodiscard]] std::vector<std::string> timeline_faults(const ComputeOrder& order,
-                                                       const PipelineTimes& times,
-                                                       const Timeline& timeline);
-
 }  // namespace plansearch

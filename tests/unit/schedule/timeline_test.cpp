@@ -5,6 +5,7 @@
 
 #include "pipeline_support.hpp"
 #include "plansearch/error.hpp"
+#include "timeline_faults.hpp"
 
 namespace plansearch::testing {
 namespace {
