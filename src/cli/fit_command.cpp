@@ -20,8 +20,8 @@ int run_fit(const Options& options) {
   const Output output(shown);
   const int threads = options.threads > 0 ? options.threads : available_threads();
   try {
-    const FitAnswer answer =
-        fit_profile({options.plans, options.base, options.out, threads}, shipped_data());
+    const FitAnswer answer = fit_profile(
+        {options.plans, options.base, options.out, threads, format_of(options)}, shipped_data());
     if (!answer.profile.empty()) writable.write(answer.profile);
     output.write(answer.report);
     if (answer.profile.empty()) return kExitInfeasible;

@@ -318,7 +318,8 @@ void add_validate(CLI::App& app, Options& o) {
 
 void add_fit(CLI::App& app, Options& o) {
   app.add_option("tables", o.plans,
-                 "CSV of measured runs, as for validate; the profile goes to --out")
+                 "CSV of own runs, matrix products or collectives, as for validate, and output of "
+                 "nccl-tests; the profile goes to --out")
       ->type_name("TABLE")
       ->required();
   app.add_option("--base", o.base, "profile that is like the machine")
@@ -411,7 +412,7 @@ constexpr std::array kCommands{
                Shares::Search, add_explain},
     CommandRow{"validate", "predict every measured row of a table and report errors",
                Command::Validate, Shares::Output, add_validate},
-    CommandRow{"fit", "a profile with a site of its own, from three or more measured runs",
+    CommandRow{"fit", "a profile of your own machine, from measured runs, kernels and collectives",
                Command::Fit, Shares::Output, add_fit},
     CommandRow{"reproduce", "published figures of a paper beside those of this program",
                Command::Reproduce, Shares::Output, add_reproduce},

@@ -79,9 +79,38 @@ RawValue merged_tiers(const RawValue& base, const RawValue& own) {
   return tiers;
 }
 
+/// Maps inside maps, `own` first.
+RawValue merged_deep(const RawValue& base, RawValue own) {
+  if (base.kind != RawKind::Map || own.kind != RawKind::Map) return own;
+  for (RawEntry& entry : own.entries) {
+    const RawEntry* below = entry_of(base, entry.key);
+    if (below == nullptr || entry.key == kProvenance) continue;
+    entry.value = merged_deep(below->value, std::move(entry.value));
+  }
+  RawValue provenance = merged_provenance(base, own);
+  for (const RawEntry& entry : base.entries) {
+    if (entry_of(own, entry.key) == nullptr) own.entries.push_back(entry);
+  }
+  if (RawEntry* entry = entry_of(own, kProvenance)) entry->value = std::move(provenance);
+  return own;
+}
+
+/// An accelerator that is like none is a change of the base's.
+RawValue merged_accelerator(const RawValue& base, RawValue own) {
+  if (own.kind != RawKind::Map || entry_of(own, "like") != nullptr) return own;
+  if (entry_of(own, "memory") != nullptr && entry_of(own, "multiprocessors") != nullptr) return own;
+  if (base.kind == RawKind::Map) return merged_deep(base, std::move(own));
+  own.entries.push_back({"like", base.line, base.column, base});
+  return own;
+}
+
 }  // namespace
 
 RawValue profile_like(const RawValue& base, RawValue own) {
+  const RawEntry* base_chip = entry_of(std::as_const(base), "accelerator");
+  if (RawEntry* chip = entry_of(own, "accelerator"); chip != nullptr && base_chip != nullptr) {
+    chip->value = merged_accelerator(base_chip->value, std::move(chip->value));
+  }
   const RawEntry* base_tiers = entry_of(std::as_const(base), "tiers");
   if (RawEntry* tiers = entry_of(own, "tiers"); tiers != nullptr && base_tiers != nullptr) {
     tiers->value = merged_tiers(base_tiers->value, tiers->value);

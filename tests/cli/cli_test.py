@@ -1505,6 +1505,104 @@ class Fits(Case):
         self.refuse("fit", table, "--base", "dgx-h100", expect=["--out is missing"])
         self.refuse("fit", table, "--base", "dgx-h100", "--out", table, expect=["made from"])
 
+    def products(self, factor=1.0, name="gemm.csv", gpu="h100", outlier=None):
+        """Matrix products as predicted on dgx-h100, times a factor; one of them three times as slow."""
+        shapes = [(m, n, k) for m in (512, 2048, 8192) for n in (2048, 8192) for k in (2048, 8192)]
+        lines = [f"{gpu},bf16,{m},{n},{k}" for m, n, k in shapes]
+        path = self.file(name, "\n".join(["gpu,dtype,m,n,k,time_us", *(line + ",1" for line in lines)]) + "\n")
+        rows = json.loads(self.succeed("validate", path, "--format", "json"))["rows"]
+        times = [factor * row["predicted_us"] * (3 if index == outlier else 1)
+                 for index, row in enumerate(rows)]
+        return self.file(name, "\n".join(["gpu,dtype,m,n,k,time_us",
+                                          *(f"{line},{time:.6g}" for line, time in zip(lines, times))]) + "\n")
+
+    def nccl_log(self, name="all_gather.txt", device="NVIDIA H100 80GB HBM3", end=True):
+        """As nccl-tests prints it: an all-gather of eight accelerators at 240 GB/s after 30 us."""
+        lines = ["# nThread 1 nGpus 8 minBytes 65536 maxBytes 4294967296 step: 4(factor) warmup iters: 5 iters: 20",
+                 "# Using devices"]
+        lines += [f"#  Rank  {rank} Group  0 Pid   11 on   node1 device  {rank} [0000:0{rank}:00] {device}"
+                  for rank in range(8)]
+        lines.append("#       size         count      type   redop    root     time   algbw   busbw #wrong"
+                     "     time   algbw   busbw #wrong")
+        for power in range(16, 33, 2):
+            size = 1 << power
+            time = 30.0 + size * 7 / 8 / 240e3
+            rate = size / time * 1e-3
+            cells = f"{time:.1f} {rate:.2f} {rate * 7 / 8:.2f} 0"
+            lines.append(f"{size:12d} {size // 32:12d} float none -1 {cells} {cells}")
+        lines += ["# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 150.0"] if end else []
+        return self.file(name, "\n".join(lines) + "\n")
+
+    def fit_all(self, tables, expect=0, base="dgx-h100"):
+        out = self.directory / "fitted.yaml"
+        out.unlink(missing_ok=True)
+        result = run("fit", *tables, "--base", base, "--out", out, "--format", "json")
+        self.assertEqual(result.returncode, expect, result.stdout + result.stderr)
+        self.assertEqual(out.exists(), expect == 0)
+        answer = json.loads(result.stdout) if result.stdout else None
+        if answer:
+            json_schema.check(answer, json.loads((SOURCE / "docs/schema/fit.v1.schema.json").read_text()))
+            self.assertEqual(answer["refused"] is None, expect == 0)
+        return out, answer, result
+
+    def test_kernels_and_links_of_ones_own(self):
+        out, answer, _ = self.fit_all([self.products(1.1), self.nccl_log()])
+        changed = {(change["part"], change["constant"]): change["own"] / change["base"]
+                   for group in answer["kernels"] for change in group["changes"]}
+        # Twelve products at 1.1 of the time: about 1 / 1.1 = 0.909 of the rate; few depend on memory.
+        self.assertAlmostEqual(changed["matmul bf16", "flop_efficiency"], 0.909, delta=0.02)
+        self.assertLess(changed["matmul bf16", "byte_efficiency"], 0.98)
+        self.assertLess(changed["tier nvlink", "simple"], 0.8)
+        self.assertNotIn(("tier infiniband", "hop"), changed)
+        self.assertIsNone(answer["site"])
+        # The profile says what it holds, and holds it.
+        shown = self.succeed("show", "hw", out)
+        self.assertIn("measured", shown)
+        self.assertIn("plansearch fit gemm.csv: matmul bf16: 12 of 12 rows", shown.replace("\n", " "))
+        again = self.fit_all([self.nccl_log()], base=out.rename(self.directory / "own.yaml"))[1]
+        change = again["kernels"][0]["changes"][0]
+        self.assertLess(abs(change["own"] / change["base"] - 1), 0.1)
+
+    def test_the_site_is_what_kernels_and_links_leave(self):
+        tables = [self.products(1.1), self.nccl_log()]
+        kernels_only, _, _ = self.fit_all(tables)
+        kernels_only = kernels_only.rename(self.directory / "kernels.yaml")
+        runs = self.table(self.RUNS)
+        rows = json.loads(self.succeed("validate", self.table(self.RUNS, "there.csv", hw=[kernels_only] * 4),
+                                       "--site", "tuned", "--format", "json"))["rows"]
+        runs = self.table([(tp, 1.2 * row["predicted_step_time_s"]) for (tp, _), row in zip(self.RUNS, rows)])
+        out, answer, _ = self.fit_all([runs, *tables])
+        out = out.rename(self.directory / "own.yaml")
+        for row in answer["runs"]:
+            self.assertAlmostEqual(row["ratio"], 1.2, places=4)
+        # 4 / 4.5 of ln 1.2 and 0.5 / 4.5 of the typical site's logarithm
+        expected = math.exp((4 * math.log(1.2) + 0.5 * math.log(answer["site"]["typical_factor"])) / 4.5)
+        self.assertAlmostEqual(answer["site"]["factor"], expected, places=4)
+        _, answer, _ = self.fit_all(tables, expect=3, base=out)
+        self.assertIn("was fitted to runs", answer["refused"]["reason"])
+
+    def test_bad_kernel_tables(self):
+        good = self.products()
+        _, answer, _ = self.fit_all([self.products(1.1, "odd.csv", outlier=4)])
+        self.assertEqual(answer["kernels"][0]["outliers"], ["odd.csv line 6"])
+        head = good.read_text().splitlines()
+        for tables, words in (
+                ([self.file("two.csv", "\n".join(head[:3]) + "\n")], "matmul bf16: 2 rows: a fit needs 3"),
+                ([self.products(gpu="a100", name="a100.csv")], "are on a100-sxm4-80gb, --base dgx-h100"),
+                ([self.products(gpu="a100", name="a100.csv"), good], "mix accelerators"),
+                ([self.products(3.0, "slow.csv")], "the times are x3 of those of the base"),
+                ([self.nccl_log("all_gather_a100.txt", "NVIDIA A100-SXM4-80GB")], "are on a100-sxm4-80gb")):
+            _, answer, _ = self.fit_all(tables, expect=3)
+            self.assertIn(words, answer["refused"]["reason"])
+        _, _, result = self.fit_all([good, self.nccl_log("all_gather_cut.txt", end=False)], expect=2)
+        self.assertIn("before the summary of its test", result.stderr)
+        attention = self.file("attention.csv", "gpu,batch,seq_len,heads,kv_heads,head_dim,time_us\nh100,1,256,4,4,128,17\n")
+        _, _, result = self.fit_all([attention], expect=2)
+        self.assertIn("does not read tables of attention", result.stderr)
+        self.refuse("fit", good, "--base", "dgx-h100", "--out", self.directory / "x.yaml", "--format", "csv",
+                    expect=["--format table or --format json"])
+        self.assertFalse((self.directory / "x.yaml").exists())
+
     def test_fits_on_draws(self):
         table = SOURCE / "validation" / "published_runs.csv"
         asked = ["validate", table, "--fit-on", "3", "--repeat", "50", "--min-mfu", "0.02"]

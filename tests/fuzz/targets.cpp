@@ -18,6 +18,7 @@
 #include "io/document.hpp"
 #include "io/framework_reader.hpp"
 #include "io/model_reader.hpp"
+#include "io/nccl_log.hpp"
 #include "io/plan_document.hpp"
 #include "io/profile_reader.hpp"
 #include "io/schedule_csv.hpp"
@@ -135,6 +136,11 @@ void read_kernel_table(std::string_view text) {
                                    Format::Json));
 }
 
+void read_nccl_log(std::string_view text) {
+  static_cast<void>(io::is_nccl_log(text));
+  static_cast<void>(io::parse_nccl_log(text, "all_reduce.txt"));
+}
+
 void read_quantity(std::string_view text) {
   static_cast<void>(parse_quantity<Seconds>(text));
   static_cast<void>(parse_quantity<Bytes>(text));
@@ -190,6 +196,7 @@ constexpr std::array kTargets{
     Target{"yaml", [](std::string_view text) { read_tree(text, Syntax::Yaml); }},
     Target{"json", [](std::string_view text) { read_tree(text, Syntax::Json); }},
     Target{"profile", read_profile},
+    Target{"nccl_log", read_nccl_log},
     Target{"model", [](std::string_view text) { read_model(text, Syntax::Yaml); }},
     Target{"hf_config", [](std::string_view text) { read_model(text, Syntax::Json); }},
     Target{"framework", read_framework},

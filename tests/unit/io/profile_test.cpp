@@ -247,6 +247,40 @@ TEST_SUITE("unit") {
     CHECK_THROWS_WITH_AS(load("like: frontier\ntires: []\n"), "unknown key 'tires'", InputError);
   }
 
+  TEST_CASE("profiles: a machine like another may change parts of its accelerator") {
+    const test::TemporaryDirectory dir;
+    const auto load = [&](const std::string& name, const std::string& rest) {
+      const auto path =
+          dir.write(name + ".yaml", "schema: plansearch/profile/v1\nname: " + name + "\n" + rest);
+      return io::load_cluster(path.string(), kShipped);
+    };
+    const auto bf16 = [](const Cluster& cluster) {
+      return *cluster.accelerator.kernels.matmul.at(static_cast<std::size_t>(DataType::Bf16));
+    };
+    const Cluster shipped_one = shipped("dgx-h100");
+    const Cluster own = load("own",
+                             "like: dgx-h100\naccelerator:\n  kernels: {matmul: {bf16: "
+                             "{flop_efficiency: 0.7}}}\n");
+    CHECK(own.accelerator.name == "h100-sxm5-80gb (changed)");
+    CHECK(own.accelerator.memory == shipped_one.accelerator.memory);
+    MatmulCurve expected = bf16(shipped_one);
+    expected.flop_efficiency = 0.7;
+    CHECK(bf16(own) == expected);
+    // Of an accelerator that its file describes in place, what is not changed stays.
+    load("base",
+         "like: dgx-h100\naccelerator: {like: h100, memory: 90 GiB, kernels: {matmul: "
+         "{bf16: {flop_efficiency: 0.7, byte_efficiency: 0.6}}}}\n");
+    const Cluster again = load("again",
+                               "like: ./base.yaml\naccelerator: {kernels: {matmul: {bf16: "
+                               "{byte_efficiency: 0.5}}}}\n");
+    expected.byte_efficiency = 0.5;
+    CHECK(bf16(again) == expected);
+    CHECK(again.accelerator.memory == Bytes(90.0 * 1024 * 1024 * 1024));
+    // Another accelerator altogether.
+    CHECK(load("other", "like: dgx-h100\naccelerator: {like: h200}\n").accelerator.memory ==
+          shipped("dgx-h200").accelerator.memory);
+  }
+
   TEST_CASE("profiles: evidence is counted over the whole machine") {
     const std::array<int, 4> counts = count_evidence(shipped("selene"));
     CHECK(counts[static_cast<std::size_t>(Evidence::Measured)] > 0);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A few factors on the constants of a curve, from measured times, shrunk towards none.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace plansearch {
+
+struct CurveProblem {
+  std::size_t parameters = 0;
+  /// ln of the predicted time of every row when ln of every parameter is moved by so much.
+  std::function<std::vector<double>(std::span<const double>)> predict;
+  std::vector<double> measured;  ///< ln of the measured times
+  double usual = 0.0;            ///< scatter of a row about a curve that fits
+  double between = 0.0;          ///< what machines differ by: a fit no better known is none
+};
+
+struct CurveFit {
+  std::vector<double> moved;   ///< of ln of every parameter
+  std::vector<double> spread;  ///< standard deviation of the same
+  std::vector<std::size_t> kept;
+  std::vector<std::size_t> outliers;  ///< rows that contradict the others
+  double scatter = 0.0;               ///< of a row about the fitted curve
+  double error_before = 0.0;          ///< median |ln(predicted / measured)| of the kept rows
+  double error_after = 0.0;
+};
+
+struct CurveFitRefusal {
+  std::string reason;
+  std::vector<std::size_t> outliers;
+};
+
+/// Refused below three rows that agree, and where a row of usual shape would be known no better
+/// than what machines differ by.
+[[nodiscard]] std::variant<CurveFit, CurveFitRefusal> fit_curve(const CurveProblem& problem);
+
+}  // namespace plansearch
