@@ -60,6 +60,8 @@ struct GroupRate {
   int stride = 1;  ///< ranks of the groups inside it
   int ranks = 2;
   Bandwidth rate;
+  /// Pairs: of a message from one to the other, where collectives get less.
+  std::optional<Bandwidth> sends{};
   bool operator==(const GroupRate&) const = default;
 };
 

@@ -56,10 +56,15 @@ struct OverlapRule {
   /// Where its order of issue is not described: the share of a message that kernels hide, 0 to 1.
   double share = 0.0;
   MessageWait wait = MessageWait::AtOnce;  ///< inside a pass
+  /// Tiles that travel between the steps of an operator; absent: as `wait`.
+  std::optional<MessageWait> steps;
   /// Parameters under MessageWait::Use: how many gathers before its own use one is posted.
   int ahead = 1;
 
-  [[nodiscard]] bool hides() const { return share > 0.0 || wait == MessageWait::Use; }
+  [[nodiscard]] MessageWait wait_of_steps() const { return steps.value_or(wait); }
+  [[nodiscard]] bool hides() const {
+    return share > 0.0 || wait == MessageWait::Use || wait_of_steps() == MessageWait::Use;
+  }
   bool operator==(const OverlapRule&) const = default;
 };
 

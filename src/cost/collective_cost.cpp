@@ -21,7 +21,8 @@ CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, B
   const LinkTier& inner = cluster.tiers[span.local_tier];
   cost.wire_bytes = message * wire_share(kind, span.ranks);
   if (span.nodes <= 1.0) {
-    const LocalLink link = local_link(inner, is_pairwise(kind) ? 2.0 : span.ranks, span.stride);
+    const LocalLink link = is_pairwise(kind) ? pair_link(inner, span.stride)
+                                             : local_link(inner, span.ranks, span.stride);
     cost.time = select_time({kind, message, span, link, nullptr});
     cost.transfer = cost.wire_bytes / local_link(inner, span.ranks, span.stride).simple;
   } else {

@@ -251,7 +251,8 @@ class ProgramBuilder {
 
   /// Tiles that travel for an operator in steps do so while it works on others.
   [[nodiscard]] bool runs_under(const PassMessage& message) const {
-    return message.communication.steps > 1 && rule_of(context_, message).wait == MessageWait::Use;
+    return message.communication.steps > 1 &&
+           rule_of(context_, message).wait_of_steps() == MessageWait::Use;
   }
 
   /// Kernels of an operator and the tiles that travel under them. Steps are alike: as many of them
@@ -368,6 +369,7 @@ class ProgramBuilder {
   void post_blocking_operands(std::size_t op) {
     list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const Listed& listed) {
       if (rule_of(context_, *listed.message).wait == MessageWait::Use) return;
+      if (runs_under(*listed.message)) return;
       await(post_rest(*listed.message, false));
     });
   }
@@ -478,7 +480,9 @@ SharedTime share_of(const PricingContext& context, const PassMessage& message, d
 
 bool posts_ahead(const PricingContext& context, const BlockParts& parts) {
   const auto ahead = [&](const PassMessage& message) {
-    return rule_of(context, message).wait == MessageWait::Use;
+    const OverlapRule& rule = rule_of(context, message);
+    const bool steps = message.communication.steps > 1;
+    return (steps ? rule.wait_of_steps() : rule.wait) == MessageWait::Use;
   };
   return std::any_of(parts.work.messages.begin(), parts.work.messages.end(), ahead) ||
          std::any_of(parts.kept.passes.begin(), parts.kept.passes.end(), ahead);

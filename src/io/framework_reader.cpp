@@ -170,6 +170,9 @@ OverlapRule read_overlap_rule(const Node& map, const std::string& key) {
   if (const auto wait = value.find("wait")) {
     rule.wait = wait->choice(std::span<const Choice<MessageWait>>(kWaits));
   }
+  if (const auto steps = value.find("steps")) {
+    rule.steps = steps->choice(std::span<const Choice<MessageWait>>(kWaits));
+  }
   if (const auto ahead = value.find("ahead")) rule.ahead = ahead->count(1, 16);
   return rule;
 }

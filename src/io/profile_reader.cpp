@@ -104,6 +104,10 @@ std::vector<GroupRate> read_group_rates(const Node& list, const LinkTier& tier) 
     rate.ranks = node.at("ranks").count(2, tier.size);
     rate.stride = node.at("stride").count(1, tier.size);
     rate.rate = node.at("rate").positive<Bandwidth>();
+    if (const auto sends = node.find("sends")) {
+      if (rate.ranks != 2) sends->fail("only pairs send", "with ranks: 2");
+      rate.sends = sends->positive<Bandwidth>();
+    }
     if (tier.size % (std::int64_t{1} * rate.ranks * rate.stride) != 0) {
       node.fail(fmt::format("{} ranks with stride {} do not divide the {} of the tier", rate.ranks,
                             rate.stride, tier.size));

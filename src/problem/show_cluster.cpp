@@ -139,6 +139,9 @@ ShownSection tier_section(const LinkTier& tier) {
   for (const GroupRate& group : tier.group_rates) {
     rows.quantity(fmt::format("group_rates.{}x{}", group.stride, group.ranks), group.rate,
                   "measured, stride x ranks");
+    if (!group.sends) continue;
+    rows.quantity(fmt::format("group_rates.{}x{}.sends", group.stride, group.ranks), *group.sends,
+                  "messages from one to the other");
   }
   if (tier.nics) {
     rows.count("nics_per_node", tier.nics->per_node);

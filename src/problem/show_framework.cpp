@@ -40,6 +40,10 @@ ShownSection running_section(const Framework& framework) {
       rows.number("overlap." + key + ".ahead", rule.ahead, "",
                   "gathers before its own use that one is posted; waited for at its use");
     }
+    if (rule.steps) {
+      rows.text("overlap." + key + ".steps", *rule.steps == MessageWait::Use ? "use" : "at-once",
+                "when tiles of operators in steps are waited for");
+    }
   }
   return rows.take();
 }

@@ -1943,6 +1943,15 @@ class Golden(Case):
                 self.assertTrue(row["within"], check)
         self.refuse("reproduce", "alpa2", expect=["alpa"])
 
+    def test_reproduction_of_steps(self):
+        """PrimePar: what was fitted and the MLP on one pair of nodes agree; Megatron is in the space."""
+        self.compare("reproduce_primepar.txt", "reproduce", "primepar")
+        for row in json.loads(self.succeed("reproduce", "primepar", "--format", "json"))["rows"]:
+            if "MLP, 8 GPUs" in row["check"] and row["within"] is not None:
+                self.assertTrue(row["within"], row)
+            if row["unit"] == "x" and " over Megatron (" in row["check"]:
+                self.assertGreaterEqual(row["predicted"], 1.0, row)
+
     def test_reproduction_of_grids(self):
         """Closed forms are exact; predictions may miss their bands, and say so."""
         schema = json.loads((SOURCE / "docs/schema/reproduce.v1.schema.json").read_text())

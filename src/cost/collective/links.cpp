@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace plansearch {
 namespace {
@@ -26,25 +27,40 @@ double line_efficiency(const FabricCurve& fabric, const GroupSpan& span, Content
   return efficiency * std::pow(std::max(span.nodes, 2.0) / 2.0, -fabric.efficiency_decay);
 }
 
-/// Share of the links of a rank that a group can use.
-double usable_share(const LinkTier& tier, double ranks, int stride) {
+const GroupRate* measured_rate(const LinkTier& tier, double ranks, int stride) {
   for (const GroupRate& measured : tier.group_rates) {
-    if (measured.stride == stride && measured.ranks == ranks) {
-      return measured.rate / tier.link().simple;
-    }
+    if (measured.stride == stride && measured.ranks == ranks) return &measured;
   }
+  return nullptr;
+}
+
+/// Share of the links of a rank that a group can use.
+double usable_share(const LinkTier& tier, double ranks, const std::optional<Bandwidth>& measured) {
+  if (measured) return *measured / tier.link().simple;
   if (!tier.pair_bandwidth) return 1.0;
   return std::min(1.0, (ranks - 1.0) * (*tier.pair_bandwidth / tier.bandwidth));
+}
+
+LocalLink shared_link(const LinkTier& tier, double ranks,
+                      const std::optional<Bandwidth>& measured) {
+  const LocalLinkCurve& c = tier.link();
+  const double share = usable_share(tier, ranks, measured);
+  const double crowd = c.sharing_exponent > 0.0 ? std::pow(2.0 / ranks, c.sharing_exponent) : 1.0;
+  return {c, share, c.low_latency * crowd, c.low_latency_128 * crowd * share,
+          c.simple * crowd * share};
 }
 
 }  // namespace
 
 LocalLink local_link(const LinkTier& tier, double ranks, int stride) {
-  const LocalLinkCurve& c = tier.link();
-  const double share = usable_share(tier, ranks, stride);
-  const double crowd = c.sharing_exponent > 0.0 ? std::pow(2.0 / ranks, c.sharing_exponent) : 1.0;
-  return {c, share, c.low_latency * crowd, c.low_latency_128 * crowd * share,
-          c.simple * crowd * share};
+  const GroupRate* known = measured_rate(tier, ranks, stride);
+  return shared_link(tier, ranks, known ? std::optional(known->rate) : std::nullopt);
+}
+
+LocalLink pair_link(const LinkTier& tier, int stride) {
+  const GroupRate* known = measured_rate(tier, 2.0, stride);
+  return shared_link(tier, 2.0,
+                     known ? std::optional(known->sends.value_or(known->rate)) : std::nullopt);
 }
 
 FabricLink fabric_link(const LinkTier& tier, const GroupSpan& span, Contention contention) {

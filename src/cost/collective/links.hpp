@@ -23,6 +23,8 @@ struct LocalLink {
 /// Of ranks `stride` apart. Measured rates of groups first; meshes offer a group only the pairs
 /// between its members, shared buses divide.
 [[nodiscard]] LocalLink local_link(const LinkTier& tier, double ranks, int stride);
+/// Of one rank that sends to another.
+[[nodiscard]] LocalLink pair_link(const LinkTier& tier, int stride);
 
 /// The network between domains as a group sees it.
 struct FabricLink {

@@ -20,6 +20,7 @@ std::vector<ReproducedRow> alpa_rows(const StudyContext& context);
 std::vector<ReproducedRow> axonn_rows(const StudyContext& context);
 std::vector<ReproducedRow> hosoki_planner_rows(const StudyContext& context);
 std::vector<ReproducedRow> hosoki_pass_rows(const StudyContext& context);
+std::vector<ReproducedRow> primepar_rows(const StudyContext& context);
 std::vector<ReproducedRow> tensor3d_rows(const StudyContext& context);
 
 namespace {
@@ -137,6 +138,8 @@ const std::vector<ReproducedSeed>& reproduced_seeds() {
       {"hosoki-planner",
        "plans on true costs beside Alpa's on GPT-2 XL, and operators of its layer",
        hosoki_planner_rows},
+      {"primepar", "PrimePar (ASPLOS'24): operators in steps beside Megatron, 32 V100",
+       primepar_rows},
       {"tensor3d", "the best grid of a tensor group on a flat network", tensor3d_rows},
   };
   return kSeeds;

@@ -195,6 +195,19 @@ TEST_SUITE("unit") {
     CHECK(gathered(8, 1) == doctest::Approx(0.875 * kMessage / 200e9).epsilon(1e-3));
   }
 
+  TEST_CASE("pairs may send faster than their collectives run") {
+    Cluster cluster = round_numbers();
+    GroupRate pair{1, 2, Bandwidth(50e9), Bandwidth(100e9)};
+    cluster.tiers[0].group_rates = {pair};
+    const auto seconds = [&](CommunicationKind kind) {
+      return collective_cost(cluster, kind, Bytes(kMessage), {2, 1}).time.value();
+    };
+    CHECK(seconds(CommunicationKind::AllGather) ==
+          doctest::Approx(0.5 * kMessage / 50e9).epsilon(1e-3));
+    CHECK(seconds(CommunicationKind::SendReceive) ==
+          doctest::Approx(kMessage / 100e9).epsilon(1e-3));
+  }
+
   TEST_CASE("without trees an all-reduce over nodes runs on rings") {
     // 2 x 15/16 of the message where a tree of two nodes sends it once.
     Cluster cluster = round_numbers();

@@ -17,7 +17,7 @@ Problem ahead(std::vector<Overlap> kinds) {
   return test::with_framework(test::toy_problem(), [&](Framework& framework) {
     framework.overlap.fill({});
     for (const Overlap kind : kinds) {
-      framework.overlap[static_cast<std::size_t>(kind)] = {0.0, MessageWait::Use, 1};
+      framework.overlap[static_cast<std::size_t>(kind)] = {0.0, MessageWait::Use, {}, 1};
     }
     framework.constants["host_launch"] = 0.0;
     framework.sharding.unit = ParameterUnit::Parameter;

@@ -40,8 +40,9 @@ Count check_bounds(const Problem& problem, unsigned seed) {
 
 /// A framework that hides what it can.
 Problem overlapping(const test::ToyOptions& options) {
-  return test::with_framework(test::toy_problem(options),
-                              [](Framework& framework) { framework.overlap.fill({0.9}); });
+  return test::with_framework(test::toy_problem(options), [](Framework& framework) {
+    framework.overlap.fill({0.9, MessageWait::AtOnce, {}, 1});
+  });
 }
 
 TEST_SUITE("property") {

@@ -45,8 +45,9 @@ TEST_SUITE("property") {
     for (const test::ToyOptions& options : {test::ToyOptions{}, experts}) {
       CHECK(check_grid_bounds(test::toy_problem(options), seed++) > 200);
     }
-    const auto overlapping = test::with_framework(
-        test::toy_problem(), [](Framework& framework) { framework.overlap.fill({0.9}); });
+    const auto overlapping = test::with_framework(test::toy_problem(), [](Framework& framework) {
+      framework.overlap.fill({0.9, MessageWait::AtOnce, {}, 1});
+    });
     CHECK(check_grid_bounds(overlapping, seed) > 200);
   }
 }

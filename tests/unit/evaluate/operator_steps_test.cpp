@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <random>
 
 #include "communication/operator_sequence.hpp"
@@ -106,6 +108,57 @@ Seconds travelling(const PlanDetails& details, bool exposed) {
   return sum;
 }
 
+/// A chip on which a product takes its FLOPs over the peak, whatever its shape.
+Problem on_ideal_chip() {
+  Problem problem = test::toy_problem();
+  Cluster cluster = *problem.cluster;
+  Accelerator& chip = cluster.accelerator;
+  chip.multiprocessors = 1;
+  chip.memory_bandwidth = Bandwidth(1e30);
+  MatmulCurve ideal;
+  for (auto& curve : chip.kernels.matmul) {
+    if (curve) curve = ideal;
+  }
+  problem.cluster = std::make_shared<const Cluster>(std::move(cluster));
+  return problem;
+}
+
+/// A product [batch, m, k] = [batch, m, n] x [n, k] by name.
+struct Product {
+  const char* name;
+  const char* n;
+  const char* k;
+};
+
+/// The sequence as a plan file says it; bit 0 of it is the outermost factor. Absent where a file
+/// cannot: two squares, more than three factors of one dimension.
+std::optional<PlacementEntry> entry_of(const OperatorSequence& sequence, const Product& product,
+                                       int bits) {
+  PlacementEntry entry{{product.name}, {}, {}, {}, {}};
+  std::array<FactorList, 4> lists;
+  int bit = 0;
+  const auto next = [&] { return static_cast<std::uint8_t>(bits - 1 - bit++); };
+  for (const SequencePart& part : sequence) {
+    if (part.kind != SequencePart::Kind::Square) {
+      lists.at(static_cast<std::size_t>(part.kind)).push_back(next());
+      continue;
+    }
+    if (entry.square) return std::nullopt;
+    entry.square = NamedSquare{{}, {}, "sequence", product.n, product.k};
+    for (int i = 0; i < part.log_side; ++i) {
+      entry.square->rows.push_back(next());
+      entry.square->columns.push_back(next());
+    }
+  }
+  const std::size_t side = entry.square ? entry.square->rows.size() : 0;
+  const std::array<const char*, 4> names{"batch", "sequence", product.n, product.k};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (lists.at(i).size() + (i > 0 ? side : 0) > 3) return std::nullopt;
+    if (!lists.at(i).empty()) entry.cut.push_back({names.at(i), lists.at(i)});
+  }
+  return entry;
+}
+
 TEST_SUITE("unit") {
   TEST_CASE("steps: a product over 2 x 2 devices is two products of half the depth") {
     // Micro-batch 2 of 512 tokens over two rows: 512; 1024 features in two slices; 4096 outputs
@@ -146,6 +199,61 @@ TEST_SUITE("unit") {
         const int slices =
             phase.batch.slices() * phase.m.slices() * phase.n.slices() * phase.k.slices();
         CHECK(slices == group.tensor_out * placed.steps);
+      }
+    }
+  }
+
+  TEST_CASE(
+      "steps: priced FLOPs are conserved over 1,000 random placements, forward and backward") {
+    // On a chip without overheads time is FLOPs over peak: of all steps of all devices the whole
+    // product, 2 x 16 x 512 tokens x 1,024 x 4,096 (projection: x 1,024), twice in backward.
+    constexpr int kBits = 4;
+    const std::array<Product, 3> products{{{"mlp_in", "hidden", "ffn"},
+                                           {"mlp_out", "ffn", "hidden"},
+                                           {"projection", "heads", "hidden"}}};
+    const Problem ideal = on_ideal_chip();
+    const auto peak = *ideal.cluster->accelerator.peak[static_cast<std::size_t>(DataType::Bf16)];
+    PlanDegrees plan = degrees(1 << kBits);
+    plan.micro_batch = 16;
+    plan.micro_batches = 2;
+    const auto sequences = all_sequences(kBits);
+    std::mt19937 random(29);
+    int in_steps = 0;
+    for (int placed = 0; placed < 1000;) {
+      PlacementNames names;
+      names.factors.assign(kBits, 2);
+      for (const Product& product : products) {
+        const auto entry = entry_of(sequences[random() % sequences.size()], product, kBits);
+        if (entry) names.operators.push_back(*entry);
+      }
+      if (names.operators.empty()) continue;
+      const Priced made = priced(ideal, plan, names);
+      for (const PlacementEntry& entry : names.operators) {
+        const std::string& name = entry.operators.front();
+        CAPTURE(name);
+        const double width = name == "projection" ? 1024.0 : 4096.0;
+        const Flops share(2.0 * 16 * 512 * 1024 * width / (1 << kBits));
+        const OperatorTime time = made.time(name);
+        CHECK(time.forward.value() == doctest::Approx((share / peak).value()).epsilon(1e-9));
+        CHECK(time.backward.value() == doctest::Approx(2 * (share / peak).value()).epsilon(1e-9));
+        in_steps += entry.square ? 1 : 0;
+        ++placed;
+      }
+    }
+    CHECK(in_steps > 100);
+  }
+
+  TEST_CASE("steps: at equal efficiency a product in steps takes what it takes cut in space") {
+    const Problem ideal = on_ideal_chip();
+    for (const int tensor : {4, 8, 16}) {
+      const Priced temporal = squares(ideal, degrees(tensor), 2);
+      const Priced spatial = priced(ideal, degrees(tensor), {});
+      for (const char* name : {"query", "projection", "mlp_in", "mlp_out"}) {
+        CAPTURE(name);
+        CHECK(temporal.time(name).forward.value() ==
+              doctest::Approx(spatial.time(name).forward.value()));
+        CHECK(temporal.time(name).backward.value() ==
+              doctest::Approx(spatial.time(name).backward.value()));
       }
     }
   }
@@ -200,6 +308,35 @@ TEST_SUITE("unit") {
     CHECK(words(eight) ==
           "operators in steps: 0 % of what tiles travel is hidden; most all-reduces of activations "
           "are over 2 ranks of 8");
+  }
+
+  TEST_CASE("steps: tiles run under products where collectives block, each once") {
+    const auto made = [](MessageWait wait, std::optional<MessageWait> steps) {
+      const Problem problem = test::with_framework(test::toy_problem(), [&](Framework& framework) {
+        OverlapRule& rule = framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
+        rule = {};
+        rule.wait = wait;
+        rule.steps = steps;
+      });
+      return squares(problem, degrees(8), 2);
+    };
+    const Priced posted = made(MessageWait::Use, std::nullopt);
+    const Priced tiles = made(MessageWait::AtOnce, MessageWait::Use);
+    const Priced blocking = made(MessageWait::AtOnce, std::nullopt);
+    const auto collectives = [](const Priced& p) {
+      Seconds sum;
+      for (const PricedCommunication& line : p.details().communication) {
+        if (line.communication.steps == 1) sum += line.exposed;
+      }
+      return sum.value();
+    };
+    CHECK(travelling(tiles.details(), true).value() <
+          1.05 * travelling(posted.details(), true).value());
+    CHECK(collectives(tiles) == doctest::Approx(collectives(blocking)));
+    CHECK(collectives(posted) < collectives(blocking));
+    CHECK(tiles.estimate().step.total() < blocking.estimate().step.total());
+    CHECK(made(MessageWait::Use, MessageWait::AtOnce).estimate().step.total() >
+          posted.estimate().step.total());
   }
 
   TEST_CASE("steps: weights and activations over the square, second buffers beside them") {

@@ -14,7 +14,7 @@ namespace {
 
 Problem on_streams() {
   return test::with_framework(test::toy_problem(), [](Framework& framework) {
-    framework.overlap.fill({0.0, MessageWait::Use, 1});
+    framework.overlap.fill({0.0, MessageWait::Use, {}, 1});
     framework.sharding.unit = ParameterUnit::Launch;
     framework.rules.clear();
     framework.rank_order = {Axis::In,      Axis::Out,  Axis::Depth,

@@ -39,7 +39,8 @@ Problem random_question(std::mt19937& random) {
 /// Messages run beside kernels, so that pieces of a micro-batch are looked at.
 Problem with_pieces(Problem problem) {
   Framework framework = *problem.framework;
-  framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)] = {0.0, MessageWait::Use, 1};
+  framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)] = {
+      0.0, MessageWait::Use, {}, 1};
   problem.framework = std::make_shared<const Framework>(framework);
   return problem;
 }

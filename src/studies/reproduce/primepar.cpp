@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// PrimePar's figures beside ours.
+#include "studies/reproduce/primepar.hpp"
+
+namespace plansearch {
+
+std::vector<ReproducedRow> primepar_rows(const StudyContext& context) {
+  std::vector<ReproducedRow> rows;
+  add_primepar_mlp(context, rows);
+  add_primepar_models(context, rows);
+  return rows;
+}
+
+}  // namespace plansearch
