@@ -27,6 +27,7 @@ struct QuestionReport {
   std::string model;
   std::int64_t parameters = 0;
   std::string framework;
+  std::string framework_validation;  ///< the measured steps it was compared with; empty: none
   std::string precision;
   int gpus = 1;
   std::int64_t global_batch = 1;

@@ -129,6 +129,7 @@ QuestionReport unsettled(const ProblemRequest& question, const ProblemFiles& fil
   report.accelerator = files.cluster->accelerator.name;
   report.model = files.model->description.name;
   report.framework = files.framework->name;
+  report.framework_validation = files.framework->validation;
   report.precision = question.precision.value_or("-");
   const int nodes = question.nodes.value_or(1);
   report.gpus = question.gpus.value_or(nodes * files.cluster->accelerators_per_node);

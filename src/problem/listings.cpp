@@ -65,9 +65,13 @@ Listing list_models(const ShippedData& data) {
 }
 
 Listing list_frameworks(const ShippedData& data) {
-  Listing listing{{{"framework", Align::Left}, {"aliases", Align::Left}}, {"name", "aliases"}, {}};
+  Listing listing{{{"framework", Align::Left}, {"measured", Align::Left}, {"aliases", Align::Left}},
+                  {"name", "validation", "aliases"},
+                  {}};
   for (const ShippedFile& file : data.frameworks()) {
-    listing.rows.push_back({file.name, aliases_text(file.aliases)});
+    const std::string validation = data.framework(file.path.string()).validation;
+    listing.rows.push_back({file.name, validation.empty() ? "nothing: unvalidated" : validation,
+                            aliases_text(file.aliases)});
   }
   return listing;
 }

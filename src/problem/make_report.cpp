@@ -96,6 +96,7 @@ QuestionReport question_report(const SettledProblem& asked, const Problem& probl
   question.model = problem.model->name;
   question.parameters = parameter_count(*problem.network);
   question.framework = problem.framework->name;
+  question.framework_validation = problem.framework->validation;
   question.precision = to_text(problem.precision);
   question.gpus = problem.gpus;
   question.global_batch = problem.global_batch;

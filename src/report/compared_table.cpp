@@ -36,7 +36,7 @@ const std::vector<Trait>& traits() {
       {{"plan", Align::Left}, [](const ComparedRow& r) { return r.name; }},
       {{"hardware", Align::Left}, [](const ComparedRow& r) { return r.question.hardware; }},
       {{"model", Align::Left}, [](const ComparedRow& r) { return r.question.model; }},
-      {{"framework", Align::Left}, [](const ComparedRow& r) { return r.question.framework; }},
+      {{"framework", Align::Left}, [](const ComparedRow& r) { return framework_text(r.question); }},
       {{"precision", Align::Left}, [](const ComparedRow& r) { return r.question.precision; }},
       {{"sequence"}, [](const ComparedRow& r) { return fmt::format("{}", r.question.seq_len); }},
       {{"batch"}, [](const ComparedRow& r) { return fmt::format("{}", r.question.global_batch); }},
@@ -190,6 +190,9 @@ Json relation_json(const ComparedRow& row) {
 Json row_json(const ComparedRow& row) {
   Json json{{"name", row.name.empty() ? Json(nullptr) : Json(row.name)}};
   json["question"] = identity_json(row.question);
+  json["question"]["framework_validation"] =
+      row.question.framework_validation.empty() ? Json(nullptr)
+                                                : Json(row.question.framework_validation);
   json.update(relation_json(row));
   json["fits"] = row.plan ? Json(row.fits) : Json(nullptr);
   json["reason"] = row.plan ? Json(nullptr) : Json(row.why_none);

@@ -44,6 +44,10 @@ Json layers_json(const PlanSummary& plan) {
 
 }  // namespace
 
+std::string framework_text(const QuestionReport& question) {
+  return question.framework + (question.framework_validation.empty() ? " (unvalidated)" : "");
+}
+
 Json identity_json(const QuestionReport& question) {
   Json identity{{"model", question.model},
                 {"hardware", question.hardware},

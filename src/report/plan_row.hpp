@@ -12,6 +12,8 @@
 namespace plansearch {
 
 /// What a plan belongs to: model, machine, framework, precision, sequence, batch, accelerators.
+/// "alpa (unvalidated)": a framework of which no measured step was compared with predictions.
+[[nodiscard]] std::string framework_text(const QuestionReport& question);
 [[nodiscard]] nlohmann::ordered_json identity_json(const QuestionReport& question);
 
 /// There are no parts of bytes.

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 std::string headline(const QuestionReport& q) {
   return fmt::format("{} ({} parameters, sequence {}) on {}: {} x {}, batch {}, {}, {}\n", q.model,
                      count_text(static_cast<double>(q.parameters)), q.seq_len, q.hardware, q.gpus,
-                     q.accelerator, q.global_batch, q.precision, q.framework);
+                     q.accelerator, q.global_batch, q.precision, framework_text(q));
 }
 
 std::string counts_lines(const SearchReport& report) {
