@@ -272,6 +272,10 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
     result.precision = *precision;
     if (run.framework_assumed) result.filled.push_back("framework " + run.framework);
     result.plan = read_plan(run, framework);
+    const std::string micro_batch(row_of(Degree::MicroBatch).key);
+    result.open_micro_batch = !run.degrees.has(Degree::MicroBatch) &&
+                              !framework.natural_degrees.contains(micro_batch) &&
+                              !framework.fixed_degrees.contains(micro_batch);
     result.plan.schedule = measured_order(run, result.plan, framework, table);
     note_defaults(run, result.plan, result);
     result.batch_share =

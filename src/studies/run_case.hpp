@@ -22,6 +22,8 @@ struct RunCase {
   NetworkOptions network;
   DataType precision = DataType::Bf16;
   PlanDegrees plan;
+  /// Neither the row nor the framework says it: the plan has one sequence until it is priced.
+  bool open_micro_batch = false;
   std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead
   /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
   double batch_share = 1.0;

@@ -19,6 +19,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "studies/run_case.hpp"
+#include "studies/run_groups.hpp"
 #include "studies/run_problems.hpp"
 #include "studies/run_sites.hpp"
 
@@ -58,8 +59,16 @@ class GroupPricer {
   }
 
   /// A broken invariant is reported with its row; the other rows are priced all the same.
-  void price(const RunRecord& run, const RunCase& run_case, RunPrediction& prediction) {
+  void price(const RunRecord& run, const RunCase& asked, RunPrediction& prediction) {
+    RunCase run_case = asked;
     try {
+      if (run_case.open_micro_batch) {
+        settle_micro_batch(run_case);
+        prediction.filled = run_case.filled;
+        prediction.chosen_micro_batch = true;
+        prediction.plan = run_case.plan;
+        prediction.regimes = regimes_of(run, run_case, *evaluator_.problem().cluster);
+      }
       price_row(run, run_case, prediction);
     } catch (const InternalError& error) {
       std::vector<std::string> regimes = std::move(prediction.regimes);
@@ -71,6 +80,32 @@ class GroupPricer {
   }
 
  private:
+  /// The fastest micro-batch that fits where the row leaves it open, else the one that needs least.
+  void settle_micro_batch(RunCase& run_case) {
+    const PlanDegrees asked = run_case.plan;
+    std::optional<Seconds> fastest;
+    std::optional<Bytes> least;
+    for (int size = 1; size <= asked.micro_batches; size *= 2) {
+      if (asked.micro_batches % size != 0) break;
+      PlanDegrees plan = asked;
+      plan.micro_batch = size;
+      plan.micro_batches = asked.micro_batches / size;
+      if (evaluator_.obstacle(plan)) continue;
+      const Estimate estimate = evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_);
+      const Bytes needed = estimate.memory.total();
+      const bool fits = evaluator_.memory_risk(needed) <= evaluator_.problem().memory_risk;
+      const bool better = fits ? !fastest || estimate.step.total() < *fastest
+                               : !fastest && (!least || needed < *least);
+      if (!better) continue;
+      if (fits) fastest = estimate.step.total();
+      least = needed;
+      run_case.plan = plan;
+    }
+    run_case.filled.push_back(
+        fmt::format("micro_batch {} ({})", run_case.plan.micro_batch,
+                    fastest ? "the fastest that fits" : "none fits, this one needs least"));
+  }
+
   void price_row(const RunRecord& run, const RunCase& run_case, RunPrediction& prediction) {
     prediction.peak_seconds = peak_seconds_ * run_case.batch_share;
     const PlanDegrees& plan = run_case.plan;

@@ -47,7 +47,8 @@ struct SitedTime {
 struct RunPrediction {
   Verdict verdict = Verdict::Inexpressible;
   std::string reason;                 ///< empty when feasible
-  std::vector<std::string> filled;    ///< what the columns did not say
+  std::vector<std::string> filled{};  ///< what the columns did not say
+  bool chosen_micro_batch = false;    ///< by the prediction: nobody says it
   std::optional<PlanDegrees> plan{};  ///< absent where the row is inexpressible
   /// What makes the run hard to predict; see run_groups.hpp.
   std::vector<std::string> regimes{};

@@ -21,15 +21,15 @@ constexpr double kGibibyte = 1073741824.0;
 constexpr std::int64_t kLargest = std::int64_t{1} << 40;
 
 /// Columns a table cannot do without. Every other one may be missing: its cells are then unknown.
-constexpr std::array<std::string_view, 6> kRequired{"hw",           "gpus",        "model",
-                                                    "global_batch", "micro_batch", "step_time_s"};
+constexpr std::array<std::string_view, 5> kRequired{"hw", "gpus", "model", "global_batch",
+                                                    "step_time_s"};
 /// The sizes of a network: all of them, or none where the model is a shipped one.
 constexpr std::array<std::string_view, 4> kSizes{"mlp", "layers", "hidden", "heads"};
 /// Another name people give a column.
 constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
 
 /// What tables of runs may hold besides, and what is done with it.
-constexpr std::array<std::string_view, 41> kOthers{
+constexpr std::array<std::string_view, 42> kOthers{
     "id",           "source",      "locator",  "framework",   "known",
     "attention",    "ffn_hidden",  "kv_heads", "head_dim",    "vocab",
     "seq_len",      "moe_experts", "moe_topk", "moe_ffn",     "precision",
@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 41> kOthers{
     "peak_mem_gib", "mem_kind",    "oom",      "mem_rank",    "main_grads",
     "schedule",     "shard_group", "overlap",  "fp8_recipe",  "implementation",
     "kernels",      "cp_kind",     "offload",  "cuda_graphs", "recompute_layers",
-    "site"};
+    "site",         "micro_batch"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},
@@ -200,7 +200,6 @@ void read_degrees(RowReader& row, RunRecord& run) {
     const std::string_view column = key_of(degree, {});
     if (const auto value = row.degree(column, degree)) run.degrees.pin(degree, *value);
   }
-  static_cast<void>(row.needed_text(row_of(Degree::MicroBatch).key));
 }
 
 RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
@@ -267,9 +266,8 @@ void require_all_columns(const io::CsvTable& table) {
       fmt::format("the table has no column{} \"{}\"", missing.size() > 1 ? "s" : "",
                   fmt::join(missing, "\", \"")),
       "needed are hw, gpus, model (the name of a shipped one, or mlp, layers, hidden, heads and "
-      "seq_len as well), global_batch, micro_batch, step_time_s and the degrees that are not 1 "
-      "(tp, "
-      "pp, ...)");
+      "seq_len as well), global_batch, step_time_s, micro_batch where it is known and the "
+      "degrees that are not 1 (tp, pp, ...)");
 }
 
 }  // namespace

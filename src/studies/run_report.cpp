@@ -82,6 +82,8 @@ Json row_json(const RunReport& report, std::size_t index) {
   json["regimes"] = p.regimes;
   json["suspect"] = report.suspects.contains(run.id);
   json["filled"] = p.filled;
+  json["micro_batch"] = p.plan ? Json(p.plan->micro_batch) : Json(nullptr);
+  json["micro_batch_chosen"] = p.chosen_micro_batch;
   return json;
 }
 
@@ -156,14 +158,14 @@ std::string render_csv(const RunReport& report) {
   std::string out =
       "id,measured_step_time_s,predicted_step_time_s,predicted_p10_s,predicted_p90_s,"
       "measured_peak_memory_bytes,predicted_peak_memory_bytes,memory_risk,expressible,feasible,"
-      "reason\n";
+      "reason,micro_batch,micro_batch_chosen\n";
   for (std::size_t i = 0; i < report.runs.size(); ++i) {
     const Json row = row_json(report, i);
     CsvLine line;
-    for (const char* key :
-         {"id", "measured_step_time_s", "predicted_step_time_s", "predicted_p10_s",
-          "predicted_p90_s", "measured_peak_memory_bytes", "predicted_peak_memory_bytes",
-          "memory_risk", "expressible", "feasible", "reason"}) {
+    for (const char* key : {"id", "measured_step_time_s", "predicted_step_time_s",
+                            "predicted_p10_s", "predicted_p90_s", "measured_peak_memory_bytes",
+                            "predicted_peak_memory_bytes", "memory_risk", "expressible", "feasible",
+                            "reason", "micro_batch", "micro_batch_chosen"}) {
       const Json& value = row.at(key);
       line.add(value.is_null()     ? ""
                : value.is_string() ? value.get<std::string>()

@@ -169,6 +169,13 @@ std::string opening(const RunReport& report) {
   if (report.min_mfu > 0.0) {
     text += fmt::format("; step times below {:.1f} % MFU left out", 100.0 * report.min_mfu);
   }
+  const auto chosen =
+      std::count_if(report.predictions.begin(), report.predictions.end(),
+                    [](const RunPrediction& prediction) { return prediction.chosen_micro_batch; });
+  if (chosen > 0) {
+    text += fmt::format("\n{} row{} without a micro-batch: predicted at the fastest that fits",
+                        chosen, chosen == 1 ? "" : "s");
+  }
   return text + "\n";
 }
 

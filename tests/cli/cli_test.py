@@ -1419,6 +1419,26 @@ class Constraints(Case):
         self.refuse(*QUESTION, "--gpus", "9..15", expect=["no power of two is in 9..15"])
 
 
+class Unvalidated(Case):
+    """A framework without measured steps says so wherever its numbers stand."""
+
+    def test_headline_json_and_comparison(self):
+        asked = ["--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--batch", "64"]
+        for framework, validated in (("alpa", False), ("megatron", True), ("internevo", True)):
+            plan = ["predict", *asked, "--framework", framework, "--tp", "8", "--recompute", "full"]
+            headline = run(*plan).stdout.split("\n\n")[0]
+            self.assertEqual(f"{framework} (unvalidated)" in headline, not validated, headline)
+            answer = json.loads(run(*plan, "--format", "json").stdout)
+            self.assertEqual(answer["question"]["framework_validation"] is not None, validated)
+        both = self.succeed("compare", *asked, "--framework", "alpa,megatron")
+        self.assertRegex(both, r"alpa +\(unvalidated\)")
+        self.assertNotRegex(both, r"megatron +\(unvalidated\)")
+        rows = json.loads(self.succeed("compare", *asked, "--framework", "alpa,megatron", "--format", "json"))["rows"]
+        json_schema.check({"schema": "plansearch/compare/v1", "rows": rows, "evidence": []},
+                          json.loads((SOURCE / "docs/schema/compare.v1.schema.json").read_text()))
+        self.assertEqual([row["question"]["framework_validation"] is None for row in rows], [True, False])
+
+
 class Fits(Case):
     """A profile from own runs: what it gives, and every reason not to."""
     HEADER = "id,hw,framework,gpus,model,global_batch,micro_batch,tp,pp,precision,recompute,step_time_s"

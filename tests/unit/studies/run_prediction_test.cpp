@@ -64,6 +64,35 @@ TEST_SUITE("unit") {
     CHECK(forbidden.step_time);
   }
 
+  TEST_CASE("a row without a micro-batch is priced at the fastest that fits, and says so") {
+    // dp = 16 / (2 x 2) = 4: 64 sequences allow micro-batches of 1, 2, 4, 8 and 16.
+    std::vector<test::Cells> rows{{{"micro_batch", ""}}};
+    for (const char* size : {"1", "2", "4", "8", "16"}) rows.push_back({{"micro_batch", size}});
+    const auto predictions = predict(test::runs_of(rows));
+    Seconds fastest = *predictions[1].step_time;
+    int best = 1;
+    for (std::size_t i = 2; i < predictions.size(); ++i) {
+      CHECK_FALSE(predictions[i].chosen_micro_batch);
+      if (predictions[i].verdict != Verdict::Feasible || *predictions[i].step_time >= fastest) {
+        continue;
+      }
+      fastest = *predictions[i].step_time;
+      best = predictions[i].plan->micro_batch;
+    }
+    CHECK(predictions[0].chosen_micro_batch);
+    CHECK(predictions[0].plan->micro_batch == best);
+    CHECK(*predictions[0].step_time == fastest);
+    CHECK(predictions[0].filled.back().starts_with("micro_batch "));
+    // Nothing fits: the one that needs least.
+    const RunPrediction large =
+        predict(
+            test::runs_of(
+                {{{"micro_batch", ""}, {"hidden", "16384"}, {"heads", "128"}, {"layers", "96"}}}))
+            .front();
+    CHECK(large.verdict == Verdict::OutOfMemory);
+    CHECK(large.plan->micro_batch == 1);
+  }
+
   TEST_CASE("predictions do not depend on threads or on the other rows") {
     const auto runs = test::runs_of(kRows);
     const auto one = predict(runs, 1);
