@@ -190,9 +190,9 @@ Json relation_json(const ComparedRow& row) {
 Json row_json(const ComparedRow& row) {
   Json json{{"name", row.name.empty() ? Json(nullptr) : Json(row.name)}};
   json["question"] = identity_json(row.question);
-  json["question"]["framework_validation"] =
-      row.question.framework_validation.empty() ? Json(nullptr)
-                                                : Json(row.question.framework_validation);
+  json["question"]["framework_validation"] = row.question.framework_validation.empty()
+                                                 ? Json(nullptr)
+                                                 : Json(row.question.framework_validation);
   json.update(relation_json(row));
   json["fits"] = row.plan ? Json(row.fits) : Json(nullptr);
   json["reason"] = row.plan ? Json(nullptr) : Json(row.why_none);

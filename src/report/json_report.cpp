@@ -134,9 +134,8 @@ Json question_json(const QuestionReport& question) {
     settings.push_back({{"key", s.key}, {"value", s.value}, {"origin", s.origin}});
   }
   Json json = identity_json(question);
-  json["framework_validation"] = question.framework_validation.empty()
-                                     ? Json(nullptr)
-                                     : Json(question.framework_validation);
+  json["framework_validation"] =
+      question.framework_validation.empty() ? Json(nullptr) : Json(question.framework_validation);
   json["parameters"] = question.parameters;
   json["memory_capacity_bytes"] = whole_bytes(question.memory_capacity);
   json["memory_risk_accepted"] = question.memory_risk;
