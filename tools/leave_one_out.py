@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Refits the constants of a framework without one group of runs, and predicts that group.
+"""Refits constants without one group of runs, and predicts that group.
 
-  tools/leave_one_out.py --binary build/release/plansearch --table runs.csv --suspect suspect.csv
-                         [--study TEXT] [--out validation/leave_one_out.json]
+  tools/leave_one_out.py --binary build/release/plansearch --table runs.csv [--also more.csv ...]
+                         --suspect suspect.csv [...] [--study TEXT] [--out validation/leave_one_out.json]
 
-Groups are sources where several share the constants, else models or machines (STUDIES below). Every
-fit, with and without the group, starts from the middle of the bounds of
-validation/fitted_constants.yaml, never from the shipped values, which have seen all rows. Takes
-minutes. Only the standard library is needed.
+Groups are sources where several share the constants, else models or machines (STUDIES below), and the
+laboratories: without one of them every constant of validation/fitted_constants.yaml is refitted, the
+factors of all other sites are computed again, and its runs are predicted for a typical site. `--also`
+names tables of later runs, which are in no fit and have sites. Only the standard library is needed.
 """
 import argparse
 import csv
@@ -16,42 +16,35 @@ import datetime
 import json
 import os
 import pathlib
-import sys
 import tempfile
 
+import plain_yaml
 import refit
+import sites
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROUNDS = 12
 
-#: (title, framework, column that makes the groups, {text in a cell: group of several cells},
-#:  lowest utilisation)
+#: (title, framework, column that makes the groups, {text in a cell: group of several cells})
 STUDIES = (
-    ("Megatron: a source left out", "megatron", "source", {"MLPerf": "MLPerf Training"}, 0.0),
+    ("Megatron: a source left out", "megatron", "source", {"MLPerf": "MLPerf Training"}),
     ("Megatron-DeepSpeed: a source left out", "megatron-deepspeed", "source",
-     {"BigScience": "BigScience on Jean Zay (V100)"}, 0.0),
-    ("FSDP: a source left out", "fsdp", "source", {}, 0.0),
-    ("FSDP: a machine left out", "fsdp", "hw", {}, 0.0),
-    ("FSDP: a model left out", "fsdp", "model", {}, 0.0),
-    ("nanotron: a model left out", "nanotron", "model", {}, 0.02),
-    ("nanotron: a number of GPUs left out", "nanotron", "gpus", {}, 0.02),
+     {"BigScience": "BigScience on Jean Zay (V100)"}),
+    ("FSDP: a source left out", "fsdp", "source", {}),
+    ("FSDP: a machine left out", "fsdp", "hw", {}),
+    ("FSDP: a model left out", "fsdp", "model", {}),
+    ("nanotron: a model left out", "nanotron", "model", {}),
+    ("nanotron: a number of GPUs left out", "nanotron", "gpus", {}),
 )
 METHOD = (
     "Constants that stand for a framework are refitted without a group of runs, which is then "
-    "predicted; *in sample* is the error on the same runs when they are part of the fit. Both fits "
-    "start from the middle of the bounds in "
-    "[`validation/fitted_constants.yaml`](../validation/fitted_constants.yaml), not from the "
-    "shipped values, so *in sample* differs from the tables above. Suspect rows are left out, and "
-    "for nanotron runs below 2 % utilisation. nanotron has a single source, so models and numbers "
-    "of GPUs are left out instead. Constants of kernels, links and fabrics stay as shipped; the few "
-    "of them that were fitted to steps (marked so in "
-    "[validation_constants.md](validation_constants.md)) have seen all runs. The search is a "
-    "coordinate descent of twelve rounds: a ratio below one is its noise, not a virtue.")
-
-
-def middle(constant):
-    low, high = constant["low"], constant["high"]
-    return (low * high) ** 0.5 if constant["scale"] == "log" else (low + high) / 2
+    "predicted; *in sample* is the error on the same runs when they are part of the fit. The fit is that "
+    "of `tools/refit.py`: damped least squares with a weak prior in the middle of the bounds in "
+    "[`validation/fitted_constants.yaml`](../validation/fitted_constants.yaml), which knows nothing of "
+    "the shipped values; a fit without a group starts where the fit to all ended. Every site that is in "
+    "the fit has a factor of its own, so *in sample* differs from the tables above. Suspect rows are "
+    "left out, and runs below 2 % utilisation. nanotron has a single source, so models and numbers of "
+    "GPUs are left out instead. Constants of kernels, links and fabrics stay as shipped in these "
+    "studies; of laboratories (below) those that were fitted to steps are refitted too.")
 
 
 def group_of(row, column, together):
@@ -61,50 +54,60 @@ def group_of(row, column, together):
     return row[column]
 
 
+class GroupSelection(refit.Selection):
+    """As when refitting, with the study's groups in the place of sources."""
+
+    def __init__(self, args, groups):
+        super().__init__(args)
+        self.groups = groups
+
+    def source(self, row):
+        return self.groups[row["id"]]
+
+
+def bench_args(args, tables, min_mfu=0.02):
+    return argparse.Namespace(binary=args.binary, table=tables, data=str(ROOT), suspect=args.suspect,
+                              hold_out=0.0, memory=False, min_mfu=min_mfu)
+
+
 class Study:
     """Rows of one framework, their groups, and a bench that prices only them."""
 
-    def __init__(self, args, suspects, study):
-        self.title, self.framework, column, together, min_mfu = study
+    def __init__(self, args, study):
+        self.title, self.framework, column, together = study
         with open(args.table, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             rows = [row for row in reader if row["framework"] == self.framework
-                    and row["step_time_s"] and row["id"] not in suspects]
+                    and row["step_time_s"]]
             columns = reader.fieldnames
-        self.groups = {row["id"]: group_of(row, column, together) for row in rows}
         handle, self.table = tempfile.mkstemp(suffix=".csv")
         with os.fdopen(handle, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns)
             writer.writeheader()
             writer.writerows(rows)
-        self.args = argparse.Namespace(binary=args.binary, table=[self.table], data=str(ROOT),
-                                       suspect=None, hold_out=0.0, memory=False, min_mfu=min_mfu,
-                                       weight_sources=False, loss="mean")
-        constants = refit.read_constants(str(ROOT / "validation/fitted_constants.yaml"))
         wanted = {f"frameworks/{self.framework}.yaml"}
         if self.framework == "nanotron":
             wanted.add("hardware_profiles/fabrics/efa.yaml")
-        self.constants = [c for c in constants if c["file"] in wanted]
-        self.loss = GroupLoss(self.args, self.groups)
+        options = bench_args(args, [self.table])
+        self.bench = refit.Bench(options, [c for c in constants() if c["file"] in wanted])
+        self.selection = GroupSelection(
+            options, {row["id"]: group_of(row, column, together) for row in rows})
 
-    def fit(self, wanted):
-        """{group: [errors]} of all groups, fitted to the wanted ones."""
-        bench = refit.Bench(self.args, self.constants)
-        try:
-            bench.start = [middle(constant) for constant in self.constants]
-            values, _ = refit.fit(bench, self.loss, wanted, ROUNDS, lambda text: None)
-            return self.loss.errors(bench.rows(values), lambda group: True), values
-        finally:
-            bench.close()
+    def errors(self, result, fitted):
+        rows = self.bench.rows(result.values)
+        return self.selection.errors(rows, lambda group: True, fitted)
 
     def run(self):
-        inside, values = self.fit(lambda group: True)
+        everybody = lambda group: True  # noqa: E731
+        start = [refit.middle(constant) for constant in self.bench.constants]
+        common = refit.fit(self.bench, self.selection, everybody, start)
+        inside = self.errors(common, everybody)
         folds = []
-        for left_out in sorted(inside):
-            if len(inside) < 2:
-                break
-            outside, _ = self.fit(lambda group, name=left_out: group != name)
-            seen, unseen = inside[left_out], outside[left_out]
+        for left_out in sorted(inside) if len(inside) > 1 else []:
+            others = lambda group, name=left_out: group != name  # noqa: E731
+            unseen = self.errors(
+                refit.fit(self.bench, self.selection, others, common.values, 3), others)[left_out]
+            seen = inside[left_out]
             folds.append({"left_out": left_out, "rows": len(unseen),
                           "in_sample": round(sum(seen) / len(seen), 5),
                           "held_out": round(sum(unseen) / len(unseen), 5)})
@@ -114,52 +117,103 @@ class Study:
                       **{key: round(sum(f[key] * f["rows"] for f in folds) / total, 5)
                          for key in ("in_sample", "held_out")}})
         return {"title": self.title, "framework": self.framework,
-                "constants": [c["key"].rpartition(".")[2] for c in self.constants],
-                "fitted_to_all": [f"{value:.4g}" for value in values], "folds": folds}
+                "constants": [c["key"].rpartition(".")[2] for c in self.bench.constants],
+                "fitted_to_all": [f"{value:.4g}" for value in common.values], "folds": folds}
 
     def close(self):
+        self.bench.close()
         os.remove(self.table)
 
 
-class GroupLoss(refit.Loss):
-    """As when refitting, with the study's groups in the place of sources."""
+def constants():
+    return refit.read_constants(str(ROOT / "validation/fitted_constants.yaml"))
 
-    def __init__(self, args, groups):
-        super().__init__(args)
-        self.groups = groups
 
-    def error(self, row):
-        found = super().error(row)
-        return (self.groups[row["id"]], found[1]) if found else None
+def laboratories():
+    """{site: laboratory}"""
+    listed = plain_yaml.load(sites.SITES.read_text(encoding="utf-8"))["sites"]
+    return {site["name"]: site["laboratory"] for site in listed}
+
+
+class LaboratoryStudy:
+    """Every laboratory of the fitted table in turn, predicted by all that the others leave."""
+
+    def __init__(self, args):
+        self.args = args
+        self.suspects = sites.suspect_ids(args.suspect)
+        self.bench = refit.Bench(bench_args(args, [args.table]), constants())
+        self.labs = laboratories()
+        rows = self.bench.rows(self.bench.start)
+        self.selection = GroupSelection(  # weighed by source, left out by laboratory
+            self.bench.args, {row["id"]: (self.labs.get(row["site"]), row["source"]) for row in rows})
+
+    def judged(self, lab, values):
+        """{site: (mean error, bias, share inside, rows)} of its sites, typical, at these constants."""
+        self.bench.put(values)
+        root = pathlib.Path(self.bench.root)
+        figures = argparse.Namespace(binary=self.args.binary, table=[self.args.table, *self.args.also],
+                                     suspect=self.args.suspect, min_mfu=0.02)
+        text = sites.with_figures(sites.measured_logs(figures, root))
+        (root / "validation/sites.yaml").write_text(text, encoding="utf-8")
+        found = {}
+        for row in sites.rows_of(self.args.binary, self.args.table, root):
+            if sites.counts(row, self.suspects, 0.02) and self.labs[row["site"]] == lab:
+                answer, measured = row["at_sites"]["left_out"], row["measured_step_time_s"]
+                found.setdefault(row["site"], []).append(
+                    (answer["step_time_s"] / measured - 1,
+                     answer["p10_s"] <= measured <= answer["p90_s"]))
+        return found
+
+    def run(self):
+        print("laboratories: fit to all", flush=True)
+        common = refit.fit(self.bench, self.selection, lambda group: True, self.bench.start)
+        folds = []
+        for lab in sorted({lab for lab, _ in self.selection.groups.values() if lab}):
+            fitted = refit.fit(self.bench, self.selection, lambda group, out=lab: group[0] != out,
+                               common.values, 2, columns=common.columns)
+            for site, errors in sorted(self.judged(lab, fitted.values).items()):
+                if len(errors) < 5:
+                    continue
+                folds.append({"site": site, "laboratory": lab, "rows": len(errors),
+                              "error": round(sum(abs(e) for e, _ in errors) / len(errors), 5),
+                              "bias": round(sum(e for e, _ in errors) / len(errors), 5),
+                              "inside": round(sum(i for _, i in errors) / len(errors), 5)})
+                print(folds[-1], flush=True)
+        return folds
+
+    def close(self):
+        self.bench.close()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--binary", required=True)
     parser.add_argument("--table", required=True)
-    parser.add_argument("--suspect")
-    parser.add_argument("--study", action="append", help="only studies whose title has this text")
+    parser.add_argument("--also", action="append", default=[], help="later runs, in no fit")
+    parser.add_argument("--suspect", action="append", default=[])
+    parser.add_argument("--study", action="append",
+                        help="only studies whose title has this text (or `laboratories`)")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "validation/leave_one_out.json")
     args = parser.parse_args()
-    suspects = set()
-    if args.suspect:
-        with open(args.suspect, newline="", encoding="utf-8") as file:
-            suspects = {row["id"] for row in csv.DictReader(file)}
-    wanted = [study for study in STUDIES
-              if not args.study or any(text in study[0] for text in args.study)]
-    if not wanted:
-        sys.exit("no study has that text in its title")
-    done = []
-    for entry in wanted:
-        study = Study(args, suspects, entry)
+
+    def asked(title):
+        return not args.study or any(text in title for text in args.study)
+
+    result = {"schema": "plansearch/leave-one-out/v1", "date": datetime.date.today().isoformat(),
+              "method": METHOD, "studies": [], "laboratories": []}
+    for entry in [entry for entry in STUDIES if asked(entry[0])]:
+        study = Study(args, entry)
         try:
-            done.append(study.run())
+            result["studies"].append(study.run())
         finally:
             study.close()
-        args.out.write_text(json.dumps({"schema": "plansearch/leave-one-out/v1",
-                                        "date": datetime.date.today().isoformat(),
-                                        "method": METHOD, "studies": done}, indent=1) + "\n",
-                            encoding="utf-8")
+    if asked("laboratories"):
+        study = LaboratoryStudy(args)
+        try:
+            result["laboratories"] = study.run()
+        finally:
+            study.close()
+    args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

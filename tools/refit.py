@@ -11,18 +11,19 @@ CONSTANTS.yaml (or .json) is a list of constants; each is one scalar of one data
     low: 5                                # bounds, in the unit that the file uses
     high: 200
     scale: log                            # log (default) or linear
+    also: other.yaml#key ...              # scalars that keep their ratio to this one
 
-The table is one of measured runs, matmuls, attention or collectives. Every trial writes the
-candidates into a copy of the data directory and runs `plansearch validate`, so what is fitted is
-what ships. The search is a coordinate descent with shrinking steps. Rows that cannot be expressed
-do not count; expressible rows without a prediction cost as much as an error of 1.
+Tables are of measured runs, matmuls, attention or collectives; several may be fitted at once. Every trial
+writes the candidates into a copy of the data directory and runs `plansearch validate`, so what is fitted is
+what ships. The fit is tools/least_squares.py: ln(predicted / measured), large errors damped, the factor of
+every site taken out, a weak prior in the middle of the bounds, a source of n rows weighed as the square root
+of n. It starts from the values in the files; `--start middle` from the middle of the bounds.
 
-Options: --suspect FILE leaves rows out; --source TEXT (repeatable) keeps rows of these sources (of
-kernel tables: gpu, dtype, collective); --min-mfu X leaves rows of less utilisation out; --memory
-fits memory instead of time; --loss mean|robust; --weight-sources gives every source the same
-weight; --hold-out SHARE keeps random rows out of the fit; --rounds N; --write puts the result into
-the data directory. tools/leave_one_out.py refits without one group of runs at a time.
-Only the standard library is needed.
+Options: --suspect FILE leaves rows out; --source TEXT (repeatable) keeps rows of these sources (of kernel
+tables: gpu, dtype, collective); --only TEXT (repeatable) fits the constants of these files; --min-mfu X
+leaves rows of less utilisation out; --memory fits memory instead of time; --hold-out SHARE keeps random rows
+out of the fit; --rounds N; --write puts the result into the data directory. tools/leave_one_out.py refits
+without one group of runs at a time. Only the standard library is needed.
 """
 import argparse
 import csv
@@ -36,10 +37,7 @@ import sys
 import tempfile
 import zlib
 
-LARGE_ERROR = 1.0
-ROBUST_ERROR = 0.1
-FIRST_STEP = 0.25
-LAST_STEP = 0.01
+import least_squares
 
 
 def read_constants(path):
@@ -179,7 +177,7 @@ def number_and_unit(text):
 
 
 class Bench:
-    """Copies of the data directory, and the executable that reads them."""
+    """A copy of the data directory, and the executable that reads it."""
 
     def __init__(self, args, constants):
         self.args = args
@@ -187,43 +185,47 @@ class Bench:
         self.root = tempfile.mkdtemp(prefix="plansearch-refit-")
         for name in ("hardware_profiles", "models", "frameworks", "validation"):
             shutil.copytree(os.path.join(args.data, name), os.path.join(self.root, name))
-        self.units = []
-        self.start = []
-        for constant in constants:
-            value, unit = number_and_unit(self.file(constant).get(constant["key"]))
-            self.start.append(value)
-            self.units.append(unit)
-        self.calls = 0
+        self.scalars = [self.scalars_of(constant) for constant in constants]
+        self.start = [scalars[0][2] for scalars in self.scalars]
+        self.units = [scalars[0][3] for scalars in self.scalars]
 
     def close(self):
         shutil.rmtree(self.root)
 
-    def file(self, constant, root=None):
-        return DataFile(os.path.join(root or self.root, constant["file"]))
+    def scalars_of(self, constant):
+        """(file, key, value, unit) of a constant and of what keeps its ratio to it."""
+        places = [(constant["file"], constant["key"])]
+        places += [tuple(place.split("#", 1)) for place in constant.get("also", "").split()]
+        return [(file, key, *number_and_unit(DataFile(os.path.join(self.root, file)).get(key)))
+                for file, key in places]
 
     def put(self, values, root=None):
-        for constant, unit, value in zip(self.constants, self.units, values):
-            target = self.file(constant, root)
-            target.set(constant["key"], f"{value:.6g}{' ' + unit if unit else ''}")
+        files = {}
+        for scalars, value in zip(self.scalars, values):
+            first = scalars[0][2]
+            for file, key, start, unit in scalars:
+                target = files.setdefault(file, DataFile(os.path.join(root or self.root, file)))
+                ratio = start / first if first else 1.0
+                target.set(key, f"{value * ratio:.4g}{' ' + unit if unit else ''}")
+        for target in files.values():
             target.save()
 
     def rows(self, values):
         self.put(values)
-        command = [self.args.binary, "validate", "", "--site", "tuned", "--format", "json", "--quiet"]
         rows = []
         for table in self.args.table:
-            command[2] = table
-            done = subprocess.run(command, env=dict(os.environ, PLANSEARCH_DATA=self.root),
-                                  capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [self.args.binary, "validate", table, "--site", "tuned", "--format", "json", "--quiet",
+                 "--threads", "1"], env=dict(os.environ, PLANSEARCH_DATA=self.root),
+                capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise RuntimeError(done.stderr.strip())
             rows += json.loads(done.stdout)["rows"]
-        self.calls += 1
         return rows
 
 
-class Loss:
-    """Mean error over the rows of interest; large errors count less in a robust one."""
+class Selection:
+    """Which rows count, of what group, and how much."""
 
     def __init__(self, args):
         self.args = args
@@ -237,82 +239,70 @@ class Loss:
         name = str(row.get("id", row.get("row"))).encode()
         return zlib.crc32(name) % 1000 < 1000 * self.args.hold_out
 
-    def error(self, row):
-        """Source and absolute relative error of a row, or nothing when it does not count."""
-        if "measured_us" in row:  # kernels: what the fit must not mix is the accelerator
-            if row["measured_us"] is None or row["predicted_us"] is None:
-                return None
-            source = " ".join(row[key] for key in ("gpu", "hw", "dtype", "collective")
-                              if key in row)
-            return source, abs(row["predicted_us"] / row["measured_us"] - 1)
+    def times(self, row):
+        """Measured and predicted value, or nothing when the row does not count."""
+        if "measured_us" in row:
+            return row["measured_us"], row["predicted_us"]
         what = "peak_memory_bytes" if self.args.memory else "step_time_s"
-        measured, predicted = row["measured_" + what], row["predicted_" + what]
-        if measured is None or row["failed"] or not row["expressible"]:
-            return None
-        if row["id"] in self.suspects or (row["measured_mfu"] or 1.0) < self.args.min_mfu:
-            return None
-        error = LARGE_ERROR if predicted is None else abs(predicted / measured - 1)
-        return row["source"] or "", error
+        if row["failed"] or not row["expressible"] or row["id"] in self.suspects:
+            return None, None
+        if (row["measured_mfu"] or 1.0) < self.args.min_mfu:
+            return None, None
+        return row["measured_" + what], row["predicted_" + what]
 
-    def errors(self, rows, wanted, held_out=False):
-        """{source: [absolute relative errors]}"""
-        found = {}
-        for row in rows:
-            entry = self.error(row)
-            if entry and wanted(entry[0]) and self.held_out(row) == held_out:
-                found.setdefault(entry[0], []).append(entry[1])
-        return found
+    @staticmethod
+    def source(row):
+        if "measured_us" in row:  # kernels: what a fit must not mix is the accelerator
+            return " ".join(row[key] for key in ("gpu", "hw", "dtype", "collective") if key in row)
+        return row["source"] or ""
 
-    def value(self, rows, wanted):
-        by_source = self.errors(rows, wanted)
-        if not by_source:
-            sys.exit("no row is left to fit to")
-        if self.args.weight_sources:
-            return sum(self.mean(e) for e in by_source.values()) / len(by_source)
-        return self.mean([e for errors in by_source.values() for e in errors])
+    def residual(self, row):
+        """ln(predicted / measured), or nothing."""
+        measured, predicted = self.times(row)
+        return None if measured is None or predicted is None else math.log(predicted / measured)
 
-    def mean(self, errors):
-        if self.args.loss == "robust":
-            errors = [math.log1p(e / ROBUST_ERROR) * ROBUST_ERROR for e in errors]
-        return sum(errors) / len(errors)
-
-
-def moved(constant, value, step):
-    """The value one step along its scale, inside its bounds."""
-    if constant["scale"] == "log" and value > 0:
-        value *= math.exp(4 * step)
-    else:
-        value += step * (constant["high"] - constant["low"])
-    return min(max(value, constant["low"]), constant["high"])
+    def errors(self, rows, wanted, fitted=None, held_out=False):
+        """{source: [absolute relative errors]}, with the factors of the sites that fitted rows show."""
+        fitted = fitted or wanted
+        used = [row for row in rows if self.residual(row) is not None]
+        known = [row for row in used if fitted(self.source(row)) and not self.held_out(row)]
+        factors = least_squares.group_means([self.residual(row) for row in known], [1.0] * len(known),
+                                            [row.get("site") for row in known])
+        errors = {}
+        for row in used:
+            if wanted(self.source(row)) and self.held_out(row) == held_out:
+                rest = self.residual(row) - factors.get(row.get("site"), 0.0)
+                errors.setdefault(self.source(row), []).append(abs(math.exp(rest) - 1))
+        return errors
 
 
-def fit(bench, loss, wanted, rounds, say):
-    values = [min(max(v, c["low"]), c["high"]) for c, v in zip(bench.constants, bench.start)]
-    best = loss.value(bench.rows(values), wanted)
-    steps = [FIRST_STEP] * len(values)
-    direction = [1] * len(values)
-    say(f"start {100 * best:.3f} %")
-    for turn in range(rounds):
-        before = best
-        for i, constant in enumerate(bench.constants):
-            if steps[i] < LAST_STEP:
-                continue
-            for sign in (direction[i], -direction[i]):
-                trial = list(values)
-                trial[i] = moved(constant, values[i], sign * steps[i])
-                if trial[i] == values[i]:
-                    continue
-                cost = loss.value(bench.rows(trial), wanted)
-                if cost < best:
-                    best, values, direction[i] = cost, trial, sign
-                    steps[i] = min(steps[i] * 1.5, FIRST_STEP)
-                    break
-            else:
-                steps[i] /= 2.5
-        say(f"round {turn + 1}: {100 * best:.3f} % ({bench.calls} runs)")
-        if max(steps) < LAST_STEP or (before - best < 1e-5 and max(steps) < 4 * LAST_STEP):
-            break
-    return values, best
+def fit(bench, selection, wanted, start, rounds=10, say=lambda text: None, columns=None):
+    """The constants that fit the wanted rows best; rows that do not count have no weight."""
+    rows = bench.rows(start)
+    used = [i for i, row in enumerate(rows) if selection.residual(row) is not None]
+    counts = {}
+    for i in used:
+        source = selection.source(rows[i])
+        counts[source] = counts.get(source, 0) + 1
+    weights = [counts[selection.source(rows[i])] ** -0.5
+               if wanted(selection.source(rows[i])) and not selection.held_out(rows[i]) else 0.0
+               for i in used]
+    if not any(weights):
+        sys.exit("no row is left to fit to")
+
+    def residuals(values):
+        found = bench.rows(values)
+        return [selection.residual(found[i]) for i in used]
+
+    parameters = [least_squares.Parameter(c["low"], c["high"], c["scale"]) for c in bench.constants]
+    problem = least_squares.Problem(parameters, residuals, weights,
+                                    [rows[i].get("site") for i in used])
+    return least_squares.fit(problem, start, rounds, say, columns)
+
+
+def middle(constant):
+    parameter = least_squares.Parameter(constant["low"], constant["high"], constant["scale"])
+    return parameter.outward(parameter.centre)
 
 
 def print_errors(title, by_source):
@@ -324,10 +314,14 @@ def print_errors(title, by_source):
               f"  median {100 * errors[len(errors) // 2]:6.2f} %")
 
 
-def report_values(bench, values):
-    for constant, unit, start, value in zip(bench.constants, bench.units, bench.start, values):
+def report_values(bench, result):
+    entries = zip(bench.constants, bench.units, bench.start, result.values, result.deviations)
+    for constant, unit, start, value, deviation in entries:
+        if constant["scale"] == "log":
+            deviation *= value
         at = " (at its bound)" if value in (constant["low"], constant["high"]) else ""
-        print(f"  {constant['file']} {constant['key']}: {start:.6g} -> {value:.6g} {unit}{at}")
+        print(f"  {constant['file']} {constant['key']}: {start:.4g} -> {value:.4g} +- "
+              f"{deviation:.2g} {unit}{at}")
 
 
 def main():
@@ -338,32 +332,34 @@ def main():
     parser.add_argument("--data", default=os.path.join(os.path.dirname(__file__), ".."))
     parser.add_argument("--suspect", action="append")
     parser.add_argument("--source", action="append", help="text that the source must contain")
-    parser.add_argument("--loss", choices=("mean", "robust"), default="mean")
-    parser.add_argument("--min-mfu", type=float, default=0.0, help="slower rows do not count")
+    parser.add_argument("--only", action="append", help="text that a constant's file must contain")
+    parser.add_argument("--start", choices=("files", "middle"), default="files")
+    parser.add_argument("--min-mfu", type=float, default=0.02, help="slower rows do not count")
     parser.add_argument("--hold-out", type=float, default=0.0,
                         help="share of rows kept out of the fit and reported apart")
     parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--weight-sources", action="store_true")
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
 
     def wanted(source):
         return not args.source or any(text in source for text in args.source)
 
-    bench = Bench(args, read_constants(args.constants))
-    loss = Loss(args)
+    constants = [c for c in read_constants(args.constants)
+                 if not args.only or any(text in c["file"] for text in args.only)]
+    bench, selection = Bench(args, constants), Selection(args)
     try:
-        print_errors("before", loss.errors(bench.rows(bench.start), wanted))
-        values, _ = fit(bench, loss, wanted, args.rounds,
-                        lambda text: print(text, file=sys.stderr, flush=True))
-        report_values(bench, values)
-        inside = loss.errors(bench.rows(values), wanted)
-        print_errors("after", inside)
+        print_errors("before", selection.errors(bench.rows(bench.start), wanted))
+        start = bench.start if args.start == "files" else [middle(c) for c in constants]
+        result = fit(bench, selection, wanted, start, args.rounds,
+                     lambda text: print(text, file=sys.stderr, flush=True))
+        report_values(bench, result)
+        rows = bench.rows(result.values)
+        print_errors("after", selection.errors(rows, wanted))
         if args.hold_out:
-            print_errors("held out", loss.errors(bench.rows(values), wanted, held_out=True))
+            print_errors("held out", selection.errors(rows, wanted, held_out=True))
         if args.write:
-            bench.put(values, args.data)
+            bench.put(result.values, args.data)
     finally:
         bench.close()
 

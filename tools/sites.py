@@ -30,30 +30,38 @@ ROBUST = 5
 NORMAL = 1.4826
 
 
-def rows_of(binary, table):
+def rows_of(binary, table, root=ROOT):
     done = subprocess.run([binary, "validate", table, "--site", "tuned", "--format", "json",
-                           "--quiet"], env=dict(os.environ, PLANSEARCH_DATA=str(ROOT)),
+                           "--quiet"], env=dict(os.environ, PLANSEARCH_DATA=str(root)),
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.stderr.strip())
     return json.loads(done.stdout)["rows"]
 
 
-def measured_logs(args):
-    """{site: [ln(measured / predicted)]}"""
+def suspect_ids(paths):
     suspects = set()
-    for path in args.suspect:
+    for path in paths:
         with open(path, newline="", encoding="utf-8") as file:
             suspects |= {row["id"] for row in csv.DictReader(file)}
-    logs = {}
+    return suspects
+
+
+def counts(row, suspects, min_mfu):
+    if row["measured_step_time_s"] is None or row["predicted_step_time_s"] is None:
+        return False
+    return not (row["failed"] or row["site"] is None or row["id"] in suspects
+                or (row["measured_mfu"] or 1.0) < min_mfu)
+
+
+def measured_logs(args, root=ROOT):
+    """{site: [ln(measured / predicted)]}"""
+    suspects, logs = suspect_ids(args.suspect), {}
     for table in args.table:
-        for row in rows_of(args.binary, table):
-            measured, predicted = row["measured_step_time_s"], row["predicted_step_time_s"]
-            if measured is None or predicted is None or row["failed"] or row["site"] is None:
-                continue
-            if row["id"] in suspects or (row["measured_mfu"] or 1.0) < args.min_mfu:
-                continue
-            logs.setdefault(row["site"], []).append(math.log(measured / predicted))
+        for row in rows_of(args.binary, table, root):
+            if counts(row, suspects, args.min_mfu):
+                logs.setdefault(row["site"], []).append(
+                    math.log(row["measured_step_time_s"] / row["predicted_step_time_s"]))
     return logs
 
 
@@ -66,15 +74,8 @@ def figures(logs):
     return f"rows: {len(logs)}, factor: {math.exp(middle):.4g}, spread: {spread:.3g}"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--table", action="append", required=True)
-    parser.add_argument("--suspect", action="append", default=[])
-    parser.add_argument("--min-mfu", type=float, default=0.02)
-    parser.add_argument("--write", action="store_true")
-    args = parser.parse_args()
-    logs = measured_logs(args)
+def with_figures(logs):
+    """The text of the file with the figures of these rows."""
     lines = []
     for line in SITES.read_text(encoding="utf-8").splitlines():
         name = re.match(r"  - \{name: ([^,]+),", line)
@@ -83,7 +84,18 @@ def main():
         elif name:
             print(f"{name[1]}: no rows, kept as it is", file=sys.stderr)
         lines.append(line)
-    text = "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--table", action="append", required=True)
+    parser.add_argument("--suspect", action="append", default=[])
+    parser.add_argument("--min-mfu", type=float, default=0.02)
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    text = with_figures(measured_logs(args))
     if args.write:
         SITES.write_text(text, encoding="utf-8")
     else:

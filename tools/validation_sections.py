@@ -266,7 +266,28 @@ class Page:
             words += (f"**{study['title']}** ({len(study['constants'])} constants: "
                       + ", ".join(f"`{name}`" for name in study["constants"]) + ")\n\n"
                       + table(["left out", "rows", "in sample %", "held out %", "ratio"], rows))
-        return words
+        return words + self.laboratories()
+
+    def laboratories(self):
+        """Sites predicted by what the other laboratories leave, every constant refitted."""
+        found = self.left_out.get("laboratories", [])
+        if not found:
+            return ""
+        rows = [[f["site"], f["laboratory"], f["rows"], percent(f["error"]), signed(f["bias"]),
+                 percent(f["inside"], 0)] for f in found]
+        errors = sorted(f["error"] for f in found)
+        middle = (errors[(len(errors) - 1) // 2] + errors[len(errors) // 2]) / 2
+        bias = sum(f["bias"] for f in found) / len(found)
+        return (
+            "**A laboratory left out.** All constants of "
+            "[`validation/fitted_constants.yaml`](../validation/fitted_constants.yaml), those of chips, "
+            "attention kernels and fabrics that came from steps included, are refitted without the runs "
+            "of one laboratory (`tools/leave_one_out.py`: from the common optimum, with its slopes), the "
+            "factors of the other sites are computed again, and its runs are predicted for a typical "
+            "site. Laboratories whose runs came later are in no fit: for them *left out* [above](#sites) "
+            "is this already.\n\n"
+            + table(["site", "laboratory", "rows", "mean %", "bias %", "inside %"], rows, 2)
+            + f"Median of the sites {percent(middle)} %, bias {signed(bias)} %.\n\n")
 
     def ablation_section(self):
         if not self.ablation:

@@ -105,7 +105,9 @@ double block_cost(const Network& network, const Block& block) {
   return cost;
 }
 
-/// Walks the blocks; the one that fills the share of the stages up to this one is their last.
+/// Walks the blocks; the one that fills the share of the stages up to this one is their last. The
+/// head is projection and loss in one, which nanotron places one after the other: where it goes
+/// beyond a share that layers have begun it stands where its loss does, on the stage after them.
 void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size_t stages) {
   constexpr double kRounding = 1.0 - 1e-12;
   std::vector<double> costs;
@@ -114,11 +116,14 @@ void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size
   for (const Piece& piece : pieces) total += costs[piece.block];
   double so_far = 0.0;
   std::size_t stage = 0;
+  bool begun = false;
   for (Piece& piece : pieces) {
-    piece.stage = stage;
     so_far += costs[piece.block];
     const double share = static_cast<double>(stage + 1) / static_cast<double>(stages);
-    if (so_far >= total * share * kRounding && stage + 1 < stages) ++stage;
+    const bool fills = so_far >= total * share * kRounding && stage + 1 < stages;
+    piece.stage = fills && begun && piece.kind == BlockKind::Head ? stage + 1 : stage;
+    begun = !fills;
+    if (fills) ++stage;
   }
 }
 

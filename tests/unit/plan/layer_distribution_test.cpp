@@ -83,6 +83,17 @@ TEST_SUITE("unit") {
     for (const std::int64_t count : layers) total += count;
     CHECK(total == 8);
   }
+
+  TEST_CASE("a head beyond the share that layers have begun stands on the next stage") {
+    // Eight layers and a head of four: 12 in all, 3 per stage: 3, 3, then 8 of 9 and the head,
+    // which opens the last stage. A head of two: 10 in all, 2.5 per stage: 3 layers (3 of 2.5), 2
+    // (5 of 5), 3 (8 of 7.5), and the head alone.
+    const auto stages = [](std::int64_t vocab) {
+      return layers_of(network_of(8, 64, vocab), 4, LayerDistribution::EmbeddingAndHeadCount);
+    };
+    CHECK(stages(64 * 64) == std::vector<std::int64_t>{3, 3, 2, 0});
+    CHECK(stages(32 * 64) == std::vector<std::int64_t>{3, 2, 3, 0});
+  }
 }
 
 }  // namespace plansearch

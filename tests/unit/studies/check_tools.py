@@ -4,6 +4,7 @@
 
 Usage: check_tools.py REPOSITORY
 """
+import math
 import pathlib
 import shutil
 import sys
@@ -15,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import ablation  # noqa: E402
 import baseline  # noqa: E402
 import fitted_constants  # noqa: E402
-import leave_one_out  # noqa: E402
+import least_squares  # noqa: E402
 import plain_yaml  # noqa: E402
 import refit  # noqa: E402
 
@@ -46,8 +47,35 @@ def check_constants():
         value, _ = refit.number_and_unit(
             refit.DataFile(str(ROOT / constant["file"])).get(constant["key"]))
         check(value >= 0, f"{constant['file']} {constant['key']} is {value}")
-        check(constant["low"] <= leave_one_out.middle(constant) <= constant["high"],
+        check(constant["low"] <= refit.middle(constant) <= constant["high"],
               f"{constant['key']} has bounds")
+
+
+def check_least_squares():
+    """Times a x + b of three sites that lie off by known factors, one of them with wild rows."""
+    a, b = 3.0, 0.5
+    sites = {"one": 0.0, "two": 0.05, "three": -0.04}
+    rows = [(site, x, off) for site, off in sites.items() for x in (0.1, 0.3, 1.0, 3.0, 10.0)]
+    measured = [(a * x + b) * math.exp(-off) for _, x, off in rows]
+    measured[0] *= 5.0  # a slow mode
+    parameters = [least_squares.Parameter(0.5, 50.0), least_squares.Parameter(0.1, 20.0)]
+
+    def residuals(values):
+        return [math.log((values[0] * x + values[1]) / m) for (_, x, _), m in zip(rows, measured)]
+
+    groups = [site for site, _, _ in rows]
+    weights = [100.0] * len(rows)
+    found = least_squares.fit(least_squares.Problem(parameters, residuals, weights, groups), [40, 18])
+    for value, true, deviation in zip(found.values, (a, b), found.deviations):
+        check(abs(math.log(value / true)) < 0.03, f"{value} is near {true}")
+        check(0 < deviation < 0.2, f"stated as {deviation} uncertain")
+    bound = [least_squares.Parameter(0.5, 2.0), parameters[1]]
+    found = least_squares.fit(least_squares.Problem(bound, residuals, weights, groups), [1, 1])
+    check(abs(found.values[0] - 2.0) < 1e-9, "a value beyond its bound stops there")
+    weights = [0.0] * len(rows)
+    found = least_squares.fit(least_squares.Problem(parameters, residuals, weights, groups), [40, 18])
+    check(abs(found.values[0] - 5.0) < 0.01, "without rows the middle of the bounds is left")
+    check(least_squares.solve([[0.0, 2.0], [1.0, 1.0]], [4.0, 5.0]) == [3.0, 2.0], "pivots")
 
 
 def check_ablation():
@@ -78,4 +106,5 @@ def check_baseline():
 check_yaml()
 check_baseline()
 check_constants()
+check_least_squares()
 check_ablation()
