@@ -45,7 +45,7 @@ struct PlacementEntry {
   std::vector<std::string> blocks;     ///< empty: every block
   std::vector<LayerRange> layers;      ///< empty: every layer, and what is no layer
   std::vector<NamedCut> cut;
-  std::optional<NamedSquare> square{};  ///< operators in steps
+  std::vector<NamedSquare> squares{};  ///< operators in steps; the outermost first
   bool operator==(const PlacementEntry&) const = default;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "plansearch/axis.hpp"
@@ -17,6 +18,10 @@ namespace plansearch {
 
 /// Numbers of factors, outermost first; factor 0 is the innermost one.
 using FactorList = FixedVector<std::uint8_t, 32>;
+
+/// Factors that may cut one dimension, beside the axes that cut it by role: data (with shard groups
+/// two) and depth, or context.
+inline constexpr std::size_t kMostFactorsOfDimension = 5;
 
 /// One dimension, cut over factors.
 struct DimensionCut {
@@ -30,7 +35,8 @@ using FactorCuts = std::vector<DimensionCut>;
 
 /// A linear operator [m, k] = [m, n] x [n, k] in steps over a square of devices: no collective, no
 /// replica, operands travel. Rows and columns have the same number of devices, which is the number
-/// of steps. Beside it, dimensions are cut over other factors as ever.
+/// of steps. Beside it, dimensions are cut over other factors as ever: in a dimension of both the
+/// square stands before the first factor that is further inside than its outermost row.
 struct SquareCut {
   FactorList rows;
   FactorList columns;
@@ -45,10 +51,11 @@ struct BlockChoice {
   std::vector<std::optional<FactorCuts>> operators;  ///< by operator; absent: by role
   std::optional<FactorCuts> entering;  ///< tensors from the block before; absent: by role
   std::optional<FactorCuts> leaving;   ///< tensors for the block behind
-  /// By operator, for operators that are named above; empty: none runs in steps.
-  std::vector<std::optional<SquareCut>> squares;
-  [[nodiscard]] const SquareCut* square(std::size_t op) const {
-    return op < squares.size() && squares[op] ? &*squares[op] : nullptr;
+  /// By operator, for operators that are named above; empty: none runs in steps. Squares of one
+  /// operator nest, the outermost first: the last one turns with every step.
+  std::vector<std::vector<SquareCut>> squares;
+  [[nodiscard]] std::span<const SquareCut> squares_of(std::size_t op) const {
+    return op < squares.size() ? std::span(squares[op]) : std::span<const SquareCut>();
   }
   [[nodiscard]] bool by_role() const;
   bool operator==(const BlockChoice&) const = default;

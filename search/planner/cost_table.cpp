@@ -9,6 +9,7 @@
 #include "search/planner/cost_table.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "search/planner/min_plus.hpp"
@@ -235,8 +236,18 @@ void Elimination::complete(std::vector<std::size_t>& options) const {
   }
 }
 
+namespace {
+
+/// `more`, if any, on top.
+void add(std::vector<double>& sums, const std::vector<double>& more) {
+  std::transform(more.begin(), more.end(), sums.begin(), sums.begin(), std::plus<>());
+}
+
+}  // namespace
+
 std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::size_t entry,
-                                                std::size_t exit, std::size_t copies) {
+                                                std::size_t exit, std::size_t copies,
+                                                const std::vector<double>& after) {
   ChoiceGraph inner = layer;
   std::fill(inner.nodes[entry].costs.begin(), inner.nodes[entry].costs.end(), 0.0);
   const Elimination one(inner, {entry, exit});
@@ -258,6 +269,7 @@ std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::s
     least.push_back(std::move(next));
     parts.push_back(k);
   }
+  add(least.back(), after);
   const auto best = std::min_element(least.back().begin(), least.back().end());
   if (*best == kImpossible) return std::nullopt;
 

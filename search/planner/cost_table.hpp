@@ -48,9 +48,10 @@ struct RepeatedChoices {
   std::vector<std::vector<std::size_t>> options;  ///< by layer and node
 };
 /// Nothing where every assignment is impossible. Exact; layers are merged by doubling, so that time
-/// grows with the logarithm of `copies`.
-[[nodiscard]] std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer,
-                                                              std::size_t entry, std::size_t exit,
-                                                              std::size_t copies);
+/// grows with the logarithm of `copies`. `after`: what follows the last layer costs by its option
+/// of `exit`; empty: nothing.
+[[nodiscard]] std::optional<RepeatedChoices> repeated_choices(
+    const ChoiceGraph& layer, std::size_t entry, std::size_t exit, std::size_t copies,
+    const std::vector<double>& after = {});
 
 }  // namespace plansearch

@@ -19,6 +19,7 @@
 #include "plansearch/error.hpp"
 #include "search/planner/best_staged.hpp"
 #include "search/planner/operator_search.hpp"
+#include "search/planner/temporal_search.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
@@ -171,6 +172,8 @@ UnevenResult search_end_layers(const PlanEvaluator& evaluator, const StageReques
 
 StagedSearch staged_search(std::string_view space) {
   if (cuts_operators(space)) return search_operators;
+  if (space == "temporal") return search_temporal;
+  if (space == "primepar") return search_primepar;
   return space == "layers" ? search_end_layers : search_all_uneven;
 }
 

@@ -17,10 +17,10 @@
 #include "base/divisors.hpp"
 #include "plan/expand.hpp"
 #include "plan/layer_distribution.hpp"
-#include "plan/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "search/planner/best_staged.hpp"
+#include "search/planner/group_degrees.hpp"
 #include "search/planner/intra_op.hpp"
 #include "search/strategy.hpp"
 
@@ -29,7 +29,6 @@ namespace {
 
 /// Shares of its parameters that a device may hold, beside all of them.
 constexpr std::array kTighter{0.5, 0.25, 0.125};
-constexpr int kLargestMicroBatch = 64;
 
 /// All blocks of the network under one choice each.
 struct NetworkChoice {
@@ -53,7 +52,9 @@ class OperatorSearch {
 
   UnevenResult run() {
     for (const int tensor : tensor_degrees()) {
-      for (const int micro_batch : micro_batches(tensor)) look_at(tensor, micro_batch);
+      for (const int micro_batch : micro_batches_of(problem_, request_, tensor)) {
+        look_at(tensor, micro_batch);
+      }
     }
     best_.conclude(result_);
     if (!result_.ranked.empty()) result_.claim = claim();
@@ -61,17 +62,9 @@ class OperatorSearch {
   }
 
  private:
-  template <typename Default>
-  [[nodiscard]] std::vector<int> values(Degree degree, Default all) const {
-    if (const auto value = request_.pinned.get(degree)) return {*value};
-    std::vector<int> found = all();
-    std::erase_if(found, [&](int value) { return !request_.limits.admits(degree, value); });
-    return found;
-  }
-
   /// Groups inside a node; the group of one device has nothing to choose.
   [[nodiscard]] std::vector<int> tensor_degrees() const {
-    std::vector<int> found = values(Degree::TensorOut, [&] {
+    std::vector<int> found = values_of(request_, Degree::TensorOut, [&] {
       std::vector<int> sizes = divisors(problem_.gpus);
       std::erase_if(sizes,
                     [&](int size) { return size > problem_.cluster->accelerators_per_node; });
@@ -79,32 +72,6 @@ class OperatorSearch {
     });
     std::erase_if(found, [&](int size) { return size < 2 || problem_.gpus % size != 0; });
     return found;
-  }
-
-  [[nodiscard]] std::vector<int> micro_batches(int tensor) const {
-    const std::int64_t data = problem_.gpus / tensor;
-    if (problem_.global_batch % data != 0) return {};
-    const std::int64_t local = problem_.global_batch / data;
-    std::vector<int> found = values(Degree::MicroBatch, [&] {
-      std::vector<int> sizes;
-      for (int size = 1; size <= std::min<std::int64_t>(local, kLargestMicroBatch); size *= 2) {
-        sizes.push_back(size);
-      }
-      return sizes;
-    });
-    std::erase_if(found, [&](int size) { return local % size != 0; });
-    return found;
-  }
-
-  [[nodiscard]] std::vector<Recompute> recomputations() const {
-    std::vector<Recompute> levels;
-    for (const int level : values(Degree::Recompute, [] {
-           return std::vector<int>{static_cast<int>(Recompute::None),
-                                   static_cast<int>(Recompute::Full)};
-         })) {
-      levels.push_back(static_cast<Recompute>(level));
-    }
-    return levels;
   }
 
   void look_at(int tensor, int micro_batch) {
@@ -120,29 +87,13 @@ class OperatorSearch {
     degrees.micro_batches = static_cast<int>(problem_.global_batch / degrees.data / micro_batch);
     if (degrees.devices() != problem_.gpus) return;
     const std::vector<NetworkChoice> choices = choices_of(degrees);
-    for (const Recompute level : recomputations()) {
+    for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
-      for (const ZeroStage zero : zeros(degrees)) {
+      for (const ZeroStage zero : zeros_of(problem_, request_, degrees)) {
         degrees.zero = zero;
         for (const NetworkChoice& choice : choices) offer(degrees, choice);
       }
     }
-  }
-
-  /// The first that the framework runs, and the one that shards optimizer states.
-  [[nodiscard]] std::vector<ZeroStage> zeros(PlanDegrees degrees) const {
-    std::vector<ZeroStage> found;
-    if (const auto zero = request_.pinned.get(Degree::Zero)) {
-      return {static_cast<ZeroStage>(*zero)};
-    }
-    degrees.tensor_out = 1;
-    for (const ZeroStage zero : {ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Parameters}) {
-      degrees.zero = zero;
-      const bool runs =
-          !check_transform(degrees, *problem_.network, *problem_.framework, problem_.precision);
-      if (runs && (found.empty() || degrees.data > 1)) found.push_back(zero);
-    }
-    return found;
   }
 
   [[nodiscard]] std::vector<NetworkChoice> choices_of(const PlanDegrees& degrees) {

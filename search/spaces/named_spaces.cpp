@@ -169,6 +169,8 @@ const std::vector<NamedSpace>& named_spaces() {
        four_dimensions},
       {"layers", "equal stages but for the layers of the first and the last, as the framework can"},
       {"operators", "operators of layers cut one by one over the tensor group, as is fastest"},
+      {"primepar", "operators cut by PrimePar's sequences of dimensions and squares of devices"},
+      {"temporal", "the same, squares also over sequences of the batch"},
       {"uneven", "stages that differ in layers, devices, degrees and recomputation"},
   };
   return kSpaces;

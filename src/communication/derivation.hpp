@@ -6,6 +6,7 @@
 
 #include "communication/derive.hpp"
 #include "communication/redistribution.hpp"
+#include "communication/tensor_layouts.hpp"
 
 namespace plansearch {
 
@@ -14,6 +15,7 @@ struct DerivationScratch {
   std::vector<RedistributionStep> steps;
   std::vector<RedistributionStep> best;
   std::vector<Layout> available;
+  TensorLayouts layouts;
   std::vector<char> seen;  ///< by ParameterId
 };
 
@@ -71,7 +73,9 @@ template <typename Id>
 
 void derive_activations(const Context& context, Demands& demands);
 void derive_statistics(const Context& context, Demands& demands);
+void derive_statistics(const Context& context, std::size_t op, Demands& demands);
 void derive_rings(const Context& context, Demands& demands);
+void derive_rings(const Context& context, std::size_t op, Demands& demands);
 void derive_parameters(const Context& context, Demands& demands);
 
 }  // namespace plansearch::derivation

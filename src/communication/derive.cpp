@@ -126,6 +126,13 @@ void derive_operator_communication(const DerivationInput& input, DerivationScrat
   derivation::sort_from(demands, first);
 }
 
+void derive_inside(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,
+                   std::vector<Communication>& demands) {
+  const derivation::Context context{input, scratch};
+  derivation::derive_statistics(context, op, demands);
+  derivation::derive_rings(context, op, demands);
+}
+
 void derive_parameter_communication(const DerivationInput& input, DerivationScratch& scratch,
                                     std::vector<Communication>& demands) {
   const derivation::Context context{input, scratch};

@@ -8,6 +8,7 @@
 
 #include "communication/derivation.hpp"
 #include "communication/redistribution.hpp"
+#include "communication/tensor_layouts.hpp"
 
 namespace plansearch::derivation {
 namespace {
@@ -34,79 +35,100 @@ bool is_reduction(CommunicationKind kind) {
 
 enum class Moment : std::uint8_t { Start, End };
 
-class ActivationDeriver {
+/// Layouts of one tensor as one operator sees it.
+class Touch {
  public:
-  ActivationDeriver(const Context& context, Demands& demands)
-      : context_(context), demands_(demands), available_(context.scratch.available) {}
+  Touch(const Context& context, std::size_t op, TensorId tensor)
+      : context_(context), op_(op), tensor_(tensor) {}
 
-  void run() {
-    const Block& block = context_.block;
-    for (std::size_t t = 0; t < block.tensors.size(); ++t) {
-      if (!differentiable(block.tensors[t])) continue;
-      tensor_ = static_cast<TensorId>(t);
-      set_extents();
-      forward();
-      if (block.tensors[t].gradient) backward();
+  [[nodiscard]] MakerLayouts maker() const {
+    MakerLayouts layouts{touched(OperatorPhase::Forward, Moment::End),
+                         touched(OperatorPhase::InputGradient, Moment::Start)};
+    if (contracts(context_.op(op_).kind)) layouts.made.partial = parts(OperatorPhase::Forward);
+    return layouts;
+  }
+
+  [[nodiscard]] ReaderLayouts reader() const {
+    ReaderLayouts layouts{touched(OperatorPhase::Forward, Moment::Start),
+                          touched(OperatorPhase::InputGradient, Moment::End)};
+    if (contracts(context_.op(op_).kind) && !crosses_orders(context_, op_, tensor_)) {
+      layouts.gradient.partial =
+          parts(OperatorPhase::InputGradient) |
+          repeated_factors(context_.block, context_.index.operators[op_].use(tensor_),
+                           context_.placement.operators[op_], OperatorPhase::InputGradient,
+                           context_.rules);
     }
+    return layouts;
   }
 
  private:
-  static std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
-
-  void set_extents() {
-    extents_.clear();
-    for (const DimId dim : context_.block.tensor(tensor_).dims) {
-      extents_.push_back(context_.rules.extents[static_cast<std::size_t>(dim)]);
-    }
+  [[nodiscard]] AxisSet parts(OperatorPhase phase) const {
+    return partial_axes(context_, op_, phase, carried_positions(context_, op_, tensor_),
+                        context_.placement.operators[op_].stays(tensor_));
   }
 
-  [[nodiscard]] bool leaves_block() const { return context_.index.leaves[index(tensor_)]; }
-
-  /// The layout in which an operator wants the tensor when a phase starts, or leaves it behind.
-  [[nodiscard]] Layout touched(std::size_t op, OperatorPhase phase,
-                               Moment moment = Moment::Start) const {
+  /// As the operator wants the tensor when a phase starts, or leaves it behind.
+  [[nodiscard]] Layout touched(OperatorPhase phase, Moment moment) const {
     Layout layout;
-    if (crosses_orders(context_, op, tensor_)) {
+    if (crosses_orders(context_, op_, tensor_)) {
       for (const DimId dim : context_.block.tensor(tensor_).dims) {
         layout.dims.push_back(context_.rules.slice(PlacementVariant::TokenExchange, dim));
       }
       return layout;
     }
-    layout.dims = moment == Moment::Start ? start_slices(context_, op, tensor_, phase)
-                                          : end_slices(context_, op, tensor_, phase);
+    layout.dims = moment == Moment::Start ? start_slices(context_, op_, tensor_, phase)
+                                          : end_slices(context_, op_, tensor_, phase);
+    if (context_.rules.placements == nullptr) return layout;
+    for (SliceMap& map : layout.dims) map = map.spelled(context_.mesh());
     return layout;
   }
 
-  [[nodiscard]] Layout produced() const {
-    const std::size_t producer = context_.index.producers[index(tensor_)];
-    if (producer == kEdge) return entering();
-    Layout layout = touched(producer, OperatorPhase::Forward, Moment::End);
-    if (contracts(context_.op(producer).kind)) {
-      layout.partial = partial_axes(context_, producer, OperatorPhase::Forward,
-                                    carried_positions(context_, producer, tensor_),
-                                    context_.placement.operators[producer].stays(tensor_));
+  const Context& context_;
+  std::size_t op_;
+  TensorId tensor_;
+};
+
+MakerLayouts entering_layouts(const Context& context, TensorId tensor) {
+  const Layout layout =
+      entering_layout(context.network, context.block, tensor, context.rules, context.placement);
+  return {layout, layout};
+}
+
+/// What one tensor causes.
+class TensorDeriver {
+ public:
+  TensorDeriver(const Context& context, TensorId tensor, const TensorLayouts& layouts,
+                Demands& demands)
+      : context_(context),
+        demands_(demands),
+        available_(context.scratch.available),
+        tensor_(tensor),
+        layouts_(layouts),
+        producer_(context.index.producers[index(tensor)]),
+        consumers_(context.index.consumers[index(tensor)]) {
+    for (const DimId dim : context.block.tensor(tensor).dims) {
+      extents_.push_back(context.rules.extents[static_cast<std::size_t>(dim)]);
     }
-    return layout;
   }
 
-  [[nodiscard]] Layout entering() const {
-    return entering_layout(context_.network, context_.block, tensor_, context_.rules,
-                           context_.placement);
+  void run() {
+    forward();
+    if (context_.block.tensor(tensor_).gradient) backward();
   }
-  [[nodiscard]] Layout leaving() const {
-    return leaving_layout(context_.network, context_.block, tensor_, context_.rules,
-                          context_.placement);
-  }
+
+ private:
+  static std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
 
   void forward() {
     available_.clear();
-    available_.push_back(produced());
-    for (const std::size_t consumer : context_.index.consumers[index(tensor_)]) {
-      const Layout target = touched(consumer, OperatorPhase::Forward);
-      supply(target, consumer);
-      if (crosses_orders(context_, consumer, tensor_)) exchange(target, consumer);
+    available_.push_back(layouts_.maker.made);
+    for (std::size_t i = 0; i < consumers_.size(); ++i) {
+      if (!layouts_.readers[i].reads) continue;
+      const Layout& target = layouts_.readers[i].wanted;
+      supply(target, consumers_[i]);
+      if (crosses_orders(context_, consumers_[i], tensor_)) exchange(target, consumers_[i]);
     }
-    if (leaves_block()) supply(leaving(), kEdge);
+    if (layouts_.leaving) supply(*layouts_.leaving, kEdge);
   }
 
   /// Weights of tokens travel with their tokens to the experts, and their gradients back.
@@ -138,9 +160,8 @@ class ActivationDeriver {
     }
     const Layout& source = available_[from];
     for (const RedistributionStep& step : best) {
-      const std::size_t producer = context_.index.producers[index(tensor_)];
-      const bool after = (is_reduction(step.kind) && producer != kEdge) || consumer == kEdge;
-      emit(step, Subject::Activation, DemandPhase::Forward, after ? producer : consumer,
+      const bool after = (is_reduction(step.kind) && producer_ != kEdge) || consumer == kEdge;
+      emit(step, Subject::Activation, DemandPhase::Forward, after ? producer_ : consumer,
            after ? Side::After : Side::Before, consumer);
     }
     if (consumer != kEdge && source.partial.empty()) regather(source, target, best);
@@ -152,15 +173,16 @@ class ActivationDeriver {
                 const std::vector<RedistributionStep>& steps) {
     const std::size_t kept = smallest(source, steps);
     if (kept == steps.size()) return;
-    const auto& consumers = context_.index.consumers[index(tensor_)];
-    for (auto it = consumers.rbegin(); it != consumers.rend(); ++it) {
-      const Operator& op = context_.op(*it);
-      if (op.kind != OperatorKind::Matmul || !context_.index.operators[*it].trains_weight) {
+    for (std::size_t r = consumers_.size(); r-- > 0;) {
+      const std::size_t reader = consumers_[r];
+      if (context_.op(reader).kind != OperatorKind::Matmul ||
+          !context_.index.operators[reader].trains_weight) {
         continue;
       }
-      if (!(touched(*it, OperatorPhase::Forward) == target)) continue;
+      if (!layouts_.readers[r].reads || !(layouts_.readers[r].wanted == target)) continue;
       for (std::size_t i = kept; i < steps.size(); ++i) {
-        emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, *it, Side::Before, *it);
+        emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, reader, Side::Before,
+             reader);
       }
       return;
     }
@@ -181,27 +203,16 @@ class ActivationDeriver {
   }
 
   void backward() {
-    const std::size_t producer = context_.index.producers[index(tensor_)];
-    if (producer != kEdge && context_.op(producer).kind == OperatorKind::CrossEntropy) return;
-    const Layout needed =
-        producer == kEdge ? entering() : touched(producer, OperatorPhase::InputGradient);
-    const AxisSet deferred = producer == kEdge ? AxisSet{} : deferred_axes(context_, producer);
+    if (producer_ != kEdge && context_.op(producer_).kind == OperatorKind::CrossEntropy) return;
+    const Layout& needed = layouts_.maker.gradient;
+    const AxisSet deferred = producer_ == kEdge ? AxisSet{} : deferred_axes(context_, producer_);
     available_.clear();  // contributions already on their way
-    if (leaves_block()) contribute(leaving(), needed, kEdge);
-    for (const std::size_t consumer : context_.index.consumers[index(tensor_)]) {
-      Layout gradient = touched(consumer, OperatorPhase::InputGradient, Moment::End);
-      if (contracts(context_.op(consumer).kind) && !crosses_orders(context_, consumer, tensor_)) {
-        gradient.partial = partial_axes(context_, consumer, OperatorPhase::InputGradient,
-                                        carried_positions(context_, consumer, tensor_),
-                                        context_.placement.operators[consumer].stays(tensor_)) -
-                           deferred;
-        gradient.partial =
-            gradient.partial |
-            repeated_factors(context_.block, context_.index.operators[consumer].use(tensor_),
-                             context_.placement.operators[consumer], OperatorPhase::InputGradient,
-                             context_.rules);
-      }
-      contribute(gradient, needed, consumer);
+    if (layouts_.leaving) contribute(*layouts_.leaving, needed, kEdge);
+    for (std::size_t i = 0; i < consumers_.size(); ++i) {
+      if (!layouts_.readers[i].reads) continue;
+      Layout gradient = layouts_.readers[i].gradient;
+      gradient.partial = gradient.partial - deferred;
+      contribute(gradient, needed, consumers_[i]);
     }
   }
 
@@ -210,10 +221,9 @@ class ActivationDeriver {
   void contribute(const Layout& gradient, const Layout& needed, std::size_t consumer) {
     if (std::find(available_.begin(), available_.end(), gradient) != available_.end()) return;
     available_.push_back(gradient);
-    const std::size_t producer = context_.index.producers[index(tensor_)];
     for (const RedistributionStep& step : path(gradient, needed)) {
-      const bool after = consumer != kEdge && (is_reduction(step.kind) || producer == kEdge);
-      const std::size_t place = after || producer == kEdge ? consumer : producer;
+      const bool after = consumer != kEdge && (is_reduction(step.kind) || producer_ == kEdge);
+      const std::size_t place = after || producer_ == kEdge ? consumer : producer_;
       // Handed through the block: moved only where its edges differ, before anything else runs.
       emit(step, Subject::ActivationGradient, DemandPhase::InputGradient, place,
            after ? Side::After : Side::Before, consumer);
@@ -258,13 +268,62 @@ class ActivationDeriver {
   Demands& demands_;
   std::vector<Layout>& available_;  ///< layouts, or contributions, that exist already
   FixedVector<double, kMaxTensorRank> extents_;
-  TensorId tensor_{};
+  TensorId tensor_;
+  const TensorLayouts& layouts_;
+  std::size_t producer_;
+  const std::vector<std::size_t>& consumers_;
 };
 
 }  // namespace
 
 void derive_activations(const Context& context, Demands& demands) {
-  ActivationDeriver(context, demands).run();
+  TensorLayouts& layouts = context.scratch.layouts;
+  for (std::size_t t = 0; t < context.block.tensors.size(); ++t) {
+    if (!differentiable(context.block.tensors[t])) continue;
+    const auto tensor = static_cast<TensorId>(t);
+    const std::size_t producer = context.index.producers[t];
+    layouts.maker = producer == kEdge ? entering_layouts(context, tensor)
+                                      : Touch(context, producer, tensor).maker();
+    layouts.readers.clear();
+    for (const std::size_t reader : context.index.consumers[t]) {
+      layouts.readers.push_back(Touch(context, reader, tensor).reader());
+    }
+    layouts.leaving.reset();
+    if (context.index.leaves[t]) {
+      layouts.leaving =
+          leaving_layout(context.network, context.block, tensor, context.rules, context.placement);
+    }
+    TensorDeriver(context, tensor, layouts, demands).run();
+  }
 }
 
 }  // namespace plansearch::derivation
+
+namespace plansearch {
+namespace {
+
+/// Layouts need no buffers.
+DerivationScratch& no_scratch() {
+  thread_local DerivationScratch scratch;
+  return scratch;
+}
+
+}  // namespace
+
+MakerLayouts maker_layouts(const DerivationInput& input, std::size_t op, TensorId tensor) {
+  const derivation::Context context{input, no_scratch()};
+  return op == kEdge ? derivation::entering_layouts(context, tensor)
+                     : derivation::Touch(context, op, tensor).maker();
+}
+
+ReaderLayouts reader_layouts(const DerivationInput& input, std::size_t op, TensorId tensor) {
+  return derivation::Touch({input, no_scratch()}, op, tensor).reader();
+}
+
+void derive_tensor(const DerivationInput& input, DerivationScratch& scratch, TensorId tensor,
+                   const TensorLayouts& layouts, std::vector<Communication>& demands) {
+  const derivation::Context context{input, scratch};
+  derivation::TensorDeriver(context, tensor, layouts, demands).run();
+}
+
+}  // namespace plansearch

@@ -311,3 +311,15 @@ void derive_parameters(const Context& context, Demands& demands) {
 }
 
 }  // namespace plansearch::derivation
+
+namespace plansearch {
+
+void derive_own_parameters(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,
+                           std::vector<Communication>& demands) {
+  const derivation::Context context{input, scratch};
+  for (const ParameterId id : context.op(op).parameters) {
+    derivation::ParameterDeriver(context, demands, op, id).run();
+  }
+}
+
+}  // namespace plansearch

@@ -73,16 +73,20 @@ void add(Demands& demands, std::size_t first, const Communication& demand) {
 
 }  // namespace
 
-void derive_rings(const Context& context, Demands& demands) {
+void derive_rings(const Context& context, std::size_t op, Demands& demands) {
   thread_local OperatorMoves found;
+  if (context.placement.operators[op].steps == 1) return;
+  found.clear();
+  find_tile_moves(context, op, found);
+  const std::size_t first = demands.size();
+  for (const TileMove& move : found.moves) {
+    if (!travels_already(context, op, move)) add(demands, first, message(context, op, move));
+  }
+}
+
+void derive_rings(const Context& context, Demands& demands) {
   for (std::size_t i = 0; i < context.block.operators.size(); ++i) {
-    if (context.placement.operators[i].steps == 1) continue;
-    found.clear();
-    find_tile_moves(context, i, found);
-    const std::size_t first = demands.size();
-    for (const TileMove& move : found.moves) {
-      if (!travels_already(context, i, move)) add(demands, first, message(context, i, move));
-    }
+    derive_rings(context, i, demands);
   }
 }
 

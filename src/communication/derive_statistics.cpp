@@ -38,37 +38,41 @@ Rounds rounds(OperatorKind kind) {
 
 }  // namespace
 
+void derive_statistics(const Context& context, std::size_t i, Demands& demands) {
+  const Operator& op = context.op(i);
+  const auto& slices = context.placement.operators[i].loop;
+  AxisSet axes;
+  double rows = 1.0;
+  for (std::size_t p = 0; p < op.loop.size(); ++p) {
+    if (normalised(op.kind, context.network.dimension(op.loop[p]).role)) {
+      axes = axes | slices[p].spatial_axes(context.placement.operators[i].steps);
+    } else {
+      rows *= context.rules.extents[static_cast<std::size_t>(op.loop[p])] / slices[p].slices();
+    }
+  }
+  if (axes.empty()) return;
+  const Rounds needed = rounds(op.kind);
+  Communication demand;
+  demand.subject = Subject::Statistics;
+  demand.kind = CommunicationKind::AllReduce;
+  demand.wire = WireClass::Statistic;
+  demand.side = Side::After;
+  demand.axes = axes;
+  demand.index = static_cast<std::uint32_t>(i);
+  demand.operator_index = static_cast<std::uint32_t>(i);
+  demand.group_size = context.mesh().size(axes);
+  demand.elements = rows * needed.values;
+  demand.count = needed.forward;
+  demands.push_back(demand);
+  if (needed.backward == 0 || !needs_input_gradient(context.block, op)) return;
+  demand.phase = DemandPhase::InputGradient;
+  demand.count = needed.backward;
+  demands.push_back(demand);
+}
+
 void derive_statistics(const Context& context, Demands& demands) {
   for (std::size_t i = 0; i < context.block.operators.size(); ++i) {
-    const Operator& op = context.op(i);
-    const auto& slices = context.placement.operators[i].loop;
-    AxisSet axes;
-    double rows = 1.0;
-    for (std::size_t p = 0; p < op.loop.size(); ++p) {
-      if (normalised(op.kind, context.network.dimension(op.loop[p]).role)) {
-        axes = axes | slices[p].spatial_axes(context.placement.operators[i].steps);
-      } else {
-        rows *= context.rules.extents[static_cast<std::size_t>(op.loop[p])] / slices[p].slices();
-      }
-    }
-    if (axes.empty()) continue;
-    const Rounds needed = rounds(op.kind);
-    Communication demand;
-    demand.subject = Subject::Statistics;
-    demand.kind = CommunicationKind::AllReduce;
-    demand.wire = WireClass::Statistic;
-    demand.side = Side::After;
-    demand.axes = axes;
-    demand.index = static_cast<std::uint32_t>(i);
-    demand.operator_index = static_cast<std::uint32_t>(i);
-    demand.group_size = context.mesh().size(axes);
-    demand.elements = rows * needed.values;
-    demand.count = needed.forward;
-    demands.push_back(demand);
-    if (needed.backward == 0 || !needs_input_gradient(context.block, op)) continue;
-    demand.phase = DemandPhase::InputGradient;
-    demand.count = needed.backward;
-    demands.push_back(demand);
+    derive_statistics(context, i, demands);
   }
 }
 

@@ -16,6 +16,8 @@
 namespace plansearch {
 namespace {
 
+static_assert(kMostFactorsOfDimension + 3 <= kMaxDigits);
+
 std::size_t find_dim(const std::vector<DimId>& dims, DimId dim) {
   return static_cast<std::size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin());
 }
@@ -101,24 +103,49 @@ SliceMap grouped_under(const SliceMap& heads, std::int64_t extent) {
   return map;
 }
 
-/// The innermost cut of the three dimensions of a square, in every phase.
-void place_square(const Operator& op, const PlacementRules& rules, const SquareCut& square,
-                  OperatorPlacement& placed) {
-  const auto digits = square_digits(rules.mesh, square.rows, square.columns);
-  placed.steps = pieces_of(rules.mesh, square.rows);
-  const std::vector<SliceMap> around = placed.loop;
-  for (std::size_t phase = kOperatorPhaseCount; phase-- > 0;) {
-    std::vector<SliceMap> loop = around;
-    loop[find_dim(op.loop, square.m)].push_back(digits[phase].m);
-    loop[find_dim(op.loop, square.n)].push_back(digits[phase].n);
-    loop[find_dim(op.loop, square.k)].push_back(digits[phase].k);
-    (phase == 0 ? placed.loop : placed.overrides[phase]) = std::move(loop);
+/// The digits of a square among the factors that cut a dimension besides.
+SliceMap with_square(const SliceMap& around, const SliceDigit& square, std::uint8_t outermost) {
+  SliceMap map;
+  bool placed = false;
+  for (const SliceDigit& digit : around.digits()) {
+    const Axis axis = digit.terms[0].axis;
+    if (!placed && kFactorAxes.contains(axis) && axis < factor_axis(outermost)) {
+      map.push_back(square);
+      placed = true;
+    }
+    map.push_back(digit);
+  }
+  if (!placed) map.push_back(square);
+  return map;
+}
+
+/// The cuts of nested squares in every phase. A square stands still while those inside turn once.
+void place_squares(const Operator& op, const PlacementRules& rules,
+                   std::span<const SquareCut> squares, OperatorPlacement& placed) {
+  for (std::size_t phase = 1; phase < kOperatorPhaseCount; ++phase) {
+    placed.overrides[phase] = placed.loop;
+  }
+  placed.steps = 1;
+  for (const SquareCut& square : squares) placed.steps *= pieces_of(rules.mesh, square.rows);
+  int period = placed.steps;
+  for (const SquareCut& square : squares) {
+    period /= pieces_of(rules.mesh, square.rows);
+    const auto digits = square_digits(rules.mesh, square.rows, square.columns, period);
+    for (std::size_t phase = 0; phase < kOperatorPhaseCount; ++phase) {
+      std::vector<SliceMap>& loop = phase == 0 ? placed.loop : placed.overrides[phase];
+      const auto add = [&](DimId dim, const SliceDigit& digit) {
+        SliceMap& map = loop[find_dim(op.loop, dim)];
+        map = with_square(map, digit, square.rows[0]);
+      };
+      add(square.m, digits[phase].m);
+      add(square.n, digits[phase].n);
+      add(square.k, digits[phase].k);
+    }
   }
 }
 
 void place_chosen(const Operator& op, const PlacementRules& rules, const FactorCuts& cuts,
                   OperatorPlacement& placed) {
-  placed.chosen = true;
   if (placed.variant == PlacementVariant::SequenceSpread) placed.variant = PlacementVariant::Plain;
   for (std::size_t p = 0; p < op.loop.size(); ++p) {
     placed.loop.push_back(
@@ -152,29 +179,35 @@ SliceMap chosen_cut(const SliceMap& by_role, const DeviceMesh& mesh, const Facto
   return map;
 }
 
+void place_operator(const Block& block, const BlockIndex& index, const PlacementRules& rules,
+                    BlockPlacement& placement, std::size_t i) {
+  const Operator& op = block.operators[i];
+  OperatorPlacement& placed = placement.operators[i];
+  placed.variant = variant_of(index.operators[i], rules, op);
+  for (auto& own : placed.overrides) own.clear();
+  placed.loop.clear();
+  placed.resident.clear();
+  placed.chosen = placement.choice != nullptr && placement.choice->operators[i].has_value();
+  if (placed.chosen) {
+    place_chosen(op, rules, *placement.choice->operators[i], placed);
+  } else {
+    for (const DimId dim : op.loop) placed.loop.push_back(rules.slice(placed.variant, dim));
+  }
+  bool varies = false;
+  for (const SliceMap& map : placed.loop) varies = varies || map.varies();
+  placed.steps = varies ? rules.ring_steps : 1;
+  keep_axes_disjoint(placed.loop);
+  if (!placed.chosen) return;
+  const std::span<const SquareCut> squares = placement.choice->squares_of(i);
+  if (!squares.empty()) place_squares(op, rules, squares, placed);
+}
+
 void place_block(const Block& block, const BlockIndex& index, const PlacementRules& rules,
                  BlockPlacement& placement, std::size_t number) {
   placement.operators.resize(block.operators.size());
   placement.choice = rules.placements == nullptr ? nullptr : &rules.placements->blocks[number];
   for (std::size_t i = 0; i < block.operators.size(); ++i) {
-    const Operator& op = block.operators[i];
-    OperatorPlacement& placed = placement.operators[i];
-    placed.variant = variant_of(index.operators[i], rules, op);
-    for (auto& own : placed.overrides) own.clear();
-    placed.loop.clear();
-    placed.resident.clear();
-    placed.chosen = false;
-    if (placement.choice != nullptr && placement.choice->operators[i]) {
-      place_chosen(op, rules, *placement.choice->operators[i], placed);
-    } else {
-      for (const DimId dim : op.loop) placed.loop.push_back(rules.slice(placed.variant, dim));
-    }
-    bool varies = false;
-    for (const SliceMap& map : placed.loop) varies = varies || map.varies();
-    placed.steps = varies ? rules.ring_steps : 1;
-    keep_axes_disjoint(placed.loop);
-    const SquareCut* square = placed.chosen ? placement.choice->square(i) : nullptr;
-    if (square != nullptr) place_square(op, rules, *square, placed);
+    place_operator(block, index, rules, placement, i);
   }
 }
 

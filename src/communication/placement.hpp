@@ -86,6 +86,10 @@ struct BlockPlacement {
 void place_block(const Block& block, const BlockIndex& index, const PlacementRules& rules,
                  BlockPlacement& placement, std::size_t number = 0);
 
+/// The same for one operator of a placement that has room for it.
+void place_operator(const Block& block, const BlockIndex& index, const PlacementRules& rules,
+                    BlockPlacement& placement, std::size_t op);
+
 /// Cut by role over all axes but the tensor group, and over these factors inside.
 [[nodiscard]] SliceMap chosen_cut(const SliceMap& by_role, const DeviceMesh& mesh,
                                   const FactorList& factors);

@@ -242,14 +242,13 @@ bool is_plain(const Layout& layout) {
                      [](const SliceMap& map) { return map.plain(); });
 }
 
-Layout straightened(const Layout& layout) {
+Layout straightened(const Layout& layout, const DeviceMesh& mesh, AxisSet taken) {
   Layout plain = layout;
-  AxisSet taken;
   for (const SliceMap& map : layout.dims) {
     if (map.plain()) taken = taken | map.axes();
   }
   for (SliceMap& map : plain.dims) {
-    if (!map.plain()) map = map.straightened(taken);
+    if (!map.plain()) map = map.straightened(taken, mesh);
   }
   return plain;
 }
@@ -330,6 +329,61 @@ std::optional<RedistributionStep> single_step(const DeviceMesh& mesh,
       CommunicationKind::ReduceScatter, summed, gained->pieces, local, -1, dim, to};
 }
 
+/// Leading cuts that both layouts share stay where they are, skewed ones too: `from` and `to`
+/// lose them, `extents` shrink to what one slice has.
+class SharedCuts {
+ public:
+  SharedCuts(std::span<const double> extents, const Layout& from, const Layout& to)
+      : from_(from), to_(to) {
+    for (std::size_t dim = 0; dim < from.dims.size(); ++dim) {
+      const Cut& a = from.dims[dim].digits();
+      const Cut& b = to.dims[dim].digits();
+      const std::size_t shared = common_prefix(a, b);
+      SliceMap kept;
+      for (std::size_t i = 0; i < shared; ++i) kept.push_back(a[i]);
+      shared_.push_back(kept);
+      extents_.push_back(extents[dim] / kept.slices());
+      from_.dims[dim] = rest(a, shared);
+      to_.dims[dim] = rest(b, shared);
+    }
+  }
+
+  [[nodiscard]] const Layout& from() const { return from_; }
+  [[nodiscard]] const Layout& to() const { return to_; }
+  [[nodiscard]] std::span<const double> extents() const {
+    return {extents_.begin(), extents_.size()};
+  }
+
+  /// That shared cuts use: skews around them are straightened over others.
+  [[nodiscard]] AxisSet axes() const {
+    AxisSet axes;
+    for (const SliceMap& map : shared_) axes = axes | map.axes();
+    return axes;
+  }
+
+  void put_back(std::vector<RedistributionStep>& steps) const {
+    for (RedistributionStep& step : steps) {
+      for (std::size_t dim = 0; dim < shared_.size(); ++dim) {
+        SliceMap whole = shared_[dim];
+        for (const SliceDigit& digit : step.result.dims[dim].digits()) whole.push_back(digit);
+        step.result.dims[dim] = whole;
+      }
+    }
+  }
+
+ private:
+  static SliceMap rest(const Cut& digits, std::size_t shared) {
+    SliceMap map;
+    for (std::size_t i = shared; i < digits.size(); ++i) map.push_back(digits[i]);
+    return map;
+  }
+
+  Layout from_;
+  Layout to_;
+  FixedVector<SliceMap, kMaxTensorRank> shared_;
+  FixedVector<double, kMaxTensorRank> extents_;
+};
+
 void find_steps(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
                 const Layout& to, std::vector<Node>& nodes,
                 std::vector<RedistributionStep>& steps) {
@@ -341,15 +395,23 @@ void find_steps(const DeviceMesh& mesh, std::span<const double> extents, const L
     steps.push_back(*step);
     return;
   }
-  const Layout start = is_plain(from) ? from : straightened(from);
-  const Layout goal = is_plain(to) ? to : straightened(to);
-  if (start == goal) {
-    steps.push_back(permutation(mesh, extents, from, to));
+  if (is_plain(from) && is_plain(to)) {
+    Search(mesh, extents, from, to, nodes).run(steps);
     return;
   }
-  if (!(start == from)) steps.push_back(permutation(mesh, extents, from, start));
-  Search(mesh, extents, start, goal, nodes).run(steps);
-  if (!(goal == to)) steps.push_back(permutation(mesh, extents, goal, to));
+  const SharedCuts own(extents, from, to);
+  const bool skewed_from = !is_plain(own.from());
+  const bool skewed_to = !is_plain(own.to());
+  const Layout start = skewed_from ? straightened(own.from(), mesh, own.axes()) : own.from();
+  const Layout goal = skewed_to ? straightened(own.to(), mesh, own.axes()) : own.to();
+  if (start == goal) {
+    steps.push_back(permutation(mesh, own.extents(), own.from(), own.to()));
+  } else {
+    if (skewed_from) steps.push_back(permutation(mesh, own.extents(), own.from(), start));
+    Search(mesh, own.extents(), start, goal, nodes).run(steps);
+    if (skewed_to) steps.push_back(permutation(mesh, own.extents(), goal, own.to()));
+  }
+  own.put_back(steps);
 }
 
 }  // namespace

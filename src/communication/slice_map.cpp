@@ -183,19 +183,56 @@ SliceMap SliceMap::at(int step, int steps) const {
   return map;
 }
 
-SliceMap SliceMap::straightened(AxisSet& taken) const {
+SliceMap SliceMap::straightened(AxisSet& taken, const DeviceMesh& mesh) const {
   SliceMap map;
   for (const SliceDigit& digit : digits_) {
-    SliceDigit plain;
-    plain.modulus = digit.modulus;
+    std::int32_t left = digit.modulus;
     for (const SliceTerm& term : digit.terms) {
-      if (taken.contains(term.axis)) continue;
+      if (taken.contains(term.axis) || left == 1) continue;
+      SliceDigit plain;
+      // Slices that repeat along one axis, or a part of those of several.
+      plain.modulus = digit.terms.size() == 1 ? left : std::gcd(left, mesh[term.axis].size);
       plain.terms.push_back({term.axis, 1});
       taken.insert(term.axis);
-      break;
+      left /= plain.modulus;
+      map.push_back(plain);
     }
-    PLANSEARCH_CHECK(!plain.terms.empty());
-    map.push_back(plain);
+    PLANSEARCH_CHECK(left == 1);
+  }
+  return map;
+}
+
+namespace {
+
+/// Whether a digit is a number written over its axes, the outermost first.
+bool is_number(const SliceDigit& digit, const DeviceMesh& mesh) {
+  if (digit.terms.size() < 2 || digit.varies() || digit.offset != 0) return false;
+  int weight = digit.modulus;
+  return std::all_of(digit.terms.begin(), digit.terms.end(),
+                     [&](const SliceTerm& term) {
+                       const int size = mesh[term.axis].size;
+                       if (weight % size != 0) return false;
+                       weight /= size;
+                       return term.coefficient == weight;
+                     }) &&
+         weight == 1;
+}
+
+}  // namespace
+
+SliceMap SliceMap::spelled(const DeviceMesh& mesh) const {
+  SliceMap map;
+  for (const SliceDigit& digit : digits_) {
+    if (!is_number(digit, mesh)) {
+      map.push_back(digit);
+      continue;
+    }
+    for (const SliceTerm& term : digit.terms) {
+      SliceDigit plain;
+      plain.modulus = mesh[term.axis].size;
+      plain.terms.push_back({term.axis, 1});
+      map.push_back(plain);
+    }
   }
   return map;
 }

@@ -57,7 +57,7 @@ struct SliceDigit {
 };
 
 /// Slices of one dimension over the axes of data, context and the factors of a tensor group.
-inline constexpr std::size_t kMaxDigits = 6;
+inline constexpr std::size_t kMaxDigits = 8;
 using SliceDigits = FixedVector<SliceDigit, kMaxDigits>;
 
 class SliceMap {
@@ -90,8 +90,11 @@ class SliceMap {
   /// without the digits that vary, which are its innermost ones.
   [[nodiscard]] SliceMap held() const;
   /// The map as plain digits, offsets and skews dropped: every digit keeps the first of its axes
-  /// that is not `taken` yet, and takes it.
-  [[nodiscard]] SliceMap straightened(AxisSet& taken) const;
+  /// that are not `taken` yet, as many as make its slices, and takes them.
+  [[nodiscard]] SliceMap straightened(AxisSet& taken, const DeviceMesh& mesh) const;
+  /// The same map; a digit that only numbers its slices over several axes is one plain digit for
+  /// each of them.
+  [[nodiscard]] SliceMap spelled(const DeviceMesh& mesh) const;
   [[nodiscard]] bool plain() const;
   bool operator==(const SliceMap&) const = default;
 

@@ -366,4 +366,9 @@ void append_operator_times(const PricingContext& context, const Block& block,
   for (std::size_t i = 0; i < block.operators.size(); ++i) times.push_back(pricer.price(i));
 }
 
+OperatorTime operator_time(const PricingContext& context, const Block& block,
+                           const LocalSizes& sizes, std::size_t op) {
+  return OperatorPricer(context, block, sizes).price(op);
+}
+
 }  // namespace plansearch

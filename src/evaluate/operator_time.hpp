@@ -23,4 +23,8 @@ struct OperatorTime {
 void append_operator_times(const PricingContext& context, const Block& block,
                            const LocalSizes& sizes, std::vector<OperatorTime>& times);
 
+/// The time of one operator; of a fused launch all of it at the first one.
+[[nodiscard]] OperatorTime operator_time(const PricingContext& context, const Block& block,
+                                         const LocalSizes& sizes, std::size_t op);
+
 }  // namespace plansearch

@@ -79,6 +79,11 @@ NamedCut read_cut(const Node::Entry& entry) {
   return cut;
 }
 
+NamedSquare read_square(const Node& node) {
+  return {read_factors(node.at("rows")), read_factors(node.at("columns")), node.at("m").text(),
+          node.at("n").text(), node.at("k").text()};
+}
+
 PlacementEntry read_entry(const Node& node, bool edge) {
   PlacementEntry entry;
   if (!edge) {
@@ -102,8 +107,11 @@ PlacementEntry read_entry(const Node& node, bool edge) {
   }
   if (edge) return entry;
   if (const auto square = node.find("square")) {
-    entry.square = {read_factors(square->at("rows")), read_factors(square->at("columns")),
-                    square->at("m").text(), square->at("n").text(), square->at("k").text()};
+    if (square->is_list()) {
+      for (const Node& item : square->items()) entry.squares.push_back(read_square(item));
+    } else {
+      entry.squares.push_back(read_square(*square));
+    }
   }
   return entry;
 }
@@ -140,11 +148,14 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
   std::vector<std::string> cuts;
   for (const NamedCut& cut : entry.cut) cuts.push_back(cut_yaml(cut));
   parts.push_back(fmt::format("cut: {{{}}}", fmt::join(cuts, ", ")));
-  if (entry.square) {
-    parts.push_back(fmt::format(
-        "square: {{rows: {}, columns: {}, m: {}, n: {}, k: {}}}", factors_yaml(entry.square->rows),
-        factors_yaml(entry.square->columns), entry.square->m, entry.square->n, entry.square->k));
+  std::vector<std::string> squares;
+  for (const NamedSquare& square : entry.squares) {
+    squares.push_back(fmt::format("{{rows: {}, columns: {}, m: {}, n: {}, k: {}}}",
+                                  factors_yaml(square.rows), factors_yaml(square.columns), square.m,
+                                  square.n, square.k));
   }
+  if (squares.size() == 1) parts.push_back("square: " + squares.front());
+  if (squares.size() > 1) parts.push_back(fmt::format("square: [{}]", fmt::join(squares, ", ")));
   return fmt::format("    - {{{}}}\n", fmt::join(parts, ", "));
 }
 

@@ -84,13 +84,12 @@ Result check_extent(const DimensionCut& cut, const Dimension& dimension, const P
   if (!may_be_cut(dimension.role)) {
     return broken(fmt::format("{}: {} is never cut over a tensor group", what, dimension.name));
   }
-  // Beside the axes that cut it by role: data (with shard groups two) and depth, or context.
-  constexpr std::size_t kMostTogether = 3;
-  if (cut.factors.size() > kMostTogether && plan.factors.size() > kMostTogether) {
+  if (cut.factors.size() > kMostFactorsOfDimension &&
+      plan.factors.size() > kMostFactorsOfDimension) {
     return broken(
         fmt::format("{}: {} is cut over {} factors, at most {}; factors that are always "
                     "used together count as one",
-                    what, dimension.name, cut.factors.size(), kMostTogether));
+                    what, dimension.name, cut.factors.size(), kMostFactorsOfDimension));
   }
   std::int64_t pieces = 1;
   for (const std::uint8_t factor : cut.factors) pieces *= plan.factors[factor];
@@ -174,11 +173,10 @@ Result check_shared(const Network& network, const Placements& placements) {
 
 /// Batch is cut by role over up to three axes (data as two, depth) beside the factors.
 Result check_digits(const Network& network, const BlockChoice& choice) {
-  constexpr std::size_t kMostOfBatch = 3;
   const auto fits = [&](const std::optional<FactorCuts>& cuts) {
     return !cuts || std::all_of(cuts->begin(), cuts->end(), [&](const DimensionCut& cut) {
       return network.dimension(cut.dim).role != DimRole::Batch ||
-             cut.factors.size() <= kMostOfBatch;
+             cut.factors.size() <= kMostFactorsOfDimension;
     });
   };
   if (std::all_of(choice.operators.begin(), choice.operators.end(), fits) && fits(choice.leaving) &&
@@ -186,7 +184,7 @@ Result check_digits(const Network& network, const BlockChoice& choice) {
     return std::nullopt;
   }
   return broken(fmt::format("the batch is cut over more than {} factors that other cuts tell apart",
-                            kMostOfBatch));
+                            kMostFactorsOfDimension));
 }
 
 template <typename T>
@@ -210,10 +208,10 @@ Result check_block(const Network& network, std::size_t b, const BlockChoice& cho
     const Operator& op = block.operators[i];
     if (choice.operators[i]) {
       const FactorCuts& cuts = *choice.operators[i];
-      const SquareCut* square = choice.square(i);
-      if (auto bad = check_cuts(network, op, cuts, plan)) return bad;
-      if (square == nullptr) continue;
-      if (auto bad = check_square(network, block, op, cuts, *square, plan)) return bad;
+      const std::span<const SquareCut> squares = choice.squares_of(i);
+      auto bad = squares.empty() ? check_cuts(network, op, cuts, plan)
+                                 : check_squares(network, block, op, cuts, squares, plan);
+      if (bad) return bad;
       continue;
     }
     for (const DimId dim : op.loop) {
@@ -226,6 +224,28 @@ Result check_block(const Network& network, std::size_t b, const BlockChoice& cho
     if (auto bad = check_edge(network, block, **cuts, plan)) return bad;
   }
   return std::nullopt;
+}
+
+Result check_shape(const Block& block, const Operator& op, const SquareCut& square,
+                   const PlacedDegrees& plan) {
+  const int side = product_of(square.rows, plan);
+  if (side != product_of(square.columns, plan) || side < 2) {
+    return broken(
+        fmt::format("{}: {} rows and {} columns; only squares have phases that fit each other "
+                    "(PrimePar, ASPLOS 2024), such as 2x2, 4x4",
+                    op.name, side, product_of(square.columns, plan)));
+  }
+  const auto& weight = block.parameter(op.parameters.front()).dims;
+  const auto& input = block.tensor(op.inputs.front()).dims;
+  const auto& output = block.tensor(op.outputs.front()).dims;
+  const bool fits = has(input, square.m) && has(output, square.m) && !has(weight, square.m) &&
+                    has(input, square.n) && !has(output, square.n) && has(weight, square.n) &&
+                    !has(input, square.k) && has(output, square.k) && has(weight, square.k);
+  if (fits) return std::nullopt;
+  return broken(
+      fmt::format("{}: m is of its input and its output, n of its input and its weight, "
+                  "k of its weight and its output",
+                  op.name));
 }
 
 }  // namespace
@@ -252,48 +272,39 @@ std::optional<Infeasible> check_cuts(const Network& network, const Operator& op,
   return check_groups(network, op, cuts, plan);
 }
 
-std::optional<Infeasible> check_square(const Network& network, const Block& block,
-                                       const Operator& op, const FactorCuts& cuts,
-                                       const SquareCut& square, const PlacedDegrees& plan) {
+std::optional<Infeasible> check_squares(const Network& network, const Block& block,
+                                        const Operator& op, const FactorCuts& cuts,
+                                        std::span<const SquareCut> squares,
+                                        const PlacedDegrees& plan) {
   if (op.kind != OperatorKind::Matmul || op.parameters.empty()) {
     return broken(
         fmt::format("{} is no product with a weight: it does not run over a square", op.name));
   }
-  const int side = product_of(square.rows, plan);
-  if (side != product_of(square.columns, plan) || side < 2) {
-    return broken(
-        fmt::format("{}: {} rows and {} columns; only squares have phases that fit each other "
-                    "(PrimePar, ASPLOS 2024), such as 2x2, 4x4",
-                    op.name, side, product_of(square.columns, plan)));
-  }
-  const auto& weight = block.parameter(op.parameters.front()).dims;
-  const auto& input = block.tensor(op.inputs.front()).dims;
-  const auto& output = block.tensor(op.outputs.front()).dims;
-  const bool fits = has(input, square.m) && has(output, square.m) && !has(weight, square.m) &&
-                    has(input, square.n) && !has(output, square.n) && has(weight, square.n) &&
-                    !has(input, square.k) && has(output, square.k) && has(weight, square.k);
-  if (!fits) {
-    return broken(
-        fmt::format("{}: m is of its input and its output, n of its input and its weight, "
-                    "k of its weight and its output",
-                    op.name));
-  }
-  // As one cut: the factors around, and those of the square.
-  const auto whole = [&](DimId dim, const FactorList& own) {
-    DimensionCut cut{dim, {}};
-    for (const DimensionCut& around : cuts) {
-      if (around.dim == dim) cut.factors = around.factors;
-    }
-    for (const std::uint8_t factor : own) cut.factors.push_back(factor);
-    return cut;
+  // As one cut: the factors around, and those of the squares.
+  FactorCuts rows = cuts;
+  FactorCuts contracted = cuts;
+  const auto add = [](FactorCuts& all, DimId dim, const FactorList& own) {
+    auto cut = std::find_if(all.begin(), all.end(),
+                            [&](const DimensionCut& known) { return known.dim == dim; });
+    if (cut == all.end()) cut = all.insert(all.end(), {dim, {}});
+    for (const std::uint8_t factor : own) cut->factors.push_back(factor);
   };
-  FactorCuts all = cuts;
-  std::erase_if(
-      all, [&](const DimensionCut& cut) { return cut.dim == square.m || cut.dim == square.k; });
-  all.push_back(whole(square.m, square.rows));
-  all.push_back(whole(square.k, square.columns));
-  if (auto bad = check_cuts(network, op, all, plan)) return bad;
-  return check_extent(whole(square.n, square.rows), network.dimension(square.n), plan, op.name);
+  for (const SquareCut& square : squares) {
+    if (auto bad = check_shape(block, op, square, plan)) return bad;
+    if (square.rows.size() > kMostFactorsOfDimension ||
+        square.columns.size() > kMostFactorsOfDimension) {
+      return broken(fmt::format("{}: a square of more than {} factors a side", op.name,
+                                kMostFactorsOfDimension));
+    }
+    add(rows, square.m, square.rows);
+    add(rows, square.k, square.columns);
+    add(contracted, square.n, square.rows);
+  }
+  if (auto bad = check_cuts(network, op, rows, plan)) return bad;
+  for (const DimensionCut& cut : contracted) {
+    if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, op.name)) return bad;
+  }
+  return std::nullopt;
 }
 
 std::optional<Infeasible> check_edge(const Network& network, const Block& block,
@@ -315,13 +326,11 @@ std::optional<Infeasible> check_placements(const Placements& placements, const N
     return broken(fmt::format("factors that multiply to {} for a tensor degree of {}", product,
                               degrees.tensor_out));
   }
-  constexpr std::size_t kMostApart = 5;
-  static_assert(kMostApart <= kMostFactors);
-  if (placements.factors.size() > kMostApart) {
+  if (placements.factors.size() > kMostFactors) {
     return broken(
         fmt::format("{} factors are told apart, at most {} can be: those that are always "
                     "used together count as one",
-                    placements.factors.size(), kMostApart));
+                    placements.factors.size(), kMostFactors));
   }
   if (degrees.tensor_in > 1) {
     return broken("placements cut the tensor group of tp: write the grid as placements");

@@ -24,11 +24,11 @@ struct PlacedDegrees {
                                                    const FactorCuts& cuts,
                                                    const PlacedDegrees& plan);
 /// Of a linear operator in steps beside these cuts: a weight, the dimensions of its product,
-/// factors used once, extents that divide by both.
-[[nodiscard]] std::optional<Infeasible> check_square(const Network& network, const Block& block,
-                                                     const Operator& op, const FactorCuts& cuts,
-                                                     const SquareCut& square,
-                                                     const PlacedDegrees& plan);
+/// factors used once, extents that divide by all.
+[[nodiscard]] std::optional<Infeasible> check_squares(const Network& network, const Block& block,
+                                                      const Operator& op, const FactorCuts& cuts,
+                                                      std::span<const SquareCut> squares,
+                                                      const PlacedDegrees& plan);
 /// Of what crosses the edges of a block.
 [[nodiscard]] std::optional<Infeasible> check_edge(const Network& network, const Block& block,
                                                    const FactorCuts& cuts,

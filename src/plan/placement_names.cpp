@@ -206,8 +206,8 @@ class Resolver {
         const auto bad = check_cuts(network_, op, *cuts, plan_);
         if (bad && (named || cuts->empty())) return judged(*bad);
         if (bad) continue;
-        if (entry.square) {
-          if (auto fault = place_square(*entry.square, block, i, *cuts, copy)) return fault;
+        if (!entry.squares.empty()) {
+          if (auto fault = place_squares(entry.squares, block, i, *cuts, copy)) return fault;
         }
         place = std::move(cuts);
         found = true;
@@ -217,23 +217,26 @@ class Resolver {
     return PlacementFault{false, {}, "the entry means no operator", "leave it out"};
   }
 
-  [[nodiscard]] Fault place_square(const NamedSquare& named, const Block& block, std::size_t i,
-                                   const FactorCuts& cuts, Copy& copy) const {
+  [[nodiscard]] Fault place_squares(const std::vector<NamedSquare>& named, const Block& block,
+                                    std::size_t i, const FactorCuts& cuts, Copy& copy) const {
     const Operator& op = block.operators[i];
-    SquareCut square{named.rows, named.columns, {}, {}, {}};
-    for (const auto& [name, dim] :
-         {std::pair{&named.m, &square.m}, {&named.n, &square.n}, {&named.k, &square.k}}) {
-      const auto known = std::find_if(op.loop.begin(), op.loop.end(), [&, name = name](DimId id) {
-        return network_.dimension(id).name == *name;
-      });
-      if (known == op.loop.end()) return no_dimension(op.name, *name, op.loop);
-      *dim = *known;
+    std::vector<SquareCut> found;
+    for (const NamedSquare& one : named) {
+      SquareCut& square = found.emplace_back(SquareCut{one.rows, one.columns, {}, {}, {}});
+      for (const auto& [name, dim] :
+           {std::pair{&one.m, &square.m}, {&one.n, &square.n}, {&one.k, &square.k}}) {
+        const auto known = std::find_if(op.loop.begin(), op.loop.end(), [&, name = name](DimId id) {
+          return network_.dimension(id).name == *name;
+        });
+        if (known == op.loop.end()) return no_dimension(op.name, *name, op.loop);
+        *dim = *known;
+      }
     }
-    if (const auto bad = check_square(network_, block, op, cuts, square, plan_))
+    if (const auto bad = check_squares(network_, block, op, cuts, found, plan_))
       return judged(*bad);
     auto& squares = copy.choice.choice.squares;
     squares.resize(block.operators.size());
-    squares[i] = square;
+    squares[i] = std::move(found);
     return std::nullopt;
   }
 
@@ -286,24 +289,27 @@ void add_layer(std::vector<LayerRange>& layers, std::int64_t layer) {
   }
 }
 
-std::optional<NamedSquare> named(const SquareCut* square, const Network& network) {
-  if (square == nullptr) return std::nullopt;
-  return NamedSquare{square->rows, square->columns, network.dimension(square->m).name,
-                     network.dimension(square->n).name, network.dimension(square->k).name};
+std::vector<NamedSquare> named(std::span<const SquareCut> squares, const Network& network) {
+  std::vector<NamedSquare> names;
+  for (const SquareCut& square : squares) {
+    names.push_back({square.rows, square.columns, network.dimension(square.m).name,
+                     network.dimension(square.n).name, network.dimension(square.k).name});
+  }
+  return names;
 }
 
 /// Adds one use; entries with the same cut in one block name several layers.
 void add_entry(std::vector<PlacementEntry>& entries, const std::string& op,
                const std::string& block, std::optional<std::int64_t> layer,
-               const std::vector<NamedCut>& cut, const std::optional<NamedSquare>& square = {}) {
+               const std::vector<NamedCut>& cut, const std::vector<NamedSquare>& squares = {}) {
   const std::vector<std::string> operators =
       op.empty() ? std::vector<std::string>{} : std::vector<std::string>{op};
   auto entry = std::find_if(entries.begin(), entries.end(), [&](const PlacementEntry& known) {
     return known.operators == operators && known.blocks.front() == block && known.cut == cut &&
-           known.square == square;
+           known.squares == squares;
   });
   if (entry == entries.end()) {
-    entries.push_back({operators, {block}, {}, cut, square});
+    entries.push_back({operators, {block}, {}, cut, squares});
     entry = entries.end() - 1;
   }
   if (layer && (entry->layers.empty() || entry->layers.back().last < *layer)) {
@@ -317,7 +323,7 @@ void join_operators(std::vector<PlacementEntry>& entries) {
   for (PlacementEntry& entry : entries) {
     const auto same = std::find_if(joined.begin(), joined.end(), [&](const auto& known) {
       return known.blocks == entry.blocks && known.layers == entry.layers &&
-             known.cut == entry.cut && known.square == entry.square;
+             known.cut == entry.cut && known.squares == entry.squares;
     });
     if (same == joined.end()) {
       joined.push_back(std::move(entry));
@@ -347,7 +353,7 @@ PlacementNames names_of(const Placements& placements, const Network& network) {
     for (std::size_t i = 0; i < block.operators.size(); ++i) {
       if (!choice.operators[i]) continue;
       add_entry(names.operators, block.operators[i].name, name, copy.layer,
-                named(*choice.operators[i], network), named(choice.square(i), network));
+                named(*choice.operators[i], network), named(choice.squares_of(i), network));
     }
     if (choice.leaving)
       add_entry(names.edges, {}, name, copy.layer, named(*choice.leaving, network));

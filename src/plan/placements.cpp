@@ -50,10 +50,11 @@ void for_each_cut(Placements& placements, Visit visit) {
     for (auto& cuts : block.operators) all(cuts);
     all(block.entering);
     all(block.leaving);
-    for (auto& square : block.squares) {
-      if (!square) continue;
-      visit(square->rows);
-      visit(square->columns);
+    for (auto& squares : block.squares) {
+      for (SquareCut& square : squares) {
+        visit(square.rows);
+        visit(square.columns);
+      }
     }
   }
 }
@@ -97,7 +98,7 @@ bool BlockChoice::by_role() const {
 bool Placements::in_steps() const {
   return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
     return std::any_of(block.squares.begin(), block.squares.end(),
-                       [](const auto& square) { return square.has_value(); });
+                       [](const auto& squares) { return !squares.empty(); });
   });
 }
 

@@ -72,8 +72,9 @@ class Squares {
     PlacementEntry entry{{op.name}, {block.name}, {}, {}, {}};
     const bool linear = op.kind == OperatorKind::Matmul && !op.parameters.empty();
     if (linear) {
-      entry.square = square_of(block, op);
-      if (!entry.square) return false;
+      const auto square = square_of(block, op);
+      if (!square) return false;
+      entry.squares.push_back(*square);
     }
     const bool attends = has(op, DimRole::KeySequence);
     for (const DimId dim : op.loop) {

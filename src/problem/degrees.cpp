@@ -20,6 +20,7 @@
 #include "problem/shown_divisors.hpp"
 #include "schedule/table.hpp"
 #include "search/planner/operator_search.hpp"
+#include "search/planner/temporal_search.hpp"
 
 namespace plansearch {
 namespace {
@@ -162,7 +163,8 @@ void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {
 
 void check_degrees_fit(const ProblemRequest& request, const Problem& problem) {
   PinnedDegrees judged = request.degrees;
-  if (cuts_operators(request.space)) judged.release(Degree::TensorOut);
+  if (cuts_operators(request.space) || cuts_in_steps(request.space))
+    judged.release(Degree::TensorOut);
   check_degrees_fit(judged, problem);
 }
 

@@ -224,12 +224,16 @@ Json entry_json(const PlacementEntry& entry) {
   for (const NamedCut& cut : entry.cut) {
     json["cut"][cut.dimension] = factors_json(cut.factors.value_or(FactorList{}));
   }
-  if (!entry.square) return json;
-  json["square"] = {{"rows", factors_json(entry.square->rows)},
-                    {"columns", factors_json(entry.square->columns)},
-                    {"m", entry.square->m},
-                    {"n", entry.square->n},
-                    {"k", entry.square->k}};
+  Json squares = Json::array();
+  for (const NamedSquare& square : entry.squares) {
+    squares.push_back({{"rows", factors_json(square.rows)},
+                       {"columns", factors_json(square.columns)},
+                       {"m", square.m},
+                       {"n", square.n},
+                       {"k", square.k}});
+  }
+  if (squares.size() == 1) json["square"] = squares.front();
+  if (squares.size() > 1) json["square"] = std::move(squares);
   return json;
 }
 

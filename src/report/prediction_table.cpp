@@ -114,7 +114,9 @@ std::string placement_table(const PlacementNames& placements, int columns) {
   const auto add = [&](const PlacementEntry& entry, const std::string& what) {
     table.add_row({fmt::format("{}: {}", fmt::join(entry.blocks, ", "), what),
                    layers_text(entry.layers), cut_text(entry.cut, placements.factors)});
-    if (entry.square) table.add_row({"", "", square_text(*entry.square, placements.factors)});
+    for (const NamedSquare& square : entry.squares) {
+      table.add_row({"", "", square_text(square, placements.factors)});
+    }
   };
   for (const PlacementEntry& entry : placements.operators) {
     add(entry, fmt::format("{}", fmt::join(entry.operators, ", ")));

@@ -990,6 +990,24 @@ class Answers(Case):
         self.assertIn("exact for the sum of its kernels and messages", result.read_text())
         self.refuse(*asked, "--pp", "2", expect=["no pipeline"])
 
+    def test_sequences_are_searched(self):
+        asked = ["search", "--hw", "dgx-h100", "--model", "llama2-7b", "--gpus", "8", "--batch", "16",
+                 "--tp", "4", "--micro-batch", "2", "--recompute", "none", "--top", "2"]
+        result = self.directory / "sequences.json"
+        for space in ("primepar", "temporal"):
+            self.succeed(*asked, "--framework", "primepar", "--space", space, "--format", "json", "--out", result)
+            plans = json.loads(result.read_text())["plans"]
+            placed = [n for n, plan in enumerate(plans, 1) if "placements" in plan["config"]]
+            self.assertTrue(placed)
+            for number in placed:
+                plan = plans[number - 1]
+                again = self.answer("predict", "--plan", f"{result}#{number}")["plans"][0]
+                self.assertEqual((again["step_time_s"], again["peak_memory_bytes"], again["config"]),
+                                 (plan["step_time_s"], plan["peak_memory_bytes"], plan["config"]))
+        self.refuse(*asked, "--space", "temporal", expect=["no operator in steps", "--framework primepar"])
+        three = ["3" if a == "4" and before == "--tp" else a for before, a in zip(["", *asked], asked)]
+        self.refuse(*three, "--framework", "primepar", "--space", "temporal", expect=["bit by bit", "2, 4, 8"])
+
     def test_uneven_stages_are_searched(self):
         asked = ["search", "--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "8", "--batch", "32",
                  "--space", "uneven", "--pp", "3", "--top", "3"]

@@ -24,7 +24,9 @@ std::string line(const PlacementNames& names, const std::string& op) {
                    [&](const PlacementEntry& e) { return e.operators.front() == op; });
   if (entry == names.operators.end()) return "by role";
   std::string text = cut_text(entry->cut, names.factors);
-  if (entry->square) text += "; " + square_text(*entry->square, names.factors);
+  for (const NamedSquare& square : entry->squares) {
+    text += "; " + square_text(square, names.factors);
+  }
   return text;
 }
 

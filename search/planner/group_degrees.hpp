@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The degrees around one tensor group that planners of single operators look at.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "plansearch/problem.hpp"
+#include "search/planner/stage_forms.hpp"
+
+namespace plansearch {
+
+/// The value that was asked for, or those of `all` that the limits admit.
+[[nodiscard]] std::vector<int> values_of(const StageRequest& request, Degree degree,
+                                         const std::function<std::vector<int>()>& all);
+
+/// Powers of two that divide what one replica of `devices` gets of the batch.
+[[nodiscard]] std::vector<int> micro_batches_of(const Problem& problem, const StageRequest& request,
+                                                int devices);
+
+/// None and full, as the request admits.
+[[nodiscard]] std::vector<Recompute> recomputations_of(const StageRequest& request);
+
+/// The first stage of sharding that the framework runs beside operators cut one by one, and those
+/// that shard more where there are replicas.
+[[nodiscard]] std::vector<ZeroStage> zeros_of(const Problem& problem, const StageRequest& request,
+                                              PlanDegrees degrees);
+
+}  // namespace plansearch

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: plans whose operators are cut by sequences, the best of every group of degrees.
+// Source: the choice of least sum (sequence_planner.hpp); steps by PlanEvaluator::evaluate.
+// Assumes: one way for all layers of a block; embedding and head by role.
+// Units: seconds, bytes.
+// Checked by: tests/unit/search/temporal_search_test.cpp
+#include "search/planner/temporal_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "plan/expand.hpp"
+#include "plan/pipeline_shape.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "search/planner/best_staged.hpp"
+#include "search/planner/group_degrees.hpp"
+#include "search/planner/sequence_planner.hpp"
+#include "search/strategy.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Above it only sequences that are sorted inside every tier are looked at.
+constexpr int kMostBitsInFull = 3;
+constexpr int kMostBits = 5;
+/// Prices of all bytes of a device, as shares of the sum without a price.
+constexpr std::array kPrices{0.05, 0.2, 0.8, 3.2};
+
+class TemporalSearch {
+ public:
+  TemporalSearch(const PlanEvaluator& evaluator, const StageRequest& request,
+                 const SearchOptions& options, SequenceSpace space, MemoryFit admitted)
+      : evaluator_(evaluator),
+        problem_(evaluator.problem()),
+        request_(request),
+        space_(space),
+        deadline_(options),
+        best_(evaluator, options, admitted) {
+    result_.admitted = admitted;
+    result_.left_out = {"layers of one kind that are cut differently",
+                        fmt::format("tensor groups of more than {} devices", 1 << kMostBits)};
+  }
+
+  UnevenResult run() {
+    for (const int tensor : tensor_degrees()) {
+      for (const int micro_batch : micro_batches_of(problem_, request_, tensor * pipeline())) {
+        look_at(tensor, micro_batch);
+      }
+    }
+    best_.conclude(result_);
+    if (!result_.ranked.empty()) result_.claim = claim();
+    if (!obstacle_.empty()) result_.left_out.push_back(obstacle_);
+    return std::move(result_);
+  }
+
+ private:
+  struct Offered {
+    PlanDegrees degrees;
+    Placements placements;
+    Seconds sum;  ///< of a step
+    std::string words;
+    bool sorted = false;
+  };
+
+  [[nodiscard]] int pipeline() const { return request_.pinned.get(Degree::Pipeline).value_or(1); }
+
+  [[nodiscard]] std::vector<int> tensor_degrees() const {
+    std::vector<int> found = values_of(request_, Degree::TensorOut, [&] {
+      std::vector<int> sizes;
+      for (int bits = 1; bits <= kMostBits; ++bits) sizes.push_back(1 << bits);
+      return sizes;
+    });
+    std::erase_if(found, [&](int size) {
+      const auto bits = bits_of(size);
+      return !bits || *bits < 1 || *bits > kMostBits || problem_.gpus % (size * pipeline()) != 0;
+    });
+    return found;
+  }
+
+  void look_at(int tensor, int micro_batch) {
+    if (deadline_.passed()) {
+      result_.completeness = Completeness::Stopped;
+      return;
+    }
+    PlanDegrees degrees = with_pinned({}, request_.pinned);
+    degrees.tensor_out = tensor;
+    degrees.sequence_parallel = SequenceParallel::Off;
+    degrees.data = problem_.gpus / tensor / degrees.pipeline;
+    degrees.micro_batch = micro_batch;
+    degrees.micro_batches = static_cast<int>(problem_.global_batch / degrees.data / micro_batch);
+    if (degrees.devices() != problem_.gpus) return;
+    if (!request_.pinned.has(Degree::Schedule)) {
+      degrees.schedule = default_schedule(*problem_.framework, degrees.pipeline, degrees.chunks);
+    }
+    for (const ZeroStage zero : zeros_of(problem_, request_, degrees)) {
+      degrees.zero = zero;
+      offer_by_role(degrees);
+      offer_choices(degrees);
+    }
+  }
+
+  void offer_by_role(PlanDegrees degrees) {
+    for (const Recompute level : recomputations_of(request_)) {
+      degrees.recompute = level;
+      result_.counts.space += 1.0;
+      best_.offer(expand(degrees, *problem_.network, *problem_.framework), family(degrees, false));
+    }
+  }
+
+  void offer_choices(PlanDegrees degrees) {
+    if (!has_room(degrees)) return;
+    const bool sorted = *bits_of(degrees.tensor_out) > kMostBitsInFull;
+    const SequencePlanner planner({problem_, degrees, sorted ? SequenceSpace::Sorted : space_});
+    if (!planner.obstacle().empty()) {
+      obstacle_ = planner.obstacle();
+      return;
+    }
+    for (const Recompute level : recomputations_of(request_)) {
+      degrees.recompute = level;
+      for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
+        offer_front(planner, degrees, rings, sorted);
+      }
+    }
+  }
+
+  /// The least sum, and least sums at rising prices of a byte.
+  void offer_front(const SequencePlanner& planner, const PlanDegrees& degrees, Rings rings,
+                   bool sorted) {
+    const auto cheapest = planner.best(degrees.recompute, rings, 0.0);
+    if (!cheapest) return;
+    offer(degrees, *cheapest, sorted);
+    for (const double price : kPrices) {
+      const auto other =
+          planner.best(degrees.recompute, rings, price * cheapest->sum.value() / cheapest->bytes);
+      if (other && other->bytes < cheapest->bytes) offer(degrees, *other, sorted);
+    }
+    if (const auto least = planner.least_sum(degrees.recompute, rings)) {
+      most_gap_ = std::max(most_gap_, cheapest->sum / *least - 1.0);
+    }
+  }
+
+  /// Whether states that are cut over everything leave room at all.
+  [[nodiscard]] bool has_room(const PlanDegrees& degrees) const {
+    const DeviceMesh mesh = make_device_mesh(degrees, problem_.framework->rank_order);
+    const StaticBytes bytes =
+        static_policy(tensor_policies(degrees, mesh, *problem_.framework, problem_.precision), mesh,
+                      optimizer_moments(problem_.model->training.optimizer))
+            .dense;
+    const double parameters = static_cast<double>(parameter_count(*problem_.network)) /
+                              (degrees.tensor_out * degrees.pipeline);
+    return parameters * (bytes.parameter + bytes.gradient + bytes.optimizer) <=
+           best_.limit().value();
+  }
+
+  void offer(const PlanDegrees& degrees, const SequencePlan& choice, bool sorted) {
+    const bool known = std::any_of(offered_.begin(), offered_.end(), [&](const Offered& other) {
+      return other.degrees == degrees && other.placements == choice.placements;
+    });
+    if (known) return;
+    result_.counts.space += 1.0;
+    auto plan = expand(degrees, *problem_.network, *problem_.framework);
+    if (auto* made = std::get_if<ParallelPlan>(&plan)) {
+      plan = with_placements(std::move(*made), choice.placements, *problem_.network,
+                             *problem_.framework);
+    }
+    best_.offer(plan, family(degrees, true));
+    offered_.push_back({degrees, choice.placements,
+                        choice.sum * static_cast<double>(degrees.micro_batches), choice.words,
+                        sorted});
+  }
+
+  /// What ranks apart: the best of a tensor degree, a micro-batch and a recompute level, by role
+  /// and by sequences.
+  using Family = std::tuple<int, int, int, int, bool>;
+  static Family family(const PlanDegrees& degrees, bool sequences) {
+    return {degrees.tensor_out, degrees.micro_batch, static_cast<int>(degrees.zero),
+            static_cast<int>(degrees.recompute), sequences};
+  }
+
+  [[nodiscard]] std::string claim() const {
+    const ParallelPlan& first = result_.ranked.front().plan;
+    const Transform& transform = first.transforms.front();
+    if (!transform.placements) {
+      return "plan 1 cuts by role; no sum of sequences that was offered beats it once priced";
+    }
+    for (const Offered& offered : offered_) {
+      if (!(offered.degrees == transform.degrees)) continue;
+      if (!(with_merged_factors(offered.placements) == *transform.placements)) continue;
+      std::string text = fmt::format(
+          "plan 1 is of the choices with the least sum of kernels and messages, {:.4g} ms a step "
+          "with nothing hidden but tiles under their own products; its step is priced as any "
+          "plan's ({})",
+          1e3 * offered.sum.value(), offered.words);
+      if (offered.sorted) text += "; sequences sorted inside every tier of the network";
+      if (most_gap_ > 1e-9) {
+        text += fmt::format("; layers cut one by one would sum to {:.2g} % less at most",
+                            100.0 * most_gap_);
+      }
+      return text;
+    }
+    return {};
+  }
+
+  const PlanEvaluator& evaluator_;
+  const Problem& problem_;
+  const StageRequest& request_;
+  SequenceSpace space_;
+  Deadline deadline_;
+  BestStaged<Family> best_;
+  std::vector<Offered> offered_;
+  std::string obstacle_;
+  double most_gap_ = 0.0;
+  UnevenResult result_;
+};
+
+UnevenResult search_sequences(const PlanEvaluator& evaluator, const StageRequest& request,
+                              const SearchOptions& options, SequenceSpace space) {
+  const Framework& framework = *evaluator.problem().framework;
+  if (framework.operator_steps != OperatorSteps::Squares) {
+    throw InputError({},
+                     fmt::format("{} runs no operator in steps (operator_steps)", framework.name),
+                     "--framework primepar does; --space operators cuts them without steps");
+  }
+  const auto tensor = request.pinned.get(Degree::TensorOut);
+  if (tensor && (*tensor < 2 || !bits_of(*tensor) || *bits_of(*tensor) > kMostBits)) {
+    throw InputError({}, fmt::format("--tp {}: sequences cut a tensor group bit by bit", *tensor),
+                     "2, 4, 8, 16 or 32 devices");
+  }
+  return fitting_or_tight([&](MemoryFit admitted) {
+    return TemporalSearch(evaluator, request, options, space, admitted).run();
+  });
+}
+
+}  // namespace
+
+UnevenResult search_temporal(const PlanEvaluator& evaluator, const StageRequest& request,
+                             const SearchOptions& options) {
+  return search_sequences(evaluator, request, options, SequenceSpace::All);
+}
+
+UnevenResult search_primepar(const PlanEvaluator& evaluator, const StageRequest& request,
+                             const SearchOptions& options) {
+  return search_sequences(evaluator, request, options, SequenceSpace::Paper);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The costs of every choice for one layer: by launch, and by the launches that share a tensor. Sums
+// over these tables are what the plan of the choices costs with nothing hidden between launches.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "evaluate/choice_pricer.hpp"
+
+namespace plansearch {
+
+/// What some nodes cost together: [option of the first][option of the second]...
+struct ChoiceTable {
+  std::vector<std::size_t> nodes;
+  std::vector<PassCost> costs;
+};
+
+/// One launch, or one edge of the layer, by option.
+struct ChoiceNodeCosts {
+  std::vector<LaunchCost> costs;
+  std::vector<ByRecompute<double>> saved;  ///< bytes kept for backward, per micro-batch
+};
+
+/// Nodes are the launches of the block in order, then the edge where it begins and the one where it
+/// ends; both edges have the same options.
+class ChoiceTables {
+ public:
+  struct Request {
+    const Problem& problem;
+    const PlanDegrees& degrees;
+    std::size_t block = 0;
+    double copies = 1.0;
+    SequenceSpace space = SequenceSpace::All;
+  };
+  explicit ChoiceTables(const Request& request);
+
+  [[nodiscard]] const std::vector<LaunchOptions>& launches() const { return launches_; }
+  [[nodiscard]] const std::vector<FactorCuts>& edges() const { return edges_; }
+  [[nodiscard]] std::size_t entry() const { return launches_.size(); }
+  [[nodiscard]] std::size_t exit() const { return launches_.size() + 1; }
+  [[nodiscard]] const std::vector<ChoiceNodeCosts>& nodes() const { return nodes_; }
+  [[nodiscard]] const std::vector<ChoiceTable>& tables() const { return tables_; }
+  /// Whether the tables are exact. Where a tensor with several readers has too many combinations,
+  /// each reader is supplied from where the tensor was made: a little more than a plan pays.
+  [[nodiscard]] bool exact() const { return exact_; }
+
+  /// Passes of one copy, by node.
+  [[nodiscard]] Seconds sum(const std::vector<std::size_t>& options, Recompute level,
+                            Rings rings) const;
+  [[nodiscard]] BlockChoice choice(const std::vector<std::size_t>& options) const;
+  [[nodiscard]] const Block& block() const { return pricer_.block(); }
+
+ private:
+  class TensorTable;
+  [[nodiscard]] std::size_t options_of(std::size_t node) const;
+  void add_nodes();
+  void add_tensor(TensorId tensor);
+  void add(ChoiceTable table);
+
+  ChoicePricer pricer_;
+  std::vector<LaunchOptions> launches_;
+  std::vector<FactorCuts> edges_;
+  std::vector<ChoiceNodeCosts> nodes_;
+  std::vector<ChoiceTable> tables_;
+  bool exact_ = true;
+};
+
+}  // namespace plansearch

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: sequences over the bits of a tensor group as cuts of operators.
+// Source: PrimePar (ASPLOS 2024, section 3.2): linear operators take batch, rows, contraction,
+//         columns and squares; all others their batch, rows and features (softmax dimension and
+//         features of one head left out).
+// Assumes: bits count from the outermost one, which lies furthest apart.
+// Units: numbers of factors.
+// Checked by: tests/unit/evaluate/choice_tables_test.cpp
+#include "evaluate/sequence_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+
+#include "communication/operator_sequence.hpp"
+#include "plan/check_placements.hpp"
+
+namespace plansearch {
+namespace {
+
+using Kind = SequencePart::Kind;
+
+bool has(const std::vector<DimId>& dims, DimId dim) {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+/// Dimensions of one operator by the letter of a sequence; squares come on top.
+using Letters = std::array<std::optional<DimId>, 4>;
+
+std::size_t letter(Kind kind) {
+  return static_cast<std::size_t>(kind);
+}
+
+bool is_feature(DimRole role) {
+  return role == DimRole::Hidden || role == DimRole::Head || role == DimRole::KvHead ||
+         role == DimRole::Ffn || role == DimRole::Latent || role == DimRole::Vocab;
+}
+
+Letters letters_of(const Network& network, const Block& block, const Operator& op) {
+  Letters letters;
+  const bool linear = op.kind == OperatorKind::Matmul && !op.parameters.empty();
+  for (const DimId dim : op.loop) {
+    const DimRole role = network.dimension(dim).role;
+    if (role == DimRole::Batch) letters[letter(Kind::Batch)] = dim;
+    if (role == DimRole::Sequence) letters[letter(Kind::Rows)] = dim;
+    if (!is_feature(role)) continue;
+    const bool contracted = linear && !has(block.tensor(op.outputs.front()).dims, dim);
+    auto& place = letters[letter(contracted ? Kind::Contraction : Kind::Columns)];
+    // Norms of queries have heads outside what they normalise.
+    if (!place) place = dim;
+  }
+  return letters;
+}
+
+/// The cuts of a sequence; nothing where the operator has no such dimension.
+std::optional<OperatorCut> cut_of(const OperatorSequence& sequence, const Letters& letters,
+                                  Kind rows_of_squares) {
+  OperatorCut result;
+  int bit = 0;
+  for (const SequencePart& part : sequence) bit += part.bits();
+  const auto add = [&](DimId dim, std::uint8_t factor) {
+    auto cut = std::find_if(result.cuts.begin(), result.cuts.end(),
+                            [&](const DimensionCut& known) { return known.dim == dim; });
+    if (cut == result.cuts.end()) cut = result.cuts.insert(cut, {dim, {}});
+    cut->factors.push_back(factor);
+  };
+  for (const SequencePart& part : sequence) {
+    if (part.kind != Kind::Square) {
+      const auto& dim = letters[letter(part.kind)];
+      if (!dim) return std::nullopt;
+      add(*dim, static_cast<std::uint8_t>(--bit));
+      continue;
+    }
+    const auto& m = letters[letter(rows_of_squares)];
+    const auto& n = letters[letter(Kind::Contraction)];
+    const auto& k = letters[letter(Kind::Columns)];
+    if (!m || !n || !k) return std::nullopt;
+    SquareCut& square = result.squares.emplace_back(SquareCut{{}, {}, *m, *n, *k});
+    for (int i = 0; i < part.log_side; ++i) {
+      square.rows.push_back(static_cast<std::uint8_t>(--bit));
+      square.columns.push_back(static_cast<std::uint8_t>(--bit));
+    }
+  }
+  return result;
+}
+
+/// Whether parts that lie in one tier stand in the order of their kinds. A part across tiers is a
+/// border of its own.
+bool is_sorted(const OperatorSequence& sequence, int inner_bits) {
+  int bit = 0;
+  for (const SequencePart& part : sequence) bit += part.bits();
+  const SequencePart* before = nullptr;
+  for (const SequencePart& part : sequence) {
+    const bool outer = bit > inner_bits;
+    bit -= part.bits();
+    const bool crosses = outer && bit < inner_bits;
+    const auto rank = [](const SequencePart& p) { return std::pair(p.kind, p.log_side); };
+    if (before != nullptr && !crosses && rank(part) < rank(*before)) return false;
+    before = crosses || (outer && bit == inner_bits) ? nullptr : &part;
+  }
+  return true;
+}
+
+class OptionMaker {
+ public:
+  OptionMaker(const Problem& problem, const PlanDegrees& degrees, const Block& block,
+              SequenceSpace space)
+      : problem_(problem),
+        block_(block),
+        space_(space),
+        factors_(bit_factors(bits_of(degrees.tensor_out).value())),
+        plan_{degrees, *problem.framework, factors_} {
+    const auto bits = static_cast<int>(factors_.size());
+    for (const OperatorSequence& sequence : all_sequences(bits)) {
+      if (space != SequenceSpace::Sorted || is_sorted(sequence, inner_bits())) {
+        sequences_.push_back(sequence);
+      }
+    }
+  }
+
+  [[nodiscard]] LaunchOptions options_of(std::vector<std::size_t> operators) const {
+    LaunchOptions launch{std::move(operators), {}};
+    for (const OperatorSequence& sequence : sequences_) {
+      const bool square = std::any_of(sequence.begin(), sequence.end(),
+                                      [](const auto& part) { return part.kind == Kind::Square; });
+      add(sequence, Kind::Rows, launch);
+      if (square && space_ != SequenceSpace::Paper) add(sequence, Kind::Batch, launch);
+    }
+    return launch;
+  }
+
+  [[nodiscard]] std::vector<FactorCuts> edges() const {
+    std::vector<FactorCuts> found;
+    Letters letters;
+    for (const TensorId id : block_.outputs) {
+      for (const DimId dim : block_.tensor(id).dims) {
+        const DimRole role = problem_.network->dimension(dim).role;
+        if (role == DimRole::Batch) letters[letter(Kind::Batch)] = dim;
+        if (role == DimRole::Sequence) letters[letter(Kind::Rows)] = dim;
+        if (is_feature(role)) letters[letter(Kind::Columns)] = dim;
+      }
+    }
+    for (const OperatorSequence& sequence : sequences_) {
+      const auto cut = cut_of(sequence, letters, Kind::Rows);
+      if (!cut || !cut->squares.empty()) continue;
+      if (!check_edge(*problem_.network, block_, cut->cuts, plan_)) found.push_back(cut->cuts);
+    }
+    return found;
+  }
+
+ private:
+  /// Bits inside a node.
+  [[nodiscard]] int inner_bits() const {
+    const auto node = static_cast<unsigned>(problem_.cluster->accelerators_per_node);
+    return std::bit_width(node) - 1;
+  }
+
+  void add(const OperatorSequence& sequence, Kind rows, LaunchOptions& launch) const {
+    SequenceOption option;
+    for (const std::size_t i : launch.operators) {
+      const Operator& op = block_.operators[i];
+      const Network& network = *problem_.network;
+      auto cut = cut_of(sequence, letters_of(network, block_, op), rows);
+      if (!cut) return;
+      const auto bad = cut->squares.empty()
+                           ? check_cuts(network, op, cut->cuts, plan_)
+                           : check_squares(network, block_, op, cut->cuts, cut->squares, plan_);
+      if (bad) return;
+      option.operators.push_back(*std::move(cut));
+    }
+    option.name = to_text(sequence) + (rows == Kind::Batch ? " over sequences" : "");
+    launch.options.push_back(std::move(option));
+  }
+
+  const Problem& problem_;
+  const Block& block_;
+  SequenceSpace space_;
+  std::vector<int> factors_;
+  PlacedDegrees plan_;
+  std::vector<OperatorSequence> sequences_;
+};
+
+}  // namespace
+
+std::optional<int> bits_of(int tensor) {
+  const auto size = static_cast<unsigned>(tensor);
+  if (tensor < 1 || !std::has_single_bit(size)) return std::nullopt;
+  return std::countr_zero(size);
+}
+
+std::vector<int> bit_factors(int bits) {
+  return std::vector<int>(static_cast<std::size_t>(bits), 2);
+}
+
+std::vector<LaunchOptions> sequence_options(const Problem& problem, const PlanDegrees& degrees,
+                                            const Block& block, SequenceSpace space) {
+  const OptionMaker maker(problem, degrees, block, space);
+  std::vector<LaunchOptions> launches;
+  for (std::size_t i = 0; i < block.operators.size();) {
+    std::vector<std::size_t> operators{i};
+    const std::string& key = block.operators[i].fused_key;
+    for (++i; i < block.operators.size() && !key.empty() && block.operators[i].fused_key == key;) {
+      operators.push_back(i++);
+    }
+    launches.push_back(maker.options_of(std::move(operators)));
+  }
+  return launches;
+}
+
+std::vector<FactorCuts> edge_options(const Problem& problem, const PlanDegrees& degrees,
+                                     const Block& block, SequenceSpace space) {
+  return OptionMaker(problem, degrees, block, space).edges();
+}
+
+}  // namespace plansearch

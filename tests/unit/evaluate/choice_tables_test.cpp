@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of choices against whole plans: what a plan's report says of its layers is what the tables
+// of its choices sum to.
+#include "evaluate/choice_tables.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "plan/expand.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/plan_report.hpp"
+#include "plansearch/plan_stages.hpp"
+#include "support/toy_problem.hpp"
+
+namespace plansearch {
+namespace {
+
+PlanDegrees over(const Problem& problem, int tensor, int micro_batch) {
+  PlanDegrees degrees;
+  degrees.tensor_out = tensor;
+  degrees.micro_batch = micro_batch;
+  degrees.data = problem.gpus / tensor;
+  degrees.micro_batches =
+      static_cast<int>(problem.global_batch / degrees.data / degrees.micro_batch);
+  return degrees;
+}
+
+std::size_t decoder_of(const Network& network) {
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    if (network.blocks[b].kind == BlockKind::Decoder) return b;
+  }
+  FAIL("no decoder");
+  return 0;
+}
+
+/// Kernels and messages of one copy of the layer, from the report of the whole plan.
+Seconds reported(const Problem& problem, const PlanDegrees& degrees, std::size_t layer,
+                 const BlockChoice& choice) {
+  const Network& network = *problem.network;
+  Placements placements{bit_factors(bits_of(degrees.tensor_out).value()), {}};
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    BlockChoice& block = placements.blocks.emplace_back();
+    block.operators.resize(network.blocks[b].operators.size());
+    if (b == layer) block = choice;
+  }
+  auto uniform = expand(degrees, network, *problem.framework);
+  REQUIRE(std::holds_alternative<ParallelPlan>(uniform));
+  auto placed =
+      with_placements(std::get<ParallelPlan>(uniform), placements, network, *problem.framework);
+  if (const auto* bad = std::get_if<Infeasible>(&placed)) FAIL(bad->detail);
+  const PlanEvaluator evaluator(problem);
+  Seconds sum;
+  for (const OperatorReport& line : evaluator.details(std::get<ParallelPlan>(placed)).operators) {
+    if (line.block == network.blocks[layer].name) sum += line.total();
+  }
+  return sum;
+}
+
+void compare(int tensor, int micro_batch, SequenceSpace space, int rounds) {
+  test::ToyOptions options;
+  options.gpus = 16;
+  const Problem problem = test::toy_problem(options);
+  const PlanDegrees degrees = over(problem, tensor, micro_batch);
+  const std::size_t layer = decoder_of(*problem.network);
+  const ChoiceTables tables({problem, degrees, layer, 1.0, space});
+  CHECK(tables.exact());
+  std::mt19937 random(static_cast<unsigned>(tensor));
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<std::size_t> chosen;
+    for (const ChoiceNodeCosts& node : tables.nodes()) {
+      REQUIRE_FALSE(node.costs.empty());
+      chosen.push_back(random() % node.costs.size());
+    }
+    const double expected = reported(problem, degrees, layer, tables.choice(chosen)).value();
+    CHECK(tables.sum(chosen, Recompute::None, Rings::Exposed).value() ==
+          doctest::Approx(expected).epsilon(1e-9));
+  }
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("choice tables: random choices of a layer sum to what their plan is made of") {
+    compare(2, 2, SequenceSpace::All, 40);
+    compare(4, 2, SequenceSpace::All, 60);
+    compare(8, 2, SequenceSpace::All, 60);
+  }
+
+  TEST_CASE("choice tables: a linear operator has all sequences of the paper") {
+    // 4, 17, 72 sequences over one, two, three bits; two sequences of the batch keep them all at
+    // one bit, and eight at three.
+    const Problem problem = test::toy_problem();
+    const std::size_t layer = decoder_of(*problem.network);
+    const std::array<std::size_t, 3> counts{4, 17, 72};
+    for (int bits = 1; bits <= 3; ++bits) {
+      const PlanDegrees degrees = over(problem, 1 << bits, 8);
+      const auto launches =
+          sequence_options(problem, degrees, problem.network->blocks[layer], SequenceSpace::Paper);
+      const auto mlp =
+          std::find_if(launches.begin(), launches.end(), [&](const LaunchOptions& launch) {
+            const auto& op = problem.network->blocks[layer].operators[launch.operators.front()];
+            return op.name == "mlp_in";
+          });
+      REQUIRE(mlp != launches.end());
+      CHECK(mlp->options.size() == counts[static_cast<std::size_t>(bits - 1)]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plansearch

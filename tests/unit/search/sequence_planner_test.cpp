@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planner of sequences against all choices one by one, and its plans against whole plans.
+#include "search/planner/sequence_planner.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "plan/expand.hpp"
+#include "plan/layer_distribution.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/plan_stages.hpp"
+#include "search/planner/choice_graph.hpp"
+#include "search/planner/temporal_search.hpp"
+#include "support/toy_problem.hpp"
+
+namespace plansearch {
+namespace {
+
+PlanDegrees over(const Problem& problem, int tensor, int micro_batch) {
+  PlanDegrees degrees;
+  degrees.tensor_out = tensor;
+  degrees.micro_batch = micro_batch;
+  degrees.data = problem.gpus / tensor;
+  degrees.micro_batches =
+      static_cast<int>(problem.global_batch / degrees.data / degrees.micro_batch);
+  return degrees;
+}
+
+std::size_t decoder_of(const Network& network) {
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    if (is_layer(network.blocks[b].kind)) return b;
+  }
+  FAIL("no decoder");
+  return 0;
+}
+
+/// Some options of every node: costs of those alone.
+ChoiceGraph graph_of_some(const ChoiceTables& tables,
+                          const std::vector<std::vector<std::size_t>>& kept) {
+  ChoiceGraph graph;
+  for (std::size_t n = 0; n < tables.nodes().size(); ++n) {
+    ChoiceNode& node = graph.nodes.emplace_back();
+    for (const std::size_t option : kept[n]) {
+      node.costs.push_back(tables.nodes()[n].costs[option].pass(Rings::Hidden).total(0.0).value());
+    }
+  }
+  for (const ChoiceTable& table : tables.tables()) {
+    ChoiceEdge& edge = graph.edges.emplace_back(ChoiceEdge{table.nodes, {}});
+    std::vector<std::size_t> at(table.nodes.size(), 0);
+    while (true) {
+      std::size_t index = 0;
+      for (std::size_t i = 0; i < at.size(); ++i) {
+        index = index * tables.nodes()[table.nodes[i]].costs.size() + kept[table.nodes[i]][at[i]];
+      }
+      edge.costs.push_back(table.costs[index].total(0.0).value());
+      std::size_t i = at.size();
+      while (i > 0 && ++at[i - 1] == kept[table.nodes[i - 1]].size()) at[--i] = 0;
+      if (i == 0) break;
+    }
+  }
+  return graph;
+}
+
+Problem steps_problem() {
+  test::ToyOptions options;
+  options.layers = 4;
+  options.gpus = 16;
+  Problem problem = test::toy_problem(options);
+  auto framework = std::make_shared<Framework>(*problem.framework);
+  framework->operator_steps = OperatorSteps::Squares;
+  problem.framework = framework;
+  return problem;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("sequences: over one bit the planner's choice is the best of all choices") {
+    // Four options for each of four products, three for six other launches: 4^4 x 3^6 = 186,624
+    // choices between every pair of equal edges; embedding and head cost what they cost alone.
+    const Problem problem = steps_problem();
+    const PlanDegrees degrees = over(problem, 2, 2);
+    const SequencePlanner planner({problem, degrees});
+    REQUIRE(planner.obstacle().empty());
+    const std::size_t layer = decoder_of(*problem.network);
+    const ChoiceTables& tables = *planner.tables(layer);
+    double least = 1e300;
+    std::vector<std::size_t> chosen(tables.nodes().size(), 0);
+    std::vector<double> ends;
+    for (std::size_t edge = 0; edge < tables.edges().size(); ++edge) {
+      double end = 0.0;
+      for (const BlockRun& run : problem.network->order) {
+        if (run.block == layer) continue;
+        ChoicePricer pricer(problem, degrees, run.block, 1.0);
+        end += pricer.by_role(tables.edges()[edge], Recompute::None).value();
+      }
+      chosen.assign(tables.nodes().size(), 0);
+      chosen[tables.entry()] = chosen[tables.exit()] = edge;
+      double best = 1e300;
+      while (true) {
+        double sum = tables.sum(chosen, Recompute::None, Rings::Hidden).value();
+        for (std::size_t n = 0; n < tables.nodes().size(); ++n) {
+          sum += tables.nodes()[n].costs[chosen[n]].step.value() / degrees.micro_batches;
+        }
+        best = std::min(best, sum);
+        std::size_t n = tables.launches().size();
+        while (n > 0 && ++chosen[n - 1] == tables.nodes()[n - 1].costs.size()) chosen[--n] = 0;
+        if (n == 0) break;
+      }
+      least = std::min(least, 4.0 * best + end);  // four layers
+    }
+    const auto found = planner.best(Recompute::None, Rings::Hidden, 0.0);
+    REQUIRE(found.has_value());
+    CHECK(found->sum.value() == doctest::Approx(least).epsilon(1e-12));
+    const auto each = planner.least_sum(Recompute::None, Rings::Hidden);
+    REQUIRE(each.has_value());
+    CHECK(each->value() <= found->sum.value() * (1.0 + 1e-12));
+  }
+
+  TEST_CASE("sequences: over two bits elimination finds the best of all choices of some options") {
+    // Three options for each of ten launches: 3^10 = 59,049 sums between two edges, ten draws.
+    const Problem problem = steps_problem();
+    const PlanDegrees degrees = over(problem, 4, 2);
+    const ChoiceTables tables({problem, degrees, decoder_of(*problem.network), 1.0});
+    REQUIRE(tables.launches().size() == 10);
+    std::mt19937 random(7);
+    for (int draw = 0; draw < 10; ++draw) {
+      std::vector<std::vector<std::size_t>> kept;
+      for (const ChoiceNodeCosts& node : tables.nodes()) {
+        std::vector<std::size_t>& some = kept.emplace_back();
+        const std::size_t count = kept.size() <= 10 ? 3 : 1;
+        while (some.size() < count) some.push_back(random() % node.costs.size());
+      }
+      double least = 1e300;
+      std::vector<std::size_t> at(kept.size(), 0);
+      std::vector<std::size_t> chosen(kept.size(), 0);
+      while (true) {
+        for (std::size_t n = 0; n < at.size(); ++n) chosen[n] = kept[n][at[n]];
+        least = std::min(least, tables.sum(chosen, Recompute::None, Rings::Hidden).value());
+        std::size_t n = at.size();
+        while (n > 0 && ++at[n - 1] == kept[n - 1].size()) at[--n] = 0;
+        if (n == 0) break;
+      }
+      const auto found = best_choices(graph_of_some(tables, kept));
+      REQUIRE(found.has_value());
+      CHECK(found->cost == doctest::Approx(least).epsilon(1e-12));
+    }
+  }
+
+  TEST_CASE("space temporal: its best plan is never worse than the choice of least sum") {
+    const Problem problem = steps_problem();
+    const PlanEvaluator evaluator(problem);
+    PlanDegrees degrees = over(problem, 4, 2);
+    degrees.sequence_parallel = SequenceParallel::Off;
+    PinnedDegrees pinned;
+    pinned.pin(Degree::TensorOut, 4);
+    pinned.pin(Degree::MicroBatch, 2);
+    pinned.pin(Degree::Recompute, static_cast<int>(Recompute::None));
+    const UnevenResult found = search_temporal(evaluator, {pinned, {}, {}}, {});
+    REQUIRE_FALSE(found.ranked.empty());
+    const StagedCandidate& best = found.ranked.front();
+    const Evaluation again = evaluator.evaluate(best.plan);
+    REQUIRE(std::holds_alternative<Estimate>(again));
+    CHECK(std::get<Estimate>(again) == best.estimate);
+    for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
+      const auto least = SequencePlanner({problem, degrees}).best(Recompute::None, rings, 0.0);
+      REQUIRE(least.has_value());
+      auto uniform = expand(degrees, *problem.network, *problem.framework);
+      REQUIRE(std::holds_alternative<ParallelPlan>(uniform));
+      const auto placed = with_placements(std::get<ParallelPlan>(uniform), least->placements,
+                                          *problem.network, *problem.framework);
+      REQUIRE(std::holds_alternative<ParallelPlan>(placed));
+      const Evaluation priced = evaluator.evaluate(std::get<ParallelPlan>(placed));
+      REQUIRE(std::holds_alternative<Estimate>(priced));
+      CHECK(best.estimate.step.total() <= std::get<Estimate>(priced).step.total());
+    }
+  }
+
+  TEST_CASE("space temporal: frameworks without steps and groups of other sizes are refused") {
+    const Problem plain = test::toy_problem();
+    const PlanEvaluator none(plain);
+    CHECK_THROWS_AS((void)search_temporal(none, {}, {}), InputError);
+    const Problem problem = steps_problem();
+    const PlanEvaluator evaluator(problem);
+    PinnedDegrees three;
+    three.pin(Degree::TensorOut, 3);
+    CHECK_THROWS_AS((void)search_temporal(evaluator, {three, {}, {}}, {}), InputError);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
