@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -29,8 +28,10 @@ namespace {
 /// Above it only sequences that are sorted inside every tier are looked at.
 constexpr int kMostBitsInFull = 3;
 constexpr int kMostBits = 5;
-/// Prices of all bytes of a device, as shares of the sum without a price.
-constexpr std::array kPrices{0.05, 0.2, 0.8, 3.2};
+/// Points closer than this share in time, or in bytes, are not told apart.
+constexpr double kCloseEnough = 0.01;
+/// A price of bytes beside which time hardly matters, in sums for all of them.
+constexpr double kBytesAlone = 1e3;
 
 class TemporalSearch {
  public:
@@ -63,7 +64,7 @@ class TemporalSearch {
   struct Offered {
     PlanDegrees degrees;
     Placements placements;
-    Seconds sum;  ///< of a step
+    Seconds sum;  ///< of a step, by stage of a pipeline
     std::string words;
     bool sorted = false;
   };
@@ -129,20 +130,45 @@ class TemporalSearch {
     }
   }
 
-  /// The least sum, and least sums at rising prices of a byte.
+  /// The least sum, the least bytes, and the corners of the convex front between.
   void offer_front(const SequencePlanner& planner, const PlanDegrees& degrees, Rings rings,
                    bool sorted) {
     const auto cheapest = planner.best(degrees.recompute, rings, 0.0);
     if (!cheapest) return;
     offer(degrees, *cheapest, sorted);
-    for (const double price : kPrices) {
-      const auto other =
-          planner.best(degrees.recompute, rings, price * cheapest->sum.value() / cheapest->bytes);
-      if (other && other->bytes < cheapest->bytes) offer(degrees, *other, sorted);
+    const auto smallest = planner.best(degrees.recompute, rings,
+                                       kBytesAlone * cheapest->sum.value() / cheapest->bytes);
+    if (smallest && smallest->bytes < cheapest->bytes) {
+      offer(degrees, *smallest, sorted);
+      offer_between({planner, degrees, rings, sorted}, *cheapest, *smallest);
     }
     if (const auto least = planner.least_sum(degrees.recompute, rings)) {
       most_gap_ = std::max(most_gap_, cheapest->sum / *least - 1.0);
     }
+  }
+
+  struct Front {
+    const SequencePlanner& planner;
+    const PlanDegrees& degrees;
+    Rings rings;
+    bool sorted;
+  };
+
+  /// Where a byte costs what it does on the line between two points, the least sum is one of them,
+  /// or a corner below the line.
+  void offer_between(const Front& front, const SequencePlan& fast, const SequencePlan& small) {
+    const bool close = small.bytes >= fast.bytes * (1.0 - kCloseEnough) ||
+                       small.sum <= fast.sum * (1.0 + kCloseEnough);
+    if (close) return;
+    const double price = (small.sum - fast.sum).value() / (fast.bytes - small.bytes);
+    const auto corner = front.planner.best(front.degrees.recompute, front.rings, price);
+    if (!corner) return;
+    const double line = fast.sum.value() + price * fast.bytes;
+    const double below = line - corner->sum.value() - price * corner->bytes;
+    if (below <= kCloseEnough * kCloseEnough * line) return;
+    offer(front.degrees, *corner, front.sorted);
+    offer_between(front, fast, *corner);
+    offer_between(front, *corner, small);
   }
 
   /// Whether states that are cut over everything leave room at all.
@@ -170,9 +196,10 @@ class TemporalSearch {
                              *problem_.framework);
     }
     best_.offer(plan, family(degrees, true));
-    offered_.push_back({degrees, choice.placements,
-                        choice.sum * static_cast<double>(degrees.micro_batches), choice.words,
-                        sorted});
+    offered_.push_back(
+        {degrees, choice.placements,
+         choice.sum * (static_cast<double>(degrees.micro_batches) / degrees.pipeline), choice.words,
+         sorted});
   }
 
   /// What ranks apart: the best of a tensor degree, a micro-batch and a recompute level, by role

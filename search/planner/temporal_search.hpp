@@ -15,7 +15,7 @@ namespace plansearch {
 }
 
 /// For every tensor degree that is a power of two, every micro-batch and recompute level: the
-/// choices of least sum, with rings hidden and not, and those at rising prices of a byte; beside
+/// choices of least sum, with rings hidden and not, and the convex front of time and bytes; beside
 /// them the plan of the same degrees by role. Pipelines as asked for. Ranks are by the priced step.
 [[nodiscard]] UnevenResult search_temporal(const PlanEvaluator& evaluator,
                                            const StageRequest& request,

@@ -131,7 +131,7 @@ struct Product {
 };
 
 /// The sequence as a plan file says it; bit 0 of it is the outermost factor. Absent where a file
-/// cannot: two squares, more than three factors of one dimension.
+/// cannot: more than five factors of one dimension.
 std::optional<PlacementEntry> entry_of(const OperatorSequence& sequence, const Product& product,
                                        int bits) {
   PlacementEntry entry{{product.name}, {}, {}, {}, {}};
@@ -143,17 +143,18 @@ std::optional<PlacementEntry> entry_of(const OperatorSequence& sequence, const P
       lists.at(static_cast<std::size_t>(part.kind)).push_back(next());
       continue;
     }
-    if (entry.square) return std::nullopt;
-    entry.square = NamedSquare{{}, {}, "sequence", product.n, product.k};
+    NamedSquare& square =
+        entry.squares.emplace_back(NamedSquare{{}, {}, "sequence", product.n, product.k});
     for (int i = 0; i < part.log_side; ++i) {
-      entry.square->rows.push_back(next());
-      entry.square->columns.push_back(next());
+      square.rows.push_back(next());
+      square.columns.push_back(next());
     }
   }
-  const std::size_t side = entry.square ? entry.square->rows.size() : 0;
+  std::size_t side = 0;
+  for (const NamedSquare& square : entry.squares) side += square.rows.size();
   const std::array<const char*, 4> names{"batch", "sequence", product.n, product.k};
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (lists.at(i).size() + (i > 0 ? side : 0) > 3) return std::nullopt;
+    if (lists.at(i).size() + (i > 0 ? side : 0) > kMostFactorsOfDimension) return std::nullopt;
     if (!lists.at(i).empty()) entry.cut.push_back({names.at(i), lists.at(i)});
   }
   return entry;
@@ -236,7 +237,7 @@ TEST_SUITE("unit") {
         const OperatorTime time = made.time(name);
         CHECK(time.forward.value() == doctest::Approx((share / peak).value()).epsilon(1e-9));
         CHECK(time.backward.value() == doctest::Approx(2 * (share / peak).value()).epsilon(1e-9));
-        in_steps += entry.square ? 1 : 0;
+        in_steps += entry.squares.empty() ? 0 : 1;
         ++placed;
       }
     }
