@@ -3,7 +3,7 @@
 // Source: the choice of least sum (sequence_planner.hpp); steps by PlanEvaluator::evaluate.
 // Assumes: one way for all layers of a block; embedding and head by role.
 // Units: seconds, bytes.
-// Checked by: tests/unit/search/temporal_search_test.cpp
+// Checked by: tests/unit/search/sequence_planner_test.cpp
 #include "search/planner/temporal_search.hpp"
 
 #include <fmt/format.h>
