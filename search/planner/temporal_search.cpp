@@ -26,8 +26,8 @@ namespace plansearch {
 namespace {
 
 /// Above it only sequences that are sorted inside every tier are looked at.
-constexpr int kMostBitsInFull = 3;
-constexpr int kMostBits = 5;
+constexpr int kMostBitsInFull = 5;
+constexpr int kMostBits = 6;
 /// Points closer than this share in time, or in bytes, are not told apart.
 constexpr double kCloseEnough = 0.01;
 /// A price of bytes beside which time hardly matters, in sums for all of them.
@@ -257,7 +257,7 @@ UnevenResult search_sequences(const PlanEvaluator& evaluator, const StageRequest
   const auto tensor = request.pinned.get(Degree::TensorOut);
   if (tensor && (*tensor < 2 || !bits_of(*tensor) || *bits_of(*tensor) > kMostBits)) {
     throw InputError({}, fmt::format("--tp {}: sequences cut a tensor group bit by bit", *tensor),
-                     "2, 4, 8, 16 or 32 devices");
+                     "2, 4, 8, 16, 32 or 64 devices");
   }
   return fitting_or_tight([&](MemoryFit admitted) {
     return TemporalSearch(evaluator, request, options, space, admitted).run();

@@ -13,8 +13,13 @@ namespace plansearch {
 struct DerivationScratch {
   RedistributionScratchPtr redistribution = make_redistribution_scratch();
   std::vector<RedistributionStep> steps;
-  std::vector<RedistributionStep> best;
-  std::vector<Layout> available;
+  Path path;
+  Path best;
+  std::vector<const NumberedLayout*> available;
+  MakerLayouts maker;
+  std::vector<ReaderLayouts> readers;
+  NumberedLayout leaving;
+  std::vector<NumberedLayout> gradients;
   TensorLayouts layouts;
   std::vector<char> seen;  ///< by ParameterId
 };

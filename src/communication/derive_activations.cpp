@@ -21,9 +21,9 @@ bool contracts(OperatorKind kind) {
          kind != OperatorKind::CrossEntropy;
 }
 
-double total_price(const std::vector<RedistributionStep>& steps) {
+double total_price(const Path& steps) {
   double sum = 0.0;
-  for (const RedistributionStep& step : steps) {
+  for (const PathStep& step : steps) {
     sum += elements_moved(step.kind, step.group_size, step.elements);
   }
   return sum;
@@ -42,17 +42,19 @@ class Touch {
       : context_(context), op_(op), tensor_(tensor) {}
 
   [[nodiscard]] MakerLayouts maker() const {
-    MakerLayouts layouts{touched(OperatorPhase::Forward, Moment::End),
-                         touched(OperatorPhase::InputGradient, Moment::Start)};
-    if (contracts(context_.op(op_).kind)) layouts.made.partial = parts(OperatorPhase::Forward);
+    MakerLayouts layouts{{touched(OperatorPhase::Forward, Moment::End)},
+                         {touched(OperatorPhase::InputGradient, Moment::Start)}};
+    if (contracts(context_.op(op_).kind)) {
+      layouts.made.layout.partial = parts(OperatorPhase::Forward);
+    }
     return layouts;
   }
 
   [[nodiscard]] ReaderLayouts reader() const {
-    ReaderLayouts layouts{touched(OperatorPhase::Forward, Moment::Start),
-                          touched(OperatorPhase::InputGradient, Moment::End)};
+    ReaderLayouts layouts{{touched(OperatorPhase::Forward, Moment::Start)},
+                          {touched(OperatorPhase::InputGradient, Moment::End)}};
     if (contracts(context_.op(op_).kind) && !crosses_orders(context_, op_, tensor_)) {
-      layouts.gradient.partial =
+      layouts.gradient.layout.partial =
           parts(OperatorPhase::InputGradient) |
           repeated_factors(context_.block, context_.index.operators[op_].use(tensor_),
                            context_.placement.operators[op_], OperatorPhase::InputGradient,
@@ -91,19 +93,20 @@ class Touch {
 MakerLayouts entering_layouts(const Context& context, TensorId tensor) {
   const Layout layout =
       entering_layout(context.network, context.block, tensor, context.rules, context.placement);
-  return {layout, layout};
+  return {{layout}, {layout}};
 }
 
 /// What one tensor causes.
 class TensorDeriver {
  public:
   TensorDeriver(const Context& context, TensorId tensor, const TensorLayouts& layouts,
-                Demands& demands)
+                LayoutPaths* paths, Demands& demands)
       : context_(context),
         demands_(demands),
         available_(context.scratch.available),
         tensor_(tensor),
         layouts_(layouts),
+        paths_(paths),
         producer_(context.index.producers[index(tensor)]),
         consumers_(context.index.consumers[index(tensor)]) {
     for (const DimId dim : context.block.tensor(tensor).dims) {
@@ -121,21 +124,21 @@ class TensorDeriver {
 
   void forward() {
     available_.clear();
-    available_.push_back(layouts_.maker.made);
+    available_.push_back(&layouts_.maker->made);
     for (std::size_t i = 0; i < consumers_.size(); ++i) {
-      if (!layouts_.readers[i].reads) continue;
-      const Layout& target = layouts_.readers[i].wanted;
+      if (layouts_.readers[i] == nullptr) continue;
+      const NumberedLayout& target = layouts_.readers[i]->wanted;
       supply(target, consumers_[i]);
-      if (crosses_orders(context_, consumers_[i], tensor_)) exchange(target, consumers_[i]);
+      if (crosses_orders(context_, consumers_[i], tensor_)) exchange(target.layout, consumers_[i]);
     }
-    if (layouts_.leaving) supply(*layouts_.leaving, kEdge);
+    if (layouts_.leaving != nullptr) supply(*layouts_.leaving, kEdge);
   }
 
   /// Weights of tokens travel with their tokens to the experts, and their gradients back.
   void exchange(const Layout& layout, std::size_t consumer) {
     const int size = context_.mesh()[Axis::Expert].size;
     if (size == 1) return;
-    RedistributionStep step;
+    PathStep step;
     step.kind = CommunicationKind::AllToAll;
     step.axes = {Axis::Expert};
     step.group_size = size;
@@ -146,31 +149,35 @@ class TensorDeriver {
          consumer);
   }
 
+  [[nodiscard]] bool is_available(const NumberedLayout& layout) const {
+    return std::any_of(available_.begin(), available_.end(),
+                       [&](const NumberedLayout* other) { return *other == layout; });
+  }
+
   /// Brings the tensor into the layout of a consumer, from the nearest layout that exists.
-  void supply(const Layout& target, std::size_t consumer) {
-    if (std::find(available_.begin(), available_.end(), target) != available_.end()) return;
-    auto& best = context_.scratch.best;
+  void supply(const NumberedLayout& target, std::size_t consumer) {
+    if (is_available(target)) return;
+    Path& best = context_.scratch.best;
     std::size_t from = available_.size();
     for (std::size_t i = 0; i < available_.size(); ++i) {
-      const auto& steps = path(available_[i], target);
+      const Path& steps = path(*available_[i], target);
       if (from == available_.size() || total_price(steps) < total_price(best)) {
-        std::swap(best, context_.scratch.steps);
+        best = steps;
         from = i;
       }
     }
-    const Layout& source = available_[from];
-    for (const RedistributionStep& step : best) {
+    const Layout& source = available_[from]->layout;
+    for (const PathStep& step : best) {
       const bool after = (is_reduction(step.kind) && producer_ != kEdge) || consumer == kEdge;
       emit(step, Subject::Activation, DemandPhase::Forward, after ? producer_ : consumer,
            after ? Side::After : Side::Before, consumer);
     }
     if (consumer != kEdge && source.partial.empty()) regather(source, target, best);
-    available_.push_back(target);
+    available_.push_back(&target);
   }
 
   /// A matmul keeps its input in the smallest layout on the way, so its backward gathers again.
-  void regather(const Layout& source, const Layout& target,
-                const std::vector<RedistributionStep>& steps) {
+  void regather(const Layout& source, const NumberedLayout& target, const Path& steps) {
     const std::size_t kept = smallest(source, steps);
     if (kept == steps.size()) return;
     for (std::size_t r = consumers_.size(); r-- > 0;) {
@@ -179,7 +186,7 @@ class TensorDeriver {
           !context_.index.operators[reader].trains_weight) {
         continue;
       }
-      if (!layouts_.readers[r].reads || !(layouts_.readers[r].wanted == target)) continue;
+      if (layouts_.readers[r] == nullptr || !(layouts_.readers[r]->wanted == target)) continue;
       for (std::size_t i = kept; i < steps.size(); ++i) {
         emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, reader, Side::Before,
              reader);
@@ -189,12 +196,11 @@ class TensorDeriver {
   }
 
   /// How many steps lead to the smallest layout (the last one among equals).
-  [[nodiscard]] std::size_t smallest(const Layout& source,
-                                     const std::vector<RedistributionStep>& steps) const {
+  [[nodiscard]] std::size_t smallest(const Layout& source, const Path& steps) const {
     std::size_t best = 0;
     double least = elements(source);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const double here = elements(steps[i].result);
+      const double here = steps[i].after;
       if (here > least) continue;
       least = here;
       best = i + 1;
@@ -204,24 +210,32 @@ class TensorDeriver {
 
   void backward() {
     if (producer_ != kEdge && context_.op(producer_).kind == OperatorKind::CrossEntropy) return;
-    const Layout& needed = layouts_.maker.gradient;
+    const NumberedLayout& needed = layouts_.maker->gradient;
     const AxisSet deferred = producer_ == kEdge ? AxisSet{} : deferred_axes(context_, producer_);
     available_.clear();  // contributions already on their way
-    if (layouts_.leaving) contribute(*layouts_.leaving, needed, kEdge);
+    if (layouts_.leaving != nullptr) contribute(*layouts_.leaving, needed, kEdge);
+    std::vector<NumberedLayout>& gradients = context_.scratch.gradients;
+    gradients.clear();
+    gradients.reserve(consumers_.size());
     for (std::size_t i = 0; i < consumers_.size(); ++i) {
-      if (!layouts_.readers[i].reads) continue;
-      Layout gradient = layouts_.readers[i].gradient;
-      gradient.partial = gradient.partial - deferred;
-      contribute(gradient, needed, consumers_[i]);
+      if (layouts_.readers[i] == nullptr) continue;
+      const NumberedLayout* gradient = &layouts_.readers[i]->gradient;
+      if (!(gradient->layout.partial & deferred).empty()) {
+        gradients.push_back({gradient->layout});
+        gradients.back().layout.partial = gradient->layout.partial - deferred;
+        gradient = &gradients.back();
+      }
+      contribute(*gradient, needed, consumers_[i]);
     }
   }
 
   /// Contributions in one layout are added before they move; they move after the consumer that
   /// comes first in forward order, which backward visits last.
-  void contribute(const Layout& gradient, const Layout& needed, std::size_t consumer) {
-    if (std::find(available_.begin(), available_.end(), gradient) != available_.end()) return;
-    available_.push_back(gradient);
-    for (const RedistributionStep& step : path(gradient, needed)) {
+  void contribute(const NumberedLayout& gradient, const NumberedLayout& needed,
+                  std::size_t consumer) {
+    if (is_available(gradient)) return;
+    available_.push_back(&gradient);
+    for (const PathStep& step : path(gradient, needed)) {
       const bool after = consumer != kEdge && (is_reduction(step.kind) || producer_ == kEdge);
       const std::size_t place = after || producer_ == kEdge ? consumer : producer_;
       // Handed through the block: moved only where its edges differ, before anything else runs.
@@ -230,8 +244,8 @@ class TensorDeriver {
     }
   }
 
-  void emit(const RedistributionStep& step, Subject subject, DemandPhase phase, std::size_t op,
-            Side side, std::size_t reader) {
+  void emit(const PathStep& step, Subject subject, DemandPhase phase, std::size_t op, Side side,
+            std::size_t reader) {
     if (step.kind == CommunicationKind::Slice) return;
     if (op == kEdge) op = 0;
     Communication demand;
@@ -250,11 +264,14 @@ class TensorDeriver {
   }
 
   /// The steps from one layout to another, until the next path is asked for.
-  [[nodiscard]] const std::vector<RedistributionStep>& path(const Layout& from,
-                                                            const Layout& to) const {
-    redistribute(context_.mesh(), extents_span(), from, to, *context_.scratch.redistribution,
-                 context_.scratch.steps);
-    return context_.scratch.steps;
+  [[nodiscard]] const Path& path(const NumberedLayout& from, const NumberedLayout& to) const {
+    if (paths_ != nullptr && from.number != 0 && to.number != 0) {
+      return paths_->path(context_.mesh(), extents_span(), from, to);
+    }
+    redistribute(context_.mesh(), extents_span(), from.layout, to.layout,
+                 *context_.scratch.redistribution, context_.scratch.steps);
+    write_path(context_.scratch.steps, context_.mesh(), extents_span(), context_.scratch.path);
+    return context_.scratch.path;
   }
 
   [[nodiscard]] std::span<const double> extents_span() const {
@@ -266,10 +283,12 @@ class TensorDeriver {
 
   const Context& context_;
   Demands& demands_;
-  std::vector<Layout>& available_;  ///< layouts, or contributions, that exist already
+  std::vector<const NumberedLayout*>&
+      available_;  ///< layouts, or contributions, that exist already
   FixedVector<double, kMaxTensorRank> extents_;
   TensorId tensor_;
   const TensorLayouts& layouts_;
+  LayoutPaths* paths_;
   std::size_t producer_;
   const std::vector<std::size_t>& consumers_;
 };
@@ -277,23 +296,28 @@ class TensorDeriver {
 }  // namespace
 
 void derive_activations(const Context& context, Demands& demands) {
-  TensorLayouts& layouts = context.scratch.layouts;
+  DerivationScratch& scratch = context.scratch;
+  TensorLayouts& layouts = scratch.layouts;
   for (std::size_t t = 0; t < context.block.tensors.size(); ++t) {
     if (!differentiable(context.block.tensors[t])) continue;
     const auto tensor = static_cast<TensorId>(t);
     const std::size_t producer = context.index.producers[t];
-    layouts.maker = producer == kEdge ? entering_layouts(context, tensor)
+    scratch.maker = producer == kEdge ? entering_layouts(context, tensor)
                                       : Touch(context, producer, tensor).maker();
-    layouts.readers.clear();
+    layouts.maker = &scratch.maker;
+    scratch.readers.clear();
     for (const std::size_t reader : context.index.consumers[t]) {
-      layouts.readers.push_back(Touch(context, reader, tensor).reader());
+      scratch.readers.push_back(Touch(context, reader, tensor).reader());
     }
-    layouts.leaving.reset();
+    layouts.readers.clear();
+    for (const ReaderLayouts& reader : scratch.readers) layouts.readers.push_back(&reader);
+    layouts.leaving = nullptr;
     if (context.index.leaves[t]) {
-      layouts.leaving =
+      scratch.leaving.layout =
           leaving_layout(context.network, context.block, tensor, context.rules, context.placement);
+      layouts.leaving = &scratch.leaving;
     }
-    TensorDeriver(context, tensor, layouts, demands).run();
+    TensorDeriver(context, tensor, layouts, nullptr, demands).run();
   }
 }
 
@@ -321,9 +345,10 @@ ReaderLayouts reader_layouts(const DerivationInput& input, std::size_t op, Tenso
 }
 
 void derive_tensor(const DerivationInput& input, DerivationScratch& scratch, TensorId tensor,
-                   const TensorLayouts& layouts, std::vector<Communication>& demands) {
+                   const TensorLayouts& layouts, LayoutPaths* paths,
+                   std::vector<Communication>& demands) {
   const derivation::Context context{input, scratch};
-  derivation::TensorDeriver(context, tensor, layouts, demands).run();
+  derivation::TensorDeriver(context, tensor, layouts, paths, demands).run();
 }
 
 }  // namespace plansearch

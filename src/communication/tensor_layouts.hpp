@@ -4,32 +4,31 @@
 // each pair of them once.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "communication/derive.hpp"
+#include "communication/layout_paths.hpp"
 
 namespace plansearch {
 
 /// Of the operator that makes a tensor, or of the edge where it enters the block.
 struct MakerLayouts {
-  Layout made;
-  Layout gradient;  ///< as its backward wants it
-  bool operator==(const MakerLayouts&) const = default;
+  NumberedLayout made;
+  NumberedLayout gradient;  ///< as its backward wants it
 };
 
 /// Of one operator that reads it.
 struct ReaderLayouts {
-  Layout wanted;
-  Layout gradient;    ///< as its backward leaves it
-  bool reads = true;  ///< false: asked about the others alone
-  bool operator==(const ReaderLayouts&) const = default;
+  NumberedLayout wanted;
+  NumberedLayout gradient;  ///< as its backward leaves it
 };
 
 struct TensorLayouts {
-  MakerLayouts maker;
-  std::vector<ReaderLayouts> readers;  ///< in the order of BlockIndex::consumers
-  std::optional<Layout> leaving;       ///< for the next block, and its gradient from there
+  const MakerLayouts* maker = nullptr;
+  /// In the order of BlockIndex::consumers; null: asked about the others alone.
+  std::vector<const ReaderLayouts*> readers;
+  /// For the next block, and its gradient from there; null: it does not leave.
+  const NumberedLayout* leaving = nullptr;
 };
 
 /// `op`: kEdge where the tensor enters the block.
@@ -39,9 +38,10 @@ struct TensorLayouts {
                                            TensorId tensor);
 
 /// What brings a tensor to those who read it and its gradient back. Of `input`, placements of
-/// operators do not matter: the layouts say all of them.
+/// operators do not matter: the layouts say all of them. `paths`, if any, knows those with numbers.
 void derive_tensor(const DerivationInput& input, DerivationScratch& scratch, TensorId tensor,
-                   const TensorLayouts& layouts, std::vector<Communication>& demands);
+                   const TensorLayouts& layouts, LayoutPaths* paths,
+                   std::vector<Communication>& demands);
 
 /// What the devices of one operator say to each other while it runs: row statistics, rings.
 void derive_inside(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,

@@ -186,16 +186,24 @@ Seconds ChoicePricer::by_role(const FactorCuts& edges, Recompute level) {
   return sum;
 }
 
-MakerLayouts ChoicePricer::maker(std::size_t op, TensorId tensor) const {
-  return maker_layouts(input(), op, tensor);
+MakerLayouts ChoicePricer::maker(std::size_t op, TensorId tensor) {
+  MakerLayouts layouts = maker_layouts(input(), op, tensor);
+  layouts.made.number = paths_.number(layouts.made.layout);
+  layouts.gradient.number = paths_.number(layouts.gradient.layout);
+  return layouts;
 }
 
-ReaderLayouts ChoicePricer::reader(std::size_t op, TensorId tensor) const {
-  return reader_layouts(input(), op, tensor);
+ReaderLayouts ChoicePricer::reader(std::size_t op, TensorId tensor) {
+  ReaderLayouts layouts = reader_layouts(input(), op, tensor);
+  layouts.wanted.number = paths_.number(layouts.wanted.layout);
+  layouts.gradient.number = paths_.number(layouts.gradient.layout);
+  return layouts;
 }
 
-Layout ChoicePricer::leaving(TensorId tensor) const {
-  return leaving_layout(*problem_.network, block_, tensor, rules_, placement_);
+NumberedLayout ChoicePricer::leaving(TensorId tensor) {
+  NumberedLayout layout{leaving_layout(*problem_.network, block_, tensor, rules_, placement_)};
+  layout.number = paths_.number(layout.layout);
+  return layout;
 }
 
 void ChoicePricer::add_saved(std::size_t reader, const Saved& saved, double elements,
@@ -245,7 +253,7 @@ ByRecompute<double> ChoicePricer::saved_inputs() const {
 
 PassCost ChoicePricer::move(TensorId tensor, const TensorLayouts& layouts) {
   demands_.clear();
-  derive_tensor(input(), *scratch_, tensor, layouts, demands_);
+  derive_tensor(input(), *scratch_, tensor, layouts, &paths_, demands_);
   PassCost cost;
   for (const Communication& demand : demands_) {
     (demand.phase == DemandPhase::Forward ? cost.forward : cost.rest) += time(demand);

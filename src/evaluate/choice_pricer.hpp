@@ -63,9 +63,9 @@ class ChoicePricer {
 
   /// Of what was placed last.
   [[nodiscard]] LaunchCost launch(const std::vector<std::size_t>& operators);
-  [[nodiscard]] MakerLayouts maker(std::size_t op, TensorId tensor) const;
-  [[nodiscard]] ReaderLayouts reader(std::size_t op, TensorId tensor) const;
-  [[nodiscard]] Layout leaving(TensorId tensor) const;
+  [[nodiscard]] MakerLayouts maker(std::size_t op, TensorId tensor);
+  [[nodiscard]] ReaderLayouts reader(std::size_t op, TensorId tensor);
+  [[nodiscard]] NumberedLayout leaving(TensorId tensor);
   /// Bytes that the operators of the launch leave behind of tensors that backward reads, by level.
   [[nodiscard]] ByRecompute<double> saved(const std::vector<std::size_t>& operators) const;
   [[nodiscard]] ByRecompute<double> saved_inputs() const;
@@ -104,6 +104,7 @@ class ChoicePricer {
   BlockPlacement placement_;
   BlockCuts cuts_;
   DerivationScratchPtr scratch_ = make_derivation_scratch();
+  LayoutPaths paths_;
   std::vector<Communication> demands_;
 };
 

@@ -9,9 +9,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
-#include <string>
-#include <unordered_map>
 
 #include "plan/recompute.hpp"
 
@@ -21,41 +20,21 @@ namespace {
 /// Beyond it a table of three launches is taken apart.
 constexpr std::size_t kLargestTable = 2'000'000;
 
-void append(std::string& key, const Layout& layout) {
-  const auto put = [&](auto value) {
-    key.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  };
-  for (const SliceMap& map : layout.dims) {
-    for (const SliceDigit& digit : map.digits()) {
-      put(digit.modulus);
-      for (const SliceTerm& term : digit.terms) put(term);
-      put(digit.time);
-      put(digit.last);
-      put(digit.offset);
-    }
-    key += '|';
-  }
-  put(layout.partial.bits());
-}
-
 /// How the operators of one launch, or an edge, touch one tensor.
 struct Touch {
   std::optional<MakerLayouts> maker;
   std::vector<std::pair<std::size_t, ReaderLayouts>> readers;  ///< number among the consumers
-  std::optional<Layout> leaving;
+  std::optional<NumberedLayout> leaving;
 
-  [[nodiscard]] std::string key() const {
-    std::string text;
-    if (maker) {
-      append(text, maker->made);
-      append(text, maker->gradient);
-    }
+  [[nodiscard]] std::vector<std::uint32_t> key() const {
+    std::vector<std::uint32_t> numbers;
+    if (maker) numbers = {maker->made.number, maker->gradient.number};
     for (const auto& [number, layouts] : readers) {
-      append(text, layouts.wanted);
-      append(text, layouts.gradient);
+      numbers.push_back(layouts.wanted.number);
+      numbers.push_back(layouts.gradient.number);
     }
-    if (leaving) append(text, *leaving);
-    return text;
+    if (leaving) numbers.push_back(leaving->number);
+    return numbers;
   }
 };
 
@@ -155,7 +134,7 @@ class ChoiceTables::TensorTable {
  private:
   template <typename Make>
   static void collect(NodeTouches& touches, std::size_t options, Make make) {
-    std::unordered_map<std::string, std::size_t> known;
+    std::map<std::vector<std::uint32_t>, std::size_t> known;
     for (std::size_t option = 0; option < options; ++option) {
       Touch touch = make(option);
       const auto [place, is_new] = known.try_emplace(touch.key(), touches.distinct.size());
@@ -192,14 +171,13 @@ class ChoiceTables::TensorTable {
 
   [[nodiscard]] PassCost price(const std::vector<const NodeTouches*>& nodes,
                                const std::vector<std::size_t>& chosen) {
-    layouts_.leaving.reset();
-    layouts_.readers.resize(readers_);
-    for (ReaderLayouts& reader : layouts_.readers) reader.reads = false;
+    layouts_.leaving = nullptr;
+    layouts_.readers.assign(readers_, nullptr);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const Touch& touch = nodes[i]->distinct[chosen[i]];
-      if (touch.maker) layouts_.maker = *touch.maker;
-      for (const auto& [number, reader] : touch.readers) layouts_.readers[number] = reader;
-      if (touch.leaving) layouts_.leaving = touch.leaving;
+      if (touch.maker) layouts_.maker = &*touch.maker;
+      for (const auto& [number, reader] : touch.readers) layouts_.readers[number] = &reader;
+      if (touch.leaving) layouts_.leaving = &*touch.leaving;
     }
     return pricer_.move(tensor_, layouts_);
   }
