@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/units.hpp"
 #include "plan/expand.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
@@ -220,10 +221,10 @@ class TemporalSearch {
       if (!(offered.degrees == transform.degrees)) continue;
       if (!(with_merged_factors(offered.placements) == *transform.placements)) continue;
       std::string text = fmt::format(
-          "plan 1 is of the choices with the least sum of kernels and messages, {:.4g} ms a step "
-          "with nothing hidden but tiles under their own products; its step is priced as any "
-          "plan's ({})",
-          1e3 * offered.sum.value(), offered.words);
+          "plan 1 is of the choices with the least sum of kernels and messages, {} a step with "
+          "nothing hidden but tiles under their own products; its step is priced as any plan's "
+          "({})",
+          to_text(offered.sum), offered.words);
       if (offered.sorted) text += "; sequences sorted inside every tier of the network";
       if (most_gap_ > 1e-9) {
         text += fmt::format("; layers cut one by one would sum to {:.2g} % less at most",
