@@ -95,8 +95,9 @@ enum class PartialRecompute : std::uint8_t {
   FirstLayers,  ///< so many from the front
 };
 
-/// Whether linear operators may run in steps, their operands travelling over a square of devices.
-enum class OperatorSteps : std::uint8_t { None, Squares };
+/// Whether linear operators may run in steps: their operands travelling over a square of devices,
+/// or rows over a ring.
+enum class OperatorSteps : std::uint8_t { None, Squares, Rings };
 
 /// How many micro-batches pass a model chunk in a row, in schedules that interleave chunks.
 enum class MicroBatchGroups : std::uint8_t {

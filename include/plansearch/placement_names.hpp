@@ -39,6 +39,13 @@ struct NamedSquare {
   bool operator==(const NamedSquare&) const = default;
 };
 
+/// A ring under a product, by name.
+struct NamedRing {
+  FactorList factors;
+  std::string rows;
+  bool operator==(const NamedRing&) const = default;
+};
+
 /// Some operators, or the edges of some layers, and how they are cut.
 struct PlacementEntry {
   std::vector<std::string> operators;  ///< empty: every operator that no other entry names
@@ -46,6 +53,7 @@ struct PlacementEntry {
   std::vector<LayerRange> layers;      ///< empty: every layer, and what is no layer
   std::vector<NamedCut> cut;
   std::vector<NamedSquare> squares{};  ///< operators in steps; the outermost first
+  std::optional<NamedRing> ring{};
   bool operator==(const PlacementEntry&) const = default;
 };
 
@@ -81,6 +89,8 @@ struct PlacementFault {
                                    const std::vector<int>& factors);
 /// "2 steps over a square (t1 by t0) of sequence, hidden, ffn".
 [[nodiscard]] std::string square_text(const NamedSquare& square, const std::vector<int>& factors);
+/// "8 steps: tiles of sequence travel over t0".
+[[nodiscard]] std::string ring_text(const NamedRing& ring, const std::vector<int>& factors);
 /// "0-11, 20".
 [[nodiscard]] std::string layers_text(const std::vector<LayerRange>& layers);
 

@@ -46,6 +46,15 @@ struct SquareCut {
   bool operator==(const SquareCut&) const = default;
 };
 
+/// A linear operator whose rows come or go tile by tile while it works on others: a gather of its
+/// input, or the scatter of its sum, as a ring under the product. Beside it, a dimension of the
+/// weight is cut over the same factors: contracted, the sums travel, else the input.
+struct RingCut {
+  FactorList factors;
+  DimId rows{};
+  bool operator==(const RingCut&) const = default;
+};
+
 /// What a plan says of the operators of one block.
 struct BlockChoice {
   std::vector<std::optional<FactorCuts>> operators;  ///< by operator; absent: by role
@@ -57,6 +66,11 @@ struct BlockChoice {
   [[nodiscard]] std::span<const SquareCut> squares_of(std::size_t op) const {
     return op < squares.size() ? std::span(squares[op]) : std::span<const SquareCut>();
   }
+  /// By operator, as `squares`; an operator has one or the other.
+  std::vector<std::optional<RingCut>> rings;
+  [[nodiscard]] const RingCut* ring(std::size_t op) const {
+    return op < rings.size() && rings[op] ? &*rings[op] : nullptr;
+  }
   [[nodiscard]] bool by_role() const;
   bool operator==(const BlockChoice&) const = default;
 };
@@ -66,7 +80,8 @@ struct BlockChoice {
 struct Placements {
   std::vector<int> factors;         ///< sizes, innermost first; they multiply to the tensor group
   std::vector<BlockChoice> blocks;  ///< by index into Network::blocks
-  [[nodiscard]] bool in_steps() const;  ///< whether an operator runs over a square
+  [[nodiscard]] bool over_squares() const;  ///< whether an operator runs over a square
+  [[nodiscard]] bool over_rings() const;    ///< whether rows of an operator travel
   bool operator==(const Placements&) const = default;
 };
 

@@ -111,6 +111,11 @@ struct PlanReport {
 [[nodiscard]] std::string steps_text(const std::vector<PricedCommunication>& communication,
                                      int tensor_ranks);
 
+/// What a plan with operators in steps wins or loses against its degrees with every operator cut by
+/// role, and where.
+[[nodiscard]] std::string space_text(const StepTimeBreakdown& steps,
+                                     const StepTimeBreakdown& space);
+
 /// Times and rates of one plan; nothing of its communication, stages, operators and reasons.
 [[nodiscard]] PlanReport rate_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
                                    const Estimate& estimate);

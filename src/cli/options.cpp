@@ -289,8 +289,9 @@ void add_predict(CLI::App& app, Options& o) {
   app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
   app.add_option(
          "--temporal", o.temporal,
-         "linear operators of layers in steps over a square of the tensor group, such as 2x2")
-      ->type_name("KxK");
+         "linear operators of layers in steps over a square of the tensor group, such as 2x2; or "
+         "ring: its gathers and scatters under products")
+      ->type_name("KxK|ring");
   app.add_option("--write-plan", o.write_plan, "write the plan as a plan document")
       ->type_name("FILE");
   app.add_option("--write-stages", o.write_stages, "the same with its stages spelled out")

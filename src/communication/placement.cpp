@@ -144,6 +144,39 @@ void place_squares(const Operator& op, const PlacementRules& rules,
   }
 }
 
+bool carries(const Tensor& tensor, DimId dim) {
+  return std::find(tensor.dims.begin(), tensor.dims.end(), dim) != tensor.dims.end();
+}
+
+/// Rows in turn, by phase. A gather starts with the own tile, a scatter ends with it: the input is
+/// gathered where an inner feature of the result is cut and the sums are scattered where it is
+/// contracted, the other way round for the gradients. What carries both stays.
+void place_ring(const Block& block, const Operator& op, const PlacementRules& rules,
+                const FactorCuts& cuts, const RingCut& ring, OperatorPlacement& placed) {
+  const auto cut = std::find_if(cuts.begin(), cuts.end(), [&](const DimensionCut& one) {
+    return one.dim != ring.rows && one.factors == ring.factors;
+  });
+  PLANSEARCH_CHECK(cut != cuts.end());
+  const bool gathers = carries(block.tensor(op.outputs.front()), cut->dim);
+  placed.steps = pieces_of(rules.mesh, ring.factors);
+  const auto rows = find_dim(op.loop, ring.rows);
+  const std::vector<SliceMap> around = placed.loop;
+  const auto turned = [&](bool own_first) {
+    std::vector<SliceMap> loop = around;
+    loop[rows].push_back(ring_digit(rules.mesh, ring.factors, own_first));
+    return loop;
+  };
+  placed.overrides[1] = turned(!gathers);
+  placed.overrides[2] = turned(true);
+  placed.loop = turned(gathers);
+  for (const auto* tensors : {&op.inputs, &op.outputs}) {
+    for (const TensorId id : *tensors) {
+      const Tensor& tensor = block.tensor(id);
+      if (carries(tensor, cut->dim) && carries(tensor, ring.rows)) placed.resident.push_back(id);
+    }
+  }
+}
+
 void place_chosen(const Operator& op, const PlacementRules& rules, const FactorCuts& cuts,
                   OperatorPlacement& placed) {
   if (placed.variant == PlacementVariant::SequenceSpread) placed.variant = PlacementVariant::Plain;
@@ -200,6 +233,10 @@ void place_operator(const Block& block, const BlockIndex& index, const Placement
   if (!placed.chosen) return;
   const std::span<const SquareCut> squares = placement.choice->squares_of(i);
   if (!squares.empty()) place_squares(op, rules, squares, placed);
+  const RingCut* ring = placement.choice->ring(i);
+  if (ring != nullptr) {
+    place_ring(block, op, rules, *placement.choice->operators[i], *ring, placed);
+  }
 }
 
 void place_block(const Block& block, const BlockIndex& index, const PlacementRules& rules,

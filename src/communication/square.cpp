@@ -38,6 +38,12 @@ int pieces_of(const DeviceMesh& mesh, const FactorList& factors) {
   return product;
 }
 
+SliceDigit ring_digit(const DeviceMesh& mesh, const FactorList& factors, bool own_first) {
+  SliceTerms terms;
+  add_number(mesh, factors, terms);
+  return {pieces_of(mesh, factors), terms, 1, 0, static_cast<std::int16_t>(own_first ? 0 : 1), 1};
+}
+
 std::array<SquareDigits, kOperatorPhaseCount> square_digits(const DeviceMesh& mesh,
                                                             const FactorList& rows,
                                                             const FactorList& columns, int period) {

@@ -25,6 +25,10 @@ struct SquareDigits {
                                                                           const FactorList& columns,
                                                                           int period = 1);
 
+/// Tiles in turn over a ring of devices, the own one first or last.
+[[nodiscard]] SliceDigit ring_digit(const DeviceMesh& mesh, const FactorList& factors,
+                                    bool own_first);
+
 /// Product of the sizes of factors.
 [[nodiscard]] int pieces_of(const DeviceMesh& mesh, const FactorList& factors);
 

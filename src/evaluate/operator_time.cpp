@@ -242,14 +242,24 @@ class OperatorPricer {
 
   OperatorTime linear(std::size_t index, const Operator& op) {
     MatmulShape shape = matmul_shape(network(), block_, op, load(index, op));
+    const double own_results = shape.m * shape.n * shape.batch;  // of one step
     if (!absorb_fused(index, op, shape)) return {};
     const DataType type = matmul_type(op);
     const int steps = sizes_.steps(index);
     OperatorTime time;
-    time.forward = matmul(type, shape) + sum_up(steps, shape.m * shape.n * shape.batch);
+    // A result of which a device holds more than a step makes is no sum of steps.
+    constexpr double kSame = 1.0 + 1e-9;
+    const auto sums = [&](TensorId id, double of_step) {
+      return sizes_.tensor(index, id) <= kSame * of_step;
+    };
+    time.forward = matmul(type, shape);
+    if (sums(op.outputs.front(), own_results)) {
+      time.forward += sum_up(steps, shape.m * shape.n * shape.batch);
+    }
     add_gradients(time, op, type, shape, 1.0, Seconds(0));
-    if (steps > 1 && needs_input_gradient(block_, op)) {
-      time.backward += sum_up(steps, shape.m * shape.k * shape.batch);
+    const double inputs = shape.m * shape.k * shape.batch;
+    if (needs_input_gradient(block_, op) && sums(op.inputs.front(), inputs)) {
+      time.backward += sum_up(steps, inputs);
     }
     return time;
   }

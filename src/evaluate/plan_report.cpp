@@ -162,7 +162,15 @@ PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.hidden = std::move(details.hidden);
   report.why = explain(evaluator, report.plan.degrees, report.estimate);
   std::string steps = steps_text(report.communication, report.plan.degrees.tensor_out);
-  if (!steps.empty()) report.why.push_back(std::move(steps));
+  if (!steps.empty()) {
+    report.why.push_back(std::move(steps));
+    const Framework& framework = *evaluator.problem().framework;
+    const Evaluation space = evaluator.evaluate(without_placements(plan, framework));
+    const auto* priced = std::get_if<Estimate>(&space);
+    const auto* other = std::get_if<InfeasiblePlan>(&space);
+    if (other != nullptr && other->estimate) priced = &*other->estimate;
+    if (priced != nullptr) report.why.push_back(space_text(report.estimate.step, priced->step));
+  }
   if (evaluator.problem().passes) report.passes = passes_of(*evaluator.program(plan));
   return report;
 }

@@ -32,8 +32,9 @@ constexpr std::array<Choice<OwnLayers>, 2> kOwnLayers{
 constexpr std::array<Choice<PartialRecompute>, 2> kPartialRecompute{
     {{"none", PartialRecompute::None}, {"first-layers", PartialRecompute::FirstLayers}}};
 
-constexpr std::array<Choice<OperatorSteps>, 2> kOperatorSteps{
-    {{"none", OperatorSteps::None}, {"squares", OperatorSteps::Squares}}};
+constexpr std::array<Choice<OperatorSteps>, 3> kOperatorSteps{{{"none", OperatorSteps::None},
+                                                               {"squares", OperatorSteps::Squares},
+                                                               {"rings", OperatorSteps::Rings}}};
 
 constexpr std::array<Choice<MicroBatchGroups>, 2> kGroups{
     {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}}};

@@ -113,6 +113,9 @@ PlacementEntry read_entry(const Node& node, bool edge) {
       entry.squares.push_back(read_square(*square));
     }
   }
+  if (const auto ring = node.find("ring")) {
+    entry.ring = {read_factors(ring->at("factors")), ring->at("rows").text()};
+  }
   return entry;
 }
 
@@ -156,6 +159,10 @@ std::string entry_text(const PlacementEntry& entry, bool edge) {
   }
   if (squares.size() == 1) parts.push_back("square: " + squares.front());
   if (squares.size() > 1) parts.push_back(fmt::format("square: [{}]", fmt::join(squares, ", ")));
+  if (entry.ring) {
+    parts.push_back(fmt::format("ring: {{rows: {}, factors: {}}}", entry.ring->rows,
+                                factors_yaml(entry.ring->factors)));
+  }
   return fmt::format("    - {{{}}}\n", fmt::join(parts, ", "));
 }
 

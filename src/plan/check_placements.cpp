@@ -212,6 +212,9 @@ Result check_block(const Network& network, std::size_t b, const BlockChoice& cho
       auto bad = squares.empty() ? check_cuts(network, op, cuts, plan)
                                  : check_squares(network, block, op, cuts, squares, plan);
       if (bad) return bad;
+      const RingCut* ring = choice.ring(i);
+      if (ring == nullptr) continue;
+      if (auto unfit = check_ring(network, block, op, cuts, *ring, plan)) return unfit;
       continue;
     }
     for (const DimId dim : op.loop) {
@@ -305,6 +308,38 @@ std::optional<Infeasible> check_squares(const Network& network, const Block& blo
     if (auto bad = check_extent(cut, network.dimension(cut.dim), plan, op.name)) return bad;
   }
   return std::nullopt;
+}
+
+std::optional<Infeasible> check_ring(const Network& network, const Block& block, const Operator& op,
+                                     const FactorCuts& cuts, const RingCut& ring,
+                                     const PlacedDegrees& plan) {
+  if (op.kind != OperatorKind::Matmul || op.parameters.empty()) {
+    return broken(fmt::format("{} is no product with a weight: no ring runs under it", op.name));
+  }
+  const auto& weight = block.parameter(op.parameters.front()).dims;
+  const auto& input = block.tensor(op.inputs.front()).dims;
+  const auto& output = block.tensor(op.outputs.front()).dims;
+  if (!has(input, ring.rows) || !has(output, ring.rows) || has(weight, ring.rows)) {
+    return broken(fmt::format("{}: rows of a ring are of its input and its output", op.name));
+  }
+  DimensionCut rows{ring.rows, {}};
+  const DimensionCut* features = nullptr;
+  for (const DimensionCut& cut : cuts) {
+    if (cut.dim == ring.rows) rows.factors = cut.factors;
+    if (has(weight, cut.dim) && cut.factors == ring.factors) features = &cut;
+  }
+  if (features == nullptr || product_of(ring.factors, plan) < 2) {
+    return broken(
+        fmt::format("{}: no dimension of its weight is cut over the factors of the ring", op.name));
+  }
+  for (const std::uint8_t factor : ring.factors) {
+    if (has(std::vector(rows.factors.begin(), rows.factors.end()), factor)) {
+      return broken(
+          fmt::format("{}: its rows are cut over factor t{} of the ring", op.name, factor));
+    }
+    rows.factors.push_back(factor);
+  }
+  return check_extent(rows, network.dimension(ring.rows), plan, op.name);
 }
 
 std::optional<Infeasible> check_edge(const Network& network, const Block& block,

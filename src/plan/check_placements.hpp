@@ -29,6 +29,11 @@ struct PlacedDegrees {
                                                       const Operator& op, const FactorCuts& cuts,
                                                       std::span<const SquareCut> squares,
                                                       const PlacedDegrees& plan);
+/// Of a linear operator whose rows travel: a weight, of which one dimension is cut over the factors
+/// of the ring, rows that are cut over none of them and divide by both.
+[[nodiscard]] std::optional<Infeasible> check_ring(const Network& network, const Block& block,
+                                                   const Operator& op, const FactorCuts& cuts,
+                                                   const RingCut& ring, const PlacedDegrees& plan);
 /// Of what crosses the edges of a block.
 [[nodiscard]] std::optional<Infeasible> check_edge(const Network& network, const Block& block,
                                                    const FactorCuts& cuts,

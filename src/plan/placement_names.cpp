@@ -175,10 +175,13 @@ class Resolver {
   }
 
   static PlacementFault judged(const Infeasible& bad) {
-    return {false,
-            {},
-            fmt::format("{}: {}", to_text(bad.obstacle), bad.detail),
-            legal_values_text(bad)};
+    std::string hint = legal_values_text(bad);
+    if (hint.empty()) {
+      hint =
+          "each factor once per operator, extents that divide, squares of equal sides: placements "
+          "in docs/plan_format.md";
+    }
+    return {false, {}, fmt::format("{}: {}", to_text(bad.obstacle), bad.detail), std::move(hint)};
   }
 
   [[nodiscard]] Fault place(const PlacementEntry& entry) {
@@ -209,6 +212,9 @@ class Resolver {
         if (!entry.squares.empty()) {
           if (auto fault = place_squares(entry.squares, block, i, *cuts, copy)) return fault;
         }
+        if (entry.ring) {
+          if (auto fault = place_ring(entry, block, i, *cuts, copy)) return fault;
+        }
         place = std::move(cuts);
         found = true;
       }
@@ -237,6 +243,27 @@ class Resolver {
     auto& squares = copy.choice.choice.squares;
     squares.resize(block.operators.size());
     squares[i] = std::move(found);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Fault place_ring(const PlacementEntry& entry, const Block& block, std::size_t i,
+                                 const FactorCuts& cuts, Copy& copy) const {
+    const Operator& op = block.operators[i];
+    if (!entry.squares.empty()) {
+      return PlacementFault{false,
+                            {},
+                            fmt::format("{}: a square and a ring", op.name),
+                            "an operator runs over one of them"};
+    }
+    const auto rows = std::find_if(op.loop.begin(), op.loop.end(), [&](DimId id) {
+      return network_.dimension(id).name == entry.ring->rows;
+    });
+    if (rows == op.loop.end()) return no_dimension(op.name, entry.ring->rows, op.loop);
+    const RingCut ring{entry.ring->factors, *rows};
+    if (const auto bad = check_ring(network_, block, op, cuts, ring, plan_)) return judged(*bad);
+    auto& rings = copy.choice.choice.rings;
+    rings.resize(block.operators.size());
+    rings[i] = ring;
     return std::nullopt;
   }
 
@@ -298,18 +325,24 @@ std::vector<NamedSquare> named(std::span<const SquareCut> squares, const Network
   return names;
 }
 
+std::optional<NamedRing> named(const RingCut* ring, const Network& network) {
+  if (ring == nullptr) return std::nullopt;
+  return NamedRing{ring->factors, network.dimension(ring->rows).name};
+}
+
 /// Adds one use; entries with the same cut in one block name several layers.
 void add_entry(std::vector<PlacementEntry>& entries, const std::string& op,
                const std::string& block, std::optional<std::int64_t> layer,
-               const std::vector<NamedCut>& cut, const std::vector<NamedSquare>& squares = {}) {
+               const std::vector<NamedCut>& cut, const std::vector<NamedSquare>& squares = {},
+               const std::optional<NamedRing>& ring = {}) {
   const std::vector<std::string> operators =
       op.empty() ? std::vector<std::string>{} : std::vector<std::string>{op};
   auto entry = std::find_if(entries.begin(), entries.end(), [&](const PlacementEntry& known) {
     return known.operators == operators && known.blocks.front() == block && known.cut == cut &&
-           known.squares == squares;
+           known.squares == squares && known.ring == ring;
   });
   if (entry == entries.end()) {
-    entries.push_back({operators, {block}, {}, cut, squares});
+    entries.push_back({operators, {block}, {}, cut, squares, ring});
     entry = entries.end() - 1;
   }
   if (layer && (entry->layers.empty() || entry->layers.back().last < *layer)) {
@@ -323,7 +356,7 @@ void join_operators(std::vector<PlacementEntry>& entries) {
   for (PlacementEntry& entry : entries) {
     const auto same = std::find_if(joined.begin(), joined.end(), [&](const auto& known) {
       return known.blocks == entry.blocks && known.layers == entry.layers &&
-             known.cut == entry.cut && known.squares == entry.squares;
+             known.cut == entry.cut && known.squares == entry.squares && known.ring == entry.ring;
     });
     if (same == joined.end()) {
       joined.push_back(std::move(entry));
@@ -353,7 +386,8 @@ PlacementNames names_of(const Placements& placements, const Network& network) {
     for (std::size_t i = 0; i < block.operators.size(); ++i) {
       if (!choice.operators[i]) continue;
       add_entry(names.operators, block.operators[i].name, name, copy.layer,
-                named(*choice.operators[i], network), named(choice.squares_of(i), network));
+                named(*choice.operators[i], network), named(choice.squares_of(i), network),
+                named(choice.ring(i), network));
     }
     if (choice.leaving)
       add_entry(names.edges, {}, name, copy.layer, named(*choice.leaving, network));
@@ -400,6 +434,17 @@ std::string square_text(const NamedSquare& square, const std::vector<int>& facto
   for (const std::uint8_t f : square.rows) side *= factors[f];
   return fmt::format("{} steps over a square ({} by {}) of {}, {}, {}", side, number(square.rows),
                      number(square.columns), square.m, square.n, square.k);
+}
+
+std::string ring_text(const NamedRing& ring, const std::vector<int>& factors) {
+  std::vector<std::string> names;
+  std::int64_t steps = 1;
+  for (const std::uint8_t f : ring.factors) {
+    names.push_back(fmt::format("t{}", f));
+    steps *= factors[f];
+  }
+  return fmt::format("{} steps: tiles of {} travel over {}", steps, ring.rows,
+                     fmt::join(names, " "));
 }
 
 std::string layers_text(const std::vector<LayerRange>& layers) {

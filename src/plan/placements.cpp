@@ -56,6 +56,9 @@ void for_each_cut(Placements& placements, Visit visit) {
         visit(square.columns);
       }
     }
+    for (auto& ring : block.rings) {
+      if (ring) visit(ring->factors);
+    }
   }
 }
 
@@ -95,10 +98,17 @@ bool BlockChoice::by_role() const {
                       [](const auto& cuts) { return cuts.has_value(); });
 }
 
-bool Placements::in_steps() const {
+bool Placements::over_squares() const {
   return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
     return std::any_of(block.squares.begin(), block.squares.end(),
                        [](const auto& squares) { return !squares.empty(); });
+  });
+}
+
+bool Placements::over_rings() const {
+  return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
+    return std::any_of(block.rings.begin(), block.rings.end(),
+                       [](const auto& ring) { return ring.has_value(); });
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "plan/expand.hpp"
 #include "plan/legality.hpp"
+#include "plan/ring_placements.hpp"
 #include "plan/square_placements.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -17,6 +18,9 @@
 
 namespace plansearch {
 namespace {
+
+/// The value of --temporal that is no square.
+constexpr std::string_view kRing = "ring";
 
 bool is_about_framework(Obstacle obstacle) {
   return obstacle == Obstacle::FrameworkForbids || obstacle == Obstacle::NoSuchFeature;
@@ -69,6 +73,18 @@ Placements take_placements(const io::PlacementsDocument& document, const PlanDeg
   return std::move(distinguished.placements);
 }
 
+/// The shipped frameworks that run operators so.
+std::vector<std::string> run_by(OperatorSteps steps) {
+  std::vector<std::string> names;
+  const ShippedData data = shipped_data();
+  for (const ShippedFile& file : data.frameworks()) {
+    if (data.framework(file.name).operator_steps == steps) {
+      names.push_back("--framework " + file.name);
+    }
+  }
+  return names;
+}
+
 /// Places the operators of a plan; what a target runs follows from roles alone.
 void place_operators(const Placements& placements, const io::PlacementsDocument& document,
                      const ProblemRequest& request, GivenPlan& given) {
@@ -80,14 +96,18 @@ void place_operators(const Placements& placements, const io::PlacementsDocument&
                      fmt::format("{}: {}", to_text(bad->obstacle), bad->detail), remedy_for(*bad));
   }
   given.plan = std::get<ParallelPlan>(std::move(placed));
-  const bool in_steps = placements.in_steps();
-  const bool runs = in_steps && problem.framework->operator_steps == OperatorSteps::Squares;
-  if (in_steps) {
+  const OperatorSteps runs = problem.framework->operator_steps;
+  const bool squares = placements.over_squares();
+  const bool rings = placements.over_rings();
+  if (squares || rings) {
     std::optional<Infeasible> bad;
-    if (!runs) {
-      bad = Infeasible{.obstacle = Obstacle::FrameworkForbids,
-                       .detail = fmt::format("{} runs no operator in steps (operator_steps)",
-                                             problem.framework->name)};
+    if ((squares && runs != OperatorSteps::Squares) || (rings && runs != OperatorSteps::Rings)) {
+      bad = Infeasible{
+          .obstacle = Obstacle::FrameworkForbids,
+          .detail = fmt::format("{} runs no operator in steps over {} "
+                                "(operator_steps)",
+                                problem.framework->name, squares ? "squares" : "rings"),
+          .legal_words = run_by(squares ? OperatorSteps::Squares : OperatorSteps::Rings)};
     }
     return judge(bad, document.place.where, request, given);
   }
@@ -160,8 +180,9 @@ int read_square(const std::string& text) {
   const int columns =
       cross == std::string::npos ? 0 : number(std::string_view(text).substr(cross + 1));
   if (rows < 2 || columns < 2 || rows > kMostSide || columns > kMostSide) {
-    throw InputError({}, fmt::format("--temporal {}: no square of devices", text),
-                     "rows x columns, such as 2x2 or 4x4");
+    throw InputError(
+        {}, fmt::format("--temporal {}: no square of devices", text),
+        "rows x columns, such as 2x2 or 4x4; or ring: gathers and scatters under products");
   }
   if (rows != columns) {
     throw InputError({},
@@ -178,11 +199,13 @@ int read_square(const std::string& text) {
 /// What the plan file says of operators, or what squares for all linear ones come to.
 io::PlacementsDocument placements_asked(const AskedPlan& asked, const PlanDegrees& degrees,
                                         const Problem& problem) {
-  if (asked.request.temporal.empty()) return *asked.placements;
-  auto made = square_placements(*problem.network, degrees, read_square(asked.request.temporal));
+  const std::string& temporal = asked.request.temporal;
+  if (temporal.empty()) return *asked.placements;
+  auto made = temporal == kRing
+                  ? ring_placements(*problem.network, degrees)
+                  : square_placements(*problem.network, degrees, read_square(temporal));
   if (const auto* fault = std::get_if<PlacementFault>(&made)) {
-    throw InputError({}, fmt::format("--temporal {}: {}", asked.request.temporal, fault->message),
-                     fault->hint);
+    throw InputError({}, fmt::format("--temporal {}: {}", temporal, fault->message), fault->hint);
   }
   return {std::get<PlacementNames>(std::move(made)), {}, {}, {}};
 }
@@ -192,7 +215,10 @@ void take_placed(const AskedPlan& asked, GivenPlan& given) {
   const ProblemRequest& request = asked.request;
   PinnedDegrees pinned = request.degrees;
   // What the tensor group does is said by the placements.
-  if (!pinned.has(Degree::SequenceParallel)) pinned.pin(Degree::SequenceParallel, 0);
+  // Rings bring together and take apart what lies over its tokens.
+  if (!pinned.has(Degree::SequenceParallel)) {
+    pinned.pin(Degree::SequenceParallel, request.temporal == kRing ? 1 : 0);
+  }
   const PlanDegrees degrees = plan_from_degrees(pinned, given.asked.problem, given.asked.gpus);
   check_devices(*given.asked.problem.cluster, degrees.devices(), {});
   const io::PlacementsDocument document = placements_asked(asked, degrees, given.asked.problem);

@@ -224,6 +224,9 @@ Json entry_json(const PlacementEntry& entry) {
   for (const NamedCut& cut : entry.cut) {
     json["cut"][cut.dimension] = factors_json(cut.factors.value_or(FactorList{}));
   }
+  if (entry.ring) {
+    json["ring"] = {{"rows", entry.ring->rows}, {"factors", factors_json(entry.ring->factors)}};
+  }
   Json squares = Json::array();
   for (const NamedSquare& square : entry.squares) {
     squares.push_back({{"rows", factors_json(square.rows)},

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <set>
 #include <vector>
 
 #include "base/units.hpp"
@@ -130,6 +131,20 @@ std::string tensor_cell(const PlanDegrees& plan) {
           : fmt::format("{}x{}x{}", plan.tensor_in, plan.tensor_out, plan.tensor_depth);
   if (plan.tensor() > 1 && plan.sequence_parallel == SequenceParallel::On) text += "+sp";
   return text;
+}
+
+std::string steps_cell(const PlanSummary& plan) {
+  if (!plan.placements) return {};
+  std::set<std::string> shapes;
+  for (const PlacementEntry& entry : plan.placements->operators) {
+    if (entry.ring) shapes.insert("ring");
+    for (const NamedSquare& square : entry.squares) {
+      int side = 1;
+      for (const std::uint8_t factor : square.rows) side *= plan.placements->factors[factor];
+      shapes.insert(fmt::format("{0}x{0}", side));
+    }
+  }
+  return shapes.empty() ? std::string() : fmt::format(" {}", fmt::join(shapes, ","));
 }
 
 std::string context_cell(const PlanDegrees& plan) {

@@ -28,6 +28,8 @@ namespace plansearch {
                                         const std::function<std::string(const PlanDegrees&)>& cell);
 /// Tensor degree: "8", or "2x4x1" for a grid, with "+sp" under sequence parallelism.
 [[nodiscard]] std::string tensor_cell(const PlanDegrees& plan);
+/// " 2x2" behind the tensor degree of a plan with operators in steps over such squares, " ring".
+[[nodiscard]] std::string steps_cell(const PlanSummary& plan);
 /// Context degree: "4", or "4u" for Ulysses.
 [[nodiscard]] std::string context_cell(const PlanDegrees& plan);
 /// "none", "full", or "first 3" layers of every chunk

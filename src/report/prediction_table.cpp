@@ -117,6 +117,7 @@ std::string placement_table(const PlacementNames& placements, int columns) {
     for (const NamedSquare& square : entry.squares) {
       table.add_row({"", "", square_text(square, placements.factors)});
     }
+    if (entry.ring) table.add_row({"", "", ring_text(*entry.ring, placements.factors)});
   };
   for (const PlacementEntry& entry : placements.operators) {
     add(entry, fmt::format("{}", fmt::join(entry.operators, ", ")));

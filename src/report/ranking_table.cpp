@@ -97,7 +97,8 @@ std::vector<PlanColumn> degree_columns() {
        [](const PlanReport& p) {
          return !p.variants.empty() || any_stage(p.plan, [](Plan d) { return d.chunks > 1; });
        }},
-      degree_column({"tp"}, tensor_cell),
+      {{"tp"},
+       [](const PlanReport& p) { return across_stages(p.plan, tensor_cell) + steps_cell(p.plan); }},
       degree_column({"cp"}, context_cell, [](Plan p) { return p.context > 1; }),
       degree_column(
           {"ep"}, [](Plan p) { return number(p.expert); }, [](Plan p) { return p.expert > 1; }),

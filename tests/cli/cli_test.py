@@ -258,7 +258,7 @@ class Degrees(Case):
         for square, wanted in (("2x3", ["squares only", "--temporal 2x2"]), ("2", ["no square"]), ("0x0", ["2x2 or 4x4"]),
                                ("4x4", ["16 devices", "--tp 16"])):
             self.refuse(*asked, "--temporal", square, expect=["--temporal " + square, *wanted])
-        self.refuse(*asked, "--temporal", "2x2", expect=["forbidden by the framework", "no operator in steps", "another framework"])
+        self.refuse(*asked, "--temporal", "2x2", expect=["forbidden by the framework", "no operator in steps", "--framework primepar"])
         self.refuse(*asked, "--temporal", "2x2", "--target", "megatron", expect=["no operator in steps"], code=4)
         written = self.directory / "squares.yaml"
         primepar = [*asked, "--framework", "primepar", "--temporal", "2x2"]
@@ -276,6 +276,27 @@ class Degrees(Case):
             broken = self.file("broken.yaml", text.replace(old, new))
             self.refuse("predict", "--plan", str(broken), expect=wanted)
         self.refuse("predict", "--plan", str(written), "--temporal", "2x2", expect=["beside a plan"])
+
+    def test_rings_under_products(self):
+        asked = ["predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--batch", "16", "--tp", "8",
+                 "--micro-batch", "2"]
+        ring = [*asked, "--framework", "torchtitan-async-tp", "--temporal", "ring"]
+        plan = self.answer(*ring)["plans"][0]
+        blocking = self.answer(*asked, "--framework", "torchtitan")["plans"][0]
+        self.assertLess(plan["step_time_s"], blocking["step_time_s"])
+        self.assertTrue(any("same degrees cut in space" in why for why in plan["why"]))
+        written = self.directory / "rings.yaml"
+        run(*ring, "--write-plan", str(written))
+        self.assertEqual(self.answer("predict", "--plan", str(written))["plans"][0]["step_time_s"], plan["step_time_s"])
+        self.assertIn("8+sp ring", self.succeed(*ring))
+        self.refuse(*asked, "--temporal", "ring", expect=["no operator in steps over rings", "--framework torchtitan-async-tp"])
+        self.refuse(*[f if f != "8" else "1" for f in ring], expect=["a ring of one device", "--tp 2"])
+        text = written.read_text()
+        for old, new, wanted in (("rows: sequence", "rows: positions", ["no dimension"]), ("rows: sequence", "rows: hidden", ["rows of a ring"]),
+                                 ("factors: [t0]}", "factors: [t9]}", ["factors of the ring"])):
+            self.assertIn(old, text)
+            broken = self.file("broken.yaml", text.replace(old, new))
+            self.refuse("predict", "--plan", str(broken), expect=[*wanted, "hint:"])
 
     def test_pieces_of_a_micro_batch(self):
         asked = ["--hw", "perlmutter", "--model", "gpt-80b", "--gpus", "64", "--batch", "32"]

@@ -8,6 +8,7 @@ std::vector<ReproducedRow> primepar_rows(const StudyContext& context) {
   std::vector<ReproducedRow> rows;
   add_primepar_mlp(context, rows);
   add_primepar_models(context, rows);
+  add_primepar_pipelines(context, rows);
   return rows;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -19,6 +20,7 @@ namespace plansearch::test {
 struct PlacedBlockCase {
   Network network;
   BlockIndex index;
+  std::shared_ptr<const Placements> placements{};  ///< that the rules speak of, if any
   PlacementRules rules;
   BlockPlacement placement;
   TensorPolicies policies;

@@ -8,6 +8,8 @@
 #include "communication/operator_sequence.hpp"
 #include "communication/redistribution.hpp"
 #include "execution.hpp"
+#include "plan/ring_placements.hpp"
+#include "plansearch/placement_names.hpp"
 
 namespace plansearch {
 namespace {
@@ -79,42 +81,25 @@ PlacedBlockCase block_case(Network network, const PlanDegrees& plan) {
   return made;
 }
 
-SliceMap over(const DeviceMesh& mesh, Axis axis, int time = 0, int offset = 0) {
-  SliceMap map;
-  SliceDigit digit;
-  digit.modulus = mesh[axis].size;
-  digit.terms.push_back({axis, 1});
-  digit.time = static_cast<std::int8_t>(time);
-  digit.offset = static_cast<std::int16_t>(offset);
-  map.push_back(digit);
-  return map;
-}
-
-/// Megatron's pair with its gathers and scatters as rings under the products: tokens lie over the
-/// tensor group outside, features inside.
+/// Megatron's pair with its gathers and scatters as rings under the products, as plans place it.
 PlacedBlockCase ring_pair(int ranks) {
   PlanDegrees plan;
   plan.tensor_out = ranks;
   plan.sequence_parallel = SequenceParallel::On;
-  PlacedBlockCase made = block_case(test::linear_pair(2 * ranks, 6, 2 * ranks), plan);
-  const DeviceMesh& mesh = made.rules.mesh;
-  const SliceMap features = over(mesh, Axis::Out);
-  const SliceMap ahead = over(mesh, Axis::Out, 1);      // starts with its own tokens
-  const SliceMap behind = over(mesh, Axis::Out, 1, 1);  // ends with its own tokens
-  const std::vector<TensorId> tensors{TensorId{0}, TensorId{1}, TensorId{2}};  // x, u, y
-  OperatorPlacement& up = made.placement.operators[0];    // batch, sequence, hidden, ffn
-  OperatorPlacement& down = made.placement.operators[1];  // batch, sequence, ffn, hidden
-  up.steps = down.steps = ranks;
-  up.loop = {{}, ahead, {}, features};
-  up.overrides[1] = {{}, behind, {}, features};
-  up.overrides[2] = up.loop;
-  down.loop = {{}, behind, features, {}};
-  down.overrides[1] = {{}, ahead, features, {}};
-  down.overrides[2] = down.overrides[1];
-  up.resident.push_back(tensors[1]);
-  down.resident.push_back(tensors[1]);
-  auto& edge = made.rules.slices[static_cast<std::size_t>(PlacementVariant::SequenceSpread)];
-  edge = {{}, features, {}, features};
+  const Framework framework = test::plain_framework();
+  const Network pair = test::linear_pair(2 * ranks, 6, 2 * ranks);
+  auto names = ring_placements(pair, plan);
+  auto resolved = resolve_placements(std::get<PlacementNames>(names), pair, plan, framework);
+  auto& distinguished = std::get<DistinguishedNetwork>(resolved);
+  PlacedBlockCase made;
+  made.network = *distinguished.network;
+  made.placements = std::make_shared<const Placements>(std::move(distinguished.placements));
+  const DeviceMesh mesh =
+      with_factors(make_device_mesh(plan, framework.rank_order), made.placements->factors);
+  made.rules = placement_rules(made.network, plan, mesh, framework, made.placements.get());
+  made.placement = place_block(made.network, made.network.blocks[0], made.rules);
+  made.policies = tensor_policies(plan, mesh, framework, DataType::Bf16);
+  made.sharding = framework.sharding;
   made.derive();
   return made;
 }

@@ -12,6 +12,7 @@
 #include "cost/compute_cost.hpp"
 #include "evaluate/operator_time.hpp"
 #include "evaluate/profile_maker.hpp"
+#include "plan/ring_placements.hpp"
 #include "plan/square_placements.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
@@ -300,7 +301,10 @@ TEST_SUITE("unit") {
     CHECK(under.estimate().step.total() < beside.estimate().step.total());
     // In words: no all-reduce is left of tp 4, sums over two ranks of eight of tp 8.
     const auto words = [](const Priced& p) {
-      return report_plan(PlanEvaluator(p.problem), p.plan, p.estimate()).why.back();
+      const auto why = report_plan(PlanEvaluator(p.problem), p.plan, p.estimate()).why;
+      CHECK(why.back().find("x as fast as the same degrees cut in space alone") !=
+            std::string::npos);
+      return why[why.size() - 2];
     };
     CHECK(words(beside) ==
           "operators in steps: 0 % of what tiles travel is hidden; no all-reduce of activations is "
@@ -338,6 +342,50 @@ TEST_SUITE("unit") {
     CHECK(tiles.estimate().step.total() < blocking.estimate().step.total());
     CHECK(made(MessageWait::Use, MessageWait::AtOnce).estimate().step.total() >
           posted.estimate().step.total());
+  }
+
+  TEST_CASE("steps: rings take gathers and scatters under products, the work of a step its rows") {
+    const auto rings = [](const Problem& problem, PlanDegrees plan) {
+      plan.sequence_parallel = SequenceParallel::On;
+      auto made = ring_placements(*problem.network, plan);
+      if (const auto* fault = std::get_if<PlacementFault>(&made)) FAIL(fault->message);
+      return priced(problem, plan, std::get<PlacementNames>(made));
+    };
+    const auto spatial = [](const Problem& problem, PlanDegrees plan) {
+      plan.sequence_parallel = SequenceParallel::On;
+      return priced(problem, plan, {});
+    };
+    const Problem posted = with_wait(MessageWait::Use);
+    const Priced ring = rings(posted, degrees(8));
+    const Accelerator& chip = posted.cluster->accelerator;
+    // Micro-batch 2 of 512 tokens in 8 steps: 128 rows, 1024 features, 512 outputs. No step adds to
+    // another; sums of mlp_out collect on the way: every step but one reads 128 x 1024 of 2 bytes.
+    const auto product = [&](double m, double n, double k) {
+      return matmul_time(chip, DataType::Bf16, {1, m, n, k});
+    };
+    const auto rate = chip.memory_bandwidth * chip.kernels.stream.efficiency;
+    CHECK(ring.time("mlp_in").forward.value() ==
+          doctest::Approx((8 * product(128, 512, 1024)).value()));
+    CHECK(ring.time("mlp_out").forward.value() ==
+          doctest::Approx(
+              (8 * product(128, 1024, 512) + Bytes(7 * 2.0 * 128 * 1024) / rate).value()));
+    CHECK(ring.time("mlp_in").forward_kernels == 8);
+    // No gather and no scatter of the layers is left; tiles travel 7 times what a device holds.
+    for (const PricedCommunication& line : ring.details().communication) {
+      const Communication& c = line.communication;
+      CAPTURE(line.what);
+      if (line.what.find("mlp") == std::string::npos || c.subject == Subject::Gradient) continue;
+      CHECK(c.kind == CommunicationKind::SendReceive);
+    }
+    CHECK(travelling(ring.details(), true) < travelling(ring.details(), false));
+    const Problem ideal = on_ideal_chip();
+    for (const char* name : {"query", "projection", "mlp_in", "mlp_out"}) {
+      CAPTURE(name);
+      CHECK(rings(ideal, degrees(8)).time(name).forward.value() ==
+            doctest::Approx(spatial(ideal, degrees(8)).time(name).forward.value()));
+      CHECK(rings(ideal, degrees(8)).time(name).backward.value() ==
+            doctest::Approx(spatial(ideal, degrees(8)).time(name).backward.value()));
+    }
   }
 
   TEST_CASE("steps: weights and activations over the square, second buffers beside them") {
