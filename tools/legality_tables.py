@@ -22,6 +22,7 @@ TABLES_OF = {
     "megatron": ["megatron", "transformer_engine"],
     "megatron-2026": ["megatron", "transformer_engine"],
     "torchtitan": ["torchtitan", "torch_pipelining"],
+    "torchtitan-async-tp": ["torchtitan", "torch_pipelining"],
     "deepspeed": ["deepspeed"],
     "megatron-deepspeed": ["megatron_deepspeed"],
     "nanotron": ["nanotron"],

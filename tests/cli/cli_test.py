@@ -279,7 +279,7 @@ class Degrees(Case):
 
     def test_rings_under_products(self):
         asked = ["predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--batch", "16", "--tp", "8",
-                 "--micro-batch", "2"]
+                 "--micro-batch", "16", "--recompute", "full"]
         ring = [*asked, "--framework", "torchtitan-async-tp", "--temporal", "ring"]
         plan = self.answer(*ring)["plans"][0]
         blocking = self.answer(*asked, "--framework", "torchtitan")["plans"][0]
