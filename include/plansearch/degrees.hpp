@@ -12,7 +12,9 @@
 namespace plansearch {
 
 enum class Recompute : std::uint8_t { None, Selective, Full };
-enum class ContextKind : std::uint8_t { Ring, Ulysses };
+/// Ring: keys and values pass from rank to rank. Ulysses: heads are exchanged for the sequence.
+/// AllGather: every rank gathers all keys and values.
+enum class ContextKind : std::uint8_t { Ring, Ulysses, AllGather };
 enum class SequenceParallel : std::uint8_t { Off, On };
 /// What data parallelism shards: nothing, optimizer states, + gradients, + parameters.
 enum class ZeroStage : std::uint8_t { None = 0, Optimizer = 1, Gradients = 2, Parameters = 3 };

@@ -33,6 +33,18 @@ std::vector<int> context_degrees(const Problem& problem) {
   return degrees;
 }
 
+/// Rings and exchanged heads, and what else the framework does by default. Gathered keys are longer
+/// in memory than a ring and as long on the wire: nobody need look at them unasked.
+std::vector<int> context_kinds(const Framework& framework) {
+  std::vector<int> kinds = numbers(ContextKind::Ring, ContextKind::Ulysses);
+  const auto natural = framework.natural_degrees.find("cp_kind");
+  if (natural == framework.natural_degrees.end()) return kinds;
+  if (std::find(kinds.begin(), kinds.end(), natural->second) == kinds.end()) {
+    kinds.push_back(natural->second);
+  }
+  return kinds;
+}
+
 /// Where selective recompute drops nothing it is the same as none, and looked at once.
 std::vector<int> recompute_levels(const Problem& problem) {
   if (selective_drops(*problem.network, problem.framework->selective)) {
@@ -57,7 +69,7 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
        {}},
       {Degree::ExpertTensor, {1}, {}},
       {Degree::ContextKind,
-       numbers(ContextKind::Ring, ContextKind::Ulysses),
+       context_kinds(*problem.framework),
        {{Degree::Context}, [](Plan p) { return p.context > 1; }},
        static_cast<int>(ContextKind::Ring)},
       {Degree::SequenceParallel,

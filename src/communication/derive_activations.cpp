@@ -176,20 +176,23 @@ class TensorDeriver {
     available_.push_back(&target);
   }
 
-  /// A matmul keeps its input in the smallest layout on the way, so its backward gathers again.
+  /// A matmul keeps its input in the smallest layout on the way, so its backward gathers again; so
+  /// does attention to the keys and values of other context ranks.
   void regather(const Layout& source, const NumberedLayout& target, const Path& steps) {
     const std::size_t kept = smallest(source, steps);
     if (kept == steps.size()) return;
     for (std::size_t r = consumers_.size(); r-- > 0;) {
       const std::size_t reader = consumers_[r];
-      if (context_.op(reader).kind != OperatorKind::Matmul ||
-          !context_.index.operators[reader].trains_weight) {
-        continue;
-      }
+      const OperatorKind kind = context_.op(reader).kind;
+      const bool weighs =
+          kind == OperatorKind::Matmul && context_.index.operators[reader].trains_weight;
+      const bool attends =
+          input_gradient_reads_inputs(kind) && steps.back().axes.contains(Axis::Context);
+      if (!weighs && !attends) continue;
       if (layouts_.readers[r] == nullptr || !(layouts_.readers[r]->wanted == target)) continue;
+      const DemandPhase phase = attends ? DemandPhase::InputGradient : DemandPhase::WeightGradient;
       for (std::size_t i = kept; i < steps.size(); ++i) {
-        emit(steps[i], Subject::Activation, DemandPhase::WeightGradient, reader, Side::Before,
-             reader);
+        emit(steps[i], Subject::Activation, phase, reader, Side::Before, reader);
       }
       return;
     }

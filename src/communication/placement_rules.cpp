@@ -112,6 +112,7 @@ class RuleBuilder {
     if (plan_.context_kind == ContextKind::Ring) {
       return dimension.role == DimRole::KeySequence ? ring(mesh_) : plain(dimension);
     }
+    if (plan_.context_kind == ContextKind::AllGather) return plain(dimension);
     if (dimension.role == DimRole::Sequence) return {};
     if (dimension.role == DimRole::Head) {
       return SliceMap::shard(mesh_, {Axis::Out, Axis::Context});

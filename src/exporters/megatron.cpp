@@ -79,6 +79,7 @@ std::vector<Key> parallel_keys() {
       {"--cp-comm-type", {s(D::ContextKind)},
        [](const Handover& h) {
          if (h.degrees.context == 1) return Value();
+         if (h.degrees.context_kind == ContextKind::AllGather) return Value("all_gather");
          return Value(h.degrees.context_kind == ContextKind::Ring ? "p2p" : "a2a");
        }},
       {"--expert-model-parallel-size", {s(D::Expert)},

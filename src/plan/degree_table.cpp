@@ -14,7 +14,7 @@ namespace plansearch {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
-constexpr std::array<std::string_view, 2> kContextKinds{"ring", "ulysses"};
+constexpr std::array<std::string_view, 3> kContextKinds{"ring", "ulysses", "all-gather"};
 
 constexpr int kAny = std::numeric_limits<int>::max();
 

@@ -19,6 +19,10 @@ bool is_ring(const PlanDegrees& plan) {
   return plan.context > 1 && plan.context_kind == ContextKind::Ring;
 }
 
+bool gathers_keys(const PlanDegrees& plan) {
+  return plan.context > 1 && plan.context_kind == ContextKind::AllGather;
+}
+
 bool is_ulysses(const PlanDegrees& plan) {
   return plan.context > 1 && plan.context_kind == ContextKind::Ulysses;
 }
@@ -144,6 +148,9 @@ constexpr Rule kRules[] = {
     {{"no-ring-context", "context parallelism as a ring", false},
      {D::Context, D::ContextKind},
      [](const Case& c, double) { return is_ring(c.plan); }},
+    {{"no-gathered-context", "context parallelism that gathers keys and values", false},
+     {D::Context, D::ContextKind},
+     [](const Case& c, double) { return gathers_keys(c.plan); }},
     {{"no-ulysses-context", "context parallelism by all-to-all over heads", false},
      {D::Context, D::ContextKind},
      [](const Case& c, double) { return is_ulysses(c.plan); }},

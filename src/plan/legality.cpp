@@ -185,7 +185,8 @@ Result check_ring(const PlanDegrees& plan, const Network& network, Wording wordi
   if (!materialises_scores(network)) return std::nullopt;
   return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.context), 1, [&] {
     return std::string(
-        "ring context parallelism needs fused attention (--attention flash) or --cp-kind ulysses");
+        "ring context parallelism needs fused attention (--attention flash), --cp-kind ulysses or "
+        "all-gather");
   });
 }
 

@@ -66,8 +66,8 @@ std::string short_plan(const PlanSummary& plan) {
     return number(d.tensor()) + (spread ? "+sp" : "");
   });
   add("cp ", [&](Degrees d) {
-    const bool ulysses = d.context > 1 && d.context_kind == ContextKind::Ulysses;
-    return number(d.context) + (ulysses ? " ulysses" : "");
+    const bool ring = d.context == 1 || d.context_kind == ContextKind::Ring;
+    return number(d.context) + (ring ? "" : fmt::format(" {}", to_text(d.context_kind)));
   });
   add("ep ", [&](Degrees d) { return number(d.expert); });
   add("zero ", [&](Degrees d) { return number(static_cast<int>(d.zero)); });
@@ -148,8 +148,16 @@ std::string steps_cell(const PlanSummary& plan) {
 }
 
 std::string context_cell(const PlanDegrees& plan) {
-  const bool ulysses = plan.context > 1 && plan.context_kind == ContextKind::Ulysses;
-  return fmt::format("{}{}", plan.context, ulysses ? "u" : "");
+  if (plan.context == 1) return "1";
+  switch (plan.context_kind) {
+    case ContextKind::Ring:
+      return fmt::format("{}", plan.context);
+    case ContextKind::Ulysses:
+      return fmt::format("{}u", plan.context);
+    case ContextKind::AllGather:
+      return fmt::format("{}g", plan.context);
+  }
+  throw InternalError("unknown kind of context parallelism");
 }
 
 std::string schedule_cell(const PlanDegrees& plan) {

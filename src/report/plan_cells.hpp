@@ -30,7 +30,7 @@ namespace plansearch {
 [[nodiscard]] std::string tensor_cell(const PlanDegrees& plan);
 /// " 2x2" behind the tensor degree of a plan with operators in steps over such squares, " ring".
 [[nodiscard]] std::string steps_cell(const PlanSummary& plan);
-/// Context degree: "4", or "4u" for Ulysses.
+/// Context degree: "4", "4u" for Ulysses, "4g" where keys and values are gathered.
 [[nodiscard]] std::string context_cell(const PlanDegrees& plan);
 /// "none", "full", or "first 3" layers of every chunk
 [[nodiscard]] std::string recompute_cell(const PlanDegrees& plan);

@@ -233,6 +233,11 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
       })) {
     text += "; cp u: Ulysses, else ring";
   }
+  if (any_degrees([](const PlanDegrees& p) {
+        return p.context > 1 && p.context_kind == ContextKind::AllGather;
+      })) {
+    text += "; cp g: keys and values gathered";
+  }
   return text + "\n";
 }
 

@@ -148,7 +148,7 @@ def read_megatron(words, environment, world):
         assert f["--fp8-format"] == {"fp8": "hybrid", "mxfp8": "e4m3"}[precision]
     return {
         "dp": dp, "pp": pp, "vpp": vpp, "tp": tp, "cp": cp,
-        "cp_kind": {"p2p": "ring", "a2a": "ulysses"}[f.get("--cp-comm-type", "p2p")],
+        "cp_kind": {"p2p": "ring", "a2a": "ulysses", "all_gather": "all-gather"}[f.get("--cp-comm-type", "p2p")],
         "ep": number.get("--expert-model-parallel-size", 1),
         "etp": number.get("--expert-tensor-parallel-size", 1), "zero": zero,
         "shard_group": dp // copies if copies > 1 else 0, "sp": "--sequence-parallel" in f,

@@ -177,6 +177,28 @@ TEST_SUITE("unit") {
     CHECK(exchanges == 8);  // q, k, v, o forward; do, dq, dk, dv backward
   }
 
+  TEST_CASE("gathered context: all keys and values, and their gradients back") {
+    // cp = 4, 16 heads of 8: keys and values of the whole sequence are 1024 x 16 x 8 = 131072
+    // elements each; queries stay where they are.
+    const Network network = test::attention_block(1024, 16, 16, 8);
+    PlanDegrees plan;
+    plan.context = 4;
+    plan.context_kind = ContextKind::AllGather;
+    int gathers = 0;
+    int scatters = 0;
+    for (const Communication& demand : test::derive(network, plan)) {
+      if (demand.subject != Subject::Activation && demand.subject != Subject::ActivationGradient) {
+        continue;
+      }
+      CHECK(demand.elements == 131072);
+      CHECK(demand.axes == AxisSet{Axis::Context});
+      gathers += demand.kind == CommunicationKind::AllGather ? 1 : 0;
+      scatters += demand.kind == CommunicationKind::ReduceScatter ? 1 : 0;
+    }
+    CHECK(gathers == 4);   // k and v, kept as they were produced: again in backward
+    CHECK(scatters == 2);  // dk and dv
+  }
+
   TEST_CASE("experts: tokens travel over the expert axis, tensor shards gather and scatter") {
     // 8 experts, top 2, ep 4, etp 2, tp 2 with sequence parallelism, dp 4: 8 ranks a stage.
     // Tokens per rank after routing: 4 x 1024 x 2 / 8 = 1024; x 64 features = 65536.
