@@ -7,9 +7,12 @@
 #include "search/planner/group_degrees.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "plan/expand.hpp"
 #include "plan/legality.hpp"
 #include "plansearch/degree_table.hpp"
+#include "plansearch/plan_stages.hpp"
 
 namespace plansearch {
 
@@ -61,6 +64,27 @@ std::vector<ZeroStage> zeros_of(const Problem& problem, const StageRequest& requ
     if (runs && (found.empty() || degrees.data > 1)) found.push_back(zero);
   }
   return found;
+}
+
+std::optional<PlanDegrees> group_degrees(const Problem& problem, const StageRequest& request,
+                                         int tensor, int micro_batch) {
+  PlanDegrees degrees = with_pinned({}, request.pinned);
+  degrees.tensor_out = tensor;
+  degrees.sequence_parallel = SequenceParallel::Off;
+  degrees.data = problem.gpus / tensor / degrees.pipeline;
+  degrees.micro_batch = micro_batch;
+  degrees.micro_batches = static_cast<int>(problem.global_batch / degrees.data / micro_batch);
+  if (degrees.devices() != problem.gpus) return std::nullopt;
+  return degrees;
+}
+
+std::variant<ParallelPlan, Infeasible> placed_plan(const Problem& problem,
+                                                   const PlanDegrees& degrees,
+                                                   const Placements& placements) {
+  auto plan = expand(degrees, *problem.network, *problem.framework);
+  auto* made = std::get_if<ParallelPlan>(&plan);
+  if (made == nullptr) return plan;
+  return with_placements(std::move(*made), placements, *problem.network, *problem.framework);
 }
 
 }  // namespace plansearch

@@ -3,8 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <variant>
 #include <vector>
 
+#include "plansearch/placements.hpp"
+#include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 #include "search/planner/stage_forms.hpp"
 
@@ -25,5 +29,16 @@ namespace plansearch {
 /// that shard more where there are replicas.
 [[nodiscard]] std::vector<ZeroStage> zeros_of(const Problem& problem, const StageRequest& request,
                                               PlanDegrees degrees);
+
+/// Tensor groups of so many ranks beside what was asked for, without sequence parallelism; nothing
+/// where that does not fill the GPUs.
+[[nodiscard]] std::optional<PlanDegrees> group_degrees(const Problem& problem,
+                                                       const StageRequest& request, int tensor,
+                                                       int micro_batch);
+
+/// The plan of these degrees with its operators placed one by one.
+[[nodiscard]] std::variant<ParallelPlan, Infeasible> placed_plan(const Problem& problem,
+                                                                 const PlanDegrees& degrees,
+                                                                 const Placements& placements);
 
 }  // namespace plansearch

@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "base/divisors.hpp"
-#include "plan/expand.hpp"
 #include "plan/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -40,8 +39,7 @@ class OperatorSearch {
  public:
   OperatorSearch(const PlanEvaluator& evaluator, const StageRequest& request,
                  const SearchOptions& options, MemoryFit admitted)
-      : evaluator_(evaluator),
-        problem_(evaluator.problem()),
+      : problem_(evaluator.problem()),
         request_(request),
         deadline_(options),
         best_(evaluator, options, admitted) {
@@ -79,13 +77,9 @@ class OperatorSearch {
       result_.completeness = Completeness::Stopped;
       return;
     }
-    PlanDegrees degrees = with_pinned({}, request_.pinned);
-    degrees.tensor_out = tensor;
-    degrees.sequence_parallel = SequenceParallel::Off;
-    degrees.data = problem_.gpus / tensor;
-    degrees.micro_batch = micro_batch;
-    degrees.micro_batches = static_cast<int>(problem_.global_batch / degrees.data / micro_batch);
-    if (degrees.devices() != problem_.gpus) return;
+    const auto group = group_degrees(problem_, request_, tensor, micro_batch);
+    if (!group) return;
+    PlanDegrees degrees = *group;
     const std::vector<NetworkChoice> choices = choices_of(degrees);
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
@@ -144,12 +138,8 @@ class OperatorSearch {
 
   void offer(const PlanDegrees& degrees, const NetworkChoice& choice) {
     result_.counts.space += 1.0;
-    auto plan = expand(degrees, *problem_.network, *problem_.framework);
-    if (auto* made = std::get_if<ParallelPlan>(&plan)) {
-      plan = with_placements(std::move(*made), choice.placements, *problem_.network,
-                             *problem_.framework);
-    }
-    best_.offer(plan, {degrees.tensor_out, degrees.micro_batch, static_cast<int>(degrees.zero)});
+    best_.offer(placed_plan(problem_, degrees, choice.placements),
+                {degrees.tensor_out, degrees.micro_batch, static_cast<int>(degrees.zero)});
     sums_.emplace_back(degrees, choice);
   }
 
@@ -171,7 +161,6 @@ class OperatorSearch {
   }
 
   using Family = std::tuple<int, int, int>;
-  const PlanEvaluator& evaluator_;
   const Problem& problem_;
   const StageRequest& request_;
   Deadline deadline_;

@@ -38,8 +38,7 @@ class TemporalSearch {
  public:
   TemporalSearch(const PlanEvaluator& evaluator, const StageRequest& request,
                  const SearchOptions& options, SequenceSpace space, MemoryFit admitted)
-      : evaluator_(evaluator),
-        problem_(evaluator.problem()),
+      : problem_(evaluator.problem()),
         request_(request),
         space_(space),
         deadline_(options),
@@ -90,13 +89,9 @@ class TemporalSearch {
       result_.completeness = Completeness::Stopped;
       return;
     }
-    PlanDegrees degrees = with_pinned({}, request_.pinned);
-    degrees.tensor_out = tensor;
-    degrees.sequence_parallel = SequenceParallel::Off;
-    degrees.data = problem_.gpus / tensor / degrees.pipeline;
-    degrees.micro_batch = micro_batch;
-    degrees.micro_batches = static_cast<int>(problem_.global_batch / degrees.data / micro_batch);
-    if (degrees.devices() != problem_.gpus) return;
+    const auto group = group_degrees(problem_, request_, tensor, micro_batch);
+    if (!group) return;
+    PlanDegrees degrees = *group;
     if (!request_.pinned.has(Degree::Schedule)) {
       degrees.schedule = default_schedule(*problem_.framework, degrees.pipeline, degrees.chunks);
     }
@@ -191,12 +186,7 @@ class TemporalSearch {
     });
     if (known) return;
     result_.counts.space += 1.0;
-    auto plan = expand(degrees, *problem_.network, *problem_.framework);
-    if (auto* made = std::get_if<ParallelPlan>(&plan)) {
-      plan = with_placements(std::move(*made), choice.placements, *problem_.network,
-                             *problem_.framework);
-    }
-    best_.offer(plan, family(degrees, true));
+    best_.offer(placed_plan(problem_, degrees, choice.placements), family(degrees, true));
     offered_.push_back(
         {degrees, choice.placements,
          choice.sum * (static_cast<double>(degrees.micro_batches) / degrees.pipeline), choice.words,
@@ -235,7 +225,6 @@ class TemporalSearch {
     return {};
   }
 
-  const PlanEvaluator& evaluator_;
   const Problem& problem_;
   const StageRequest& request_;
   SequenceSpace space_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "plan/layer_distribution.hpp"
 #include "plan/square_placements.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/plan_stages.hpp"
@@ -14,10 +15,6 @@ namespace {
 
 constexpr std::int64_t kFew = 2;
 constexpr std::int64_t kMore = 4;
-
-bool is_layer_block(const Block& block) {
-  return block.kind == BlockKind::Decoder || block.kind == BlockKind::Encoder;
-}
 
 bool has_role(const Network& network, const Operator& op, DimRole role) {
   return std::any_of(op.loop.begin(), op.loop.end(),
@@ -29,7 +26,8 @@ class MlpCutter {
  public:
   explicit MlpCutter(const Network& whole)
       : whole_(whole),
-        layer_(*std::find_if(whole.blocks.begin(), whole.blocks.end(), is_layer_block)) {}
+        layer_(*std::find_if(whole.blocks.begin(), whole.blocks.end(),
+                             [](const Block& block) { return is_layer(block.kind); })) {}
 
   Network run(std::int64_t layers) {
     block_.name = "mlp";

@@ -11,28 +11,11 @@
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
+#include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
 namespace {
-
-PlanDegrees over(const Problem& problem, int tensor, int micro_batch) {
-  PlanDegrees degrees;
-  degrees.tensor_out = tensor;
-  degrees.micro_batch = micro_batch;
-  degrees.data = problem.gpus / tensor;
-  degrees.micro_batches =
-      static_cast<int>(problem.global_batch / degrees.data / degrees.micro_batch);
-  return degrees;
-}
-
-std::size_t decoder_of(const Network& network) {
-  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
-    if (network.blocks[b].kind == BlockKind::Decoder) return b;
-  }
-  FAIL("no decoder");
-  return 0;
-}
 
 /// Kernels and messages of one copy of the layer, from the report of the whole plan.
 Seconds reported(const Problem& problem, const PlanDegrees& degrees, std::size_t layer,
@@ -61,8 +44,8 @@ void compare(int tensor, int micro_batch, SequenceSpace space, int rounds) {
   test::ToyOptions options;
   options.gpus = 16;
   const Problem problem = test::toy_problem(options);
-  const PlanDegrees degrees = over(problem, tensor, micro_batch);
-  const std::size_t layer = decoder_of(*problem.network);
+  const PlanDegrees degrees = test::tensor_groups(problem, tensor, micro_batch);
+  const std::size_t layer = test::layer_block(*problem.network);
   const ChoiceTables tables({problem, degrees, layer, 1.0, space});
   CHECK(tables.exact());
   std::mt19937 random(static_cast<unsigned>(tensor));
@@ -89,10 +72,10 @@ TEST_SUITE("unit") {
     // 4, 17, 72 sequences over one, two, three bits; two sequences of the batch keep them all at
     // one bit, and eight at three.
     const Problem problem = test::toy_problem();
-    const std::size_t layer = decoder_of(*problem.network);
+    const std::size_t layer = test::layer_block(*problem.network);
     const std::array<std::size_t, 3> counts{4, 17, 72};
     for (int bits = 1; bits <= 3; ++bits) {
-      const PlanDegrees degrees = over(problem, 1 << bits, 8);
+      const PlanDegrees degrees = test::tensor_groups(problem, 1 << bits, 8);
       const auto launches =
           sequence_options(problem, degrees, problem.network->blocks[layer], SequenceSpace::Paper);
       const auto mlp =

@@ -7,6 +7,7 @@
 
 #include "plan/expand.hpp"
 #include "search/planner/intra_op.hpp"
+#include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
 using namespace plansearch;
@@ -24,22 +25,6 @@ Problem wide_problem() {
   return test::toy_problem(options);
 }
 
-PlanDegrees over(const Problem& problem, int tensor) {
-  PlanDegrees degrees;
-  degrees.tensor_out = tensor;
-  degrees.micro_batch = 4;
-  degrees.micro_batches = static_cast<int>(problem.global_batch / 4);
-  return degrees;
-}
-
-std::size_t decoder_of(const Network& network) {
-  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
-    if (network.blocks[b].kind == BlockKind::Decoder) return b;
-  }
-  FAIL("no decoder");
-  return 0;
-}
-
 /// The plan of a choice for the layers; embedding and head by role.
 ParallelPlan plan_of(const Problem& problem, const OperatorSplit& split, const SplitChoice& choice,
                      std::size_t layer) {
@@ -50,7 +35,7 @@ ParallelPlan plan_of(const Problem& problem, const OperatorSplit& split, const S
     block.operators.resize(network.blocks[b].operators.size());
     if (b == layer) block = choice_of(split, choice, network);
   }
-  auto uniform = expand(over(problem, 8), network, *problem.framework);
+  auto uniform = expand(test::tensor_groups(problem, 8, 4), network, *problem.framework);
   REQUIRE(std::holds_alternative<ParallelPlan>(uniform));
   auto placed =
       with_placements(std::get<ParallelPlan>(uniform), placements, network, *problem.framework);
@@ -65,8 +50,8 @@ TEST_SUITE("unit") {
     // Kernels and messages of one copy of the layer, from the report of the whole plan.
     const Problem problem = wide_problem();
     const PlanEvaluator evaluator(problem);
-    const std::size_t layer = decoder_of(*problem.network);
-    const OperatorSplit split(problem, over(problem, 8), layer);
+    const std::size_t layer = test::layer_block(*problem.network);
+    const OperatorSplit split(problem, test::tensor_groups(problem, 8, 4), layer);
     std::mt19937 random(4);
     for (int round = 0; round < 20; ++round) {
       SplitChoice choice;
@@ -96,7 +81,7 @@ TEST_SUITE("unit") {
     REQUIRE(std::holds_alternative<Estimate>(again));
     CHECK(std::get<Estimate>(again) == best.estimate);
     CHECK(found.claim.find("exact for the sum") != std::string::npos);
-    const std::size_t layer = decoder_of(*problem.network);
+    const std::size_t layer = test::layer_block(*problem.network);
     bool ffn = false;
     for (const auto& cuts : best.plan.transforms[0].placements->blocks[layer].operators) {
       REQUIRE(cuts.has_value());
@@ -108,7 +93,7 @@ TEST_SUITE("unit") {
     }
     CHECK(ffn);
     // Whole on every device is a plan too, and slower.
-    const OperatorSplit split(problem, over(problem, 8), layer);
+    const OperatorSplit split(problem, test::tensor_groups(problem, 8, 4), layer);
     const SplitChoice whole(split.block().operators.size(), kWhole);
     const Evaluation other = evaluator.evaluate(plan_of(problem, split, whole, layer));
     REQUIRE(std::holds_alternative<Estimate>(other));

@@ -13,28 +13,11 @@
 #include "plansearch/plan_stages.hpp"
 #include "search/planner/choice_graph.hpp"
 #include "search/planner/temporal_search.hpp"
+#include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
 namespace {
-
-PlanDegrees over(const Problem& problem, int tensor, int micro_batch) {
-  PlanDegrees degrees;
-  degrees.tensor_out = tensor;
-  degrees.micro_batch = micro_batch;
-  degrees.data = problem.gpus / tensor;
-  degrees.micro_batches =
-      static_cast<int>(problem.global_batch / degrees.data / degrees.micro_batch);
-  return degrees;
-}
-
-std::size_t decoder_of(const Network& network) {
-  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
-    if (is_layer(network.blocks[b].kind)) return b;
-  }
-  FAIL("no decoder");
-  return 0;
-}
 
 /// Some options of every node: costs of those alone.
 ChoiceGraph graph_of_some(const ChoiceTables& tables,
@@ -79,10 +62,10 @@ TEST_SUITE("unit") {
     // Four options for each of four products, three for six other launches: 4^4 x 3^6 = 186,624
     // choices between every pair of equal edges; embedding and head cost what they cost alone.
     const Problem problem = steps_problem();
-    const PlanDegrees degrees = over(problem, 2, 2);
+    const PlanDegrees degrees = test::tensor_groups(problem, 2, 2);
     const SequencePlanner planner({problem, degrees});
     REQUIRE(planner.obstacle().empty());
-    const std::size_t layer = decoder_of(*problem.network);
+    const std::size_t layer = test::layer_block(*problem.network);
     const ChoiceTables& tables = *planner.tables(layer);
     double least = 1e300;
     std::vector<std::size_t> chosen(tables.nodes().size(), 0);
@@ -120,8 +103,8 @@ TEST_SUITE("unit") {
   TEST_CASE("sequences: over two bits elimination finds the best of all choices of some options") {
     // Three options for each of ten launches: 3^10 = 59,049 sums between two edges, ten draws.
     const Problem problem = steps_problem();
-    const PlanDegrees degrees = over(problem, 4, 2);
-    const ChoiceTables tables({problem, degrees, decoder_of(*problem.network), 1.0});
+    const PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
+    const ChoiceTables tables({problem, degrees, test::layer_block(*problem.network), 1.0});
     REQUIRE(tables.launches().size() == 10);
     std::mt19937 random(7);
     for (int draw = 0; draw < 10; ++draw) {
@@ -151,7 +134,7 @@ TEST_SUITE("unit") {
     // Eight devices of one node; sixteen of two.
     const Problem problem = steps_problem();
     for (const int tensor : {8, 16}) {
-      const PlanDegrees degrees = over(problem, tensor, 2);
+      const PlanDegrees degrees = test::tensor_groups(problem, tensor, 2);
       const auto least = [&](SequenceSpace space) {
         const auto plan =
             SequencePlanner({problem, degrees, space}).best(Recompute::None, Rings::Hidden, 0.0);
@@ -167,7 +150,7 @@ TEST_SUITE("unit") {
   TEST_CASE("space temporal: its best plan is never worse than the choice of least sum") {
     const Problem problem = steps_problem();
     const PlanEvaluator evaluator(problem);
-    PlanDegrees degrees = over(problem, 4, 2);
+    PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
     degrees.sequence_parallel = SequenceParallel::Off;
     PinnedDegrees pinned;
     pinned.pin(Degree::TensorOut, 4);
