@@ -26,7 +26,9 @@ int search_one(const Options& options, const SettledProblem& inputs, const Outpu
   if (!found && !run.stopped()) {
     report.remedies = find_remedies(options, inputs, *inputs.gpus, run.session());
   }
-  report.advice = find_advice(options, inputs, report, run.session());
+  for (std::string& advice : find_advice(options, inputs, report, run.session())) {
+    report.advice.push_back(std::move(advice));
+  }
   run.conclude_all(options);
   if (options.pareto && format_of(options) != Format::Json) show_front(report);
   output.write(render_search(report, format_of(options), columns_of(options)));

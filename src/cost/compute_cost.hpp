@@ -2,6 +2,8 @@
 // How long one kernel takes on one accelerator.
 #pragma once
 
+#include <cstdint>
+
 #include "cost/kernel_shape.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/data_type.hpp"
@@ -14,6 +16,12 @@ enum class Pass { Forward, Backward };
 /// A chip that trains is hot and runs at its sustained clock; a benchmark of one kernel does not
 /// last long enough to lower the clock.
 enum class Clock { Sustained, Burst };
+
+/// Whether the rows of operands and result are whole vectors of what kernels load and store.
+enum class Rows : std::uint8_t { Aligned, Unaligned };
+
+/// Rows of a product of `type` that are `n` and `k` elements long. Tokens make no rows.
+[[nodiscard]] Rows rows_of(DataType type, const MatmulShape& shape);
 
 /// Kernels of one input format: their speed, the peak they are a share of, bytes of an element.
 struct MatmulKernel {
@@ -28,10 +36,11 @@ struct MatmulKernel {
 /// Throws InputError when the accelerator has no rate for `type`: the caller checks once, up front
 /// (see `require_data_type`).
 [[nodiscard]] Seconds matmul_time(const Accelerator& accelerator, DataType type,
-                                  const MatmulShape& shape, Clock clock = Clock::Sustained);
+                                  const MatmulShape& shape, Clock clock = Clock::Sustained,
+                                  Rows rows = Rows::Aligned);
 /// The same for kernels that belong to no data type of their own (fp8 with block scales).
 [[nodiscard]] Seconds matmul_time(const Accelerator& accelerator, const MatmulKernel& kernel,
-                                  const MatmulShape& shape, Clock clock);
+                                  const MatmulShape& shape, Clock clock, Rows rows = Rows::Aligned);
 /// Fused attention. Backward is the whole of it: both gradients of the two products.
 [[nodiscard]] Seconds attention_time(const Accelerator& accelerator, DataType type,
                                      const AttentionShape& shape, Pass pass);

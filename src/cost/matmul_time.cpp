@@ -3,7 +3,8 @@
 //           heat, against the traffic of its operands.
 // Source: tile and wave quantisation with split-k (cuBLAS practice), power-sum of compute and
 //         memory time.
-// Assumes: the tiles below; backward layouts run like forward ones.
+// Assumes: the tiles below; backward layouts run like forward ones. Rows off the vectors of loads
+//          and stores slow forward and both gradients alike, however far off they are.
 // Units: seconds, bytes, FLOP.
 // Checked by: tests/unit/cost/compute_cost_test.cpp; docs/validation.md (kernel tables).
 #include <algorithm>
@@ -26,6 +27,8 @@ constexpr std::array<Tile, 6> kTiles{
 constexpr std::array<double, 4> kSplits{1, 2, 4, 8};
 /// A split is tried only while the whole product stays below this many waves.
 constexpr double kSplitWaves = 4.0;
+/// Kernels load and store vectors of so many bytes; rows that are no multiple take slower kernels.
+constexpr double kVector = 16.0;
 /// Results are written in 16 bits whatever the inputs are.
 constexpr Bytes kResult(2.0);
 
@@ -79,6 +82,14 @@ Seconds best_tiling(const Engine& engine, const MatmulShape& shape) {
 
 }  // namespace
 
+Rows rows_of(DataType type, const MatmulShape& shape) {
+  const double element = std::floor(2.0 * element_size(type).value()) / 2.0;  // scales lie apart
+  const auto whole = [&](double elements) {
+    return std::fmod(std::ceil(elements) * element, kVector) == 0.0;
+  };
+  return whole(shape.n) && whole(shape.k) ? Rows::Aligned : Rows::Unaligned;
+}
+
 MatmulKernel matmul_kernel(const Accelerator& accelerator, DataType type) {
   require_data_type(accelerator, type);
   const auto index = static_cast<std::size_t>(type);
@@ -86,7 +97,7 @@ MatmulKernel matmul_kernel(const Accelerator& accelerator, DataType type) {
 }
 
 Seconds matmul_time(const Accelerator& accelerator, const MatmulKernel& kernel,
-                    const MatmulShape& shape, Clock clock) {
+                    const MatmulShape& shape, Clock clock, Rows rows) {
   const MatmulCurve& curve = kernel.curve;
   const double processors = accelerator.multiprocessors;
   const Bandwidth memory = accelerator.memory_bandwidth;
@@ -97,13 +108,14 @@ Seconds matmul_time(const Accelerator& accelerator, const MatmulKernel& kernel,
   const Bytes traffic =
       shape.batch * (kernel.element * shape.k * (shape.m + shape.n) + kResult * shape.m * shape.n);
   const Bytes quantised(curve.quantise_bytes * shape.batch * shape.m * shape.k);
-  return curve.launch +
-         (cubic_maximum(compute, traffic / (memory * curve.byte_efficiency)) + quantised / memory);
+  const double slow = rows == Rows::Aligned ? 1.0 : curve.unaligned_rows;
+  return curve.launch + (cubic_maximum(compute, traffic / (memory * curve.byte_efficiency)) * slow +
+                         quantised / memory);
 }
 
 Seconds matmul_time(const Accelerator& accelerator, DataType type, const MatmulShape& shape,
-                    Clock clock) {
-  return matmul_time(accelerator, matmul_kernel(accelerator, type), shape, clock);
+                    Clock clock, Rows rows) {
+  return matmul_time(accelerator, matmul_kernel(accelerator, type), shape, clock, rows);
 }
 
 }  // namespace plansearch

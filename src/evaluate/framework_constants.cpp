@@ -52,6 +52,8 @@ FrameworkConstants framework_constants(const Framework& framework) {
   constants.attention_factor = c.number("attention_factor");
   constants.accumulation_bytes = c.number("accumulation_bytes");
   constants.optimizer_factor = c.number("optimizer_factor");
+  constants.product_rows =
+      c.number("pads_products") > 0.0 ? ProductRows::Padded : ProductRows::AsCut;
   constants.expert_launch = c.time("expert_launch");
   constants.grouped_efficiency = c.number("grouped_efficiency");
   constants.sink_attention_factor = c.number("sink_attention_factor");

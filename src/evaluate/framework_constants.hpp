@@ -22,6 +22,9 @@ enum class BoundaryMessage { Whole, ScatterGather };
 /// Whether the tensors of the loss are still there when the last block runs its backward.
 enum class LossLifetime { FreedBeforeBlocks, ThroughBackward };
 
+/// Whether products run on the widths that a plan leaves them, or on rows padded to whole vectors.
+enum class ProductRows { AsCut, Padded };
+
 /// Passes of an operator over its tensors.
 struct PassCounts {
   PassCount forward;
@@ -39,9 +42,10 @@ struct FrameworkConstants {
   Seconds collective_skew_across_nodes;  ///< the same when the pipeline spans nodes
   /// By MemoryBound; absent: every tensor is read or written once.
   std::array<std::optional<PassCounts>, kMemoryBoundCount> passes{};
-  double attention_factor;       ///< time of fused attention over the published curve
-  double accumulation_bytes;     ///< moved per parameter and micro-batch to add up gradients
-  double optimizer_factor;       ///< optimizer traffic over reading and writing every state once
+  double attention_factor;    ///< time of fused attention over the published curve
+  double accumulation_bytes;  ///< moved per parameter and micro-batch to add up gradients
+  double optimizer_factor;    ///< optimizer traffic over reading and writing every state once
+  ProductRows product_rows = ProductRows::AsCut;
   Seconds expert_launch;         ///< per local expert and grouped matmul
   double grouped_efficiency;     ///< rate of grouped matmuls over plain ones
   double sink_attention_factor;  ///< slow-down of attention with learned sinks

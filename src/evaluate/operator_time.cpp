@@ -2,9 +2,9 @@
 // Computes: forward and backward kernel time of every operator of a block on one device.
 // Source: backward of C = A B is dA = dC B^T and dB = A^T dC, each a matmul of its own shape.
 // Assumes: memory-bound operators pass over their tensors as counted for their implementation;
-// vocabulary and router scores stay in the
-//          activation format; the weight gradient is added into the accumulation buffer; an
-//          operator in steps runs one kernel of a step's shape after the other.
+//          vocabulary and router scores stay in the activation format; padding by a compiler costs
+//          nothing; the weight gradient is added into the accumulation buffer; an operator in steps
+//          runs one kernel of a step's shape after the other.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/operator_time_test.cpp
 #include "evaluate/operator_time.hpp"
@@ -165,8 +165,8 @@ class OperatorPricer {
   }
 
   /// A product of the matrix engine, its fp8 inputs scaled as the framework does.
-  [[nodiscard]] Seconds product_time(DataType type, const MatmulShape& shape,
-                                     Operands operands) const {
+  [[nodiscard]] Seconds product_time(DataType type, const MatmulShape& shape, Operands operands,
+                                     Rows rows) const {
     const MatmulKernel usual = matmul_kernel(chip(), type);
     MatmulCurve curve = usual.curve;
     Bytes element = usual.element;
@@ -179,21 +179,23 @@ class OperatorPricer {
       element = Bytes(1.0 + 4.0 / 128.0);
     }
     if (operands == Operands::InFormat) curve.quantise_bytes = 0.0;
-    return matmul_time(chip(), {curve, usual.peak, element}, shape, Clock::Sustained);
+    return matmul_time(chip(), {curve, usual.peak, element}, shape, Clock::Sustained, rows);
   }
 
   /// Both operands have been changed to the input format before, in forward and for the input
   /// gradient.
   [[nodiscard]] Seconds weight_gradient(DataType type, const MatmulShape& shape) const {
     const MatmulShape own{shape.batch, shape.k, shape.n, shape.m};
-    return kernel_memo().get(key(Kernel::WeightGradient, type, own), [&] {
-      return product_time(type, own, Operands::InFormat);
+    const Rows aligned = rows(type, shape);
+    return kernel_memo().get(key(Kernel::WeightGradient, type, own, aligned), [&] {
+      return product_time(type, own, Operands::InFormat, aligned);
     }) + accumulation(shape);
   }
 
-  [[nodiscard]] Seconds matmul(DataType type, const MatmulShape& shape) const {
-    return kernel_memo().get(key(Kernel::Matmul, type, shape),
-                             [&] { return product_time(type, shape, Operands::AsProduced); });
+  [[nodiscard]] Seconds matmul(DataType type, const MatmulShape& shape, Rows aligned) const {
+    return kernel_memo().get(key(Kernel::Matmul, type, shape, aligned), [&] {
+      return product_time(type, shape, Operands::AsProduced, aligned);
+    });
   }
 
   [[nodiscard]] Seconds fused_attention(const AttentionCurve& curve, DataType type,
@@ -205,10 +207,18 @@ class OperatorPricer {
     return kernel_memo().get(shape, [&] { return attention_time(chip(), curve, type, s, pass); });
   }
 
-  [[nodiscard]] PriceKey key(Kernel kernel, DataType type, const MatmulShape& shape) const {
+  [[nodiscard]] PriceKey key(Kernel kernel, DataType type, const MatmulShape& shape,
+                             Rows rows = Rows::Aligned) const {
     return {context_.id,
-            static_cast<std::uint64_t>(kernel) << 8U | static_cast<std::uint64_t>(type),
+            static_cast<std::uint64_t>(rows) << 16U | static_cast<std::uint64_t>(kernel) << 8U |
+                static_cast<std::uint64_t>(type),
             {shape.batch, shape.m, shape.n, shape.k}};
+  }
+
+  /// Of an operator, whichever of its products they are of.
+  [[nodiscard]] Rows rows(DataType type, const MatmulShape& shape) const {
+    return context_.constants.product_rows == ProductRows::Padded ? Rows::Aligned
+                                                                  : rows_of(type, shape);
   }
 
   /// Several matmuls of one launch share their input; their output widths add.
@@ -233,7 +243,8 @@ class OperatorPricer {
   void add_gradients(OperatorTime& time, const Operator& op, DataType type,
                      const MatmulShape& shape, double slow, Seconds launch) const {
     if (needs_input_gradient(block_, op)) {
-      time.backward = matmul(type, {shape.batch, shape.m, shape.k, shape.n}) * slow + launch;
+      time.backward =
+          matmul(type, {shape.batch, shape.m, shape.k, shape.n}, rows(type, shape)) * slow + launch;
     }
     if (trains_weight(block_, op))
       time.weight_gradient = weight_gradient(type, shape) * slow + launch;
@@ -252,7 +263,7 @@ class OperatorPricer {
     const auto sums = [&](TensorId id, double of_step) {
       return sizes_.tensor(index, id) <= kSame * of_step;
     };
-    time.forward = matmul(type, shape);
+    time.forward = matmul(type, shape, rows(type, shape));
     if (sums(op.outputs.front(), own_results)) {
       time.forward += sum_up(steps, shape.m * shape.n * shape.batch);
     }
@@ -272,7 +283,7 @@ class OperatorPricer {
     const double slow = 1.0 / context_.constants.grouped_efficiency;
     const Seconds launch = context_.constants.expert_launch * shape.batch;
     OperatorTime time;
-    time.forward = matmul(type, shape) * slow + launch;
+    time.forward = matmul(type, shape, rows(type, shape)) * slow + launch;
     add_gradients(time, op, type, shape, slow, launch);
     return time;
   }
@@ -280,9 +291,11 @@ class OperatorPricer {
   OperatorTime product(std::size_t index, const Operator& op) {
     const MatmulShape s = matmul_shape(network(), block_, op, load(index, op));
     const DataType type = context_.precision.activation;
+    const Rows rows = rows_of(type, s);
     OperatorTime time;
-    time.forward = matmul(type, s);
-    time.backward = matmul(type, {s.batch, s.m, s.k, s.n}) + matmul(type, {s.batch, s.k, s.n, s.m});
+    time.forward = matmul(type, s, rows);
+    time.backward =
+        matmul(type, {s.batch, s.m, s.k, s.n}, rows) + matmul(type, {s.batch, s.k, s.n, s.m}, rows);
     return time;
   }
 

@@ -68,6 +68,8 @@ const std::vector<ConstantDescription>& framework_constant_descriptions() {
       {"accumulation_bytes", Number, "bytes per parameter and micro-batch to add up gradients"},
       {"optimizer_factor", Number, "optimizer traffic over touching every state once"},
       {"expert_launch", Time, "per local expert and grouped matmul"},
+      {"pads_products", Number,
+       "1: a compiler pads products to rows of whole vectors; 0: they run as cut"},
       {"grouped_efficiency", Number, "rate of grouped matmuls over plain ones"},
       {"sink_attention_factor", Number, "slow-down of attention with learned sinks"},
       {"contention_gradient_reduction", Number, "seconds lost per second of hidden reduction"},

@@ -59,6 +59,7 @@ Defaults read_defaults(const Node& root) {
   defaults.optimizer_efficiency = number_or(accelerator, "optimizer_efficiency", nullptr, 0.01, 1);
   defaults.split_pass = accelerator.at("split_pass").non_negative<Seconds>();
   defaults.burst_warm_up = accelerator.at("burst_warm_up").positive<Seconds>();
+  defaults.unaligned_rows = number_or(accelerator, "unaligned_rows", nullptr, 1.0, 100.0);
   const Node concurrency = accelerator.at("concurrency");
   defaults.collective_multiprocessors =
       number_or(concurrency, "multiprocessors", nullptr, 0.0, 1e4);

@@ -41,6 +41,9 @@ MatmulCurve read_matmul(const Node& node, const MatmulCurve* base, const Default
   const double none = 0.0;
   curve.quantise_bytes =
       number_or(node, "quantise_bytes", base != nullptr ? &base->quantise_bytes : &none, 0.0, 1e3);
+  curve.unaligned_rows =
+      number_or(node, "unaligned_rows",
+                base != nullptr ? &base->unaligned_rows : &defaults.unaligned_rows, 1.0, 100.0);
   curve.residual = read_residual(node, base != nullptr ? base->residual : std::nullopt);
   return curve;
 }

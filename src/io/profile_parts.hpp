@@ -50,6 +50,7 @@ struct Defaults {
   double optimizer_efficiency = 1.0;
   Seconds split_pass;
   Seconds burst_warm_up;
+  double unaligned_rows = 1.0;
   double unmeasured_sigma = 0.0;
   Bytes l2_cache;
   std::vector<KernelRule> kernels;

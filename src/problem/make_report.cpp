@@ -10,6 +10,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "problem/gpu_count.hpp"
+#include "problem/padding_advice.hpp"
 #include "problem/variants.hpp"
 
 namespace plansearch {
@@ -54,6 +55,13 @@ std::optional<PlanReport> faster_tight(const PlanEvaluator& evaluator, const Sea
       probability_faster(result.tight->estimate.step.total(), first.estimate.step.total(), sigma);
   if (surely < kTieProbability) return std::nullopt;
   return report_plan(evaluator, result.tight->plan, result.tight->estimate);
+}
+
+void advise_padding(SearchReport& report, const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                    const Estimate& estimate) {
+  if (auto text = padding_advice(evaluator.problem(), plan, estimate.step.total())) {
+    report.advice.push_back(*std::move(text));
+  }
 }
 
 CountsReport counts_report(const SearchSpace& space, const SearchCounts& counts) {
@@ -129,6 +137,12 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
   report.admitted = result.admitted;
   report.faster_tight = faster_tight(evaluator, result);
   report.counts = counts_report(space, result.counts);
+  if (!result.ranked.empty()) {
+    const PlanCandidate& first = result.ranked.front();
+    const auto plan = evaluator.expand(first.plan);
+    PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(plan));
+    advise_padding(report, evaluator, std::get<ParallelPlan>(plan), first.estimate);
+  }
   report.optimality = optimality(space.name, result);
   const Problem& problem = evaluator.problem();
   report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);
@@ -148,6 +162,7 @@ SearchReport make_prediction(const SettledProblem& asked, const PlanEvaluator& e
     report.misses.push_back(
         {PlanSummary(plan), estimate.memory, evaluator.memory_up_to(MemoryFit::Tight)});
   }
+  advise_padding(report, evaluator, plan, estimate);
   const Problem& problem = evaluator.problem();
   report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);
   return report;

@@ -74,7 +74,7 @@ class Predictor {
     if (dtype == "fp8_block") return matmul_time(chip, block_kernel(chip), shape, Clock::Burst);
     const auto type = parse_data_type(dtype);
     if (!type) throw Refusal{fmt::format("dtype \"{}\" is unknown", dtype)};
-    return matmul_time(chip, *type, shape, Clock::Burst);
+    return matmul_time(chip, *type, shape, Clock::Burst, rows_of(*type, shape));
   }
 
   Seconds attention(const io::CsvRow& row) {

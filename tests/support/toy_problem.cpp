@@ -59,6 +59,7 @@ Framework toy_framework() {
                          {"accumulation_bytes", 6},
                          {"optimizer_factor", 1.1},
                          {"expert_launch", 20e-6},
+                         {"pads_products", 0},
                          {"grouped_efficiency", 0.75},
                          {"sink_attention_factor", 7},
                          {"contention_gradient_reduction", 0.2},

@@ -78,6 +78,33 @@ TEST_SUITE("unit") {
           doctest::Approx(40.96));
   }
 
+  TEST_CASE("rows that are no multiple of 16 bytes are slow, whatever the tokens") {
+    const auto aligned = [&](DataType type, double tokens, double n, double k) {
+      return rows_of(type, {1.0, tokens, n, k}) == Rows::Aligned;
+    };
+    // 16 bytes are 8 elements of bf16, 16 of fp8, 32 of fp4, 4 of fp32; scales of blocks lie apart.
+    CHECK(aligned(DataType::Bf16, 1023.0, 50304.0, 768.0));
+    CHECK_FALSE(aligned(DataType::Bf16, 1024.0, 50257.0, 768.0));
+    CHECK_FALSE(aligned(DataType::Bf16, 1024.0, 50304.0, 772.0));
+    CHECK_FALSE(aligned(DataType::Fp8, 1024.0, 50304.0, 776.0));
+    CHECK(aligned(DataType::Mxfp8, 1024.0, 50304.0, 784.0));
+    CHECK_FALSE(aligned(DataType::Nvfp4, 1024.0, 50304.0, 784.0));
+    CHECK(aligned(DataType::Fp32, 1024.0, 50304.0, 772.0));
+    // A vocabulary in four slices, the last one short: 50257 / 4 is 12565 columns on a rank.
+    CHECK_FALSE(aligned(DataType::Bf16, 1024.0, 50257.0 / 4.0, 768.0));
+    // The kernel takes three times as long off the vectors, its launch does not.
+    Accelerator chip = plain_chip();
+    MatmulCurve& curve = *chip.kernels.matmul[static_cast<std::size_t>(DataType::Bf16)];
+    curve.unaligned_rows = 3.0;
+    curve.launch = Seconds(5e-6);
+    const MatmulShape shape{1.0, 2048.0, 1024.0, 1000.0};
+    const auto time = [&](Rows rows) {
+      return microseconds(matmul_time(chip, DataType::Bf16, shape, Clock::Burst, rows));
+    };
+    CHECK(time(Rows::Unaligned) - 5.0 ==
+          doctest::Approx(3.0 * (time(Rows::Aligned) - 5.0)).epsilon(1e-9));
+  }
+
   TEST_CASE("the sustained clock is the slower one and long bursts come close to it") {
     const test::FrozenHardware frozen;
     const Accelerator chip = frozen.accelerator("H100-SXM5-80GB");

@@ -41,6 +41,32 @@ TEST_SUITE("unit") {
     CHECK(time.backward_kernels == 2);
   }
 
+  TEST_CASE("products whose rows are no multiple of 16 bytes take longer, whatever the tokens") {
+    const auto logits = [](std::int64_t vocab) {
+      Problem problem = test::with_network(test::toy_problem(), [&](Network& network) {
+        for (Dimension& dimension : network.dimensions) {
+          if (dimension.role == DimRole::Vocab) dimension.extent = vocab;
+        }
+      });
+      auto cluster = std::make_shared<Cluster>(*problem.cluster);
+      for (auto& curve : cluster->accelerator.kernels.matmul) {
+        if (curve) curve->unaligned_rows = 2.0;
+      }
+      problem.cluster = std::move(cluster);
+      auto framework = std::make_shared<Framework>(*problem.framework);
+      framework->vocab_multiple = 1;
+      problem.framework = std::move(framework);
+      PlanDegrees plan = tensor_plan();
+      plan.micro_batch = 1;
+      const test::ToyClass toy(problem, plan);
+      return microseconds(toy.time("head", "logits").forward);
+    };
+    // 512 x 25600 and 25604 on a tensor rank: 8 and 4 elements of 2 bytes; the same tiles.
+    const double aligned = logits(51200);
+    CHECK(logits(51216) == doctest::Approx(aligned).epsilon(0.02));
+    CHECK(logits(51208) == doctest::Approx(2.0 * aligned).epsilon(0.02));
+  }
+
   TEST_CASE("frozen weights need the input gradient only") {
     const Problem frozen = test::with_network(test::toy_problem(), [](Network& network) {
       for (Block& block : network.blocks) {
