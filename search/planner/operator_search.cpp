@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/divisors.hpp"
+#include "base/units.hpp"
 #include "plan/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -152,10 +153,10 @@ class OperatorSearch {
       if (!(with_merged_factors(choice.placements) == *transform.placements)) continue;
       const Seconds sum = choice.sum * static_cast<double>(degrees.micro_batches);
       return fmt::format(
-          "the choice of every layer is exact for the sum of its kernels and messages: {:.4g} ms a "
+          "the choice of every layer is exact for the sum of its kernels and messages: {} a "
           "step for plan 1, nothing hidden and no gradients reduced; its step is priced as any "
           "plan's",
-          1e3 * sum.value());
+          to_text(sum));
     }
     return {};
   }

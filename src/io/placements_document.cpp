@@ -80,6 +80,12 @@ NamedCut read_cut(const Node::Entry& entry) {
 }
 
 NamedSquare read_square(const Node& node) {
+  for (const char* key : {"rows", "columns", "m", "n", "k"}) {
+    if (node.find(key)) continue;
+    node.fail(fmt::format("square: key '{}' is missing", key),
+              "such as {rows: [t1], columns: [t0], m: sequence, n: hidden, k: ffn}: the factors of "
+              "a side each, the dimensions of rows, contraction and columns");
+  }
   return {read_factors(node.at("rows")), read_factors(node.at("columns")), node.at("m").text(),
           node.at("n").text(), node.at("k").text()};
 }
@@ -108,6 +114,7 @@ PlacementEntry read_entry(const Node& node, bool edge) {
   if (edge) return entry;
   if (const auto square = node.find("square")) {
     if (square->is_list()) {
+      if (square->items().empty()) square->fail("no square", "one or several, or leave it out");
       for (const Node& item : square->items()) entry.squares.push_back(read_square(item));
     } else {
       entry.squares.push_back(read_square(*square));

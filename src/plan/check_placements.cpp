@@ -2,6 +2,7 @@
 // Whether what a plan says of single operators can be done: factors that exist, each used once per
 // operator, extents that divide.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bitset>
@@ -64,13 +65,29 @@ bool may_be_cut(DimRole role) {
   }
 }
 
+/// "t1 (2), t0 (4)".
+std::string factors_text(const PlacedDegrees& plan) {
+  if (plan.factors.empty()) return "none: it has one device";
+  std::vector<std::string> names;
+  for (std::size_t f = plan.factors.size(); f-- > 0;) {
+    names.push_back(fmt::format("t{} ({})", f, plan.factors[f]));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Result check_exist(const FactorList& list, const PlacedDegrees& plan, std::string_view what) {
+  for (const std::uint8_t factor : list) {
+    if (factor < plan.factors.size()) continue;
+    return broken(fmt::format("{}: no factor t{}; the factors of the tensor group are {}", what,
+                              factor, factors_text(plan)));
+  }
+  return std::nullopt;
+}
+
 Result check_list(const FactorList& list, const PlacedDegrees& plan, std::bitset<32>& used,
                   std::string_view what) {
+  if (auto bad = check_exist(list, plan, what)) return bad;
   for (const std::uint8_t factor : list) {
-    if (factor >= plan.factors.size()) {
-      return broken(fmt::format("{}: no factor t{}; the tensor group has {}", what, factor,
-                                plan.factors.size()));
-    }
     if (used[factor]) return broken(fmt::format("{}: factor t{} is used twice", what, factor));
     used.set(factor);
   }
@@ -293,6 +310,8 @@ std::optional<Infeasible> check_squares(const Network& network, const Block& blo
     for (const std::uint8_t factor : own) cut->factors.push_back(factor);
   };
   for (const SquareCut& square : squares) {
+    if (auto bad = check_exist(square.rows, plan, op.name)) return bad;
+    if (auto bad = check_exist(square.columns, plan, op.name)) return bad;
     if (auto bad = check_shape(block, op, square, plan)) return bad;
     if (square.rows.size() > kMostFactorsOfDimension ||
         square.columns.size() > kMostFactorsOfDimension) {
@@ -316,6 +335,7 @@ std::optional<Infeasible> check_ring(const Network& network, const Block& block,
   if (op.kind != OperatorKind::Matmul || op.parameters.empty()) {
     return broken(fmt::format("{} is no product with a weight: no ring runs under it", op.name));
   }
+  if (auto bad = check_exist(ring.factors, plan, op.name)) return bad;
   const auto& weight = block.parameter(op.parameters.front()).dims;
   const auto& input = block.tensor(op.inputs.front()).dims;
   const auto& output = block.tensor(op.outputs.front()).dims;

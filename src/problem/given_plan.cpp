@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "plan/expand.hpp"
@@ -210,15 +211,21 @@ io::PlacementsDocument placements_asked(const AskedPlan& asked, const PlanDegree
   return {std::get<PlacementNames>(std::move(made)), {}, {}, {}};
 }
 
+bool over_rings(const io::PlacementsDocument& document) {
+  const std::vector<PlacementEntry>& entries = document.names.operators;
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const PlacementEntry& entry) { return entry.ring.has_value(); });
+}
+
 /// Degrees with operators placed one by one: no rule by role speaks of the whole tensor group.
 void take_placed(const AskedPlan& asked, GivenPlan& given) {
   const ProblemRequest& request = asked.request;
   PinnedDegrees pinned = request.degrees;
   // What the tensor group does is said by the placements.
   // Rings bring together and take apart what lies over its tokens.
-  if (!pinned.has(Degree::SequenceParallel)) {
-    pinned.pin(Degree::SequenceParallel, request.temporal == kRing ? 1 : 0);
-  }
+  const bool rings =
+      request.temporal == kRing || (asked.placements && over_rings(*asked.placements));
+  if (!pinned.has(Degree::SequenceParallel)) pinned.pin(Degree::SequenceParallel, rings ? 1 : 0);
   const PlanDegrees degrees = plan_from_degrees(pinned, given.asked.problem, given.asked.gpus);
   check_devices(*given.asked.problem.cluster, degrees.devices(), {});
   const io::PlacementsDocument document = placements_asked(asked, degrees, given.asked.problem);
