@@ -20,7 +20,7 @@
 #include "plansearch/error.hpp"
 #include "search/planner/best_staged.hpp"
 #include "search/planner/group_degrees.hpp"
-#include "search/planner/sequence_planner.hpp"
+#include "search/planner/sequence_front.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
@@ -29,10 +29,6 @@ namespace {
 /// Above it only sequences that are sorted inside every tier are looked at.
 constexpr int kMostBitsInFull = 5;
 constexpr int kMostBits = 6;
-/// Points closer than this share in time, or in bytes, are not told apart.
-constexpr double kCloseEnough = 0.01;
-/// A price of bytes beside which time hardly matters, in sums for all of them.
-constexpr double kBytesAlone = 1e3;
 
 class TemporalSearch {
  public:
@@ -126,45 +122,14 @@ class TemporalSearch {
     }
   }
 
-  /// The least sum, the least bytes, and the corners of the convex front between.
   void offer_front(const SequencePlanner& planner, const PlanDegrees& degrees, Rings rings,
                    bool sorted) {
-    const auto cheapest = planner.best(degrees.recompute, rings, 0.0);
-    if (!cheapest) return;
-    offer(degrees, *cheapest, sorted);
-    const auto smallest = planner.best(degrees.recompute, rings,
-                                       kBytesAlone * cheapest->sum.value() / cheapest->bytes);
-    if (smallest && smallest->bytes < cheapest->bytes) {
-      offer(degrees, *smallest, sorted);
-      offer_between({planner, degrees, rings, sorted}, *cheapest, *smallest);
-    }
+    const std::vector<SequencePlan> front = sequence_front(planner, degrees.recompute, rings);
+    for (const SequencePlan& choice : front) offer(degrees, choice, sorted);
+    if (front.empty()) return;
     if (const auto least = planner.least_sum(degrees.recompute, rings)) {
-      most_gap_ = std::max(most_gap_, cheapest->sum / *least - 1.0);
+      most_gap_ = std::max(most_gap_, front.front().sum / *least - 1.0);
     }
-  }
-
-  struct Front {
-    const SequencePlanner& planner;
-    const PlanDegrees& degrees;
-    Rings rings;
-    bool sorted;
-  };
-
-  /// Where a byte costs what it does on the line between two points, the least sum is one of them,
-  /// or a corner below the line.
-  void offer_between(const Front& front, const SequencePlan& fast, const SequencePlan& small) {
-    const bool close = small.bytes >= fast.bytes * (1.0 - kCloseEnough) ||
-                       small.sum <= fast.sum * (1.0 + kCloseEnough);
-    if (close) return;
-    const double price = (small.sum - fast.sum).value() / (fast.bytes - small.bytes);
-    const auto corner = front.planner.best(front.degrees.recompute, front.rings, price);
-    if (!corner) return;
-    const double line = fast.sum.value() + price * fast.bytes;
-    const double below = line - corner->sum.value() - price * corner->bytes;
-    if (below <= kCloseEnough * kCloseEnough * line) return;
-    offer(front.degrees, *corner, front.sorted);
-    offer_between(front, fast, *corner);
-    offer_between(front, *corner, small);
   }
 
   /// Whether states that are cut over everything leave room at all.

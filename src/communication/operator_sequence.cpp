@@ -55,7 +55,7 @@ std::string to_text(const OperatorSequence& sequence) {
     const int side = 1 << part.log_side;
     parts.push_back(part.kind == Kind::Square
                         ? fmt::format("P{}x{}", side, side)
-                        : std::string(1, "BMNK"[static_cast<std::size_t>(part.kind)]));
+                        : std::string(1, "BMNK R"[static_cast<std::size_t>(part.kind)]));
   }
   return fmt::format("{}", fmt::join(parts, " "));
 }
@@ -69,6 +69,10 @@ PlacedSequence place_sequence(const OperatorSequence& sequence, const DeviceMesh
   }
   int period = placed.steps;
   for (const SequencePart& part : sequence) {
+    if (part.kind == Kind::Replicas) {
+      --bit;
+      continue;
+    }
     if (part.kind != Kind::Square) {
       const Axis axis = factor_axis(static_cast<std::size_t>(--bit));
       SliceDigit digit;

@@ -12,9 +12,10 @@
 
 namespace plansearch {
 
-/// A dimension takes one bit; a square of 2^k x 2^k takes 2k, rows and columns in turn.
+/// A dimension takes one bit, as do replicas, which cut nothing; a square of 2^k x 2^k takes 2k,
+/// rows and columns in turn.
 struct SequencePart {
-  enum class Kind : std::uint8_t { Batch, Rows, Contraction, Columns, Square };
+  enum class Kind : std::uint8_t { Batch, Rows, Contraction, Columns, Square, Replicas };
   Kind kind = Kind::Batch;
   int log_side = 0;  ///< k of a square
   [[nodiscard]] int bits() const { return kind == Kind::Square ? 2 * log_side : 1; }
@@ -22,7 +23,7 @@ struct SequencePart {
 };
 using OperatorSequence = std::vector<SequencePart>;
 
-/// All sequences that take exactly so many bits, in lexical order.
+/// All sequences without replicas that take exactly so many bits, in lexical order.
 [[nodiscard]] std::vector<OperatorSequence> all_sequences(int bits);
 /// "N P2x2".
 [[nodiscard]] std::string to_text(const OperatorSequence& sequence);

@@ -2,7 +2,8 @@
 // Computes: sequences over the bits of a tensor group as cuts of operators.
 // Source: PrimePar (ASPLOS 2024, section 3.2): linear operators take batch, rows, contraction,
 //         columns and squares; all others their batch, rows and features (softmax dimension and
-//         features of one head left out).
+//         features of one head left out). Beyond the paper: replicas of what carries the residual
+//         stream, as Megatron has them.
 // Assumes: bits count from the outermost one, which lies furthest apart.
 // Units: numbers of factors.
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp
@@ -66,6 +67,10 @@ std::optional<OperatorCut> cut_of(const OperatorSequence& sequence, const Letter
     cut->factors.push_back(factor);
   };
   for (const SequencePart& part : sequence) {
+    if (part.kind == Kind::Replicas) {
+      --bit;
+      continue;
+    }
     if (part.kind != Kind::Square) {
       const auto& dim = letters[letter(part.kind)];
       if (!dim) return std::nullopt;
@@ -85,6 +90,29 @@ std::optional<OperatorCut> cut_of(const OperatorSequence& sequence, const Letter
   return result;
 }
 
+/// Some bits that cut the batch, some that cut nothing, and what rows and columns of a square leave
+/// for others: tokens or sequences, and features.
+std::vector<OperatorSequence> sequences_with_replicas(int bits) {
+  std::vector<OperatorSequence> found;
+  const auto holds = [](const OperatorSequence& tail, Kind kind) {
+    return std::any_of(tail.begin(), tail.end(),
+                       [&](const auto& part) { return part.kind == kind; });
+  };
+  for (int batch = 0; batch < bits; ++batch) {
+    for (int replicas = 1; batch + replicas <= bits; ++replicas) {
+      for (const OperatorSequence& tail : all_sequences(bits - batch - replicas)) {
+        if (holds(tail, Kind::Square) || holds(tail, Kind::Contraction)) continue;
+        if (holds(tail, Kind::Batch) && holds(tail, Kind::Rows)) continue;
+        OperatorSequence& sequence = found.emplace_back();
+        sequence.insert(sequence.end(), static_cast<std::size_t>(batch), {Kind::Batch});
+        sequence.insert(sequence.end(), static_cast<std::size_t>(replicas), {Kind::Replicas});
+        sequence.insert(sequence.end(), tail.begin(), tail.end());
+      }
+    }
+  }
+  return found;
+}
+
 /// Whether parts that lie in one tier stand in the order of their kinds. A part across tiers is a
 /// border of its own.
 bool is_sorted(const OperatorSequence& sequence, int inner_bits) {
@@ -95,9 +123,10 @@ bool is_sorted(const OperatorSequence& sequence, int inner_bits) {
     const bool outer = bit > inner_bits;
     bit -= part.bits();
     const bool crosses = outer && bit < inner_bits;
+    const bool border = crosses || part.kind == Kind::Replicas;
     const auto rank = [](const SequencePart& p) { return std::pair(p.kind, p.log_side); };
-    if (before != nullptr && !crosses && rank(part) < rank(*before)) return false;
-    before = crosses || (outer && bit == inner_bits) ? nullptr : &part;
+    if (before != nullptr && !border && rank(part) < rank(*before)) return false;
+    before = border || (outer && bit == inner_bits) ? nullptr : &part;
   }
   return true;
 }
@@ -117,6 +146,12 @@ class OptionMaker {
         sequences_.push_back(sequence);
       }
     }
+    if (space == SequenceSpace::Paper) return;
+    for (const OperatorSequence& sequence : sequences_with_replicas(bits)) {
+      if (space != SequenceSpace::Sorted || is_sorted(sequence, inner_bits())) {
+        replicating_.push_back(sequence);
+      }
+    }
   }
 
   [[nodiscard]] LaunchOptions options_of(std::vector<std::size_t> operators) const {
@@ -126,6 +161,9 @@ class OptionMaker {
                                       [](const auto& part) { return part.kind == Kind::Square; });
       add(sequence, Kind::Rows, launch);
       if (square && space_ != SequenceSpace::Paper) add(sequence, Kind::Batch, launch);
+    }
+    if (carries_stream(launch.operators)) {
+      for (const OperatorSequence& sequence : replicating_) add(sequence, Kind::Rows, launch);
     }
     return launch;
   }
@@ -141,10 +179,12 @@ class OptionMaker {
         if (is_feature(role)) letters[letter(Kind::Columns)] = dim;
       }
     }
-    for (const OperatorSequence& sequence : sequences_) {
-      const auto cut = cut_of(sequence, letters, Kind::Rows);
-      if (!cut || !cut->squares.empty()) continue;
-      if (!check_edge(*problem_.network, block_, cut->cuts, plan_)) found.push_back(cut->cuts);
+    for (const auto* sequences : {&sequences_, &replicating_}) {
+      for (const OperatorSequence& sequence : *sequences) {
+        const auto cut = cut_of(sequence, letters, Kind::Rows);
+        if (!cut || !cut->squares.empty()) continue;
+        if (!check_edge(*problem_.network, block_, cut->cuts, plan_)) found.push_back(cut->cuts);
+      }
     }
     return found;
   }
@@ -154,6 +194,18 @@ class OptionMaker {
   [[nodiscard]] int inner_bits() const {
     const auto node = static_cast<unsigned>(problem_.cluster->accelerators_per_node);
     return std::bit_width(node) - 1;
+  }
+
+  /// Whether these operators have no feature but those of the residual stream: norms, residuals.
+  [[nodiscard]] bool carries_stream(const std::vector<std::size_t>& operators) const {
+    return std::all_of(operators.begin(), operators.end(), [&](std::size_t i) {
+      const Operator& op = block_.operators[i];
+      return op.kind != OperatorKind::Matmul &&
+             std::all_of(op.loop.begin(), op.loop.end(), [&](DimId dim) {
+               const DimRole role = problem_.network->dimension(dim).role;
+               return !is_feature(role) || role == DimRole::Hidden;
+             });
+    });
   }
 
   void add(const OperatorSequence& sequence, Kind rows, LaunchOptions& launch) const {
@@ -179,6 +231,7 @@ class OptionMaker {
   std::vector<int> factors_;
   PlacedDegrees plan_;
   std::vector<OperatorSequence> sequences_;
+  std::vector<OperatorSequence> replicating_;  ///< for what carries the residual stream
 };
 
 }  // namespace

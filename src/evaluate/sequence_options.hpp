@@ -16,8 +16,10 @@ namespace plansearch {
 
 /// Which sequences are looked at.
 enum class SequenceSpace : std::uint8_t {
-  Paper,   ///< PrimePar's: rows of squares are tokens
-  All,     ///< rows of squares are tokens or sequences of the batch
+  Paper,  ///< PrimePar's: rows of squares are tokens
+  /// Rows of squares are tokens or sequences of the batch. What carries the residual stream may be
+  /// replicated behind bits that cut the batch: norms of Megatron, norms around squares.
+  All,
   Sorted,  ///< of these, in every tier of the network, one order of the same parts
 };
 

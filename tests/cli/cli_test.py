@@ -996,6 +996,37 @@ class Answers(Case):
             self.assertIn(old, self.PLACED)
             self.refuse("predict", "--plan", self.placed(self.PLACED.replace(old, new, 1)), expect=expect)
 
+    def test_steps_that_cannot_be(self):
+        """Squares and rings of a plan file, refused one by one."""
+        body = ("degrees: {tp: 8, micro_batch: 8}\nframework: FRAMEWORK\nplacements:\n  factors: [2, 2, 2]\n"
+                "  operators:\n    - {operators: [mlp_in], cut: {ffn: [t2]}, STEPS}\n")
+        square = "square: {rows: [t1], columns: [t0], m: sequence, n: hidden, k: ffn}"
+        ring = "ring: {factors: [t2], rows: sequence}"
+
+        def path(framework, steps):
+            text = self.placed(body.replace("FRAMEWORK", framework).replace("STEPS", steps))
+            text.write_text(text.read_text().replace("gpt2-xl", "llama2-7b"))
+            return text
+
+        self.succeed("predict", "--plan", path("primepar", square))
+        self.succeed("predict", "--plan", path("torchtitan-async-tp", ring))
+        there = "the factors of the tensor group are t2 (2), t1 (2), t0 (2)"
+        for framework, steps, old, new, expect in (
+                ("primepar", square, "[t1]", "[t5]", ["placed.yaml:10:7: error:", "no factor t5", there]),
+                ("primepar", square, "[t0]", "[t5]", ["placed.yaml:10:7: error:", "no factor t5", there]),
+                ("primepar", square, "[t0]", "[t1]", ["used twice"]),
+                ("primepar", square, "[t0]", "[t0, t2]", ["2 rows and 4 columns", "only squares"]),
+                ("primepar", square, "m: sequence", "m: tokens", ["no dimension 'tokens'", "legal: batch, sequence"]),
+                ("primepar", square, "m: sequence, ", "", ["placed.yaml:10:", "key 'm' is missing", "rows: [t1]"]),
+                ("primepar", square, square, "square: []", ["placed.yaml:10:", "no square", "leave it out"]),
+                ("primepar", square, square, ring, ["over rings", "--framework torchtitan-async-tp"]),
+                ("torchtitan-async-tp", ring, ring, square, ["over squares", "--framework primepar"]),
+                ("torchtitan-async-tp", ring, "t2]", "t5]", ["placed.yaml:10:7: error:", "no factor t5", there]),
+                ("torchtitan-async-tp", ring, "t2]", "t1]", ["no dimension of its weight is cut over"]),
+                ("torchtitan-async-tp", ring, "rows: sequence", "rows: hidden", ["rows of a ring are of its input"])):
+            self.assertIn(old, steps)
+            self.refuse("predict", "--plan", path(framework, steps.replace(old, new, 1)), expect=expect)
+
     def test_operators_are_searched(self):
         asked = ["search", "--hw", "dgx-h100", "--model", "gpt2-xl", "--gpus", "8", "--batch", "64",
                  "--space", "operators", "--tp", "8", "--micro-batch", "8", "--top", "2"]
@@ -2071,6 +2102,9 @@ class SlowGolden(Case):
 
     def test_planner_reproduction(self):
         self.compare("reproduce_hosoki-planner.txt", "reproduce", "hosoki-planner")
+
+    def test_reproduction_of_steps_over_nodes(self):
+        self.compare("reproduce_primepar-nodes.txt", "reproduce", "primepar-nodes")
 
 
 class Published(Case):

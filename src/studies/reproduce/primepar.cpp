@@ -6,8 +6,15 @@ namespace plansearch {
 
 std::vector<ReproducedRow> primepar_rows(const StudyContext& context) {
   std::vector<ReproducedRow> rows;
-  add_primepar_mlp(context, rows);
-  add_primepar_models(context, rows);
+  add_primepar_mlp(context, PrimeparNodes::UpToTwo, rows);
+  add_primepar_models(context, PrimeparNodes::UpToTwo, rows);
+  return rows;
+}
+
+std::vector<ReproducedRow> primepar_nodes_rows(const StudyContext& context) {
+  std::vector<ReproducedRow> rows;
+  add_primepar_mlp(context, PrimeparNodes::FourAndMore, rows);
+  add_primepar_models(context, PrimeparNodes::FourAndMore, rows);
   add_primepar_pipelines(context, rows);
   return rows;
 }

@@ -5,16 +5,19 @@
 
 #include <algorithm>
 
+#include "plan/expand.hpp"
 #include "plan/layer_distribution.hpp"
-#include "plan/square_placements.hpp"
 #include "plansearch/load_problem.hpp"
-#include "plansearch/plan_stages.hpp"
+#include "search/planner/group_degrees.hpp"
+#include "search/planner/sequence_front.hpp"
 
 namespace plansearch {
 namespace {
 
 constexpr std::int64_t kFew = 2;
 constexpr std::int64_t kMore = 4;
+/// Beyond it replicas lie around the group.
+constexpr int kLargestGroup = 16;
 
 bool has_role(const Network& network, const Operator& op, DimRole role) {
   return std::any_of(op.loop.begin(), op.loop.end(),
@@ -74,111 +77,64 @@ class MlpCutter {
   std::vector<ParameterId> parameters_;
 };
 
-/// What an entry of `square_placements` is about.
-enum class Subgraph : std::uint8_t { Attention, Mlp, Between };
-
-Subgraph subgraph_of(const Network& network, const PlacementEntry& entry) {
-  for (const Block& block : network.blocks) {
-    for (const Operator& op : block.operators) {
-      if (entry.operators != std::vector{op.name}) continue;
-      if (has_role(network, op, DimRole::Ffn)) return Subgraph::Mlp;
-      const bool heads = has_role(network, op, DimRole::Head) ||
-                         has_role(network, op, DimRole::KvHead) ||
-                         has_role(network, op, DimRole::KeySequence);
-      if (heads) return Subgraph::Attention;
-    }
-  }
-  return Subgraph::Between;
-}
-
-/// The factor of `square_placements` around the square.
-constexpr std::uint8_t kAround = 2;
-
-FactorList* factors_of(PlacementEntry& entry, const std::string& dimension) {
-  for (NamedCut& cut : entry.cut) {
-    if (cut.dimension == dimension) return &*cut.factors;
-  }
-  return nullptr;
-}
-
-/// The batch over the factor around the square, and nothing else over it.
-void cut_batch_around(const Network& network, PlacementEntry& entry) {
-  for (NamedCut& cut : entry.cut) {
-    FactorList rest;
-    for (const std::uint8_t factor : *cut.factors) {
-      if (factor != kAround) rest.push_back(factor);
-    }
-    cut.factors = rest;
-  }
-  const auto batch =
-      std::find_if(network.dimensions.begin(), network.dimensions.end(),
-                   [](const Dimension& dimension) { return dimension.role == DimRole::Batch; });
-  FactorList factors;
-  factors.push_back(kAround);
-  if (FactorList* known = factors_of(entry, batch->name)) {
-    for (const std::uint8_t factor : *known) factors.push_back(factor);
-    *known = factors;
-  } else {
-    entry.cut.push_back({batch->name, factors});
-  }
-}
-
-/// Squares where the split says so; what is not named is cut by role, as Megatron does.
-std::optional<PlacementNames> names_of_split(const Problem& problem, const PlanDegrees& degrees,
-                                             const LayerSplit& split) {
-  auto made = square_placements(*problem.network, degrees, split.side);
-  if (!std::holds_alternative<PlacementNames>(made)) return std::nullopt;
-  PlacementNames names = std::get<PlacementNames>(std::move(made));
-  std::erase_if(names.operators, [&](const PlacementEntry& entry) {
-    switch (subgraph_of(*problem.network, entry)) {
-      case Subgraph::Attention:
-        return !split.attention;
-      case Subgraph::Mlp:
-        return !split.mlp;
-      case Subgraph::Between:
-        return !split.between;
-    }
-    return false;
-  });
-  if (!split.between) names.edges.clear();
-  if (!split.by_batch) return names;
-  for (PlacementEntry& entry : names.operators) {
-    if (subgraph_of(*problem.network, entry) != Subgraph::Mlp) {
-      cut_batch_around(*problem.network, entry);
-    }
-  }
-  for (PlacementEntry& entry : names.edges) cut_batch_around(*problem.network, entry);
-  return names;
-}
-
-PlanDegrees degrees_of(const Problem& problem, const LayerSplit& split, int pipeline,
-                       int micro_batches) {
+PlanDegrees degrees_of(const Problem& problem, const LayerDegrees& asked) {
   PlanDegrees degrees;
-  degrees.data = split.data;
-  degrees.tensor_out = split.tensor;
-  degrees.pipeline = pipeline;
-  degrees.micro_batches = micro_batches;
-  const std::int64_t pieces = std::int64_t{1} * split.data * micro_batches;
+  degrees.data = asked.data;
+  degrees.tensor_out = asked.tensor;
+  degrees.pipeline = asked.pipeline;
+  degrees.micro_batches = asked.micro_batches;
+  const std::int64_t pieces = std::int64_t{1} * asked.data * asked.micro_batches;
   degrees.micro_batch =
       problem.global_batch % pieces == 0 ? static_cast<int>(problem.global_batch / pieces) : 0;
   degrees.recompute = Recompute::None;
   return degrees;
 }
 
+bool is_product_of_weights(const Network& network, std::string_view name) {
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) {
+      const std::string& launch = op.fused_key.empty() ? op.name : op.fused_key;
+      if (launch == name) return op.kind == OperatorKind::Matmul && !op.parameters.empty();
+    }
+  }
+  return false;
+}
+
+/// "qkv, mlp_in K P2x2; projection, mlp_out N P2x2".
+std::string words_of_products(const Network& network, std::string_view words) {
+  std::vector<std::pair<std::string_view, std::string>> by_sequence;
+  while (!words.empty()) {
+    const std::string_view one = words.substr(0, words.find("; "));
+    words.remove_prefix(std::min(words.size(), one.size() + 2));
+    const std::string_view name = one.substr(0, one.find(' '));
+    if (!is_product_of_weights(network, name)) continue;
+    const std::string_view sequence = one.substr(name.size() + 1);
+    auto known = std::find_if(by_sequence.begin(), by_sequence.end(),
+                              [&](const auto& entry) { return entry.first == sequence; });
+    if (known == by_sequence.end()) known = by_sequence.insert(known, {sequence, {}});
+    known->second += fmt::format("{}{}", known->second.empty() ? "" : ", ", name);
+  }
+  std::string text;
+  for (const auto& [sequence, names] : by_sequence) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", names, sequence);
+  }
+  return text;
+}
+
 /// Counts what every layer of a plan adds.
-LayerPrice sum_of(const SplitPlan& made) {
-  const PlanEvaluator evaluator(made.problem);
-  const Evaluation evaluation = evaluator.evaluate(made.plan);
+LayerPrice sum_of(const Problem& problem, const ParallelPlan& plan) {
+  const PlanEvaluator evaluator(problem);
+  const Evaluation evaluation = evaluator.evaluate(plan);
   const auto* infeasible = std::get_if<InfeasiblePlan>(&evaluation);
   // One that does not fit has a price all the same.
   const Estimate& estimate =
       infeasible != nullptr ? infeasible->estimate.value() : std::get<Estimate>(evaluation);
   LayerPrice price;
-  price.step = estimate.step.total() - estimate.step.optimizer;
+  price.step = estimate.step.total();
   price.compute = estimate.step.compute;
   price.stored = estimate.memory.parameters + estimate.memory.activations;
   price.all = estimate.memory.total();
-  for (const PricedCommunication& line : evaluator.details(made.plan).communication) {
+  for (const PricedCommunication& line : evaluator.details(plan).communication) {
     if (line.communication.steps > 1) {
       price.tiles += line.time * line.count;
       price.exposed_tiles += line.exposed;
@@ -218,50 +174,35 @@ Problem layer_problem(const LayerQuestion& question, std::int64_t layers, const 
     files.framework = std::make_shared<const Framework>(std::move(framework));
   }
   Problem problem = settle_problem(request, files).problem;
+  // The paper's times are those of forward, backward and their messages.
+  Framework framework = *problem.framework;
+  framework.constants["optimizer_factor"] = 0.0;
+  problem.framework = std::make_shared<const Framework>(std::move(framework));
   if (question.part == Part::Mlp) {
     problem.network = std::make_shared<const Network>(MlpCutter(*problem.network).run(layers));
   }
   return problem;
 }
 
-std::optional<SplitPlan> split_plan(const Problem& problem, const LayerSplit& split, int pipeline,
-                                    int micro_batches) {
-  const PlanDegrees degrees = degrees_of(problem, split, pipeline, micro_batches);
+std::optional<ParallelPlan> made_plan(const Problem& problem, const LayerPlan& plan) {
+  const PlanDegrees degrees = degrees_of(problem, plan.degrees);
   if (degrees.micro_batch == 0) return std::nullopt;
-  SplitPlan made{problem, {}};
-  auto plan = PlanEvaluator(problem).expand(degrees);
-  std::optional<Placements> placements;
-  if (split.side > 1) {
-    const auto names = names_of_split(problem, degrees, split);
-    if (!names) return std::nullopt;
-    auto resolved = resolve_placements(*names, *problem.network, degrees, *problem.framework);
-    auto* distinguished = std::get_if<DistinguishedNetwork>(&resolved);
-    if (distinguished == nullptr) return std::nullopt;
-    made.problem.network = distinguished->network;
-    placements = std::move(distinguished->placements);
-    plan = PlanEvaluator(made.problem).expand(degrees);
-  }
-  if (!std::holds_alternative<ParallelPlan>(plan)) return std::nullopt;
-  made.plan = std::get<ParallelPlan>(std::move(plan));
-  if (placements) {
-    auto placed = with_placements(std::move(made.plan), *placements, *made.problem.network,
-                                  *made.problem.framework);
-    if (!std::holds_alternative<ParallelPlan>(placed)) return std::nullopt;
-    made.plan = std::get<ParallelPlan>(std::move(placed));
-  }
-  if (PlanEvaluator(made.problem).legality(made.plan)) return std::nullopt;
-  return made;
+  auto made = plan.placements ? placed_plan(problem, degrees, *plan.placements)
+                              : expand(degrees, *problem.network, *problem.framework);
+  auto* found = std::get_if<ParallelPlan>(&made);
+  if (found == nullptr || PlanEvaluator(problem).legality(*found)) return std::nullopt;
+  return std::move(*found);
 }
 
 LayerProblems::LayerProblems(const LayerQuestion& question, const ShippedData& data)
     : few(layer_problem(question, kFew, data)), more(layer_problem(question, kMore, data)) {}
 
-std::optional<LayerPrice> layer_price(const LayerProblems& problems, const LayerSplit& split) {
-  const auto few = split_plan(problems.few, split);
-  const auto more = split_plan(problems.more, split);
+std::optional<LayerPrice> layer_price(const LayerProblems& problems, const LayerPlan& plan) {
+  const auto few = made_plan(problems.few, plan);
+  const auto more = made_plan(problems.more, plan);
   if (!few || !more) return std::nullopt;
-  const LayerPrice a = sum_of(*few);
-  const LayerPrice b = sum_of(*more);
+  const LayerPrice a = sum_of(problems.few, *few);
+  const LayerPrice b = sum_of(problems.more, *more);
   const auto one = [](auto high, auto low) { return (high - low) / double(kMore - kFew); };
   return LayerPrice{one(b.step, a.step),
                     one(b.compute, a.compute),
@@ -273,61 +214,48 @@ std::optional<LayerPrice> layer_price(const LayerProblems& problems, const Layer
                     one(b.all, a.all)};
 }
 
-std::vector<LayerSplit> megatron_splits(int gpus) {
-  std::vector<LayerSplit> splits;
-  for (int tensor = 1; tensor <= gpus; tensor *= 2) {
-    LayerSplit split;
-    split.data = gpus / tensor;
-    split.tensor = tensor;
-    splits.push_back(split);
-  }
-  return splits;
+std::vector<LayerPlan> megatron_plans(int gpus) {
+  std::vector<LayerPlan> plans;
+  for (int tensor = 1; tensor <= gpus; tensor *= 2) plans.push_back({{gpus / tensor, tensor}, {}});
+  return plans;
 }
 
-std::vector<LayerSplit> all_splits(int gpus) {
-  std::vector<LayerSplit> splits = megatron_splits(gpus);
-  const std::vector<LayerSplit> plain = splits;
-  for (LayerSplit split : plain) {
-    for (split.side = 2; split.side * split.side <= split.tensor; split.side *= 2) {
-      if (split.tensor % (split.side * split.side) != 0) continue;
-      for (int bits = 1; bits < 8; ++bits) {
-        split.attention = (bits & 1) != 0;
-        split.mlp = (bits & 2) != 0;
-        split.between = (bits & 4) != 0;
-        split.by_batch = false;
-        splits.push_back(split);
-        // Attention that follows roles leaves nothing to say of its batch.
-        split.by_batch = split.attention && split.between;
-        if (split.by_batch && split.tensor > split.side * split.side) splits.push_back(split);
-      }
+std::vector<LayerPlan> sequence_plans(const Problem& problem, const LayerDegrees& asked) {
+  const PlanDegrees degrees = degrees_of(problem, asked);
+  if (degrees.micro_batch == 0) return {};
+  const SequencePlanner planner({problem, degrees, SequenceSpace::All});
+  std::vector<LayerPlan> plans;
+  for (const SequencePlan& choice : sequence_front(planner, degrees.recompute, Rings::Hidden)) {
+    plans.push_back({asked, choice.placements, words_of_products(*problem.network, choice.words)});
+  }
+  return plans;
+}
+
+std::vector<LayerPlan> sequence_plans(const LayerProblems& problems) {
+  const int gpus = problems.few.gpus;
+  std::vector<LayerPlan> plans;
+  for (int tensor = 2; tensor <= std::min(gpus, kLargestGroup); tensor *= 2) {
+    for (LayerPlan& plan : sequence_plans(problems.few, {gpus / tensor, tensor})) {
+      plans.push_back(std::move(plan));
     }
   }
-  return splits;
+  return plans;
 }
 
-std::optional<BestSplit> fastest_split(const LayerProblems& problems,
-                                       const std::vector<LayerSplit>& splits) {
-  std::optional<BestSplit> best;
-  for (const LayerSplit& split : splits) {
-    const auto price = layer_price(problems, split);
-    if (price && (!best || price->step < best->price.step)) best = BestSplit{split, *price};
+std::optional<BestLayer> fastest_layer(const LayerProblems& problems,
+                                       const std::vector<LayerPlan>& plans) {
+  std::optional<BestLayer> best;
+  for (const LayerPlan& plan : plans) {
+    const auto price = layer_price(problems, plan);
+    if (price && (!best || price->step < best->price.step)) best = BestLayer{plan, *price};
   }
   return best;
 }
 
-std::string to_text(const LayerSplit& split) {
-  std::string text;
-  if (split.data > 1) text += fmt::format("d{} ", split.data);
-  text += fmt::format("m{}", split.tensor);
-  if (split.side == 1) return text;
-  text += fmt::format(" P{0}x{0} (", split.side);
-  std::string parts;
-  for (const auto& [in, name] :
-       {std::pair{split.attention, "attention"}, std::pair{split.mlp, "mlp"},
-        std::pair{split.between, "between"}}) {
-    if (in) parts += parts.empty() ? name : fmt::format(", {}", name);
-  }
-  return text + parts + (split.by_batch ? "; batch around attention)" : ")");
+std::string to_text(const LayerPlan& plan) {
+  const LayerDegrees& degrees = plan.degrees;
+  return fmt::format("{}m{}{}{}", degrees.data > 1 ? fmt::format("d{} ", degrees.data) : "",
+                     degrees.tensor, plan.words.empty() ? "" : ": ", plan.words);
 }
 
 }  // namespace plansearch

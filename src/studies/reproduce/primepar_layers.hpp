@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers of a network on PrimePar's machine, in plans that mix squares in time with Megatron's
-// cuts: what one of them takes, part by part.
+// Layers of a network on PrimePar's machine, cut as Megatron does and by the sequences that the
+// planner finds: what one of them takes, part by part.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "plansearch/evaluator.hpp"
-#include "plansearch/placement_names.hpp"
+#include "plansearch/placements.hpp"
+#include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/shipped_data.hpp"
 
@@ -30,17 +31,18 @@ struct LayerQuestion {
   Hiding hiding = Hiding::TilesOnly;
 };
 
-/// How layers are split: `data` replicas of a tensor group, whose operators are cut as Megatron
-/// cuts them, but for those in steps over squares of `side` devices.
-struct LayerSplit {
+struct LayerDegrees {
   int data = 1;
   int tensor = 1;
-  int side = 1;            ///< 1: nothing in steps
-  bool attention = false;  ///< its linear operators run in steps
-  bool mlp = false;
-  bool between = false;  ///< norms and residuals are cut over the square too, or replicated
-  /// What lies around the square cuts the batch outside the MLP, and features inside.
-  bool by_batch = false;
+  int pipeline = 1;
+  int micro_batches = 1;
+};
+
+/// Layers cut by role, as Megatron cuts them, or as placements say.
+struct LayerPlan {
+  LayerDegrees degrees;
+  std::optional<Placements> placements;
+  std::string words{};  ///< "qkv, mlp_in K P2x2; ...": products of weights
 };
 
 /// One layer, beside equal ones before and after it.
@@ -66,32 +68,31 @@ struct LayerProblems {
   Problem more;
 };
 
-/// A plan with its operators placed, on the network that tells layers apart.
-struct SplitPlan {
-  Problem problem;
-  ParallelPlan plan;
-};
-/// Absent where the split does not go into the network or the batch.
-[[nodiscard]] std::optional<SplitPlan> split_plan(const Problem& problem, const LayerSplit& split,
-                                                  int pipeline = 1, int micro_batches = 1);
+/// Absent where the batch or the network does not divide.
+[[nodiscard]] std::optional<ParallelPlan> made_plan(const Problem& problem, const LayerPlan& plan);
 
 [[nodiscard]] std::optional<LayerPrice> layer_price(const LayerProblems& problems,
-                                                    const LayerSplit& split);
+                                                    const LayerPlan& plan);
 
 /// Data and tensor degrees as Megatron has them.
-[[nodiscard]] std::vector<LayerSplit> megatron_splits(int gpus);
-/// The same, and every way to run attention, MLP or both in steps.
-[[nodiscard]] std::vector<LayerSplit> all_splits(int gpus);
+[[nodiscard]] std::vector<LayerPlan> megatron_plans(int gpus);
 
-struct BestSplit {
-  LayerSplit split;
+/// What the planner of sequences offers: the least sum of time and the corners of the front of time
+/// and bytes, tiles under their own products.
+[[nodiscard]] std::vector<LayerPlan> sequence_plans(const Problem& problem,
+                                                    const LayerDegrees& degrees);
+/// The same for every tensor group of up to 16 GPUs, replicas around it.
+[[nodiscard]] std::vector<LayerPlan> sequence_plans(const LayerProblems& problems);
+
+struct BestLayer {
+  LayerPlan plan;
   LayerPrice price;
 };
 /// The fastest; absent where none is a plan.
-[[nodiscard]] std::optional<BestSplit> fastest_split(const LayerProblems& problems,
-                                                     const std::vector<LayerSplit>& splits);
+[[nodiscard]] std::optional<BestLayer> fastest_layer(const LayerProblems& problems,
+                                                     const std::vector<LayerPlan>& plans);
 
-/// "d2 m4", "m8 P2x2 (mlp)".
-[[nodiscard]] std::string to_text(const LayerSplit& split);
+/// "d2 m4", "m8: qkv, mlp_in K P2x2; projection, mlp_out N P2x2".
+[[nodiscard]] std::string to_text(const LayerPlan& plan);
 
 }  // namespace plansearch

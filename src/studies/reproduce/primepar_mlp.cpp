@@ -34,37 +34,35 @@ double ms(Seconds time) {
   return 1e3 * time.value();
 }
 
-/// {B,K,K}, {B,N,N} beside {K,P2x2}, {N,P2x2}.
+/// {B,K,K}, {B,N,N} beside what the paper's planner found, {K,P2x2}, {N,P2x2}, and ours finds.
 void add_timeline(const StudyContext& context, Rows& rows) {
   const LayerProblems problems(mlp_question("opt-175b", 8, 8), context.data);
-  LayerSplit split;
-  split.data = 2;
-  split.tensor = 4;
-  const auto megatron = layer_price(problems, split);
-  const LayerSplit squares{.tensor = 8, .side = 2, .mlp = true, .between = true};
-  const auto primepar = layer_price(problems, squares);
-  if (!megatron || !primepar) return;
+  const auto megatron = layer_price(problems, {{2, 4}, {}});
+  const auto best = fastest_layer(problems, sequence_plans(problems));
+  if (!megatron || !best) return;
+  const LayerPrice& primepar = best->price;
   constexpr double kCompute = 992.0;      // 167 + 168 + 165 + 166 + 162 + 164
   constexpr double kCollectives = 806.0;  // 24 + 364 + 41 + 377
   constexpr double kSteps = 998.0;        // the twelve steps
   constexpr double kOwn = 285.0;          // 157 + 128
   constexpr double kTiles = 75.0;
   const std::string what = "OPT-175B MLP, 8 GPUs, batch 8 (fitted): ";
+  const std::string squares = fmt::format("{}in steps ({}), ", what, best->plan.words);
   rows.push_back(row(what + "Megatron, products", "ms", kCompute, ms(megatron->compute),
                      0.02 * kCompute, 0.02 * kCompute, kTimeline));
   rows.push_back(row(what + "Megatron, all-reduces", "ms", kCollectives, ms(megatron->collectives),
                      0.1 * kCollectives, 0.1 * kCollectives, kTimeline));
-  rows.push_back(row(what + "in steps, products", "ms", kSteps, ms(primepar->compute),
-                     0.02 * kSteps, 0.02 * kSteps, kTimeline));
-  rows.push_back(row(what + "in steps, all-reduces", "ms", kOwn, ms(primepar->collectives),
-                     0.1 * kOwn, 0.1 * kOwn, kTimeline));
-  rows.push_back(row(what + "in steps, tiles that travel", "ms", kTiles, ms(primepar->tiles),
-                     0.2 * kTiles, 0.2 * kTiles, kTimeline));
-  rows.push_back({what + "in steps, redistribution", "ms", std::nullopt,
-                  ms(primepar->redistribution), std::nullopt, std::nullopt, kTimeline});
+  rows.push_back(row(squares + "products", "ms", kSteps, ms(primepar.compute), 0.02 * kSteps,
+                     0.02 * kSteps, kTimeline));
+  rows.push_back(row(squares + "all-reduces", "ms", kOwn, ms(primepar.collectives), 0.1 * kOwn,
+                     0.1 * kOwn, kTimeline));
+  rows.push_back(row(squares + "tiles that travel", "ms", kTiles, ms(primepar.tiles), 0.2 * kTiles,
+                     0.2 * kTiles, kTimeline));
+  rows.push_back({squares + "redistribution", "ms", std::nullopt, ms(primepar.redistribution),
+                  std::nullopt, std::nullopt, kTimeline});
   constexpr double kRatio = 0.715;
   constexpr double kRatioBand = 0.03;
-  rows.push_back(row(what + "in steps over Megatron", "", kRatio, primepar->step / megatron->step,
+  rows.push_back(row(what + "in steps over Megatron", "", kRatio, primepar.step / megatron->step,
                      kRatioBand, kRatioBand, kTimeline));
 }
 
@@ -89,8 +87,8 @@ constexpr std::array<Bar, 8> kBarsRead{{{"opt-175b", "OPT-175B", 8, 8, 0.547, 0.
 
 void add_bar(const Bar& bar, const StudyContext& context, Rows& rows) {
   const LayerProblems problems(mlp_question(bar.model, bar.gpus, bar.batch), context.data);
-  const auto megatron = fastest_split(problems, megatron_splits(bar.gpus));
-  const auto best = fastest_split(problems, all_splits(bar.gpus));
+  const auto megatron = fastest_layer(problems, megatron_plans(bar.gpus));
+  const auto best = fastest_layer(problems, sequence_plans(problems));
   if (!megatron || !best) return;
   const LayerPrice& plain = megatron->price;
   constexpr double kBand = 0.08;
@@ -98,9 +96,9 @@ void add_bar(const Bar& bar, const StudyContext& context, Rows& rows) {
   const std::string what =
       fmt::format("{} MLP, {} GPUs, batch {}: ", bar.name, bar.gpus, bar.batch);
   rows.push_back(
-      row(fmt::format("{}share of collectives, Megatron ({})", what, to_text(megatron->split)), "",
+      row(fmt::format("{}share of collectives, Megatron ({})", what, to_text(megatron->plan)), "",
           1.0 - bar.compute, plain.collectives / plain.step, kBand, kBand, kBars));
-  rows.push_back(row(fmt::format("{}best ({}) over Megatron", what, to_text(best->split)), "",
+  rows.push_back(row(fmt::format("{}best ({}) over Megatron", what, to_text(best->plan)), "",
                      bar.total, best->price.step / plain.step, kBand, kBand, kBars));
   rows.push_back({what + "all-reduces over Megatron's", "", bar.collectives,
                   best->price.collectives / plain.collectives, std::nullopt, std::nullopt, kBars});
@@ -110,9 +108,12 @@ void add_bar(const Bar& bar, const StudyContext& context, Rows& rows) {
 
 }  // namespace
 
-void add_primepar_mlp(const StudyContext& context, Rows& rows) {
-  add_timeline(context, rows);
-  for (const Bar& bar : kBarsRead) add_bar(bar, context, rows);
+void add_primepar_mlp(const StudyContext& context, PrimeparNodes nodes, Rows& rows) {
+  const bool small = nodes == PrimeparNodes::UpToTwo;
+  if (small) add_timeline(context, rows);
+  for (const Bar& bar : kBarsRead) {
+    if ((bar.gpus <= 8) == small) add_bar(bar, context, rows);
+  }
 }
 
 }  // namespace plansearch

@@ -81,13 +81,10 @@ constexpr std::array<Network3d, 6> kNetworks{{{"opt-6.7b",
 constexpr int kGpus = 32;
 constexpr int kNodes = 8;
 
-std::optional<Seconds> step_of(const Problem& problem, const Degrees3d& degrees,
-                               const LayerSplit& split) {
-  // Micro-batches of one sequence.
-  const auto micro_batches = static_cast<int>(problem.global_batch / degrees.data);
-  const auto made = split_plan(problem, split, degrees.pipeline, micro_batches);
+std::optional<Seconds> step_of(const Problem& problem, const LayerPlan& plan) {
+  const auto made = made_plan(problem, plan);
   if (!made) return std::nullopt;
-  const Evaluation evaluation = PlanEvaluator(made->problem).evaluate(made->plan);
+  const Evaluation evaluation = PlanEvaluator(problem).evaluate(*made);
   if (const auto* estimate = std::get_if<Estimate>(&evaluation)) return estimate->step.total();
   const auto& infeasible = std::get<InfeasiblePlan>(evaluation);
   if (!infeasible.estimate) return std::nullopt;
@@ -99,14 +96,15 @@ struct Times3d {
   std::optional<Seconds> best;
 };
 
-Times3d times_of(const Problem& problem, const Degrees3d& degrees) {
+Times3d times_of(const Problem& problem, const Degrees3d& asked) {
+  // Micro-batches of one sequence.
+  const LayerDegrees degrees{asked.data, asked.tensor, asked.pipeline,
+                             static_cast<int>(problem.global_batch / asked.data)};
   Times3d times;
-  for (LayerSplit split : all_splits(degrees.tensor * degrees.data)) {
-    if (split.data != degrees.data || split.tensor != degrees.tensor) continue;
-    const auto step = step_of(problem, degrees, split);
-    if (!step) continue;
-    if (split.side == 1) times.megatron = step;
-    times.best = times.best ? std::min(*times.best, *step) : *step;
+  times.best = times.megatron = step_of(problem, {degrees, {}});
+  for (const LayerPlan& plan : sequence_plans(problem, degrees)) {
+    const auto step = step_of(problem, plan);
+    if (step) times.best = times.best ? std::min(*times.best, *step) : *step;
   }
   return times;
 }

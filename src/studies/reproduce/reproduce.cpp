@@ -21,6 +21,7 @@ std::vector<ReproducedRow> axonn_rows(const StudyContext& context);
 std::vector<ReproducedRow> hosoki_planner_rows(const StudyContext& context);
 std::vector<ReproducedRow> hosoki_pass_rows(const StudyContext& context);
 std::vector<ReproducedRow> primepar_rows(const StudyContext& context);
+std::vector<ReproducedRow> primepar_nodes_rows(const StudyContext& context);
 std::vector<ReproducedRow> tensor3d_rows(const StudyContext& context);
 
 namespace {
@@ -138,8 +139,10 @@ const std::vector<ReproducedSeed>& reproduced_seeds() {
       {"hosoki-planner",
        "plans on true costs beside Alpa's on GPT-2 XL, and operators of its layer",
        hosoki_planner_rows},
-      {"primepar", "PrimePar (ASPLOS'24): operators in steps beside Megatron, 32 V100",
+      {"primepar", "PrimePar (ASPLOS'24): operators in steps beside Megatron, 4 and 8 V100",
        primepar_rows},
+      {"primepar-nodes", "PrimePar: the same on 16 and 32 V100, and with pipelines (minutes)",
+       primepar_nodes_rows},
       {"tensor3d", "the best grid of a tensor group on a flat network", tensor3d_rows},
   };
   return kSeeds;

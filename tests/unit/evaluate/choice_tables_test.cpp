@@ -87,6 +87,38 @@ TEST_SUITE("unit") {
       CHECK(mlp->options.size() == counts[static_cast<std::size_t>(bits - 1)]);
     }
   }
+
+  TEST_CASE("choice tables: what carries the residual stream may be replicated, nothing else") {
+    // A norm takes batch, rows or features: 3, 9, 27 sequences. With replicas behind a bits of the
+    // batch, b >= 1 bits whole and m left, of rows and features or of batch and features in any
+    // order (2 x 2^m - 1): one bit: R; two: RR, BR, and R before B, M or K; three: 3 x 1 + 2 x 3
+    // + 7.
+    const Problem problem = test::toy_problem();
+    const Block& block = problem.network->blocks[test::layer_block(*problem.network)];
+    const std::array<std::size_t, 3> of_paper{3, 9, 27};
+    const std::array<std::size_t, 3> replicated{1, 5, 16};
+    for (int bits = 1; bits <= 3; ++bits) {
+      const auto i = static_cast<std::size_t>(bits - 1);
+      const PlanDegrees degrees = test::tensor_groups(problem, 1 << bits, 8);
+      for (const SequenceSpace space : {SequenceSpace::Paper, SequenceSpace::All}) {
+        const bool all = space == SequenceSpace::All;
+        for (const LaunchOptions& launch : sequence_options(problem, degrees, block, space)) {
+          const Operator& op = block.operators[launch.operators.front()];
+          const auto whole = std::count_if(launch.options.begin(), launch.options.end(),
+                                           [](const SequenceOption& option) {
+                                             return option.name.find('R') != std::string::npos;
+                                           });
+          const bool carries = op.kind == OperatorKind::Norm || op.name.starts_with("residual");
+          CHECK(static_cast<std::size_t>(whole) == (all && carries ? replicated[i] : 0));
+          if (op.kind == OperatorKind::Norm) {
+            CHECK(launch.options.size() == of_paper[i] + (all ? replicated[i] : 0));
+          }
+        }
+        CHECK(edge_options(problem, degrees, block, space).size() ==
+              of_paper[i] + (all ? replicated[i] : 0));
+      }
+    }
+  }
 }
 
 }  // namespace

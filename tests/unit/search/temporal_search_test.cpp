@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search of sequences against plans that a user names.
+#include "search/planner/temporal_search.hpp"
+
+#include <doctest/doctest.h>
+
+#include "plan/expand.hpp"
+#include "plan/square_placements.hpp"
+#include "plansearch/plan_stages.hpp"
+#include "support/tensor_group.hpp"
+#include "support/toy_problem.hpp"
+
+namespace plansearch {
+namespace {
+
+Problem steps_problem() {
+  test::ToyOptions options;
+  options.layers = 4;
+  options.gpus = 16;
+  Problem problem = test::toy_problem(options);
+  auto framework = std::make_shared<Framework>(*problem.framework);
+  framework->operator_steps = OperatorSteps::Squares;
+  problem.framework = framework;
+  return problem;
+}
+
+/// `predict --temporal 2x2`.
+Seconds step_of_squares(Problem problem, const PlanDegrees& degrees) {
+  auto names = square_placements(*problem.network, degrees, 2);
+  REQUIRE(std::holds_alternative<PlacementNames>(names));
+  auto resolved = resolve_placements(std::get<PlacementNames>(names), *problem.network, degrees,
+                                     *problem.framework);
+  REQUIRE(std::holds_alternative<DistinguishedNetwork>(resolved));
+  const auto& made = std::get<DistinguishedNetwork>(resolved);
+  problem.network = made.network;
+  auto plan = expand(degrees, *problem.network, *problem.framework);
+  REQUIRE(std::holds_alternative<ParallelPlan>(plan));
+  auto placed = with_placements(std::get<ParallelPlan>(std::move(plan)), made.placements,
+                                *problem.network, *problem.framework);
+  REQUIRE(std::holds_alternative<ParallelPlan>(placed));
+  const Evaluation priced = PlanEvaluator(problem).evaluate(std::get<ParallelPlan>(placed));
+  REQUIRE(std::holds_alternative<Estimate>(priced));
+  return std::get<Estimate>(priced).step.total();
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("space temporal: no slower than squares named for every product") {
+    // Squares inside four devices, and inside eight with norms replicated around them.
+    const Problem problem = steps_problem();
+    const PlanEvaluator evaluator(problem);
+    for (const int tensor : {4, 8}) {
+      PlanDegrees degrees = test::tensor_groups(problem, tensor, 2);
+      degrees.sequence_parallel = SequenceParallel::Off;
+      PinnedDegrees pinned;
+      pinned.pin(Degree::TensorOut, tensor);
+      pinned.pin(Degree::MicroBatch, 2);
+      pinned.pin(Degree::Recompute, static_cast<int>(Recompute::None));
+      const UnevenResult found = search_temporal(evaluator, {pinned, {}, {}}, {});
+      REQUIRE_FALSE(found.ranked.empty());
+      CHECK(found.ranked.front().estimate.step.total().value() <=
+            step_of_squares(problem, degrees).value() * (1.0 + 1e-9));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
