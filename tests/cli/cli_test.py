@@ -293,7 +293,7 @@ class Degrees(Case):
         self.refuse(*[f if f != "8" else "1" for f in ring], expect=["a ring of one device", "--tp 2"])
         text = written.read_text()
         for old, new, wanted in (("rows: sequence", "rows: positions", ["no dimension"]), ("rows: sequence", "rows: hidden", ["rows of a ring"]),
-                                 ("factors: [t0]}", "factors: [t9]}", ["factors of the ring"])):
+                                 ("factors: [t0]}", "factors: [t9]}", ["no factor t9"])):
             self.assertIn(old, text)
             broken = self.file("broken.yaml", text.replace(old, new))
             self.refuse("predict", "--plan", str(broken), expect=[*wanted, "hint:"])
