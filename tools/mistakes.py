@@ -151,9 +151,13 @@ MISTAKES = [
             "const Seconds outside = rounds * (s.nodes - 1.0) / s.nodes * call.size / f.line;"),
     Mistake("saved-as-gathered", "gathered inputs are kept as they are read, not as produced",
             "src/evaluate/block_memory.cpp",
-            "      bytes += size * (kept_elements(saved.tensor) * saved.count);\n",
-            "      const auto index = static_cast<std::size_t>(&op - block_.operators.data());\n"
-            "      bytes += size * (local_.sizes.tensor(index, saved.tensor) * saved.count);\n"),
+            "    return size * (kept_elements(saved.tensor) * saved.count);\n",
+            "    for (std::size_t i = 0; i < block_.operators.size(); ++i) {\n"
+            "      const auto& in = block_.operators[i].inputs;\n"
+            "      if (std::find(in.begin(), in.end(), saved.tensor) == in.end()) continue;\n"
+            "      return size * (local_.sizes.tensor(i, saved.tensor) * saved.count);\n"
+            "    }\n"
+            "    return size * (kept_elements(saved.tensor) * saved.count);\n"),
     # Mistakes that an earlier set of tests let through.
     Mistake("tied-stride", "the ends of a pipeline sum their tied table as if they were neighbours",
             "src/evaluate/step_collectives.cpp",

@@ -68,11 +68,14 @@ struct OverlapRule {
   bool operator==(const OverlapRule&) const = default;
 };
 
-/// What selective recompute drops.
+/// What selective recompute runs again.
 enum class SelectiveRule : std::uint8_t {
-  AttentionCore,     ///< scores and softmax (Korthikanti et al.)
-  AlternateMatmuls,  ///< all but fused attention and every other matmul (PyTorch's operator policy)
+  UnfusedAttention,  ///< scores and softmax (Korthikanti et al.); a fused kernel runs once
+  AttentionCore,     ///< the same, or the fused kernel
+  AlternateMatmuls,  ///< all but fused attention and every other matmul, whose results and those of
+                     ///< exchanges are kept (PyTorch's operator policy)
   AllButMatmuls,     ///< all but the products with weights (MaxText's "minimal")
+  AllButAttention,   ///< all but fused attention (InternEvo)
 };
 
 /// How layers go to stages when the counts do not divide, or always.
@@ -189,7 +192,7 @@ struct Framework {
   std::vector<std::string> schedules{"gpipe", "1f1b", "interleaved"};  ///< that it runs
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;
-  SelectiveRule selective = SelectiveRule::AttentionCore;
+  SelectiveRule selective = SelectiveRule::UnfusedAttention;
   PartialRecompute partial_recompute = PartialRecompute::None;
   OperatorSteps operator_steps = OperatorSteps::None;
   /// Micro-batches that a device may keep under orders made for the case; absent: as many as there

@@ -153,8 +153,7 @@ SearchSpace all_degrees(const Problem& problem) {
     space.constraints.push_back(std::move(constraint));
   }
   if (space.dimension(Degree::Recompute).values.size() < 3) {
-    space.left_out.push_back(
-        "selective recompute (fused attention leaves it nothing to drop: it equals none)");
+    space.left_out.push_back("selective recompute (fused attention leaves it nothing to drop)");
   }
   return space;
 }

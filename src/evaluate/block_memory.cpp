@@ -35,7 +35,8 @@ class ActivationCounter {
       const Bytes bytes = saved_by(block_.operators[i]) + attention_copies(i);
       all += bytes;
       for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
-        if (local_.repeated[level][i] == 0.0) kept[level] += bytes;
+        const std::vector<double>& repeated = local_.repeated[level];
+        kept[level] += repeated[i] == 0.0 ? bytes : kept_besides(i, repeated);
       }
       look_at(i, bytes, common);
     }
@@ -65,9 +66,36 @@ class ActivationCounter {
 
   [[nodiscard]] Bytes saved(Recompute level, Bytes kept) const {
     if (repeats_whole(block_, level)) return inputs_;
-    return level == Recompute::Selective && rule_ != SelectiveRule::AttentionCore
-               ? inputs_ + policy_outputs(local_.repeated[static_cast<std::size_t>(level)])
-               : kept;
+    if (level != Recompute::Selective || !keeps_outputs(rule_)) return kept;
+    const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
+    return inputs_ + policy_outputs(repeated) +
+           (sends_again(level, rule_) ? Bytes(0) : exchanged(repeated));
+  }
+
+  /// Of what an operator that runs again saves, what another one keeps.
+  [[nodiscard]] Bytes kept_besides(std::size_t index, const std::vector<double>& repeated) const {
+    Bytes bytes;
+    for (const Saved& saved : block_.operators[index].saved) {
+      if (!is_dropped(block_, repeated, index, saved.tensor)) bytes += size_of(saved);
+    }
+    return bytes;
+  }
+
+  /// Results of exchanges and scattered sums of a forward pass, which are not sent again.
+  [[nodiscard]] Bytes exchanged(const std::vector<double>& repeated) const {
+    if (std::all_of(repeated.begin(), repeated.end(), [](double share) { return share == 0.0; })) {
+      return Bytes(0);
+    }
+    Bytes bytes;
+    for (const SequenceMessage& message : local_.placed.messages) {
+      const Communication& demand = message.communication;
+      const bool scatters = demand.kind == CommunicationKind::ReduceScatter;
+      if (!scatters && demand.kind != CommunicationKind::AllToAll) continue;
+      if (demand.phase != DemandPhase::Forward || demand.subject != Subject::Activation) continue;
+      bytes += wire_size(demand.wire, context_.precision) * message.elements(local_.micro_batch) *
+               demand.count / (scatters ? demand.group_size : 1);
+    }
+    return bytes;
   }
 
   /// Weights that stay gathered until backward: from forward, or from its repetition.
@@ -94,11 +122,13 @@ class ActivationCounter {
 
   [[nodiscard]] Bytes saved_by(const Operator& op) const {
     Bytes bytes;
-    for (const Saved& saved : op.saved) {
-      const Bytes size = saved.as == SavedAs::Single ? Bytes(4) : element(saved.tensor);
-      bytes += size * (kept_elements(saved.tensor) * saved.count);
-    }
+    for (const Saved& saved : op.saved) bytes += size_of(saved);
     return bytes;
+  }
+
+  [[nodiscard]] Bytes size_of(const Saved& saved) const {
+    const Bytes size = saved.as == SavedAs::Single ? Bytes(4) : element(saved.tensor);
+    return size * (kept_elements(saved.tensor) * saved.count);
   }
 
   /// The two operands of an operator's weight gradient.

@@ -148,7 +148,7 @@ class PassAdder {
         parts_(parts),
         profile_(profile),
         lines_(lines),
-        repeats_whole_(repeats_whole(parts.block, parts.recompute)) {}
+        sends_again_(sends_again(parts.recompute, context.problem.framework->selective)) {}
 
   void run() {
     const KernelSum& again = parts_.work.repeated[static_cast<std::size_t>(parts_.recompute)];
@@ -185,8 +185,10 @@ class PassAdder {
   }
 
   [[nodiscard]] bool repeated(const PassMessage& message) const {
-    return message.communication.phase == DemandPhase::Forward && repeats_whole_ &&
-           message.communication.on_recompute == RecomputeGather::Repeated;
+    const Communication& demand = message.communication;
+    return demand.phase == DemandPhase::Forward && sends_again_ &&
+           parts_.repeated[demand.operator_index] > 0.0 &&
+           demand.on_recompute == RecomputeGather::Repeated;
   }
 
   void count_calls(const PassMessage& message, double calls) {
@@ -229,7 +231,7 @@ class PassAdder {
   const BlockParts& parts_;
   BlockTimes& profile_;
   std::vector<PassLine>* lines_;
-  bool repeats_whole_;
+  bool sends_again_;
   IssueCount forward_;
   IssueCount backward_;
   IssueCount recompute_;

@@ -85,7 +85,7 @@ class ProgramBuilder {
       : context_(context),
         parts_(parts),
         pass_(pass),
-        whole_(repeats_whole(parts.block, parts.recompute)),
+        sends_again_(sends_again(parts.recompute, context.problem.framework->selective)),
         program_(program) {
     list_.assign(parts);
     served_.clear();
@@ -187,9 +187,10 @@ class ProgramBuilder {
 
   void recompute(std::size_t op, Side side) {
     const Seconds again = parts_.work.operators[op].forward * parts_.repeated[op];
-    if (side == Side::After && whole_) steps(op, DemandPhase::Forward, again, true);
-    if (side == Side::After && !whole_) kernel(op, again);
-    if (whole_) repeat_messages(op, side);
+    const bool sends = sends_again_ && parts_.repeated[op] > 0.0;
+    if (side == Side::After && sends) steps(op, DemandPhase::Forward, again, true);
+    if (side == Side::After && !sends) kernel(op, again);
+    if (sends) repeat_messages(op, side);
   }
 
   void backward(std::size_t op, Side side) {
@@ -444,7 +445,7 @@ class ProgramBuilder {
   const PricingContext& context_;
   const BlockParts& parts_;
   BlockPass pass_;
-  bool whole_;  ///< recomputation runs the whole block
+  bool sends_again_;  ///< operators that run again exchange their messages again
   BlockProgram& program_;
   Scratch& scratch_ = scratch();
   MessageList& list_ = scratch_.list;

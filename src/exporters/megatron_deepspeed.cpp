@@ -52,7 +52,9 @@ std::vector<Key> parallel_keys() {
       {"--seq-length", {S::SequenceLength}, [](const Handover& h) { return Value(h.problem.seq_len); }},
       // Outside of its pipeline DeepSpeed recomputes what Megatron's own switches say.
       {"--recompute-granularity", {s(D::Recompute)},
-       [](const Handover& h) { return h.degrees.recompute == Recompute::Full ? Value("full") : Value(); }},
+       [](const Handover& h) {
+         return h.degrees.recompute == Recompute::None ? Value() : Value(to_text(h.degrees.recompute));
+       }},
       {"--recompute-method", {s(D::Recompute)},
        [](const Handover& h) { return h.degrees.recompute == Recompute::Full ? Value("uniform") : Value(); }},
       {"--deepspeed-activation-checkpointing", {s(D::Recompute)},
@@ -144,7 +146,7 @@ Exporter megatron_deepspeed_exporter() {
                       {s(D::Zero)},
                       {s(D::SequenceParallel)},
                       {s(D::MicroBatch)},
-                      {s(D::Recompute), {"none", "full"}},
+                      {s(D::Recompute)},
                       {s(D::Schedule), {"1f1b"}},
                       {S::MicroBatches},
                       {S::GlobalBatch},

@@ -16,10 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<Choice<SelectiveRule>, 3> kSelective{
-    {{"attention-core", SelectiveRule::AttentionCore},
+constexpr std::array<Choice<SelectiveRule>, 5> kSelective{
+    {{"unfused-attention", SelectiveRule::UnfusedAttention},
+     {"attention-core", SelectiveRule::AttentionCore},
      {"alternate-matmuls", SelectiveRule::AlternateMatmuls},
-     {"all-but-matmuls", SelectiveRule::AllButMatmuls}}};
+     {"all-but-matmuls", SelectiveRule::AllButMatmuls},
+     {"all-but-attention", SelectiveRule::AllButAttention}}};
 constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
     {{"even", LayerDistribution::EvenOnly},
      {"first-more", LayerDistribution::EvenCeil},

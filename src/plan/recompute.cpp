@@ -13,12 +13,18 @@ bool is_matmul(const Operator& op) {
   return op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
 }
 
-/// Every other product is kept, the first one first; fused attention always; all else runs again.
+/// Scores of a router: policies by operator do not keep them.
+bool makes_scores(const Block& block, const Operator& op) {
+  return !op.outputs.empty() && block.tensor(op.outputs.front()).element == ElementClass::Logit;
+}
+
+/// Every other product is kept, the first one first; fused attention always; all else runs again,
+/// products of experts (another kernel) and of routers among it.
 std::vector<double> alternate_matmuls(const Block& block) {
   std::vector<double> shares;
   int count = 0;
   for (const Operator& op : block.operators) {
-    if (is_matmul(op)) {
+    if (op.kind == OperatorKind::Matmul && !makes_scores(block, op)) {
       int kept = 0;
       for (int i = 0; i < op.products; ++i) kept += ++count % 2;
       shares.push_back(1.0 - static_cast<double>(kept) / op.products);
@@ -31,14 +37,25 @@ std::vector<double> alternate_matmuls(const Block& block) {
 
 std::vector<double> all_but_matmuls(const Block& block) {
   std::vector<double> shares;
-  for (const Operator& op : block.operators) shares.push_back(is_matmul(op) ? 0.0 : 1.0);
+  for (const Operator& op : block.operators) {
+    shares.push_back(is_matmul(op) && !makes_scores(block, op) ? 0.0 : 1.0);
+  }
   return shares;
 }
 
-std::vector<double> attention_core(const Block& block) {
+std::vector<double> all_but_attention(const Block& block) {
   std::vector<double> shares;
   for (const Operator& op : block.operators) {
-    shares.push_back(op.recompute == RecomputeScope::Selective ? 1.0 : 0.0);
+    shares.push_back(op.kind == OperatorKind::Attention ? 0.0 : 1.0);
+  }
+  return shares;
+}
+
+std::vector<double> attention_core(const Block& block, double fused) {
+  std::vector<double> shares;
+  for (const Operator& op : block.operators) {
+    const double again = op.kind == OperatorKind::Attention ? fused : 0.0;
+    shares.push_back(op.recompute == RecomputeScope::Selective ? 1.0 : again);
   }
   return shares;
 }
@@ -60,14 +77,39 @@ std::vector<double> repeated_shares(const Block& block, Recompute recompute, Sel
     return std::vector<double>(block.operators.size(), 0.0);
   }
   switch (rule) {
+    case SelectiveRule::UnfusedAttention:
+      return attention_core(block, 0.0);
     case SelectiveRule::AttentionCore:
-      return attention_core(block);
+      return attention_core(block, 1.0);
     case SelectiveRule::AlternateMatmuls:
       return alternate_matmuls(block);
     case SelectiveRule::AllButMatmuls:
       return all_but_matmuls(block);
+    case SelectiveRule::AllButAttention:
+      return all_but_attention(block);
   }
   throw InternalError("unknown rule of selective recompute");
+}
+
+bool keeps_outputs(SelectiveRule rule) {
+  return rule != SelectiveRule::UnfusedAttention && rule != SelectiveRule::AttentionCore;
+}
+
+bool sends_again(Recompute recompute, SelectiveRule rule) {
+  return recompute == Recompute::Full ||
+         (recompute == Recompute::Selective && rule != SelectiveRule::AlternateMatmuls);
+}
+
+bool is_dropped(const Block& block, const std::vector<double>& repeated, std::size_t index,
+                TensorId tensor) {
+  if (repeated[index] == 0.0) return false;
+  for (std::size_t i = 0; i < block.operators.size(); ++i) {
+    const Operator& reader = block.operators[i];
+    const bool reads =
+        std::find(reader.inputs.begin(), reader.inputs.end(), tensor) != reader.inputs.end();
+    if (reads && repeated[i] == 0.0 && trains_weight(block, reader)) return false;
+  }
+  return true;
 }
 
 std::int64_t copies_among_first(const Network& network, const std::vector<BlockRun>& chunk,
@@ -118,7 +160,7 @@ double repeated_flops_share(const Network& network, const std::vector<Recomputed
 }
 
 bool selective_drops(const Network& network, SelectiveRule rule) {
-  if (rule != SelectiveRule::AttentionCore) return true;
+  if (keeps_outputs(rule)) return true;
   return std::any_of(network.blocks.begin(), network.blocks.end(), [](const Block& block) {
     return std::any_of(block.operators.begin(), block.operators.end(), [](const Operator& op) {
       return op.recompute == RecomputeScope::Selective && !op.saved.empty() &&

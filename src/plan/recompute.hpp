@@ -16,6 +16,18 @@ namespace plansearch {
 [[nodiscard]] std::vector<double> repeated_shares(const Block& block, Recompute recompute,
                                                   SelectiveRule rule);
 
+/// Whether the rule says whose outputs are kept, needed by backward or not; else everything that
+/// backward needs is kept but what runs again.
+[[nodiscard]] bool keeps_outputs(SelectiveRule rule);
+
+/// Whether operators that run again exchange their messages again, or find what came kept.
+[[nodiscard]] bool sends_again(Recompute recompute, SelectiveRule rule);
+
+/// Whether a tensor that an operator saves is gone until the operator runs again: no product that
+/// runs once keeps it as well.
+[[nodiscard]] bool is_dropped(const Block& block, const std::vector<double>& repeated,
+                              std::size_t index, TensorId tensor);
+
 /// Whether only the inputs of the block are kept.
 [[nodiscard]] bool repeats_whole(const Block& block, Recompute recompute);
 

@@ -276,7 +276,7 @@ def read_megatron_deepspeed(words, environment, world, config):
     return {"dp": dp, "pp": pp, "tp": tp, "cp": cp, "cp_kind": "ulysses" if cp > 1 else "ring",
             "zero": int(f["--zero-stage"]), "sp": "--sequence-parallel" in f, "gpus": world,
             "micro_batch": micro_batch, "micro_batches": batch // dp // micro_batch, "batch": batch,
-            "recompute": "full" if full else "none", "seq_len": int(f["--seq-length"]),
+            "recompute": f.get("--recompute-granularity", "none"), "seq_len": int(f["--seq-length"]),
             "precision": json_file["precision"], "optimizer": f["--optimizer"]}
 
 

@@ -23,6 +23,14 @@ PlanDegrees plan_of(int tensor, SequenceParallel spread, Recompute recompute = R
   return plan;
 }
 
+Problem with_rule(SelectiveRule rule) {
+  Problem problem = test::toy_problem();
+  auto framework = std::make_shared<Framework>(*problem.framework);
+  framework->selective = rule;
+  problem.framework = framework;
+  return problem;
+}
+
 TEST_SUITE("unit") {
   TEST_CASE("the message to the next stage is the residual stream as neighbours hold it") {
     for (const int tensor : {1, 4}) {
@@ -72,6 +80,59 @@ TEST_SUITE("unit") {
                                    plan_of(1, SequenceParallel::Off, Recompute::Selective));
     CHECK(none.profile("decoder").memory.saved - selective.profile("decoder").memory.saved ==
           Bytes(2.0 * 16 * 512 * 512 * 2));
+  }
+
+  TEST_CASE("a fused kernel that runs again gives up its statistic; its result is the next input") {
+    const auto saved = [](SelectiveRule rule, Recompute level) {
+      const test::ToyClass toy(with_rule(rule), plan_of(1, SequenceParallel::Off, level));
+      return toy.profile("decoder").memory.saved;
+    };
+    const Bytes none = saved(SelectiveRule::AttentionCore, Recompute::None);
+    // 4 bytes per head and token.
+    CHECK(none - saved(SelectiveRule::AttentionCore, Recompute::Selective) ==
+          Bytes(4 * kTokens * 16));
+    CHECK(saved(SelectiveRule::UnfusedAttention, Recompute::Selective) == none);
+  }
+
+  TEST_CASE("a fused kernel that runs again costs its forward time, and nothing else is sent") {
+    const auto again = [](SelectiveRule rule) {
+      const test::ToyClass toy(with_rule(rule),
+                               plan_of(4, SequenceParallel::Off, Recompute::Selective));
+      const PassProfile pass = toy.profile("decoder").recompute;
+      CHECK(pass.exposed_total() == Seconds(0));
+      return pass.compute / toy.time("decoder", "attention").forward;
+    };
+    CHECK(again(SelectiveRule::AttentionCore) == doctest::Approx(1.0));
+    CHECK(again(SelectiveRule::UnfusedAttention) == 0.0);
+  }
+
+  // Four tensor ranks, the stream spread over them; U: one rank's share of the stream, 2 bytes
+  // each. Kept: input U, query U, value U, up 4 U, context U, both scattered sums U each; the
+  // statistic, 4 bytes of 4 heads per token. Key, projection and down run again.
+  TEST_CASE("a policy by operator keeps every other product and scattered sums") {
+    const test::ToyClass toy(with_rule(SelectiveRule::AlternateMatmuls),
+                             plan_of(4, SequenceParallel::On, Recompute::Selective));
+    const double unit = 2 * kTokens * kHidden / 4;
+    CHECK(toy.profile("decoder").memory.saved == Bytes(10 * unit + 4 * kTokens * 4));
+    CHECK(toy.profile("decoder").recompute.exposed_total() == Seconds(0));
+  }
+
+  // Full recomputation but for the kernel: input 2 bytes, context 2 bytes, statistic 4 per head.
+  TEST_CASE("all but attention: messages as in full recomputation, one kernel less") {
+    const auto toy = [](Recompute level) {
+      return std::make_unique<test::ToyClass>(with_rule(SelectiveRule::AllButAttention),
+                                              plan_of(4, SequenceParallel::Off, level));
+    };
+    const auto full = toy(Recompute::Full);
+    const auto part = toy(Recompute::Selective);
+    const PassProfile all = full->profile("decoder").recompute;
+    const PassProfile some = part->profile("decoder").recompute;
+    CHECK(some.exposed_total() == all.exposed_total());
+    CHECK(some.exposed_total() > Seconds(0));
+    CHECK((all.compute - some.compute).value() ==
+          doctest::Approx(full->time("decoder", "attention").forward.value()));
+    CHECK(part->profile("decoder").memory.saved ==
+          Bytes(2 * kTokens * kHidden + 2 * kTokens * kHidden / 4 + 4 * kTokens * 4));
   }
 }
 

@@ -43,9 +43,41 @@ TEST_SUITE("unit") {
           std::vector<double>{1, 0, 0, 0, 1, 0, 1, 0, 1, 0});
   }
 
-  TEST_CASE("recompute of the attention core leaves fused attention alone") {
-    CHECK(repeated_shares(llama_layer(), Recompute::Selective, SelectiveRule::AttentionCore) ==
+  TEST_CASE("recompute of the attention core runs a fused kernel again, or leaves it alone") {
+    CHECK(repeated_shares(llama_layer(), Recompute::Selective, SelectiveRule::UnfusedAttention) ==
           std::vector<double>(10, 0.0));
+    CHECK(repeated_shares(llama_layer(), Recompute::Selective, SelectiveRule::AttentionCore) ==
+          std::vector<double>{0, 0, 0, 0, 1, 0, 0, 0, 0, 0});
+  }
+
+  TEST_CASE("recompute of all but attention finds the result of the fused kernel") {
+    CHECK(repeated_shares(llama_layer(), Recompute::Selective, SelectiveRule::AllButAttention) ==
+          std::vector<double>{1, 1, 1, 1, 0, 1, 1, 1, 1, 1});
+  }
+
+  // query 1, router, expert products, down 2: the router's scores are not counted, nor are products
+  // of experts, which are another kernel.
+  TEST_CASE("policies by operator run routers again, and by PyTorch's products of experts too") {
+    Block block;
+    block.kind = BlockKind::Decoder;
+    block.tensors.resize(2);
+    block.tensors[1].element = ElementClass::Logit;
+    Operator router = product(1);
+    router.outputs = {TensorId{1}};
+    Operator experts = product(1);
+    experts.kind = OperatorKind::GroupedMatmul;
+    block.operators = {product(1), router, experts, product(1)};
+    CHECK(repeated_shares(block, Recompute::Selective, SelectiveRule::AlternateMatmuls) ==
+          std::vector<double>{0, 1, 1, 1});
+    CHECK(repeated_shares(block, Recompute::Selective, SelectiveRule::AllButMatmuls) ==
+          std::vector<double>{0, 1, 0, 0});
+  }
+
+  TEST_CASE("what is exchanged is sent again where operators run again, unless it was kept") {
+    CHECK(!sends_again(Recompute::None, SelectiveRule::AttentionCore));
+    CHECK(sends_again(Recompute::Selective, SelectiveRule::AttentionCore));
+    CHECK(!sends_again(Recompute::Selective, SelectiveRule::AlternateMatmuls));
+    CHECK(sends_again(Recompute::Full, SelectiveRule::AlternateMatmuls));
   }
 
   TEST_CASE("full recompute repeats layers, neither embedding nor head") {
