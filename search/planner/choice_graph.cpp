@@ -63,6 +63,7 @@ class BoundedElimination {
   }
 
   void add_edge(const ChoiceEdge& edge) {
+    PLANSEARCH_CHECK(!edge.line);
     Factor factor{edge.nodes, {}};
     std::sort(factor.scope.begin(), factor.scope.end());
     factor.entries.resize(edge.costs.size());

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace plansearch {
@@ -16,10 +18,14 @@ struct ChoiceNode {
   std::vector<double> memory{};  ///< empty: none
 };
 
+/// Costs by option of the last node, for options of those before it.
+using CostLine = std::function<void(std::span<const std::size_t> options, std::span<double> costs)>;
+
 /// What neighbours, two or more, cost together.
 struct ChoiceEdge {
   std::vector<std::size_t> nodes;  ///< each once
-  std::vector<double> costs;       ///< [option of the first][option of the second]...
+  std::vector<double> costs{};     ///< [option of the first][option of the second]...
+  CostLine line{};                 ///< instead of costs, where they are too many to be kept
 };
 
 struct ChoiceGraph {

@@ -34,25 +34,46 @@ std::size_t stride(const CostTable& table, std::size_t node,
   return 0;
 }
 
+/// Calls visit(options) for all options of some nodes, those of the last one fastest.
+template <typename Visit>
+void for_each_choice(std::span<const std::size_t> nodes,
+                     const std::vector<std::vector<double>>& options, Visit visit) {
+  std::vector<std::size_t> chosen(nodes.size(), 0);
+  while (true) {
+    visit(chosen);
+    std::size_t i = nodes.size();
+    while (i > 0 && ++chosen[i - 1] == options[nodes[i - 1]].size()) chosen[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+/// The same costs, all of them at hand.
+CostTable written_out(CostTable table, const std::vector<std::vector<double>>& options) {
+  if (!table.line) return table;
+  const std::size_t width = options[table.nodes.back()].size();
+  const std::span<const std::size_t> outer(table.nodes.data(), table.nodes.size() - 1);
+  for_each_choice(outer, options, [&](const std::vector<std::size_t>& chosen) {
+    table.costs.resize(table.costs.size() + width);
+    table.line(chosen, std::span(table.costs).last(width));
+  });
+  table.line = nullptr;
+  return table;
+}
+
 /// The same costs with the nodes in another order.
 CostTable reordered(const CostTable& table, std::vector<std::size_t> nodes,
                     const std::vector<std::vector<double>>& options) {
   if (table.nodes == nodes) return table;
   CostTable result{std::move(nodes), {}};
   result.costs.resize(table.costs.size());
-  std::vector<std::size_t> chosen(result.nodes.size(), 0);
   std::vector<std::size_t> strides;
   for (const std::size_t node : result.nodes) strides.push_back(stride(table, node, options));
-  std::size_t at = 0;
-  for (double& cost : result.costs) {
-    cost = table.costs[at];
-    for (std::size_t i = chosen.size(); i-- > 0;) {
-      at += strides[i];
-      if (++chosen[i] < options[result.nodes[i]].size()) break;
-      at -= strides[i] * chosen[i];
-      chosen[i] = 0;
-    }
-  }
+  if (result.costs.empty()) return result;
+  double* cost = result.costs.data();
+  for_each_choice(result.nodes, options, [&](const std::vector<std::size_t>& chosen) {
+    *cost++ = table.costs[std::inner_product(chosen.begin(), chosen.end(), strides.begin(),
+                                             std::size_t{0})];
+  });
   return result;
 }
 
@@ -64,29 +85,32 @@ class Contraction {
               const std::vector<std::vector<double>>& options)
       : options_(options), node_(node), sum_(sum) {
     const std::size_t last = sum.nodes.empty() ? node : sum.nodes.back();
+    outer_.assign(sum.nodes.begin(), sum.nodes.end() - (sum.nodes.empty() ? 0 : 1));
     for (const CostTable& table : used) {
-      if (contains(table.nodes, last) && last != node) {
+      if (table.line && last != node && table.nodes.back() == last) {
+        lines_.push_back(line(table));
+      } else if (contains(table.nodes, last) && last != node) {
         std::vector<std::size_t> nodes = table.nodes;
         std::erase(nodes, last);
         nodes.push_back(last);
-        rows_.push_back(placed(reordered(table, std::move(nodes), options)));
+        rows_.push_back(placed(reordered(written_out(table, options), std::move(nodes), options)));
       } else {
-        points_.push_back(placed(table));
+        points_.push_back(placed(written_out(table, options)));
       }
     }
     width_ = last == node ? 1 : options[last].size();
-    outer_.assign(sum.nodes.begin(), sum.nodes.end() - (sum.nodes.empty() ? 0 : 1));
   }
 
   void run() {
     std::vector<std::size_t> chosen(outer_.size(), 0);
-    std::vector<double> joined(width_);
+    joined_.resize(width_);
+    more_.resize(width_);
     for (std::size_t row = 0; row < sum_.costs.size(); row += width_) {
       for (std::size_t option = 0; option < options_[node_].size(); ++option) {
         double base = options_[node_][option];
         for (const Placed& table : points_) base += table.table.costs[at(table, chosen, option)];
         if (base == kImpossible) continue;
-        min_plus_row(&sum_.costs[row], row_of(chosen, option, joined), base, width_);
+        min_plus_row(&sum_.costs[row], row_of(chosen, option), base, width_);
       }
       advance(chosen);
     }
@@ -114,15 +138,40 @@ class Contraction {
                               option * table.own);
   }
 
-  const double* row_of(const std::vector<std::size_t>& chosen, std::size_t option,
-                       std::vector<double>& joined) const {
-    if (rows_.size() == 1) return &rows_.front().table.costs[at(rows_.front(), chosen, option)];
-    std::fill(joined.begin(), joined.end(), 0.0);
-    for (const Placed& table : rows_) {
-      const double* row = &table.table.costs[at(table, chosen, option)];
-      std::transform(row, row + width_, joined.begin(), joined.begin(), std::plus<>());
+  /// Costs that are made line by line: the places of the nodes before the last among the outer
+  /// ones; behind them, the node that is chosen.
+  struct Line {
+    CostLine line;
+    std::vector<std::size_t> places;
+  };
+
+  [[nodiscard]] Line line(const CostTable& table) const {
+    Line result{table.line, {}};
+    for (std::size_t i = 0; i + 1 < table.nodes.size(); ++i) {
+      const auto place = std::find(outer_.begin(), outer_.end(), table.nodes[i]);
+      result.places.push_back(static_cast<std::size_t>(place - outer_.begin()));
     }
-    return joined.data();
+    return result;
+  }
+
+  const double* row_of(const std::vector<std::size_t>& chosen, std::size_t option) {
+    if (rows_.size() == 1 && lines_.empty()) {
+      return &rows_.front().table.costs[at(rows_.front(), chosen, option)];
+    }
+    std::fill(joined_.begin(), joined_.end(), 0.0);
+    const auto add = [&](const double* row) {
+      std::transform(row, row + width_, joined_.begin(), joined_.begin(), std::plus<>());
+    };
+    for (const Placed& table : rows_) add(&table.table.costs[at(table, chosen, option)]);
+    for (const Line& line : lines_) {
+      own_.clear();
+      for (const std::size_t place : line.places) {
+        own_.push_back(place < chosen.size() ? chosen[place] : option);
+      }
+      line.line(own_, more_);
+      add(more_.data());
+    }
+    return joined_.data();
   }
 
   void advance(std::vector<std::size_t>& chosen) const {
@@ -137,7 +186,10 @@ class Contraction {
   CostTable& sum_;
   std::vector<std::size_t> outer_;  ///< nodes of the sum but the last
   std::vector<Placed> rows_;        ///< tables with that last node
-  std::vector<Placed> points_;      ///< the others
+  std::vector<Line> lines_;
+  std::vector<Placed> points_;  ///< the others
+  std::vector<double> joined_, more_;
+  std::vector<std::size_t> own_;
   std::size_t width_ = 1;
 };
 
@@ -154,6 +206,13 @@ std::vector<std::size_t> neighbours(std::size_t node, const std::vector<CostTabl
 
 double cost_of(const CostTable& table, const std::vector<std::size_t>& chosen,
                const std::vector<std::vector<double>>& options) {
+  if (table.line) {
+    std::vector<std::size_t> own;
+    for (const std::size_t node : table.nodes) own.push_back(chosen[node]);
+    std::vector<double> costs(options[table.nodes.back()].size());
+    table.line(std::span(own).first(own.size() - 1), costs);
+    return costs[own.back()];
+  }
   std::size_t at = 0;
   for (const std::size_t node : table.nodes) at = at * options[node].size() + chosen[node];
   return table.costs[at];
@@ -161,9 +220,9 @@ double cost_of(const CostTable& table, const std::vector<std::size_t>& chosen,
 
 }  // namespace
 
-Elimination::Elimination(const ChoiceGraph& graph, std::vector<std::size_t> kept) {
-  for (const ChoiceNode& node : graph.nodes) nodes_.push_back(node.costs);
-  for (const ChoiceEdge& edge : graph.edges) tables_.push_back({edge.nodes, edge.costs});
+Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept)
+    : tables_(std::move(graph.edges)) {
+  for (ChoiceNode& node : graph.nodes) nodes_.push_back(std::move(node.costs));
   std::vector<std::size_t> left;
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     if (!contains(kept, n)) left.push_back(n);
@@ -206,6 +265,14 @@ void Elimination::eliminate(std::size_t node) {
   std::stable_sort(made.nodes.begin(), made.nodes.end(), [&](std::size_t a, std::size_t b) {
     return nodes_[a].size() < nodes_[b].size();
   });
+  // Costs that come in lines stay lines.
+  for (const CostTable& table : tables_) {
+    if (!table.line || !contains(table.nodes, node)) continue;
+    const auto last = std::find(made.nodes.begin(), made.nodes.end(), table.nodes.back());
+    if (last == made.nodes.end()) continue;
+    std::rotate(last, last + 1, made.nodes.end());
+    break;
+  }
   const auto used = std::stable_partition(
       tables_.begin(), tables_.end(), [&](const CostTable& t) { return !contains(t.nodes, node); });
   Step step{node, {std::make_move_iterator(used), std::make_move_iterator(tables_.end())}};
@@ -250,7 +317,7 @@ std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::s
                                                 const std::vector<double>& after) {
   ChoiceGraph inner = layer;
   std::fill(inner.nodes[entry].costs.begin(), inner.nodes[entry].costs.end(), 0.0);
-  const Elimination one(inner, {entry, exit});
+  const Elimination one(std::move(inner), {entry, exit});
   const std::size_t size = layer.nodes[entry].costs.size();
   // powers[k]: 2^k layers; from the first ones on, the least of `done` layers by their last option.
   std::vector<std::vector<double>> powers{one.costs().costs};

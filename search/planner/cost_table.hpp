@@ -11,15 +11,12 @@
 namespace plansearch {
 
 /// Costs by the options of some nodes, those of the last one side by side.
-struct CostTable {
-  std::vector<std::size_t> nodes;
-  std::vector<double> costs;
-};
+using CostTable = ChoiceEdge;
 
 /// A graph of which all nodes but some have been chosen at their cheapest, whatever the others are.
 class Elimination {
  public:
-  Elimination(const ChoiceGraph& graph, std::vector<std::size_t> kept);
+  Elimination(ChoiceGraph graph, std::vector<std::size_t> kept);
 
   /// What the whole graph costs by the options of the nodes that are kept, in their order; their
   /// own costs are in it. Without kept nodes one number.

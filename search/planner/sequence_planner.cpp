@@ -59,7 +59,14 @@ ChoiceGraph graph_of(const ChoiceTables& tables, const Weights& weights) {
     }
   }
   for (const ChoiceTable& table : tables.tables()) {
-    ChoiceEdge& edge = graph.edges.emplace_back(ChoiceEdge{table.nodes, {}});
+    ChoiceEdge& edge = graph.edges.emplace_back(ChoiceEdge{table.nodes, {}, {}});
+    if (table.prices) {
+      edge.line = [prices = table.prices, repeats](std::span<const std::size_t> options,
+                                                   std::span<double> costs) {
+        prices->totals(options, repeats, costs);
+      };
+      continue;
+    }
     edge.costs.reserve(table.costs.size());
     for (const PassCost& cost : table.costs) edge.costs.push_back(cost.total(repeats).value());
   }

@@ -62,7 +62,9 @@ class TemporalSearch {
     Placements placements;
     Seconds sum;  ///< of a step, by stage of a pipeline
     std::string words;
+    Rings rings = Rings::Hidden;
     bool sorted = false;
+    bool exact = true;
   };
 
   [[nodiscard]] int pipeline() const { return request_.pinned.get(Degree::Pipeline).value_or(1); }
@@ -108,8 +110,9 @@ class TemporalSearch {
 
   void offer_choices(PlanDegrees degrees) {
     if (!has_room(degrees)) return;
-    const bool sorted = *bits_of(degrees.tensor_out) > kMostBitsInFull;
-    const SequencePlanner planner({problem_, degrees, sorted ? SequenceSpace::Sorted : space_});
+    const SequenceSpace space = space_of(degrees);
+    const bool sorted = space == SequenceSpace::Sorted;
+    const SequencePlanner planner({problem_, degrees, space});
     if (!planner.obstacle().empty()) {
       obstacle_ = planner.obstacle();
       return;
@@ -117,18 +120,22 @@ class TemporalSearch {
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
       for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
-        offer_front(planner, degrees, rings, sorted);
+        offer_front({planner, degrees, rings, sorted});
       }
     }
   }
 
-  void offer_front(const SequencePlanner& planner, const PlanDegrees& degrees, Rings rings,
-                   bool sorted) {
-    const std::vector<SequencePlan> front = sequence_front(planner, degrees.recompute, rings);
-    for (const SequencePlan& choice : front) offer(degrees, choice, sorted);
-    if (front.empty()) return;
-    if (const auto least = planner.least_sum(degrees.recompute, rings)) {
-      most_gap_ = std::max(most_gap_, front.front().sum / *least - 1.0);
+  struct Front {
+    const SequencePlanner& planner;
+    const PlanDegrees& degrees;
+    Rings rings;
+    bool sorted;
+  };
+
+  void offer_front(const Front& front) {
+    for (const SequencePlan& choice :
+         sequence_front(front.planner, front.degrees.recompute, front.rings)) {
+      offer(front, choice);
     }
   }
 
@@ -145,7 +152,8 @@ class TemporalSearch {
            best_.limit().value();
   }
 
-  void offer(const PlanDegrees& degrees, const SequencePlan& choice, bool sorted) {
+  void offer(const Front& front, const SequencePlan& choice) {
+    const PlanDegrees& degrees = front.degrees;
     const bool known = std::any_of(offered_.begin(), offered_.end(), [&](const Offered& other) {
       return other.degrees == degrees && other.placements == choice.placements;
     });
@@ -155,7 +163,7 @@ class TemporalSearch {
     offered_.push_back(
         {degrees, choice.placements,
          choice.sum * (static_cast<double>(degrees.micro_batches) / degrees.pipeline), choice.words,
-         sorted});
+         front.rings, front.sorted, front.planner.exact()});
   }
 
   /// What ranks apart: the best of a tensor degree, a micro-batch and a recompute level, by role
@@ -164,6 +172,19 @@ class TemporalSearch {
   static Family family(const PlanDegrees& degrees, bool sequences) {
     return {degrees.tensor_out, degrees.micro_batch, static_cast<int>(degrees.zero),
             static_cast<int>(degrees.recompute), sequences};
+  }
+
+  /// What the least sum gains where every layer is cut in a way of its own.
+  [[nodiscard]] double gap_of(const Offered& offered) const {
+    const SequencePlanner planner({problem_, offered.degrees, space_of(offered.degrees)});
+    const Recompute level = offered.degrees.recompute;
+    const auto alike = planner.best(level, offered.rings, 0.0);
+    const auto least = planner.least_sum(level, offered.rings);
+    return alike && least ? alike->sum / *least - 1.0 : 0.0;
+  }
+
+  [[nodiscard]] SequenceSpace space_of(const PlanDegrees& degrees) const {
+    return *bits_of(degrees.tensor_out) > kMostBitsInFull ? SequenceSpace::Sorted : space_;
   }
 
   [[nodiscard]] std::string claim() const {
@@ -181,9 +202,13 @@ class TemporalSearch {
           "({})",
           to_text(offered.sum), offered.words);
       if (offered.sorted) text += "; sequences sorted inside every tier of the network";
-      if (most_gap_ > 1e-9) {
-        text += fmt::format("; layers cut one by one would sum to {:.2g} % less at most",
-                            100.0 * most_gap_);
+      if (!offered.exact) {
+        text +=
+            "; the sum is an upper bound: several readers of one tensor are supplied one by one";
+      }
+      const double gap = gap_of(offered);
+      if (gap > 1e-9) {
+        text += fmt::format("; layers cut one by one would sum to {:.2g} % less", 100.0 * gap);
       }
       return text;
     }
@@ -197,7 +222,6 @@ class TemporalSearch {
   BestStaged<Family> best_;
   std::vector<Offered> offered_;
   std::string obstacle_;
-  double most_gap_ = 0.0;
   UnevenResult result_;
 };
 

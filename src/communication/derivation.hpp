@@ -19,7 +19,6 @@ struct DerivationScratch {
   MakerLayouts maker;
   std::vector<ReaderLayouts> readers;
   NumberedLayout leaving;
-  std::vector<NumberedLayout> gradients;
   TensorLayouts layouts;
   std::vector<char> seen;  ///< by ParameterId
 };

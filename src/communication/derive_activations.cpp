@@ -21,14 +21,6 @@ bool contracts(OperatorKind kind) {
          kind != OperatorKind::CrossEntropy;
 }
 
-double total_price(const Path& steps) {
-  double sum = 0.0;
-  for (const PathStep& step : steps) {
-    sum += elements_moved(step.kind, step.group_size, step.elements);
-  }
-  return sum;
-}
-
 bool is_reduction(CommunicationKind kind) {
   return kind == CommunicationKind::AllReduce || kind == CommunicationKind::ReduceScatter;
 }
@@ -59,6 +51,11 @@ class Touch {
           repeated_factors(context_.block, context_.index.operators[op_].use(tensor_),
                            context_.placement.operators[op_], OperatorPhase::InputGradient,
                            context_.rules);
+    }
+    const std::size_t producer = context_.index.producers[static_cast<std::size_t>(tensor_)];
+    if (producer != kEdge) {
+      Layout& gradient = layouts.gradient.layout;
+      gradient.partial = gradient.partial - deferred_axes(context_, producer);
     }
     return layouts;
   }
@@ -100,13 +97,12 @@ MakerLayouts entering_layouts(const Context& context, TensorId tensor) {
 class TensorDeriver {
  public:
   TensorDeriver(const Context& context, TensorId tensor, const TensorLayouts& layouts,
-                LayoutPaths* paths, Demands& demands)
+                Demands& demands)
       : context_(context),
         demands_(demands),
         available_(context.scratch.available),
         tensor_(tensor),
         layouts_(layouts),
-        paths_(paths),
         producer_(context.index.producers[index(tensor)]),
         consumers_(context.index.consumers[index(tensor)]) {
     for (const DimId dim : context.block.tensor(tensor).dims) {
@@ -126,7 +122,6 @@ class TensorDeriver {
     available_.clear();
     available_.push_back(&layouts_.maker->made);
     for (std::size_t i = 0; i < consumers_.size(); ++i) {
-      if (layouts_.readers[i] == nullptr) continue;
       const NumberedLayout& target = layouts_.readers[i]->wanted;
       supply(target, consumers_[i]);
       if (crosses_orders(context_, consumers_[i], tensor_)) exchange(target.layout, consumers_[i]);
@@ -161,7 +156,7 @@ class TensorDeriver {
     std::size_t from = available_.size();
     for (std::size_t i = 0; i < available_.size(); ++i) {
       const Path& steps = path(*available_[i], target);
-      if (from == available_.size() || total_price(steps) < total_price(best)) {
+      if (from == available_.size() || length_of(steps) < length_of(best)) {
         best = steps;
         from = i;
       }
@@ -179,56 +174,27 @@ class TensorDeriver {
   /// A matmul keeps its input in the smallest layout on the way, so its backward gathers again; so
   /// does attention to the keys and values of other context ranks.
   void regather(const Layout& source, const NumberedLayout& target, const Path& steps) {
-    const std::size_t kept = smallest(source, steps);
-    if (kept == steps.size()) return;
     for (std::size_t r = consumers_.size(); r-- > 0;) {
       const std::size_t reader = consumers_[r];
-      const OperatorKind kind = context_.op(reader).kind;
-      const bool weighs =
-          kind == OperatorKind::Matmul && context_.index.operators[reader].trains_weight;
-      const bool attends =
-          input_gradient_reads_inputs(kind) && steps.back().axes.contains(Axis::Context);
-      if (!weighs && !attends) continue;
-      if (layouts_.readers[r] == nullptr || !(layouts_.readers[r]->wanted == target)) continue;
-      const DemandPhase phase = attends ? DemandPhase::InputGradient : DemandPhase::WeightGradient;
-      for (std::size_t i = kept; i < steps.size(); ++i) {
-        emit(steps[i], Subject::Activation, phase, reader, Side::Before, reader);
+      const ReadsAgain again = reads_again(context_.block, context_.index, reader);
+      const auto repeated = steps_again(again, elements(source), steps);
+      if (repeated.empty() || !(layouts_.readers[r]->wanted == target)) continue;
+      const DemandPhase phase = again == ReadsAgain::FromContextRanks ? DemandPhase::InputGradient
+                                                                      : DemandPhase::WeightGradient;
+      for (const PathStep& step : repeated) {
+        emit(step, Subject::Activation, phase, reader, Side::Before, reader);
       }
       return;
     }
   }
 
-  /// How many steps lead to the smallest layout (the last one among equals).
-  [[nodiscard]] std::size_t smallest(const Layout& source, const Path& steps) const {
-    std::size_t best = 0;
-    double least = elements(source);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const double here = steps[i].after;
-      if (here > least) continue;
-      least = here;
-      best = i + 1;
-    }
-    return best;
-  }
-
   void backward() {
     if (producer_ != kEdge && context_.op(producer_).kind == OperatorKind::CrossEntropy) return;
     const NumberedLayout& needed = layouts_.maker->gradient;
-    const AxisSet deferred = producer_ == kEdge ? AxisSet{} : deferred_axes(context_, producer_);
     available_.clear();  // contributions already on their way
     if (layouts_.leaving != nullptr) contribute(*layouts_.leaving, needed, kEdge);
-    std::vector<NumberedLayout>& gradients = context_.scratch.gradients;
-    gradients.clear();
-    gradients.reserve(consumers_.size());
     for (std::size_t i = 0; i < consumers_.size(); ++i) {
-      if (layouts_.readers[i] == nullptr) continue;
-      const NumberedLayout* gradient = &layouts_.readers[i]->gradient;
-      if (!(gradient->layout.partial & deferred).empty()) {
-        gradients.push_back({gradient->layout});
-        gradients.back().layout.partial = gradient->layout.partial - deferred;
-        gradient = &gradients.back();
-      }
-      contribute(*gradient, needed, consumers_[i]);
+      contribute(layouts_.readers[i]->gradient, needed, consumers_[i]);
     }
   }
 
@@ -268,9 +234,6 @@ class TensorDeriver {
 
   /// The steps from one layout to another, until the next path is asked for.
   [[nodiscard]] const Path& path(const NumberedLayout& from, const NumberedLayout& to) const {
-    if (paths_ != nullptr && from.number != 0 && to.number != 0) {
-      return paths_->path(context_.mesh(), extents_span(), from, to);
-    }
     redistribute(context_.mesh(), extents_span(), from.layout, to.layout,
                  *context_.scratch.redistribution, context_.scratch.steps);
     write_path(context_.scratch.steps, context_.mesh(), extents_span(), context_.scratch.path);
@@ -291,7 +254,6 @@ class TensorDeriver {
   FixedVector<double, kMaxTensorRank> extents_;
   TensorId tensor_;
   const TensorLayouts& layouts_;
-  LayoutPaths* paths_;
   std::size_t producer_;
   const std::vector<std::size_t>& consumers_;
 };
@@ -320,7 +282,7 @@ void derive_activations(const Context& context, Demands& demands) {
           leaving_layout(context.network, context.block, tensor, context.rules, context.placement);
       layouts.leaving = &scratch.leaving;
     }
-    TensorDeriver(context, tensor, layouts, nullptr, demands).run();
+    TensorDeriver(context, tensor, layouts, demands).run();
   }
 }
 
@@ -347,11 +309,34 @@ ReaderLayouts reader_layouts(const DerivationInput& input, std::size_t op, Tenso
   return derivation::Touch({input, no_scratch()}, op, tensor).reader();
 }
 
-void derive_tensor(const DerivationInput& input, DerivationScratch& scratch, TensorId tensor,
-                   const TensorLayouts& layouts, LayoutPaths* paths,
-                   std::vector<Communication>& demands) {
-  const derivation::Context context{input, scratch};
-  derivation::TensorDeriver(context, tensor, layouts, paths, demands).run();
+double length_of(const Path& path) {
+  double sum = 0.0;
+  for (const PathStep& step : path) {
+    sum += elements_moved(step.kind, step.group_size, step.elements);
+  }
+  return sum;
+}
+
+ReadsAgain reads_again(const Block& block, const BlockIndex& index, std::size_t op) {
+  const OperatorKind kind = block.operators[op].kind;
+  if (derivation::input_gradient_reads_inputs(kind)) return ReadsAgain::FromContextRanks;
+  const bool weighs = kind == OperatorKind::Matmul && index.operators[op].trains_weight;
+  return weighs ? ReadsAgain::Always : ReadsAgain::Never;
+}
+
+std::span<const PathStep> steps_again(ReadsAgain reader, double held, const Path& path) {
+  const bool repeats =
+      reader == ReadsAgain::Always || (reader == ReadsAgain::FromContextRanks && !path.empty() &&
+                                       path.back().axes.contains(Axis::Context));
+  if (!repeats) return {};
+  std::size_t kept = 0;  // steps to the smallest layout, the last one among equals
+  double least = held;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path[i].after > least) continue;
+    least = path[i].after;
+    kept = i + 1;
+  }
+  return std::span(path).subspan(kept);
 }
 
 }  // namespace plansearch

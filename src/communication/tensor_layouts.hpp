@@ -20,13 +20,13 @@ struct MakerLayouts {
 /// Of one operator that reads it.
 struct ReaderLayouts {
   NumberedLayout wanted;
-  NumberedLayout gradient;  ///< as its backward leaves it
+  /// As its backward leaves it, without the parts that the maker hands on to its parameters.
+  NumberedLayout gradient;
 };
 
 struct TensorLayouts {
   const MakerLayouts* maker = nullptr;
-  /// In the order of BlockIndex::consumers; null: asked about the others alone.
-  std::vector<const ReaderLayouts*> readers;
+  std::vector<const ReaderLayouts*> readers;  ///< in the order of BlockIndex::consumers
   /// For the next block, and its gradient from there; null: it does not leave.
   const NumberedLayout* leaving = nullptr;
 };
@@ -37,11 +37,17 @@ struct TensorLayouts {
 [[nodiscard]] ReaderLayouts reader_layouts(const DerivationInput& input, std::size_t op,
                                            TensorId tensor);
 
-/// What brings a tensor to those who read it and its gradient back. Of `input`, placements of
-/// operators do not matter: the layouts say all of them. `paths`, if any, knows those with numbers.
-void derive_tensor(const DerivationInput& input, DerivationScratch& scratch, TensorId tensor,
-                   const TensorLayouts& layouts, LayoutPaths* paths,
-                   std::vector<Communication>& demands);
+/// A tensor that exists in several layouts comes from the nearest one, of equals from the first: by
+/// elements that a device sends.
+[[nodiscard]] double length_of(const Path& path);
+
+/// Whether the backward of a reader asks again for a tensor that it keeps in the smallest layout on
+/// the way to it.
+enum class ReadsAgain : std::uint8_t { Never, Always, FromContextRanks };
+[[nodiscard]] ReadsAgain reads_again(const Block& block, const BlockIndex& index, std::size_t op);
+/// The steps that such a reader repeats; `held`: elements before the first one.
+[[nodiscard]] std::span<const PathStep> steps_again(ReadsAgain reader, double held,
+                                                    const Path& path);
 
 /// What the devices of one operator say to each other while it runs: row statistics, rings.
 void derive_inside(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "communication/derivation.hpp"
 #include "cost/compute_cost.hpp"
 #include "evaluate/operator_time.hpp"
 #include "plan/recompute.hpp"
@@ -64,9 +65,11 @@ ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, s
       index_(index_block(*problem_.network, block_)),
       repeated_(repeated_shares(block_, problem_.framework->selective)),
       copies_(copies),
-      choice_(placements_.blocks[block]) {
+      choice_(placements_.blocks[block]),
+      moves_(mesh_) {
   placed_extents(*problem_.network, degrees_, *problem_.framework, extents_);
   place_block(block_, index_, rules_, placement_, block);
+  for (std::size_t t = 0; t < block_.tensors.size(); ++t) add_moved(static_cast<TensorId>(t));
 }
 
 void ChoicePricer::place(const std::vector<std::size_t>& operators, const SequenceOption& option) {
@@ -188,22 +191,20 @@ Seconds ChoicePricer::by_role(const FactorCuts& edges, Recompute level) {
 
 MakerLayouts ChoicePricer::maker(std::size_t op, TensorId tensor) {
   MakerLayouts layouts = maker_layouts(input(), op, tensor);
-  layouts.made.number = paths_.number(layouts.made.layout);
-  layouts.gradient.number = paths_.number(layouts.gradient.layout);
+  layouts.made = moves_.numbered(std::move(layouts.made.layout));
+  layouts.gradient = moves_.numbered(std::move(layouts.gradient.layout));
   return layouts;
 }
 
 ReaderLayouts ChoicePricer::reader(std::size_t op, TensorId tensor) {
   ReaderLayouts layouts = reader_layouts(input(), op, tensor);
-  layouts.wanted.number = paths_.number(layouts.wanted.layout);
-  layouts.gradient.number = paths_.number(layouts.gradient.layout);
+  layouts.wanted = moves_.numbered(std::move(layouts.wanted.layout));
+  layouts.gradient = moves_.numbered(std::move(layouts.gradient.layout));
   return layouts;
 }
 
 NumberedLayout ChoicePricer::leaving(TensorId tensor) {
-  NumberedLayout layout{leaving_layout(*problem_.network, block_, tensor, rules_, placement_)};
-  layout.number = paths_.number(layout.layout);
-  return layout;
+  return moves_.numbered(leaving_layout(*problem_.network, block_, tensor, rules_, placement_));
 }
 
 void ChoicePricer::add_saved(std::size_t reader, const Saved& saved, double elements,
@@ -251,14 +252,43 @@ ByRecompute<double> ChoicePricer::saved_inputs() const {
   return bytes;
 }
 
-PassCost ChoicePricer::move(TensorId tensor, const TensorLayouts& layouts) {
-  demands_.clear();
-  derive_tensor(input(), *scratch_, tensor, layouts, &paths_, demands_);
-  PassCost cost;
-  for (const Communication& demand : demands_) {
-    (demand.phase == DemandPhase::Forward ? cost.forward : cost.rest) += time(demand);
+/// Tensors of one size and element are one subject.
+void ChoicePricer::add_moved(TensorId tensor) {
+  const Tensor& moved = block_.tensor(tensor);
+  MovedTensor& made = moved_.emplace_back();
+  double elements = 1.0;
+  for (const DimId dim : moved.dims) {
+    made.extents.push_back(rules_.extents[static_cast<std::size_t>(dim)]);
+    elements *= made.extents.back();
   }
-  return cost;
+  Communication demand;
+  demand.wire = derivation::wire_class(moved.element);
+  demand.index = static_cast<std::uint32_t>(tensor);
+  const bool grows = grows_with_micro_batch(*problem_.network, block_, demand);
+  const auto subject = std::tuple(elements, demand.wire, grows);
+  made.subject =
+      subjects_.try_emplace(subject, static_cast<std::uint32_t>(subjects_.size())).first->second;
+  made.price = [this, demand](const PathStep& step, AxisSet axes) {
+    Communication message = demand;
+    message.kind = step.kind;
+    message.axes = axes;
+    message.group_size = step.group_size;
+    message.elements = step.elements;
+    return time(message);
+  };
+}
+
+Move ChoicePricer::move(TensorId tensor, const NumberedLayout& from, const NumberedLayout& to,
+                        ReadsAgain reader) {
+  return moves_.price(moved_[static_cast<std::size_t>(tensor)], from, to, reader);
+}
+
+Seconds ChoicePricer::move_back(TensorId tensor, const NumberedLayout& from,
+                                const NumberedLayout& to) {
+  const std::size_t producer = index_.producers[static_cast<std::size_t>(tensor)];
+  if (!block_.tensor(tensor).gradient) return {};
+  if (producer != kEdge && block_.operators[producer].kind == OperatorKind::CrossEntropy) return {};
+  return move(tensor, from, to, ReadsAgain::Never).time;
 }
 
 }  // namespace plansearch

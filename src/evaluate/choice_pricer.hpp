@@ -6,10 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "communication/tensor_layouts.hpp"
 #include "evaluate/class_profile.hpp"
+#include "evaluate/move_prices.hpp"
 #include "evaluate/sequence_options.hpp"
 
 namespace plansearch {
@@ -73,10 +76,16 @@ class ChoicePricer {
   /// One copy whose operators all lie by role between edges that are cut so: embedding, head.
   [[nodiscard]] Seconds by_role(const FactorCuts& edges, Recompute level);
 
-  [[nodiscard]] PassCost move(TensorId tensor, const TensorLayouts& layouts);
+  /// What brings a tensor from one layout to another.
+  [[nodiscard]] Move move(TensorId tensor, const NumberedLayout& from, const NumberedLayout& to,
+                          ReadsAgain reader);
+  /// The same of its gradient; nothing where nobody forms it.
+  [[nodiscard]] Seconds move_back(TensorId tensor, const NumberedLayout& from,
+                                  const NumberedLayout& to);
 
  private:
   [[nodiscard]] DerivationInput input() const;
+  void add_moved(TensorId tensor);
   [[nodiscard]] Seconds time(const Communication& demand) const;
   [[nodiscard]] Seconds time(const Communication& demand, double elements) const;
   void add_messages(std::size_t op, LaunchCost& cost, std::array<Seconds, 3>& rings);
@@ -104,7 +113,9 @@ class ChoicePricer {
   BlockPlacement placement_;
   BlockCuts cuts_;
   DerivationScratchPtr scratch_ = make_derivation_scratch();
-  LayoutPaths paths_;
+  MovePrices moves_;
+  std::vector<MovedTensor> moved_;  ///< by tensor
+  std::map<std::tuple<double, WireClass, bool>, std::uint32_t> subjects_;
   std::vector<Communication> demands_;
 };
 

@@ -8,186 +8,49 @@
 #include "evaluate/choice_tables.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <numeric>
 
 #include "plan/recompute.hpp"
 
 namespace plansearch {
 namespace {
 
-/// Beyond it a table of three launches is taken apart.
-constexpr std::size_t kLargestTable = 2'000'000;
+/// Beyond it a table is not written out.
+constexpr std::size_t kLargestTable = 500'000;
+/// Beyond it no search takes all launches of a tensor together: three products over five bits.
+constexpr std::size_t kMostCombinations = 50'000'000;
 
-/// How the operators of one launch, or an edge, touch one tensor.
-struct Touch {
-  std::optional<MakerLayouts> maker;
-  std::vector<std::pair<std::size_t, ReaderLayouts>> readers;  ///< number among the consumers
-  std::optional<NumberedLayout> leaving;
-
-  [[nodiscard]] std::vector<std::uint32_t> key() const {
-    std::vector<std::uint32_t> numbers;
-    if (maker) numbers = {maker->made.number, maker->gradient.number};
-    for (const auto& [number, layouts] : readers) {
-      numbers.push_back(layouts.wanted.number);
-      numbers.push_back(layouts.gradient.number);
-    }
-    if (leaving) numbers.push_back(leaving->number);
-    return numbers;
+std::vector<std::uint32_t> key_of(const TensorTouch& touch) {
+  std::vector<std::uint32_t> numbers;
+  if (touch.maker) numbers = {touch.maker->made.number, touch.maker->gradient.number};
+  for (const ReaderLayouts& reader : touch.readers) {
+    numbers.push_back(reader.wanted.number);
+    numbers.push_back(reader.gradient.number);
   }
-};
-
-/// The distinct ways in which the options of one node touch a tensor.
-struct NodeTouches {
-  std::size_t node = 0;
-  std::vector<std::size_t> of_option;
-  std::vector<Touch> distinct;
-};
-
-/// Calls visit(indices) for every combination, the last index fastest.
-template <typename Visit>
-void for_each_combination(const std::vector<std::size_t>& sizes, Visit visit) {
-  std::vector<std::size_t> at(sizes.size(), 0);
-  while (true) {
-    visit(at);
-    std::size_t i = sizes.size();
-    while (i > 0 && ++at[i - 1] == sizes[i - 1]) at[--i] = 0;
-    if (i == 0) return;
-  }
-}
-
-std::size_t product(const std::vector<std::size_t>& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::size_t{1}, std::multiplies<>());
+  if (touch.leaving) numbers.push_back(touch.leaving->number);
+  return numbers;
 }
 
 bool contains(const std::vector<std::size_t>& list, std::size_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
+/// The ways of one node, `make` called by option.
+template <typename Make>
+TensorTouches collect(std::size_t node, std::size_t options, Make make) {
+  TensorTouches touches{node, {}, {}, {}};
+  std::map<std::vector<std::uint32_t>, std::uint32_t> known;
+  for (std::size_t option = 0; option < options; ++option) {
+    TensorTouch touch = make(option);
+    const auto next = static_cast<std::uint32_t>(touches.ways.size());
+    const auto [place, is_new] = known.try_emplace(key_of(touch), next);
+    if (is_new) touches.ways.push_back(std::move(touch));
+    touches.of_option.push_back(place->second);
+  }
+  return touches;
+}
+
 }  // namespace
-
-/// The table of one tensor.
-class ChoiceTables::TensorTable {
- public:
-  TensorTable(ChoicePricer& pricer, TensorId tensor, const std::vector<LaunchOptions>& launches,
-              const std::vector<FactorCuts>& edges)
-      : pricer_(pricer), tensor_(tensor) {
-    const auto number = static_cast<std::size_t>(tensor);
-    const BlockIndex& index = pricer.index();
-    const std::size_t producer = index.producers[number];
-    const auto& consumers = index.consumers[number];
-    for (std::size_t n = 0; n < launches.size(); ++n) {
-      const std::vector<std::size_t>& operators = launches[n].operators;
-      const bool reads = std::any_of(consumers.begin(), consumers.end(),
-                                     [&](std::size_t op) { return contains(operators, op); });
-      if (!reads && !contains(operators, producer)) continue;
-      NodeTouches& touches = nodes_.emplace_back(NodeTouches{n, {}, {}});
-      collect(touches, launches[n].options.size(), [&](std::size_t option) {
-        pricer.place(operators, launches[n].options[option]);
-        Touch touch;
-        if (contains(operators, producer)) touch.maker = pricer.maker(producer, tensor);
-        for (std::size_t c = 0; c < consumers.size(); ++c) {
-          if (!contains(operators, consumers[c])) continue;
-          touch.readers.emplace_back(c, pricer.reader(consumers[c], tensor));
-        }
-        return touch;
-      });
-    }
-    if (producer == kEdge) {
-      collect(nodes_.emplace_back(NodeTouches{launches.size(), {}, {}}), edges.size(),
-              [&](std::size_t option) {
-                pricer.place_edges(edges[option]);
-                return Touch{pricer.maker(kEdge, tensor), {}, {}};
-              });
-    }
-    if (index.leaves[number]) {
-      collect(nodes_.emplace_back(NodeTouches{launches.size() + 1, {}, {}}), edges.size(),
-              [&](std::size_t option) {
-                pricer.place_edges(edges[option]);
-                return Touch{{}, {}, pricer.leaving(tensor)};
-              });
-    }
-    readers_ = consumers.size();
-  }
-
-  [[nodiscard]] std::vector<ChoiceTable> tables(bool& exact) {
-    std::vector<const NodeTouches*> all;
-    std::size_t size = 1;
-    for (const NodeTouches& node : nodes_) {
-      all.push_back(&node);
-      size *= node.of_option.size();
-    }
-    if (all.empty()) return {};
-    if (all.size() <= 2 || size <= kLargestTable) return {table(all)};
-    exact = false;
-    const auto maker = std::find_if(all.begin(), all.end(), [](const NodeTouches* node) {
-      return !node->distinct.empty() && node->distinct.front().maker.has_value();
-    });
-    std::vector<ChoiceTable> pairs;
-    for (const NodeTouches* node : all) {
-      if (node != *maker) pairs.push_back(table({*maker, node}));
-    }
-    return pairs;
-  }
-
- private:
-  template <typename Make>
-  static void collect(NodeTouches& touches, std::size_t options, Make make) {
-    std::map<std::vector<std::uint32_t>, std::size_t> known;
-    for (std::size_t option = 0; option < options; ++option) {
-      Touch touch = make(option);
-      const auto [place, is_new] = known.try_emplace(touch.key(), touches.distinct.size());
-      if (is_new) touches.distinct.push_back(std::move(touch));
-      touches.of_option.push_back(place->second);
-    }
-  }
-
-  [[nodiscard]] ChoiceTable table(const std::vector<const NodeTouches*>& nodes) {
-    ChoiceTable result;
-    std::vector<std::size_t> distinct;
-    std::vector<std::size_t> options;
-    for (const NodeTouches* node : nodes) {
-      result.nodes.push_back(node->node);
-      distinct.push_back(node->distinct.size());
-      options.push_back(node->of_option.size());
-    }
-    if (product(options) == 0) return result;
-    std::vector<PassCost> prices;
-    prices.reserve(product(distinct));
-    for_each_combination(distinct, [&](const std::vector<std::size_t>& chosen) {
-      prices.push_back(price(nodes, chosen));
-    });
-    result.costs.reserve(product(options));
-    for_each_combination(options, [&](const std::vector<std::size_t>& chosen) {
-      std::size_t at = 0;
-      for (std::size_t i = 0; i < nodes.size(); ++i) {
-        at = at * distinct[i] + nodes[i]->of_option[chosen[i]];
-      }
-      result.costs.push_back(prices[at]);
-    });
-    return result;
-  }
-
-  [[nodiscard]] PassCost price(const std::vector<const NodeTouches*>& nodes,
-                               const std::vector<std::size_t>& chosen) {
-    layouts_.leaving = nullptr;
-    layouts_.readers.assign(readers_, nullptr);
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const Touch& touch = nodes[i]->distinct[chosen[i]];
-      if (touch.maker) layouts_.maker = &*touch.maker;
-      for (const auto& [number, reader] : touch.readers) layouts_.readers[number] = &reader;
-      if (touch.leaving) layouts_.leaving = &*touch.leaving;
-    }
-    return pricer_.move(tensor_, layouts_);
-  }
-
-  ChoicePricer& pricer_;
-  TensorId tensor_;
-  std::vector<NodeTouches> nodes_;
-  std::size_t readers_ = 0;
-  TensorLayouts layouts_;
-};
 
 ChoiceTables::ChoiceTables(const Request& request)
     : pricer_(request.problem, request.degrees, request.block, request.copies),
@@ -222,10 +85,83 @@ void ChoiceTables::add_nodes() {
       {std::vector<LaunchCost>(edges_.size()), std::vector<ByRecompute<double>>(edges_.size())});
 }
 
-void ChoiceTables::add_tensor(TensorId tensor) {
-  for (ChoiceTable& table : TensorTable(pricer_, tensor, launches_, edges_).tables(exact_)) {
-    add(std::move(table));
+/// The node that makes the tensor first, the edge where it leaves last.
+std::vector<TensorTouches> ChoiceTables::touches_of(TensorId tensor) {
+  const BlockIndex& index = pricer_.index();
+  const std::size_t producer = index.producers[static_cast<std::size_t>(tensor)];
+  const auto& consumers = index.consumers[static_cast<std::size_t>(tensor)];
+  std::vector<TensorTouches> nodes;
+  if (producer == kEdge) {
+    nodes.push_back(collect(entry(), edges_.size(), [&](std::size_t option) {
+      pricer_.place_edges(edges_[option]);
+      return TensorTouch{pricer_.maker(kEdge, tensor), {}, {}};
+    }));
   }
+  for (std::size_t n = 0; n < launches_.size(); ++n) {
+    const std::vector<std::size_t>& operators = launches_[n].operators;
+    const bool makes = contains(operators, producer);
+    std::vector<std::size_t> readers;
+    for (const std::size_t reader : consumers) {
+      if (contains(operators, reader)) readers.push_back(reader);
+    }
+    if (!makes && readers.empty()) continue;
+    nodes.push_back(collect(n, launches_[n].options.size(), [&](std::size_t option) {
+      pricer_.place(operators, launches_[n].options[option]);
+      TensorTouch touch;
+      if (makes) touch.maker = pricer_.maker(producer, tensor);
+      for (const std::size_t op : readers) touch.readers.push_back(pricer_.reader(op, tensor));
+      return touch;
+    }));
+    for (const std::size_t op : readers) {
+      nodes.back().again.push_back(reads_again(block(), index, op));
+    }
+  }
+  if (index.leaves[static_cast<std::size_t>(tensor)]) {
+    nodes.push_back(collect(exit(), edges_.size(), [&](std::size_t option) {
+      pricer_.place_edges(edges_[option]);
+      return TensorTouch{{}, {}, pricer_.leaving(tensor)};
+    }));
+  }
+  return nodes;
+}
+
+void ChoiceTables::add_tensor(TensorId tensor) {
+  const std::vector<TensorTouches> touches = touches_of(tensor);
+  std::vector<const TensorTouches*> all;
+  std::size_t size = 1;
+  for (const TensorTouches& node : touches) {
+    all.push_back(&node);
+    size *= node.of_option.size();
+  }
+  if (all.size() <= 2 || size <= kMostCombinations) return add_prices(tensor, all);
+  exact_ = false;
+  for (std::size_t reader = 1; reader < all.size(); ++reader) {
+    add_prices(tensor, {all.front(), all[reader]});
+  }
+}
+
+void ChoiceTables::add_prices(TensorId tensor, const std::vector<const TensorTouches*>& nodes) {
+  std::size_t lines = 1;
+  for (const TensorTouches* node : nodes) lines *= node->of_option.size();
+  if (lines == 0) return;
+  const auto prices = std::make_shared<const TensorPrices>(pricer_, tensor, nodes);
+  const std::size_t width = nodes.back()->of_option.size();
+  ChoiceTable table{prices->nodes(), {}, {}};
+  if (lines > kLargestTable) {
+    table.prices = prices;
+    tables_.push_back(std::move(table));
+    return;
+  }
+  table.costs.resize(lines);
+  std::vector<std::size_t> options(nodes.size() - 1, 0);
+  for (std::size_t at = 0; at < lines; at += width) {
+    prices->line(options, std::span(table.costs).subspan(at, width));
+    for (std::size_t n = options.size(); n-- > 0;) {
+      if (++options[n] < nodes[n]->of_option.size()) break;
+      options[n] = 0;
+    }
+  }
+  add(std::move(table));
 }
 
 /// Into the node where there is one alone; to the table of the same nodes, where there is one.
@@ -236,7 +172,7 @@ void ChoiceTables::add(ChoiceTable table) {
     return;
   }
   for (ChoiceTable& known : tables_) {
-    if (known.nodes != table.nodes) continue;
+    if (known.nodes != table.nodes || known.prices) continue;
     for (std::size_t i = 0; i < known.costs.size(); ++i) known.costs[i] += table.costs[i];
     return;
   }
@@ -252,6 +188,14 @@ Seconds ChoiceTables::sum(const std::vector<std::size_t>& options, Recompute lev
     total += cost.pass(rings).total(repeats) + cost.repeated[static_cast<std::size_t>(level)];
   }
   for (const ChoiceTable& table : tables_) {
+    if (table.prices) {
+      std::vector<std::size_t> chosen;
+      for (const std::size_t node : table.nodes) chosen.push_back(options[node]);
+      std::vector<PassCost> line(options_of(table.nodes.back()));
+      table.prices->line(std::span(chosen).first(chosen.size() - 1), line);
+      total += line[chosen.back()].total(repeats);
+      continue;
+    }
     std::size_t at = 0;
     for (const std::size_t node : table.nodes) at = at * options_of(node) + options[node];
     total += table.costs[at].total(repeats);

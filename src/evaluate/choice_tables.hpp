@@ -7,14 +7,16 @@
 #include <memory>
 #include <vector>
 
-#include "evaluate/choice_pricer.hpp"
+#include "evaluate/tensor_prices.hpp"
 
 namespace plansearch {
 
-/// What some nodes cost together: [option of the first][option of the second]...
+/// What some nodes cost together: [option of the first][option of the second]..., or, where those
+/// are too many to be kept, the prices of the tensor between them.
 struct ChoiceTable {
   std::vector<std::size_t> nodes;
   std::vector<PassCost> costs;
+  std::shared_ptr<const TensorPrices> prices{};
 };
 
 /// One launch, or one edge of the layer, by option.
@@ -42,8 +44,9 @@ class ChoiceTables {
   [[nodiscard]] std::size_t exit() const { return launches_.size() + 1; }
   [[nodiscard]] const std::vector<ChoiceNodeCosts>& nodes() const { return nodes_; }
   [[nodiscard]] const std::vector<ChoiceTable>& tables() const { return tables_; }
-  /// Whether the tables are exact. Where a tensor with several readers has too many combinations,
-  /// each reader is supplied from where the tensor was made: a little more than a plan pays.
+  /// Whether the tables are exact. Where a tensor with several readers has too many combinations
+  /// for any search, each reader is supplied from where the tensor was made: no less than a plan
+  /// pays.
   [[nodiscard]] bool exact() const { return exact_; }
 
   /// Passes of one copy, by node.
@@ -53,10 +56,11 @@ class ChoiceTables {
   [[nodiscard]] const Block& block() const { return pricer_.block(); }
 
  private:
-  class TensorTable;
   [[nodiscard]] std::size_t options_of(std::size_t node) const;
   void add_nodes();
   void add_tensor(TensorId tensor);
+  [[nodiscard]] std::vector<TensorTouches> touches_of(TensorId tensor);
+  void add_prices(TensorId tensor, const std::vector<const TensorTouches*>& nodes);
   void add(ChoiceTable table);
 
   ChoicePricer pricer_;

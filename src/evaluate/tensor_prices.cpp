@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: what a tensor costs between the launches that touch it, all combinations of ways.
+// Source: communication/derive_activations.cpp, whose choices are made here by the lengths of ways
+//         that were found once for every pair of layouts.
+// Assumes: readers of one tensor that ask for it again in backward do so for one reason.
+// Units: seconds per micro-batch and copy; lengths in elements.
+// Checked by: tests/unit/evaluate/choice_tables_test.cpp (random choices against whole plans)
+#include "evaluate/tensor_prices.hpp"
+
+#include <algorithm>
+
+namespace plansearch {
+namespace {
+
+using Layouts = std::vector<const NumberedLayout*>;
+
+std::vector<std::uint32_t> numbers_of(const Layouts& layouts) {
+  std::vector<std::uint32_t> numbers;
+  for (const NumberedLayout* layout : layouts) numbers.push_back(layout->number);
+  return numbers;
+}
+
+/// Of one reader of a node, or of the edge where the tensor leaves (its only column).
+struct ColumnLayouts {
+  std::size_t node = 0;
+  Layouts wanted{};
+  Layouts gradients{};
+  ReadsAgain again = ReadsAgain::Never;
+};
+
+std::vector<ColumnLayouts> columns_of(const std::vector<const TensorTouches*>& nodes) {
+  std::vector<ColumnLayouts> columns;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    for (std::size_t r = 0; r < nodes[n]->again.size(); ++r) {
+      ColumnLayouts& column = columns.emplace_back(ColumnLayouts{n});
+      column.again = nodes[n]->again[r];
+      for (const TensorTouch& way : nodes[n]->ways) {
+        column.wanted.push_back(&way.readers[r].wanted);
+        column.gradients.push_back(&way.readers[r].gradient);
+      }
+    }
+    if (nodes[n]->ways.empty() || !nodes[n]->ways.front().leaving) continue;
+    ColumnLayouts& column = columns.emplace_back(ColumnLayouts{n});
+    for (const TensorTouch& way : nodes[n]->ways) column.wanted.push_back(&*way.leaving);
+    column.gradients = column.wanted;
+  }
+  return columns;
+}
+
+/// Ways of two nodes by pairs, or the ways of one.
+template <typename Visit>
+void for_each_pair(std::size_t node, std::size_t ways, std::size_t other, std::size_t others,
+                   Visit visit) {
+  for (std::size_t i = 0; i < ways; ++i) {
+    if (node == other) {
+      visit(i, i);
+      continue;
+    }
+    for (std::size_t j = 0; j < others; ++j) visit(i, j);
+  }
+}
+
+bool contains(const std::vector<std::uint32_t>& list, std::uint32_t number) {
+  return std::find(list.begin(), list.end(), number) != list.end();
+}
+
+}  // namespace
+
+/// One line as it grows.
+struct TensorPrices::Work {
+  std::vector<std::size_t> ways{};         ///< of the nodes before the last
+  PassCost fixed{};                        ///< of their columns
+  std::vector<std::uint32_t> wanted{};     ///< layouts brought to them that nobody repeats so far,
+  std::vector<double> again{};             ///< and what repeating would take
+  std::vector<std::uint32_t> gradients{};  ///< of theirs, on their way
+  std::vector<double> lengths{}, times{}, repeats{};  ///< to the column that is added
+  std::vector<double> forward{}, rest{};
+};
+
+TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
+                           const std::vector<const TensorTouches*>& nodes) {
+  for (const TensorTouches* node : nodes) {
+    nodes_.push_back({node->node, node->of_option, node->ways.size()});
+  }
+  Layouts made;
+  Layouts needed;
+  for (const TensorTouch& way : nodes.front()->ways) {
+    made.push_back(&way.maker->made);
+    needed.push_back(&way.maker->gradient);
+  }
+  const std::vector<ColumnLayouts> columns = columns_of(nodes);
+  ReadsAgain again = ReadsAgain::Never;
+  for (const ColumnLayouts& column : columns) {
+    columns_.push_back({column.node, numbers_of(column.wanted), numbers_of(column.gradients),
+                        column.again != ReadsAgain::Never});
+    if (column.again != ReadsAgain::Never) again = column.again;
+  }
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const ColumnLayouts& column = columns[c];
+    std::vector<Moves>& supply = supply_.emplace_back(c + 1);
+    for (std::size_t source = 0; source <= c; ++source) {
+      const Layouts& from = source == 0 ? made : columns[source - 1].wanted;
+      for_each_pair(node_of(source), from.size(), column.node, column.wanted.size(),
+                    [&](std::size_t i, std::size_t j) {
+                      const auto move = pricer.move(tensor, *from[i], *column.wanted[j], again);
+                      supply[source].lengths.push_back(move.length);
+                      supply[source].times.push_back(move.time.value());
+                      if (again == ReadsAgain::Never) return;
+                      supply[source].again.push_back(move.again.value());
+                    });
+    }
+    std::vector<double>& returns = returns_.emplace_back();
+    for_each_pair(0, needed.size(), column.node, column.gradients.size(),
+                  [&](std::size_t i, std::size_t j) {
+                    const Seconds time = pricer.move_back(tensor, *column.gradients[j], *needed[i]);
+                    returns.push_back(time.value());
+                  });
+  }
+}
+
+std::vector<std::size_t> TensorPrices::nodes() const {
+  std::vector<std::size_t> numbers;
+  for (const Node& node : nodes_) numbers.push_back(node.node);
+  return numbers;
+}
+
+std::size_t TensorPrices::start(std::size_t from, std::size_t column, const Work& work) const {
+  const std::size_t node = columns_[column].node;
+  return from == node ? 0 : work.ways[from] * nodes_[node].ways;
+}
+
+/// A column of a node before the last one.
+void TensorPrices::add_fixed(std::size_t column, Work& work) const {
+  const Column& own = columns_[column];
+  const std::size_t way = work.ways[own.node];
+  const auto at = [&](std::size_t source) { return start(node_of(source), column, work) + way; };
+  std::size_t best = 0;
+  for (std::size_t source = 1; source <= column; ++source) {
+    const Moves& moves = supply_[column][source];
+    const Moves& known = supply_[column][best];
+    if (moves.lengths[at(source)] < known.lengths[at(best)]) best = source;
+  }
+  const Moves& moves = supply_[column][best];
+  work.fixed.forward += Seconds(moves.times[at(best)]);
+  const std::uint32_t wanted = own.wanted[way];
+  if (!moves.again.empty()) {
+    const bool repeated = std::any_of(columns_.begin(), columns_.end(), [&](const Column& other) {
+      return other.node + 1 < nodes_.size() && other.reads_again &&
+             other.wanted[work.ways[other.node]] == wanted;
+    });
+    const double again = moves.again[at(best)];
+    if (repeated) {
+      work.fixed.rest += Seconds(again);
+    } else {
+      work.wanted.push_back(wanted);
+      work.again.push_back(again);
+    }
+  }
+  const std::uint32_t gradient = own.gradients[way];
+  if (contains(work.gradients, gradient)) return;
+  work.gradients.push_back(gradient);
+  work.fixed.rest += Seconds(returns_[column][start(0, column, work) + way]);
+}
+
+/// A column of the last node, for all its ways. `first`: the first one of that node.
+void TensorPrices::add_last(std::size_t column, std::size_t first, Work& work) const {
+  const Column& own = columns_[column];
+  const std::size_t ways = own.wanted.size();
+  const auto line = [&](const std::vector<double>& all, std::size_t source) {
+    return all.empty() ? nullptr : &all[start(node_of(source), column, work)];
+  };
+  const bool repeats = !supply_[column].front().again.empty();
+  for (std::size_t source = 0; source <= column; ++source) {
+    const Moves& moves = supply_[column][source];
+    const double* lengths = line(moves.lengths, source);
+    const double* times = line(moves.times, source);
+    const double* again = line(moves.again, source);
+    if (source == 0) {
+      work.lengths.assign(lengths, lengths + ways);
+      work.times.assign(times, times + ways);
+      if (repeats) work.repeats.assign(again, again + ways);
+      continue;
+    }
+    for (std::size_t way = 0; way < ways; ++way) {
+      const bool nearer = lengths[way] < work.lengths[way];
+      work.times[way] = nearer ? times[way] : work.times[way];
+      if (repeats) work.repeats[way] = nearer ? again[way] : work.repeats[way];
+      work.lengths[way] = nearer ? lengths[way] : work.lengths[way];
+    }
+  }
+  for (std::size_t way = 0; way < ways; ++way) work.forward[way] += work.times[way];
+  if (repeats) add_repeats(column, first, work);
+  const double* returns = &returns_[column][start(0, column, work)];
+  for (std::size_t way = 0; way < ways; ++way) {
+    bool known = contains(work.gradients, own.gradients[way]);
+    for (std::size_t other = first; other < column; ++other) {
+      known = known || columns_[other].gradients[way] == own.gradients[way];
+    }
+    work.rest[way] += known ? 0.0 : returns[way];
+  }
+}
+
+/// What readers ask for again in backward: of layouts brought to this column of the last node, and
+/// of those brought to columns of other nodes that this one is the first to repeat.
+void TensorPrices::add_repeats(std::size_t column, std::size_t first, Work& work) const {
+  const Column& own = columns_[column];
+  for (std::size_t way = 0; way < own.wanted.size(); ++way) {
+    const std::uint32_t wanted = own.wanted[way];
+    const auto repeats = [&](std::size_t from, std::size_t to) {
+      for (std::size_t other = from; other < to; ++other) {
+        if (columns_[other].reads_again && columns_[other].wanted[way] == wanted) return true;
+      }
+      return false;
+    };
+    if (repeats(column, columns_.size())) work.rest[way] += work.repeats[way];
+    if (!own.reads_again || repeats(first, column)) continue;
+    for (std::size_t i = 0; i < work.wanted.size(); ++i) {
+      if (work.wanted[i] == wanted) work.rest[way] += work.again[i];
+    }
+  }
+}
+
+void TensorPrices::fill(std::span<const std::size_t> options, Work& work) const {
+  work.ways.clear();
+  work.fixed = {};
+  work.wanted.clear();
+  work.again.clear();
+  work.gradients.clear();
+  for (std::size_t n = 0; n + 1 < nodes_.size(); ++n) {
+    work.ways.push_back(nodes_[n].of_option[options[n]]);
+  }
+  std::size_t first = 0;
+  for (; first < columns_.size() && columns_[first].node + 1 < nodes_.size(); ++first) {
+    add_fixed(first, work);
+  }
+  work.forward.assign(nodes_.back().ways, work.fixed.forward.value());
+  work.rest.assign(nodes_.back().ways, work.fixed.rest.value());
+  for (std::size_t column = first; column < columns_.size(); ++column) {
+    add_last(column, first, work);
+  }
+}
+
+void TensorPrices::line(std::span<const std::size_t> options, std::span<PassCost> costs) const {
+  thread_local Work work;
+  fill(options, work);
+  for (std::size_t option = 0; option < costs.size(); ++option) {
+    const std::uint32_t way = nodes_.back().of_option[option];
+    costs[option] = {Seconds(work.forward[way]), Seconds(work.rest[way])};
+  }
+}
+
+void TensorPrices::totals(std::span<const std::size_t> options, double repeats,
+                          std::span<double> costs) const {
+  thread_local Work work;
+  fill(options, work);
+  for (std::size_t option = 0; option < costs.size(); ++option) {
+    const std::uint32_t way = nodes_.back().of_option[option];
+    costs[option] = work.forward[way] * (1.0 + repeats) + work.rest[way];
+  }
+}
+
+}  // namespace plansearch

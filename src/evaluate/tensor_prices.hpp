@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one tensor costs between the launches that touch it, for every combination of their options.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "evaluate/choice_pricer.hpp"
+
+namespace plansearch {
+
+/// One distinct way in which a launch, or an edge, touches a tensor.
+struct TensorTouch {
+  std::optional<MakerLayouts> maker;
+  std::vector<ReaderLayouts> readers;  ///< the operators of the launch that read it, in order
+  std::optional<NumberedLayout> leaving;
+};
+
+struct TensorTouches {
+  std::size_t node = 0;
+  std::vector<std::uint32_t> of_option;  ///< its way by option
+  std::vector<TensorTouch> ways;
+  std::vector<ReadsAgain> again;  ///< by reader
+};
+
+/// Pairs of layouts are priced once. Combinations are put together from them as a derivation does
+/// it: each reader is supplied from the nearest layout that exists, and gradients in one layout are
+/// added before they move.
+class TensorPrices {
+ public:
+  /// The node that makes the tensor first, then those that read it in the order of their
+  /// operators, the edge where it leaves last.
+  TensorPrices(ChoicePricer& pricer, TensorId tensor,
+               const std::vector<const TensorTouches*>& nodes);
+
+  [[nodiscard]] std::vector<std::size_t> nodes() const;
+  /// By option of the last node, for options of the others.
+  void line(std::span<const std::size_t> options, std::span<PassCost> costs) const;
+  /// The same, seconds in all with forward repeated.
+  void totals(std::span<const std::size_t> options, double repeats, std::span<double> costs) const;
+
+ private:
+  struct Node {
+    std::size_t node = 0;
+    std::vector<std::uint32_t> of_option;
+    std::size_t ways = 0;
+  };
+  /// A reader, or the edge where the tensor leaves; numbers of layouts by way of its node.
+  struct Column {
+    std::size_t node = 0;  ///< of `nodes_`
+    std::vector<std::uint32_t> wanted;
+    std::vector<std::uint32_t> gradients;
+    bool reads_again = false;
+  };
+  /// By way of the node that has the tensor and by way of the one that wants it; by way where they
+  /// are one node.
+  struct Moves {
+    std::vector<double> lengths;
+    std::vector<double> times;
+    std::vector<double> again;  ///< what a reader repeats in backward; empty: there is none
+  };
+  struct Work;
+
+  [[nodiscard]] std::size_t node_of(std::size_t source) const {
+    return source == 0 ? 0 : columns_[source - 1].node;
+  }
+  /// Where the line of a way of node `from` begins in what leads to a column.
+  [[nodiscard]] std::size_t start(std::size_t from, std::size_t column, const Work& work) const;
+  void fill(std::span<const std::size_t> options, Work& work) const;
+  void add_fixed(std::size_t column, Work& work) const;
+  void add_last(std::size_t column, std::size_t first, Work& work) const;
+  void add_repeats(std::size_t column, std::size_t first, Work& work) const;
+
+  std::vector<Node> nodes_;
+  std::vector<Column> columns_;
+  std::vector<std::vector<Moves>> supply_;  ///< by column, by source: the maker, columns before it
+  std::vector<std::vector<double>> returns_;  ///< of gradients, by column
+};
+
+}  // namespace plansearch

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways between layouts that are looked for once for all that are alike, against a search each.
+#include "evaluate/move_prices.hpp"
+
+#include <doctest/doctest.h>
+
+#include "communication/operator_sequence.hpp"
+#include "plansearch/device_mesh.hpp"
+#include "support/toy_problem.hpp"
+
+namespace plansearch {
+namespace {
+
+/// A price that tells apart kinds, sizes and every factor.
+Seconds price_of(const PathStep& step, AxisSet axes) {
+  return Seconds(1e-9 * step.elements * (1.0 + static_cast<double>(step.kind)) *
+                 static_cast<double>(axes.bits()));
+}
+
+DeviceMesh mesh_of(int bits) {
+  PlanDegrees degrees;
+  degrees.tensor_out = 1 << bits;
+  return with_factors(make_device_mesh(degrees, test::toy_framework().rank_order),
+                      std::vector<int>(static_cast<std::size_t>(bits), 2));
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("move prices: every pair of layouts of a product's operands as its own search says") {
+    // From inputs to outputs of all products over four bits, 306 x 306, parts along what is
+    // contracted.
+    const DeviceMesh mesh = mesh_of(4);
+    MovePrices prices(mesh);
+    MovedTensor tensor{1, {8.0, 64.0, 128.0}, price_of};
+    std::vector<NumberedLayout> ends;
+    std::vector<NumberedLayout> starts;
+    for (const OperatorSequence& sequence : all_sequences(4)) {
+      const PlacedSequence placed = place_sequence(sequence, mesh);
+      const LinearSlices& slices = placed.phases[0];
+      Layout input;
+      Layout output;
+      for (const SliceMap* map : {&slices.batch, &slices.m, &slices.n}) {
+        input.dims.push_back(map->at(0, placed.steps).spelled(mesh));
+      }
+      for (const SliceMap* map : {&slices.batch, &slices.m, &slices.k}) {
+        output.dims.push_back(map->at(placed.steps - 1, placed.steps).spelled(mesh));
+      }
+      output.partial = slices.n.spatial_axes(placed.steps);
+      ends.push_back(prices.numbered(input));
+      starts.push_back(prices.numbered(output));
+    }
+    for (const NumberedLayout& from : starts) {
+      for (const NumberedLayout& to : ends) {
+        const auto steps = redistribute(mesh, tensor.extents, from.layout, to.layout);
+        Path path;
+        write_path(steps, mesh, tensor.extents, path);
+        double expected = 0.0;
+        for (const PathStep& step : path) {
+          if (step.kind != CommunicationKind::Slice) expected += price_of(step, step.axes).value();
+        }
+        const Move move = prices.price(tensor, from, to, ReadsAgain::Never);
+        CHECK(move.time.value() == doctest::Approx(expected).epsilon(1e-12));
+        CHECK(move.length == length_of(path));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
