@@ -28,7 +28,7 @@ namespace {
 
 /// Above it only sequences that are sorted inside every tier are looked at.
 constexpr int kMostBitsInFull = 5;
-constexpr int kMostBits = 6;
+constexpr int kMostBits = 8;
 
 class TemporalSearch {
  public:
@@ -236,7 +236,7 @@ UnevenResult search_sequences(const PlanEvaluator& evaluator, const StageRequest
   const auto tensor = request.pinned.get(Degree::TensorOut);
   if (tensor && (*tensor < 2 || !bits_of(*tensor) || *bits_of(*tensor) > kMostBits)) {
     throw InputError({}, fmt::format("--tp {}: sequences cut a tensor group bit by bit", *tensor),
-                     "2, 4, 8, 16, 32 or 64 devices");
+                     "2, 4, 8, 16, 32, 64, 128 or 256 devices");
   }
   return fitting_or_tight([&](MemoryFit admitted) {
     return TemporalSearch(evaluator, request, options, space, admitted).run();

@@ -10,6 +10,9 @@
 namespace plansearch {
 namespace {
 
+/// Ways that are kept; about 200 bytes each.
+constexpr std::size_t kMostPaths = 500'000;
+
 template <typename T>
 void put(std::string& key, T value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -67,6 +70,7 @@ const Path& LayoutPaths::path(const DeviceMesh& mesh, std::span<const double> ex
   PLANSEARCH_CHECK(from.number >> kBits == 0 && to.number >> kBits == 0);
   const std::uint64_t key = number_of(extents) << (2 * kBits) |
                             static_cast<std::uint64_t>(from.number) << kBits | to.number;
+  if (paths_.size() >= kMostPaths) paths_.clear();
   const auto [place, is_new] = paths_.try_emplace(key);
   if (is_new) {
     redistribute(mesh, extents, from.layout, to.layout, *scratch_, steps_);

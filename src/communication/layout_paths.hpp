@@ -39,7 +39,7 @@ class LayoutPaths {
  public:
   /// Equal layouts get one number.
   [[nodiscard]] std::uint32_t number(const Layout& layout);
-  /// Both have numbers.
+  /// Both have numbers. Until the next path is asked for.
   [[nodiscard]] const Path& path(const DeviceMesh& mesh, std::span<const double> extents,
                                  const NumberedLayout& from, const NumberedLayout& to);
 
@@ -49,7 +49,7 @@ class LayoutPaths {
   std::unordered_map<std::string, std::uint32_t> layouts_;
   std::vector<std::vector<double>> extents_;
   std::unordered_map<std::uint64_t, Path> paths_;
-  RedistributionScratchPtr scratch_ = make_redistribution_scratch();
+  RedistributionScratchPtr scratch_ = make_redistribution_scratch(Remember::Yes);
   std::vector<RedistributionStep> steps_;
 };
 

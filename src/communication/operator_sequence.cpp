@@ -8,6 +8,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
+#include <span>
+#include <utility>
+
 #include "communication/square.hpp"
 
 namespace plansearch {
@@ -15,16 +19,49 @@ namespace {
 
 using Kind = SequencePart::Kind;
 
-void extend(int bits, OperatorSequence& prefix, std::vector<OperatorSequence>& all) {
+using Visit = std::function<bool(const OperatorSequence&, int)>;
+
+/// All sequences of some parts over so many bits, in lexical order. `admits`: whether a prefix and
+/// the number of bits behind it may be gone on with.
+void extend(int bits, std::span<const SequencePart> parts, const Visit& admits,
+            OperatorSequence& prefix, std::vector<OperatorSequence>& all) {
   if (bits == 0) return all.push_back(prefix);
-  const auto with = [&](SequencePart part) {
-    if (part.bits() > bits) return;
+  for (const SequencePart& part : parts) {
+    if (part.bits() > bits) continue;
     prefix.push_back(part);
-    extend(bits - part.bits(), prefix, all);
+    if (admits(prefix, bits - part.bits())) extend(bits - part.bits(), parts, admits, prefix, all);
     prefix.pop_back();
-  };
-  for (const Kind kind : {Kind::Batch, Kind::Rows, Kind::Contraction, Kind::Columns}) with({kind});
-  for (int k = 1; 2 * k <= bits; ++k) with({Kind::Square, k});
+  }
+}
+
+std::vector<OperatorSequence> sequences_of(int bits, std::span<const SequencePart> parts,
+                                           const Visit& admits) {
+  std::vector<OperatorSequence> all;
+  OperatorSequence prefix;
+  extend(bits, parts, admits, prefix, all);
+  return all;
+}
+
+std::vector<SequencePart> all_parts(int bits) {
+  std::vector<SequencePart> parts{
+      {Kind::Batch}, {Kind::Rows}, {Kind::Contraction}, {Kind::Columns}};
+  for (int k = 1; 2 * k <= bits; ++k) parts.push_back({Kind::Square, k});
+  return parts;
+}
+
+/// Whether the last part of a prefix may stand behind the one before it; `rest` bits follow.
+bool stands_sorted(const OperatorSequence& prefix, std::size_t rest, std::span<const int> tiers) {
+  const SequencePart& part = prefix.back();
+  const std::size_t outer = rest + static_cast<std::size_t>(part.bits());  // bits up to its own
+  const bool replicas = part.kind == Kind::Replicas;
+  const bool crosses = tiers[outer - 1] != tiers[rest];
+  if (crosses || replicas || prefix.size() < 2) return true;
+  const SequencePart& before = prefix[prefix.size() - 2];
+  if (before.kind == Kind::Replicas) return tiers[outer] != tiers[outer - 1];
+  const std::size_t begin = outer + static_cast<std::size_t>(before.bits());
+  const bool together = tiers[begin - 1] == tiers[outer] && tiers[outer] == tiers[outer - 1];
+  const auto rank = [](const SequencePart& p) { return std::pair(p.kind, p.log_side); };
+  return !together || rank(before) <= rank(part);
 }
 
 SliceMap& map_of(LinearSlices& slices, Kind kind) {
@@ -43,10 +80,31 @@ SliceMap& map_of(LinearSlices& slices, Kind kind) {
 }  // namespace
 
 std::vector<OperatorSequence> all_sequences(int bits) {
-  std::vector<OperatorSequence> all;
+  return sequences_of(bits, all_parts(bits), [](const auto&, int) { return true; });
+}
+
+std::vector<OperatorSequence> plain_sequences(int bits, std::span<const Kind> kinds) {
+  std::vector<SequencePart> parts;
+  for (const Kind kind : kinds) parts.push_back({kind});
+  return sequences_of(bits, parts, [](const auto&, int) { return true; });
+}
+
+std::vector<OperatorSequence> sorted_sequences(std::span<const int> tiers) {
+  const auto bits = static_cast<int>(tiers.size());
+  return sequences_of(bits, all_parts(bits), [&](const OperatorSequence& prefix, int rest) {
+    return stands_sorted(prefix, static_cast<std::size_t>(rest), tiers);
+  });
+}
+
+bool is_sorted(const OperatorSequence& sequence, std::span<const int> tiers) {
   OperatorSequence prefix;
-  extend(bits, prefix, all);
-  return all;
+  std::size_t rest = tiers.size();
+  for (const SequencePart& part : sequence) {
+    prefix.push_back(part);
+    rest -= static_cast<std::size_t>(part.bits());
+    if (!stands_sorted(prefix, rest, tiers)) return false;
+  }
+  return true;
 }
 
 std::string to_text(const OperatorSequence& sequence) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,15 @@ using OperatorSequence = std::vector<SequencePart>;
 
 /// All sequences without replicas that take exactly so many bits, in lexical order.
 [[nodiscard]] std::vector<OperatorSequence> all_sequences(int bits);
+/// Of these, those of parts of such kinds alone, none a square.
+[[nodiscard]] std::vector<OperatorSequence> plain_sequences(
+    int bits, std::span<const SequencePart::Kind> kinds);
+/// Those that are sorted inside every tier of the network. `tiers`: by bit, the innermost first,
+/// which tier it crosses.
+[[nodiscard]] std::vector<OperatorSequence> sorted_sequences(std::span<const int> tiers);
+/// Whether parts inside one tier stand in the order of their kinds. A part across tiers is a border
+/// of its own, as are replicas, which end where a tier does.
+[[nodiscard]] bool is_sorted(const OperatorSequence& sequence, std::span<const int> tiers);
 /// "N P2x2".
 [[nodiscard]] std::string to_text(const OperatorSequence& sequence);
 

@@ -11,12 +11,13 @@
 #include <numeric>
 
 #include "communication/square.hpp"
+#include "plan/check_placements.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
 
-static_assert(kMostFactorsOfDimension + 3 <= kMaxDigits);
+static_assert(kMostFactorsOfDimension + 3 <= kMaxDigits && kMostCutsOfDimension <= kMaxDigits);
 
 std::size_t find_dim(const std::vector<DimId>& dims, DimId dim) {
   return static_cast<std::size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin());

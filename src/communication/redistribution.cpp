@@ -198,6 +198,7 @@ void find_steps(const DeviceMesh& mesh, std::span<const double> extents, const L
 
 class RedistributionScratch {
  public:
+  explicit RedistributionScratch(Remember remember) : search(remember) {}
   RedistributionSearch search;
 };
 
@@ -205,8 +206,8 @@ void RedistributionScratchDeleter::operator()(RedistributionScratch* scratch) co
   delete scratch;
 }
 
-RedistributionScratchPtr make_redistribution_scratch() {
-  return RedistributionScratchPtr(new RedistributionScratch);
+RedistributionScratchPtr make_redistribution_scratch(Remember remember) {
+  return RedistributionScratchPtr(new RedistributionScratch(remember));
 }
 
 void redistribute(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,

@@ -28,6 +28,9 @@ struct RedistributionStep {
   bool operator==(const RedistributionStep&) const = default;
 };
 
+/// Whether ways are kept: those between layouts that differ only in the names of axes are one.
+enum class Remember : std::uint8_t { No, Yes };
+
 /// Buffers that one thread keeps from one search to the next.
 class RedistributionScratch;
 struct RedistributionScratchDeleter {
@@ -35,7 +38,8 @@ struct RedistributionScratchDeleter {
 };
 using RedistributionScratchPtr =
     std::unique_ptr<RedistributionScratch, RedistributionScratchDeleter>;
-[[nodiscard]] RedistributionScratchPtr make_redistribution_scratch();
+[[nodiscard]] RedistributionScratchPtr make_redistribution_scratch(
+    Remember remember = Remember::No);
 
 /// Elements one device sends with the ring or pairwise algorithm.
 [[nodiscard]] double elements_moved(CommunicationKind kind, int group_size, double elements);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "plansearch/error.hpp"
 
@@ -16,44 +17,24 @@ namespace {
 
 /// Breaks ties toward fewer steps; far below one element of any real message.
 constexpr double kStepCharge = 1e-3;
-constexpr int kBitsOfDigit = 8;
+/// Over more factors layouts are too many to look at all that are near.
+constexpr int kFewFactors = 5;
 
-int length(std::uint64_t dim) {
-  return (static_cast<int>(std::bit_width(dim)) + kBitsOfDigit - 1) / kBitsOfDigit;
-}
-
-std::uint8_t number_at(std::uint64_t dim, int place) {
-  return static_cast<std::uint8_t>(dim >> (place * kBitsOfDigit));
-}
-
-std::uint64_t with(std::uint64_t dim, std::uint8_t number) {
-  return dim | static_cast<std::uint64_t>(number) << (length(dim) * kBitsOfDigit);
-}
-
-/// The first `count` digits.
-std::uint64_t first(std::uint64_t dim, int count) {
-  return count * kBitsOfDigit >= 64 ? dim
-                                    : dim & ((std::uint64_t{1} << (count * kBitsOfDigit)) - 1);
-}
-
-int common(std::uint64_t a, std::uint64_t b) {
-  const int same = std::countr_zero(a ^ b) / kBitsOfDigit;
-  return std::min({same, length(a), length(b)});
-}
-
-bool holds(std::uint64_t dim, std::uint8_t number) {
-  for (; dim != 0; dim >>= kBitsOfDigit) {
-    if (number_at(dim, 0) == number) return true;
+std::size_t hash_of(const WayState& state) {
+  std::uint64_t sum = state.partial;
+  for (const WayCuts& cuts : state.dims) {
+    sum = (sum ^ cuts.bytes()) * 0x9E3779B97F4A7C15ULL;
+    sum ^= sum >> 29U;
   }
-  return false;
+  return static_cast<std::size_t>(sum);
 }
 
-bool same_digits(std::uint64_t a, std::uint64_t b) {
-  if (length(a) != length(b)) return false;
-  for (std::uint64_t rest = a; rest != 0; rest >>= kBitsOfDigit) {
-    if (!holds(b, number_at(rest, 0))) return false;
-  }
-  return true;
+/// Over all cuts of the dimension, those that stay included.
+void name_permutation(const SliceMap& map, RedistributionStep& step) {
+  step.axes = one_group(map.digits().begin(), map.digits().end())
+                  ? map.axes()
+                  : AxisSet{map.digits().back().terms[0].axis};
+  step.group_size = map.slices();
 }
 
 }  // namespace
@@ -70,285 +51,214 @@ std::size_t common_prefix(const SliceDigits& a, const SliceDigits& b) {
   return n;
 }
 
-std::size_t RedistributionSearch::State::hash() const {
-  std::uint64_t sum = partial;
-  for (const std::uint64_t dim : dims) {
-    sum = (sum ^ dim) * 0x9E3779B97F4A7C15ULL;
-    sum ^= sum >> 29U;
-  }
-  return static_cast<std::size_t>(sum);
-}
-
-std::uint8_t RedistributionSearch::number_of(const SliceDigit& digit) {
-  const auto known = std::find_if(digits_.begin(), digits_.end(),
-                                  [&](const Digit& other) { return other.digit == digit; });
-  const auto number = static_cast<std::uint8_t>(known - digits_.begin() + 1);
-  if (known == digits_.end()) {
-    const Axis axis = digit.terms[0].axis;
-    digits_.push_back({digit, axis, digit.modulus == (*mesh_)[axis].size});
-  }
-  return number;
-}
-
-const RedistributionSearch::Digit& RedistributionSearch::digit(std::uint64_t dim, int place) const {
-  return digits_[static_cast<std::size_t>(number_at(dim, place) - 1)];
-}
-
-RedistributionSearch::State RedistributionSearch::encode(const Layout& layout) {
-  State state;
-  for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
-    for (const SliceDigit& digit : layout.dims[dim].digits()) {
-      state.dims[dim] = with(state.dims[dim], number_of(digit));
-    }
-  }
-  state.partial = layout.partial.bits();
-  return state;
-}
-
-Layout RedistributionSearch::decode(const State& state) const {
-  Layout layout;
-  for (std::size_t dim = 0; dim < rank_; ++dim) {
-    SliceMap map;
-    for (int i = 0; i < length(state.dims[dim]); ++i) {
-      map.push_back(digit(state.dims[dim], i).digit);
-    }
-    layout.dims.push_back(map);
-  }
-  for_each_axis(from_->partial, [&](Axis axis) {
-    if ((AxisSet{axis}.bits() & state.partial) != 0) layout.partial.insert(axis);
-  });
-  layout.flat = from_->flat;
-  return layout;
-}
-
-AxisSet RedistributionSearch::axes_of(std::uint64_t dim) const {
-  AxisSet axes;
-  for (; dim != 0; dim >>= kBitsOfDigit) axes.insert(digit(dim, 0).axis);
-  return axes;
-}
-
-int RedistributionSearch::slices_of(std::uint64_t dim) const {
-  int slices = 1;
-  for (; dim != 0; dim >>= kBitsOfDigit) slices *= digit(dim, 0).digit.modulus;
-  return slices;
-}
-
-double RedistributionSearch::local_elements(const State& state) const {
-  double count = 1.0;
-  for (std::size_t dim = 0; dim < rank_; ++dim) {
-    count *= extents_[dim] / static_cast<double>(slices_of(state.dims[dim]));
-  }
-  for (const Axis axis : from_->flat) count /= (*mesh_)[axis].size;
-  return count;
-}
-
 void RedistributionSearch::run(const DeviceMesh& mesh, std::span<const double> extents,
                                const Layout& from, const Layout& to,
                                std::vector<RedistributionStep>& steps) {
-  mesh_ = &mesh;
-  extents_ = extents;
-  rank_ = from.dims.size();
-  from_ = &from;
-  digits_.clear();
+  const bool few = ((from.axes() | to.axes() | from.partial) & kFactorAxes).count() <= kFewFactors;
+  run(mesh, extents, from, to, few ? WayFactors::Few : WayFactors::Many, steps);
+}
+
+void RedistributionSearch::run(const DeviceMesh& mesh, std::span<const double> extents,
+                               const Layout& from, const Layout& to, WayFactors factors,
+                               std::vector<RedistributionStep>& steps) {
+  units_.set(mesh, extents, from, to, factors);
+  if (remember_ == Remember::No || !units_.pattern().key(key_)) {
+    search_.run(units_.pattern(), factors, moves_);
+    return write(moves_, from, steps);
+  }
+  const auto [place, is_new] = known_.try_emplace(key_);
+  if (is_new) {
+    search_.run(units_.pattern(), factors, moves_);
+    place->second = moves_;
+  }
+  write(place->second, from, steps);
+}
+
+void RedistributionSearch::write(const WaySearch::Moves& moves, const Layout& from,
+                                 std::vector<RedistributionStep>& steps) const {
+  const WayPattern& pattern = units_.pattern();
+  WayState state = pattern.start;
+  const Layout* before = &from;
+  steps.reserve(steps.size() + moves.size());
+  for (const WayMove& move : moves) {
+    const double local = pattern.local_elements(state) * units_.scale();
+    const int ranks = pattern.group_size(move, state);
+    state = pattern.after(state, move);
+    RedistributionStep& step = steps.emplace_back(RedistributionStep{
+        move.kind, units_.axes(move.units), ranks, pattern.message(move, local),
+        static_cast<std::int8_t>(units_.dim(move.from_dim)),
+        static_cast<std::int8_t>(units_.dim(move.to_dim)), units_.layout(state)});
+    if (move.kind == CommunicationKind::Permute) {
+      name_permutation(before->dims[static_cast<std::size_t>(step.from_dim)], step);
+    }
+    before = &step.result;
+  }
+}
+
+/// Of many factors, the least cost first: then only layouts on ways of that cost are looked at, in
+/// the order of few ones, so that of equal costs the same is taken.
+void WaySearch::run(const WayPattern& pattern, WayFactors factors, Moves& moves) {
+  pattern_ = &pattern;
+  factors_ = factors;
+  looked_at_ = 0;
+  limit_ = std::numeric_limits<double>::infinity();
+  if (factors == WayFactors::Many) {
+    order_ = Order::InAll;
+    limit_ = nodes_[find_goal()].cost + kStepCharge / 2.0;
+  }
+  order_ = Order::Sent;
+  moves.clear();
+  for (std::uint32_t node = find_goal(); node != 0; node = nodes_[node].parent) {
+    moves.push_back(nodes_[node].move);
+  }
+  std::reverse(moves.begin(), moves.end());
+}
+
+std::uint32_t WaySearch::find_goal() {
   nodes_.clear();
   open_.clear();
   places_.assign(64, 0);
-  const State start = encode(from);
-  to_ = encode(to);
-  here_number_ = 0;
-  nodes_.push_back({start, 0.0, 0, false, {}});
-  *place_of(start) = 1;
-  const auto later = [](const Open& a, const Open& b) {
-    return a.cost != b.cost ? a.cost > b.cost : a.node > b.node;
-  };
+  nodes_.push_back({pattern_->start, 0.0, 0.0, 0, {}});
+  *place_of(pattern_->start) = 1;
   open_.push_back({0.0, 0});
   while (true) {
     PLANSEARCH_CHECK(!open_.empty());
     std::pop_heap(open_.begin(), open_.end(), later);
     const Open next = open_.back();
     open_.pop_back();
-    Node& node = nodes_[next.node];
-    if (node.settled || next.cost != node.cost) continue;
-    if (node.state == to_) return trace(next.node, steps);
-    node.settled = true;
+    if (next.rank != rank_of(nodes_[next.node])) continue;
+    ++looked_at_;
+    if (nodes_[next.node].state == pattern_->goal) return next.node;
     expand(next.node);
   }
 }
 
-void RedistributionSearch::trace(std::uint32_t node, std::vector<RedistributionStep>& steps) const {
-  const std::size_t first = steps.size();
-  for (; node != 0; node = nodes_[node].parent) {
-    const Step& step = nodes_[node].step;
-    steps.push_back({step.kind, step.axes, step.group_size, step.elements,
-                     static_cast<std::int8_t>(step.from_dim), static_cast<std::int8_t>(step.to_dim),
-                     decode(nodes_[node].state)});
-  }
-  std::reverse(steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end());
-}
-
-void RedistributionSearch::expand(std::uint32_t node) {
+void WaySearch::expand(std::uint32_t node) {
   here_number_ = node;
   here_ = nodes_[node].state;
-  local_ = local_elements(here_);
-  here_axes_ = AxisSet{};
-  for (std::size_t dim = 0; dim < rank_; ++dim) here_axes_ = here_axes_ | axes_of(here_.dims[dim]);
-  for (const Axis axis : from_->flat) here_axes_.insert(axis);
+  local_ = pattern_->local_elements(here_);
+  held_ = 0;
+  for (std::size_t dim = 0; dim < pattern_->rank; ++dim) held_ |= here_.dims[dim].units();
   reduce_partials();
-  for (std::size_t dim = 0; dim < rank_; ++dim) {
-    if (length(here_.dims[dim]) > common(here_.dims[dim], to_.dims[dim])) remove_cuts(dim);
+  for (std::size_t dim = 0; dim < pattern_->rank; ++dim) {
+    remove_cuts(dim);
     slice(dim);
   }
 }
 
 /// Sums the parts along one axis, or along several factors of a tensor group in one go.
-void RedistributionSearch::reduce_partials() {
-  const std::uint32_t parts = here_.partial & ~to_.partial;
-  const auto chosen = [&](std::uint32_t bits) {
-    AxisSet axes;
-    for_each_axis(from_->partial, [&](Axis axis) {
-      if ((AxisSet{axis}.bits() & bits) != 0) axes.insert(axis);
-    });
-    return axes;
-  };
-  for_each_axis(chosen(parts), [&](Axis axis) { reduce({axis}); });
-  const std::uint32_t factors = parts & kFactorAxes.bits();
-  for (std::uint32_t some = factors; some != 0; some = (some - 1U) & factors) {
-    if (std::popcount(some) > 1) reduce(chosen(some));
+void WaySearch::reduce_partials() {
+  const std::uint32_t left = here_.partial & ~pattern_->goal.partial;
+  FixedVector<std::uint32_t, WayPattern::kMostUnits> factors;
+  for (const std::uint8_t part : pattern_->parts) {
+    const std::uint32_t bit = 1U << part;
+    if ((left & bit) == 0) continue;
+    reduce(bit);
+    if ((pattern_->factors & bit) != 0) factors.push_back(bit);
+  }
+  const auto all = (std::uint32_t{1} << factors.size()) - 1U;
+  for (std::uint32_t some = all; some != 0; some = (some - 1U) & all) {
+    if (std::popcount(some) < 2) continue;
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      if ((some >> i & 1U) != 0) bits |= factors[i];
+    }
+    reduce(bits);
   }
 }
 
-void RedistributionSearch::reduce(AxisSet axes) {
-  Step step{CommunicationKind::AllReduce, axes, mesh_->size(axes), local_, -1, -1};
-  State next = here_;
-  next.partial &= ~axes.bits();
-  push(next, step);
-  for (std::size_t dim = 0; dim < rank_; ++dim) {
-    State scattered = next;
-    AxisSet left = axes;
-    for (int i = 0; i < length(to_.dims[dim]); ++i) {
-      const Digit& gained = digit(to_.dims[dim], i);
-      if (!left.contains(gained.axis) || !gained.full) continue;
-      scattered.dims[dim] = with(scattered.dims[dim], number_at(to_.dims[dim], i));
-      left.erase(gained.axis);
-    }
-    if (!left.empty()) continue;
-    step.kind = CommunicationKind::ReduceScatter;
-    step.to_dim = static_cast<int>(dim);
-    push(scattered, step);
+void WaySearch::reduce(std::uint32_t units) {
+  push({CommunicationKind::AllReduce, -1, -1, units});
+  for (std::size_t dim = 0; dim < pattern_->rank; ++dim) {
+    if ((units & ~(pattern_->goal.dims[dim].units() & pattern_->full)) != 0) continue;
+    push({CommunicationKind::ReduceScatter, -1, static_cast<std::int8_t>(dim), units});
   }
 }
 
 /// Gathers the innermost cuts of `dim`, moves them to another dimension, or reorders the cuts.
 /// Several at a time where they are factors of one tensor group.
-void RedistributionSearch::remove_cuts(std::size_t dim) {
-  const std::uint64_t digits = here_.dims[dim];
-  const int size = length(digits);
-  const int kept = common(digits, to_.dims[dim]);
-  const auto is_factor = [&](int place) { return kFactorAxes.contains(digit(digits, place).axis); };
+void WaySearch::remove_cuts(std::size_t dim) {
+  const WayCuts& cuts = here_.dims[dim];
+  const WayCuts& wanted = pattern_->goal.dims[dim];
+  const int size = cuts.size();
+  const int kept = cuts.common(wanted);
+  const auto is_factor = [&](int place) { return (pattern_->factors >> cuts[place] & 1U) != 0; };
   for (int count = 1; count <= size - kept; ++count) {
     if (count > 1 && !(is_factor(size - 1) && is_factor(size - count))) break;
     remove_cuts(dim, count);
   }
-  if (same_digits(digits, to_.dims[dim])) reorder(dim);
+  if (size == kept || size != wanted.size() || cuts.units() != wanted.units()) return;
+  const auto number = static_cast<std::int8_t>(dim);
+  push({CommunicationKind::Permute, number, number, cuts.units()});
 }
 
-void RedistributionSearch::remove_cuts(std::size_t dim, int count) {
-  const std::uint64_t digits = here_.dims[dim];
-  const int size = length(digits);
-  AxisSet axes;
-  int pieces = 1;
-  bool full = true;
-  for (int i = size - count; i < size; ++i) {
-    const Digit& lost = digit(digits, i);
-    axes.insert(lost.axis);
-    pieces *= lost.digit.modulus;
-    full = full && lost.full;
-  }
-  State next = here_;
-  next.dims[dim] = first(digits, size - count);
-  const std::uint64_t lost = digits >> ((size - count) * kBitsOfDigit);
-  push(next,
-       {CommunicationKind::AllGather, axes, pieces, local_ * pieces, static_cast<int>(dim), -1});
-  for (std::size_t other = 0; full && other < rank_; ++other) {
-    if (other == dim) continue;
-    State exchanged = next;
-    int moved = 0;
-    for (std::uint64_t rest = to_.dims[other]; rest != 0; rest >>= kBitsOfDigit) {
-      if (!holds(lost, number_at(rest, 0))) continue;
-      exchanged.dims[other] = with(exchanged.dims[other], number_at(rest, 0));
-      ++moved;
-    }
-    if (moved != count) continue;
-    push(exchanged, {CommunicationKind::AllToAll, axes, pieces, local_, static_cast<int>(dim),
-                     static_cast<int>(other)});
+void WaySearch::remove_cuts(std::size_t dim, int count) {
+  const auto number = static_cast<std::int8_t>(dim);
+  const std::uint32_t lost = here_.dims[dim].units(here_.dims[dim].size() - count);
+  push({CommunicationKind::AllGather, number, -1, lost});
+  if ((lost & ~pattern_->full) != 0) return;
+  for (std::size_t other = 0; other < pattern_->rank; ++other) {
+    if (other == dim || (lost & ~pattern_->goal.dims[other].units()) != 0) continue;
+    push({CommunicationKind::AllToAll, number, static_cast<std::int8_t>(other), lost});
   }
 }
 
-void RedistributionSearch::reorder(std::size_t dim) {
-  const std::uint64_t digits = here_.dims[dim];
-  State ordered = here_;
-  ordered.dims[dim] = to_.dims[dim];
-  bool factors = true;
-  for (int i = 0; i < length(digits); ++i) {
-    factors = factors && kFactorAxes.contains(digit(digits, i).axis);
-  }
-  const AxisSet axes = factors || length(digits) == 1
-                           ? axes_of(digits)
-                           : AxisSet{digit(digits, length(digits) - 1).axis};
-  push(ordered, {CommunicationKind::Permute, axes, slices_of(digits), local_, static_cast<int>(dim),
-                 static_cast<int>(dim)});
-}
-
-void RedistributionSearch::slice(std::size_t dim) {
-  for (int i = 0; i < length(to_.dims[dim]); ++i) {
-    const Digit& gained = digit(to_.dims[dim], i);
-    const bool in_parts = (AxisSet{gained.axis}.bits() & here_.partial) != 0;
-    if (in_parts || here_axes_.contains(gained.axis)) continue;
-    State next = here_;
-    next.dims[dim] = with(next.dims[dim], number_at(to_.dims[dim], i));
-    push(next, {CommunicationKind::Slice,
-                {gained.axis},
-                gained.digit.modulus,
-                local_,
-                -1,
-                static_cast<int>(dim)});
+void WaySearch::slice(std::size_t dim) {
+  const WayCuts& wanted = pattern_->goal.dims[dim];
+  for (int i = 0; i < wanted.size(); ++i) {
+    const auto unit = static_cast<std::size_t>(wanted[i]);
+    const std::uint32_t bit = 1U << unit;
+    if ((bit & (here_.partial | pattern_->taken)) != 0) continue;
+    if ((held_ & pattern_->same_axes[unit]) != 0) continue;
+    push({CommunicationKind::Slice, -1, static_cast<std::int8_t>(dim), bit});
   }
 }
 
 /// Where the number of a state's node stands, or belongs.
-std::uint32_t* RedistributionSearch::place_of(const State& state) {
+std::uint32_t* WaySearch::place_of(const WayState& state) {
   const std::size_t mask = places_.size() - 1;
-  std::size_t at = state.hash() & mask;
+  std::size_t at = hash_of(state) & mask;
   while (places_[at] != 0 && !(nodes_[places_[at] - 1].state == state)) at = (at + 1) & mask;
   return &places_[at];
 }
 
-void RedistributionSearch::grow() {
+void WaySearch::grow() {
   places_.assign(places_.size() * 4, 0);
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) *place_of(nodes_[i].state) = i + 1;
 }
 
-void RedistributionSearch::push(const State& state, const Step& step) {
-  const double price = elements_moved(step.kind, step.group_size, step.elements);
+/// Whether a dimension has room for the cuts it gets.
+bool WaySearch::lands(const WayMove& move) const {
+  if (move.to_dim < 0 || move.kind == CommunicationKind::Permute) return true;
+  return here_.dims[static_cast<std::size_t>(move.to_dim)].size() + std::popcount(move.units) <=
+         WayCuts::kMost;
+}
+
+void WaySearch::push(const WayMove& move) {
+  if (!lands(move)) return;
+  const double price =
+      elements_moved(move.kind, pattern_->group_size(move, here_), pattern_->message(move, local_));
   const double cost = nodes_[here_number_].cost + price + kStepCharge;
-  const auto later = [](const Open& a, const Open& b) {
-    return a.cost != b.cost ? a.cost > b.cost : a.node > b.node;
-  };
+  if (cost > limit_) return;
+  const WayState state = pattern_->after(here_, move);
   std::uint32_t* place = place_of(state);
   std::uint32_t number = *place;
   if (number == 0) {
-    nodes_.push_back({state, cost, here_number_, false, step});
+    const double left =
+        factors_ == WayFactors::Few ? 0.0 : pattern_->least_left(state, kStepCharge);
+    if (cost + left > limit_) return;
+    nodes_.push_back({state, cost, left, here_number_, move});
     number = static_cast<std::uint32_t>(nodes_.size());
     *place = number;
     if (2 * nodes_.size() > places_.size()) grow();
   } else {
     Node& known = nodes_[number - 1];
-    if (known.settled || cost >= known.cost) return;
+    if (cost >= known.cost) return;
     known.cost = cost;
     known.parent = here_number_;
-    known.step = step;
+    known.move = move;
   }
-  open_.push_back({cost, number - 1});
+  open_.push_back({rank_of(nodes_[number - 1]), number - 1});
   std::push_heap(open_.begin(), open_.end(), later);
 }
 

@@ -2,12 +2,14 @@
 // The cheapest sequence of single collectives between two layouts of plain cuts; not installed.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "communication/redistribution.hpp"
+#include "communication/way_units.hpp"
 
 namespace plansearch {
 
@@ -16,79 +18,85 @@ namespace plansearch {
 /// Digits that two cuts begin with alike.
 [[nodiscard]] std::size_t common_prefix(const SliceDigits& a, const SliceDigits& b);
 
-/// Keeps its buffers from one search to the next.
-class RedistributionSearch {
+/// The cheapest moves from the start of a pattern to its goal. Keeps its buffers.
+class WaySearch {
  public:
-  /// Appends the steps. Both layouts are plain and have the same flat cut; parts that `to` has,
-  /// `from` has too.
-  void run(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
-           const Layout& to, std::vector<RedistributionStep>& steps);
+  using Moves = std::vector<WayMove>;
+  /// `many`: layouts on no way of least cost are left out.
+  void run(const WayPattern& pattern, WayFactors factors, Moves& moves);
+  /// Layouts that the last search looked at.
+  [[nodiscard]] std::size_t looked_at() const { return looked_at_; }
 
  private:
-  /// A layout whose digits are numbers of `digits_`, one byte each, the outermost first.
-  struct State {
-    std::array<std::uint64_t, kMaxTensorRank> dims{};
-    std::uint32_t partial = 0;
-    bool operator==(const State&) const = default;
-    [[nodiscard]] std::size_t hash() const;
-  };
-  struct Step {
-    CommunicationKind kind = CommunicationKind::Slice;
-    AxisSet axes;
-    int group_size = 1;
-    double elements = 0.0;
-    int from_dim = -1;
-    int to_dim = -1;
-  };
   struct Node {
-    State state;
+    WayState state;
     double cost = 0.0;
+    double left = 0.0;  ///< at least
     std::uint32_t parent = 0;
-    bool settled = false;
-    Step step;
+    WayMove move;
   };
-  struct Digit {
-    SliceDigit digit;
-    Axis axis{};
-    bool full = false;  ///< as many slices as ranks
-  };
+  /// What comes first: the layout to which least was sent, or on whose ways least is sent in all.
+  enum class Order : std::uint8_t { Sent, InAll };
   struct Open {
-    double cost;
+    double rank;
     std::uint32_t node;
   };
+  static bool later(const Open& a, const Open& b) {
+    return a.rank != b.rank ? a.rank > b.rank : a.node > b.node;
+  }
+  [[nodiscard]] double rank_of(const Node& node) const {
+    return order_ == Order::Sent ? node.cost : node.cost + node.left;
+  }
 
-  [[nodiscard]] State encode(const Layout& layout);
-  [[nodiscard]] Layout decode(const State& state) const;
-  [[nodiscard]] std::uint8_t number_of(const SliceDigit& digit);
-  [[nodiscard]] const Digit& digit(std::uint64_t dim, int place) const;
-  [[nodiscard]] AxisSet axes_of(std::uint64_t dim) const;
-  [[nodiscard]] int slices_of(std::uint64_t dim) const;
-  [[nodiscard]] double local_elements(const State& state) const;
+  std::uint32_t find_goal();
   void expand(std::uint32_t node);
   void reduce_partials();
-  void reduce(AxisSet axes);
+  void reduce(std::uint32_t units);
   void remove_cuts(std::size_t dim);
   void remove_cuts(std::size_t dim, int count);
-  void reorder(std::size_t dim);
   void slice(std::size_t dim);
-  void push(const State& state, const Step& step);
-  [[nodiscard]] std::uint32_t* place_of(const State& state);
+  void push(const WayMove& move);
+  [[nodiscard]] bool lands(const WayMove& move) const;
+  [[nodiscard]] std::uint32_t* place_of(const WayState& state);
   void grow();
-  void trace(std::uint32_t node, std::vector<RedistributionStep>& steps) const;
 
-  const DeviceMesh* mesh_ = nullptr;
-  std::span<const double> extents_;
-  std::size_t rank_ = 0;
-  const Layout* from_ = nullptr;
-  State to_;
-  std::vector<Digit> digits_;
+  const WayPattern* pattern_ = nullptr;
+  WayFactors factors_ = WayFactors::Few;
+  Order order_ = Order::Sent;
+  double limit_ = 0.0;  ///< ways that cost more are left out
   std::vector<Node> nodes_;
   std::vector<Open> open_;             ///< a heap; entries of nodes that got cheaper are stale
   std::vector<std::uint32_t> places_;  ///< nodes by hash of their state, from 1; 0: none
   std::uint32_t here_number_ = 0;      ///< the node that is expanded
-  State here_;
+  WayState here_;
   double local_ = 0.0;
-  AxisSet here_axes_;
+  std::uint32_t held_ = 0;  ///< units that cut it
+  std::size_t looked_at_ = 0;
+};
+
+/// Keeps its buffers from one search to the next.
+class RedistributionSearch {
+ public:
+  explicit RedistributionSearch(Remember remember = Remember::No) : remember_(remember) {}
+
+  /// Appends the steps. Both layouts are plain and have the same flat cut; parts that `to` has,
+  /// `from` has too.
+  void run(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
+           const Layout& to, std::vector<RedistributionStep>& steps);
+  /// The same as for so many factors.
+  void run(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
+           const Layout& to, WayFactors factors, std::vector<RedistributionStep>& steps);
+
+ private:
+  void write(const WaySearch::Moves& moves, const Layout& from,
+             std::vector<RedistributionStep>& steps) const;
+
+  Remember remember_;
+  WayUnits units_;
+  WaySearch search_;
+  std::unordered_map<std::string, WaySearch::Moves> known_;  ///< by pattern
+  std::string key_;
+  WaySearch::Moves moves_;
 };
 
 }  // namespace plansearch

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 namespace plansearch {
 namespace {
@@ -300,6 +302,58 @@ std::optional<Coordinates> sender_of(const Coordinates& device, std::span<const 
   return best;
 }
 
+namespace {
+
+/// Maps of one tensor, before and after, that share no axis with the rest of it.
+struct Part {
+  AxisSet axes;
+  std::vector<SliceMap> from;
+  std::vector<SliceMap> to;
+};
+
+/// Digit by digit where both maps have the same slices at every place.
+bool same_places(const SliceDigits& a, const SliceDigits& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](const SliceDigit& x, const SliceDigit& y) { return x.modulus == y.modulus; });
+}
+
+/// Parts of `from` and `to` without common axes: who sends what along the axes of one part does not
+/// depend on the others. Nothing moves along those of a part that is the same in both.
+std::vector<Part> independent_parts(std::span<const SliceMap> from, std::span<const SliceMap> to) {
+  std::vector<Part> parts;
+  const auto add = [&](const SliceMap& before, const SliceMap& after) {
+    Part joined{before.axes() | after.axes(), {before}, {after}};
+    std::erase_if(parts, [&](const Part& part) {
+      if ((part.axes & joined.axes).empty()) return false;
+      joined.axes = joined.axes | part.axes;
+      joined.from.insert(joined.from.end(), part.from.begin(), part.from.end());
+      joined.to.insert(joined.to.end(), part.to.begin(), part.to.end());
+      return true;
+    });
+    parts.push_back(std::move(joined));
+  };
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const SliceDigits& a = from[i].digits();
+    const SliceDigits& b = to[i].digits();
+    if (!same_places(a, b)) {
+      add(from[i], to[i]);
+      continue;
+    }
+    for (std::size_t j = 0; j < a.size(); ++j) {
+      SliceMap before;
+      SliceMap after;
+      before.push_back(a[j]);
+      after.push_back(b[j]);
+      add(before, after);
+    }
+  }
+  std::erase_if(parts, [](const Part& part) { return part.from == part.to; });
+  return parts;
+}
+
+}  // namespace
+
 std::optional<AxisSet> moved_axes(std::span<const SliceMap> from, std::span<const SliceMap> to,
                                   const DeviceMesh& mesh) {
   AxisSet moved;
@@ -309,13 +363,14 @@ std::optional<AxisSet> moved_axes(std::span<const SliceMap> from, std::span<cons
     }
     return moved;
   }
-  const AxisSet axes = all_axes(from, to);
-  Coordinates device{};
-  do {
-    const auto sender = sender_of(device, from, to, mesh);
-    if (!sender) return std::nullopt;
-    moved = moved | difference(*sender, device);
-  } while (advance(device, axes, mesh));
+  for (const Part& part : independent_parts(from, to)) {
+    Coordinates device{};
+    do {
+      const auto sender = sender_of(device, part.from, part.to, mesh);
+      if (!sender) return std::nullopt;
+      moved = moved | difference(*sender, device);
+    } while (advance(device, part.axes, mesh));
+  }
   return moved;
 }
 

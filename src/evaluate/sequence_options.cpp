@@ -98,10 +98,10 @@ std::vector<OperatorSequence> sequences_with_replicas(int bits) {
     return std::any_of(tail.begin(), tail.end(),
                        [&](const auto& part) { return part.kind == kind; });
   };
+  constexpr std::array kKinds{Kind::Batch, Kind::Rows, Kind::Columns};
   for (int batch = 0; batch < bits; ++batch) {
     for (int replicas = 1; batch + replicas <= bits; ++replicas) {
-      for (const OperatorSequence& tail : all_sequences(bits - batch - replicas)) {
-        if (holds(tail, Kind::Square) || holds(tail, Kind::Contraction)) continue;
+      for (const OperatorSequence& tail : plain_sequences(bits - batch - replicas, kKinds)) {
         if (holds(tail, Kind::Batch) && holds(tail, Kind::Rows)) continue;
         OperatorSequence& sequence = found.emplace_back();
         sequence.insert(sequence.end(), static_cast<std::size_t>(batch), {Kind::Batch});
@@ -113,22 +113,21 @@ std::vector<OperatorSequence> sequences_with_replicas(int bits) {
   return found;
 }
 
-/// Whether parts that lie in one tier stand in the order of their kinds. A part across tiers is a
-/// border of its own.
-bool is_sorted(const OperatorSequence& sequence, int inner_bits) {
-  int bit = 0;
-  for (const SequencePart& part : sequence) bit += part.bits();
-  const SequencePart* before = nullptr;
-  for (const SequencePart& part : sequence) {
-    const bool outer = bit > inner_bits;
-    bit -= part.bits();
-    const bool crosses = outer && bit < inner_bits;
-    const bool border = crosses || part.kind == Kind::Replicas;
-    const auto rank = [](const SequencePart& p) { return std::pair(p.kind, p.log_side); };
-    if (before != nullptr && !border && rank(part) < rank(*before)) return false;
-    before = border || (outer && bit == inner_bits) ? nullptr : &part;
+/// By bit of the tensor group, the innermost first: the narrowest tier that its two halves reach
+/// each other in.
+std::vector<int> tiers_of_bits(const Problem& problem, const PlanDegrees& degrees,
+                               const std::vector<int>& factors) {
+  const DeviceMesh mesh =
+      with_factors(make_device_mesh(degrees, problem.framework->rank_order), factors);
+  const std::vector<LinkTier>& tiers = problem.cluster->tiers;
+  std::vector<int> found;
+  for (std::size_t bit = 0; bit < factors.size(); ++bit) {
+    const int span = factors[bit] * mesh.neighbour_distance(factor_axis(bit));
+    const auto tier = std::find_if(tiers.begin(), tiers.end(),
+                                   [&](const LinkTier& other) { return other.size >= span; });
+    found.push_back(static_cast<int>(tier - tiers.begin()));
   }
-  return true;
+  return found;
 }
 
 class OptionMaker {
@@ -141,14 +140,11 @@ class OptionMaker {
         factors_(bit_factors(bits_of(degrees.tensor_out).value())),
         plan_{degrees, *problem.framework, factors_} {
     const auto bits = static_cast<int>(factors_.size());
-    for (const OperatorSequence& sequence : all_sequences(bits)) {
-      if (space != SequenceSpace::Sorted || is_sorted(sequence, inner_bits())) {
-        sequences_.push_back(sequence);
-      }
-    }
+    const std::vector<int> tiers = tiers_of_bits(problem, degrees, factors_);
+    sequences_ = space == SequenceSpace::Sorted ? sorted_sequences(tiers) : all_sequences(bits);
     if (space == SequenceSpace::Paper) return;
     for (const OperatorSequence& sequence : sequences_with_replicas(bits)) {
-      if (space != SequenceSpace::Sorted || is_sorted(sequence, inner_bits())) {
+      if (space != SequenceSpace::Sorted || is_sorted(sequence, tiers)) {
         replicating_.push_back(sequence);
       }
     }
@@ -190,12 +186,6 @@ class OptionMaker {
   }
 
  private:
-  /// Bits inside a node.
-  [[nodiscard]] int inner_bits() const {
-    const auto node = static_cast<unsigned>(problem_.cluster->accelerators_per_node);
-    return std::bit_width(node) - 1;
-  }
-
   /// Whether these operators have no feature but those of the residual stream: norms, residuals.
   [[nodiscard]] bool carries_stream(const std::vector<std::size_t>& operators) const {
     return std::all_of(operators.begin(), operators.end(), [&](std::size_t i) {

@@ -94,6 +94,12 @@ Result check_list(const FactorList& list, const PlacedDegrees& plan, std::bitset
   return std::nullopt;
 }
 
+/// Factors that may cut a dimension beside the axes that cut it by role.
+std::size_t most_factors(const Dimension& dimension, const PlanDegrees& degrees) {
+  if (dimension.role == DimRole::Batch) return kMostFactorsOfDimension;
+  return kMostCutsOfDimension - (degrees.tensor_in > 1 ? 1U : 0U) - (degrees.context > 1 ? 1U : 0U);
+}
+
 /// `repeats`: fewer slices than ranks will do, several ranks hold the same one.
 Result check_extent(const DimensionCut& cut, const Dimension& dimension, const PlacedDegrees& plan,
                     std::string_view what, bool repeats = false) {
@@ -101,12 +107,12 @@ Result check_extent(const DimensionCut& cut, const Dimension& dimension, const P
   if (!may_be_cut(dimension.role)) {
     return broken(fmt::format("{}: {} is never cut over a tensor group", what, dimension.name));
   }
-  if (cut.factors.size() > kMostFactorsOfDimension &&
-      plan.factors.size() > kMostFactorsOfDimension) {
+  const std::size_t most = most_factors(dimension, plan.degrees);
+  if (cut.factors.size() > most) {
     return broken(
         fmt::format("{}: {} is cut over {} factors, at most {}; factors that are always "
                     "used together count as one",
-                    what, dimension.name, cut.factors.size(), kMostFactorsOfDimension));
+                    what, dimension.name, cut.factors.size(), most));
   }
   std::int64_t pieces = 1;
   for (const std::uint8_t factor : cut.factors) pieces *= plan.factors[factor];

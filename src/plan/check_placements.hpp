@@ -13,6 +13,9 @@
 
 namespace plansearch {
 
+/// Cuts of one dimension over axes and factors of all kinds.
+inline constexpr std::size_t kMostCutsOfDimension = 8;
+
 struct PlacedDegrees {
   const PlanDegrees& degrees;
   const Framework& framework;
