@@ -187,6 +187,30 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("sequences sorted inside every tier are those of all sequences that are") {
+    // One tier of n bits: multisets of B, M, N, K (one bit), squares of 2k bits: the coefficients
+    // of 1/((1-x)^4 (1-x^2) (1-x^4) ...): 4, 11, 24, 47, 84. Eight bits, three of them inside a
+    // node: 84 x 24 with a border between them; squares across it: 47 x 11 of 2x2, 47 + 24 x 4 +
+    // 11 x 11 of 4x4, 11 + 4 x 4 + 11 of 8x8, one of 16x16.
+    const std::array<std::size_t, 5> counts{4, 11, 24, 47, 84};
+    for (std::size_t n = 1; n <= 5; ++n) {
+      CHECK(sorted_sequences(std::vector<int>(n, 0)).size() == counts[n - 1]);
+      std::vector<int> tiers(n, 1);
+      tiers[0] = 0;
+      const auto sorted = sorted_sequences(tiers);
+      std::vector<OperatorSequence> expected = all_sequences(static_cast<int>(n));
+      std::erase_if(expected,
+                    [&](const OperatorSequence& sequence) { return !is_sorted(sequence, tiers); });
+      CHECK(sorted == expected);
+    }
+    const std::vector<int> tiers{0, 0, 0, 1, 1, 1, 1, 1};
+    CHECK(sorted_sequences(tiers).size() == 84 * 24 + 47 * 11 + 47 + 24 * 4 + 11 * 11 + 38 + 1);
+    using Kind = SequencePart::Kind;
+    const OperatorSequence replicas{{Kind::Batch}, {Kind::Replicas}, {Kind::Columns}};
+    CHECK(is_sorted(replicas, std::vector<int>{0, 1, 1}));
+    CHECK_FALSE(is_sorted(replicas, std::vector<int>{0, 0, 1}));
+  }
+
   TEST_CASE("executed: 1,000 random placements over up to five bits") {
     std::mt19937 random(11);
     for (int i = 0; i < 1000; ++i) {

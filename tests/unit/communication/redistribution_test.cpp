@@ -9,6 +9,7 @@
 #include <random>
 
 #include "communication/redistribution.hpp"
+#include "communication/redistribution_search.hpp"
 
 namespace plansearch {
 namespace {
@@ -181,6 +182,14 @@ double price_of(const std::vector<RedistributionStep>& steps) {
 }
 
 /// A tensor group of 2 x 2 x 3 and two data ranks.
+/// Factors of two devices.
+DeviceMesh bit_mesh(int bits) {
+  PlanDegrees plan;
+  plan.tensor_out = 1 << bits;
+  return with_factors(make_device_mesh(plan, std::array{Axis::Out}),
+                      std::vector<int>(static_cast<std::size_t>(bits), 2));
+}
+
 DeviceMesh factor_mesh() {
   PlanDegrees plan;
   plan.tensor_out = 12;
@@ -346,6 +355,67 @@ TEST_SUITE("unit") {
       CAPTURE(to_text(from));
       CAPTURE(to_text(to));
       CHECK(devices.matches(to));
+    }
+  }
+
+  TEST_CASE("redistribution: ways over many factors send as little, and the right data") {
+    // The search for more than five factors on three: with factors side by side as one and a bound
+    // on what is left it finds ways of the same cost, and with names left out it finds them again.
+    const DeviceMesh mesh = factor_mesh();
+    std::mt19937 random(6);
+    RedistributionSearch search;
+    RedistributionSearch remembering(Remember::Yes);
+    for (int round = 0; round < 300; ++round) {
+      Layout from = random_factor_layout(mesh, random);
+      const Layout to = random_factor_layout(mesh, random);
+      for_each_axis(kFactorAxes - from.axes(), [&](Axis axis) {
+        if (mesh[axis].size > 1 && random() % 2 == 0) from.partial.insert(axis);
+      });
+      std::vector<RedistributionStep> few;
+      std::vector<RedistributionStep> many;
+      std::vector<RedistributionStep> again;
+      search.run(mesh, kExtents, from, to, WayFactors::Few, few);
+      search.run(mesh, kExtents, from, to, WayFactors::Many, many);
+      for (int time = 0; time < 2; ++time) {
+        again.clear();
+        remembering.run(mesh, kExtents, from, to, WayFactors::Many, again);
+        CHECK(again == many);
+      }
+      CAPTURE(to_text(from));
+      CAPTURE(to_text(to));
+      CHECK(price_of(many) == doctest::Approx(price_of(few)).epsilon(1e-9));
+      Devices devices(mesh, from, {Axis::Factor0, Axis::Factor1, Axis::Factor2, Axis::Data});
+      for (const RedistributionStep& step : many) devices.apply(step);
+      CHECK(devices.matches(to));
+    }
+  }
+
+  TEST_CASE("redistribution: a bound on what is left changes no cost over six factors") {
+    const DeviceMesh mesh = bit_mesh(6);
+    std::mt19937 random(7);
+    RedistributionSearch search;
+    const auto draw = [&](int places) {
+      Layout layout;
+      for (int dim = 0; dim < 3; ++dim) layout.dims.push_back({});
+      for (std::size_t bit = 6; bit-- > 0;) {
+        const auto place = random() % static_cast<unsigned>(places);
+        const Axis axis = factor_axis(bit);
+        if (place < 3) layout.dims[place].push_back(SliceMap::shard(mesh, {axis}).digits()[0]);
+        if (place == 4) layout.partial.insert(axis);
+      }
+      return layout;
+    };
+    for (int round = 0; round < 100; ++round) {
+      const Layout from = draw(round % 2 == 0 ? 3 : 5);
+      const Layout to = draw(round % 3 == 0 ? 4 : 3);
+      std::vector<RedistributionStep> few;
+      std::vector<RedistributionStep> many;
+      constexpr std::array<double, 3> kLarge{64.0, 4096.0, 8192.0};
+      search.run(mesh, kLarge, from, to, WayFactors::Few, few);
+      search.run(mesh, kLarge, from, to, WayFactors::Many, many);
+      CAPTURE(to_text(from));
+      CAPTURE(to_text(to));
+      CHECK(price_of(many) == doctest::Approx(price_of(few)).epsilon(1e-12));
     }
   }
 
