@@ -190,7 +190,8 @@ def main():
                 left_out=read_if_there(shipped / "leave_one_out.json"),
                 ablation=read_if_there(shipped / "ablation.json"),
                 overlap=validate(args.binary, shipped / "published_overlap.csv"),
-                largest=largest_runs(args.binary))
+                largest=largest_runs(args.binary),
+                collectives=validate(args.binary, shipped / "published_collectives.csv"))
     (args.out / "validation.md").write_text(page.text(), encoding="utf-8")
     (args.out / "validation_constants.md").write_text(
         page.constants_text(fitted_constants.collect(ROOT)), encoding="utf-8")

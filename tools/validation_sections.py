@@ -10,8 +10,9 @@ GENERATED = ("<!-- Written by tools/validation_page.py from shipped data; edit t
 
 
 class Page:
-    def __init__(self, runs, memory, full, kernels, left_out, ablation, overlap, largest):
-        self.largest = largest
+    def __init__(self, runs, memory, full, kernels, left_out, ablation, overlap, largest,
+                 collectives):
+        self.largest, self.collectives = largest, collectives
         self.runs, self.memory, self.full, self.overlap = runs, memory, full, overlap
         self.kernels, self.left_out, self.ablation = kernels, left_out, ablation
         #: The widest evidence at hand.
@@ -199,6 +200,21 @@ class Page:
         words = ("## Kernels and collectives\n\n" + self.kernels["method"] + "\n\n"
                  + table(["table", "device", "subset", "rows", "mean %", "median %", "bias %"],
                          rows, 3))
+        rows = []
+        for group in self.collectives["summary"]:
+            e = group["time"]
+            if e["rows"] and group["by"] == "hw":
+                rows.append([group["value"], e["rows"], percent(e["mean_absolute_error"]),
+                             percent(e["median_absolute_error"]), signed(e["bias"])])
+        words += (
+            "Over several nodes, with the constants that ship "
+            "([`validation/published_collectives.csv`](../validation/published_collectives.csv)): "
+            "gathers of 1 MiB to 1 GiB on Perlmutter, all-reduces of at most 512 bytes elsewhere "
+            "(H20 and A100 on InfiniBand: 2 nodes of 8, 32 nodes of 8, 2 single GPUs; EFA: 2 nodes of "
+            "8). A hop of InfiniBand is fitted to 2 and 4 nodes of 8 GPUs; the other two say that half "
+            "of it belongs to the steps inside a node, which wait for the network there. EFA's "
+            "newest cards (p6) are faster than those of p5.\n\n"
+            + table(["cluster", "rows", "mean %", "median %", "bias %"], rows))
         if self.full and self.full.get("kernels"):
             rows = []
             for kind, answers in self.full["kernels"].items():

@@ -3,7 +3,8 @@
 // Source: NCCL's flat rings, one per card, protocols LL and Simple (src/graph/tuning.cc), the only
 //         algorithm of its gathers and scatters with several ranks per domain.
 // Assumes: a ring enters and leaves each domain once, so the cards of every domain pass on
-//          (p - 1)/p of the message, in p - 1 pieces, each with the cost of a step.
+//          (p - 1)/p of the message, in p - 1 pieces, each with the cost of a step. The last piece
+//          to arrive skipped a link inside a domain, so it crossed between all of them.
 // Units: seconds, bytes.
 // Checked by: tests/unit/cost/collective_cost_test.cpp, in_step_collective_test.cpp
 #include <algorithm>
@@ -24,7 +25,9 @@ void times(const CollectiveCall& call, ProtocolTimes& times) {
   const double rounds = call.kind == CommunicationKind::AllReduce ? 2.0 : 1.0;
   const Bytes moved = wire_share(call.kind, s.ranks) * call.size;
   const Seconds outside = moved / f.line;
-  const Seconds path = (s.nodes - 1.0) * f.curve.hop_low_latency + (s.ranks - s.nodes) * local.step;
+  const double crossings = std::min(s.nodes, s.ranks - 1.0);
+  const Seconds path =
+      crossings * f.curve.hop_low_latency + (s.ranks - 1.0 - crossings) * local.step;
   const Seconds cards = (s.ranks - 1.0) * f.curve.ring_step_low_latency;
   times.push_back(local.base + rounds * std::max(path, cards) + moved / f.low_latency);
   times.push_back(local.base + f.curve.hop + f.curve.ring_step * rounds * (s.ranks - 1.0) +

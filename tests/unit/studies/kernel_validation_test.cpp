@@ -76,15 +76,24 @@ TEST_SUITE("unit") {
     CHECK_FALSE(report.rows[3].predicted);
   }
 
-  TEST_CASE("published gathers of 16 to 1,024 ranks are predicted within a tenth") {
-    // The constants of the network were fitted to these rows: mean error 7 %. A ring without the
-    // cost of its steps, or with 30 us for each, is off by half.
+  TEST_CASE("published collectives over several nodes are predicted within a tenth") {
+    // The constants of these networks were fitted to such rows: gathers of 16 to 1,024 ranks (mean
+    // error 7 %) and all-reduces of at most 512 bytes. A ring without the cost of its steps, or
+    // with 30 us for each, is off by half; no latency of hops makes all-reduces of a few bytes
+    // twice as fast. Others are in docs/validation.md.
     const auto table = io::CsvTable::read(test::shipped("validation/published_collectives.csv"));
     const KernelReport report =
         report_kernels(TableKind::Collective,
                        predict_kernels(table, TableKind::Collective, shipped_kernels()), {});
-    CHECK(report.groups[0].errors.rows == 77);
-    CHECK(report.groups[0].errors.mean < 0.1);
+    CHECK(report.groups[0].errors.rows == 106);
+    std::size_t fitted = 0;
+    for (const KernelGroup& group : report.groups) {
+      if (group.value != "perlmutter" && group.value != "aws-p5") continue;
+      CAPTURE(group.value);
+      CHECK(group.errors.mean < 0.1);
+      fitted += group.errors.rows;
+    }
+    CHECK(fitted == 84);
   }
 
   TEST_CASE("attention rows and their views") {
