@@ -87,7 +87,8 @@ std::string words_of(const ChoiceTables& tables, const std::vector<std::size_t>&
 }  // namespace
 
 struct SequencePlanner::Parts {
-  explicit Parts(const Request& request) : problem(request.problem), degrees(request.degrees) {
+  explicit Parts(const Request& request)
+      : problem(request.problem), degrees(request.degrees), moves(request.moves) {
     const Network& network = *problem.network;
     for (std::size_t b = 0; b < network.blocks.size(); ++b) {
       const double copies = copies_of(network, b);
@@ -98,7 +99,8 @@ struct SequencePlanner::Parts {
       }
       ends.emplace_back();
       made = std::make_unique<ChoiceTables>(
-          ChoiceTables::Request{problem, degrees, b, copies, request.space});
+          ChoiceTables::Request{problem, degrees, b, copies, request.space, moves});
+      moves = made->moves();
       note_obstacle(*made);
     }
   }
@@ -164,6 +166,7 @@ struct SequencePlanner::Parts {
 
   Problem problem;
   PlanDegrees degrees;
+  std::shared_ptr<MovePrices> moves;
   std::vector<std::unique_ptr<ChoiceTables>> tables;  ///< by block; null for what is no layer
   std::vector<std::unique_ptr<ChoicePricer>> ends;    ///< by block; null for layers
   mutable ByRecompute<Ends> end_sums;
@@ -182,6 +185,10 @@ const std::string& SequencePlanner::obstacle() const {
 bool SequencePlanner::exact() const {
   return std::all_of(parts_->tables.begin(), parts_->tables.end(),
                      [](const auto& layer) { return layer == nullptr || layer->exact(); });
+}
+
+const std::shared_ptr<MovePrices>& SequencePlanner::moves() const {
+  return parts_->moves;
 }
 
 const ChoiceTables* SequencePlanner::tables(std::size_t block) const {

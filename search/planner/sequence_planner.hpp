@@ -28,6 +28,7 @@ class SequencePlanner {
     const Problem& problem;
     const PlanDegrees& degrees;  ///< tensor_out a power of two; of a pipeline, all layers
     SequenceSpace space = SequenceSpace::All;
+    std::shared_ptr<MovePrices> moves{};  ///< of a planner on the same mesh
   };
   explicit SequencePlanner(const Request& request);
   ~SequencePlanner();
@@ -43,6 +44,8 @@ class SequencePlanner {
   [[nodiscard]] std::optional<Seconds> least_sum(Recompute level, Rings rings) const;
   /// Whether the sums are exact (ChoiceTables::exact).
   [[nodiscard]] bool exact() const;
+  /// For a planner of another micro-batch, or of other policies of parameters.
+  [[nodiscard]] const std::shared_ptr<MovePrices>& moves() const;
   /// Of one block of layers; null for embedding and head.
   [[nodiscard]] const ChoiceTables* tables(std::size_t block) const;
 

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -112,7 +114,9 @@ class TemporalSearch {
     if (!has_room(degrees)) return;
     const SequenceSpace space = space_of(degrees);
     const bool sorted = space == SequenceSpace::Sorted;
-    const SequencePlanner planner({problem_, degrees, space});
+    std::shared_ptr<MovePrices>& moves = moves_[degrees.tensor_out];
+    const SequencePlanner planner({problem_, degrees, space, moves});
+    moves = planner.moves();
     if (!planner.obstacle().empty()) {
       obstacle_ = planner.obstacle();
       return;
@@ -176,7 +180,8 @@ class TemporalSearch {
 
   /// What the least sum gains where every layer is cut in a way of its own.
   [[nodiscard]] double gap_of(const Offered& offered) const {
-    const SequencePlanner planner({problem_, offered.degrees, space_of(offered.degrees)});
+    const SequencePlanner planner({problem_, offered.degrees, space_of(offered.degrees),
+                                   moves_.at(offered.degrees.tensor_out)});
     const Recompute level = offered.degrees.recompute;
     const auto alike = planner.best(level, offered.rings, 0.0);
     const auto least = planner.least_sum(level, offered.rings);
@@ -221,6 +226,7 @@ class TemporalSearch {
   Deadline deadline_;
   BestStaged<Family> best_;
   std::vector<Offered> offered_;
+  std::map<int, std::shared_ptr<MovePrices>> moves_;  ///< by tensor degree
   std::string obstacle_;
   UnevenResult result_;
 };

@@ -47,7 +47,7 @@ Placements all_whole(const Network& network, int tensor) {
 }  // namespace
 
 ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block,
-                           double copies)
+                           double copies, std::shared_ptr<MovePrices> moves)
     : problem_(problem),
       degrees_(without_pipeline(degrees)),
       constants_(framework_constants(*problem_.framework)),
@@ -66,7 +66,7 @@ ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, s
       repeated_(repeated_shares(block_, problem_.framework->selective)),
       copies_(copies),
       choice_(placements_.blocks[block]),
-      moves_(mesh_) {
+      moves_(moves ? std::move(moves) : std::make_shared<MovePrices>(mesh_)) {
   placed_extents(*problem_.network, degrees_, *problem_.framework, extents_);
   place_block(block_, index_, rules_, placement_, block);
   for (std::size_t t = 0; t < block_.tensors.size(); ++t) add_moved(static_cast<TensorId>(t));
@@ -191,20 +191,20 @@ Seconds ChoicePricer::by_role(const FactorCuts& edges, Recompute level) {
 
 MakerLayouts ChoicePricer::maker(std::size_t op, TensorId tensor) {
   MakerLayouts layouts = maker_layouts(input(), op, tensor);
-  layouts.made = moves_.numbered(std::move(layouts.made.layout));
-  layouts.gradient = moves_.numbered(std::move(layouts.gradient.layout));
+  layouts.made = moves_->numbered(std::move(layouts.made.layout));
+  layouts.gradient = moves_->numbered(std::move(layouts.gradient.layout));
   return layouts;
 }
 
 ReaderLayouts ChoicePricer::reader(std::size_t op, TensorId tensor) {
   ReaderLayouts layouts = reader_layouts(input(), op, tensor);
-  layouts.wanted = moves_.numbered(std::move(layouts.wanted.layout));
-  layouts.gradient = moves_.numbered(std::move(layouts.gradient.layout));
+  layouts.wanted = moves_->numbered(std::move(layouts.wanted.layout));
+  layouts.gradient = moves_->numbered(std::move(layouts.gradient.layout));
   return layouts;
 }
 
 NumberedLayout ChoicePricer::leaving(TensorId tensor) {
-  return moves_.numbered(leaving_layout(*problem_.network, block_, tensor, rules_, placement_));
+  return moves_->numbered(leaving_layout(*problem_.network, block_, tensor, rules_, placement_));
 }
 
 void ChoicePricer::add_saved(std::size_t reader, const Saved& saved, double elements,
@@ -265,30 +265,25 @@ void ChoicePricer::add_moved(TensorId tensor) {
   demand.wire = derivation::wire_class(moved.element);
   demand.index = static_cast<std::uint32_t>(tensor);
   const bool grows = grows_with_micro_batch(*problem_.network, block_, demand);
-  const auto subject = std::tuple(elements, demand.wire, grows);
-  made.subject =
-      subjects_.try_emplace(subject, static_cast<std::uint32_t>(subjects_.size())).first->second;
-  made.price = [this, demand](const PathStep& step, AxisSet axes) {
+  made.subject = moves_->subject(elements, demand.wire, grows ? degrees_.micro_batch : 1);
+  made.price = [this, demand](CommunicationKind kind, AxisSet axes, double size) {
     Communication message = demand;
-    message.kind = step.kind;
+    message.kind = kind;
     message.axes = axes;
-    message.group_size = step.group_size;
-    message.elements = step.elements;
+    message.elements = size;
     return time(message);
   };
 }
 
-Move ChoicePricer::move(TensorId tensor, const NumberedLayout& from, const NumberedLayout& to,
-                        ReadsAgain reader) {
-  return moves_.price(moved_[static_cast<std::size_t>(tensor)], from, to, reader);
+const Moves& ChoicePricer::moves(TensorId tensor, const MovePrices::Layouts& from,
+                                 const MovePrices::Layouts& to, Pairs pairs, ReadsAgain reader) {
+  return moves_->price_all(moved_[static_cast<std::size_t>(tensor)], from, to, pairs, reader);
 }
 
-Seconds ChoicePricer::move_back(TensorId tensor, const NumberedLayout& from,
-                                const NumberedLayout& to) {
+bool ChoicePricer::returns(TensorId tensor) const {
   const std::size_t producer = index_.producers[static_cast<std::size_t>(tensor)];
-  if (!block_.tensor(tensor).gradient) return {};
-  if (producer != kEdge && block_.operators[producer].kind == OperatorKind::CrossEntropy) return {};
-  return move(tensor, from, to, ReadsAgain::Never).time;
+  return block_.tensor(tensor).gradient &&
+         (producer == kEdge || block_.operators[producer].kind != OperatorKind::CrossEntropy);
 }
 
 }  // namespace plansearch

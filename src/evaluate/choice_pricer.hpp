@@ -6,8 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <tuple>
+#include <memory>
 #include <vector>
 
 #include "communication/tensor_layouts.hpp"
@@ -51,13 +50,15 @@ struct LaunchCost {
 
 class ChoicePricer {
  public:
-  /// `copies` of the block, whose reductions at the end of a step go together.
-  ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block,
-               double copies);
+  /// `copies` of the block, whose reductions at the end of a step go together. `moves`: of another
+  /// pricer on the same mesh, whose ways need not be looked for again.
+  ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block, double copies,
+               std::shared_ptr<MovePrices> moves = nullptr);
   ChoicePricer(const ChoicePricer&) = delete;
   ChoicePricer& operator=(const ChoicePricer&) = delete;
 
   [[nodiscard]] const Block& block() const { return block_; }
+  [[nodiscard]] const std::shared_ptr<MovePrices>& move_prices() const { return moves_; }
   [[nodiscard]] const BlockIndex& index() const { return index_; }
 
   /// Places the operators of a launch, or what enters and leaves the block; everything else whole.
@@ -76,12 +77,11 @@ class ChoicePricer {
   /// One copy whose operators all lie by role between edges that are cut so: embedding, head.
   [[nodiscard]] Seconds by_role(const FactorCuts& edges, Recompute level);
 
-  /// What brings a tensor from one layout to another.
-  [[nodiscard]] Move move(TensorId tensor, const NumberedLayout& from, const NumberedLayout& to,
-                          ReadsAgain reader);
-  /// The same of its gradient; nothing where nobody forms it.
-  [[nodiscard]] Seconds move_back(TensorId tensor, const NumberedLayout& from,
-                                  const NumberedLayout& to);
+  /// What brings a tensor from some layouts to others. Lives as long as the pricer.
+  [[nodiscard]] const Moves& moves(TensorId tensor, const MovePrices::Layouts& from,
+                                   const MovePrices::Layouts& to, Pairs pairs, ReadsAgain reader);
+  /// Whether its gradient is formed and moves.
+  [[nodiscard]] bool returns(TensorId tensor) const;
 
  private:
   [[nodiscard]] DerivationInput input() const;
@@ -113,9 +113,8 @@ class ChoicePricer {
   BlockPlacement placement_;
   BlockCuts cuts_;
   DerivationScratchPtr scratch_ = make_derivation_scratch();
-  MovePrices moves_;
+  std::shared_ptr<MovePrices> moves_;
   std::vector<MovedTensor> moved_;  ///< by tensor
-  std::map<std::tuple<double, WireClass, bool>, std::uint32_t> subjects_;
   std::vector<Communication> demands_;
 };
 

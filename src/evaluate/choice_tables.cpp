@@ -53,7 +53,7 @@ TensorTouches collect(std::size_t node, std::size_t options, Make make) {
 }  // namespace
 
 ChoiceTables::ChoiceTables(const Request& request)
-    : pricer_(request.problem, request.degrees, request.block, request.copies),
+    : pricer_(request.problem, request.degrees, request.block, request.copies, request.moves),
       launches_(sequence_options(request.problem, request.degrees, pricer_.block(), request.space)),
       edges_(edge_options(request.problem, request.degrees, pricer_.block(), request.space)) {
   add_nodes();

@@ -47,11 +47,11 @@ MovePrices::MovePrices(const DeviceMesh& mesh) : mesh_(mesh), known_(1) {
     size = own;
     factors_ = f + 1;
   }
-  places_.assign(1U << 12U, 0);
+  places_.assign(1U << 12U, {});
 }
 
 std::size_t MovePrices::Key::hash() const {
-  std::uint64_t sum = static_cast<std::uint64_t>(frames) << 32U | subject;
+  std::uint64_t sum = static_cast<std::uint64_t>(frames) << 32U | size;
   for (std::size_t i = 0; i < roles.size(); i += 2) {
     sum ^= static_cast<std::uint64_t>(roles[i]) << 32U | roles[i + 1];
     sum *= 0x9E3779B97F4A7C15ULL;
@@ -108,12 +108,25 @@ NumberedLayout MovePrices::numbered(Layout layout) {
   return result;
 }
 
+std::uint32_t MovePrices::subject(double elements, WireClass wire, int sequences) {
+  const auto next = static_cast<std::uint32_t>(subjects_.size());
+  const auto [known, is_new] = subjects_.try_emplace({elements, wire, sequences}, next);
+  if (is_new) {
+    const auto size = static_cast<std::uint32_t>(elements_.size());
+    sizes_of_.push_back(elements_.try_emplace(elements, size).first->second);
+  }
+  return known->second;
+}
+
 /// The place of the way of this key, or where it belongs.
-std::size_t MovePrices::find(const Key& key) {
+MovePrices::Place& MovePrices::find(const Key& key, std::size_t hash) {
   const std::size_t mask = places_.size() - 1;
-  std::size_t at = key.hash() & mask;
-  while (places_[at] != 0 && !(ways_[places_[at] - 1].key == key)) at = (at + 1) & mask;
-  return at;
+  std::size_t at = hash & mask;
+  while (places_[at].way != 0 &&
+         !(places_[at].hash == hash && ways_[places_[at].way - 1].key == key)) {
+    at = (at + 1) & mask;
+  }
+  return places_[at];
 }
 
 Move MovePrices::price(const MovedTensor& tensor, const NumberedLayout& from,
@@ -123,7 +136,7 @@ Move MovePrices::price(const MovedTensor& tensor, const NumberedLayout& from,
   const Known& goal = known_[to.number];
   Key key;
   key.frames = static_cast<std::uint32_t>(start.frame) << 16U | goal.frame;
-  key.subject = tensor.subject;
+  key.size = sizes_of_[tensor.subject];
   Order order = start.order;
   for (std::size_t i = 0; i < factors_; ++i) {
     const std::uint8_t factor = order[i];
@@ -136,13 +149,16 @@ Move MovePrices::price(const MovedTensor& tensor, const NumberedLayout& from,
     key.roles[place] = roles;
     order[place] = factor;
   }
-  std::size_t at = find(key);
-  if (places_[at] == 0) {
+  const std::size_t hash = key.hash();
+  std::uint32_t number = find(key, hash).way;
+  if (number == 0) {
     add_way(key, order, tensor, from, to);
-    at = find(key);
+    number = static_cast<std::uint32_t>(ways_.size());
+    find(key, hash) = {hash, number};
+    if (2 * ways_.size() > places_.size()) grow();
   }
-  const Way way = ways_[places_[at] - 1];
-  Move move{way.length, sum(way.first, way.last, order, tensor), {}};
+  const Way& way = ways_[number - 1];
+  Move move{way.length, sum(way.first, way.last, order, tensor), 0.0};
   if (reader != ReadsAgain::Never) {
     const bool always = reader == ReadsAgain::Always;
     move.again = sum(always ? way.again : way.again_in_context, way.last, order, tensor);
@@ -152,22 +168,19 @@ Move MovePrices::price(const MovedTensor& tensor, const NumberedLayout& from,
 
 void MovePrices::add_way(const Key& key, const Order& order, const MovedTensor& tensor,
                          const NumberedLayout& from, const NumberedLayout& to) {
+  const double elements =
+      std::accumulate(tensor.extents.begin(), tensor.extents.end(), 1.0, std::multiplies<>());
   const Path& path = paths_.path(mesh_, tensor.extents, from, to);
-  Way way{key, length_of(path), static_cast<std::uint32_t>(steps_.size()), 0, 0, 0};
+  Way way{key, length_of(path) / elements, static_cast<std::uint32_t>(steps_.size()), 0, 0, 0};
   for (const PathStep& step : path) {
-    Step made{step, 0, 0};
-    made.step.axes = step.axes - kFactorAxes;
+    Step made;
     for (std::size_t i = 0; i < factors_; ++i) {
       if (step.axes.contains(factor_axis(order[i]))) made.factors |= 1U << i;
     }
-    std::string size;
-    put(size, tensor.subject);
-    put(size, step.kind);
-    put(size, made.step.axes.bits());
-    put(size, step.elements);
-    const auto [place, is_new] = sizes_.try_emplace(size, prices_.size());
-    if (is_new) prices_.resize(prices_.size() + (std::size_t{1} << factors_), -1.0);
-    made.prices = place->second;
+    const Size size{step.kind, step.axes - kFactorAxes, step.elements / elements};
+    const auto known = std::find(sizes_.begin(), sizes_.end(), size);
+    made.size = static_cast<std::uint32_t>(known - sizes_.begin());
+    if (known == sizes_.end()) sizes_.push_back(size);
     steps_.push_back(made);
   }
   way.last = way.again = way.again_in_context = static_cast<std::uint32_t>(steps_.size());
@@ -180,35 +193,74 @@ void MovePrices::add_way(const Key& key, const Order& order, const MovedTensor& 
     way.again_in_context -= repeated(ReadsAgain::FromContextRanks);
   }
   ways_.push_back(way);
-  if (2 * ways_.size() > places_.size()) {
-    places_.assign(places_.size() * 4, 0);
-    for (std::uint32_t i = 0; i < ways_.size(); ++i) places_[find(ways_[i].key)] = i + 1;
-  } else {
-    places_[find(key)] = static_cast<std::uint32_t>(ways_.size());
+}
+
+void MovePrices::grow() {
+  std::vector<Place> old(places_.size() * 4);
+  std::swap(old, places_);
+  for (const Place& place : old) {
+    if (place.way != 0) find(ways_[place.way - 1].key, place.hash) = place;
   }
 }
 
-Seconds MovePrices::sum(std::uint32_t first, std::uint32_t last, const Order& order,
-                        const MovedTensor& tensor) {
+double MovePrices::sum(std::uint32_t first, std::uint32_t last, const Order& order,
+                       const MovedTensor& tensor) {
+  if (prices_.size() <= tensor.subject) prices_.resize(tensor.subject + 1);
+  std::vector<double>& prices = prices_[tensor.subject];
   double total = 0.0;
   for (std::uint32_t i = first; i < last; ++i) {
     const Step& step = steps_[i];
-    if (step.step.kind == CommunicationKind::Slice) continue;
     std::uint32_t factors = 0;
     for (std::uint32_t rest = step.factors; rest != 0; rest &= rest - 1U) {
       factors |= 1U << order[static_cast<std::size_t>(std::countr_zero(rest))];
     }
-    double& price = prices_[step.prices + factors];
-    if (price < 0.0) {
-      AxisSet axes = step.step.axes;
-      for (std::size_t f = 0; f < factors_; ++f) {
-        if ((factors >> f & 1U) != 0) axes.insert(factor_axis(f));
-      }
-      price = tensor.price(step.step, axes).value();
-    }
-    total += price;
+    const std::size_t place = (std::size_t{step.size} << factors_) + factors;
+    if (place >= prices.size()) prices.resize(sizes_.size() << factors_, -1.0);
+    if (prices[place] < 0.0) prices[place] = price_of(sizes_[step.size], factors, tensor);
+    total += prices[place];
   }
-  return Seconds(total);
+  return total;
+}
+
+double MovePrices::price_of(const Size& size, std::uint32_t factors, const MovedTensor& tensor) {
+  if (size.kind == CommunicationKind::Slice) return 0.0;
+  AxisSet axes = size.axes;
+  for (std::size_t f = 0; f < factors_; ++f) {
+    if ((factors >> f & 1U) != 0) axes.insert(factor_axis(f));
+  }
+  const double elements = std::accumulate(tensor.extents.begin(), tensor.extents.end(), size.share,
+                                          std::multiplies<>());
+  return tensor.price(size.kind, axes, elements).value();
+}
+
+const Moves& MovePrices::price_all(const MovedTensor& tensor, const Layouts& from,
+                                   const Layouts& to, Pairs pairs, ReadsAgain reader) {
+  std::vector<std::uint32_t> asked{tensor.subject, static_cast<std::uint32_t>(reader),
+                                   static_cast<std::uint32_t>(pairs),
+                                   static_cast<std::uint32_t>(from.size())};
+  for (const Layouts* ends : {&from, &to}) {
+    for (const NumberedLayout* layout : *ends) asked.push_back(layout->number);
+  }
+  const auto [known, is_new] = tables_.try_emplace(std::move(asked));
+  Moves& moves = known->second;
+  if (!is_new) return moves;
+  const auto add = [&](const NumberedLayout& start, const NumberedLayout& goal) {
+    const Move move = price(tensor, start, goal, reader);
+    moves.lengths.push_back(move.length);
+    moves.times.push_back(move.time);
+    if (reader != ReadsAgain::Never) moves.again.push_back(move.again);
+  };
+  const std::size_t size = pairs == Pairs::All ? from.size() * to.size() : from.size();
+  moves.lengths.reserve(size);
+  moves.times.reserve(size);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (pairs == Pairs::OneToOne) {
+      add(*from[i], *to[i]);
+      continue;
+    }
+    for (const NumberedLayout* goal : to) add(*from[i], *goal);
+  }
+  return moves;
 }
 
 }  // namespace plansearch

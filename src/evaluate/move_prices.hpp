@@ -10,6 +10,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "communication/layout_paths.hpp"
@@ -19,27 +20,42 @@ namespace plansearch {
 
 /// A tensor that moves: messages of equal subjects are priced alike.
 struct MovedTensor {
-  std::uint32_t subject = 0;  ///< a number for its elements in all and what one of them costs
+  std::uint32_t subject = 0;  ///< a small number for its elements in all and what one of them costs
   std::vector<double> extents{};
-  std::function<Seconds(const PathStep& step, AxisSet axes)> price{};
+  std::function<Seconds(CommunicationKind kind, AxisSet axes, double elements)> price{};
 };
 
 struct Move {
-  double length = 0.0;  ///< length_of
-  Seconds time;
-  Seconds again;  ///< what a reader repeats in backward that reads it again
+  double length = 0.0;  ///< length_of, in shares of the tensor
+  double time = 0.0;    ///< seconds
+  double again = 0.0;   ///< what a reader repeats in backward that reads it again
 };
 
-/// On one mesh.
+/// From each of some layouts to each of others, or from each to its own.
+struct Moves {
+  std::vector<double> lengths;
+  std::vector<double> times;
+  std::vector<double> again;  ///< empty: nobody reads it again
+};
+enum class Pairs : std::uint8_t { All, OneToOne };
+
+/// On one mesh, for all blocks, micro-batches and policies of parameters.
 class MovePrices {
  public:
   explicit MovePrices(const DeviceMesh& mesh);
 
   /// The same layout with its number.
   [[nodiscard]] NumberedLayout numbered(Layout layout);
+  /// A number for tensors of so many elements, messages of which cost the same by their size.
+  [[nodiscard]] std::uint32_t subject(double elements, WireClass wire, int sequences);
   /// Both have numbers from here.
   [[nodiscard]] Move price(const MovedTensor& tensor, const NumberedLayout& from,
                            const NumberedLayout& to, ReadsAgain reader);
+  /// The same for many; tensors of one subject between the same layouts share it. Lives as long as
+  /// these prices.
+  using Layouts = std::vector<const NumberedLayout*>;
+  [[nodiscard]] const Moves& price_all(const MovedTensor& tensor, const Layouts& from,
+                                       const Layouts& to, Pairs pairs, ReadsAgain reader);
 
  private:
   /// What one factor does in a layout: the places at which it stands, as a number; 0: none.
@@ -54,15 +70,27 @@ class MovePrices {
   struct Key {
     std::array<std::uint32_t, kMostFactors> roles{};
     std::uint32_t frames = 0;
-    std::uint32_t subject = 0;
+    std::uint32_t size = 0;  ///< of the tensor: ways of equal length are told apart by rounding
     bool operator==(const Key&) const = default;
     [[nodiscard]] std::size_t hash() const;
   };
   using Order = std::array<std::uint8_t, kMostFactors>;
+  /// Ways by hash of their key.
+  struct Place {
+    std::size_t hash = 0;
+    std::uint32_t way = 0;  ///< from 1; 0: none
+  };
+  /// A message over factors by their places in the key.
   struct Step {
-    PathStep step;              ///< axes: those that are no factors
-    std::uint32_t factors = 0;  ///< by their places in the key
-    std::size_t prices = 0;     ///< where those of its sizes begin, by factors
+    std::uint32_t factors = 0;
+    std::uint32_t size = 0;  ///< of `sizes_`
+  };
+  /// Messages that differ in their factors alone.
+  struct Size {
+    CommunicationKind kind = CommunicationKind::Slice;
+    AxisSet axes;        ///< that are no factors
+    double share = 0.0;  ///< of the tensor
+    bool operator==(const Size&) const = default;
   };
   struct Way {
     Key key;
@@ -75,22 +103,28 @@ class MovePrices {
 
   [[nodiscard]] std::uint16_t role(const std::string& places);
   [[nodiscard]] Known describe(const Layout& layout);
-  [[nodiscard]] std::size_t find(const Key& key);
+  [[nodiscard]] Place& find(const Key& key, std::size_t hash);
+  void grow();
   void add_way(const Key& key, const Order& order, const MovedTensor& tensor,
                const NumberedLayout& from, const NumberedLayout& to);
-  [[nodiscard]] Seconds sum(std::uint32_t first, std::uint32_t last, const Order& order,
-                            const MovedTensor& tensor);
+  [[nodiscard]] double sum(std::uint32_t first, std::uint32_t last, const Order& order,
+                           const MovedTensor& tensor);
+  [[nodiscard]] double price_of(const Size& size, std::uint32_t factors, const MovedTensor& tensor);
 
-  const DeviceMesh& mesh_;
+  DeviceMesh mesh_;
   std::size_t factors_ = 0;
   LayoutPaths paths_;
+  std::map<std::tuple<double, WireClass, int>, std::uint32_t> subjects_;
+  std::map<double, std::uint32_t> elements_;      ///< numbers of sizes
+  std::vector<std::uint32_t> sizes_of_;           ///< by subject
   std::map<std::string, std::uint16_t> numbers_;  ///< of roles and frames
   std::vector<Known> known_;                      ///< by number of the layout
-  std::vector<std::uint32_t> places_;             ///< ways by hash of their key, from 1; 0: none
+  std::vector<Place> places_;
   std::vector<Way> ways_;
   std::vector<Step> steps_;
-  std::map<std::string, std::size_t> sizes_;  ///< first price of equal messages
-  std::vector<double> prices_;                ///< negative: not asked for so far
+  std::vector<Size> sizes_;
+  std::vector<std::vector<double>> prices_;  ///< by subject; by size and factors, below 0: not yet
+  std::map<std::vector<std::uint32_t>, Moves> tables_;
 };
 
 }  // namespace plansearch

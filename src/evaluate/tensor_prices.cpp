@@ -12,7 +12,7 @@
 namespace plansearch {
 namespace {
 
-using Layouts = std::vector<const NumberedLayout*>;
+using Layouts = MovePrices::Layouts;
 
 std::vector<std::uint32_t> numbers_of(const Layouts& layouts) {
   std::vector<std::uint32_t> numbers;
@@ -45,19 +45,6 @@ std::vector<ColumnLayouts> columns_of(const std::vector<const TensorTouches*>& n
     column.gradients = column.wanted;
   }
   return columns;
-}
-
-/// Ways of two nodes by pairs, or the ways of one.
-template <typename Visit>
-void for_each_pair(std::size_t node, std::size_t ways, std::size_t other, std::size_t others,
-                   Visit visit) {
-  for (std::size_t i = 0; i < ways; ++i) {
-    if (node == other) {
-      visit(i, i);
-      continue;
-    }
-    for (std::size_t j = 0; j < others; ++j) visit(i, j);
-  }
 }
 
 bool contains(const std::vector<std::uint32_t>& list, std::uint32_t number) {
@@ -97,24 +84,35 @@ TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
   }
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const ColumnLayouts& column = columns[c];
-    std::vector<Moves>& supply = supply_.emplace_back(c + 1);
+    std::vector<const Moves*>& supply = supply_.emplace_back();
     for (std::size_t source = 0; source <= c; ++source) {
       const Layouts& from = source == 0 ? made : columns[source - 1].wanted;
-      for_each_pair(node_of(source), from.size(), column.node, column.wanted.size(),
-                    [&](std::size_t i, std::size_t j) {
-                      const auto move = pricer.move(tensor, *from[i], *column.wanted[j], again);
-                      supply[source].lengths.push_back(move.length);
-                      supply[source].times.push_back(move.time.value());
-                      if (again == ReadsAgain::Never) return;
-                      supply[source].again.push_back(move.again.value());
-                    });
+      const Pairs pairs = node_of(source) == column.node ? Pairs::OneToOne : Pairs::All;
+      supply.push_back(&pricer.moves(tensor, from, column.wanted, pairs, again));
     }
-    std::vector<double>& returns = returns_.emplace_back();
-    for_each_pair(0, needed.size(), column.node, column.gradients.size(),
-                  [&](std::size_t i, std::size_t j) {
-                    const Seconds time = pricer.move_back(tensor, *column.gradients[j], *needed[i]);
-                    returns.push_back(time.value());
-                  });
+    add_returns(pricer, tensor, column.gradients, needed, column.node == 0);
+  }
+}
+
+void TensorPrices::add_returns(ChoicePricer& pricer, TensorId tensor, const Layouts& gradients,
+                               const Layouts& needed, bool one_node) {
+  std::vector<double>& returns = returns_.emplace_back();
+  const std::size_t ways = gradients.size();
+  if (!pricer.returns(tensor)) {
+    returns.assign(one_node ? ways : ways * needed.size(), 0.0);
+    return;
+  }
+  const Pairs pairs = one_node ? Pairs::OneToOne : Pairs::All;
+  const Moves& moves = pricer.moves(tensor, gradients, needed, pairs, ReadsAgain::Never);
+  if (one_node) {
+    returns = moves.times;
+    return;
+  }
+  returns.resize(moves.times.size());
+  for (std::size_t way = 0; way < ways; ++way) {
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      returns[i * ways + way] = moves.times[way * needed.size() + i];
+    }
   }
 }
 
@@ -136,11 +134,11 @@ void TensorPrices::add_fixed(std::size_t column, Work& work) const {
   const auto at = [&](std::size_t source) { return start(node_of(source), column, work) + way; };
   std::size_t best = 0;
   for (std::size_t source = 1; source <= column; ++source) {
-    const Moves& moves = supply_[column][source];
-    const Moves& known = supply_[column][best];
+    const Moves& moves = *supply_[column][source];
+    const Moves& known = *supply_[column][best];
     if (moves.lengths[at(source)] < known.lengths[at(best)]) best = source;
   }
-  const Moves& moves = supply_[column][best];
+  const Moves& moves = *supply_[column][best];
   work.fixed.forward += Seconds(moves.times[at(best)]);
   const std::uint32_t wanted = own.wanted[way];
   if (!moves.again.empty()) {
@@ -169,9 +167,9 @@ void TensorPrices::add_last(std::size_t column, std::size_t first, Work& work) c
   const auto line = [&](const std::vector<double>& all, std::size_t source) {
     return all.empty() ? nullptr : &all[start(node_of(source), column, work)];
   };
-  const bool repeats = !supply_[column].front().again.empty();
+  const bool repeats = !supply_[column].front()->again.empty();
   for (std::size_t source = 0; source <= column; ++source) {
-    const Moves& moves = supply_[column][source];
+    const Moves& moves = *supply_[column][source];
     const double* lengths = line(moves.lengths, source);
     const double* times = line(moves.times, source);
     const double* again = line(moves.again, source);

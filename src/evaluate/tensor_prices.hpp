@@ -26,9 +26,9 @@ struct TensorTouches {
   std::vector<ReadsAgain> again;  ///< by reader
 };
 
-/// Pairs of layouts are priced once. Combinations are put together from them as a derivation does
-/// it: each reader is supplied from the nearest layout that exists, and gradients in one layout are
-/// added before they move.
+/// Pairs of layouts are priced once, by a pricer that lives longer. Combinations are put together
+/// from them as a derivation does it: each reader is supplied from the nearest layout that exists,
+/// and gradients in one layout are added before they move.
 class TensorPrices {
  public:
   /// The node that makes the tensor first, then those that read it in the order of their
@@ -55,13 +55,6 @@ class TensorPrices {
     std::vector<std::uint32_t> gradients;
     bool reads_again = false;
   };
-  /// By way of the node that has the tensor and by way of the one that wants it; by way where they
-  /// are one node.
-  struct Moves {
-    std::vector<double> lengths;
-    std::vector<double> times;
-    std::vector<double> again;  ///< what a reader repeats in backward; empty: there is none
-  };
   struct Work;
 
   [[nodiscard]] std::size_t node_of(std::size_t source) const {
@@ -69,6 +62,8 @@ class TensorPrices {
   }
   /// Where the line of a way of node `from` begins in what leads to a column.
   [[nodiscard]] std::size_t start(std::size_t from, std::size_t column, const Work& work) const;
+  void add_returns(ChoicePricer& pricer, TensorId tensor, const MovePrices::Layouts& gradients,
+                   const MovePrices::Layouts& needed, bool one_node);
   void fill(std::span<const std::size_t> options, Work& work) const;
   void add_fixed(std::size_t column, Work& work) const;
   void add_last(std::size_t column, std::size_t first, Work& work) const;
@@ -76,8 +71,11 @@ class TensorPrices {
 
   std::vector<Node> nodes_;
   std::vector<Column> columns_;
-  std::vector<std::vector<Moves>> supply_;  ///< by column, by source: the maker, columns before it
-  std::vector<std::vector<double>> returns_;  ///< of gradients, by column
+  /// By column, by source (the maker, columns before it): by way of the node that has the tensor
+  /// and by way of the one that wants it; by way where they are one node.
+  std::vector<std::vector<const Moves*>> supply_;
+  /// Of gradients, by column: by way of the column and by way of the maker, turned.
+  std::vector<std::vector<double>> returns_;
 };
 
 }  // namespace plansearch

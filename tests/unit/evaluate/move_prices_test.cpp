@@ -12,8 +12,8 @@ namespace plansearch {
 namespace {
 
 /// A price that tells apart kinds, sizes and every factor.
-Seconds price_of(const PathStep& step, AxisSet axes) {
-  return Seconds(1e-9 * step.elements * (1.0 + static_cast<double>(step.kind)) *
+Seconds price_of(CommunicationKind kind, AxisSet axes, double elements) {
+  return Seconds(1e-9 * elements * (1.0 + static_cast<double>(kind)) *
                  static_cast<double>(axes.bits()));
 }
 
@@ -30,7 +30,8 @@ TEST_SUITE("unit") {
     // contracted.
     const DeviceMesh mesh = mesh_of(4);
     MovePrices prices(mesh);
-    MovedTensor tensor{1, {8.0, 64.0, 128.0}, price_of};
+    const MovedTensor tensor{
+        prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_of};
     std::vector<NumberedLayout> ends;
     std::vector<NumberedLayout> starts;
     for (const OperatorSequence& sequence : all_sequences(4)) {
@@ -55,11 +56,12 @@ TEST_SUITE("unit") {
         write_path(steps, mesh, tensor.extents, path);
         double expected = 0.0;
         for (const PathStep& step : path) {
-          if (step.kind != CommunicationKind::Slice) expected += price_of(step, step.axes).value();
+          if (step.kind == CommunicationKind::Slice) continue;
+          expected += price_of(step.kind, step.axes, step.elements).value();
         }
         const Move move = prices.price(tensor, from, to, ReadsAgain::Never);
-        CHECK(move.time.value() == doctest::Approx(expected).epsilon(1e-12));
-        CHECK(move.length == length_of(path));
+        CHECK(move.time == doctest::Approx(expected).epsilon(1e-12));
+        CHECK(move.length * 65536.0 == length_of(path));
       }
     }
   }
