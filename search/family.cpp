@@ -116,6 +116,7 @@ class FamilyPricer::Worker {
     // The bound does not look at every stage.
     const Bytes memory = estimate.memory.total();
     if (memory > limits_.tight) return refuse_for_memory(plan);
+    if (!evaluator_.host_fits(estimate)) return reject(Obstacle::OutOfMemory, 1);
     ++result_.counts.evaluated;
     const MemoryFit fit = memory > limits_.fits ? MemoryFit::Tight : MemoryFit::Fits;
     result_.contenders.push_back({{plan, estimate}, bound.step_time, fit});

@@ -87,6 +87,16 @@ struct LinkTier {
   bool operator==(const LinkTier&) const = default;
 };
 
+/// Memory and processors of a node, where states can live and be updated.
+struct Host {
+  Bytes memory;                       ///< of a node
+  Bandwidth memory_bandwidth;         ///< of a node, datasheet peak
+  Bandwidth to_device;                ///< one accelerator, all of the node copying
+  Bandwidth from_device;              ///< the same, the other way
+  double optimizer_efficiency = 1.0;  ///< of an update, share of the memory bandwidth
+  bool operator==(const Host&) const = default;
+};
+
 /// What the jobs of a machine are known to run with, where no framework setting says it.
 struct SoftwareStack {
   std::optional<std::string> attention_kernel;  ///< a name of KernelCurves::attention
@@ -105,6 +115,7 @@ struct Cluster {
   std::vector<LinkTier> tiers;  ///< innermost first; the last one spans the whole machine
   std::optional<double> price_usd_per_accelerator_hour;
   SoftwareStack software;
+  std::optional<Host> host;        ///< absent: nothing is known of it
   std::optional<FittedSite> site;  ///< written by a fit to the machine's own runs
   /// Standard deviation of ln(measured / predicted) of curves without a residual.
   double unmeasured_sigma = 0.0;

@@ -64,6 +64,7 @@ struct Estimate {
   int busiest_stage = 0;
   Seconds next_step_overlap;  ///< of a step's makespan, what runs beside the step after it
   MemoryBreakdown memory;
+  Bytes host_memory;          ///< of a node, optimizer states that live there
   double relative_p10 = 1.0;  ///< p10 step time over the median
   double relative_p90 = 1.0;
   int worst_memory_stage = 0;

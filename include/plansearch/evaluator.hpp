@@ -135,6 +135,8 @@ class PlanEvaluator {
   [[nodiscard]] double memory_risk(Bytes predicted) const;
   /// What that probability is called, given the risk the problem accepts.
   [[nodiscard]] MemoryFit memory_fit(Bytes predicted) const;
+  /// Whether the host of a node has room for what lives there.
+  [[nodiscard]] bool host_fits(const Estimate& estimate) const;
   /// The predicted peak up to which a plan is called that. Fits <= Tight.
   [[nodiscard]] Bytes memory_up_to(MemoryFit fit) const;
   /// Dense peak of the format the matmuls run in.

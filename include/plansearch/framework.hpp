@@ -164,6 +164,20 @@ enum class OptimizerStart : std::uint8_t {
   PostValidated,
 };
 
+/// When gradients leave for optimizer states in host memory.
+enum class GradientsToHost : std::uint8_t {
+  AtStep,     ///< kept on the device until all are reduced
+  AsReduced,  ///< under the backward pass, into a sum there; shards of ZeRO leave no gradient
+              ///< behind
+};
+
+/// How a framework keeps and updates optimizer states in host memory.
+struct OptimizerOffload {
+  GradientsToHost gradients = GradientsToHost::AtStep;
+  double extra_bytes = 0.0;  ///< per parameter that the CPU reads and writes beside the update
+  bool operator==(const OptimizerOffload&) const = default;
+};
+
 /// How inputs of fp8 products are scaled.
 enum class Fp8Recipe : std::uint8_t {
   Tensorwise,  ///< by the maximum of the tensor at hand, read once more for it
@@ -203,6 +217,8 @@ struct Framework {
   OperatorTable operators;
   std::optional<Fp8Recipe> fp8_recipe;  ///< absent: by the tensor
   OptimizerStart optimizer_start = OptimizerStart::Together;
+  std::optional<OptimizerOffload> optimizer_offload;  ///< absent: it keeps states on the device
+  bool offloads_optimizer = false;                    ///< asked for
   /// Fused attention it calls, a name of KernelCurves::attention; absent or unknown to the
   /// accelerator: the accelerator's first.
   std::optional<std::string> attention_kernel;

@@ -39,6 +39,7 @@ struct ProblemRequest {
   std::optional<std::string> main_grads{};      ///< bf16, fp16, fp32
   std::optional<std::string> fp8_recipe{};      ///< tensorwise, rowwise, delayed, block, mxfp8
   std::optional<std::string> cuda_graphs{};     ///< 0, 1
+  std::optional<std::string> offload{};         ///< what lives on the host: none, optimizer
   std::optional<std::int64_t> lora_rank{};      ///< adapters of this rank, all else frozen
   std::optional<std::string> lora_targets{};    ///< such as "q,v"; default: the model's, else q,v
   std::optional<std::string> mem_reserve{};     ///< such as "2 GiB"

@@ -142,6 +142,8 @@ void add_question(CLI::App& app, Options& o) {
       ->type_name("tensorwise|rowwise|delayed|block|mxfp8");
   app.add_option("--cuda-graphs", o.cuda_graphs, "1: a captured graph issues the kernels of a step")
       ->type_name("0|1");
+  app.add_option("--offload", o.offload, "what lives in host memory: optimizer states and update")
+      ->type_name("none|optimizer");
   add_number(app, "--lora-rank", o.lora_rank, "train adapters of this rank beside frozen weights",
              {1, 1 << 16});
   app.add_option("--lora-targets", o.lora_targets,

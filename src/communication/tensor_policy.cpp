@@ -27,6 +27,13 @@ FlatCut cut(AxisSet outer, AxisSet data, ZeroStage stage, ZeroStage threshold) {
   return result;
 }
 
+/// Gradients that every micro-batch reduces into shards leave as they are made.
+void to_host(const OptimizerOffload& offload, Scope reduce, ParameterPolicy& policy) {
+  policy.master.on_host = policy.moment.on_host = true;
+  const bool leave = offload.gradients == GradientsToHost::AsReduced && reduce == Scope::MicroBatch;
+  policy.gradient.on_host = policy.main_gradient.on_host = leave;
+}
+
 ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
                             const PrecisionPolicy& precision, AxisSet depth, AxisSet shard,
                             AxisSet data) {
@@ -46,6 +53,7 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
   policy.master = {states, {}, Scope::Step, Scope::Step, precision.master};
   policy.moment = {states, {}, Scope::Step, Scope::Step, precision.moment};
   policy.data = data;
+  if (framework.offloads_optimizer) to_host(*framework.optimizer_offload, reduce, policy);
   return policy;
 }
 

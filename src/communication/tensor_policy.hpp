@@ -30,6 +30,7 @@ struct TensorPolicy {
   Scope gather = Scope::Use;         ///< how often storage becomes use
   Scope reduce = Scope::MicroBatch;  ///< how often what was produced becomes storage
   std::optional<DataType> dtype;     ///< absent: the tensor is not kept
+  bool on_host = false;              ///< in memory of the host
   bool operator==(const TensorPolicy&) const = default;
 };
 

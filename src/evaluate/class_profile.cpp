@@ -15,9 +15,30 @@
 namespace plansearch {
 namespace {
 
-double kept(const TensorPolicy& policy, const DeviceMesh& mesh) {
+double size_of(const TensorPolicy& policy, const DeviceMesh& mesh) {
   if (!policy.dtype) return 0.0;
   return element_size(*policy.dtype).value() / pieces(policy.storage, mesh);
+}
+
+double kept(const TensorPolicy& policy, const DeviceMesh& mesh) {
+  return policy.on_host ? 0.0 : size_of(policy, mesh);
+}
+
+/// Gradients are summed on the host in single precision; parameters are written back in their
+/// own format from a buffer there.
+void add_host_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double moments,
+                    StaticBytes& bytes) {
+  const double owned = 1.0 / pieces(policy.moment.storage, mesh);
+  const double sum = element_size(DataType::Fp32).value() * owned;
+  const double states = size_of(policy.master, mesh) + moments * size_of(policy.moment, mesh);
+  const TensorPolicy& gradient =
+      policy.main_gradient.dtype ? policy.main_gradient : policy.gradient;
+  bytes.host_parameter = element_size(*policy.parameter.dtype).value() * owned;
+  bytes.host = states + sum + bytes.host_parameter;
+  bytes.host_traffic = sum + 2.0 * states + bytes.host_parameter;
+  bytes.host_share = owned;
+  bytes.gradient_at_step = sum;
+  if (gradient.on_host) bytes.gradient_reduced = element_size(*gradient.dtype).value() * owned;
 }
 
 StaticBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double moments) {
@@ -25,6 +46,10 @@ StaticBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, 
   bytes.parameter = kept(policy.parameter, mesh);
   bytes.gradient = kept(policy.gradient, mesh) + kept(policy.main_gradient, mesh);
   bytes.optimizer = kept(policy.master, mesh) + moments * kept(policy.moment, mesh);
+  if (policy.moment.on_host) {
+    add_host_bytes(policy, mesh, moments, bytes);
+    return bytes;
+  }
   const double gradient =
       policy.main_gradient.dtype ? kept(policy.main_gradient, mesh) : kept(policy.gradient, mesh);
   // Gradient read, master and moments read and written, parameter written; all by the rank that

@@ -19,6 +19,13 @@ struct StaticBytes {
   double gradient = 0.0;
   double optimizer = 0.0;
   double optimizer_traffic = 0.0;  ///< read and written by one optimizer step
+  /// The same in memory of the host, where optimizer states live there.
+  double host = 0.0;
+  double host_traffic = 0.0;
+  double host_parameter = 0.0;    ///< copied to the device after the update
+  double host_share = 0.0;        ///< of the elements, what a rank updates
+  double gradient_at_step = 0.0;  ///< copied to the host once per step
+  double gradient_reduced = 0.0;  ///< copied there and back as micro-batches reduce it
 };
 
 struct ClassProfile {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "evaluate/group_pass.hpp"
+#include "evaluate/host_update.hpp"
 #include "evaluate/memory_model.hpp"
 #include "evaluate/message_name.hpp"
 #include "evaluate/step_collectives.hpp"
@@ -154,7 +155,8 @@ std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspac
     for (const PricedCommunication& c : step_collectives(view, pass, p)) {
       stage.reduction += c.exposed;
     }
-    stage.optimizer = view.statics_at(p).optimizer;
+    const KindStatics& statics = view.statics_at(p);
+    stage.optimizer = statics.optimizer + exposed_copies(view, statics.offload, pass);
     const auto& groups = view.assignment().groups;
     for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
       if (groups[k].position != p) continue;

@@ -63,6 +63,15 @@ std::optional<Infeasible> check_batch(const PlanDegrees& plan, const Problem& pr
 /// The estimate itself where its memory is there more likely than not, else why not.
 Evaluation within(const Estimate& estimate, const PlanEvaluator& evaluator) {
   const Bytes needed = estimate.memory.total();
+  if (!evaluator.host_fits(estimate)) {
+    const Bytes there = evaluator.problem().cluster->host.value().memory;
+    return InfeasiblePlan{{.obstacle = Obstacle::OutOfMemory,
+                           .needed = estimate.host_memory.value(),
+                           .available = there.value(),
+                           .detail = fmt::format("optimizer states need {} of {} of a host",
+                                                 to_text(estimate.host_memory), to_text(there))},
+                          estimate};
+  }
   if (evaluator.memory_fit(needed) != MemoryFit::No) return estimate;
   const Bytes limit = evaluator.memory_limit();
   return InfeasiblePlan{
@@ -204,6 +213,9 @@ struct PlanEvaluator::Implementation {
       worst = listed_device_memory(view, workspace);
     }
     estimate.memory = worst.memory;
+    for (const KindStatics& kind : view.ground.kinds) {
+      estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);
+    }
     estimate.worst_memory_stage = worst.device;
     const RelativeInterval interval = relative_interval(errors, estimate.step, problem.gpus);
     estimate.relative_p10 = interval.p10;
@@ -373,6 +385,11 @@ Bytes PlanEvaluator::memory_limit() const {
 
 double PlanEvaluator::memory_risk(Bytes predicted) const {
   return risk_of_memory(implementation_->constants.memory_error, predicted, memory_limit());
+}
+
+bool PlanEvaluator::host_fits(const Estimate& estimate) const {
+  const auto& host = problem_.cluster->host;
+  return !host || estimate.host_memory <= host->memory;
 }
 
 MemoryFit PlanEvaluator::memory_fit(Bytes predicted) const {

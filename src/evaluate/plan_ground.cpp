@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "cost/compute_cost.hpp"
+#include "evaluate/host_update.hpp"
 #include "plan/expand.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
@@ -98,9 +99,11 @@ KindStatics statics_of(const PlanView& view, int position) {
         Bytes((n.trainable_dense + n.trainable_expert) * view.constants.memory_reduction_bytes);
   }
   statics.gathered_parameters = gathered_parameters(view, position);
-  statics.optimizer = stream_time(
-      view.problem.cluster->accelerator,
-      Bytes(optimizer_traffic(n, transform.statics) * view.constants.optimizer_factor), 1);
+  statics.offload = host_update(view, n, transform.statics);
+  const Bytes traffic(optimizer_traffic(n, transform.statics) * view.constants.optimizer_factor);
+  statics.optimizer = view.problem.framework->offloads_optimizer
+                          ? statics.offload.update + statics.offload.parameters
+                          : stream_time(view.problem.cluster->accelerator, traffic, 1);
   statics.host = host_time(view, position);
   return statics;
 }

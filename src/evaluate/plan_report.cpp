@@ -143,7 +143,8 @@ PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
   report.hfu = report.hardware_rate_per_gpu / peak;
   const Bytes peak_memory = estimate.memory.total();
   report.memory_risk = evaluator.memory_risk(peak_memory);
-  report.memory_fit = evaluator.memory_fit(peak_memory);
+  report.memory_fit =
+      evaluator.host_fits(estimate) ? evaluator.memory_fit(peak_memory) : MemoryFit::No;
   return report;
 }
 

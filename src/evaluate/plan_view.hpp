@@ -26,6 +26,15 @@ struct TransformGround {
   const Placements* placements = nullptr;  ///< what the plan says of single operators
 };
 
+/// What optimizer states in memory of the host take there and on the way.
+struct HostUpdate {
+  Bytes memory;        ///< of the node
+  Seconds update;      ///< on the CPU
+  Seconds parameters;  ///< their way back
+  Seconds gradients;   ///< their way at the end of a step
+  Seconds reduced;     ///< way of a micro-batch's gradients, and of their sum so far
+};
+
 /// What a device of one kind keeps and does once per step, whatever the micro-batches.
 struct KindStatics {
   ParameterCount parameters;
@@ -34,7 +43,8 @@ struct KindStatics {
   Bytes optimizer_bytes;
   Bytes reduction_buffers;
   Bytes gathered_parameters;  ///< of units in use under full sharding
-  Seconds optimizer;
+  Seconds optimizer;          ///< on the device, or on the host and back
+  HostUpdate offload;         ///< nothing where states are on the device
   Seconds host;  ///< per-step work of the host: a constant and a share per sharded tensor
 };
 

@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "evaluate/group_pass.hpp"
+#include "evaluate/host_update.hpp"
 #include "evaluate/memory_model.hpp"
 #include "evaluate/step_collectives.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -84,8 +85,9 @@ std::vector<StepEndTicks> end_ticks(const PlanView& view, const EvaluationWorksp
     Seconds shared;
     for (const PassMessage& message : view.ground.messages[kind].last) shared += message.time;
     const KindStatics& statics = view.ground.kinds[kind];
+    const Seconds copies = exposed_copies(view, statics.offload, workspace.work[kind].pass);
     ends.push_back({to_ticks(workspace.work[kind].reduction - shared), to_ticks(shared),
-                    to_ticks(statics.optimizer + statics.host)});
+                    to_ticks(statics.optimizer + copies + statics.host)});
   }
   return ends;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "evaluate/group_pass.hpp"
+#include "evaluate/host_update.hpp"
 #include "evaluate/memory_model.hpp"
 #include "evaluate/plan_ground.hpp"
 #include "evaluate/step_collectives.hpp"
@@ -80,7 +81,8 @@ StagePrice StagePricer::price(const StageForm& form, const std::vector<BlockRun>
   price.backward = pass.backward;
   for_each_step_message(view, pass, 0,
                         [&](const PassMessage&, Seconds exposed) { price.reduction += exposed; });
-  price.after = ground.kinds.front().optimizer + ground.kinds.front().host;
+  const KindStatics& statics = ground.kinds.front();
+  price.after = statics.optimizer + exposed_copies(view, statics.offload, pass) + statics.host;
   price.activations = memory.memory.activations;
   price.fixed = memory.memory.total() - memory.memory.activations;
   return price;

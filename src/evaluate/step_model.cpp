@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "evaluate/group_pass.hpp"
+#include "evaluate/host_update.hpp"
 #include "evaluate/priced_program.hpp"
 #include "evaluate/step_collectives.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -106,7 +107,7 @@ StepTimeBreakdown parts_of(const PlanView& view, const PassLengths& lengths, int
     step.exposed[static_cast<std::size_t>(message.purpose)] += exposed;
     if (message.between_nodes) step.between_nodes += exposed;
   });
-  step.optimizer = statics.optimizer;
+  step.optimizer = statics.optimizer + exposed_copies(view, statics.offload, lengths);
   return step;
 }
 
@@ -194,8 +195,9 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
   for (std::size_t p = 0; p < positions; ++p) {
     const auto kind = static_cast<std::size_t>(assignment.kind_of[p]);
     const KindStatics& statics = view.ground.kinds[kind];
-    const Seconds after = statics.optimizer + statics.host;
     const KindWork& work = workspace.work[kind];
+    const Seconds after =
+        statics.optimizer + exposed_copies(view, statics.offload, work.pass) + statics.host;
     step_end.add(ends[p].start, ends[p].end + work.reduction, after);
     without_transfers.add(ends[p].start_without_transfers,
                           ends[p].without_transfers + work.reduction, after);

@@ -88,6 +88,9 @@ std::vector<Refusal> refusals(const Exporter& exporter, const Handover& handover
     if (trait.has(handover.model()))
       result.push_back({fmt::format("{} has {}", handover.model().name, trait.words), {}});
   }
+  if (handover.problem.framework->offloads_optimizer) {
+    result.push_back({"offload optimizer", "none"});
+  }
   for (const Conflict& conflict : exporter.conflicts) {
     if (conflict.has(handover)) result.push_back({std::string(conflict.words), {}});
   }

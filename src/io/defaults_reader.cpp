@@ -60,6 +60,8 @@ Defaults read_defaults(const Node& root) {
   defaults.split_pass = accelerator.at("split_pass").non_negative<Seconds>();
   defaults.burst_warm_up = accelerator.at("burst_warm_up").positive<Seconds>();
   defaults.unaligned_rows = number_or(accelerator, "unaligned_rows", nullptr, 1.0, 100.0);
+  defaults.host_optimizer_efficiency =
+      number_or(root.at("host"), "optimizer_efficiency", nullptr, 0.01, 1);
   const Node concurrency = accelerator.at("concurrency");
   defaults.collective_multiprocessors =
       number_or(concurrency, "multiprocessors", nullptr, 0.0, 1e4);

@@ -31,6 +31,8 @@ constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
 constexpr std::array<Choice<OwnLayers>, 2> kOwnLayers{
     {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}}};
 
+constexpr std::array<Choice<GradientsToHost>, 2> kGradientsToHost{
+    {{"at-step", GradientsToHost::AtStep}, {"as-reduced", GradientsToHost::AsReduced}}};
 constexpr std::array<Choice<PartialRecompute>, 2> kPartialRecompute{
     {{"none", PartialRecompute::None}, {"first-layers", PartialRecompute::FirstLayers}}};
 
@@ -260,6 +262,18 @@ class Reader {
               "shipped is operators/passes.yaml, beside the frameworks");
   }
 
+  /// `none` where states stay on the device.
+  static std::optional<OptimizerOffload> read_offload(const Node& node) {
+    if (!node.is_map()) {
+      if (node.text() != "none") node.fail("optimizer_offload is none or {gradients, extra_bytes}");
+      return std::nullopt;
+    }
+    OptimizerOffload offload;
+    offload.gradients = node.at("gradients").choice<GradientsToHost>(kGradientsToHost);
+    offload.extra_bytes = number_or(node, "extra_bytes", nullptr, 0.0, 1000.0);
+    return offload;
+  }
+
   static void read_pipeline(const Node& root, Framework& framework, FieldLog& log) {
     if (const auto order = root.find("rank_order")) {
       framework.rank_order = read_rank_order(*order);
@@ -283,6 +297,11 @@ class Reader {
     if (const auto lists = root.find("pipeline_lists")) {
       framework.pipeline_lists = lists->choice<PipelineLists>(kLists);
       log.given("pipeline_lists");
+    }
+    if (const auto offload = root.find("optimizer_offload")) {
+      framework.optimizer_offload = read_offload(*offload);
+      framework.provenance.erase("optimizer_offload");  // of the framework it is like
+      if (framework.optimizer_offload) log.given("optimizer_offload");
     }
     if (const auto start = root.find("optimizer_start")) {
       framework.optimizer_start = start->choice<OptimizerStart>(kOptimizerStart);

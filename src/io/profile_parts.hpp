@@ -48,6 +48,7 @@ struct Defaults {
   ActivityPairs path_share;
   double reduction_efficiency = 1.0;
   double optimizer_efficiency = 1.0;
+  double host_optimizer_efficiency = 1.0;
   Seconds split_pass;
   Seconds burst_warm_up;
   double unaligned_rows = 1.0;

@@ -187,6 +187,17 @@ std::vector<LinkTier> read_tiers(const Node& list, int node_size, ProfileLibrary
   return tiers;
 }
 
+Host read_host(const Node& node, const Defaults& defaults) {
+  Host host;
+  host.memory = node.at("memory").positive<Bytes>();
+  host.memory_bandwidth = node.at("memory_bandwidth").positive<Bandwidth>();
+  host.to_device = node.at("to_device").positive<Bandwidth>();
+  host.from_device = node.at("from_device").positive<Bandwidth>();
+  host.optimizer_efficiency =
+      number_or(node, "optimizer_efficiency", &defaults.host_optimizer_efficiency, 0.01, 1.0);
+  return host;
+}
+
 /// The named attention kernel becomes the one of this machine.
 void read_software(const Node& node, Cluster& cluster) {
   if (const auto flat = node.find("flat_parameters")) {
@@ -245,6 +256,12 @@ Cluster read_cluster(const Node& root, ProfileLibrary& library) {
   if (const auto software = root.find("software")) {
     read_software(*software, cluster);
     log.given("software");
+  }
+  if (const auto host = root.find("host")) {
+    cluster.host = read_host(*host, library.defaults());
+    for (const char* key : {"memory", "memory_bandwidth", "to_device", "from_device"}) {
+      log.given(fmt::format("host.{}", key));
+    }
   }
   if (const auto site = root.find("site")) {
     cluster.site = read_fitted_site(*site);

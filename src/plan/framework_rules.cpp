@@ -280,6 +280,21 @@ constexpr Rule kRules[] = {
      [](const Case& c, double limit) {
        return is_hybrid(c.plan) && static_cast<double>(c.plan.zero) < limit;
      }},
+    {{"optimizer-offload-min-zero",
+      "optimizer states on the host with a ZeRO stage below the limit where there are several data "
+      "ranks",
+      true},
+     {D::Data, D::Context, D::Zero},
+     [](const Case& c, double limit) {
+       return c.framework.offloads_optimizer && c.plan.data * c.plan.context > 1 &&
+              static_cast<double>(c.plan.zero) < limit;
+     }},
+    {{"optimizer-offload-max-zero",
+      "optimizer states on the host with a ZeRO stage above the limit", true},
+     {D::Zero},
+     [](const Case& c, double limit) {
+       return c.framework.offloads_optimizer && static_cast<double>(c.plan.zero) > limit;
+     }},
     {{"no-zero-2", "sharding of gradients without parameters (ZeRO stage 2)", false},
      {D::Zero},
      [](const Case& c, double) { return c.plan.zero == ZeroStage::Gradients; }},

@@ -416,6 +416,7 @@ class Settler {
   void settle_software() {
     const SoftwareChoice choice{request_.implementation, request_.kernels, request_.main_grads,
                                 request_.fp8_recipe, request_.cuda_graphs};
+    refuse_contradictions(choice, request_.attention.value_or(""), settled_.problem.precision);
     apply_software(framework_, cluster_.software, choice, settled_.problem.precision);
     const auto noted = [&](const char* key, const std::optional<std::string>& value) {
       if (value) note(key, *value, request_.origin(key));
@@ -425,6 +426,8 @@ class Settler {
     noted("main_grads", request_.main_grads);
     noted("fp8_recipe", request_.fp8_recipe);
     noted("cuda_graphs", request_.cuda_graphs);
+    if (request_.offload) apply_offload(framework_, cluster_, *request_.offload);
+    noted("offload", request_.offload);
   }
 
   void settle_framework_flags() {

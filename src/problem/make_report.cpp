@@ -132,6 +132,7 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
     report.front.push_back(report_plan(evaluator, member.plan, member.estimate));
   }
   for (const NearMiss& miss : result.misses) {
+    if (!evaluator.host_fits(miss.estimate)) continue;  // what is missing is not device memory
     report.misses.push_back({miss.plan, miss.estimate.memory, miss.limit});
   }
   report.admitted = result.admitted;

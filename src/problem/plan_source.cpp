@@ -107,6 +107,7 @@ void fill_settings(Completion& completion, const io::Node& settings) {
     if (key == "main_grads") completion.fill("main_grads", o.main_grads, value);
     if (key == "fp8_recipe") completion.fill("fp8_recipe", o.fp8_recipe, value);
     if (key == "cuda_graphs") completion.fill("cuda_graphs", o.cuda_graphs, value);
+    if (key == "offload") completion.fill("offload", o.offload, value);
   }
 }
 

@@ -166,6 +166,12 @@ Shown show_cluster(const Cluster& cluster) {
   if (cluster.software.attention_kernel) {
     rows.text("software.attention_kernel", *cluster.software.attention_kernel);
   }
+  if (cluster.host) {
+    rows.quantity("host.memory", cluster.host->memory, "of a node");
+    rows.quantity("host.memory_bandwidth", cluster.host->memory_bandwidth, "of a node");
+    rows.quantity("host.to_device", cluster.host->to_device, "all of a node copying");
+    rows.quantity("host.from_device", cluster.host->from_device, "all of a node copying");
+  }
   shown.sections.push_back(rows.take());
   shown.sections.push_back(accelerator_section(cluster.accelerator));
   shown.sections.push_back(kernel_section(cluster.accelerator));

@@ -110,6 +110,62 @@ void apply_operators(Framework& framework, const std::optional<std::string>& set
 
 }  // namespace
 
+void refuse_contradictions(const SoftwareChoice& choice, std::string_view attention,
+                           DataType precision) {
+  std::vector<std::string> fused;
+  for (const std::string& word : words_of(choice.kernels.value_or(""))) {
+    if (word.starts_with(kAttention)) fused.push_back(word);
+  }
+  if (fused.size() > 1) {
+    throw InputError({},
+                     fmt::format("--kernels names {} attention kernels: {}", fused.size(),
+                                 fmt::join(fused, ", ")),
+                     "a run has one");
+  }
+  if (attention == "unfused" && !fused.empty()) {
+    throw InputError(
+        {},
+        fmt::format("--attention unfused and --kernels {} contradict each other", fused.front()),
+        "leave one of them out: flash kernels are fused attention");
+  }
+  const bool narrow = precision == DataType::Fp8 || precision == DataType::Mxfp8;
+  if (choice.fp8_recipe && !narrow) {
+    throw InputError({},
+                     fmt::format("--fp8-recipe {} and --precision {} contradict each other",
+                                 *choice.fp8_recipe, to_text(precision)),
+                     "leave the recipe out, or give --precision fp8");
+  }
+  if (precision == DataType::Mxfp8 && choice.fp8_recipe.value_or("mxfp8") != "mxfp8") {
+    throw InputError({},
+                     fmt::format("--fp8-recipe {} and --precision mxfp8 contradict each other",
+                                 *choice.fp8_recipe),
+                     "give --precision fp8, or --fp8-recipe mxfp8");
+  }
+}
+
+void apply_offload(Framework& framework, const Cluster& machine, const std::string& text) {
+  if (text.empty() || text == "none" || text == "0") return;
+  constexpr std::array<std::string_view, 2> kUnpriced{"parameters", "activations"};
+  if (std::find(kUnpriced.begin(), kUnpriced.end(), text) != kUnpriced.end()) {
+    throw InputError({}, fmt::format("--offload {}: has no price", text),
+                     "optimizer has: states and their update on the host");
+  }
+  if (text != "optimizer") refuse("--offload", text, {"none", "optimizer"});
+  if (!framework.optimizer_offload) {
+    throw InputError(
+        {},
+        fmt::format("--offload optimizer: {} keeps optimizer states on the device", framework.name),
+        "frameworks whose file has optimizer_offload can (docs/frameworks.md)");
+  }
+  if (!machine.host) {
+    throw InputError({},
+                     fmt::format("--offload optimizer: {} says nothing of its hosts", machine.name),
+                     "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
+                     "(docs/hardware_profiles.md)");
+  }
+  framework.offloads_optimizer = true;
+}
+
 void apply_software(Framework& framework, const SoftwareStack& machine,
                     const SoftwareChoice& choice, DataType precision) {
   if (machine.attention_kernel) framework.attention_kernel = machine.attention_kernel;

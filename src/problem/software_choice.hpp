@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
@@ -21,6 +22,14 @@ struct SoftwareChoice {
   std::optional<std::string> fp8_recipe{};   ///< tensorwise, rowwise, delayed, block, mxfp8
   std::optional<std::string> cuda_graphs{};  ///< 0, 1
 };
+
+/// InputError for options that contradict each other. `attention`: flash, unfused, or empty.
+void refuse_contradictions(const SoftwareChoice& choice, std::string_view attention,
+                           DataType precision);
+
+/// What lives in memory of the host: "none", "0" or "optimizer" (states and their update).
+/// InputError for other words, frameworks that cannot and machines of whose hosts nothing is known.
+void apply_offload(Framework& framework, const Cluster& machine, const std::string& text);
 
 /// Changes `framework` by the software of the machine, then by the choice. InputError for words
 /// that are not known.

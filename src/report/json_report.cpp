@@ -303,6 +303,9 @@ Json to_json(const PlanReport& plan) {
                {"operators", operators_json(plan.operators)},
                {"hidden", hidden_json(plan.hidden)},
                {"why", plan.why}};
+  if (plan.estimate.host_memory > Bytes(0)) {
+    json["host_memory_bytes"] = whole_bytes(plan.estimate.host_memory);
+  }
   if (plan.slow) {
     const Seconds slow = plan.estimate.step.total() + plan.slow->excess;
     json["slow_mode"] = {

@@ -157,9 +157,12 @@ std::string pass_table(const std::vector<PassReport>& passes, int columns) {
 /// A plan beyond memory, and what would help.
 std::string excess_text(const SearchReport& report) {
   const NearMissReport& miss = report.misses.front();
+  const bool on_device = miss.memory.total() > miss.limit;
   std::string text =
-      fmt::format("does not fit: needs {} of {}, short by {}\n", to_text(miss.memory.total()),
-                  to_text(miss.limit), to_text(miss.excess()));
+      on_device
+          ? fmt::format("does not fit: needs {} of {}, short by {}\n", to_text(miss.memory.total()),
+                        to_text(miss.limit), to_text(miss.excess()))
+          : std::string("does not fit: its hosts have less memory than optimizer states need\n");
   for (const std::string& remedy : report.remedies) text += fmt::format("hint: {}\n", remedy);
   return text + "\n";
 }
@@ -176,6 +179,10 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   if (p.stages.size() > 1) text += stage_table(p.stages, columns) + "\n";
   text +=
       fmt::format("memory: {}, {} risk of running out\n\n", to_text(p.memory_fit), risk_text(p));
+  if (e.host_memory > Bytes(0)) {
+    text +=
+        fmt::format("host memory: {} of optimizer states on a node\n\n", to_text(e.host_memory));
+  }
   if (p.plan.placements) text += placement_table(*p.plan.placements, columns) + "\n";
   if (!p.communication.empty()) text += communication_table(p.communication, columns) + "\n";
   if (!p.passes.empty()) text += pass_table(p.passes, columns) + "\n";

@@ -252,19 +252,12 @@ ScheduleId measured_order(const RunRecord& run, const PlanDegrees& plan, const F
   return schedule_row(*named).chunks.contains(plan.chunks) ? *named : usual;
 }
 
-void refuse_offload(const RunRecord& run) {
-  const std::string& what = run.cell("offload");
-  if (what.empty() || what == "none" || what == "0") return;
-  throw Refusal{fmt::format("{} in host memory (offload) has no price", what)};
-}
-
 }  // namespace
 
 std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const ArchitectureTable& table,
                                                const Framework& framework) {
   try {
     RunCase result;
-    refuse_offload(run);
     result.model = describe(run, table, result);
     const auto precision = run.precision.empty() ? DataType::Bf16 : parse_data_type(run.precision);
     if (run.precision.empty()) result.filled.emplace_back("precision bf16");

@@ -192,6 +192,10 @@ class GroupPricer {
     if (run_case.batch_share != 1.0) {
       prediction.verdict = Verdict::Illegal;
       prediction.reason = "the global batch is no multiple of dp times the micro-batch";
+    } else if (!evaluator_.host_fits(estimate)) {
+      prediction.verdict = Verdict::OutOfMemory;
+      prediction.reason = fmt::format("optimizer states need {} of a host that has less",
+                                      to_text(estimate.host_memory));
     } else if (*prediction.memory_risk > kTightMemoryRisk) {
       prediction.verdict = Verdict::OutOfMemory;
       prediction.reason =

@@ -64,8 +64,10 @@ std::shared_ptr<const Framework> as_measured(const Framework& usual, const Clust
                                              const RunRecord& run, DataType precision) {
   auto framework = std::make_shared<Framework>(usual);
   framework->schedules = schedule_names();
+  refuse_contradictions(run.software, run.attention, precision);
   apply_software(*framework, cluster.software, run.software, precision);
   if (!run.overlap.empty()) apply_overlap(*framework, run.overlap);
+  apply_offload(*framework, cluster, run.cell("offload"));
   return framework;
 }
 
@@ -74,7 +76,8 @@ std::string problem_key(const RunRecord& run, const RunCase& run_case) {
       "hw",         "framework", "precision",      "gpus",        "model",      "mlp",
       "attention",  "layers",    "hidden",         "ffn_hidden",  "heads",      "kv_heads",
       "head_dim",   "vocab",     "seq_len",        "moe_experts", "moe_topk",   "moe_ffn",
-      "main_grads", "overlap",   "implementation", "kernels",     "fp8_recipe", "cuda_graphs"};
+      "main_grads", "overlap",   "implementation", "kernels",     "fp8_recipe", "cuda_graphs",
+      "offload"};
   std::string key = fmt::format("{}", run_case.plan.global_batch());
   for (const char* column : kColumns) key.append(1, '\n').append(run.cell(column));
   return key;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "problem/software_choice.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "plansearch/error.hpp"
+#include "support/toy_problem.hpp"
+
+namespace plansearch {
+namespace {
+
+template <typename Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string contradiction(const SoftwareChoice& choice, const std::string& attention,
+                          DataType precision = DataType::Bf16) {
+  return message_of([&] { refuse_contradictions(choice, attention, precision); });
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+  TEST_CASE("options that contradict each other are named") {
+    SoftwareChoice kernels;
+    kernels.kernels = "flash2 fused-norm";
+    CHECK(contradiction(kernels, "unfused")
+              .find("--attention unfused and --kernels flash2 contradict each other") !=
+          std::string::npos);
+    CHECK(contradiction(kernels, "flash").empty());
+    CHECK(contradiction(kernels, "").empty());
+    kernels.kernels = "flash1,flash2";
+    CHECK(contradiction(kernels, "").find("2 attention kernels: flash1, flash2") !=
+          std::string::npos);
+    kernels.kernels = "fused-softmax";
+    CHECK(contradiction(kernels, "unfused").empty());
+  }
+
+  TEST_CASE("an fp8 recipe needs a precision that has one") {
+    SoftwareChoice recipe;
+    recipe.fp8_recipe = "block";
+    CHECK(contradiction(recipe, "").find("--fp8-recipe block and --precision bf16") !=
+          std::string::npos);
+    CHECK(contradiction(recipe, "", DataType::Fp8).empty());
+    CHECK(contradiction(recipe, "", DataType::Mxfp8).find("--precision mxfp8") !=
+          std::string::npos);
+    recipe.fp8_recipe = "mxfp8";
+    CHECK(contradiction(recipe, "", DataType::Mxfp8).empty());
+  }
+
+  TEST_CASE("what lives on the host: framework and machine must know how") {
+    const Problem problem = test::toy_problem();
+    Framework framework = *problem.framework;
+    Cluster cluster = *problem.cluster;
+    const auto offload = [&](const std::string& what) {
+      return message_of([&] { apply_offload(framework, cluster, what); });
+    };
+    CHECK(offload("none").empty());
+    CHECK(offload("disk").find("unknown word 'disk'") != std::string::npos);
+    CHECK(offload("activations").find("has no price") != std::string::npos);
+    CHECK(offload("optimizer").find("toy keeps optimizer states on the device") !=
+          std::string::npos);
+    framework.optimizer_offload = OptimizerOffload{};
+    CHECK(offload("optimizer").find("says nothing of its hosts") != std::string::npos);
+    cluster.host = Host{};
+    CHECK(!framework.offloads_optimizer);
+    CHECK(offload("optimizer").empty());
+    CHECK(framework.offloads_optimizer);
+  }
+}
+
+}  // namespace plansearch
