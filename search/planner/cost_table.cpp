@@ -12,6 +12,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/rows.hpp"
 #include "search/planner/min_plus.hpp"
 
 namespace plansearch {
@@ -159,17 +160,16 @@ class Contraction {
       return &rows_.front().table.costs[at(rows_.front(), chosen, option)];
     }
     std::fill(joined_.begin(), joined_.end(), 0.0);
-    const auto add = [&](const double* row) {
-      std::transform(row, row + width_, joined_.begin(), joined_.begin(), std::plus<>());
-    };
-    for (const Placed& table : rows_) add(&table.table.costs[at(table, chosen, option)]);
+    for (const Placed& table : rows_) {
+      add_row(joined_.data(), &table.table.costs[at(table, chosen, option)], width_);
+    }
     for (const Line& line : lines_) {
       own_.clear();
       for (const std::size_t place : line.places) {
         own_.push_back(place < chosen.size() ? chosen[place] : option);
       }
       line.line(own_, more_);
-      add(more_.data());
+      add_row(joined_.data(), more_.data(), width_);
     }
     return joined_.data();
   }

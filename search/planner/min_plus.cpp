@@ -6,21 +6,11 @@
 // Checked by: tests/unit/search/cost_table_test.cpp
 #include "search/planner/min_plus.hpp"
 
-#include <algorithm>
 #include <limits>
 
-namespace plansearch {
+#include "base/rows.hpp"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-__attribute__((target_clones("avx2", "default"), optimize("O3")))
-#endif
-void min_plus_row(double* least, const double* row, double base, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const double sum = base + row[i];
-    least[i] = sum < least[i] ? sum : least[i];
-  }
-}
+namespace plansearch {
 
 std::vector<double> min_plus(const std::vector<double>& left, const std::vector<double>& right,
                              std::size_t size) {

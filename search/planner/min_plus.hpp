@@ -6,9 +6,6 @@
 
 namespace plansearch {
 
-/// least[i] = min(least[i], base + row[i]). Wide vectors where the processor has them.
-void min_plus_row(double* least, const double* row, double base, std::size_t count);
-
 /// Square matrices by rows: result[a][c] = min over b of left[a][b] + right[b][c].
 [[nodiscard]] std::vector<double> min_plus(const std::vector<double>& left,
                                            const std::vector<double>& right, std::size_t size);

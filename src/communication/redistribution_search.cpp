@@ -17,8 +17,8 @@ namespace {
 
 /// Breaks ties toward fewer steps; far below one element of any real message.
 constexpr double kStepCharge = 1e-3;
-/// Over more factors layouts are too many to look at all that are near.
-constexpr int kFewFactors = 5;
+/// Over more factors a bound on what is left pays.
+constexpr int kFewFactors = 2;
 
 std::size_t hash_of(const WayState& state) {
   std::uint64_t sum = state.partial;

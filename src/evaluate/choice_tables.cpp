@@ -15,8 +15,10 @@
 namespace plansearch {
 namespace {
 
-/// Beyond it a table is not written out.
+/// Beyond it a table is not written out. Lines between two launches are asked for again and again;
+/// between three a line is short beside the sums that are made of it.
 constexpr std::size_t kLargestTable = 500'000;
+constexpr std::size_t kLargestOfTwo = 8'000'000;
 /// Beyond it no search takes all launches of a tensor together: three products over five bits.
 constexpr std::size_t kMostCombinations = 50'000'000;
 
@@ -147,7 +149,7 @@ void ChoiceTables::add_prices(TensorId tensor, const std::vector<const TensorTou
   const auto prices = std::make_shared<const TensorPrices>(pricer_, tensor, nodes);
   const std::size_t width = nodes.back()->of_option.size();
   ChoiceTable table{prices->nodes(), {}, {}};
-  if (lines > kLargestTable) {
+  if (lines > (nodes.size() == 2 ? kLargestOfTwo : kLargestTable)) {
     table.prices = prices;
     tables_.push_back(std::move(table));
     return;

@@ -51,7 +51,7 @@ MovePrices::MovePrices(const DeviceMesh& mesh) : mesh_(mesh), known_(1) {
 }
 
 std::size_t MovePrices::Key::hash() const {
-  std::uint64_t sum = static_cast<std::uint64_t>(frames) << 32U | size;
+  std::uint64_t sum = frames;
   for (std::size_t i = 0; i < roles.size(); i += 2) {
     sum ^= static_cast<std::uint64_t>(roles[i]) << 32U | roles[i + 1];
     sum *= 0x9E3779B97F4A7C15ULL;
@@ -103,19 +103,14 @@ MovePrices::Known MovePrices::describe(const Layout& layout) {
 
 NumberedLayout MovePrices::numbered(Layout layout) {
   NumberedLayout result{std::move(layout)};
-  result.number = paths_.number(result.layout);
+  result.number = layouts_.number(result.layout);
   if (result.number == known_.size()) known_.push_back(describe(result.layout));
   return result;
 }
 
 std::uint32_t MovePrices::subject(double elements, WireClass wire, int sequences) {
   const auto next = static_cast<std::uint32_t>(subjects_.size());
-  const auto [known, is_new] = subjects_.try_emplace({elements, wire, sequences}, next);
-  if (is_new) {
-    const auto size = static_cast<std::uint32_t>(elements_.size());
-    sizes_of_.push_back(elements_.try_emplace(elements, size).first->second);
-  }
-  return known->second;
+  return subjects_.try_emplace({elements, wire, sequences}, next).first->second;
 }
 
 /// The place of the way of this key, or where it belongs.
@@ -136,7 +131,6 @@ Move MovePrices::price(const MovedTensor& tensor, const NumberedLayout& from,
   const Known& goal = known_[to.number];
   Key key;
   key.frames = static_cast<std::uint32_t>(start.frame) << 16U | goal.frame;
-  key.size = sizes_of_[tensor.subject];
   Order order = start.order;
   for (std::size_t i = 0; i < factors_; ++i) {
     const std::uint8_t factor = order[i];
@@ -170,9 +164,10 @@ void MovePrices::add_way(const Key& key, const Order& order, const MovedTensor& 
                          const NumberedLayout& from, const NumberedLayout& to) {
   const double elements =
       std::accumulate(tensor.extents.begin(), tensor.extents.end(), 1.0, std::multiplies<>());
-  const Path& path = paths_.path(mesh_, tensor.extents, from, to);
-  Way way{key, length_of(path) / elements, static_cast<std::uint32_t>(steps_.size()), 0, 0, 0};
-  for (const PathStep& step : path) {
+  redistribute(mesh_, tensor.extents, from.layout, to.layout, *scratch_, found_);
+  write_path(found_, mesh_, tensor.extents, path_);
+  Way way{key, length_of(path_) / elements, static_cast<std::uint32_t>(steps_.size()), 0, 0, 0};
+  for (const PathStep& step : path_) {
     Step made;
     for (std::size_t i = 0; i < factors_; ++i) {
       if (step.axes.contains(factor_axis(order[i]))) made.factors |= 1U << i;
@@ -187,7 +182,7 @@ void MovePrices::add_way(const Key& key, const Order& order, const MovedTensor& 
   if (from.layout.partial.empty()) {
     const double held = local_elements(from.layout, mesh_, tensor.extents);
     const auto repeated = [&](ReadsAgain reader) {
-      return static_cast<std::uint32_t>(steps_again(reader, held, path).size());
+      return static_cast<std::uint32_t>(steps_again(reader, held, path_).size());
     };
     way.again -= repeated(ReadsAgain::Always);
     way.again_in_context -= repeated(ReadsAgain::FromContextRanks);

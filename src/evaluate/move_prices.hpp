@@ -70,7 +70,6 @@ class MovePrices {
   struct Key {
     std::array<std::uint32_t, kMostFactors> roles{};
     std::uint32_t frames = 0;
-    std::uint32_t size = 0;  ///< of the tensor: ways of equal length are told apart by rounding
     bool operator==(const Key&) const = default;
     [[nodiscard]] std::size_t hash() const;
   };
@@ -113,10 +112,11 @@ class MovePrices {
 
   DeviceMesh mesh_;
   std::size_t factors_ = 0;
-  LayoutPaths paths_;
+  LayoutPaths layouts_;
+  RedistributionScratchPtr scratch_ = make_redistribution_scratch(Remember::Yes);
+  std::vector<RedistributionStep> found_;
+  Path path_;
   std::map<std::tuple<double, WireClass, int>, std::uint32_t> subjects_;
-  std::map<double, std::uint32_t> elements_;      ///< numbers of sizes
-  std::vector<std::uint32_t> sizes_of_;           ///< by subject
   std::map<std::string, std::uint16_t> numbers_;  ///< of roles and frames
   std::vector<Known> known_;                      ///< by number of the layout
   std::vector<Place> places_;

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "base/rows.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -47,6 +49,14 @@ std::vector<ColumnLayouts> columns_of(const std::vector<const TensorTouches*>& n
   return columns;
 }
 
+/// Calls visit(way) for all of one layout.
+template <typename Ways, typename Visit>
+void for_each_way(const Ways& ways, std::uint32_t layout, Visit visit) {
+  auto found = std::lower_bound(ways.begin(), ways.end(), layout,
+                                [](const auto& one, auto number) { return one.layout < number; });
+  for (; found != ways.end() && found->layout == layout; ++found) visit(found->way);
+}
+
 bool contains(const std::vector<std::uint32_t>& list, std::uint32_t number) {
   return std::find(list.begin(), list.end(), number) != list.end();
 }
@@ -62,6 +72,7 @@ struct TensorPrices::Work {
   std::vector<std::uint32_t> gradients{};  ///< of theirs, on their way
   std::vector<double> lengths{}, times{}, repeats{};  ///< to the column that is added
   std::vector<double> forward{}, rest{};
+  std::vector<std::pair<std::uint32_t, double>> sent{};  ///< ways that send nothing, and their rest
 };
 
 TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
@@ -90,12 +101,40 @@ TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
       const Pairs pairs = node_of(source) == column.node ? Pairs::OneToOne : Pairs::All;
       supply.push_back(&pricer.moves(tensor, from, column.wanted, pairs, again));
     }
-    add_returns(pricer, tensor, column.gradients, needed, column.node == 0);
+    price_returns(pricer, tensor, column.gradients, needed, column.node == 0);
   }
+  while (first_ < columns_.size() && columns_[first_].node + 1 < nodes_.size()) ++first_;
+  for (std::size_t column = first_; column < columns_.size(); ++column) index_ways(column);
 }
 
-void TensorPrices::add_returns(ChoicePricer& pricer, TensorId tensor, const Layouts& gradients,
-                               const Layouts& needed, bool one_node) {
+/// What a line asks of every way of the last node, sorted out once.
+void TensorPrices::index_ways(std::size_t column) {
+  Column& own = columns_[column];
+  const auto repeats = [&](std::size_t from, std::size_t to, std::uint32_t way) {
+    for (std::size_t other = from; other < to; ++other) {
+      if (columns_[other].reads_again && columns_[other].wanted[way] == own.wanted[way])
+        return true;
+    }
+    return false;
+  };
+  for (std::uint32_t way = 0; way < own.wanted.size(); ++way) {
+    own.by_gradient.push_back({own.gradients[way], way});
+    const bool joined = std::any_of(
+        columns_.begin() + static_cast<std::ptrdiff_t>(first_),
+        columns_.begin() + static_cast<std::ptrdiff_t>(column),
+        [&](const Column& other) { return other.gradients[way] == own.gradients[way]; });
+    if (joined) own.joined.push_back(way);
+    if (repeats(column, columns_.size(), way)) own.repeated.push_back(way);
+    if (own.reads_again && !repeats(first_, column, way)) {
+      own.first_to_repeat.push_back({own.wanted[way], way});
+    }
+  }
+  std::sort(own.by_gradient.begin(), own.by_gradient.end());
+  std::sort(own.first_to_repeat.begin(), own.first_to_repeat.end());
+}
+
+void TensorPrices::price_returns(ChoicePricer& pricer, TensorId tensor, const Layouts& gradients,
+                                 const Layouts& needed, bool one_node) {
   std::vector<double>& returns = returns_.emplace_back();
   const std::size_t ways = gradients.size();
   if (!pricer.returns(tensor)) {
@@ -160,62 +199,57 @@ void TensorPrices::add_fixed(std::size_t column, Work& work) const {
   work.fixed.rest += Seconds(returns_[column][start(0, column, work) + way]);
 }
 
-/// A column of the last node, for all its ways. `first`: the first one of that node.
-void TensorPrices::add_last(std::size_t column, std::size_t first, Work& work) const {
+/// A column of the last node, for all its ways.
+void TensorPrices::add_last(std::size_t column, Work& work) const {
   const Column& own = columns_[column];
   const std::size_t ways = own.wanted.size();
   const auto line = [&](const std::vector<double>& all, std::size_t source) {
-    return all.empty() ? nullptr : &all[start(node_of(source), column, work)];
+    return all.data() + start(node_of(source), column, work);
   };
   const bool repeats = !supply_[column].front()->again.empty();
-  for (std::size_t source = 0; source <= column; ++source) {
+  const auto copy = [&](std::vector<double>& to, const double* from) {
+    to.assign(from, from + ways);
+  };
+  const Moves& made = *supply_[column].front();
+  copy(work.lengths, line(made.lengths, 0));
+  copy(work.times, line(made.times, 0));
+  if (repeats) copy(work.repeats, line(made.again, 0));
+  for (std::size_t source = 1; source <= column; ++source) {
     const Moves& moves = *supply_[column][source];
     const double* lengths = line(moves.lengths, source);
-    const double* times = line(moves.times, source);
-    const double* again = line(moves.again, source);
-    if (source == 0) {
-      work.lengths.assign(lengths, lengths + ways);
-      work.times.assign(times, times + ways);
-      if (repeats) work.repeats.assign(again, again + ways);
-      continue;
-    }
-    for (std::size_t way = 0; way < ways; ++way) {
-      const bool nearer = lengths[way] < work.lengths[way];
-      work.times[way] = nearer ? times[way] : work.times[way];
-      if (repeats) work.repeats[way] = nearer ? again[way] : work.repeats[way];
-      work.lengths[way] = nearer ? lengths[way] : work.lengths[way];
-    }
+    const auto nearer = [&](std::vector<double>& values, const std::vector<double>& others) {
+      take_nearer(values.data(), line(others, source), work.lengths.data(), lengths, ways);
+    };
+    nearer(work.times, moves.times);
+    if (repeats) nearer(work.repeats, moves.again);
+    take_less(work.lengths.data(), lengths, ways);
   }
-  for (std::size_t way = 0; way < ways; ++way) work.forward[way] += work.times[way];
-  if (repeats) add_repeats(column, first, work);
-  const double* returns = &returns_[column][start(0, column, work)];
-  for (std::size_t way = 0; way < ways; ++way) {
-    bool known = contains(work.gradients, own.gradients[way]);
-    for (std::size_t other = first; other < column; ++other) {
-      known = known || columns_[other].gradients[way] == own.gradients[way];
-    }
-    work.rest[way] += known ? 0.0 : returns[way];
-  }
+  add_row(work.forward.data(), work.times.data(), ways);
+  if (repeats) add_repeats(own, work);
+  add_returns(column, work);
 }
 
 /// What readers ask for again in backward: of layouts brought to this column of the last node, and
 /// of those brought to columns of other nodes that this one is the first to repeat.
-void TensorPrices::add_repeats(std::size_t column, std::size_t first, Work& work) const {
-  const Column& own = columns_[column];
-  for (std::size_t way = 0; way < own.wanted.size(); ++way) {
-    const std::uint32_t wanted = own.wanted[way];
-    const auto repeats = [&](std::size_t from, std::size_t to) {
-      for (std::size_t other = from; other < to; ++other) {
-        if (columns_[other].reads_again && columns_[other].wanted[way] == wanted) return true;
-      }
-      return false;
-    };
-    if (repeats(column, columns_.size())) work.rest[way] += work.repeats[way];
-    if (!own.reads_again || repeats(first, column)) continue;
-    for (std::size_t i = 0; i < work.wanted.size(); ++i) {
-      if (work.wanted[i] == wanted) work.rest[way] += work.again[i];
-    }
+void TensorPrices::add_repeats(const Column& column, Work& work) const {
+  for (const std::uint32_t way : column.repeated) work.rest[way] += work.repeats[way];
+  for (std::size_t i = 0; i < work.wanted.size(); ++i) {
+    for_each_way(column.first_to_repeat, work.wanted[i],
+                 [&](std::uint32_t way) { work.rest[way] += work.again[i]; });
   }
+}
+
+/// The gradient back to the maker, where none in its layout is on its way already.
+void TensorPrices::add_returns(std::size_t column, Work& work) const {
+  const Column& own = columns_[column];
+  work.sent.clear();
+  const auto is_sent = [&](std::uint32_t way) { work.sent.emplace_back(way, work.rest[way]); };
+  for (const std::uint32_t way : own.joined) is_sent(way);
+  for (const std::uint32_t gradient : work.gradients) {
+    for_each_way(own.by_gradient, gradient, is_sent);
+  }
+  add_row(work.rest.data(), &returns_[column][start(0, column, work)], own.wanted.size());
+  for (const auto& [way, rest] : work.sent) work.rest[way] = rest;
 }
 
 void TensorPrices::fill(std::span<const std::size_t> options, Work& work) const {
@@ -227,15 +261,10 @@ void TensorPrices::fill(std::span<const std::size_t> options, Work& work) const 
   for (std::size_t n = 0; n + 1 < nodes_.size(); ++n) {
     work.ways.push_back(nodes_[n].of_option[options[n]]);
   }
-  std::size_t first = 0;
-  for (; first < columns_.size() && columns_[first].node + 1 < nodes_.size(); ++first) {
-    add_fixed(first, work);
-  }
+  for (std::size_t column = 0; column < first_; ++column) add_fixed(column, work);
   work.forward.assign(nodes_.back().ways, work.fixed.forward.value());
   work.rest.assign(nodes_.back().ways, work.fixed.rest.value());
-  for (std::size_t column = first; column < columns_.size(); ++column) {
-    add_last(column, first, work);
-  }
+  for (std::size_t column = first_; column < columns_.size(); ++column) add_last(column, work);
 }
 
 void TensorPrices::line(std::span<const std::size_t> options, std::span<PassCost> costs) const {
@@ -251,9 +280,15 @@ void TensorPrices::totals(std::span<const std::size_t> options, double repeats,
                           std::span<double> costs) const {
   thread_local Work work;
   fill(options, work);
+  add_row(work.rest.data(), work.forward.data(), work.rest.size());
+  if (repeats != 0.0) {
+    for (std::size_t way = 0; way < work.rest.size(); ++way) {
+      work.rest[way] += repeats * work.forward[way];
+    }
+  }
+  const std::vector<std::uint32_t>& ways = nodes_.back().of_option;
   for (std::size_t option = 0; option < costs.size(); ++option) {
-    const std::uint32_t way = nodes_.back().of_option[option];
-    costs[option] = work.forward[way] * (1.0 + repeats) + work.rest[way];
+    costs[option] = work.rest[ways[option]];
   }
 }
 

@@ -2,6 +2,7 @@
 // What one tensor costs between the launches that touch it, for every combination of their options.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -48,12 +49,24 @@ class TensorPrices {
     std::vector<std::uint32_t> of_option;
     std::size_t ways = 0;
   };
+  /// Ways of a node by the number of a layout.
+  struct WayOf {
+    std::uint32_t layout = 0;
+    std::uint32_t way = 0;
+    auto operator<=>(const WayOf&) const = default;
+  };
+  using WaysOf = std::vector<WayOf>;  ///< in order
   /// A reader, or the edge where the tensor leaves; numbers of layouts by way of its node.
   struct Column {
     std::size_t node = 0;  ///< of `nodes_`
     std::vector<std::uint32_t> wanted;
     std::vector<std::uint32_t> gradients;
     bool reads_again = false;
+    // Of the last node:
+    WaysOf by_gradient{};
+    std::vector<std::uint32_t> joined{};    ///< ways whose gradient an earlier column sends as well
+    std::vector<std::uint32_t> repeated{};  ///< ways for which this or a later column repeats
+    WaysOf first_to_repeat{};               ///< what no earlier column does
   };
   struct Work;
 
@@ -62,15 +75,18 @@ class TensorPrices {
   }
   /// Where the line of a way of node `from` begins in what leads to a column.
   [[nodiscard]] std::size_t start(std::size_t from, std::size_t column, const Work& work) const;
-  void add_returns(ChoicePricer& pricer, TensorId tensor, const MovePrices::Layouts& gradients,
-                   const MovePrices::Layouts& needed, bool one_node);
+  void price_returns(ChoicePricer& pricer, TensorId tensor, const MovePrices::Layouts& gradients,
+                     const MovePrices::Layouts& needed, bool one_node);
   void fill(std::span<const std::size_t> options, Work& work) const;
   void add_fixed(std::size_t column, Work& work) const;
-  void add_last(std::size_t column, std::size_t first, Work& work) const;
-  void add_repeats(std::size_t column, std::size_t first, Work& work) const;
+  void add_last(std::size_t column, Work& work) const;
+  void add_repeats(const Column& column, Work& work) const;
+  void add_returns(std::size_t column, Work& work) const;
+  void index_ways(std::size_t column);
 
   std::vector<Node> nodes_;
   std::vector<Column> columns_;
+  std::size_t first_ = 0;  ///< column of the last node
   /// By column, by source (the maker, columns before it): by way of the node that has the tensor
   /// and by way of the one that wants it; by way where they are one node.
   std::vector<std::vector<const Moves*>> supply_;
