@@ -2042,6 +2042,9 @@ class Golden(Case):
             if row["unit"] == "x" and " over Megatron (" in row["check"]:
                 self.assertGreaterEqual(row["predicted"], 1.0, row)
 
+    def test_reproduction_of_steps_over_nodes(self):
+        self.compare("reproduce_primepar-nodes.txt", "reproduce", "primepar-nodes")
+
     def test_reproduction_of_grids(self):
         """Closed forms are exact; predictions may miss their bands, and say so."""
         schema = json.loads((SOURCE / "docs/schema/reproduce.v1.schema.json").read_text())
@@ -2098,13 +2101,10 @@ class Golden(Case):
 
 
 class SlowGolden(Case):
-    """Minutes each: ctest -C Slow."""
+    """Minutes with sanitizers: ctest -C Slow."""
 
     def test_planner_reproduction(self):
         self.compare("reproduce_hosoki-planner.txt", "reproduce", "hosoki-planner")
-
-    def test_reproduction_of_steps_over_nodes(self):
-        self.compare("reproduce_primepar-nodes.txt", "reproduce", "primepar-nodes")
 
 
 class Published(Case):

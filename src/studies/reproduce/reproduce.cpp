@@ -141,7 +141,7 @@ const std::vector<ReproducedSeed>& reproduced_seeds() {
        hosoki_planner_rows},
       {"primepar", "PrimePar (ASPLOS'24): operators in steps beside Megatron, 4 and 8 V100",
        primepar_rows},
-      {"primepar-nodes", "PrimePar: the same on 16 and 32 V100, and with pipelines (minutes)",
+      {"primepar-nodes", "PrimePar: the same on 16 and 32 V100, and with pipelines",
        primepar_nodes_rows},
       {"tensor3d", "the best grid of a tensor group on a flat network", tensor3d_rows},
   };
