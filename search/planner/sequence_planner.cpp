@@ -99,7 +99,7 @@ struct SequencePlanner::Parts {
       }
       ends.emplace_back();
       made = std::make_unique<ChoiceTables>(
-          ChoiceTables::Request{problem, degrees, b, copies, request.space, moves});
+          ChoiceTables::Request{problem, degrees, b, copies, request.space, moves, request.stop});
       moves = made->moves();
       note_obstacle(*made);
     }

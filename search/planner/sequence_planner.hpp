@@ -29,7 +29,9 @@ class SequencePlanner {
     const PlanDegrees& degrees;  ///< tensor_out a power of two; of a pipeline, all layers
     SequenceSpace space = SequenceSpace::All;
     std::shared_ptr<MovePrices> moves{};  ///< of a planner on the same mesh
+    StopAsked stop{};
   };
+  /// Throws PricingStopped.
   explicit SequencePlanner(const Request& request);
   ~SequencePlanner();
 

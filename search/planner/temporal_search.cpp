@@ -85,10 +85,7 @@ class TemporalSearch {
   }
 
   void look_at(int tensor, int micro_batch) {
-    if (deadline_.passed()) {
-      result_.completeness = Completeness::Stopped;
-      return;
-    }
+    if (deadline_.passed()) return stop();
     const auto group = group_degrees(problem_, request_, tensor, micro_batch);
     if (!group) return;
     PlanDegrees degrees = *group;
@@ -98,9 +95,15 @@ class TemporalSearch {
     for (const ZeroStage zero : zeros_of(problem_, request_, degrees)) {
       degrees.zero = zero;
       offer_by_role(degrees);
-      offer_choices(degrees);
+      try {
+        offer_choices(degrees);
+      } catch (const PricingStopped&) {
+        return stop();
+      }
     }
   }
+
+  void stop() { result_.completeness = Completeness::Stopped; }
 
   void offer_by_role(PlanDegrees degrees) {
     for (const Recompute level : recomputations_of(request_)) {
@@ -115,7 +118,8 @@ class TemporalSearch {
     const SequenceSpace space = space_of(degrees);
     const bool sorted = space == SequenceSpace::Sorted;
     std::shared_ptr<MovePrices>& moves = moves_[degrees.tensor_out];
-    const SequencePlanner planner({problem_, degrees, space, moves});
+    const SequencePlanner planner(
+        {problem_, degrees, space, moves, [this] { return deadline_.passed(); }});
     moves = planner.moves();
     if (!planner.obstacle().empty()) {
       obstacle_ = planner.obstacle();
@@ -124,6 +128,7 @@ class TemporalSearch {
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
       for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
+        if (deadline_.passed()) return stop();
         offer_front({planner, degrees, rings, sorted});
       }
     }
@@ -180,6 +185,7 @@ class TemporalSearch {
 
   /// What the least sum gains where every layer is cut in a way of its own.
   [[nodiscard]] double gap_of(const Offered& offered) const {
+    if (result_.completeness == Completeness::Stopped) return 0.0;
     const SequencePlanner planner({problem_, offered.degrees, space_of(offered.degrees),
                                    moves_.at(offered.degrees.tensor_out)});
     const Recompute level = offered.degrees.recompute;

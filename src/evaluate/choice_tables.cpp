@@ -58,6 +58,7 @@ ChoiceTables::ChoiceTables(const Request& request)
     : pricer_(request.problem, request.degrees, request.block, request.copies, request.moves),
       launches_(sequence_options(request.problem, request.degrees, pricer_.block(), request.space)),
       edges_(edge_options(request.problem, request.degrees, pricer_.block(), request.space)) {
+  pricer_.move_prices()->stop_when(request.stop);
   add_nodes();
   for (std::size_t t = 0; t < block().tensors.size(); ++t) {
     if (differentiable(block().tensors[t])) add_tensor(static_cast<TensorId>(t));

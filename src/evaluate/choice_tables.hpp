@@ -36,7 +36,9 @@ class ChoiceTables {
     double copies = 1.0;
     SequenceSpace space = SequenceSpace::All;
     std::shared_ptr<MovePrices> moves{};  ///< as of ChoicePricer
+    StopAsked stop{};
   };
+  /// Throws PricingStopped.
   explicit ChoiceTables(const Request& request);
 
   [[nodiscard]] const std::vector<LaunchOptions>& launches() const { return launches_; }

@@ -236,9 +236,15 @@ const Moves& MovePrices::price_all(const MovedTensor& tensor, const Layouts& fro
   for (const Layouts* ends : {&from, &to}) {
     for (const NumberedLayout* layout : *ends) asked.push_back(layout->number);
   }
-  const auto [known, is_new] = tables_.try_emplace(std::move(asked));
-  Moves& moves = known->second;
-  if (!is_new) return moves;
+  const auto known = tables_.find(asked);
+  if (known != tables_.end()) return known->second;
+  return tables_.try_emplace(std::move(asked), priced(tensor, from, to, pairs, reader))
+      .first->second;
+}
+
+Moves MovePrices::priced(const MovedTensor& tensor, const Layouts& from, const Layouts& to,
+                         Pairs pairs, ReadsAgain reader) {
+  Moves moves;
   const auto add = [&](const NumberedLayout& start, const NumberedLayout& goal) {
     const Move move = price(tensor, start, goal, reader);
     moves.lengths.push_back(move.length);
@@ -249,6 +255,7 @@ const Moves& MovePrices::price_all(const MovedTensor& tensor, const Layouts& fro
   moves.lengths.reserve(size);
   moves.times.reserve(size);
   for (std::size_t i = 0; i < from.size(); ++i) {
+    if (stop_ && stop_()) throw PricingStopped();
     if (pairs == Pairs::OneToOne) {
       add(*from[i], *to[i]);
       continue;

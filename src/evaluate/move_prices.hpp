@@ -6,11 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "communication/layout_paths.hpp"
@@ -39,10 +41,19 @@ struct Moves {
 };
 enum class Pairs : std::uint8_t { All, OneToOne };
 
+/// Whether an answer is no longer waited for.
+using StopAsked = std::function<bool()>;
+
+/// Thrown by prices that nobody waits for any more.
+struct PricingStopped : std::exception {};
+
 /// On one mesh, for all blocks, micro-batches and policies of parameters.
 class MovePrices {
  public:
   explicit MovePrices(const DeviceMesh& mesh);
+
+  /// Is asked in the course of long tables; nothing is priced by halves.
+  void stop_when(StopAsked stop) { stop_ = std::move(stop); }
 
   /// The same layout with its number.
   [[nodiscard]] NumberedLayout numbered(Layout layout);
@@ -52,7 +63,7 @@ class MovePrices {
   [[nodiscard]] Move price(const MovedTensor& tensor, const NumberedLayout& from,
                            const NumberedLayout& to, ReadsAgain reader);
   /// The same for many; tensors of one subject between the same layouts share it. Lives as long as
-  /// these prices.
+  /// these prices. Throws PricingStopped.
   using Layouts = std::vector<const NumberedLayout*>;
   [[nodiscard]] const Moves& price_all(const MovedTensor& tensor, const Layouts& from,
                                        const Layouts& to, Pairs pairs, ReadsAgain reader);
@@ -110,7 +121,11 @@ class MovePrices {
                            const MovedTensor& tensor);
   [[nodiscard]] double price_of(const Size& size, std::uint32_t factors, const MovedTensor& tensor);
 
+  [[nodiscard]] Moves priced(const MovedTensor& tensor, const Layouts& from, const Layouts& to,
+                             Pairs pairs, ReadsAgain reader);
+
   DeviceMesh mesh_;
+  StopAsked stop_;
   std::size_t factors_ = 0;
   LayoutPaths layouts_;
   RedistributionScratchPtr scratch_ = make_redistribution_scratch(Remember::Yes);

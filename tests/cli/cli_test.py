@@ -1214,6 +1214,14 @@ class Interruption(Case):
         self.assertGreater(answer["counts"]["unvisited"], 0)
         self.assertIn("stopped early", answer["optimality"])
 
+    def test_tables_of_sequences_are_not_waited_for(self):
+        # Prices between the layouts of 128 devices take minutes.
+        started = time.monotonic()
+        result = run("search", "--hw", "dgx-h100", "--model", "gpt3-175b", "--gpus", "128", "--tp", "128",
+                     "--batch", "128", "--space", "temporal", "--framework", "primepar", "--time-limit", "1")
+        self.assertLess(time.monotonic() - started, 60)
+        self.assertIn("stopped early", result.stdout)
+
     def test_a_ladder_that_was_cut_short_does_not_say_that_nothing_fits(self):
         # Micro-batches of 256 sequences fit nowhere; which sizes were left alone is said.
         result = run("--hw", "selene", "--model", "gpt3-175b", "--micro-batch", "256", "--recompute",

@@ -65,6 +65,25 @@ TEST_SUITE("unit") {
       }
     }
   }
+
+  TEST_CASE("move prices: a table that was stopped is made whole when it is asked for again") {
+    const DeviceMesh mesh = mesh_of(1);
+    MovePrices prices(mesh);
+    const MovedTensor tensor{prices.subject(64.0, WireClass::Activation, 1), {8.0, 8.0}, price_of};
+    const SliceMap cut = SliceMap::shard(mesh, {Axis::Factor0});
+    const NumberedLayout rows = prices.numbered({{cut, {}}, {}, {}});
+    const NumberedLayout columns = prices.numbered({{{}, cut}, {}, {}});
+    const MovePrices::Layouts both{&rows, &columns};
+    const auto ask = [&]() -> const Moves& {
+      return prices.price_all(tensor, both, both, Pairs::All, ReadsAgain::Never);
+    };
+    int asked = 0;
+    prices.stop_when([&] { return ++asked == 2; });  // behind the first row
+    CHECK_THROWS_AS(ask(), PricingStopped);
+    const double exchange = price_of(CommunicationKind::AllToAll, {Axis::Factor0}, 32.0)
+                                .value();  // half of 64 elements
+    CHECK(ask().times == std::vector<double>{0.0, exchange, exchange, 0.0});
+  }
 }
 
 }  // namespace
