@@ -95,6 +95,27 @@ class ActivationCounter {
       bytes += wire_size(demand.wire, context_.precision) * message.elements(local_.micro_batch) *
                demand.count / (scatters ? demand.group_size : 1);
     }
+    return bytes + travelled_sums(repeated);
+  }
+
+  /// Sums that are scattered in steps while their product runs: kept, whether it runs again or not.
+  [[nodiscard]] Bytes travelled_sums(const std::vector<double>& repeated) const {
+    Bytes bytes;
+    const Communication* last = nullptr;
+    for (const SequenceMessage& message : local_.placed.messages) {
+      const Communication& c = message.communication;
+      if (c.steps == 1 || c.phase != DemandPhase::Forward || c.subject != Subject::Activation)
+        continue;
+      const auto id = static_cast<TensorId>(c.index);
+      const std::vector<TensorId>& results = block_.operators[c.operator_index].outputs;
+      if (std::find(results.begin(), results.end(), id) == results.end()) continue;
+      const bool known =
+          last != nullptr && last->operator_index == c.operator_index && last->index == c.index;
+      last = &c;
+      if (known) continue;
+      bytes +=
+          element(id) * (local_.sizes.tensor(c.operator_index, id) * repeated[c.operator_index]);
+    }
     return bytes;
   }
 

@@ -388,6 +388,21 @@ TEST_SUITE("unit") {
     }
   }
 
+  // Projection and mlp_out run again (block_memory_test.cpp); their sums are kept, scattered by a
+  // message or on their way under the product.
+  TEST_CASE("steps: a policy by operator keeps sums that are scattered in steps") {
+    const Problem problem = test::with_framework(test::toy_problem(), [](Framework& framework) {
+      framework.selective = SelectiveRule::AlternateMatmuls;
+    });
+    PlanDegrees plan = degrees(4);
+    plan.sequence_parallel = SequenceParallel::On;
+    plan.recompute = Recompute::Selective;
+    const auto made = ring_placements(*problem.network, plan);
+    const Priced ring = priced(problem, plan, std::get<PlacementNames>(made));
+    CHECK(ring.estimate().memory.activations ==
+          priced(problem, plan, {}).estimate().memory.activations);
+  }
+
   TEST_CASE("steps: weights and activations over the square, second buffers beside them") {
     // One layer's states lie on four devices either way; norms on two of them instead of four.
     const Problem toy = test::toy_problem();
