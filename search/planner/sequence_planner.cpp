@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "plan/layer_distribution.hpp"
 #include "plan/recompute.hpp"
@@ -131,6 +132,7 @@ struct SequencePlanner::Parts {
     std::vector<double> after;
   };
   [[nodiscard]] const Ends& end_costs(Recompute level) const {
+    const std::scoped_lock lock(pricing_ends);
     Ends& known = end_sums[static_cast<std::size_t>(level)];
     if (!known.before.empty()) return known;
     for (const FactorCuts& cuts : first_layer().edges()) {
@@ -170,6 +172,7 @@ struct SequencePlanner::Parts {
   std::vector<std::unique_ptr<ChoiceTables>> tables;  ///< by block; null for what is no layer
   std::vector<std::unique_ptr<ChoicePricer>> ends;    ///< by block; null for layers
   mutable ByRecompute<Ends> end_sums;
+  mutable std::mutex pricing_ends;
   std::string obstacle;
 };
 

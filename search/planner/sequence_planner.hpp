@@ -22,6 +22,7 @@ struct SequencePlan {
   std::string words{};  ///< "qkv N P2x2; ..."
 };
 
+/// Questions may be asked from several threads.
 class SequencePlanner {
  public:
   struct Request {

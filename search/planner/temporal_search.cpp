@@ -15,6 +15,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "plan/expand.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -39,6 +40,7 @@ class TemporalSearch {
       : problem_(evaluator.problem()),
         request_(request),
         space_(space),
+        options_(options),
         deadline_(options),
         best_(evaluator, options, admitted) {
     result_.admitted = admitted;
@@ -125,28 +127,32 @@ class TemporalSearch {
       obstacle_ = planner.obstacle();
       return;
     }
+    std::vector<Front> fronts;
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
       for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
-        if (deadline_.passed()) return stop();
-        offer_front({planner, degrees, rings, sorted});
+        fronts.push_back({planner, degrees, rings, sorted, {}});
       }
+    }
+    // Over very many devices the tables of one front fill the memory.
+    parallel_for(fronts.size(), sorted ? 1 : options_.threads, [&](std::size_t i) {
+      Front& front = fronts[i];
+      if (deadline_.passed()) return;
+      front.choices = sequence_front(planner, front.degrees.recompute, front.rings);
+    });
+    if (deadline_.passed()) stop();
+    for (const Front& front : fronts) {
+      for (const SequencePlan& choice : front.choices) offer(front, choice);
     }
   }
 
   struct Front {
     const SequencePlanner& planner;
-    const PlanDegrees& degrees;
+    PlanDegrees degrees;
     Rings rings;
     bool sorted;
+    std::vector<SequencePlan> choices;
   };
-
-  void offer_front(const Front& front) {
-    for (const SequencePlan& choice :
-         sequence_front(front.planner, front.degrees.recompute, front.rings)) {
-      offer(front, choice);
-    }
-  }
 
   /// Whether states that are cut over everything leave room at all.
   [[nodiscard]] bool has_room(const PlanDegrees& degrees) const {
@@ -229,6 +235,7 @@ class TemporalSearch {
   const Problem& problem_;
   const StageRequest& request_;
   SequenceSpace space_;
+  const SearchOptions& options_;
   Deadline deadline_;
   BestStaged<Family> best_;
   std::vector<Offered> offered_;

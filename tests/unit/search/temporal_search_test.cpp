@@ -61,6 +61,26 @@ TEST_SUITE("unit") {
             step_of_squares(problem, degrees).value() * (1.0 + 1e-9));
     }
   }
+
+  TEST_CASE("space temporal: the same answer for any number of threads") {
+    const Problem problem = steps_problem();
+    const PlanEvaluator evaluator(problem);
+    PinnedDegrees pinned;
+    pinned.pin(Degree::TensorOut, 4);
+    const auto ranked = [&](int threads) {
+      SearchOptions options;
+      options.threads = threads;
+      return search_temporal(evaluator, {pinned, {}, {}}, options).ranked;
+    };
+    const auto one = ranked(1);
+    const auto four = ranked(4);
+    REQUIRE(one.size() == four.size());
+    REQUIRE_FALSE(one.empty());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      CHECK(one[i].plan == four[i].plan);
+      CHECK(one[i].estimate.step.total() == four[i].estimate.step.total());
+    }
+  }
 }
 
 }  // namespace
