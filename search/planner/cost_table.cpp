@@ -9,7 +9,6 @@
 #include "search/planner/cost_table.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include "base/rows.hpp"
@@ -303,15 +302,6 @@ void Elimination::complete(std::vector<std::size_t>& options) const {
   }
 }
 
-namespace {
-
-/// `more`, if any, on top.
-void add(std::vector<double>& sums, const std::vector<double>& more) {
-  std::transform(more.begin(), more.end(), sums.begin(), sums.begin(), std::plus<>());
-}
-
-}  // namespace
-
 std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::size_t entry,
                                                 std::size_t exit, std::size_t copies,
                                                 const std::vector<double>& after) {
@@ -336,7 +326,7 @@ std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::s
     least.push_back(std::move(next));
     parts.push_back(k);
   }
-  add(least.back(), after);
+  add_row(least.back().data(), after.data(), after.size());  // none: nothing is added
   const auto best = std::min_element(least.back().begin(), least.back().end());
   if (*best == kImpossible) return std::nullopt;
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -131,7 +132,7 @@ class TemporalSearch {
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
       for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
-        fronts.push_back({planner, degrees, rings, sorted, {}});
+        fronts.push_back({planner, degrees, rings, sorted});
       }
     }
     // Over very many devices the tables of one front fill the memory.
@@ -140,9 +141,12 @@ class TemporalSearch {
       if (deadline_.passed()) return;
       front.choices = sequence_front(planner, front.degrees.recompute, front.rings);
     });
-    if (deadline_.passed()) stop();
     for (const Front& front : fronts) {
-      for (const SequencePlan& choice : front.choices) offer(front, choice);
+      if (!front.choices) {
+        stop();
+        continue;
+      }
+      for (const SequencePlan& choice : *front.choices) offer(front, choice);
     }
   }
 
@@ -151,7 +155,7 @@ class TemporalSearch {
     PlanDegrees degrees;
     Rings rings;
     bool sorted;
-    std::vector<SequencePlan> choices;
+    std::optional<std::vector<SequencePlan>> choices{};  ///< nothing: not looked at
   };
 
   /// Whether states that are cut over everything leave room at all.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways between layouts that were found before, by number: choices between placements meet the same
-// few layouts of a tensor in many combinations. Not installed.
+// Ways between layouts as a derivation wants them, and numbers of layouts: choices between
+// placements meet the same few layouts of a tensor in many combinations. Not installed.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PathStep {
 };
 using Path = std::vector<PathStep>;
 
-/// A layout, and its number among those that are known to some `LayoutPaths`; 0: none.
+/// A layout, and its number among those that are known to some `LayoutNumbers`; 0: none.
 struct NumberedLayout {
   Layout layout;
   std::uint32_t number = 0;
@@ -34,23 +34,13 @@ struct NumberedLayout {
   }
 };
 
-/// On one mesh.
-class LayoutPaths {
+class LayoutNumbers {
  public:
-  /// Equal layouts get one number.
+  /// From 1; equal layouts get one number.
   [[nodiscard]] std::uint32_t number(const Layout& layout);
-  /// Both have numbers. Until the next path is asked for.
-  [[nodiscard]] const Path& path(const DeviceMesh& mesh, std::span<const double> extents,
-                                 const NumberedLayout& from, const NumberedLayout& to);
 
  private:
-  [[nodiscard]] std::uint64_t number_of(std::span<const double> extents);
-
   std::unordered_map<std::string, std::uint32_t> layouts_;
-  std::vector<std::vector<double>> extents_;
-  std::unordered_map<std::uint64_t, Path> paths_;
-  RedistributionScratchPtr scratch_ = make_redistribution_scratch(Remember::Yes);
-  std::vector<RedistributionStep> steps_;
 };
 
 /// The steps of a way as a derivation wants them.

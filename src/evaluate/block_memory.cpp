@@ -100,21 +100,19 @@ class ActivationCounter {
 
   /// Sums that are scattered in steps while their product runs: kept, whether it runs again or not.
   [[nodiscard]] Bytes travelled_sums(const std::vector<double>& repeated) const {
+    const auto travels = [&](std::size_t op, TensorId id) {
+      const auto& messages = local_.placed.messages;
+      return std::any_of(messages.begin(), messages.end(), [&](const SequenceMessage& message) {
+        const Communication& c = message.communication;
+        return c.steps > 1 && c.phase == DemandPhase::Forward && c.subject == Subject::Activation &&
+               c.operator_index == op && static_cast<TensorId>(c.index) == id;
+      });
+    };
     Bytes bytes;
-    const Communication* last = nullptr;
-    for (const SequenceMessage& message : local_.placed.messages) {
-      const Communication& c = message.communication;
-      if (c.steps == 1 || c.phase != DemandPhase::Forward || c.subject != Subject::Activation)
-        continue;
-      const auto id = static_cast<TensorId>(c.index);
-      const std::vector<TensorId>& results = block_.operators[c.operator_index].outputs;
-      if (std::find(results.begin(), results.end(), id) == results.end()) continue;
-      const bool known =
-          last != nullptr && last->operator_index == c.operator_index && last->index == c.index;
-      last = &c;
-      if (known) continue;
-      bytes +=
-          element(id) * (local_.sizes.tensor(c.operator_index, id) * repeated[c.operator_index]);
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      for (const TensorId id : block_.operators[i].outputs) {
+        if (travels(i, id)) bytes += element(id) * (local_.sizes.tensor(i, id) * repeated[i]);
+      }
     }
     return bytes;
   }

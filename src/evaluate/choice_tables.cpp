@@ -15,8 +15,8 @@
 namespace plansearch {
 namespace {
 
-/// Beyond it a table is not written out. Lines between two launches are asked for again and again;
-/// between three a line is short beside the sums that are made of it.
+/// Beyond them a table is not written out. Those of two launches are worth more room: their lines
+/// are asked for again with every option of the launches around them.
 constexpr std::size_t kLargestTable = 500'000;
 constexpr std::size_t kLargestOfTwo = 8'000'000;
 /// Beyond it no search takes all launches of a tensor together: three products over five bits.

@@ -2,7 +2,8 @@
 // Computes: ways between layouts and their prices, one search for all pairs that are alike.
 // Source: communication/redistribution.hpp, which does not look at the names of axes but where it
 //         sums parts, in their order.
-// Assumes: factors of a tensor group are all of one size.
+// Assumes: factors of a tensor group are all of one size; ways are the same for tensors of any
+//          size.
 // Units: seconds per micro-batch; elements of the whole message.
 // Checked by: tests/unit/evaluate/move_prices_test.cpp (every pair against its own search)
 #include "evaluate/move_prices.hpp"

@@ -127,7 +127,7 @@ class MovePrices {
   DeviceMesh mesh_;
   StopAsked stop_;
   std::size_t factors_ = 0;
-  LayoutPaths layouts_;
+  LayoutNumbers layouts_;
   RedistributionScratchPtr scratch_ = make_redistribution_scratch(Remember::Yes);
   std::vector<RedistributionStep> found_;
   Path path_;

@@ -359,7 +359,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("redistribution: ways over many factors send as little, and the right data") {
-    // The search for more than five factors on three: with factors side by side as one and a bound
+    // The search for many factors on three: with factors side by side as one and a bound
     // on what is left it finds ways of the same cost, and with names left out it finds them again.
     const DeviceMesh mesh = factor_mesh();
     std::mt19937 random(6);
