@@ -18,12 +18,29 @@
 
 namespace plansearch {
 
+/// The price of a plan that runs and needs no more than that.
+[[nodiscard]] inline std::optional<Estimate> priced_within(
+    Bytes limit, const PlanEvaluator& evaluator,
+    const std::variant<ParallelPlan, Infeasible>& made) {
+  const auto* plan = std::get_if<ParallelPlan>(&made);
+  if (plan == nullptr) return std::nullopt;
+  Evaluation evaluation = evaluator.evaluate(*plan);
+  auto* estimate = std::get_if<Estimate>(&evaluation);
+  if (estimate == nullptr || estimate->memory.total() > limit) return std::nullopt;
+  return std::move(*estimate);
+}
+
 template <typename Family>
 class BestStaged {
  public:
   /// The evaluator and the options are referenced.
-  BestStaged(const PlanEvaluator& evaluator, const SearchOptions& options, MemoryFit admitted)
-      : evaluator_(evaluator), options_(options), limit_(evaluator.memory_up_to(admitted)) {}
+  /// Plans slower than `slowest`, if any, are of no interest.
+  BestStaged(const PlanEvaluator& evaluator, const SearchOptions& options, MemoryFit admitted,
+             std::optional<Seconds> slowest = std::nullopt)
+      : evaluator_(evaluator),
+        options_(options),
+        limit_(evaluator.memory_up_to(admitted)),
+        slowest_(slowest) {}
 
   [[nodiscard]] Bytes limit() const { return limit_; }
   /// Nothing yet, or the step time of the fastest plan so far.
@@ -33,6 +50,7 @@ class BestStaged {
   /// than it or no better than what is ranked.
   [[nodiscard]] bool is_late(Seconds bound) const {
     constexpr double kInteresting = 1.25;
+    if (slowest_ && bound > *slowest_) return true;
     if (!best_ || bound <= *best_) return false;
     return families_.size() >= options_.top || bound > *best_ * kInteresting;
   }
@@ -40,19 +58,35 @@ class BestStaged {
   /// Whether a plan of this bound can be among those that are ranked.
   [[nodiscard]] bool may_rank(const Family& family, Seconds bound) const {
     if (last_ranked_ && bound > *last_ranked_) return false;
+    if (slowest_ && bound > *slowest_) return false;
     const auto known = families_.find(family);
     return known == families_.end() || bound < known->second.estimate.step.total();
+  }
+
+  /// Whether a plan may be ranked by its time, and has room for that. From any thread.
+  struct Verdict {
+    bool in_time = false;
+    bool has_room = false;
+  };
+  [[nodiscard]] Verdict judge(const std::variant<ParallelPlan, Infeasible>& made,
+                              const Family& family) const {
+    const auto* plan = std::get_if<ParallelPlan>(&made);
+    if (plan == nullptr) return {};
+    const Evaluation evaluation = evaluator_.evaluate(*plan);
+    if (const auto* estimate = std::get_if<Estimate>(&evaluation)) {
+      return {may_rank(family, estimate->step.total()), estimate->memory.total() <= limit_};
+    }
+    const auto& too_large = std::get<InfeasiblePlan>(evaluation).estimate;
+    return {too_large && may_rank(family, too_large->step.total()), false};
   }
 
   /// Prices the plan, where there is one, and keeps it if it is the fastest of its family that has
   /// room.
   void offer(const std::variant<ParallelPlan, Infeasible>& made, const Family& family) {
+    if (std::holds_alternative<ParallelPlan>(made)) ++simulated_;
+    const auto estimate = priced_within(limit_, evaluator_, made);
+    if (!estimate) return;
     const auto* plan = std::get_if<ParallelPlan>(&made);
-    if (plan == nullptr) return;
-    ++simulated_;
-    const Evaluation evaluation = evaluator_.evaluate(*plan);
-    const auto* estimate = std::get_if<Estimate>(&evaluation);
-    if (estimate == nullptr || estimate->memory.total() > limit_) return;
     const Seconds time = estimate->step.total();
     if (!best_ || time < *best_) {
       best_ = time;
@@ -67,11 +101,7 @@ class BestStaged {
   void conclude(UnevenResult& result) {
     result.counts.simulated = simulated_;
     for (auto& [family, candidate] : families_) result.ranked.push_back(std::move(candidate));
-    std::stable_sort(result.ranked.begin(), result.ranked.end(),
-                     [](const StagedCandidate& a, const StagedCandidate& b) {
-                       return std::pair(a.estimate.step.total(), a.estimate.memory.total()) <
-                              std::pair(b.estimate.step.total(), b.estimate.memory.total());
-                     });
+    std::stable_sort(result.ranked.begin(), result.ranked.end(), staged_before);
     if (result.ranked.size() > options_.top) result.ranked.resize(options_.top);
     if (result.completeness == Completeness::Optimal && best_) result.bound = *best_;
   }
@@ -91,6 +121,7 @@ class BestStaged {
   const PlanEvaluator& evaluator_;
   const SearchOptions& options_;
   Bytes limit_;
+  std::optional<Seconds> slowest_;
   std::optional<Seconds> best_;
   std::optional<Seconds>
       last_ranked_;  ///< time of the last that is ranked, where so many are known
@@ -98,11 +129,12 @@ class BestStaged {
   std::int64_t simulated_ = 0;
 };
 
-/// `search` among plans that fit; where there are none, among those that may.
+/// `search` among plans that fit; where there are none, here or beside it, among those that may.
 template <typename Search>
-[[nodiscard]] UnevenResult fitting_or_tight(Search search) {
+[[nodiscard]] UnevenResult fitting_or_tight(const StageRequest& request, Search search) {
   UnevenResult result = search(MemoryFit::Fits);
-  if (!result.ranked.empty() || result.completeness == Completeness::Stopped) return result;
+  const bool enough = !result.ranked.empty() || request.slowest.has_value();
+  if (enough || result.completeness == Completeness::Stopped) return result;
   return search(MemoryFit::Tight);
 }
 

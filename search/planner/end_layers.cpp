@@ -18,8 +18,6 @@
 #include "plan/expand.hpp"
 #include "plansearch/error.hpp"
 #include "search/planner/best_staged.hpp"
-#include "search/planner/operator_search.hpp"
-#include "search/planner/temporal_search.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
@@ -44,7 +42,7 @@ class EndLayers {
         deadline_(options),
         pricer_(problem_),
         pieces_(layer_pieces(*problem_.network)),
-        best_(evaluator, options, admitted) {
+        best_(evaluator, options, admitted, request.slowest) {
     result_.admitted = admitted;
   }
 
@@ -152,11 +150,6 @@ class EndLayers {
   UnevenResult result_;
 };
 
-UnevenResult search_all_uneven(const PlanEvaluator& evaluator, const StageRequest& request,
-                               const SearchOptions& options) {
-  return search_uneven(evaluator, request, options);
-}
-
 }  // namespace
 
 UnevenResult search_end_layers(const PlanEvaluator& evaluator, const StageRequest& request,
@@ -166,15 +159,9 @@ UnevenResult search_end_layers(const PlanEvaluator& evaluator, const StageReques
     throw InputError({}, fmt::format("{} deals layers out by its own rule", framework.name),
                      "--space uneven looks at any layers, whatever the framework's rules");
   }
-  return fitting_or_tight(
-      [&](MemoryFit admitted) { return EndLayers(evaluator, request, options, admitted).run(); });
-}
-
-StagedSearch staged_search(std::string_view space) {
-  if (cuts_operators(space)) return search_operators;
-  if (space == "temporal") return search_temporal;
-  if (space == "primepar") return search_primepar;
-  return space == "layers" ? search_end_layers : search_all_uneven;
+  return fitting_or_tight(request, [&](MemoryFit admitted) {
+    return EndLayers(evaluator, request, options, admitted).run();
+  });
 }
 
 }  // namespace plansearch

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of equal stages but for the layers of the first and the last one, as frameworks let users
-// say them; and the searches that staged spaces stand for.
+// say them.
 #pragma once
-
-#include <string_view>
 
 #include "search/planner/uneven_search.hpp"
 
@@ -15,10 +13,5 @@ namespace plansearch {
 [[nodiscard]] UnevenResult search_end_layers(const PlanEvaluator& evaluator,
                                              const StageRequest& request,
                                              const SearchOptions& options);
-
-using StagedSearch = UnevenResult (*)(const PlanEvaluator&, const StageRequest&,
-                                      const SearchOptions&);
-/// Of a staged space (space.hpp: is_staged).
-[[nodiscard]] StagedSearch staged_search(std::string_view space);
 
 }  // namespace plansearch

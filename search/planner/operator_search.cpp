@@ -198,7 +198,7 @@ UnevenResult search_operators(const PlanEvaluator& evaluator, const StageRequest
     throw InputError({}, fmt::format("space operators has no pipeline (pp {})", *pipeline),
                      "leave --pp out, or write the placements into a plan file with pp");
   }
-  return fitting_or_tight([&](MemoryFit admitted) {
+  return fitting_or_tight(request, [&](MemoryFit admitted) {
     return OperatorSearch(evaluator, request, options, admitted).run();
   });
 }

@@ -3,19 +3,11 @@
 // intra-operator program for every layer, written as placements and priced as any plan.
 #pragma once
 
-#include <string_view>
-
 #include "evaluate/operator_split.hpp"
 #include "plansearch/placements.hpp"
 #include "search/planner/uneven_search.hpp"
 
 namespace plansearch {
-
-/// Whether a named space cuts operators one by one: degrees of the tensor group are not judged by
-/// role there.
-[[nodiscard]] constexpr bool cuts_operators(std::string_view space) {
-  return space == "operators";
-}
 
 /// What a choice for a block is in a plan: one factor, all of the tensor group. Operators of
 /// experts stay as their degrees place them.

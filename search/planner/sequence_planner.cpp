@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 
 #include "plan/layer_distribution.hpp"
@@ -106,6 +107,16 @@ struct SequencePlanner::Parts {
     }
   }
 
+  /// Once, by whoever asks first.
+  void price_tensors() {
+    const std::scoped_lock lock(pricing_tensors);
+    if (priced || !obstacle.empty()) return;
+    for (const auto& layer : tables) {
+      if (layer) layer->price_tensors();
+    }
+    priced = true;
+  }
+
   void note_obstacle(const ChoiceTables& layer) {
     if (!obstacle.empty()) return;
     for (const LaunchOptions& launch : layer.launches()) {
@@ -173,6 +184,8 @@ struct SequencePlanner::Parts {
   std::vector<std::unique_ptr<ChoicePricer>> ends;    ///< by block; null for layers
   mutable ByRecompute<Ends> end_sums;
   mutable std::mutex pricing_ends;
+  std::mutex pricing_tensors;
+  bool priced = false;
   std::string obstacle;
 };
 
@@ -186,6 +199,7 @@ const std::string& SequencePlanner::obstacle() const {
 }
 
 bool SequencePlanner::exact() const {
+  parts_->price_tensors();
   return std::all_of(parts_->tables.begin(), parts_->tables.end(),
                      [](const auto& layer) { return layer == nullptr || layer->exact(); });
 }
@@ -195,13 +209,39 @@ const std::shared_ptr<MovePrices>& SequencePlanner::moves() const {
 }
 
 const ChoiceTables* SequencePlanner::tables(std::size_t block) const {
+  parts_->price_tensors();
   return parts_->tables[block].get();
+}
+
+SequenceBound SequencePlanner::bound(Recompute level) const {
+  const Parts& p = *parts_;
+  const Weights one_held{.level = level};
+  SequenceBound bound;
+  for (std::size_t b = 0; b < p.tables.size(); ++b) {
+    if (!p.tables[b]) continue;
+    const double copies = copies_of(*p.problem.network, b);
+    const double repeats = repeats_whole(p.tables[b]->block(), level) ? 1.0 : 0.0;
+    for (const ChoiceNodeCosts& node : p.tables[b]->nodes()) {
+      Seconds fastest(std::numeric_limits<double>::infinity());
+      double fewest = std::numeric_limits<double>::infinity();
+      for (std::size_t option = 0; option < node.costs.size(); ++option) {
+        const LaunchCost& cost = node.costs[option];
+        fastest = std::min(
+            fastest, cost.kernels.total(repeats) + cost.repeated[static_cast<std::size_t>(level)]);
+        fewest = std::min(fewest, bytes_of(node, option, one_held));
+      }
+      bound.kernels += copies * fastest;
+      bound.bytes += copies * fewest;
+    }
+  }
+  return bound;
 }
 
 std::optional<SequencePlan> SequencePlanner::best(Recompute level, Rings rings,
                                                   double seconds_per_byte) const {
   const Parts& p = *parts_;
   if (!p.obstacle.empty()) return std::nullopt;
+  parts_->price_tensors();
   const Weights weights = p.weights(level, rings, seconds_per_byte);
   std::vector<double> sums = p.end_costs(level).before;
   for (std::size_t e = 0; e < sums.size(); ++e) sums[e] += p.end_costs(level).after[e];
@@ -253,6 +293,7 @@ std::optional<Seconds> SequencePlanner::least_sum(Recompute level, Rings rings) 
   const auto kinds = std::count_if(p.tables.begin(), p.tables.end(),
                                    [](const auto& layer) { return layer != nullptr; });
   if (!p.obstacle.empty() || kinds != 1) return std::nullopt;
+  parts_->price_tensors();
   const ChoiceTables& tables = p.first_layer();
   ChoiceGraph layer = graph_of(tables, p.weights(level, rings, 0.0));
   layer.nodes[tables.entry()].costs = p.end_costs(level).before;

@@ -22,7 +22,14 @@ struct SequencePlan {
   std::string words{};  ///< "qkv N P2x2; ..."
 };
 
-/// Questions may be asked from several threads.
+/// What no choice is below.
+struct SequenceBound {
+  Seconds kernels;     ///< of the layers, of one micro-batch
+  double bytes = 0.0;  ///< states and what one micro-batch leaves behind in all layers
+};
+
+/// Questions may be asked from several threads. What moves between operators is priced before the
+/// first sum, which takes most of the time of a planner; sums throw PricingStopped.
 class SequencePlanner {
  public:
   struct Request {
@@ -32,12 +39,13 @@ class SequencePlanner {
     std::shared_ptr<MovePrices> moves{};  ///< of a planner on the same mesh
     StopAsked stop{};
   };
-  /// Throws PricingStopped.
   explicit SequencePlanner(const Request& request);
   ~SequencePlanner();
 
   /// Why there is no choice at all; empty where there is one.
   [[nodiscard]] const std::string& obstacle() const;
+  /// Of every launch the fastest kernels, and the fewest bytes. Moves need no price for it.
+  [[nodiscard]] SequenceBound bound(Recompute level) const;
   /// The cheapest choice where a byte costs so many seconds of a micro-batch.
   [[nodiscard]] std::optional<SequencePlan> best(Recompute level, Rings rings,
                                                  double seconds_per_byte) const;
@@ -49,7 +57,7 @@ class SequencePlanner {
   [[nodiscard]] bool exact() const;
   /// For a planner of another micro-batch, or of other policies of parameters.
   [[nodiscard]] const std::shared_ptr<MovePrices>& moves() const;
-  /// Of one block of layers; null for embedding and head.
+  /// Of one block of layers, with prices of all moves; null for embedding and head.
   [[nodiscard]] const ChoiceTables* tables(std::size_t block) const;
 
  private:

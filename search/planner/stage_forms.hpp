@@ -18,6 +18,8 @@ struct StageRequest {
   PinnedDegrees pinned;
   DegreeLimits limits;
   std::optional<int> micro_batches{};  ///< per step; absent: any number
+  /// Of a search whose plans stand beside others: slower ones are of no interest.
+  std::optional<Seconds> slowest{};
 };
 
 /// Sizes of sub-meshes, ascending: powers of two of devices that divide a node, the node, powers of

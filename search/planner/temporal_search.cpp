@@ -16,6 +16,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/divisors.hpp"
 #include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "plan/expand.hpp"
@@ -24,6 +25,7 @@
 #include "plansearch/error.hpp"
 #include "search/planner/best_staged.hpp"
 #include "search/planner/group_degrees.hpp"
+#include "search/planner/ring_search.hpp"
 #include "search/planner/sequence_front.hpp"
 #include "search/strategy.hpp"
 
@@ -43,17 +45,28 @@ class TemporalSearch {
         space_(space),
         options_(options),
         deadline_(options),
-        best_(evaluator, options, admitted) {
+        best_(evaluator, options, admitted, request.slowest) {
     result_.admitted = admitted;
     result_.left_out = {"layers of one kind that are cut differently",
                         fmt::format("tensor groups of more than {} devices", 1 << kMostBits)};
   }
 
   UnevenResult run() {
+    std::vector<PlanDegrees> groups;
     for (const int tensor : tensor_degrees()) {
-      for (const int micro_batch : micro_batches_of(problem_, request_, tensor * pipeline())) {
-        look_at(tensor, micro_batch);
+      for (const int pipeline : pipelines()) {
+        if (problem_.gpus % (tensor * pipeline) != 0) continue;
+        for (const int micro_batch : micro_batches_of(problem_, request_, tensor * pipeline)) {
+          add_groups(tensor, pipeline, micro_batch, groups);
+        }
       }
+    }
+    for (const PlanDegrees& degrees : groups) offer_by_role(degrees);
+    for (const PlanDegrees& degrees : groups) {
+      if (!deadline_.passed())
+        offer_choices(degrees);
+      else
+        stop();
     }
     best_.conclude(result_);
     if (!result_.ranked.empty()) result_.claim = claim();
@@ -72,7 +85,12 @@ class TemporalSearch {
     bool exact = true;
   };
 
-  [[nodiscard]] int pipeline() const { return request_.pinned.get(Degree::Pipeline).value_or(1); }
+  /// Those that were asked for, or none.
+  [[nodiscard]] std::vector<int> pipelines() const {
+    return values_of(request_, Degree::Pipeline, [&] {
+      return request_.limits.has(Degree::Pipeline) ? divisors(problem_.gpus) : std::vector{1};
+    });
+  }
 
   [[nodiscard]] std::vector<int> tensor_degrees() const {
     std::vector<int> found = values_of(request_, Degree::TensorOut, [&] {
@@ -80,29 +98,22 @@ class TemporalSearch {
       for (int bits = 1; bits <= kMostBits; ++bits) sizes.push_back(1 << bits);
       return sizes;
     });
-    std::erase_if(found, [&](int size) {
-      const auto bits = bits_of(size);
-      return !bits || *bits < 1 || *bits > kMostBits || problem_.gpus % (size * pipeline()) != 0;
-    });
+    std::erase_if(found, [](int size) { return !has_sequences(size); });
     return found;
   }
 
-  void look_at(int tensor, int micro_batch) {
-    if (deadline_.passed()) return stop();
-    const auto group = group_degrees(problem_, request_, tensor, micro_batch);
-    if (!group) return;
-    PlanDegrees degrees = *group;
+  void add_groups(int tensor, int pipeline, int micro_batch,
+                  std::vector<PlanDegrees>& groups) const {
+    StageRequest request = request_;
+    request.pinned.pin(Degree::Pipeline, pipeline);
+    auto degrees = group_degrees(problem_, request, tensor, micro_batch);
+    if (!degrees) return;
     if (!request_.pinned.has(Degree::Schedule)) {
-      degrees.schedule = default_schedule(*problem_.framework, degrees.pipeline, degrees.chunks);
+      degrees->schedule = default_schedule(*problem_.framework, degrees->pipeline, degrees->chunks);
     }
-    for (const ZeroStage zero : zeros_of(problem_, request_, degrees)) {
-      degrees.zero = zero;
-      offer_by_role(degrees);
-      try {
-        offer_choices(degrees);
-      } catch (const PricingStopped&) {
-        return stop();
-      }
+    for (const ZeroStage zero : zeros_of(problem_, request_, *degrees)) {
+      degrees->zero = zero;
+      groups.push_back(*degrees);
     }
   }
 
@@ -112,7 +123,7 @@ class TemporalSearch {
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
       result_.counts.space += 1.0;
-      best_.offer(expand(degrees, *problem_.network, *problem_.framework), family(degrees, false));
+      best_.offer(expand(degrees, *problem_.network, *problem_.framework), degrees);
     }
   }
 
@@ -128,35 +139,69 @@ class TemporalSearch {
       obstacle_ = planner.obstacle();
       return;
     }
-    std::vector<Front> fronts;
+    std::vector<Asked> asked;
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
+      if (!may_rank(degrees, planner.bound(level))) continue;
       for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
-        fronts.push_back({planner, degrees, rings, sorted});
+        asked.push_back({planner, degrees, rings, sorted});
       }
     }
-    // Over very many devices the tables of one front fill the memory.
-    parallel_for(fronts.size(), sorted ? 1 : options_.threads, [&](std::size_t i) {
-      Front& front = fronts[i];
-      if (deadline_.passed()) return;
-      front.choices = sequence_front(planner, front.degrees.recompute, front.rings);
+    // Over very many devices the tables of one sum fill the memory.
+    parallel_for(asked.size(), sorted ? 1 : options_.threads, [&](std::size_t i) {
+      if (!deadline_.passed()) look_for(asked[i]);
     });
-    for (const Front& front : fronts) {
-      if (!front.choices) {
-        stop();
-        continue;
-      }
-      for (const SequencePlan& choice : *front.choices) offer(front, choice);
+    for (const Asked& sums : asked) {
+      if (!sums.looked) stop();
+      if (sums.choice) offer(sums, *sums.choice);
     }
   }
 
-  struct Front {
+  /// Whether any choice of these degrees has room, and may be ranked.
+  [[nodiscard]] bool may_rank(const PlanDegrees& degrees, const SequenceBound& bound) const {
+    const double stages = degrees.pipeline;
+    return Bytes(bound.bytes / stages) <= best_.limit() &&
+           best_.may_rank(degrees, bound.kernels * (degrees.micro_batches / stages));
+  }
+
+  /// A way to add up sums, and what is best by it.
+  struct Asked {
     const SequencePlanner& planner;
     PlanDegrees degrees;
     Rings rings;
     bool sorted;
-    std::optional<std::vector<SequencePlan>> choices{};  ///< nothing: not looked at
+    bool looked = false;
+    std::optional<SequencePlan> choice{};
   };
+
+  void look_for(Asked& asked) const {
+    try {
+      asked.choice = choice_for(asked);
+      asked.looked = true;
+    } catch (const PricingStopped&) {
+      // Not looked at.
+    }
+  }
+
+  /// The least sum; where it has no room, and is fast enough, the least that has.
+  [[nodiscard]] std::optional<SequencePlan> choice_for(const Asked& asked) const {
+    const Recompute level = asked.degrees.recompute;
+    const auto judge = [&](const SequencePlan& choice) {
+      return best_.judge(plan_of(asked, choice), asked.degrees);
+    };
+    auto least = asked.planner.best(level, asked.rings, 0.0);
+    if (!least) return std::nullopt;
+    const auto verdict = judge(*least);
+    if (verdict.has_room) return least;
+    if (!verdict.in_time) return std::nullopt;
+    return fastest_with_room(asked.planner, level, asked.rings, *least,
+                             [&](const SequencePlan& choice) { return judge(choice).has_room; });
+  }
+
+  [[nodiscard]] std::variant<ParallelPlan, Infeasible> plan_of(const Asked& asked,
+                                                               const SequencePlan& choice) const {
+    return placed_plan(problem_, asked.degrees, choice.placements);
+  }
 
   /// Whether states that are cut over everything leave room at all.
   [[nodiscard]] bool has_room(const PlanDegrees& degrees) const {
@@ -171,26 +216,18 @@ class TemporalSearch {
            best_.limit().value();
   }
 
-  void offer(const Front& front, const SequencePlan& choice) {
-    const PlanDegrees& degrees = front.degrees;
+  void offer(const Asked& asked, const SequencePlan& choice) {
+    const PlanDegrees& degrees = asked.degrees;
     const bool known = std::any_of(offered_.begin(), offered_.end(), [&](const Offered& other) {
       return other.degrees == degrees && other.placements == choice.placements;
     });
     if (known) return;
     result_.counts.space += 1.0;
-    best_.offer(placed_plan(problem_, degrees, choice.placements), family(degrees, true));
+    best_.offer(plan_of(asked, choice), degrees);
     offered_.push_back(
         {degrees, choice.placements,
          choice.sum * (static_cast<double>(degrees.micro_batches) / degrees.pipeline), choice.words,
-         front.rings, front.sorted, front.planner.exact()});
-  }
-
-  /// What ranks apart: the best of a tensor degree, a micro-batch and a recompute level, by role
-  /// and by sequences.
-  using Family = std::tuple<int, int, int, int, bool>;
-  static Family family(const PlanDegrees& degrees, bool sequences) {
-    return {degrees.tensor_out, degrees.micro_batch, static_cast<int>(degrees.zero),
-            static_cast<int>(degrees.recompute), sequences};
+         asked.rings, asked.sorted, asked.planner.exact()});
   }
 
   /// What the least sum gains where every layer is cut in a way of its own.
@@ -241,7 +278,7 @@ class TemporalSearch {
   SequenceSpace space_;
   const SearchOptions& options_;
   Deadline deadline_;
-  BestStaged<Family> best_;
+  BestStaged<PlanDegrees> best_;  ///< of all degrees the best, by role or by sequences
   std::vector<Offered> offered_;
   std::map<int, std::shared_ptr<MovePrices>> moves_;  ///< by tensor degree
   std::string obstacle_;
@@ -250,31 +287,48 @@ class TemporalSearch {
 
 UnevenResult search_sequences(const PlanEvaluator& evaluator, const StageRequest& request,
                               const SearchOptions& options, SequenceSpace space) {
-  const Framework& framework = *evaluator.problem().framework;
-  if (framework.operator_steps != OperatorSteps::Squares) {
-    throw InputError({},
-                     fmt::format("{} runs no operator in steps (operator_steps)", framework.name),
-                     "--framework primepar does; --space operators cuts them without steps");
-  }
   const auto tensor = request.pinned.get(Degree::TensorOut);
-  if (tensor && (*tensor < 2 || !bits_of(*tensor) || *bits_of(*tensor) > kMostBits)) {
+  if (tensor && !has_sequences(*tensor)) {
     throw InputError({}, fmt::format("--tp {}: sequences cut a tensor group bit by bit", *tensor),
                      "2, 4, 8, 16, 32, 64, 128 or 256 devices");
   }
-  return fitting_or_tight([&](MemoryFit admitted) {
+  return fitting_or_tight(request, [&](MemoryFit admitted) {
     return TemporalSearch(evaluator, request, options, space, admitted).run();
   });
 }
 
+[[noreturn]] void refuse(const Framework& framework, const std::string& who) {
+  throw InputError({}, fmt::format("{} runs no operator in steps (operator_steps)", framework.name),
+                   fmt::format("{}; --space operators cuts them without steps", who));
+}
+
 }  // namespace
+
+bool has_sequences(int tensor) {
+  const auto bits = bits_of(tensor);
+  return bits && *bits >= 1 && *bits <= kMostBits;
+}
 
 UnevenResult search_temporal(const PlanEvaluator& evaluator, const StageRequest& request,
                              const SearchOptions& options) {
-  return search_sequences(evaluator, request, options, SequenceSpace::All);
+  const Framework& framework = *evaluator.problem().framework;
+  switch (framework.operator_steps) {
+    case OperatorSteps::Squares:
+      return search_sequences(evaluator, request, options, SequenceSpace::All);
+    case OperatorSteps::Rings:
+      return search_rings(evaluator, request, options);
+    case OperatorSteps::None:
+      break;
+  }
+  refuse(framework, "--framework primepar (squares) and torchtitan-async-tp (rings) do");
 }
 
 UnevenResult search_primepar(const PlanEvaluator& evaluator, const StageRequest& request,
                              const SearchOptions& options) {
+  const Framework& framework = *evaluator.problem().framework;
+  if (framework.operator_steps != OperatorSteps::Squares) {
+    refuse(framework, "--framework primepar does");
+  }
   return search_sequences(evaluator, request, options, SequenceSpace::Paper);
 }
 

@@ -3,20 +3,17 @@
 // every tensor group, written as placements and priced as any plan.
 #pragma once
 
-#include <string_view>
-
 #include "search/planner/uneven_search.hpp"
 
 namespace plansearch {
 
-/// Whether a named space is one of sequences.
-[[nodiscard]] constexpr bool cuts_in_steps(std::string_view space) {
-  return space == "temporal" || space == "primepar";
-}
+/// Whether tensor groups of so many devices are cut bit by bit.
+[[nodiscard]] bool has_sequences(int tensor);
 
 /// For every tensor degree that is a power of two, every micro-batch and recompute level: the
-/// choices of least sum, with rings hidden and not, and the convex front of time and bytes; beside
-/// them the plan of the same degrees by role. Pipelines as asked for. Ranks are by the priced step.
+/// choice of least sum that has room, with rings hidden and not, where it may rank; beside them the
+/// plan of the same degrees by role. Pipelines as asked for. Ranks are by the priced step. Of a
+/// framework that runs rings under products instead, those (ring_search.hpp).
 [[nodiscard]] UnevenResult search_temporal(const PlanEvaluator& evaluator,
                                            const StageRequest& request,
                                            const SearchOptions& options);

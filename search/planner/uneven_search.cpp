@@ -301,7 +301,7 @@ class UnevenSearch {
 
 UnevenResult search_uneven(const PlanEvaluator& evaluator, const StageRequest& request,
                            const SearchOptions& options, std::int64_t most_extended) {
-  return fitting_or_tight([&](MemoryFit admitted) {
+  return fitting_or_tight(request, [&](MemoryFit admitted) {
     return UnevenSearch(evaluator, request, options, admitted, most_extended).run();
   });
 }

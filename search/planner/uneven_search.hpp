@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plansearch/evaluator.hpp"
@@ -18,7 +19,15 @@ namespace plansearch {
 struct StagedCandidate {
   ParallelPlan plan;
   Estimate estimate;  ///< simulated
+  /// Plans that tie with it and differ in the chunks and the order of a pipeline only.
+  std::vector<PlanDegrees> variants{};
 };
+
+/// By time, then by memory.
+[[nodiscard]] inline bool staged_before(const StagedCandidate& a, const StagedCandidate& b) {
+  return std::pair(a.estimate.step.total(), a.estimate.memory.total()) <
+         std::pair(b.estimate.step.total(), b.estimate.memory.total());
+}
 
 /// How partial plans were dealt with.
 struct UnevenCounts {

@@ -170,7 +170,8 @@ const std::vector<NamedSpace>& named_spaces() {
       {"layers", "equal stages but for the layers of the first and the last, as the framework can"},
       {"operators", "operators of layers cut one by one over the tensor group, as is fastest"},
       {"primepar", "operators cut by PrimePar's sequences of dimensions and squares of devices"},
-      {"temporal", "the same, squares also over sequences of the batch"},
+      {"temporal", "the same, squares also over sequences of the batch; or rings under products"},
+      {"full", "4d, layers and temporal in one ranking, as far as the framework runs them"},
       {"uneven", "stages that differ in layers, devices, degrees and recomputation"},
   };
   return kSpaces;

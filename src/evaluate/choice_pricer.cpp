@@ -117,12 +117,12 @@ LaunchCost ChoicePricer::launch(const std::vector<std::size_t>& operators) {
     add_parameters(op, sizes, cost);
   }
   for (std::size_t phase = 0; phase < kOperatorPhaseCount; ++phase) {
-    const auto book = [&](Rings rings, Seconds time) {
-      PassCost& pass = cost.passes[static_cast<std::size_t>(rings)];
+    const auto book = [&](PassCost& pass, Seconds time) {
       (phase == at(OperatorPhase::Forward) ? pass.forward : pass.rest) += time;
     };
-    book(Rings::Exposed, kernels[phase] + travelling[phase]);
-    book(Rings::Hidden, std::max(kernels[phase], travelling[phase]));
+    book(cost.kernels, kernels[phase]);
+    book(cost.pass(Rings::Exposed), kernels[phase] + travelling[phase]);
+    book(cost.pass(Rings::Hidden), std::max(kernels[phase], travelling[phase]));
   }
   return cost;
 }

@@ -35,7 +35,8 @@ struct PassCost {
 
 /// One launch under one choice.
 struct LaunchCost {
-  std::array<PassCost, 2> passes;  ///< by Rings
+  PassCost kernels;                ///< alone
+  std::array<PassCost, 2> passes;  ///< with messages, by Rings
   ByRecompute<Seconds> repeated;   ///< kernels that a level runs again, the whole block's left out
   Seconds step;                    ///< reductions and updates of its parameters, per step and copy
   double states = 0.0;             ///< bytes of parameters, gradients and optimizer states
@@ -43,6 +44,7 @@ struct LaunchCost {
   [[nodiscard]] const PassCost& pass(Rings rings) const {
     return passes[static_cast<std::size_t>(rings)];
   }
+  [[nodiscard]] PassCost& pass(Rings rings) { return passes[static_cast<std::size_t>(rings)]; }
   void add(const PassCost& cost) {
     for (PassCost& pass : passes) pass += cost;
   }

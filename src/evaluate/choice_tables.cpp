@@ -60,6 +60,9 @@ ChoiceTables::ChoiceTables(const Request& request)
       edges_(edge_options(request.problem, request.degrees, pricer_.block(), request.space)) {
   pricer_.move_prices()->stop_when(request.stop);
   add_nodes();
+}
+
+void ChoiceTables::price_tensors() {
   for (std::size_t t = 0; t < block().tensors.size(); ++t) {
     if (differentiable(block().tensors[t])) add_tensor(static_cast<TensorId>(t));
   }

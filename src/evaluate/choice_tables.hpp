@@ -38,13 +38,16 @@ class ChoiceTables {
     std::shared_ptr<MovePrices> moves{};  ///< as of ChoicePricer
     StopAsked stop{};
   };
-  /// Throws PricingStopped.
+  /// Nodes get their prices, tensors between them none yet.
   explicit ChoiceTables(const Request& request);
+  /// Once, before anything is asked about tables. Throws PricingStopped.
+  void price_tensors();
 
   [[nodiscard]] const std::vector<LaunchOptions>& launches() const { return launches_; }
   [[nodiscard]] const std::vector<FactorCuts>& edges() const { return edges_; }
   [[nodiscard]] std::size_t entry() const { return launches_.size(); }
   [[nodiscard]] std::size_t exit() const { return launches_.size() + 1; }
+  /// Messages of tensors that a node both makes and reads are not in it before `price_tensors`.
   [[nodiscard]] const std::vector<ChoiceNodeCosts>& nodes() const { return nodes_; }
   [[nodiscard]] const std::vector<ChoiceTable>& tables() const { return tables_; }
   /// Whether the tables are exact. Where a tensor with several readers has too many combinations

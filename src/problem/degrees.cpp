@@ -19,8 +19,7 @@
 #include "plansearch/error.hpp"
 #include "problem/shown_divisors.hpp"
 #include "schedule/table.hpp"
-#include "search/planner/operator_search.hpp"
-#include "search/planner/temporal_search.hpp"
+#include "search/planner/staged_spaces.hpp"
 
 namespace plansearch {
 namespace {
@@ -163,8 +162,7 @@ void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {
 
 void check_degrees_fit(const ProblemRequest& request, const Problem& problem) {
   PinnedDegrees judged = request.degrees;
-  if (cuts_operators(request.space) || cuts_in_steps(request.space))
-    judged.release(Degree::TensorOut);
+  if (cuts_one_by_one(request.space, *problem.framework)) judged.release(Degree::TensorOut);
   check_degrees_fit(judged, problem);
 }
 

@@ -11,7 +11,7 @@
 #include "plansearch/ranking.hpp"
 #include "problem/gpu_count.hpp"
 #include "problem/padding_advice.hpp"
-#include "problem/variants.hpp"
+#include "search/variants.hpp"
 
 namespace plansearch {
 namespace {

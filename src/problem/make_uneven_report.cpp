@@ -51,6 +51,7 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
     if (!report.plans.empty()) {
       plan.ties = {ties_with(report.plans.back()), ties_with(report.plans.front())};
     }
+    plan.variants = candidate.variants;
     report.plans.push_back(std::move(plan));
   }
   report.admitted = result.admitted;

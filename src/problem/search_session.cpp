@@ -12,7 +12,7 @@
 #include "problem/make_report.hpp"
 #include "problem/plan_file.hpp"
 #include "search/fewest_layers.hpp"
-#include "search/planner/end_layers.hpp"
+#include "search/planner/staged_spaces.hpp"
 
 namespace plansearch {
 namespace {

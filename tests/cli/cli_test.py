@@ -1060,6 +1060,25 @@ class Answers(Case):
         three = ["3" if a == "4" and before == "--tp" else a for before, a in zip(["", *asked], asked)]
         self.refuse(*three, "--framework", "primepar", "--space", "temporal", expect=["bit by bit", "2, 4, 8"])
 
+    def test_everything_a_framework_runs_is_ranked_at_once(self):
+        asked = ["search", "--hw", "dgx-h100", "--model", "llama2-7b", "--gpus", "8", "--batch", "16", "--seq-len", "16384"]
+        result = self.directory / "full.json"
+        for framework, degrees, kinds in (("torchtitan-async-tp", ["--tp", "8"], ["ring"]), ("primepar", ["--tp", "4", "--recompute", "none"], ["square"]),
+                                          ("megatron", ["--pp", "4", "--schedule", "1f1b"], ["stages"]), ("deepspeed", [], [])):
+            self.succeed(*asked, *degrees, "--framework", framework, "--space", "full", "--format", "json", "--out", result)
+            answer = json.loads(result.read_text())
+            self.assertEqual(answer["plans"], sorted(answer["plans"], key=lambda plan: plan["step_time_s"]))
+            for kind in kinds:
+                self.assertIn(f'"{kind}"', json.dumps([plan["config"] for plan in answer["plans"]]))
+            self.assertIn("space ", answer["optimality"])
+            for number, plan in enumerate(answer["plans"], 1):
+                again = self.answer("predict", "--plan", f"{result}#{number}")["plans"][0]
+                self.assertEqual((again["step_time_s"], again["peak_memory_bytes"], again["config"]),
+                                 (plan["step_time_s"], plan["peak_memory_bytes"], plan["config"]))
+        # A list of depths is looked at, not one stage in silence.
+        deep = self.answer(*asked, "--framework", "primepar", "--space", "temporal", "--tp", "2", "--pp", "2,4")
+        self.assertEqual({plan["config"]["pp"] for plan in deep["plans"]}, {2, 4})
+
     def test_uneven_stages_are_searched(self):
         asked = ["search", "--hw", "perlmutter", "--model", "gpt2-xl", "--gpus", "8", "--batch", "32",
                  "--space", "uneven", "--pp", "3", "--top", "3"]

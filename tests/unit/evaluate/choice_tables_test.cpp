@@ -57,7 +57,8 @@ bool keeps_factors(const Problem& problem, int tensor, std::size_t layer,
 void compare(const Problem& problem, int tensor, int micro_batch, SequenceSpace space, int rounds) {
   const PlanDegrees degrees = test::tensor_groups(problem, tensor, micro_batch);
   const std::size_t layer = test::layer_block(*problem.network);
-  const ChoiceTables tables({problem, degrees, layer, 1.0, space});
+  ChoiceTables tables({problem, degrees, layer, 1.0, space});
+  tables.price_tensors();
   CHECK(tables.exact());
   std::mt19937 random(static_cast<unsigned>(tensor));
   for (int round = 0; round < rounds; ++round) {

@@ -13,6 +13,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "search/planner/cost_table.hpp"
+#include "search/planner/sequence_front.hpp"
 #include "search/planner/temporal_search.hpp"
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
@@ -80,7 +81,8 @@ Problem steps_problem() {
 /// Three options for each of ten launches: 3^10 = 59,049 sums between two edges, some draws.
 void compare_with_all(const Problem& problem, int tensor, int micro_batch, int draws) {
   const PlanDegrees degrees = test::tensor_groups(problem, tensor, micro_batch);
-  const ChoiceTables tables({problem, degrees, test::layer_block(*problem.network), 1.0});
+  ChoiceTables tables({problem, degrees, test::layer_block(*problem.network), 1.0});
+  tables.price_tensors();
   REQUIRE(tables.launches().size() == 10);
   REQUIRE(tables.exact());
   const bool lines = std::any_of(tables.tables().begin(), tables.tables().end(),
@@ -186,6 +188,33 @@ TEST_SUITE("unit") {
       const double loss = least(SequenceSpace::Sorted) / least(SequenceSpace::All) - 1.0;
       MESSAGE(tensor << " devices: sorted sequences lose " << 100.0 * loss << " %");
       CHECK(loss >= -1e-12);
+    }
+  }
+
+  TEST_CASE("sequences: bounds hold, and what has room is looked for along the front") {
+    const Problem problem = steps_problem();
+    PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
+    const SequencePlanner planner({problem, degrees});
+    for (const Recompute level : {Recompute::None, Recompute::Full}) {
+      const SequenceBound bound = planner.bound(level);
+      std::vector<SequencePlan> front = sequence_front(planner, level, Rings::Hidden);
+      REQUIRE(front.size() > 1);
+      std::sort(front.begin(), front.end(),
+                [](const SequencePlan& a, const SequencePlan& b) { return a.sum < b.sum; });
+      for (const SequencePlan& choice : front) {
+        CHECK(bound.kernels < choice.sum);
+        CHECK(bound.bytes <= choice.bytes * (1.0 + 1e-12));
+      }
+      for (std::size_t first = 1; first < front.size(); ++first) {
+        const double limit = front[first].bytes;
+        const auto has_room = [&](const SequencePlan& plan) { return plan.bytes <= limit; };
+        const auto found =
+            fastest_with_room(planner, level, Rings::Hidden, front.front(), has_room);
+        REQUIRE(found.has_value());
+        CHECK(found->sum == front[first].sum);
+      }
+      const auto nothing = [](const SequencePlan&) { return false; };
+      CHECK_FALSE(fastest_with_room(planner, level, Rings::Hidden, front.front(), nothing));
     }
   }
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "problem/variants.hpp"
+// Computes: groups of ranked plans that differ in chunks and order only, and tie.
+// Source: the chance that one is really faster (ranking.hpp).
+// Assumes: of plans that tie people want the simplest.
+// Units: none.
+// Checked by: tests/unit/search/variants_test.cpp
+#include "search/variants.hpp"
 
 #include <algorithm>
 #include <tuple>

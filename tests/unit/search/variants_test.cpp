@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "problem/variants.hpp"
+#include "search/variants.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the best plans of a framework's degrees, linear operators over rings among them.
+// Source: collective matmul (Wang et al., ASPLOS 2023); plan/ring_placements.hpp.
+// Assumes: rings hide messages and slow kernels: no plan over rings is faster than the kernels of
+//          the same plan by role.
+// Units: seconds, bytes.
+// Checked by: tests/unit/search/ring_search_test.cpp (every plan priced both ways)
+#include "search/planner/ring_search.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "plan/ring_placements.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/placement_names.hpp"
+#include "plansearch/space.hpp"
+#include "search/planner/best_staged.hpp"
+#include "search/planner/group_degrees.hpp"
+#include "search/planner/staged_groups.hpp"
+#include "search/strategy.hpp"
+
+namespace plansearch {
+namespace {
+
+bool may_run_over_rings(const PlanDegrees& degrees) {
+  return degrees.tensor_out > 1 && degrees.tensor() == degrees.tensor_out &&
+         degrees.sequence_parallel == SequenceParallel::On;
+}
+
+class RingSearch {
+ public:
+  RingSearch(const PlanEvaluator& evaluator, const StageRequest& request,
+             const SearchOptions& options)
+      : evaluator_(evaluator),
+        problem_(evaluator.problem()),
+        request_(request),
+        options_(options),
+        deadline_(options) {
+    result_.left_out = {"rings under plans that a bound or memory leaves out without them"};
+  }
+
+  UnevenResult run() {
+    look_at_degrees();
+    if (!result_.ranked.empty()) look_at_rings();
+    return std::move(result_);
+  }
+
+ private:
+  /// What a plan over rings of these degrees takes at least.
+  static Seconds kernels(const PlanCandidate& candidate) {
+    return candidate.estimate.step.compute + candidate.estimate.step.recompute;
+  }
+
+  void look_at_degrees() {
+    const auto space = make_space("framework", problem_, request_.pinned, request_.limits);
+    if (!std::holds_alternative<SearchSpace>(space)) return;
+    SearchOptions options = options_;
+    options.misses = 0;
+    options.priced = [&](std::span<const PlanCandidate> priced) {
+      for (const PlanCandidate& candidate : priced) {
+        if (may_run_over_rings(candidate.plan)) by_role_.push_back(candidate);
+      }
+    };
+    const SearchResult found = search(evaluator_, std::get<SearchSpace>(space), options);
+    result_.counts.space = static_cast<double>(found.counts.space);
+    result_.counts.simulated = found.counts.evaluated;
+    result_.completeness = found.completeness;
+    result_.admitted = found.admitted;
+    const auto by_role = [&](const PlanDegrees& degrees) { return evaluator_.expand(degrees); };
+    result_.ranked = staged_groups(problem_, {found.ranked, by_role}, options_.top);
+  }
+
+  /// Only those that may be faster than what ranks last by role.
+  void look_at_rings() {
+    const Seconds slowest = result_.ranked.back().estimate.step.total();
+    const bool full = result_.ranked.size() == options_.top;
+    std::vector<PlanCandidate> found;
+    for (PlanCandidate& candidate : by_role_) {
+      result_.counts.space += 1.0;
+      if (full && kernels(candidate) > slowest) continue;
+      if (deadline_.passed()) {
+        result_.completeness = Completeness::Stopped;
+        break;
+      }
+      if (const auto estimate = price(candidate.plan)) {
+        found.push_back({candidate.plan, *estimate});
+      }
+    }
+    std::stable_sort(found.begin(), found.end(), ranks_before);
+    const auto rings = [&](const PlanDegrees& degrees) { return over_rings(degrees); };
+    for (StagedCandidate& candidate : staged_groups(problem_, {found, rings}, options_.top)) {
+      result_.ranked.push_back(std::move(candidate));
+    }
+    std::stable_sort(result_.ranked.begin(), result_.ranked.end(), staged_before);
+    if (result_.ranked.size() > options_.top) result_.ranked.resize(options_.top);
+  }
+
+  /// Nothing where the plan does not run over rings, or has no room.
+  [[nodiscard]] std::optional<Estimate> price(const PlanDegrees& degrees) {
+    ++result_.counts.simulated;
+    return priced_within(evaluator_.memory_up_to(result_.admitted), evaluator_,
+                         over_rings(degrees));
+  }
+
+  [[nodiscard]] std::variant<ParallelPlan, Infeasible> over_rings(
+      const PlanDegrees& degrees) const {
+    const Network& network = *problem_.network;
+    const auto names = ring_placements(network, degrees);
+    if (const auto* fault = std::get_if<PlacementFault>(&names)) return unfit(*fault);
+    auto resolved =
+        resolve_placements(std::get<PlacementNames>(names), network, degrees, *problem_.framework);
+    if (const auto* fault = std::get_if<PlacementFault>(&resolved)) return unfit(*fault);
+    const auto& made = std::get<DistinguishedNetwork>(resolved);
+    // All layers of a block are cut alike: the network is the one that was asked about.
+    PLANSEARCH_CHECK(made.network->order == network.order);
+    return placed_plan(problem_, degrees, made.placements);
+  }
+
+  static Infeasible unfit(const PlacementFault& fault) {
+    return {.obstacle = Obstacle::FrameworkForbids, .detail = fault.message};
+  }
+
+  const PlanEvaluator& evaluator_;
+  const Problem& problem_;
+  const StageRequest& request_;
+  const SearchOptions& options_;
+  Deadline deadline_;
+  std::vector<PlanCandidate> by_role_;
+  UnevenResult result_;
+};
+
+}  // namespace
+
+UnevenResult search_rings(const PlanEvaluator& evaluator, const StageRequest& request,
+                          const SearchOptions& options) {
+  return RingSearch(evaluator, request, options).run();
+}
+
+}  // namespace plansearch

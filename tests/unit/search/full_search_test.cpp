@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/planner/full_search.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "plansearch/space.hpp"
+#include "search/planner/end_layers.hpp"
+#include "search/planner/temporal_search.hpp"
+#include "support/toy_problem.hpp"
+
+namespace plansearch {
+namespace {
+
+Problem problem_of(OperatorSteps steps, OwnLayers layers, double memory_gib) {
+  test::ToyOptions options;
+  options.layers = 6;
+  options.gpus = 8;
+  options.memory_gib = memory_gib;
+  Problem problem = test::toy_problem(options);
+  auto framework = std::make_shared<Framework>(*problem.framework);
+  framework->operator_steps = steps;
+  framework->own_layers = layers;
+  problem.framework = framework;
+  return problem;
+}
+
+/// One order, so that no variants tie.
+StageRequest one_order() {
+  StageRequest request;
+  request.pinned.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
+  return request;
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("space full: its best is the best of its parts, each asked alone") {
+    for (const OperatorSteps steps :
+         {OperatorSteps::None, OperatorSteps::Squares, OperatorSteps::Rings}) {
+      for (const OwnLayers layers : {OwnLayers::None, OwnLayers::Ends}) {
+        const Problem problem = problem_of(steps, layers, 80);
+        const PlanEvaluator evaluator(problem);
+        const StageRequest request = one_order();
+        const auto space = make_space("4d", problem, request.pinned, {});
+        REQUIRE(std::holds_alternative<SearchSpace>(space));
+        SearchOptions one;
+        one.top = 1;
+        const SearchResult degrees = search(evaluator, std::get<SearchSpace>(space), one);
+        REQUIRE_FALSE(degrees.ranked.empty());
+        Seconds best = degrees.ranked.front().estimate.step.total();
+        double plans = static_cast<double>(degrees.counts.space);
+        const auto beside = [&](const UnevenResult& part) {
+          plans += part.counts.space;
+          if (!part.ranked.empty()) {
+            best = std::min(best, part.ranked.front().estimate.step.total());
+          }
+        };
+        if (layers == OwnLayers::Ends) beside(search_end_layers(evaluator, request, {}));
+        StageRequest deep = request;
+        deep.limits.allow(Degree::Pipeline, {1, 2, 4, 8});
+        if (steps != OperatorSteps::None) beside(search_temporal(evaluator, deep, {}));
+        const UnevenResult found = search_full(evaluator, request, {});
+        REQUIRE_FALSE(found.ranked.empty());
+        CHECK(found.completeness == Completeness::Optimal);
+        CHECK(found.ranked.front().estimate.step.total() == best);
+        CHECK(found.counts.space <= plans);
+        CHECK(found.ranked.size() <= 10);
+        CHECK(std::is_sorted(found.ranked.begin(), found.ranked.end(), staged_before));
+        CHECK_FALSE(found.claim.empty());
+      }
+    }
+  }
+
+  TEST_CASE("space full: no plan is listed twice, and every one costs what it costs alone") {
+    const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends, 80);
+    const PlanEvaluator evaluator(problem);
+    const UnevenResult found = search_full(evaluator, {}, {});
+    for (std::size_t i = 0; i < found.ranked.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) CHECK_FALSE(found.ranked[i].plan == found.ranked[j].plan);
+      const Evaluation again = evaluator.evaluate(found.ranked[i].plan);
+      REQUIRE(std::holds_alternative<Estimate>(again));
+      CHECK(std::get<Estimate>(again) == found.ranked[i].estimate);
+    }
+  }
+
+  TEST_CASE("space full: what is pinned holds for all of its parts") {
+    const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends, 80);
+    const PlanEvaluator evaluator(problem);
+    StageRequest request;
+    request.pinned.pin(Degree::TensorOut, 4);
+    request.pinned.pin(Degree::Pipeline, 2);
+    const UnevenResult found = search_full(evaluator, request, {});
+    REQUIRE_FALSE(found.ranked.empty());
+    for (const StagedCandidate& candidate : found.ranked) {
+      CHECK(candidate.plan.transforms.front().degrees.tensor_out == 4);
+      CHECK(stages_of(candidate.plan, *problem.framework).size() == 2);
+    }
+    // A tensor group that no sequence cuts: degrees and layers only.
+    request.pinned.pin(Degree::TensorOut, 1);
+    CHECK_FALSE(search_full(evaluator, request, {}).ranked.empty());
+  }
+
+  TEST_CASE("space full: a search that was stopped says nothing of plan 1") {
+    const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends, 80);
+    const PlanEvaluator evaluator(problem);
+    SearchOptions none;
+    none.time_limit = std::chrono::steady_clock::duration::zero();
+    const UnevenResult found = search_full(evaluator, {}, none);
+    CHECK(found.completeness == Completeness::Stopped);
+    CHECK(found.claim.empty());
+  }
+}
+
+}  // namespace
+}  // namespace plansearch

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/planner/ring_search.hpp"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <variant>
+
+#include "plan/ring_placements.hpp"
+#include "plansearch/placement_names.hpp"
+#include "plansearch/plan_stages.hpp"
+#include "plansearch/space.hpp"
+#include "search/planner/temporal_search.hpp"
+#include "support/toy_class.hpp"
+#include "support/toy_problem.hpp"
+
+namespace plansearch {
+namespace {
+
+Problem rings_problem() {
+  test::ToyOptions options;
+  options.layers = 4;
+  options.hidden = 4096;
+  options.heads = 32;
+  options.seq_len = 2048;
+  options.gpus = 8;
+  return test::with_framework(test::toy_problem(options), [](Framework& framework) {
+    framework.operator_steps = OperatorSteps::Rings;
+    OverlapRule& rule = framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
+    rule = {};
+    rule.steps = MessageWait::Use;
+  });
+}
+
+/// `predict --temporal ring`.
+std::optional<Seconds> step_over_rings(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
+  const Problem& problem = evaluator.problem();
+  const auto names = ring_placements(*problem.network, degrees);
+  if (!std::holds_alternative<PlacementNames>(names)) return std::nullopt;
+  const auto resolved = resolve_placements(std::get<PlacementNames>(names), *problem.network,
+                                           degrees, *problem.framework);
+  if (!std::holds_alternative<DistinguishedNetwork>(resolved)) return std::nullopt;
+  auto plan = evaluator.expand(degrees);
+  REQUIRE(std::holds_alternative<ParallelPlan>(plan));
+  const auto placed = with_placements(std::get<ParallelPlan>(std::move(plan)),
+                                      std::get<DistinguishedNetwork>(resolved).placements,
+                                      *problem.network, *problem.framework);
+  REQUIRE(std::holds_alternative<ParallelPlan>(placed));
+  const Evaluation priced = evaluator.evaluate(std::get<ParallelPlan>(placed));
+  const auto* estimate = std::get_if<Estimate>(&priced);
+  if (estimate == nullptr) return std::nullopt;
+  return estimate->step.total();
+}
+
+TEST_SUITE("unit") {
+  TEST_CASE("rings: the best plan is the best of pricing every plan with them and without") {
+    const Problem problem = rings_problem();
+    const PlanEvaluator evaluator(problem);
+    // One order: no variants that tie.
+    PinnedDegrees one_order;
+    one_order.pin(Degree::TensorOut, 8);
+    one_order.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
+    const UnevenResult found = search_rings(evaluator, {one_order, {}, {}, {}}, {});
+    const auto space = make_space("framework", problem, one_order, {});
+    REQUIRE(std::holds_alternative<SearchSpace>(space));
+    std::optional<Seconds> best;
+    bool over_rings = false;
+    int with_rings = 0;
+    SearchOptions all;
+    all.pruning = Pruning::Off;
+    all.priced = [&](std::span<const PlanCandidate> priced) {
+      for (const PlanCandidate& candidate : priced) {
+        const Seconds alone = candidate.estimate.step.total();
+        if (!best || alone < *best) {
+          best = alone;
+          over_rings = false;
+        }
+        const PlanDegrees& degrees = candidate.plan;
+        if (degrees.sequence_parallel == SequenceParallel::Off) continue;
+        const auto rings = step_over_rings(evaluator, degrees);
+        if (!rings) continue;
+        ++with_rings;
+        if (*rings < *best) {
+          best = rings;
+          over_rings = true;
+        }
+      }
+    };
+    (void)search(evaluator, std::get<SearchSpace>(space), all);
+    REQUIRE(best.has_value());
+    CHECK(with_rings > 10);
+    REQUIRE_FALSE(found.ranked.empty());
+    const StagedCandidate& first = found.ranked.front();
+    CHECK(first.estimate.step.total() == *best);
+    const auto& placements = first.plan.transforms.front().placements;
+    CHECK(over_rings);
+    CHECK((placements && placements->over_rings()) == over_rings);
+  }
+
+  TEST_CASE("space temporal: of a framework that runs rings it looks at rings") {
+    const Problem problem = rings_problem();
+    const PlanEvaluator evaluator(problem);
+    PinnedDegrees pinned;
+    pinned.pin(Degree::TensorOut, 4);
+    const UnevenResult found = search_temporal(evaluator, {pinned, {}, {}, {}}, {});
+    bool rings = false;
+    for (const StagedCandidate& candidate : found.ranked) {
+      const auto& placements = candidate.plan.transforms.front().placements;
+      rings = rings || (placements && placements->over_rings());
+      const Evaluation again = evaluator.evaluate(candidate.plan);
+      REQUIRE(std::holds_alternative<Estimate>(again));
+      CHECK(std::get<Estimate>(again) == candidate.estimate);
+    }
+    CHECK(rings);
+  }
+}
+
+}  // namespace
+}  // namespace plansearch
