@@ -67,6 +67,7 @@ void report(const char* hardware, int bits, SequenceSpace space) {
   degrees.micro_batch = kSequences;
   const double start = clock_seconds();
   const SequencePlanner planner({problem, degrees, space});
+  const std::size_t most = most_options(planner, *problem.network);  // prices everything
   const double made = clock_seconds();
   const auto best = planner.best(Recompute::None, Rings::Hidden, 0.0);
   const double found = clock_seconds();
@@ -76,9 +77,8 @@ void report(const char* hardware, int bits, SequenceSpace space) {
       "{:3} devices, up to {:4} sequences: costs {:7.3f} s, choice {:6.3f} s, layers one by one "
       "{:6.3f} s, "
       "in all {:7.3f} s; {:6.0f} MiB; sum {:.9g} s, least {:.9g} s\n",
-      tensor, most_options(planner, *problem.network), made - start, found - made, merged - found,
-      merged - start, peak_mebibytes(), best ? best->sum.value() : 0.0,
-      least ? least->value() : 0.0);
+      tensor, most, made - start, found - made, merged - found, merged - start, peak_mebibytes(),
+      best ? best->sum.value() : 0.0, least ? least->value() : 0.0);
 }
 
 }  // namespace

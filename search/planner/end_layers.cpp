@@ -2,8 +2,9 @@
 // Computes: the best plans whose first and last stage hold numbers of layers of their own.
 // Source: Megatron-LM, megatron/core/transformer/transformer_block.py, get_num_layers_to_build:
 //         what the ends do not take is dealt out evenly.
-// Assumes: no stage runs faster than its kernels and messages, micro-batch after micro-batch.
-// Units: seconds, layers.
+// Assumes: no stage runs faster than its kernels and messages, micro-batch after micro-batch, or
+//          needs less than what it holds of micro-batches in flight.
+// Units: seconds, bytes, layers.
 // Checked by: tests/unit/search/end_layers_test.cpp (equal to pricing every plan)
 #include "search/planner/end_layers.hpp"
 
@@ -16,7 +17,9 @@
 
 #include "base/divisors.hpp"
 #include "plan/expand.hpp"
+#include "plan/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
+#include "schedule/simulator.hpp"
 #include "search/planner/best_staged.hpp"
 #include "search/strategy.hpp"
 
@@ -31,6 +34,10 @@ struct EndSplit {
   int between = 0;
   int last = 0;
   Seconds bound;
+
+  [[nodiscard]] int layers_of(int stage) const {
+    return stage == 0 ? first : stage + 1 == stages ? last : between;
+  }
 };
 
 class EndLayers {
@@ -69,26 +76,29 @@ class EndLayers {
     return joined(runs);
   }
 
-  /// Forward and backward of layers under a form.
-  Seconds both(const StageForm& form, int index, int first, int count) {
+  /// Layers under a form.
+  const StagePrice& price(const StageForm& form, int index, int first, int count) {
     // All ranges between the ends hold the same layers in most networks, not in all.
-    const auto [place, is_new] = times_.try_emplace({index, first, count});
+    const auto [place, is_new] = prices_.try_emplace({index, first, count});
     if (is_new) {
       ++result_.counts.stages;
-      place->second = pricer_.price(form, blocks(first, count)).both();
+      place->second = pricer_.price(form, blocks(first, count));
     }
     return place->second;
   }
 
   void look_at(const PipelineOrder& order, const std::vector<PlanDegrees>& degrees) {
-    times_.clear();
+    prices_.clear();
     std::vector<StageForm> forms;
     std::vector<EndSplit> splits;
     for (const PlanDegrees& d : degrees) {
+      if (deadline_.passed()) {
+        result_.completeness = Completeness::Stopped;
+        return;
+      }
       forms.push_back(pricer_.form(d));
-      add_splits(forms.back(), static_cast<int>(forms.size()) - 1, order.micro_batches, splits);
+      add_splits(forms.back(), static_cast<int>(forms.size()) - 1, order, splits);
     }
-    result_.counts.space += static_cast<double>(splits.size());
     std::stable_sort(splits.begin(), splits.end(),
                      [](const EndSplit& a, const EndSplit& b) { return a.bound < b.bound; });
     for (const EndSplit& split : splits) {
@@ -101,33 +111,77 @@ class EndLayers {
     }
   }
 
-  void add_splits(const StageForm& form, int index, int micro_batches,
+  /// Those whose stages have room for what they hold in flight.
+  void add_splits(const StageForm& form, int index, const PipelineOrder& order,
                   std::vector<EndSplit>& splits) {
     const int stages = problem_.gpus / form.devices();
     const auto asked = request_.pinned.get(Degree::Pipeline);
     if (asked && *asked != stages) return;
+    const std::size_t known = splits.size();
     for (int first = 1; first < layers(); ++first) {
       for (int last = 1; first + last <= layers(); ++last) {
         const int rest = layers() - first - last;
         const int inner = stages - 2;
         if (inner == 0 ? rest != 0 : rest == 0 || rest % inner != 0) continue;
-        EndSplit split{index, stages, first, inner == 0 ? 0 : rest / inner, last, {}};
-        Seconds longest =
-            std::max(both(form, index, 0, first), both(form, index, layers() - last, last));
-        for (int s = 0; s < inner; ++s) {
-          longest = std::max(longest, both(form, index, first + s * split.between, split.between));
-        }
-        split.bound = longest * static_cast<double>(micro_batches);
-        splits.push_back(split);
+        splits.push_back({index, stages, first, inner == 0 ? 0 : rest / inner, last, {}});
       }
     }
+    result_.counts.space += static_cast<double>(splits.size() - known);
+    const auto fresh = splits.begin() + static_cast<std::ptrdiff_t>(known);
+    if (is_hopeless(form, index, order)) {
+      splits.erase(fresh, splits.end());
+      return;
+    }
+    const std::vector<double> in_flight = most_in_flight(order, stages);
+    const auto has_no_room = [&](EndSplit& split) {
+      return !bound_split(form, order, in_flight, split);
+    };
+    splits.erase(std::remove_if(fresh, splits.end(), has_no_room), splits.end());
+  }
+
+  /// Some stage takes the average of all at least, and needs it.
+  bool is_hopeless(const StageForm& form, int index, const PipelineOrder& order) {
+    const StagePrice& all = price(form, index, 0, layers());
+    const double stages = problem_.gpus / form.devices();
+    return (all.fixed + all.activations) / stages > best_.limit() ||
+           best_.is_late(all.both() * (order.micro_batches / stages));
+  }
+
+  /// The longest stage, micro-batch after micro-batch; false where a stage has no room.
+  bool bound_split(const StageForm& form, const PipelineOrder& order,
+                   const std::vector<double>& in_flight, EndSplit& split) {
+    Seconds longest;
+    int from = 0;
+    for (int s = 0; s < split.stages; ++s) {
+      const int count = split.layers_of(s);
+      const StagePrice& stage = price(form, split.form, from, count);
+      if (stage.fixed + stage.activations * in_flight[static_cast<std::size_t>(s)] >
+          best_.limit()) {
+        return false;
+      }
+      longest = std::max(longest, stage.both());
+      from += count;
+    }
+    split.bound = longest * static_cast<double>(order.micro_batches);
+    return true;
+  }
+
+  /// Micro-batches whose activations a stage holds at its peak.
+  static std::vector<double> most_in_flight(const PipelineOrder& order, int stages) {
+    PipelineShape shape;
+    shape.schedule = order.schedule;
+    shape.micro_batches = order.micro_batches;
+    shape.stages = stages;
+    std::vector<double> most;
+    for (int s = 0; s < stages; ++s) most.push_back(peak_chunks(shape, s));
+    return most;
   }
 
   void simulate(const PipelineOrder& order, const StageForm& form, const EndSplit& split) {
     std::vector<StageDescription> stages(static_cast<std::size_t>(split.stages));
     int next = 0;
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      const int count = s == 0 ? split.first : s + 1 == stages.size() ? split.last : split.between;
+      const int count = split.layers_of(static_cast<int>(s));
       stages[s].degrees = form.degrees;
       stages[s].degrees.pipeline = 1;
       stages[s].chunks = {blocks(next, count)};
@@ -145,7 +199,7 @@ class EndLayers {
   Deadline deadline_;
   StagePricer pricer_;
   std::vector<std::vector<BlockRun>> pieces_;
-  std::map<std::tuple<int, int, int>, Seconds> times_;  ///< by form, first layer and count
+  std::map<std::tuple<int, int, int>, StagePrice> prices_;  ///< by form, first layer and count
   BestStaged<PlanDegrees> best_;
   UnevenResult result_;
 };

@@ -14,11 +14,12 @@ using namespace plansearch;
 
 namespace {
 
-Problem problem_with_ends() {
+Problem problem_with_ends(double memory_gib = 80) {
   test::ToyOptions options;
   options.layers = 11;
   options.gpus = 8;
   options.global_batch = 16;
+  options.memory_gib = memory_gib;
   Problem problem = test::toy_problem(options);
   Framework framework = *problem.framework;
   framework.own_layers = OwnLayers::Ends;
@@ -35,7 +36,7 @@ StageRequest four_stages() {
   return request;
 }
 
-/// The step of a plan, where it runs.
+/// The step of a plan, where it runs and fits.
 std::optional<Seconds> step_of(const PlanEvaluator& evaluator, const PlanDegrees& degrees,
                                const std::vector<std::int64_t>& layers) {
   const Problem& problem = evaluator.problem();
@@ -50,7 +51,8 @@ std::optional<Seconds> step_of(const PlanEvaluator& evaluator, const PlanDegrees
   if (!std::holds_alternative<ParallelPlan>(plan)) return std::nullopt;
   const Evaluation evaluation = evaluator.evaluate(std::get<ParallelPlan>(plan));
   const auto* estimate = std::get_if<Estimate>(&evaluation);
-  if (estimate == nullptr) return std::nullopt;
+  const Bytes limit = evaluator.memory_up_to(MemoryFit::Fits);
+  if (estimate == nullptr || estimate->memory.total() > limit) return std::nullopt;
   return estimate->step.total();
 }
 
@@ -58,32 +60,42 @@ std::optional<Seconds> step_of(const PlanEvaluator& evaluator, const PlanDegrees
 
 TEST_SUITE("unit") {
   TEST_CASE("the best layers of the ends are those of pricing every plan") {
-    const PlanEvaluator evaluator(problem_with_ends());
-    const UnevenResult found = search_end_layers(evaluator, four_stages(), {});
-    std::optional<Seconds> best;
-    int plans = 0;
-    for (const auto& [order, forms] : stage_degrees(evaluator.problem(), four_stages(), {2})) {
-      for (const PlanDegrees& form : forms) {
-        for (std::int64_t first = 1; first <= 8; ++first) {
-          for (std::int64_t last = 1; first + last <= 9; ++last) {
-            if ((11 - first - last) % 2 != 0) continue;
-            const std::int64_t between = (11 - first - last) / 2;
-            const auto time = step_of(evaluator, form, {first, between, between, last});
-            ++plans;
-            if (time && (!best || *time < *best)) best = time;
+    // With room for all plans, and for few.
+    int with_room = 0;
+    for (const double memory : {80.0, 2.2}) {
+      const PlanEvaluator evaluator(problem_with_ends(memory));
+      const UnevenResult found = search_end_layers(evaluator, four_stages(), {});
+      std::optional<Seconds> best;
+      int plans = 0;
+      int fitting = 0;
+      for (const auto& [order, forms] : stage_degrees(evaluator.problem(), four_stages(), {2})) {
+        for (const PlanDegrees& form : forms) {
+          for (std::int64_t first = 1; first <= 8; ++first) {
+            for (std::int64_t last = 1; first + last <= 9; ++last) {
+              if ((11 - first - last) % 2 != 0) continue;
+              const std::int64_t between = (11 - first - last) / 2;
+              const auto time = step_of(evaluator, form, {first, between, between, last});
+              ++plans;
+              fitting += time ? 1 : 0;
+              if (time && (!best || *time < *best)) best = time;
+            }
           }
         }
       }
+      REQUIRE(best);
+      CHECK(plans > 100);
+      REQUIRE_FALSE(found.ranked.empty());
+      CHECK(found.ranked.front().estimate.step.total() == *best);
+      CHECK(found.counts.space == plans);
+      CHECK(found.counts.simulated < plans);
+      // Eleven layers do not divide by four: only plans like these run at all.
+      const auto stages = stages_of(found.ranked.front().plan, *evaluator.problem().framework);
+      CHECK(stages.size() == 4);
+      CHECK(found.admitted == MemoryFit::Fits);
+      CHECK(fitting > 0);
+      if (memory < 80.0) CHECK(fitting < with_room);
+      with_room = fitting;
     }
-    REQUIRE(best);
-    CHECK(plans > 100);
-    REQUIRE_FALSE(found.ranked.empty());
-    CHECK(found.ranked.front().estimate.step.total() == *best);
-    CHECK(found.counts.space == plans);
-    CHECK(found.counts.simulated < plans);
-    // Eleven layers do not divide by four: only plans like these run at all.
-    const auto stages = stages_of(found.ranked.front().plan, *evaluator.problem().framework);
-    CHECK(stages.size() == 4);
   }
 
   TEST_CASE("a framework without such options says so") {
