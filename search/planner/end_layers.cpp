@@ -115,8 +115,7 @@ class EndLayers {
   void add_splits(const StageForm& form, int index, const PipelineOrder& order,
                   std::vector<EndSplit>& splits) {
     const int stages = problem_.gpus / form.devices();
-    const auto asked = request_.pinned.get(Degree::Pipeline);
-    if (asked && *asked != stages) return;
+    if (!request_.admits(Degree::Pipeline, stages)) return;
     const std::size_t known = splits.size();
     for (int first = 1; first < layers(); ++first) {
       for (int last = 1; first + last <= layers(); ++last) {

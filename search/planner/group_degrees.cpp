@@ -63,6 +63,8 @@ std::vector<ZeroStage> zeros_of(const Problem& problem, const StageRequest& requ
         !check_transform(degrees, *problem.network, *problem.framework, problem.precision);
     if (runs && (found.empty() || degrees.data > 1)) found.push_back(zero);
   }
+  std::erase_if(
+      found, [&](ZeroStage zero) { return !request.admits(Degree::Zero, static_cast<int>(zero)); });
   return found;
 }
 
@@ -74,7 +76,10 @@ std::optional<PlanDegrees> group_degrees(const Problem& problem, const StageRequ
   degrees.data = problem.gpus / tensor / degrees.pipeline;
   degrees.micro_batch = micro_batch;
   degrees.micro_batches = static_cast<int>(problem.global_batch / degrees.data / micro_batch);
-  if (degrees.devices() != problem.gpus) return std::nullopt;
+  const bool asked = request.admits(Degree::TensorOut, tensor) &&
+                     request.admits(Degree::Data, degrees.data) &&
+                     request.admits(Degree::Chunks, degrees.chunks);
+  if (degrees.devices() != problem.gpus || !asked) return std::nullopt;
   return degrees;
 }
 

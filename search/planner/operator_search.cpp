@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -193,10 +194,13 @@ BlockChoice choice_of(const OperatorSplit& split, const SplitChoice& choice,
 
 UnevenResult search_operators(const PlanEvaluator& evaluator, const StageRequest& request,
                               const SearchOptions& options) {
-  const auto pipeline = request.pinned.get(Degree::Pipeline);
-  if (pipeline && *pipeline > 1) {
-    throw InputError({}, fmt::format("space operators has no pipeline (pp {})", *pipeline),
-                     "leave --pp out, or write the placements into a plan file with pp");
+  if (!request.admits(Degree::Pipeline, 1)) {
+    const auto pipeline = request.pinned.get(Degree::Pipeline);
+    throw InputError(
+        {},
+        fmt::format("space operators has no pipeline (pp {})",
+                    pipeline ? std::to_string(*pipeline) : request.limits.text(Degree::Pipeline)),
+        "leave --pp out, or write the placements into a plan file with pp");
   }
   return fitting_or_tight(request, [&](MemoryFit admitted) {
     return OperatorSearch(evaluator, request, options, admitted).run();

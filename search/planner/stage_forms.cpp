@@ -19,12 +19,15 @@ namespace plansearch {
 namespace {
 
 /// Those of the framework, or the one asked for.
-std::vector<ScheduleId> orders_of(const Framework& framework, const PinnedDegrees& pinned) {
+std::vector<ScheduleId> orders_of(const Framework& framework, const StageRequest& request) {
   std::vector<ScheduleId> orders = schedules_of(framework);
-  if (const auto asked = pinned.get(Degree::Schedule)) orders = {static_cast<ScheduleId>(*asked)};
-  std::erase_if(orders, [](ScheduleId id) {
+  if (const auto asked = request.pinned.get(Degree::Schedule)) {
+    orders = {static_cast<ScheduleId>(*asked)};
+  }
+  std::erase_if(orders, [&](ScheduleId id) {
     return splits_backward(id) || !schedule_row(id).chunks.contains(1) ||
-           schedule_row(id).placement->replicas > 1;
+           schedule_row(id).placement->replicas > 1 ||
+           !request.admits(Degree::Schedule, static_cast<int>(id));
   });
   return orders;
 }
@@ -63,7 +66,8 @@ std::map<PipelineOrder, std::vector<PlanDegrees>> stage_degrees(const Problem& p
                                                                 const StageRequest& request,
                                                                 const std::vector<int>& sizes) {
   std::map<PipelineOrder, std::vector<PlanDegrees>> found;
-  const std::vector<ScheduleId> orders = orders_of(*problem.framework, request.pinned);
+  if (!request.admits(Degree::Chunks, 1)) return found;
+  const std::vector<ScheduleId> orders = orders_of(*problem.framework, request);
   const StageRequest alone = of_one_stage(request);
   for (const int size : sizes) {
     Problem part = problem;

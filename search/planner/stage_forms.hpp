@@ -20,6 +20,11 @@ struct StageRequest {
   std::optional<int> micro_batches{};  ///< per step; absent: any number
   /// Of a search whose plans stand beside others: slower ones are of no interest.
   std::optional<Seconds> slowest{};
+
+  /// Whether nothing that was asked for stands against this value.
+  [[nodiscard]] bool admits(Degree degree, int value) const {
+    return pinned.get(degree).value_or(value) == value && limits.admits(degree, value);
+  }
 };
 
 /// Sizes of sub-meshes, ascending: powers of two of devices that divide a node, the node, powers of

@@ -2,7 +2,7 @@
 // Computes: the search behind the name of a staged space.
 // Source: one row a space; spaces/named_spaces.cpp describes them.
 // Assumes: nothing. Units: none.
-// Checked by: tests/unit/search/named_spaces_test.cpp
+// Checked by: tests/unit/search/staged_spaces_test.cpp
 #include "search/planner/staged_spaces.hpp"
 
 #include <algorithm>

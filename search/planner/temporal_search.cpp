@@ -111,6 +111,7 @@ class TemporalSearch {
     if (!request_.pinned.has(Degree::Schedule)) {
       degrees->schedule = default_schedule(*problem_.framework, degrees->pipeline, degrees->chunks);
     }
+    if (!request_.admits(Degree::Schedule, static_cast<int>(degrees->schedule))) return;
     for (const ZeroStage zero : zeros_of(problem_, request_, *degrees)) {
       degrees->zero = zero;
       groups.push_back(*degrees);

@@ -80,9 +80,12 @@ class UnevenSearch {
         pricer_(problem_),
         best_(evaluator, options, admitted),
         most_extended_(most_extended),
-        stages_asked_(request.pinned.get(Degree::Pipeline)) {
+        request_(request) {
     result_.admitted = admitted;
     const auto pieces = layer_pieces(*problem_.network);
+    for (int stages = 1; stages <= static_cast<int>(pieces.size()); ++stages) {
+      if (request.admits(Degree::Pipeline, stages)) most_stages_ = stages;
+    }
     const auto sizes = submesh_sizes(problem_.cluster->accelerators_per_node, problem_.gpus);
     for (const auto& [order, degrees] : stage_degrees(problem_, request, sizes)) {
       Offer offer;
@@ -193,9 +196,9 @@ class UnevenSearch {
   }
 
   [[nodiscard]] bool has_asked_stages(const Partial& end) const {
-    if (!stages_asked_) return true;
     const auto stages = static_cast<int>(chain_of(end).size());
-    return end.last + 1 == layers() ? stages == *stages_asked_ : stages < *stages_asked_;
+    if (end.last + 1 < layers()) return stages < most_stages_;
+    return request_.admits(Degree::Pipeline, stages);
   }
 
   /// Puts every continuation by one stage that may lead to the best into the queue.
@@ -288,7 +291,8 @@ class UnevenSearch {
   StagePricer pricer_;
   BestStaged<std::vector<int>> best_;
   std::int64_t most_extended_;
-  std::optional<int> stages_asked_;
+  const StageRequest& request_;
+  int most_stages_ = 0;  ///< that are admitted
   std::vector<Offer> offers_;
   std::deque<Partial> partials_;
   std::priority_queue<Promise> queue_;
