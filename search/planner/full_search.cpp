@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "plansearch/space.hpp"
+#include "search/fewest_layers.hpp"
 #include "search/planner/end_layers.hpp"
 #include "search/planner/staged_groups.hpp"
 #include "search/planner/temporal_search.hpp"
@@ -27,11 +28,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The plans of a space of degrees, as plans of stages.
+/// The plans of a space of degrees, as plans of stages; those that recompute all layers also with
+/// as few as have room, where nobody says what is recomputed.
 UnevenResult search_degrees(const PlanEvaluator& evaluator, const SearchSpace& space,
-                            SearchOptions options) {
+                            const StageRequest& request, SearchOptions options) {
   options.misses = 0;
   SearchResult found = search(evaluator, space, options);
+  if (request.is_open(Degree::Recompute) && request.is_open(Degree::RecomputeLayers)) {
+    add_fewest_layers(evaluator, found);
+  }
   UnevenResult result;
   result.admitted = found.admitted;
   result.completeness = found.completeness;
@@ -56,11 +61,11 @@ class FullSearch {
     const Framework& framework = *evaluator_.problem().framework;
     const auto made = make_space("4d", evaluator_.problem(), request_.pinned, request_.limits);
     const auto* space = std::get_if<SearchSpace>(&made);
-    if (space != nullptr) add("4d", search_degrees(evaluator_, *space, left()));
+    if (space != nullptr) add("4d", search_degrees(evaluator_, *space, request_, left()));
     if (framework.own_layers != OwnLayers::None) {
       add("layers", search_end_layers(evaluator_, beside_others(), left()));
     }
-    if (framework.operator_steps != OperatorSteps::None && has_groups()) {
+    if (runs_in_steps(framework, request_)) {
       add("temporal", search_temporal(evaluator_, with_pipelines(space), left()));
     }
     conclude();
@@ -91,17 +96,10 @@ class FullSearch {
   /// Pipelines of every depth, where nothing is said of them.
   [[nodiscard]] StageRequest with_pipelines(const SearchSpace* space) const {
     StageRequest request = beside_others();
-    const bool open =
-        !request.pinned.has(Degree::Pipeline) && !request.limits.has(Degree::Pipeline);
-    if (open && space != nullptr) {
+    if (request.is_open(Degree::Pipeline) && space != nullptr) {
       request.limits.allow(Degree::Pipeline, space->dimension(Degree::Pipeline).values);
     }
     return request;
-  }
-
-  [[nodiscard]] bool has_groups() const {
-    const auto tensor = request_.pinned.get(Degree::TensorOut);
-    return !tensor || has_sequences(*tensor);
   }
 
   /// Where enough plans fit, no slower ones.

@@ -25,6 +25,10 @@ struct StageRequest {
   [[nodiscard]] bool admits(Degree degree, int value) const {
     return pinned.get(degree).value_or(value) == value && limits.admits(degree, value);
   }
+  /// Whether nothing was asked for at all.
+  [[nodiscard]] bool is_open(Degree degree) const {
+    return !pinned.has(degree) && !limits.has(degree);
+  }
 };
 
 /// Sizes of sub-meshes, ascending: powers of two of devices that divide a node, the node, powers of

@@ -36,6 +36,12 @@ namespace {
 constexpr int kMostBitsInFull = 5;
 constexpr int kMostBits = 8;
 
+/// Whether tensor groups of so many devices are cut bit by bit.
+bool has_sequences(int tensor) {
+  const auto bits = bits_of(tensor);
+  return bits && *bits >= 1 && *bits <= kMostBits;
+}
+
 class TemporalSearch {
  public:
   TemporalSearch(const PlanEvaluator& evaluator, const StageRequest& request,
@@ -305,9 +311,10 @@ UnevenResult search_sequences(const PlanEvaluator& evaluator, const StageRequest
 
 }  // namespace
 
-bool has_sequences(int tensor) {
-  const auto bits = bits_of(tensor);
-  return bits && *bits >= 1 && *bits <= kMostBits;
+bool runs_in_steps(const Framework& framework, const StageRequest& request) {
+  const auto tensor = request.pinned.get(Degree::TensorOut);
+  return framework.operator_steps == OperatorSteps::Rings ||
+         (framework.operator_steps == OperatorSteps::Squares && has_sequences(tensor.value_or(2)));
 }
 
 UnevenResult search_temporal(const PlanEvaluator& evaluator, const StageRequest& request,

@@ -7,8 +7,9 @@
 
 namespace plansearch {
 
-/// Whether tensor groups of so many devices are cut bit by bit.
-[[nodiscard]] bool has_sequences(int tensor);
+/// Whether there is anything for `search_temporal` to look at: steps that the framework runs, over
+/// squares a tensor group that is cut bit by bit.
+[[nodiscard]] bool runs_in_steps(const Framework& framework, const StageRequest& request);
 
 /// For every tensor degree that is a power of two, every micro-batch and recompute level: the
 /// choice of least sum that has room, with rings hidden and not, where it may rank; beside them the
