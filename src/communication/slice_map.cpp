@@ -261,14 +261,6 @@ std::optional<Shift> alignment_shift(std::span<const SliceMap> from, std::span<c
 
 namespace {
 
-bool holds_same(std::span<const SliceMap> from, const Coordinates& sender,
-                std::span<const SliceMap> to, const Coordinates& receiver) {
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    if (from[i].evaluate(sender) != to[i].evaluate(receiver)) return false;
-  }
-  return true;
-}
-
 AxisSet all_axes(std::span<const SliceMap> a, std::span<const SliceMap> b) {
   AxisSet axes;
   for (const SliceMap& map : a) axes = axes | map.axes();
@@ -284,22 +276,63 @@ AxisSet difference(const Coordinates& a, const Coordinates& b) {
   return axes;
 }
 
+/// The devices along some axes by what they hold, placed as `from`.
+class Holders {
+ public:
+  Holders(std::span<const SliceMap> from, AxisSet axes, const DeviceMesh& mesh)
+      : from_(from), axes_(axes) {
+    std::size_t slices = 1;
+    for (const SliceMap& map : from) slices *= static_cast<std::size_t>(map.slices());
+    devices_.resize(slices);
+    Coordinates device{};
+    do {
+      devices_[*number_of(from, device)].push_back(device);
+    } while (advance(device, axes, mesh));
+  }
+
+  /// The first of those that differ in the fewest axes from `device`, placed as `to`.
+  [[nodiscard]] std::optional<Coordinates> sender(const Coordinates& device,
+                                                  std::span<const SliceMap> to) const {
+    const auto wanted = number_of(to, device);
+    if (!wanted) return std::nullopt;
+    if (number_of(from_, device) == wanted) return device;
+    std::optional<Coordinates> best;
+    for (const Coordinates& there : devices_[*wanted]) {
+      Coordinates candidate = device;
+      for_each_axis(axes_, [&](Axis axis) {
+        candidate[static_cast<std::size_t>(axis)] = there[static_cast<std::size_t>(axis)];
+      });
+      if (!best || difference(candidate, device).count() < difference(*best, device).count()) {
+        best = candidate;
+      }
+    }
+    return best;
+  }
+
+ private:
+  /// What the device has of all maps, as one number; nothing where `from` has no such slice.
+  [[nodiscard]] std::optional<std::size_t> number_of(std::span<const SliceMap> maps,
+                                                     const Coordinates& device) const {
+    std::size_t number = 0;
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+      const int slice = maps[i].evaluate(device);
+      if (slice >= from_[i].slices()) return std::nullopt;
+      number =
+          number * static_cast<std::size_t>(from_[i].slices()) + static_cast<std::size_t>(slice);
+    }
+    return number;
+  }
+
+  std::span<const SliceMap> from_;
+  AxisSet axes_;
+  std::vector<std::vector<Coordinates>> devices_;
+};
+
 }  // namespace
 
 std::optional<Coordinates> sender_of(const Coordinates& device, std::span<const SliceMap> from,
                                      std::span<const SliceMap> to, const DeviceMesh& mesh) {
-  if (holds_same(from, device, to, device)) return device;
-  const AxisSet axes = all_axes(from, to);
-  Coordinates candidate = device;
-  for_each_axis(axes, [&](Axis axis) { candidate[static_cast<std::size_t>(axis)] = 0; });
-  std::optional<Coordinates> best;
-  do {
-    if (!holds_same(from, candidate, to, device)) continue;
-    if (!best || difference(candidate, device).count() < difference(*best, device).count()) {
-      best = candidate;
-    }
-  } while (advance(candidate, axes, mesh));
-  return best;
+  return Holders(from, all_axes(from, to), mesh).sender(device, to);
 }
 
 namespace {
@@ -364,9 +397,10 @@ std::optional<AxisSet> moved_axes(std::span<const SliceMap> from, std::span<cons
     return moved;
   }
   for (const Part& part : independent_parts(from, to)) {
+    const Holders holders(part.from, part.axes, mesh);
     Coordinates device{};
     do {
-      const auto sender = sender_of(device, part.from, part.to, mesh);
+      const auto sender = holders.sender(device, part.to);
       if (!sender) return std::nullopt;
       moved = moved | difference(*sender, device);
     } while (advance(device, part.axes, mesh));
