@@ -6,6 +6,7 @@
 // Checked by: tests/unit/search/search_test.cpp (exhaustive = pruned; 1, 2 and 5 threads equal).
 #include "plansearch/search.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -22,6 +23,15 @@ bool Deadline::passed() const {
   const bool late =
       options_.time_limit && std::chrono::steady_clock::now() - started_ > *options_.time_limit;
   return late || (options_.interrupted != nullptr && options_.interrupted->load());
+}
+
+SearchOptions Deadline::left() const {
+  SearchOptions options = options_;
+  if (options.time_limit) {
+    const auto rest = *options.time_limit - (std::chrono::steady_clock::now() - started_);
+    options.time_limit = std::max(rest, std::chrono::steady_clock::duration::zero());
+  }
+  return options;
 }
 
 std::int64_t SearchCounts::rejected_total() const {

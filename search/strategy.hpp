@@ -16,6 +16,8 @@ class Deadline {
   explicit Deadline(const SearchOptions& options)
       : options_(options), started_(std::chrono::steady_clock::now()) {}
   [[nodiscard]] bool passed() const;
+  /// The options with the time that is left: for searches inside a search.
+  [[nodiscard]] SearchOptions left() const;
 
  private:
   const SearchOptions& options_;

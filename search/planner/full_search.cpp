@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,11 +21,10 @@
 #include "search/planner/end_layers.hpp"
 #include "search/planner/staged_groups.hpp"
 #include "search/planner/temporal_search.hpp"
+#include "search/strategy.hpp"
 
 namespace plansearch {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// The plans of a space of degrees, as plans of stages; those that recompute all layers also with
 /// as few as have room, where nobody says what is recomputed.
@@ -53,7 +51,7 @@ class FullSearch {
  public:
   FullSearch(const PlanEvaluator& evaluator, const StageRequest& request,
              const SearchOptions& options)
-      : evaluator_(evaluator), request_(request), options_(options) {
+      : evaluator_(evaluator), request_(request), options_(options), deadline_(options) {
     result_.left_out.clear();
   }
 
@@ -61,12 +59,12 @@ class FullSearch {
     const Framework& framework = *evaluator_.problem().framework;
     const auto made = make_space("4d", evaluator_.problem(), request_.pinned, request_.limits);
     const auto* space = std::get_if<SearchSpace>(&made);
-    if (space != nullptr) add("4d", search_degrees(evaluator_, *space, request_, left()));
+    if (space != nullptr) add("4d", search_degrees(evaluator_, *space, request_, deadline_.left()));
     if (framework.own_layers != OwnLayers::None) {
-      add("layers", search_end_layers(evaluator_, beside_others(), left()));
+      add("layers", search_end_layers(evaluator_, beside_others(), deadline_.left()));
     }
     if (runs_in_steps(framework, request_)) {
-      add("temporal", search_temporal(evaluator_, with_pipelines(space), left()));
+      add("temporal", search_temporal(evaluator_, with_pipelines(space), deadline_.left()));
     }
     conclude();
     return std::move(result_);
@@ -82,16 +80,6 @@ class FullSearch {
     std::string space;
     std::string claim;
   };
-
-  /// The options, with the time that is left.
-  [[nodiscard]] SearchOptions left() const {
-    SearchOptions options = options_;
-    if (options.time_limit) {
-      const auto rest = *options.time_limit - (Clock::now() - started_);
-      options.time_limit = std::max(rest, Clock::duration::zero());
-    }
-    return options;
-  }
 
   /// Pipelines of every depth, where nothing is said of them.
   [[nodiscard]] StageRequest with_pipelines(const SearchSpace* space) const {
@@ -159,7 +147,7 @@ class FullSearch {
   const PlanEvaluator& evaluator_;
   const StageRequest& request_;
   const SearchOptions& options_;
-  Clock::time_point started_ = Clock::now();
+  Deadline deadline_;
   std::vector<Ranked> ranked_;  ///< fastest first
   std::vector<Part> parts_;
   UnevenResult result_;

@@ -8,6 +8,7 @@
 #include "search/planner/ring_search.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -34,18 +35,21 @@ bool may_run_over_rings(const PlanDegrees& degrees) {
 class RingSearch {
  public:
   RingSearch(const PlanEvaluator& evaluator, const StageRequest& request,
-             const SearchOptions& options)
+             const SearchOptions& options, MemoryFit admitted)
       : evaluator_(evaluator),
         problem_(evaluator.problem()),
         request_(request),
         options_(options),
         deadline_(options) {
-    result_.left_out = {"rings under plans that a bound or memory leaves out without them"};
+    result_.admitted = admitted;
+    result_.left_out = {"rings under plans that a bound leaves out without them"};
   }
 
   UnevenResult run() {
-    look_at_degrees();
-    if (!result_.ranked.empty()) look_at_rings();
+    const auto space = make_space("framework", problem_, request_.pinned, request_.limits);
+    if (!std::holds_alternative<SearchSpace>(space)) return std::move(result_);
+    look_at_degrees(std::get<SearchSpace>(space));
+    look_at_rings();
     return std::move(result_);
   }
 
@@ -55,40 +59,52 @@ class RingSearch {
     return candidate.estimate.step.compute + candidate.estimate.step.recompute;
   }
 
-  void look_at_degrees() {
-    const auto space = make_space("framework", problem_, request_.pinned, request_.limits);
-    if (!std::holds_alternative<SearchSpace>(space)) return;
-    SearchOptions options = options_;
+  void look_at_degrees(const SearchSpace& space) {
+    const SearchResult found = collect(evaluator_, space);
+    result_.counts.space = static_cast<double>(found.counts.space);
+    result_.counts.simulated = found.counts.evaluated;
+    if (found.admitted == result_.admitted) {
+      const auto by_role = [&](const PlanDegrees& degrees) { return evaluator_.expand(degrees); };
+      result_.ranked = staged_groups(problem_, {found.ranked, by_role}, options_.top);
+    }
+    // Rings keep less than what comes whole: with them plans have room that have none without.
+    Problem roomy = problem_;
+    roomy.memory_reserve -= problem_.cluster->accelerator.memory;
+    (void)collect(PlanEvaluator(roomy), space);
+  }
+
+  /// Ranks plans by degrees, and keeps those that may run over rings.
+  SearchResult collect(const PlanEvaluator& evaluator, const SearchSpace& space) {
+    SearchOptions options = deadline_.left();
     options.misses = 0;
     options.priced = [&](std::span<const PlanCandidate> priced) {
       for (const PlanCandidate& candidate : priced) {
-        if (may_run_over_rings(candidate.plan)) by_role_.push_back(candidate);
+        if (may_run_over_rings(candidate.plan)) {
+          by_role_.emplace(candidate.plan, kernels(candidate));
+        }
       }
     };
-    const SearchResult found = search(evaluator_, std::get<SearchSpace>(space), options);
-    result_.counts.space = static_cast<double>(found.counts.space);
-    result_.counts.simulated = found.counts.evaluated;
-    result_.completeness = found.completeness;
-    result_.admitted = found.admitted;
-    const auto by_role = [&](const PlanDegrees& degrees) { return evaluator_.expand(degrees); };
-    result_.ranked = staged_groups(problem_, {found.ranked, by_role}, options_.top);
+    SearchResult found = search(evaluator, space, options);
+    if (found.completeness == Completeness::Stopped) result_.completeness = Completeness::Stopped;
+    return found;
   }
 
   /// Only those that may be faster than what ranks last by role.
   void look_at_rings() {
-    const Seconds slowest = result_.ranked.back().estimate.step.total();
-    const bool full = result_.ranked.size() == options_.top;
+    std::optional<Seconds> slowest = request_.slowest;
+    if (!result_.ranked.empty() && result_.ranked.size() == options_.top) {
+      const Seconds last = result_.ranked.back().estimate.step.total();
+      slowest = slowest ? std::min(*slowest, last) : last;
+    }
     std::vector<PlanCandidate> found;
-    for (PlanCandidate& candidate : by_role_) {
+    for (const auto& [degrees, least] : by_role_) {
       result_.counts.space += 1.0;
-      if (full && kernels(candidate) > slowest) continue;
+      if (slowest && least > *slowest) continue;
       if (deadline_.passed()) {
         result_.completeness = Completeness::Stopped;
         break;
       }
-      if (const auto estimate = price(candidate.plan)) {
-        found.push_back({candidate.plan, *estimate});
-      }
+      if (const auto estimate = price(degrees)) found.push_back({degrees, *estimate});
     }
     std::stable_sort(found.begin(), found.end(), ranks_before);
     const auto rings = [&](const PlanDegrees& degrees) { return over_rings(degrees); };
@@ -129,7 +145,7 @@ class RingSearch {
   const StageRequest& request_;
   const SearchOptions& options_;
   Deadline deadline_;
-  std::vector<PlanCandidate> by_role_;
+  std::map<PlanDegrees, Seconds> by_role_;  ///< the least that they take over rings
   UnevenResult result_;
 };
 
@@ -137,7 +153,9 @@ class RingSearch {
 
 UnevenResult search_rings(const PlanEvaluator& evaluator, const StageRequest& request,
                           const SearchOptions& options) {
-  return RingSearch(evaluator, request, options).run();
+  return fitting_or_tight(request, [&](MemoryFit admitted) {
+    return RingSearch(evaluator, request, options, admitted).run();
+  });
 }
 
 }  // namespace plansearch

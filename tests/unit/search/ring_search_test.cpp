@@ -17,13 +17,14 @@
 namespace plansearch {
 namespace {
 
-Problem rings_problem() {
+Problem rings_problem(double memory_gib = 80) {
   test::ToyOptions options;
   options.layers = 4;
   options.hidden = 4096;
   options.heads = 32;
   options.seq_len = 2048;
   options.gpus = 8;
+  options.memory_gib = memory_gib;
   return test::with_framework(test::toy_problem(options), [](Framework& framework) {
     framework.operator_steps = OperatorSteps::Rings;
     OverlapRule& rule = framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
@@ -33,7 +34,7 @@ Problem rings_problem() {
 }
 
 /// `predict --temporal ring`.
-std::optional<Seconds> step_over_rings(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
+std::optional<Estimate> over_rings_of(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
   const Problem& problem = evaluator.problem();
   const auto names = ring_placements(*problem.network, degrees);
   if (!std::holds_alternative<PlacementNames>(names)) return std::nullopt;
@@ -49,52 +50,55 @@ std::optional<Seconds> step_over_rings(const PlanEvaluator& evaluator, const Pla
   const Evaluation priced = evaluator.evaluate(std::get<ParallelPlan>(placed));
   const auto* estimate = std::get_if<Estimate>(&priced);
   if (estimate == nullptr) return std::nullopt;
-  return estimate->step.total();
+  return *estimate;
 }
 
 TEST_SUITE("unit") {
   TEST_CASE("rings: the best plan is the best of pricing every plan with them and without") {
-    const Problem problem = rings_problem();
-    const PlanEvaluator evaluator(problem);
-    // One order: no variants that tie.
-    PinnedDegrees one_order;
-    one_order.pin(Degree::TensorOut, 8);
-    one_order.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
-    const UnevenResult found = search_rings(evaluator, {one_order, {}, {}, {}}, {});
-    const auto space = make_space("framework", problem, one_order, {});
-    REQUIRE(std::holds_alternative<SearchSpace>(space));
-    std::optional<Seconds> best;
-    bool over_rings = false;
-    int with_rings = 0;
-    SearchOptions all;
-    all.pruning = Pruning::Off;
-    all.priced = [&](std::span<const PlanCandidate> priced) {
-      for (const PlanCandidate& candidate : priced) {
-        const Seconds alone = candidate.estimate.step.total();
-        if (!best || alone < *best) {
-          best = alone;
-          over_rings = false;
+    // With room for all plans, and for few: over rings less is kept.
+    for (const double memory : {80.0, 8.0}) {
+      const Problem problem = rings_problem(memory);
+      const PlanEvaluator evaluator(problem);
+      // One order: no variants that tie.
+      PinnedDegrees one_order;
+      one_order.pin(Degree::TensorOut, 8);
+      one_order.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
+      const UnevenResult found = search_rings(evaluator, {one_order, {}, {}, {}}, {});
+      const auto space = make_space("framework", problem, one_order, {});
+      REQUIRE(std::holds_alternative<SearchSpace>(space));
+      const Bytes limit = evaluator.memory_up_to(MemoryFit::Fits);
+      std::optional<Seconds> best;
+      bool over_rings = false;
+      int with_rings = 0;
+      SearchOptions all;
+      all.pruning = Pruning::Off;
+      all.priced = [&](std::span<const PlanCandidate> priced) {
+        for (const PlanCandidate& candidate : priced) {
+          const PlanDegrees& degrees = candidate.plan;
+          const auto look = [&](const std::optional<Estimate>& estimate, bool rings) {
+            if (!estimate || estimate->memory.total() > limit) return;
+            with_rings += rings ? 1 : 0;
+            if (best && estimate->step.total() >= *best) return;
+            best = estimate->step.total();
+            over_rings = rings;
+          };
+          look(candidate.estimate, false);
+          if (degrees.sequence_parallel == SequenceParallel::On) {
+            look(over_rings_of(evaluator, degrees), true);
+          }
         }
-        const PlanDegrees& degrees = candidate.plan;
-        if (degrees.sequence_parallel == SequenceParallel::Off) continue;
-        const auto rings = step_over_rings(evaluator, degrees);
-        if (!rings) continue;
-        ++with_rings;
-        if (*rings < *best) {
-          best = rings;
-          over_rings = true;
-        }
-      }
-    };
-    (void)search(evaluator, std::get<SearchSpace>(space), all);
-    REQUIRE(best.has_value());
-    CHECK(with_rings > 10);
-    REQUIRE_FALSE(found.ranked.empty());
-    const StagedCandidate& first = found.ranked.front();
-    CHECK(first.estimate.step.total() == *best);
-    const auto& placements = first.plan.transforms.front().placements;
-    CHECK(over_rings);
-    CHECK((placements && placements->over_rings()) == over_rings);
+      };
+      (void)search(PlanEvaluator(rings_problem(800.0)), std::get<SearchSpace>(space), all);
+      REQUIRE(best.has_value());
+      MESSAGE(memory << " GiB: " << with_rings << " plans over rings");
+      CHECK(with_rings > 2);
+      REQUIRE_FALSE(found.ranked.empty());
+      const StagedCandidate& first = found.ranked.front();
+      CHECK(first.estimate.step.total() == *best);
+      const auto& placements = first.plan.transforms.front().placements;
+      CHECK(over_rings);
+      CHECK((placements && placements->over_rings()) == over_rings);
+    }
   }
 
   TEST_CASE("space temporal: of a framework that runs rings it looks at rings") {
