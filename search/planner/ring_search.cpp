@@ -16,8 +16,6 @@
 #include <vector>
 
 #include "plan/ring_placements.hpp"
-#include "plansearch/error.hpp"
-#include "plansearch/placement_names.hpp"
 #include "plansearch/space.hpp"
 #include "search/planner/best_staged.hpp"
 #include "search/planner/group_degrees.hpp"
@@ -124,20 +122,10 @@ class RingSearch {
 
   [[nodiscard]] std::variant<ParallelPlan, Infeasible> over_rings(
       const PlanDegrees& degrees) const {
-    const Network& network = *problem_.network;
-    const auto names = ring_placements(network, degrees);
-    if (const auto* fault = std::get_if<PlacementFault>(&names)) return unfit(*fault);
-    auto resolved =
-        resolve_placements(std::get<PlacementNames>(names), network, degrees, *problem_.framework);
-    if (const auto* fault = std::get_if<PlacementFault>(&resolved)) return unfit(*fault);
-    const auto& made = std::get<DistinguishedNetwork>(resolved);
-    // All layers of a block are cut alike: the network is the one that was asked about.
-    PLANSEARCH_CHECK(made.network->order == network.order);
-    return placed_plan(problem_, degrees, made.placements);
-  }
-
-  static Infeasible unfit(const PlacementFault& fault) {
-    return {.obstacle = Obstacle::FrameworkForbids, .detail = fault.message};
+    const auto rings = ring_choice(*problem_.network, degrees, *problem_.framework);
+    if (rings) return placed_plan(problem_, degrees, *rings);
+    return Infeasible{.obstacle = Obstacle::FrameworkForbids,
+                      .detail = "products do not divide over the ring"};
   }
 
   const PlanEvaluator& evaluator_;

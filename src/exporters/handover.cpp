@@ -156,9 +156,17 @@ std::string name_of(Setting setting) {
   }
   if (const auto overlap = overlap_of(setting))
     return std::string(kOverlapNames.at(static_cast<std::size_t>(*overlap)));
-  constexpr std::array<std::string_view, 10> kNames{
-      "micro_batches", "batch",      "seq_len", "precision", "optimizer",
-      "attention",     "rank_order", "layers",  "gpus",      "model"};
+  constexpr std::array<std::string_view, 11> kNames{"micro_batches",
+                                                    "batch",
+                                                    "seq_len",
+                                                    "precision",
+                                                    "optimizer",
+                                                    "attention",
+                                                    "rank_order",
+                                                    "layers",
+                                                    "gpus",
+                                                    "model",
+                                                    "operators in steps over"};
   return std::string(kNames.at(static_cast<std::size_t>(setting) - kDegreeCount));
 }
 
@@ -237,6 +245,8 @@ std::string value_of(Setting setting, const Handover& h) {
       return std::string(is_even(h.stages) ? kEven : kUneven);
     case Setting::Gpus:
       return fmt::format("{}", h.problem.gpus);
+    case Setting::Steps:
+      return std::string(h.rings ? kRings : kNoSteps);
     default:
       return h.model().name;
   }
@@ -246,6 +256,7 @@ std::string neutral_value(Setting setting) {
   if (const auto degree = degree_of(setting))
     return value_text(*degree, degree_value(PlanDegrees{}, *degree));
   if (overlap_of(setting)) return std::string(kOff);
+  if (setting == Setting::Steps) return std::string(kNoSteps);
   return setting == Setting::Layers ? std::string(kEven) : std::string();
 }
 

@@ -77,6 +77,9 @@ std::vector<Key> keys() {
        [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batches) : Value(); }},
       {"--parallelism.pipeline_parallel_layers_per_stage", {s(D::Chunks), S::Layers},
        [](const Handover& h) { return layers_per_stage(h); }},
+      // CompileConfig.__post_init__: rings are made by the compiler.
+      {"--compile.enable", {S::Steps}, [](const Handover& h) { return flag(h.rings); }},
+      {"--compile.enable_async_tensor_parallel", {S::Steps}, [](const Handover& h) { return flag(h.rings); }},
       // A subcommand: it ends the command line.
       {"activation-checkpoint:none", {s(D::Recompute)},
        [](const Handover& h) { return is_level(h, Recompute::None); }},
@@ -173,6 +176,7 @@ std::vector<Accepts> torchtitan_accepts() {
           {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
           {S::Gpus},
           {S::Model, {}, By::Script},
+          {S::Steps, {kNoSteps, kRings}},
           {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
           {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
           {setting_of(Overlap::PipelineSend), {}, By::Target},

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "plan/layer_distribution.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {
@@ -54,6 +55,19 @@ std::variant<PlacementNames, PlacementFault> ring_placements(const Network& netw
                         "no linear operator of a layer is cut over the tensor group",
                         "say for single operators what runs in steps: placements: of a plan file, "
                         "with ring:"};
+}
+
+std::optional<Placements> ring_choice(const Network& network, const PlanDegrees& degrees,
+                                      const Framework& framework) {
+  const auto names = ring_placements(network, degrees);
+  if (!std::holds_alternative<PlacementNames>(names)) return std::nullopt;
+  const auto resolved =
+      resolve_placements(std::get<PlacementNames>(names), network, degrees, framework);
+  const auto* made = std::get_if<DistinguishedNetwork>(&resolved);
+  if (made == nullptr) return std::nullopt;
+  // All layers of a block are cut alike: the network is the one that was asked about.
+  PLANSEARCH_CHECK(made->network->order == network.order);
+  return with_merged_factors(made->placements);
 }
 
 }  // namespace plansearch

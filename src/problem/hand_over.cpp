@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "exporters/export_plan.hpp"
 #include "plan/expand.hpp"
 #include "plan/legality.hpp"
+#include "plan/ring_placements.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -57,6 +60,17 @@ std::vector<exporters::StageContent> own_stages(const Handover& h, const Framewo
   const auto equal = exporters::equal_stages(*made, *h.problem.network, target);
   const auto* stages = std::get_if<exporters::EqualStages>(&equal);
   return stages == nullptr ? std::vector<exporters::StageContent>{} : stages->stages;
+}
+
+/// Whether all that is placed are rings under the products of all layers.
+bool runs_over_rings(const GivenPlan& given) {
+  const Problem& problem = given.problem;
+  return std::all_of(
+      given.plan.transforms.begin(), given.plan.transforms.end(), [&](const Transform& transform) {
+        if (!transform.placements) return false;
+        const auto rings = ring_choice(*problem.network, transform.degrees, *problem.framework);
+        return rings && *rings == *transform.placements;
+      });
 }
 
 /// What the rules of the target's framework say against the plan.
@@ -117,7 +131,8 @@ std::variant<HandedOver, RefusedPlan> hand_over(const GivenPlan& given, const st
                                                 const std::string& launcher,
                                                 const std::string& version) {
   const Exporter& exporter = exporter_of(target);
-  if (given.plan.transforms.front().placements) {
+  const bool rings = runs_over_rings(given);
+  if (given.plan.transforms.front().placements && !rings) {
     return refuse(exporter, {"operators are placed one by one (placements)"}, {});
   }
   const auto equal =
@@ -134,7 +149,8 @@ std::variant<HandedOver, RefusedPlan> hand_over(const GivenPlan& given, const st
                     chosen_by_user(given.asked, "overlap"),
                     predict(given),
                     plan_identity(given),
-                    version};
+                    version,
+                    rings};
   std::optional<std::string> rule;
   if (!exporter.framework.empty()) {
     const Framework rules = shipped_data().framework(std::string(exporter.framework));

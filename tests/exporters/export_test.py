@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 
 import plans
@@ -165,6 +166,34 @@ class ReadBack(Case):
         self.check_spread(seen, zero=[2, 3], recompute=["none", "full", "selective"], cp=[1, 2])
         self.assertTrue(seen["pp"] - {1})
         self.assertTrue(seen["ep"] - {1})
+
+    def test_rings_are_asynchronous_tensor_parallelism(self):
+        asked = ("--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--batch", "64", "--framework", "torchtitan-async-tp",
+                 "--tp", "8", "--zero", "3", "--recompute", "selective")
+        path = self.directory / "ring.yaml"
+        for rings in (["--temporal", "ring"], []):
+            written = run("predict", *asked, "--pp", "2", *rings, "--write-plan", path)
+            self.assertEqual(written.returncode, 0, written.stderr)
+            line = run("export", path, "--to", "torchtitan")
+            self.assertEqual(line.returncode, 0, line.stderr)
+            flags = ("--compile.enable", "--compile.enable_async_tensor_parallel")
+            self.assertEqual([flag in line.stdout.split() for flag in flags], [bool(rings)] * 2)
+            toml = run("export", path, "--to", "torchtitan-0.2")
+            self.assertEqual(toml.returncode, 0, toml.stderr)
+            read = readers.flat(tomllib.loads(toml.stdout))
+            self.assertEqual([read.get(key) for key in ("compile.enable", "parallelism.enable_async_tensor_parallel")],
+                             [True if rings else None] * 2)
+        run("predict", *asked, "--temporal", "ring", "--write-plan", path)
+        refused = run("export", path, "--to", "nanotron")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("operators in steps over rings (takes nothing)", refused.stderr)
+        # Rings under some products are no flag of any target.
+        some = path.read_text()
+        self.assertIn('["mlp_in", "mlp_out"]', some)
+        path.write_text("".join(line for line in some.splitlines(True) if '"mlp_in"' not in line))
+        refused = run("export", path, "--to", "torchtitan")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("placed one by one", refused.stderr)
 
     def test_torchtitan_toml(self):
         seen = self.check("torchtitan-0.2")

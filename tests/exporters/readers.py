@@ -292,7 +292,8 @@ TITAN = """--module --config --training.max_context_length
   --parallelism.no_enable_sequence_parallel --parallelism.context_parallel_degree
   --parallelism.expert_parallel_degree --parallelism.pipeline_parallel_degree
   --parallelism.pipeline_parallel_schedule --parallelism.num_pp_microbatches
-  --parallelism.pipeline_parallel_layers_per_stage activation-checkpoint:none
+  --parallelism.pipeline_parallel_layers_per_stage --compile.enable
+  --compile.enable_async_tensor_parallel activation-checkpoint:none
   activation-checkpoint:selective activation-checkpoint:full""".split()
 
 
@@ -332,7 +333,8 @@ TITAN_TOML = """model.name model.flavor training.seq_len training.local_batch_si
   parallelism.expert_parallel_degree parallelism.pipeline_parallel_degree
   parallelism.pipeline_parallel_schedule parallelism.pipeline_parallel_microbatch_size
   parallelism.module_fqns_per_model_part activation_checkpoint.mode
-  activation_checkpoint.selective_ac_option""".split()
+  activation_checkpoint.selective_ac_option compile.enable
+  parallelism.enable_async_tensor_parallel""".split()
 
 
 def read_torchtitan_toml(text, world):
