@@ -25,10 +25,9 @@ bool Deadline::passed() const {
   return late || (options_.interrupted != nullptr && options_.interrupted->load());
 }
 
-SearchOptions Deadline::left() const {
-  SearchOptions options = options_;
+SearchOptions with_time_left(SearchOptions options, std::chrono::steady_clock::time_point started) {
   if (options.time_limit) {
-    const auto rest = *options.time_limit - (std::chrono::steady_clock::now() - started_);
+    const auto rest = *options.time_limit - (std::chrono::steady_clock::now() - started);
     options.time_limit = std::max(rest, std::chrono::steady_clock::duration::zero());
   }
   return options;

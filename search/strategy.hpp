@@ -10,14 +10,17 @@
 
 namespace plansearch {
 
+/// The options with the time that is left of what began then: for searches inside a search.
+[[nodiscard]] SearchOptions with_time_left(SearchOptions options,
+                                           std::chrono::steady_clock::time_point started);
+
 /// Says when a search has to stop before its end.
 class Deadline {
  public:
   explicit Deadline(const SearchOptions& options)
       : options_(options), started_(std::chrono::steady_clock::now()) {}
   [[nodiscard]] bool passed() const;
-  /// The options with the time that is left: for searches inside a search.
-  [[nodiscard]] SearchOptions left() const;
+  [[nodiscard]] SearchOptions left() const { return with_time_left(options_, started_); }
 
  private:
   const SearchOptions& options_;

@@ -83,10 +83,11 @@ class BestStaged {
   /// Prices the plan, where there is one, and keeps it if it is the fastest of its family that has
   /// room.
   void offer(const std::variant<ParallelPlan, Infeasible>& made, const Family& family) {
-    if (std::holds_alternative<ParallelPlan>(made)) ++simulated_;
+    const auto* plan = std::get_if<ParallelPlan>(&made);
+    if (plan == nullptr) return;
+    ++simulated_;
     const auto estimate = priced_within(limit_, evaluator_, made);
     if (!estimate) return;
-    const auto* plan = std::get_if<ParallelPlan>(&made);
     const Seconds time = estimate->step.total();
     if (!best_ || time < *best_) {
       best_ = time;

@@ -12,8 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "base/divisors.hpp"

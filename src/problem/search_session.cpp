@@ -13,6 +13,7 @@
 #include "problem/plan_file.hpp"
 #include "search/fewest_layers.hpp"
 #include "search/planner/staged_spaces.hpp"
+#include "search/strategy.hpp"
 
 namespace plansearch {
 namespace {
@@ -41,18 +42,10 @@ SearchSession::SearchSession(SearchOptions options,
                              std::function<void(const std::string&)> announce)
     : options_(std::move(options)), announce_(std::move(announce)) {}
 
-SearchOptions SearchSession::within_time(SearchOptions options) const {
-  if (options.time_limit) {
-    const auto left = *options.time_limit - (std::chrono::steady_clock::now() - started_);
-    options.time_limit = std::max(left, std::chrono::steady_clock::duration::zero());
-  }
-  return options;
-}
-
 SearchResult SearchSession::run(const PlanEvaluator& evaluator, const SearchSpace& space,
                                 SearchOptions options, const std::string& label) {
   announce_(label);
-  SearchResult result = search(evaluator, space, within_time(std::move(options)));
+  SearchResult result = search(evaluator, space, with_time_left(std::move(options), started_));
   announce_("");
   families_ += result.families;
   if (result.completeness == Completeness::Stopped) stopped_ = true;
@@ -107,7 +100,7 @@ SearchReport SearchSession::uneven_report(const SettledProblem& asked, const Pro
   const PlanEvaluator evaluator(problem);
   announce_(label);
   const UnevenResult result = staged_search(request.space)(
-      evaluator, {request.degrees, request.limits}, within_time(options_));
+      evaluator, {request.degrees, request.limits}, with_time_left(options_, started_));
   announce_("");
   if (result.completeness == Completeness::Stopped) stopped_ = true;
   return make_report(asked, evaluator, request.space, result);

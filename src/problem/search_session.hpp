@@ -52,8 +52,6 @@ class SearchSession {
   [[nodiscard]] bool may_go_on() const { return !stopped_ && families_ <= most_families_; }
 
  private:
-  /// The options with what is left of their time.
-  [[nodiscard]] SearchOptions within_time(SearchOptions options) const;
   [[nodiscard]] SearchReport uneven_report(const SettledProblem& asked, const Problem& problem,
                                            const ProblemRequest& request, const std::string& label);
   [[nodiscard]] SearchResult run(const PlanEvaluator& evaluator, const SearchSpace& space,

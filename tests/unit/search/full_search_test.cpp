@@ -4,29 +4,26 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <memory>
 #include <variant>
 #include <vector>
 
 #include "plansearch/space.hpp"
 #include "search/planner/end_layers.hpp"
 #include "search/planner/temporal_search.hpp"
+#include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
 namespace {
 
-Problem problem_of(OperatorSteps steps, OwnLayers layers, double memory_gib) {
+Problem problem_of(OperatorSteps steps, OwnLayers layers) {
   test::ToyOptions options;
   options.layers = 6;
   options.gpus = 8;
-  options.memory_gib = memory_gib;
-  Problem problem = test::toy_problem(options);
-  auto framework = std::make_shared<Framework>(*problem.framework);
-  framework->operator_steps = steps;
-  framework->own_layers = layers;
-  problem.framework = framework;
-  return problem;
+  return test::with_framework(test::toy_problem(options), [&](Framework& framework) {
+    framework.operator_steps = steps;
+    framework.own_layers = layers;
+  });
 }
 
 /// One order, so that no variants tie.
@@ -41,7 +38,7 @@ TEST_SUITE("unit") {
     for (const OperatorSteps steps :
          {OperatorSteps::None, OperatorSteps::Squares, OperatorSteps::Rings}) {
       for (const OwnLayers layers : {OwnLayers::None, OwnLayers::Ends}) {
-        const Problem problem = problem_of(steps, layers, 80);
+        const Problem problem = problem_of(steps, layers);
         const PlanEvaluator evaluator(problem);
         const StageRequest request = one_order();
         const auto space = make_space("4d", problem, request.pinned, {});
@@ -75,7 +72,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("space full: no plan is listed twice, and every one costs what it costs alone") {
-    const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends, 80);
+    const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends);
     const PlanEvaluator evaluator(problem);
     const UnevenResult found = search_full(evaluator, {}, {});
     for (std::size_t i = 0; i < found.ranked.size(); ++i) {
@@ -87,7 +84,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("space full: what is pinned holds for all of its parts") {
-    const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends, 80);
+    const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends);
     const PlanEvaluator evaluator(problem);
     StageRequest request;
     request.pinned.pin(Degree::TensorOut, 4);
@@ -104,7 +101,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("space full: a search that was stopped says nothing of plan 1") {
-    const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends, 80);
+    const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends);
     const PlanEvaluator evaluator(problem);
     SearchOptions none;
     none.time_limit = std::chrono::steady_clock::duration::zero();
