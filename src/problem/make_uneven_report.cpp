@@ -18,8 +18,8 @@ std::int64_t whole(double count) {
 }
 
 std::string optimality(const std::string& space, const UnevenResult& result) {
-  if (!result.claim.empty()) return result.claim;
   if (result.completeness == Completeness::Optimal) {
+    if (!result.claim.empty()) return result.claim;
     return result.ranked.empty()
                ? fmt::format("no plan of space {} runs: all were looked at", space)
                : fmt::format("optimal within space {}: no plan of it is predicted to be faster",
