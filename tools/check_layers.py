@@ -33,7 +33,7 @@ PUBLIC = {
     "framework": ["framework"],
     "schedule": ["schedule_id"],
     "plan": ["degree_limits", "degree_set", "degree_table", "degrees", "device_mesh", "placement_names",
-             "placements", "plan", "plan_stages"],
+             "placements", "plan", "plan_stages", "problem_request", "setting_table"],
     "communication": ["communication", "communication_kind"],
     "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],
     "search": ["space", "search", "ranking"],

@@ -2,76 +2,17 @@
 // From names and a few numbers to a Problem with nothing left open, and who decided each value.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "plansearch/degree_limits.hpp"
-#include "plansearch/degree_set.hpp"
 #include "plansearch/problem.hpp"
+#include "plansearch/problem_request.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/shipped_data.hpp"
 
 namespace plansearch {
-
-/// What is asked, in the words of the command line. Whatever is left out is settled from the
-/// model's training block, the framework, the profile, or a default.
-struct ProblemRequest {
-  std::string hardware{};   ///< a shipped name, an alias or a file
-  std::string model{};      ///< the same, or a Hugging Face config.json
-  std::string framework{};  ///< default: megatron
-  std::string target{};     ///< as `framework`; a plan it cannot express is an answer of its own
-  std::optional<int> gpus{};
-  std::optional<int> nodes{};           ///< instead of `gpus`
-  std::optional<std::int64_t> batch{};  ///< sequences per optimizer step
-  std::optional<std::int64_t> seq_len{};
-  std::optional<std::string> precision{};
-  std::optional<std::string> optimizer{};       ///< adam, sgd, adafactor, muon
-  std::optional<std::string> attention{};       ///< flash, unfused
-  std::optional<std::string> rank_order{};      ///< axes, fastest first, such as tp-cp-dp-pp
-  std::optional<std::string> overlap{};         ///< all, none, or a list such as grad,param
-  std::optional<std::string> implementation{};  ///< eager, fused, compiled, te
-  std::optional<std::string> kernels{};         ///< single ones, such as "flash2 fused-norm"
-  std::optional<std::string> main_grads{};      ///< bf16, fp16, fp32
-  std::optional<std::string> fp8_recipe{};      ///< tensorwise, rowwise, delayed, block, mxfp8
-  std::optional<std::string> cuda_graphs{};     ///< 0, 1
-  std::optional<std::string> offload{};         ///< what lives on the host: none, optimizer
-  std::optional<std::int64_t> lora_rank{};      ///< adapters of this rank, all else frozen
-  std::optional<std::string> lora_targets{};    ///< such as "q,v"; default: the model's, else q,v
-  std::optional<std::string> mem_reserve{};     ///< such as "2 GiB"
-  std::optional<std::string> site{};            ///< typical, tuned, or a measured one
-  std::optional<double> mem_risk{};             ///< of running out of memory that plans may have
-
-  /// Several sizes, batches or sequences to ask about, ascending; only questions with one answer
-  /// each (ladders, comparisons) take them, in place of the single value above.
-  std::vector<int> gpu_list{};
-  std::vector<int> node_list{};
-  std::vector<std::int64_t> batch_list{};
-  std::vector<std::int64_t> seq_len_list{};
-
-  std::optional<std::string> tokens{};  ///< to train on in all, such as "1T"
-  std::optional<int> memory_cap{};      ///< micro-batches that orders made for the case may keep
-  std::optional<std::string> passes{};  ///< over the program of a step: all, none, or a list
-
-  std::string temporal{};   ///< "2x2": linear operators in steps over a square, in one given plan
-  std::string space{};      ///< the plans to look at, by name; default: framework
-  PinnedDegrees degrees{};  ///< decided ones; the others are searched, or take their defaults
-  DegreeLimits limits{};    ///< of degrees that are searched
-
-  /// Keys ("batch", "gpus", ...) of which a plan document, not the user, gave the value.
-  std::set<std::string> from_plan{};
-  /// What the plan document says the content of "hardware" and "model" hashed to.
-  std::map<std::string, std::string> content_hashes{};
-
-  /// Who set a value that is present: "flag" or "plan".
-  [[nodiscard]] std::string origin(const std::string& key) const {
-    return from_plan.contains(key) ? "plan" : "flag";
-  }
-};
 
 /// What the files say, read once. Cheap to copy.
 struct ProblemFiles {
@@ -83,6 +24,7 @@ struct ProblemFiles {
 
 /// A question with nothing left open but the number of GPUs, which a ladder of sizes varies.
 struct SettledProblem {
+  ProblemRequest request;        ///< as asked, what a plan file adds included
   Problem problem;               ///< `gpus`: as asked for, else all of the machine
   std::optional<int> gpus;       ///< as asked for
   std::optional<double> tokens;  ///< to train on, as asked for

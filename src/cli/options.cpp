@@ -19,6 +19,7 @@
 #include "io/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/setting_table.hpp"
 #include "plansearch/space.hpp"
 #include "problem/hand_over.hpp"
 #include "problem/number_list.hpp"
@@ -99,68 +100,56 @@ void positive_number(CLI::Option* option) {
   });
 }
 
-void add_site(CLI::App& app, Options& o) {
-  app.add_option("--site", o.site,
-                 "whose runs: typical (default), tuned (factor 1), or a measured laboratory")
-      ->type_name("SITE");
+/// Every part of a list where the setting takes one.
+std::string problem_of(const SettingRow& row, const std::string& text) {
+  if (row.set_list != nullptr) {
+    const auto numbers = read_numbers(text);
+    const auto* problem = std::get_if<std::string>(&numbers);
+    return problem == nullptr ? std::string() : *problem;
+  }
+  std::string_view rest = text;
+  while (row.lists) {
+    const std::size_t comma = rest.find(',');
+    std::string problem = setting_problem(row, rest.substr(0, comma));
+    if (!problem.empty() || comma == std::string_view::npos) return problem;
+    rest.remove_prefix(comma + 1);
+  }
+  return setting_problem(row, text);
 }
+
+void take_setting(ProblemRequest& request, const SettingRow& row, const std::string& text) {
+  if (row.set_list != nullptr) {
+    const auto numbers = std::get<std::vector<std::int64_t>>(read_numbers(text));
+    if (numbers.size() > 1) return row.set_list(request, numbers);
+  }
+  row.set(request, text);
+}
+
+void add_setting(CLI::App& app, Options& o, Setting setting) {
+  const SettingRow& row = row_of(setting);
+  app.add_option_function<std::string>(
+         std::string(row.flag), [&o, &row](const std::string& text) { take_setting(o, row, text); },
+         std::string(row.help))
+      ->type_name(std::string(row.type))
+      ->check([&row](const std::string& text) { return problem_of(row, text); });
+}
+
+/// Of one step, where one plan is priced: the commands that do add them.
+constexpr std::array kStepSettings{Setting::Passes, Setting::MemoryCap};
 
 void add_question(CLI::App& app, Options& o) {
   app.option_defaults()->group("Question");
-  app.add_option("--hw", o.hardware, "hardware profile: a shipped name or a file")
-      ->type_name("HARDWARE");
-  app.add_option("--model", o.model,
-                 "model: a shipped name, a file, or a Hugging Face config.json or its folder")
-      ->type_name("MODEL");
-  add_numbers(app, "--gpus", o.gpus, o.gpu_list,
-              "number of accelerators (default: a ladder of sizes)");
-  add_numbers(app, "--nodes", o.nodes, o.node_list, "number of nodes, instead of --gpus");
-  add_numbers(app, "--batch", o.batch, o.batch_list, "sequences per optimizer step");
-  add_numbers(app, "--seq-len", o.seq_len, o.seq_len_list, "tokens per sequence");
-  app.add_option("--precision", o.precision, "number format of the matrix products")
-      ->type_name("fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4");
-  restrict_to(app.add_option("--optimizer", o.optimizer, "whose states are kept"),
-              {"adam", "sgd", "adafactor", "muon"});
-  restrict_to(app.add_option("--attention", o.attention, "whether scores are written to memory"),
-              {"flash", "unfused"});
-  app.add_option("--framework", o.framework, "training framework (default: megatron)")
-      ->type_name("FRAMEWORK");
-  app.add_option("--target", o.target, "as --framework; a plan it cannot express is exit code 4")
-      ->type_name("FRAMEWORK");
-  app.add_option("--rank-order", o.rank_order, "axes, fastest first, such as tp-cp-dp-pp")
-      ->type_name("AXES");
-  app.add_option("--overlap", o.overlap, "what is hidden: all, none, or a list such as grad,param")
-      ->type_name("LIST");
-  app.add_option("--implementation", o.implementation, "how memory-bound operators run")
-      ->type_name("eager|fused|compiled|te");
-  app.add_option("--kernels", o.kernels,
-                 "fused kernels, such as \"flash2 fused-norm\"; what is not named runs eagerly")
-      ->type_name("LIST");
-  app.add_option("--main-grads", o.main_grads, "format in which gradients are added up and reduced")
-      ->type_name("bf16|fp16|fp32");
-  app.add_option("--fp8-recipe", o.fp8_recipe, "how inputs of fp8 products are scaled")
-      ->type_name("tensorwise|rowwise|delayed|block|mxfp8");
-  app.add_option("--cuda-graphs", o.cuda_graphs, "1: a captured graph issues the kernels of a step")
-      ->type_name("0|1");
-  app.add_option("--offload", o.offload, "what lives in host memory: optimizer states and update")
-      ->type_name("none|optimizer");
-  add_number(app, "--lora-rank", o.lora_rank, "train adapters of this rank beside frozen weights",
-             {1, 1 << 16});
-  app.add_option("--lora-targets", o.lora_targets,
-                 "modules with an adapter, such as q,v or all-linear (default: q,v)")
-      ->type_name("LIST");
-  app.add_option("--tokens", o.tokens, "to train on: adds days, GPU-hours, energy and price")
-      ->type_name("COUNT");
-  add_site(app, o);
-  app.add_option("--mem-reserve", o.mem_reserve, "memory to keep free, such as \"2 GiB\"")
-      ->type_name("BYTES");
-  app.add_option("--mem-risk", o.mem_risk, "accepted risk of running out of memory (default: 0.1)")
-      ->type_name("SHARE")
-      ->check([](const std::string& text) {
-        const auto value = parse_number(text);
-        if (value && *value > 0.0 && *value < 1.0) return std::string();
-        return fmt::format("'{}' is no probability between 0 and 1, such as 0.25", text);
-      });
+  for (const SettingRow& row : setting_table()) {
+    const auto* step = std::find(kStepSettings.begin(), kStepSettings.end(), row.setting);
+    if (step != kStepSettings.end()) continue;
+    add_setting(app, o, row.setting);
+    if (row.setting == Setting::Gpus) {
+      add_numbers(app, "--nodes", o.nodes, o.node_list, "number of nodes, instead of --gpus");
+    }
+    if (row.setting != Setting::Framework) continue;
+    app.add_option("--target", o.target, "as --framework; a plan it cannot express is exit code 4")
+        ->type_name("FRAMEWORK");
+  }
 }
 
 /// A degree, its bounds where it is a number, and what it may be.
@@ -244,18 +233,9 @@ void add_trace(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
-void add_passes(CLI::App& app, Options& o) {
-  app.add_option("--passes", o.passes,
-                 "over the instructions of a step: all, none, or a list such as early-sends")
-      ->type_name("LIST");
-}
-
 /// What one step is priced with, beyond the plan.
 void add_step(CLI::App& app, Options& o) {
-  add_passes(app, o);
-  add_number(app, "--memory-cap", o.memory_cap,
-             "micro-batches that a device may keep under zb-auto (default: stages)",
-             {1, 1'000'000});
+  for (const Setting setting : kStepSettings) add_setting(app, o, setting);
   add_trace(app, o);
 }
 
@@ -304,7 +284,7 @@ void add_predict(CLI::App& app, Options& o) {
 void add_validate(CLI::App& app, Options& o) {
   app.add_option("table", o.argument, "CSV of measured runs, kernels or collectives")->required();
   app.add_option("--by", o.group_by, "summarise by these columns")->delimiter(',');
-  add_site(app, o);
+  add_setting(app, o, Setting::Site);
   app.add_option("--suspect", o.suspects, "CSV (id, why) of rows to report apart")
       ->type_name("FILE");
   add_number(app, "--fit-on", o.fit_on, "fit a site to so many rows of it, report the others",

@@ -21,7 +21,7 @@ int run_predict(const Options& options) {
     print_error(*given.inexpressible, options);
     return kExitInexpressible;
   }
-  write_plan_files(asked.request, given, options.write_plan, options.write_stages);
+  write_plan_files(given, options.write_plan, options.write_stages);
   write_trace(given.problem, given.plan, options.trace);
   const PlanEvaluator evaluator(given.problem);
   SearchReport report = make_prediction(given.asked, evaluator, given.plan);

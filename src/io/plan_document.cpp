@@ -14,36 +14,19 @@ namespace {
 
 constexpr std::string_view kSchema = "plansearch/plan/v1";
 
-NamedContent read_named(const Node& node) {
-  if (node.is_scalar()) return {node.text(), std::nullopt};
-  NamedContent content{node.at("name").text(), std::nullopt};
-  if (const auto hash = node.find("hash")) content.hash = hash->text();
-  return content;
+/// A name, or a name and the hash that the content had.
+std::string read_name(const Node& node, std::string_view key, ProblemRequest& question) {
+  if (node.is_scalar()) return node.text();
+  if (const auto hash = node.find("hash")) question.content_hashes.emplace(key, hash->text());
+  return node.at("name").text();
 }
 
-void read_text(const Node& root, std::string_view key, std::optional<std::string>& field) {
-  if (const auto node = root.find(key)) field = node->text();
-}
-
-void read_question(const Node& root, PlanDocument& document) {
-  if (const auto node = root.find("hardware")) document.hardware = read_named(*node);
-  if (const auto node = root.find("model")) document.model = read_named(*node);
-  if (const auto node = root.find("framework")) document.framework = read_named(*node);
-  if (const auto node = root.find("gpus")) document.gpus = node->count();
-  if (const auto node = root.find("batch")) document.global_batch = node->integer(kPositive);
-  if (const auto node = root.find("seq_len")) document.seq_len = node->integer(kPositive);
-  if (const auto node = root.find("precision")) {
-    document.precision = parse_data_type(node->text());
-    if (!document.precision) {
-      node->fail(fmt::format("unknown number format '{}'", node->text()),
-                 "one of fp32, tf32, fp16, bf16, fp8, mxfp8, nvfp4");
-    }
-  }
-  read_text(root, "optimizer", document.optimizer);
-  read_text(root, "attention", document.attention);
-  read_text(root, "rank_order", document.rank_order);
-  if (const auto node = root.find("lora_rank")) document.lora_rank = node->integer(kPositive);
-  read_text(root, "lora_targets", document.lora_targets);
+void take_setting(const Node& node, const SettingRow& row, ProblemRequest& question) {
+  const bool file = row.kind == SettingKind::Name;
+  const std::string text = file ? read_name(node, row.key, question) : node.text();
+  const std::string problem = setting_problem(row, text);
+  if (!problem.empty()) node.fail(fmt::format("{}: {}", row.key, problem), std::string(row.help));
+  row.set(question, text);
 }
 
 class Writer {
@@ -53,29 +36,24 @@ class Writer {
   void line(std::string_view key, const std::string& value) {
     text_ += fmt::format("{}{}: {}\n", indent_, key, value);
   }
-  void named(std::string_view key, const std::optional<NamedContent>& content) {
-    if (!content) return;
-    line(key, content->hash ? fmt::format("{{name: {}, hash: {}}}", in_quotes(content->name),
-                                          in_quotes(*content->hash))
-                            : in_quotes(content->name));
-  }
-  template <typename T>
-  void number(std::string_view key, const std::optional<T>& value) {
-    if (value) line(key, fmt::format("{}", *value));
-  }
-  void words(std::string_view key, const std::optional<std::string>& value) {
-    if (value) line(key, in_quotes(*value));
-  }
-  template <typename E>
-  void choice(std::string_view key, const std::optional<E>& value) {
-    if (value) line(key, std::string(to_text(*value)));
-  }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:
   std::string indent_;
   std::string text_;
 };
+
+/// Numbers and words as they are, texts in quotes, files with the hash of their content.
+std::string setting_value(const SettingRow& row, const std::string& text,
+                          const ProblemRequest& question) {
+  if (row.kind == SettingKind::Name) {
+    const auto hash = question.content_hashes.find(row.key);
+    if (hash == question.content_hashes.end()) return in_quotes(text);
+    return fmt::format("{{name: {}, hash: {}}}", in_quotes(text), in_quotes(hash->second));
+  }
+  const bool number = row.kind == SettingKind::Count || row.kind == SettingKind::Share;
+  return number || row.setting == Setting::Precision ? text : in_quotes(text);
+}
 
 }  // namespace
 
@@ -135,50 +113,40 @@ PlanDocument read_plan_document(const Node& root) {
   require_schema(root, kSchema);
   PlanDocument document;
   if (const auto description = root.find("description")) description->ignore();
-  read_question(root, document);
+  for (const SettingRow& row : setting_table()) {
+    if (row.effect == SettingEffect::Summary) continue;
+    if (const auto node = root.find(row.key)) take_setting(*node, row, document.question);
+  }
   document.stages = read_stages(root);
   document.placements = read_placements(root);
-  if (const auto degrees = root.find("degrees")) document.degrees = read_degrees(*degrees, {});
+  if (const auto degrees = root.find("degrees"))
+    document.question.degrees = read_degrees(*degrees, {});
   root.finish();
   return document;
 }
 
-PinnedDegrees read_config(const Node& config) {
-  PinnedDegrees degrees;
-  for (const DegreeRow& row : degree_table()) {
-    const Node value = config.at(row.key);
-    degrees.pin(row.degree, read_degree(value, row.degree));
-  }
-  return degrees;
-}
-
 PlanDocument to_document(const PlanDegrees& plan) {
   PlanDocument document;
-  document.degrees = to_pinned(plan);
-  document.gpus = plan.devices();
-  document.global_batch = plan.global_batch();
+  document.question.degrees = to_pinned(plan);
+  document.question.gpus = plan.devices();
+  document.question.batch = plan.global_batch();
   return document;
 }
 
 std::string to_yaml(const PlanDocument& document) {
   Writer top("");
   top.line("schema", std::string(kSchema));
-  top.named("hardware", document.hardware);
-  top.named("model", document.model);
-  top.named("framework", document.framework);
-  top.number("gpus", document.gpus);
-  top.number("batch", document.global_batch);
-  top.number("seq_len", document.seq_len);
-  top.choice("precision", document.precision);
-  top.words("optimizer", document.optimizer);
-  top.words("attention", document.attention);
-  top.words("rank_order", document.rank_order);
-  top.number("lora_rank", document.lora_rank);
-  top.words("lora_targets", document.lora_targets);
+  for (const SettingRow& row : setting_table()) {
+    const auto value = row.get(document.question);
+    if (value && row.effect != SettingEffect::Summary) {
+      top.line(row.key, setting_value(row, *value, document.question));
+    }
+  }
   Writer degrees("  ");
   for (const DegreeRow& row : degree_table()) {
-    const auto value = document.degrees.get(row.degree);
-    if (value) degrees.line(key_of(row.degree, document.degrees), yaml_value(row.degree, *value));
+    const auto value = document.question.degrees.get(row.degree);
+    if (value)
+      degrees.line(key_of(row.degree, document.question.degrees), yaml_value(row.degree, *value));
   }
   const std::string body = degrees.take();
   const std::string stages = document.stages ? to_yaml(*document.stages) : std::string();

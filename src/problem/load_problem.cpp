@@ -16,6 +16,7 @@
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/setting_table.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "problem/chosen.hpp"
 #include "problem/evidence.hpp"
@@ -96,10 +97,12 @@ class Settler {
         cluster_(*files.cluster),
         model_(files.model->description),
         framework_(*files.framework) {
+    settled_.request = request;
     settled_.files = files;
   }
 
   SettledProblem settle() {
+    refuse_wrong_values();
     compare_hash("hardware", cluster_.name, cluster_.content_hash);
     compare_hash("model", model_.name, settled_.files.model->content_hash);
     note_file("hardware", request_.hardware);
@@ -133,6 +136,16 @@ class Settler {
   }
 
  private:
+  /// Whoever made the request: the table says which values there are.
+  void refuse_wrong_values() const {
+    for (const SettingRow& row : setting_table()) {
+      const auto value = row.get(request_);
+      const std::string problem = value ? setting_problem(row, *value) : std::string();
+      if (problem.empty()) continue;
+      throw InputError({}, fmt::format("{}: {}", row.flag, problem), std::string(row.help));
+    }
+  }
+
   void compare_hash(const char* key, const std::string& name, std::uint64_t hash) {
     const auto expected = request_.content_hashes.find(key);
     if (expected == request_.content_hashes.end() || expected->second == hash_text(hash)) return;
@@ -210,10 +223,6 @@ class Settler {
       const auto* asked = std::find_if(kNames.begin(), kNames.end(), [&](const Name& name) {
         return *request_.optimizer == name.text;
       });
-      if (asked == kNames.end()) {
-        throw InputError({}, fmt::format("unknown optimizer '{}'", *request_.optimizer),
-                         "it takes adam, sgd, adafactor or muon");
-      }
       kind = asked->kind;
     }
     const auto* chosen = std::find_if(kNames.begin(), kNames.end(),
@@ -257,10 +266,6 @@ class Settler {
 
   [[nodiscard]] AttentionKind settle_attention() {
     const bool has_kernel = cluster_.accelerator.kernels.attention_forward.has_value();
-    if (request_.attention && *request_.attention != "flash" && *request_.attention != "unfused") {
-      throw InputError({}, fmt::format("unknown attention '{}'", *request_.attention),
-                       "it takes flash or unfused");
-    }
     if (request_.attention == "flash" && !has_kernel) {
       throw InputError({},
                        fmt::format("--attention flash: no rates of a fused kernel for {}",
@@ -287,10 +292,6 @@ class Settler {
   }
 
   void settle_sequence() {
-    if (request_.seq_len && *request_.seq_len <= 0) {
-      throw InputError({}, fmt::format("--seq-len {}: must be above zero", *request_.seq_len),
-                       "it counts tokens per sequence");
-    }
     const AttentionKind attention = settle_attention();
     NetworkOptions network_options;
     network_options.attention = attention;
@@ -317,10 +318,6 @@ class Settler {
   }
 
   void settle_batch() {
-    if (request_.batch && *request_.batch <= 0) {
-      throw InputError({}, fmt::format("--batch {}: must be above zero", *request_.batch),
-                       "it counts sequences per optimizer step");
-    }
     Chosen<std::int64_t> batch;
     batch.or_else(request_.batch, request_.origin("batch"));
     if (model_.training.global_batch > 0)
@@ -351,16 +348,12 @@ class Settler {
                                        to_text(cluster_.accelerator.memory)));
     }
     settled_.problem.memory_reserve = *reserve;
-    note("mem_reserve", to_text(*reserve), request_.origin("mem_reserve"));
+    note("mem_reserve", *request_.mem_reserve, request_.origin("mem_reserve"));
   }
 
   void settle_risk() {
     double& risk = settled_.problem.memory_risk;
     risk = request_.mem_risk.value_or(kDefaultMemoryRisk);
-    if (!(risk > 0.0 && risk < 1.0)) {
-      throw InputError({}, fmt::format("--mem-risk {}: must be between 0 and 1", risk),
-                       "it is the accepted probability of running out of memory");
-    }
     note("mem_risk", fmt::format("{}", risk),
          request_.mem_risk ? request_.origin("mem_risk") : "default");
   }

@@ -13,9 +13,7 @@ namespace {
 
 std::optional<DataType> asked_precision(const ProblemRequest& request) {
   if (!request.precision) return std::nullopt;
-  if (const auto type = parse_data_type(*request.precision)) return type;
-  throw InputError({}, fmt::format("--precision: '{}' is no number format", *request.precision),
-                   "it takes fp32, tf32, fp16, bf16, fp8, mxfp8 or nvfp4");
+  return parse_data_type(*request.precision);
 }
 
 bool runs(DataType type, const Accelerator& accelerator, const Framework& framework) {

@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem/site_choice.hpp"
 
+#include "base/units.hpp"
 #include "evaluate/site_population.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
+namespace {
+
+/// Answers write a site with its factor: "tuned x1".
+std::string_view name_part(std::string_view text) {
+  const std::size_t factor = text.rfind(" x");
+  const bool number = factor != std::string_view::npos && parse_number(text.substr(factor + 2));
+  return number ? text.substr(0, factor) : text;
+}
+
+}  // namespace
 
 Chosen<SiteEffect> choose_site(const ProblemRequest& request, const SiteTable& sites,
                                const Cluster& cluster, std::string_view framework) {
   Chosen<SiteEffect> site;
   if (request.site) {
     try {
-      site.or_else(find_site(sites, *request.site), request.origin("site"));
+      site.or_else(find_site(sites, std::string(name_part(*request.site))), request.origin("site"));
     } catch (const InputError& error) {
       throw InputError({}, std::string("--site: ") + error.what(), error.hint());
     }

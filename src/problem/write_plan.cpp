@@ -7,40 +7,33 @@
 #include "base/hash.hpp"
 #include "io/file.hpp"
 #include "io/plan_document.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/setting_table.hpp"
 
 namespace plansearch {
 namespace {
 
-/// A setting that somebody chose; defaults are left open.
-std::optional<std::string> chosen(const GivenPlan& given, std::string_view key) {
-  for (const SettingReport& setting : given.asked.settings) {
-    const bool asked = setting.origin == "flag" || setting.origin == "plan";
-    if (setting.key == key && asked) return setting.value;
-  }
-  return std::nullopt;
-}
-
-io::PlanDocument question_of(const GivenPlan& given, const std::string& hardware,
-                             const std::string& model) {
+/// What the question came to, and the settings that somebody chose among those with at least this
+/// effect.
+ProblemRequest question_of(const GivenPlan& given, SettingEffect least) {
   const Problem& problem = given.problem;
-  const ProblemFiles& files = given.asked.files;
-  io::PlanDocument document;
-  document.hardware = {hardware, hash_text(files.cluster->content_hash)};
-  document.model = {model, hash_text(files.model->content_hash)};
-  document.framework = {problem.framework->name, std::nullopt};
-  document.gpus = given.plan.devices();
-  document.global_batch = problem.global_batch;
-  document.seq_len = problem.seq_len;
-  document.precision = problem.precision;
-  document.optimizer = chosen(given, "optimizer");
-  document.attention = chosen(given, "attention");
-  document.rank_order = chosen(given, "rank_order");
-  if (chosen(given, "lora_rank")) {
-    document.lora_rank = problem.model->training.lora->rank;
-    document.lora_targets =
-        fmt::format("{}", fmt::join(problem.model->training.lora->targets, ","));
+  ProblemRequest question;
+  for (const SettingRow& row : setting_table()) {
+    const auto value = row.get(given.asked.request);
+    if (value && row.effect <= least) row.set(question, *value);
   }
-  return document;
+  question.framework = problem.framework->name;
+  question.gpus = given.plan.devices();
+  question.batch = problem.global_batch;
+  question.seq_len = problem.seq_len;
+  question.precision = to_text(problem.precision);
+  if (const auto& lora = problem.model->training.lora; lora && question.lora_rank) {
+    question.lora_targets = fmt::format("{}", fmt::join(lora->targets, ","));
+  }
+  const ProblemFiles& files = given.asked.files;
+  question.content_hashes = {{"hardware", hash_text(files.cluster->content_hash)},
+                             {"model", hash_text(files.model->content_hash)}};
+  return question;
 }
 
 std::optional<io::PlacementsDocument> placements_of(const GivenPlan& given) {
@@ -52,7 +45,7 @@ std::optional<io::PlacementsDocument> placements_of(const GivenPlan& given) {
 void add_plan(const GivenPlan& given, io::PlanDocument& document) {
   const Problem& problem = given.problem;
   if (given.degrees) {
-    document.degrees = io::to_document(*given.degrees).degrees;
+    document.question.degrees = to_pinned(*given.degrees);
   } else {
     document.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
   }
@@ -62,15 +55,16 @@ void add_plan(const GivenPlan& given, io::PlanDocument& document) {
 }  // namespace
 
 std::string plan_identity(const GivenPlan& given) {
-  io::PlanDocument document = question_of(given, {}, {});
+  io::PlanDocument document{question_of(given, SettingEffect::Price), {}, {}};
+  // The content of a file matters, not its name.
+  document.question.hardware = document.question.model = "-";
   add_plan(given, document);
   return hash_text(content_hash(io::to_yaml(document)));
 }
 
-void write_plan_files(const ProblemRequest& asked, const GivenPlan& given, const std::string& plan,
-                      const std::string& stages) {
+void write_plan_files(const GivenPlan& given, const std::string& plan, const std::string& stages) {
   const Problem& problem = given.problem;
-  io::PlanDocument document = question_of(given, asked.hardware, asked.model);
+  io::PlanDocument document{question_of(given, SettingEffect::Room), {}, {}};
   io::PlanDocument spelled = document;
   spelled.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
   spelled.placements = placements_of(given);

@@ -9,10 +9,10 @@
 namespace plansearch {
 
 /// Writes the plan with its question to files, as it was given and stage by stage; empty: not.
-void write_plan_files(const ProblemRequest& asked, const GivenPlan& given, const std::string& plan,
-                      const std::string& stages);
+void write_plan_files(const GivenPlan& given, const std::string& plan, const std::string& stages);
 
-/// A hash of the plan and of what it was made for: the same however its files were named.
+/// A hash of the plan and of every setting that a price depends on: the same however files were
+/// named.
 [[nodiscard]] std::string plan_identity(const GivenPlan& given);
 
 }  // namespace plansearch

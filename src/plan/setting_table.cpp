@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/setting_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <system_error>
+#include <type_traits>
+
+#include "base/names.hpp"
+#include "base/units.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+using R = ProblemRequest;
+using Text = std::optional<std::string>;
+
+constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kAnyInt = std::numeric_limits<int>::max();
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+template <auto Member>
+Text get_field(const R& request) {
+  const auto& field = request.*Member;
+  using Field = std::remove_cvref_t<decltype(field)>;
+  if constexpr (std::is_same_v<Field, std::string>) {
+    return field.empty() ? Text() : Text(field);
+  } else {
+    return field ? Text(fmt::format("{}", *field)) : Text();
+  }
+}
+
+template <auto Member>
+void set_field(R& request, const std::string& text) {
+  auto& field = request.*Member;
+  using Field = std::remove_cvref_t<decltype(field)>;
+  if constexpr (std::is_same_v<Field, std::string> || std::is_same_v<Field, Text>) {
+    field = text;
+  } else if constexpr (std::is_same_v<Field, std::optional<double>>) {
+    field = parse_number(text);
+  } else {
+    field = static_cast<typename Field::value_type>(whole_number(text).value());
+  }
+}
+
+/// What most rows share; the fields that differ are set by name below.
+template <auto Member>
+constexpr SettingRow row(Setting setting, std::string_view key, std::string_view flag,
+                         SettingKind kind, std::string_view type, std::string_view help) {
+  return {.setting = setting,
+          .key = key,
+          .flag = flag,
+          .kind = kind,
+          .low = 1,
+          .high = kAny,
+          .type = type,
+          .help = help,
+          .column = key,
+          .effect = SettingEffect::Price,
+          .always_written = false,
+          .lists = false,
+          .set_list = nullptr,
+          .get = get_field<Member>,
+          .set = set_field<Member>};
+}
+
+constexpr SettingRow always(SettingRow result) {
+  result.always_written = true;
+  return result;
+}
+constexpr SettingRow listed(SettingRow result) {
+  result.lists = true;
+  return result;
+}
+template <auto List>
+constexpr SettingRow listed(SettingRow result) {
+  result.lists = true;
+  result.set_list = [](R& request, const std::vector<std::int64_t>& values) {
+    (request.*List).assign(values.begin(), values.end());
+  };
+  return result;
+}
+constexpr SettingRow below(SettingRow result, std::int64_t high) {
+  result.high = high;
+  return result;
+}
+constexpr SettingRow column(SettingRow result, std::string_view name) {
+  result.column = name;
+  return result;
+}
+/// Measured steps do not depend on it.
+constexpr SettingRow changes(SettingRow result, SettingEffect effect) {
+  result.effect = effect;
+  result.column = {};
+  return result;
+}
+
+using S = Setting;
+using K = SettingKind;
+
+constexpr std::array<SettingRow, kSettingCount> kTable{
+    column(listed(always(row<&R::hardware>(S::Hardware, "hardware", "--hw", K::Name, "HARDWARE",
+                                           "hardware profile: a shipped name or a file"))),
+           "hw"),
+    listed(always(row<&R::model>(
+        S::Model, "model", "--model", K::Name, "MODEL",
+        "model: a shipped name, a file, or a Hugging Face config.json or its folder"))),
+    listed(always(row<&R::framework>(S::Framework, "framework", "--framework", K::Name, "FRAMEWORK",
+                                     "training framework (default: megatron)"))),
+    listed<&R::gpu_list>(
+        always(below(row<&R::gpus>(S::Gpus, "gpus", "--gpus", K::Count, "N",
+                                   "number of accelerators (default: a ladder of sizes)"),
+                     kAnyInt))),
+    column(listed<&R::batch_list>(always(row<&R::batch>(S::Batch, "batch", "--batch", K::Count, "N",
+                                                        "sequences per optimizer step"))),
+           "global_batch"),
+    listed<&R::seq_len_list>(always(row<&R::seq_len>(S::SequenceLength, "seq_len", "--seq-len",
+                                                     K::Count, "N", "tokens per sequence"))),
+    listed(always(row<&R::precision>(S::Precision, "precision", "--precision", K::Word,
+                                     "fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4",
+                                     "number format of the matrix products"))),
+    row<&R::optimizer>(S::Optimizer, "optimizer", "--optimizer", K::Word, "adam|sgd|adafactor|muon",
+                       "whose states are kept"),
+    row<&R::attention>(S::Attention, "attention", "--attention", K::Word, "flash|unfused",
+                       "whether scores are written to memory"),
+    row<&R::rank_order>(S::RankOrder, "rank_order", "--rank-order", K::Text, "AXES",
+                        "axes, fastest first, such as tp-cp-dp-pp"),
+    row<&R::overlap>(S::Overlap, "overlap", "--overlap", K::Text, "LIST",
+                     "what is hidden: all, none, or a list such as grad,param"),
+    row<&R::implementation>(S::Implementation, "implementation", "--implementation", K::Text,
+                            "eager|fused|compiled|te", "how memory-bound operators run"),
+    row<&R::kernels>(
+        S::Kernels, "kernels", "--kernels", K::Text, "LIST",
+        "fused kernels, such as \"flash2 fused-norm\"; what is not named runs eagerly"),
+    row<&R::main_grads>(S::MainGradients, "main_grads", "--main-grads", K::Word, "bf16|fp16|fp32",
+                        "format in which gradients are added up and reduced"),
+    row<&R::fp8_recipe>(S::Fp8Recipe, "fp8_recipe", "--fp8-recipe", K::Word,
+                        "tensorwise|rowwise|delayed|block|mxfp8",
+                        "how inputs of fp8 products are scaled"),
+    row<&R::cuda_graphs>(S::CudaGraphs, "cuda_graphs", "--cuda-graphs", K::Text, "0|1",
+                         "1: a captured graph issues the kernels of a step"),
+    row<&R::offload>(S::Offload, "offload", "--offload", K::Text, "none|optimizer",
+                     "what lives in host memory: optimizer states and update"),
+    below(row<&R::lora_rank>(S::LoraRank, "lora_rank", "--lora-rank", K::Count, "N",
+                             "train adapters of this rank beside frozen weights"),
+          1 << 16),
+    row<&R::lora_targets>(S::LoraTargets, "lora_targets", "--lora-targets", K::Text, "LIST",
+                          "modules with an adapter, such as q,v or all-linear (default: q,v)"),
+    changes(row<&R::tokens>(S::Tokens, "tokens", "--tokens", K::Text, "COUNT",
+                            "to train on: adds days, GPU-hours, energy and price"),
+            SettingEffect::Summary),
+    row<&R::site>(S::Site, "site", "--site", K::Text, "SITE",
+                  "whose runs: typical (default), tuned (factor 1), or a measured laboratory"),
+    changes(row<&R::mem_reserve>(S::MemoryReserve, "mem_reserve", "--mem-reserve", K::Text, "BYTES",
+                                 "memory to keep free, such as \"2 GiB\""),
+            SettingEffect::Room),
+    changes(row<&R::mem_risk>(S::MemoryRisk, "mem_risk", "--mem-risk", K::Share, "SHARE",
+                              "accepted risk of running out of memory (default: 0.1)"),
+            SettingEffect::Room),
+    row<&R::passes>(S::Passes, "passes", "--passes", K::Text, "LIST",
+                    "over the instructions of a step: all, none, or a list such as early-sends"),
+    below(
+        row<&R::memory_cap>(S::MemoryCap, "memory_cap", "--memory-cap", K::Count, "N",
+                            "micro-batches that a device may keep under zb-auto (default: stages)"),
+        1'000'000)};
+
+/// Rows are found by their place.
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (static_cast<std::size_t>(kTable[i].setting) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order());
+
+/// A flag replaces the tensor degrees as a whole: their two spellings do not mix.
+void complete_degrees(PinnedDegrees& asked, const PinnedDegrees& plan) {
+  constexpr DegreeSet kTensor{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth};
+  const bool tensor =
+      asked.has(Degree::TensorIn) || asked.has(Degree::TensorOut) || asked.has(Degree::TensorDepth);
+  for (const DegreeRow& degree : degree_table()) {
+    const auto value = plan.get(degree.degree);
+    if (!value || asked.has(degree.degree) || (tensor && kTensor.contains(degree.degree))) continue;
+    asked.pin(degree.degree, *value);
+  }
+}
+
+}  // namespace
+
+const std::array<SettingRow, kSettingCount>& setting_table() {
+  return kTable;
+}
+
+const SettingRow& row_of(Setting setting) {
+  return kTable[static_cast<std::size_t>(setting)];
+}
+
+const SettingRow* find_setting(std::string_view key) {
+  const auto* found = std::find_if(kTable.begin(), kTable.end(),
+                                   [&](const SettingRow& row) { return row.key == key; });
+  return found == kTable.end() ? nullptr : found;
+}
+
+std::vector<std::string> words_of(const SettingRow& row) {
+  std::vector<std::string> words;
+  if (row.kind != SettingKind::Word) return words;
+  std::string_view rest = row.type;
+  while (true) {
+    const std::size_t end = rest.find('|');
+    words.emplace_back(rest.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    rest.remove_prefix(end + 1);
+  }
+}
+
+std::string setting_problem(const SettingRow& row, std::string_view text) {
+  switch (row.kind) {
+    case SettingKind::Count: {
+      const auto value = whole_number(text);
+      if (!value) return fmt::format("'{}' is not a whole number", text);
+      if (*value >= row.low && *value <= row.high) return {};
+      return row.high == kAny ? fmt::format("{} is not at least {}", text, row.low)
+                              : fmt::format("{} is not from {} to {}", text, row.low, row.high);
+    }
+    case SettingKind::Share: {
+      const auto value = parse_number(text);
+      if (value && *value > 0.0 && *value < 1.0) return {};
+      return fmt::format("'{}' is not a probability between 0 and 1, such as 0.25", text);
+    }
+    case SettingKind::Word: {
+      const std::vector<std::string> words = words_of(row);
+      if (std::find(words.begin(), words.end(), text) != words.end()) return {};
+      const std::string guess = did_you_mean(text, words);
+      return fmt::format("'{}' is none of {}{}{}", text, fmt::join(words, ", "),
+                         guess.empty() ? "" : "; ", guess);
+    }
+    case SettingKind::Name:
+    case SettingKind::Text:
+      return text.empty() ? "the value is empty" : std::string();
+  }
+  throw InternalError("unknown kind of setting");
+}
+
+ProblemRequest completed(ProblemRequest asked, const ProblemRequest& plan) {
+  for (const SettingRow& row : kTable) {
+    const bool replaced = (row.setting == Setting::Framework && !asked.target.empty()) ||
+                          (row.setting == Setting::Gpus && asked.nodes);
+    const auto value = row.get(plan);
+    if (!value || replaced || row.get(asked)) continue;
+    row.set(asked, *value);
+    asked.from_plan.emplace(row.key);
+    const auto hash = plan.content_hashes.find(row.key);
+    if (hash != plan.content_hashes.end()) asked.content_hashes.insert(*hash);
+  }
+  complete_degrees(asked.degrees, plan.degrees);
+  return asked;
+}
+
+}  // namespace plansearch
