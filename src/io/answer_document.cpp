@@ -2,13 +2,16 @@
 #include "io/answer_document.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/checked.hpp"
 #include "io/plan_text.hpp"
 #include "plansearch/degree_table.hpp"
 
@@ -73,11 +76,12 @@ void check_derived(const Node& config, std::string_view key, std::int64_t derive
   const Node node = config.at(key);
   const std::int64_t written = node.integer({0, std::numeric_limits<std::int64_t>::max()});
   if (written == derived) return;
-  node.fail(fmt::format("{} is {} here, but the degrees beside it give {}", key, written, derived),
-            "change the degrees");
+  node.fail(
+      fmt::format("{} is {} here, but the degrees of the plan give {}", key, written, derived),
+      "change the degrees");
 }
 
-PinnedDegrees read_config(const Node& config, const ProblemRequest& question) {
+PinnedDegrees read_config(const Node& config, const Node& question, std::int64_t batch) {
   PinnedDegrees degrees;
   for (const DegreeRow& row : degree_table()) {
     degrees.pin(row.degree, read_degree(config.at(row.key), row.degree));
@@ -85,9 +89,10 @@ PinnedDegrees read_config(const Node& config, const ProblemRequest& question) {
   const PlanDegrees plan = with_pinned({}, degrees);
   check_derived(config, "tp", plan.tensor());
   check_derived(config, "gpus", plan.devices());
-  check_derived(config, "global_batch", *question.batch);
+  check_derived(question, "gpus", plan.devices());
+  check_derived(config, "global_batch", batch);
   const std::int64_t per_round = std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
-  check_derived(config, "micro_batches", *question.batch / per_round);
+  check_derived(config, "micro_batches", batch / per_round);
   return degrees;
 }
 
@@ -107,7 +112,7 @@ PlanDocument read_ranked_plan(const Node& answer, std::size_t rank) {
   document.stages = read_stages(config);
   document.placements = read_placements(config);
   if (document.stages) return document;
-  document.question.degrees = read_config(config, document.question);
+  document.question.degrees = read_config(config, question, *document.question.batch);
   config.finish();
   return document;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem/write_plan.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <algorithm>
 
 #include "base/hash.hpp"
 #include "io/file.hpp"
@@ -13,22 +12,35 @@
 namespace plansearch {
 namespace {
 
-/// What the question came to, and the settings that somebody chose among those with at least this
-/// effect.
-ProblemRequest question_of(const GivenPlan& given, SettingEffect least) {
+/// What a setting came to, in the words of the answer.
+const SettingReport* report_of(const GivenPlan& given, const SettingRow& row) {
+  const auto& settings = given.asked.settings;
+  const auto found = std::find_if(settings.begin(), settings.end(),
+                                  [&](const SettingReport& one) { return one.key == row.key; });
+  return found == settings.end() ? nullptr : &*found;
+}
+
+enum class Settings { Chosen, All };
+
+/// What the question came to, and the settings that somebody chose (or all there are) among those
+/// with at least this effect.
+ProblemRequest question_of(const GivenPlan& given, SettingEffect least, Settings which) {
   const Problem& problem = given.problem;
   ProblemRequest question;
   for (const SettingRow& row : setting_table()) {
-    const auto value = row.get(given.asked.request);
-    if (value && row.effect <= least) row.set(question, *value);
+    if (row.effect > least) continue;
+    const SettingReport* report = row.kind == SettingKind::Name ? nullptr : report_of(given, row);
+    auto value = row.get(given.asked.request);
+    if (report != nullptr && (value || which == Settings::All)) value = report->value;
+    if (value) row.set(question, *value);
   }
   question.framework = problem.framework->name;
   question.gpus = given.plan.devices();
   question.batch = problem.global_batch;
   question.seq_len = problem.seq_len;
   question.precision = to_text(problem.precision);
-  if (const auto& lora = problem.model->training.lora; lora && question.lora_rank) {
-    question.lora_targets = fmt::format("{}", fmt::join(lora->targets, ","));
+  if (question.lora_rank && !question.lora_targets) {
+    question.lora_targets = report_of(given, row_of(Setting::LoraTargets))->value;
   }
   const ProblemFiles& files = given.asked.files;
   question.content_hashes = {{"hardware", hash_text(files.cluster->content_hash)},
@@ -55,7 +67,7 @@ void add_plan(const GivenPlan& given, io::PlanDocument& document) {
 }  // namespace
 
 std::string plan_identity(const GivenPlan& given) {
-  io::PlanDocument document{question_of(given, SettingEffect::Price), {}, {}};
+  io::PlanDocument document{question_of(given, SettingEffect::Price, Settings::All), {}, {}};
   // The content of a file matters, not its name.
   document.question.hardware = document.question.model = "-";
   add_plan(given, document);
@@ -64,7 +76,7 @@ std::string plan_identity(const GivenPlan& given) {
 
 void write_plan_files(const GivenPlan& given, const std::string& plan, const std::string& stages) {
   const Problem& problem = given.problem;
-  io::PlanDocument document{question_of(given, SettingEffect::Room), {}, {}};
+  io::PlanDocument document{question_of(given, SettingEffect::Room, Settings::Chosen), {}, {}};
   io::PlanDocument spelled = document;
   spelled.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
   spelled.placements = placements_of(given);

@@ -47,17 +47,19 @@ TEST_SUITE("unit") {
     plan.recompute = Recompute::Selective;
     plan.schedule = ScheduleKind::Interleaved;
     PlanDocument document = to_document(plan);
-    document.hardware = NamedContent{"selene", "0123456789abcdef"};
-    document.model = NamedContent{"my \"own\" model.yaml", std::nullopt};
-    document.framework = NamedContent{"megatron", std::nullopt};
-    document.seq_len = 2048;
-    document.precision = DataType::Bf16;
-    document.rank_order = "tp-cp-dp-pp";
-    document.attention = "flash";
-    document.optimizer = "adam";
+    ProblemRequest& question = document.question;
+    for (const SettingRow& row : setting_table()) {
+      if (row.effect == SettingEffect::Summary || row.get(question)) continue;
+      row.set(question, row.kind == SettingKind::Word    ? words_of(row).back()
+                        : row.kind == SettingKind::Share ? "0.25"
+                                                         : "17");
+    }
+    question.hardware = "selene";
+    question.content_hashes = {{"hardware", "0123456789abcdef"}};
+    question.model = "my \"own\" model.yaml";
     CHECK(read(to_yaml(document)) == document);
-    CHECK(document.gpus == 4 * 8 * 2 * 16);
-    CHECK(to_document(PlanDegrees{}).degrees.get(Degree::TensorOut) == 1);
+    CHECK(question.gpus == 4 * 8 * 2 * 16);
+    CHECK(to_document(PlanDegrees{}).question.degrees.get(Degree::TensorOut) == 1);
     CHECK(contains(to_yaml(to_document(PlanDegrees{})), "  tp: 1\n"));
   }
 
@@ -86,8 +88,8 @@ TEST_SUITE("unit") {
     CHECK(read("schema: plansearch/plan/v1\n") == PlanDocument{});
     const PlanDocument document =
         read("schema: plansearch/plan/v1\nmodel: gpt2-xl\ndegrees: {tp: 5, sp: true, zero: 1}\n");
-    CHECK(document.model->name == "gpt2-xl");
-    CHECK(document.degrees ==
+    CHECK(document.question.model == "gpt2-xl");
+    CHECK(document.question.degrees ==
           PinnedDegrees{{Degree::TensorOut, 5}, {Degree::SequenceParallel, 1}, {Degree::Zero, 1}});
   }
 
