@@ -62,8 +62,8 @@ enum class SettingEffect : std::uint8_t {
 
 struct SettingRow {
   Setting setting;
-  std::string_view key;   ///< in files and among the settings of an answer
-  std::string_view flag;  ///< "--hw"
+  std::string_view key;       ///< in files and among the settings of an answer
+  std::string_view flag_key;  ///< of the flag, with '-' for '_'
   SettingKind kind;
   std::int64_t low, high;   ///< of counts
   std::string_view type;    ///< in help texts: "HARDWARE", or the words "bf16|fp16|fp32"
@@ -81,6 +81,8 @@ struct SettingRow {
 /// By enumerator of `Setting`.
 [[nodiscard]] const std::array<SettingRow, kSettingCount>& setting_table();
 [[nodiscard]] const SettingRow& row_of(Setting setting);
+/// "--seq-len"
+[[nodiscard]] std::string flag_of(const SettingRow& row);
 [[nodiscard]] const SettingRow* find_setting(std::string_view key);
 
 /// "bf16|fp16|fp32" as a list; empty for other kinds than words.

@@ -128,7 +128,7 @@ void take_setting(ProblemRequest& request, const SettingRow& row, const std::str
 void add_setting(CLI::App& app, Options& o, Setting setting) {
   const SettingRow& row = row_of(setting);
   app.add_option_function<std::string>(
-         std::string(row.flag), [&o, &row](const std::string& text) { take_setting(o, row, text); },
+         flag_of(row), [&o, &row](const std::string& text) { take_setting(o, row, text); },
          std::string(row.help))
       ->type_name(std::string(row.type))
       ->check([&row](const std::string& text) { return problem_of(row, text); });

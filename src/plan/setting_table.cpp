@@ -58,11 +58,11 @@ void set_field(R& request, const std::string& text) {
 
 /// What most rows share; the fields that differ are set by name below.
 template <auto Member>
-constexpr SettingRow row(Setting setting, std::string_view key, std::string_view flag,
-                         SettingKind kind, std::string_view type, std::string_view help) {
+constexpr SettingRow row(Setting setting, std::string_view key, SettingKind kind,
+                         std::string_view type, std::string_view help) {
   return {.setting = setting,
           .key = key,
-          .flag = flag,
+          .flag_key = key,
           .kind = kind,
           .low = 1,
           .high = kAny,
@@ -97,6 +97,11 @@ constexpr SettingRow below(SettingRow result, std::int64_t high) {
   result.high = high;
   return result;
 }
+/// Typed often.
+constexpr SettingRow hardware(SettingRow result) {
+  result.flag_key = result.column = "hw";
+  return result;
+}
 constexpr SettingRow column(SettingRow result, std::string_view name) {
   result.column = name;
   return result;
@@ -111,69 +116,70 @@ constexpr SettingRow changes(SettingRow result, SettingEffect effect) {
 using S = Setting;
 using K = SettingKind;
 
-constexpr std::array<SettingRow, kSettingCount> kTable{
-    column(listed(always(row<&R::hardware>(S::Hardware, "hardware", "--hw", K::Name, "HARDWARE",
-                                           "hardware profile: a shipped name or a file"))),
-           "hw"),
+constexpr std::array<SettingRow, kSettingCount> kTable = {
+    hardware(listed(always(row<&R::hardware>(S::Hardware, "hardware", K::Name, "HARDWARE",
+                                             "hardware profile: a shipped name or a file")))),
     listed(always(row<&R::model>(
-        S::Model, "model", "--model", K::Name, "MODEL",
+        S::Model, "model", K::Name, "MODEL",
         "model: a shipped name, a file, or a Hugging Face config.json or its folder"))),
-    listed(always(row<&R::framework>(S::Framework, "framework", "--framework", K::Name, "FRAMEWORK",
+    listed(always(row<&R::framework>(S::Framework, "framework", K::Name, "FRAMEWORK",
                                      "training framework (default: megatron)"))),
     listed<&R::gpu_list>(
-        always(below(row<&R::gpus>(S::Gpus, "gpus", "--gpus", K::Count, "N",
+        always(below(row<&R::gpus>(S::Gpus, "gpus", K::Count, "N",
                                    "number of accelerators (default: a ladder of sizes)"),
                      kAnyInt))),
-    column(listed<&R::batch_list>(always(row<&R::batch>(S::Batch, "batch", "--batch", K::Count, "N",
-                                                        "sequences per optimizer step"))),
+    column(listed<&R::batch_list>(always(
+               row<&R::batch>(S::Batch, "batch", K::Count, "N", "sequences per optimizer step"))),
            "global_batch"),
-    listed<&R::seq_len_list>(always(row<&R::seq_len>(S::SequenceLength, "seq_len", "--seq-len",
-                                                     K::Count, "N", "tokens per sequence"))),
-    listed(always(row<&R::precision>(S::Precision, "precision", "--precision", K::Word,
+    listed<&R::seq_len_list>(always(
+        row<&R::seq_len>(S::SequenceLength, "seq_len", K::Count, "N", "tokens per sequence"))),
+    listed(always(row<&R::precision>(S::Precision, "precision", K::Word,
                                      "fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4",
                                      "number format of the matrix products"))),
-    row<&R::optimizer>(S::Optimizer, "optimizer", "--optimizer", K::Word, "adam|sgd|adafactor|muon",
+    row<&R::optimizer>(S::Optimizer, "optimizer", K::Word, "adam|sgd|adafactor|muon",
                        "whose states are kept"),
-    row<&R::attention>(S::Attention, "attention", "--attention", K::Word, "flash|unfused",
+    row<&R::attention>(S::Attention, "attention", K::Word, "flash|unfused",
                        "whether scores are written to memory"),
-    row<&R::rank_order>(S::RankOrder, "rank_order", "--rank-order", K::Text, "AXES",
+    row<&R::rank_order>(S::RankOrder, "rank_order", K::Text, "AXES",
                         "axes, fastest first, such as tp-cp-dp-pp"),
-    row<&R::overlap>(S::Overlap, "overlap", "--overlap", K::Text, "LIST",
+    row<&R::overlap>(S::Overlap, "overlap", K::Text, "LIST",
                      "what is hidden: all, none, or a list such as grad,param"),
-    row<&R::implementation>(S::Implementation, "implementation", "--implementation", K::Text,
-                            "eager|fused|compiled|te", "how memory-bound operators run"),
+    row<&R::implementation>(S::Implementation, "implementation", K::Text, "eager|fused|compiled|te",
+                            "how memory-bound operators run"),
     row<&R::kernels>(
-        S::Kernels, "kernels", "--kernels", K::Text, "LIST",
+        S::Kernels, "kernels", K::Text, "LIST",
         "fused kernels, such as \"flash2 fused-norm\"; what is not named runs eagerly"),
-    row<&R::main_grads>(S::MainGradients, "main_grads", "--main-grads", K::Word, "bf16|fp16|fp32",
+    row<&R::main_grads>(S::MainGradients, "main_grads", K::Word, "bf16|fp16|fp32",
                         "format in which gradients are added up and reduced"),
-    row<&R::fp8_recipe>(S::Fp8Recipe, "fp8_recipe", "--fp8-recipe", K::Word,
+    row<&R::fp8_recipe>(S::Fp8Recipe, "fp8_recipe", K::Word,
                         "tensorwise|rowwise|delayed|block|mxfp8",
                         "how inputs of fp8 products are scaled"),
-    row<&R::cuda_graphs>(S::CudaGraphs, "cuda_graphs", "--cuda-graphs", K::Text, "0|1",
+    row<&R::cuda_graphs>(S::CudaGraphs, "cuda_graphs", K::Text, "0|1",
                          "1: a captured graph issues the kernels of a step"),
-    row<&R::offload>(S::Offload, "offload", "--offload", K::Text, "none|optimizer",
+    row<&R::offload>(S::Offload, "offload", K::Text, "none|optimizer",
                      "what lives in host memory: optimizer states and update"),
-    below(row<&R::lora_rank>(S::LoraRank, "lora_rank", "--lora-rank", K::Count, "N",
+    below(row<&R::lora_rank>(S::LoraRank, "lora_rank", K::Count, "N",
                              "train adapters of this rank beside frozen weights"),
           1 << 16),
-    row<&R::lora_targets>(S::LoraTargets, "lora_targets", "--lora-targets", K::Text, "LIST",
+    row<&R::lora_targets>(S::LoraTargets, "lora_targets", K::Text, "LIST",
                           "modules with an adapter, such as q,v or all-linear (default: q,v)"),
-    changes(row<&R::tokens>(S::Tokens, "tokens", "--tokens", K::Text, "COUNT",
+    changes(row<&R::tokens>(S::Tokens, "tokens", K::Text, "COUNT",
                             "to train on: adds days, GPU-hours, energy and price"),
             SettingEffect::Summary),
-    row<&R::site>(S::Site, "site", "--site", K::Text, "SITE",
-                  "whose runs: typical (default), tuned (factor 1), or a measured laboratory"),
-    changes(row<&R::mem_reserve>(S::MemoryReserve, "mem_reserve", "--mem-reserve", K::Text, "BYTES",
+    column(
+        row<&R::site>(S::Site, "site", K::Text, "SITE",
+                      "whose runs: typical (default), tuned (factor 1), or a measured laboratory"),
+        {}),
+    changes(row<&R::mem_reserve>(S::MemoryReserve, "mem_reserve", K::Text, "BYTES",
                                  "memory to keep free, such as \"2 GiB\""),
             SettingEffect::Room),
-    changes(row<&R::mem_risk>(S::MemoryRisk, "mem_risk", "--mem-risk", K::Share, "SHARE",
+    changes(row<&R::mem_risk>(S::MemoryRisk, "mem_risk", K::Share, "SHARE",
                               "accepted risk of running out of memory (default: 0.1)"),
             SettingEffect::Room),
-    row<&R::passes>(S::Passes, "passes", "--passes", K::Text, "LIST",
+    row<&R::passes>(S::Passes, "passes", K::Text, "LIST",
                     "over the instructions of a step: all, none, or a list such as early-sends"),
     below(
-        row<&R::memory_cap>(S::MemoryCap, "memory_cap", "--memory-cap", K::Count, "N",
+        row<&R::memory_cap>(S::MemoryCap, "memory_cap", K::Count, "N",
                             "micro-batches that a device may keep under zb-auto (default: stages)"),
         1'000'000)};
 
@@ -206,6 +212,10 @@ const std::array<SettingRow, kSettingCount>& setting_table() {
 
 const SettingRow& row_of(Setting setting) {
   return kTable[static_cast<std::size_t>(setting)];
+}
+
+std::string flag_of(const SettingRow& row) {
+  return flag_of(row.flag_key);
 }
 
 const SettingRow* find_setting(std::string_view key) {

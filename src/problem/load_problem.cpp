@@ -57,12 +57,12 @@ Chosen<std::string> framework_name(const ProblemRequest& request) {
   return name;
 }
 
-/// Words between commas.
+/// Words between commas or spaces.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   std::size_t begin = 0;
   while (true) {
-    const std::size_t end = text.find(',', begin);
+    const std::size_t end = text.find_first_of(", ", begin);
     words.push_back(text.substr(begin, end - begin));
     if (end == std::string::npos) return words;
     begin = end + 1;
@@ -142,7 +142,7 @@ class Settler {
       const auto value = row.get(request_);
       const std::string problem = value ? setting_problem(row, *value) : std::string();
       if (problem.empty()) continue;
-      throw InputError({}, fmt::format("{}: {}", row.flag, problem), std::string(row.help));
+      throw InputError({}, fmt::format("{}: {}", flag_of(row), problem), std::string(row.help));
     }
   }
 

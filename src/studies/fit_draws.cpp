@@ -44,8 +44,8 @@ std::vector<Group> groups_of(const std::vector<RunRecord>& runs,
     if (!has_both_times(run, prediction) || draws.excluded.contains(run.id)) continue;
     if (prediction.mfu(*run.step_time).value_or(1.0) < draws.min_mfu) continue;
     const std::string& site = prediction.site.empty() ? run.cell("source") : prediction.site;
-    const std::string name =
-        fmt::format("{}, {}, {}, {}", site, run.hardware, run.framework, run.precision);
+    const std::string name = fmt::format("{}, {}, {}, {}", site, run.hardware, run.framework,
+                                         run.question.precision.value_or(""));
     const auto [found, added] = place.emplace(name, groups.size());
     if (added) {
       const auto known = std::find_if(sites.begin(), sites.end(), [&](const MeasuredSite& other) {

@@ -76,7 +76,7 @@ std::optional<MixedRuns> contradiction(const std::vector<FitRun>& all,
   for (const FitRun& fit : all) {
     seen["machine"].insert(fit.run.hardware);
     seen["framework"].insert(fit.run.framework);
-    seen["precision"].insert(fit.run.precision.empty() ? "bf16" : fit.run.precision);
+    seen["precision"].insert(fit.run.question.precision.value_or("bf16"));
     seen["implementation"].insert(fit.run.cell("implementation"));
   }
   for (const auto& [what, values] : seen) {
@@ -140,7 +140,7 @@ std::variant<FitRuns, MixedRuns> read_fit_runs(const std::vector<std::string>& t
   }
   if (!found.runs.empty()) {
     found.framework = found.runs.front().run.framework;
-    found.precision = found.runs.front().run.precision;
+    found.precision = found.runs.front().run.question.precision.value_or("");
   }
   return found;
 }

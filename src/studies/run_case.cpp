@@ -148,15 +148,6 @@ void require_consistent(ModelDescription& model) {
   if (!broken.empty()) throw Refusal{broken.front()};
 }
 
-/// Runs whose attention is not published: fused kernels have been everyone's default since 2023.
-AttentionKind read_attention(const RunRecord& run, AttentionSupport support) {
-  if (!run.attention.empty() && run.attention != "flash" && run.attention != "unfused") {
-    throw Refusal{fmt::format("attention \"{}\" is neither flash nor unfused", run.attention)};
-  }
-  const bool fused = run.attention != "unfused" && support == AttentionSupport::AsColumnSays;
-  return fused ? AttentionKind::Fused : AttentionKind::Unfused;
-}
-
 /// The network of a row that names a shipped one and has no sizes of its own.
 ModelDescription shipped_model(const RunRecord& run, RunCase& result) {
   ModelDescription model = *run.shipped;
@@ -164,35 +155,28 @@ ModelDescription shipped_model(const RunRecord& run, RunCase& result) {
   model.training.global_batch = run.global_batch;
   result.filled.push_back(fmt::format("sizes of {}", model.name));
   if (run.cell("seq_len").empty()) result.filled.push_back(fmt::format("seq_len {}", run.seq_len));
-  if (run.attention.empty()) result.filled.emplace_back("attention flash");
-  result.network.attention = read_attention(run, AttentionSupport::AsColumnSays);
-  result.network.seq_len = run.seq_len;
   return model;
 }
 
 ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, RunCase& result) {
   if (run.shipped) return shipped_model(run, result);
   ModelDescription model = sizes_of(run, table);
-  AttentionSupport support = AttentionSupport::AsColumnSays;
   if (!run.vocab) result.filled.push_back(fmt::format("vocab {}", table.default_vocab));
   for (const ArchitectureEntry* entry : table.matching(run)) {
     if (entry->like) take_switches(model, *entry->like);
     take_facts(model, entry->facts);
     if (entry->facts.attention == AttentionSupport::UnfusedOnly) {
-      support = AttentionSupport::UnfusedOnly;
+      result.question.attention = "unfused";
     }
     result.filled.push_back(entry->name);
   }
-  if (run.attention.empty()) result.filled.emplace_back("attention flash");
   require_consistent(model);
-  result.network.attention = read_attention(run, support);
-  result.network.seq_len = run.seq_len;
   return model;
 }
 
 /// Every degree the row states; what it leaves open is the framework's default or 1.
-PlanDegrees read_plan(const RunRecord& run, const Framework& framework) {
-  PinnedDegrees chosen = run.degrees;
+PlanDegrees read_plan(const RunRecord& run, const Framework& framework, PinnedDegrees& chosen) {
+  chosen = run.degrees;
   if (!run.recompute.empty()) {
     const auto level = parse_value(Degree::Recompute, run.recompute);
     if (!level) {
@@ -217,25 +201,15 @@ PlanDegrees read_plan(const RunRecord& run, const Framework& framework) {
   // Without stages there is nothing to interleave: the column then repeats a default.
   if (plan.pipeline == 1) plan.chunks = 1;
   if (!run.degrees.has(Degree::Data)) {
-    const int model_ranks = product_of_degrees({plan.tensor_out, plan.pipeline, plan.context});
+    const int model_ranks = product_of_degrees(
+        {plan.tensor_in, plan.tensor_out, plan.tensor_depth, plan.pipeline, plan.context});
     plan.data = degree(std::max<std::int64_t>(1, run.gpus / model_ranks));
   }
-  product_of_degrees({plan.data, plan.tensor_out, plan.pipeline, plan.context});
-  const std::int64_t per_round = std::int64_t{1} * plan.data * plan.micro_batch;
+  product_of_degrees(
+      {plan.data, plan.tensor_in, plan.tensor_out, plan.tensor_depth, plan.pipeline, plan.context});
+  const std::int64_t per_round = std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
   plan.micro_batches = degree((run.global_batch + per_round - 1) / per_round);
   return plan;
-}
-
-void note_defaults(const RunRecord& run, const PlanDegrees& plan, RunCase& result) {
-  if (!run.degrees.has(Degree::Zero))
-    result.filled.push_back(fmt::format("zero {}", static_cast<int>(plan.zero)));
-  if (!run.degrees.has(Degree::SequenceParallel) && plan.tensor_out > 1) {
-    result.filled.push_back(
-        fmt::format("sp {}", plan.sequence_parallel == SequenceParallel::On ? 1 : 0));
-  }
-  if (run.recompute.empty()) {
-    result.filled.push_back(fmt::format("recompute {}", to_text(plan.recompute)));
-  }
 }
 
 /// Without stages the column is a remark. Otherwise the order that it names; the framework's own
@@ -258,19 +232,21 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
                                                const Framework& framework) {
   try {
     RunCase result;
+    if (!run.wrong.empty()) throw Refusal{run.wrong};
+    result.question = run.question;
     result.model = describe(run, table, result);
-    const auto precision = run.precision.empty() ? DataType::Bf16 : parse_data_type(run.precision);
-    if (run.precision.empty()) result.filled.emplace_back("precision bf16");
-    if (!precision) throw Refusal{fmt::format("precision \"{}\" is unknown", run.precision)};
-    result.precision = *precision;
     if (run.framework_assumed) result.filled.push_back("framework " + run.framework);
-    result.plan = read_plan(run, framework);
+    result.plan = read_plan(run, framework, result.chosen);
     const std::string micro_batch(row_of(Degree::MicroBatch).key);
     result.open_micro_batch = !run.degrees.has(Degree::MicroBatch) &&
                               !framework.natural_degrees.contains(micro_batch) &&
                               !framework.fixed_degrees.contains(micro_batch);
     result.plan.schedule = measured_order(run, result.plan, framework, table);
-    note_defaults(run, result.plan, result);
+    if (!run.cell("schedule").empty()) {
+      result.question.degrees.pin(Degree::Schedule, static_cast<int>(result.plan.schedule));
+    }
+    result.question.batch = result.plan.global_batch();
+    result.question.seq_len = run.seq_len;
     result.batch_share =
         static_cast<double>(run.global_batch) / static_cast<double>(result.plan.global_batch());
     return result;

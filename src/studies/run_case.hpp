@@ -6,22 +6,22 @@
 #include <variant>
 #include <vector>
 
-#include "plansearch/data_type.hpp"
+#include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
-#include "plansearch/transformer_builder.hpp"
+#include "plansearch/problem_request.hpp"
 #include "studies/architecture_table.hpp"
 #include "studies/run_record.hpp"
 
 namespace plansearch {
 
-/// What the row says about network and plan, with nothing left open.
+/// What the row says about network and plan. The question is settled as anybody's.
 struct RunCase {
   ModelDescription model;
-  NetworkOptions network;
-  DataType precision = DataType::Bf16;
+  ProblemRequest question;
   PlanDegrees plan;
+  PinnedDegrees chosen;  ///< degrees of the plan that row or framework decide
   /// Neither the row nor the framework says it: the plan has one sequence until it is priced.
   bool open_micro_batch = false;
   std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead

@@ -11,8 +11,9 @@ constexpr std::int64_t kSmallMicroBatchTokens = 2048;
 constexpr int kDeepPipeline = 8;
 constexpr int kLargeData = 64;
 
-bool is_eight_bit_or_less(DataType type) {
-  return type == DataType::Fp8 || type == DataType::Mxfp8 || type == DataType::Nvfp4;
+bool is_eight_bit_or_less(const ProblemRequest& question) {
+  const std::string format = question.precision.value_or("");
+  return format == "fp8" || format == "mxfp8" || format == "nvfp4";
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ std::vector<std::string> regimes_of(const RunRecord& run, const RunCase& run_cas
   add_if(plan.pipeline >= kDeepPipeline, "pipeline of >= 8 stages");
   add_if(plan.data >= kLargeData, "data parallel over >= 64");
   add_if(run_case.model.moe.has_value(), "mixture of experts");
-  add_if(is_eight_bit_or_less(run_case.precision), "fp8 and fp4");
+  add_if(is_eight_bit_or_less(run_case.question), "fp8 and fp4");
   add_if(plan.recompute == Recompute::Full, "full recomputation");
   return regimes;
 }

@@ -243,9 +243,7 @@ std::vector<RunPrediction> predict_runs(const std::vector<RunRecord>& runs,
   const RunSites sites(finder.sites, finder.site);
   parallel_for(prepared.groups.size(), threads, [&](std::size_t index) {
     const RunGroup& group = prepared.groups[index];
-    Problem problem = group.problem;
-    problem.network = std::make_shared<const Network>(build_network(*problem.model, group.network));
-    GroupPricer pricer(problem, table, sites);
+    GroupPricer pricer(group.settled.problem, table, sites);
     for (const std::size_t row : group.rows) {
       pricer.price(runs[row], prepared.cases[row], predictions[row]);
     }

@@ -10,9 +10,11 @@
 #include <utility>
 #include <variant>
 
-#include "cost/compute_cost.hpp"
+#include "plan/natural_defaults.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "problem/framework_flags.hpp"
+#include "plansearch/setting_table.hpp"
+#include "schedule/table.hpp"
 #include "studies/run_groups.hpp"
 
 namespace plansearch {
@@ -58,55 +60,57 @@ std::shared_ptr<const Cluster> at_least(const std::shared_ptr<const Cluster>& cl
   return larger;
 }
 
-/// The framework as measured runs have it: it ran their orders, whatever its file lists, and may
-/// be set up and implemented in other ways.
-std::shared_ptr<const Framework> as_measured(const Framework& usual, const Cluster& cluster,
-                                             const RunRecord& run, DataType precision) {
+/// The framework as measured runs have it: it ran their orders, whatever its file lists.
+std::shared_ptr<const Framework> with_all_orders(const Framework& usual) {
   auto framework = std::make_shared<Framework>(usual);
   framework->schedules = schedule_names();
-  refuse_contradictions(run.software, run.attention, precision);
-  apply_software(*framework, cluster.software, run.software, precision);
-  if (!run.overlap.empty()) apply_overlap(*framework, run.overlap);
-  apply_offload(*framework, cluster, run.cell("offload"));
   return framework;
 }
 
-std::string problem_key(const RunRecord& run, const RunCase& run_case) {
-  static constexpr std::array kColumns{
-      "hw",         "framework", "precision",      "gpus",        "model",      "mlp",
-      "attention",  "layers",    "hidden",         "ffn_hidden",  "heads",      "kv_heads",
-      "head_dim",   "vocab",     "seq_len",        "moe_experts", "moe_topk",   "moe_ffn",
-      "main_grads", "overlap",   "implementation", "kernels",     "fp8_recipe", "cuda_graphs",
-      "offload"};
-  std::string key = fmt::format("{}", run_case.plan.global_batch());
-  for (const char* column : kColumns) key.append(1, '\n').append(run.cell(column));
+/// Cells that decide the network of a row without a name.
+constexpr std::array kSizes{"model",      "mlp",         "layers",   "hidden",
+                            "ffn_hidden", "heads",       "kv_heads", "head_dim",
+                            "vocab",      "moe_experts", "moe_topk", "moe_ffn"};
+
+/// Equal for rows that one evaluator can price: settings and sizes.
+std::string problem_key(const RunRecord& run, const ProblemRequest& question) {
+  std::string key;
+  for (const SettingRow& row : setting_table()) {
+    key.append(1, '\n').append(row.get(question).value_or(""));
+  }
+  for (const char* column : kSizes) key.append(1, '\n').append(run.cell(column));
   return key;
 }
 
-std::optional<std::string> missing_rate(const Cluster& cluster, const Framework& framework,
-                                        const RunCase& run_case) {
-  const auto policy = framework.precision.find(run_case.precision);
-  if (policy == framework.precision.end()) {
-    return fmt::format("{} does not train in {}", framework.name, to_text(run_case.precision));
+/// Who decided what the columns of settings left open.
+void note_settings(const RunRecord& run, const SettledProblem& settled, RunCase& result) {
+  for (const SettingReport& report : settled.settings) {
+    const SettingRow* row = find_setting(report.key);
+    const bool noted = row != nullptr &&
+                       (row->setting == Setting::Attention || row->setting == Setting::Precision);
+    if (!noted || row->get(run.question)) continue;
+    result.filled.push_back(fmt::format("{} {}", row->key, report.value));
   }
-  const Accelerator& chip = cluster.accelerator;
-  for (const DataType type : {policy->second.matmul, policy->second.activation}) {
-    try {
-      require_data_type(chip, type);
-    } catch (const InputError& error) {
-      return error.what();
-    }
+}
+
+void note_degrees(const RunRecord& run, RunCase& result) {
+  for (const Degree degree : {Degree::Zero, Degree::SequenceParallel, Degree::Recompute}) {
+    const bool open =
+        !run.degrees.has(degree) && (degree != Degree::Recompute || run.recompute.empty());
+    const bool matters = degree != Degree::SequenceParallel || result.plan.tensor() > 1;
+    if (!open || !matters) continue;
+    result.filled.push_back(fmt::format("{} {}", row_of(degree).key,
+                                        value_text(degree, degree_value(result.plan, degree))));
   }
-  if (run_case.network.attention == AttentionKind::Fused && !chip.kernels.attention_forward) {
-    return fmt::format("no rates of a fused attention kernel for {}", chip.name);
-  }
-  return std::nullopt;
 }
 
 class Preparation {
  public:
   Preparation(const ArchitectureTable& table, const ProfileFinder& finder)
-      : table_(table), clusters_(finder.cluster), frameworks_(finder.framework) {}
+      : table_(table),
+        clusters_(finder.cluster),
+        frameworks_(finder.framework),
+        sites_(std::make_shared<const SiteTable>(finder.sites)) {}
 
   PreparedRuns prepare(const std::vector<RunRecord>& runs,
                        std::vector<RunPrediction>& predictions) {
@@ -133,43 +137,51 @@ class Preparation {
     auto made = make_case(run, table_, *rules);
     if (const auto* refusal = std::get_if<Inexpressible>(&made)) return refusal->reason;
     RunCase& run_case = prepared_.cases[row] = std::get<RunCase>(std::move(made));
-    prediction.regimes = regimes_of(run, run_case, *machine);
     prediction.plan = run_case.plan;
-    if (auto reason = missing_rate(*machine, *rules, run_case)) return reason;
     try {
-      join(row, run, run_case, machine, rules);
+      join(row, run, run_case, {machine, nullptr, rules, sites_});
     } catch (const InputError& error) {
       return std::string(error.what());
     }
+    prediction.plan = run_case.plan;
+    prediction.regimes = regimes_of(run, run_case, *machine);
     return std::nullopt;
   }
 
-  void join(std::size_t row, const RunRecord& run, const RunCase& run_case,
-            const std::shared_ptr<const Cluster>& cluster,
-            const std::shared_ptr<const Framework>& framework) {
-    const std::string key = problem_key(run, run_case);
-    auto place = group_of_.find(key);
-    if (place == group_of_.end()) {
-      RunGroup group;
-      Problem& p = group.problem;
-      p.gpus = static_cast<int>(run.gpus);
-      p.cluster = at_least(cluster, p.gpus);
-      p.framework = as_measured(*framework, *cluster, run, run_case.precision);
-      p.model = std::make_shared<const ModelDescription>(run_case.model);
-      p.precision = run_case.precision;
-      p.global_batch = run_case.plan.global_batch();
-      p.seq_len = run.seq_len;
-      group.network = run_case.network;
-      group.network.implementation = p.framework->implementation;
-      place = group_of_.emplace(key, prepared_.groups.size()).first;
-      prepared_.groups.push_back(std::move(group));
+  /// Settles the question of a row as that of a command line; rows that ask the same share it.
+  void join(std::size_t row, const RunRecord& run, RunCase& run_case, ProblemFiles files) {
+    ProblemRequest& question = run_case.question;
+    question.hardware = run.hardware;
+    question.model = run_case.model.name;
+    question.framework = run.framework;
+    question.gpus = static_cast<int>(run.gpus);
+    question.site = "tuned";  // sites are factors on what is priced here (run_sites.hpp)
+    const auto [place, fresh] =
+        group_of_.emplace(problem_key(run, question), prepared_.groups.size());
+    if (fresh) {
+      files.cluster = at_least(files.cluster, *question.gpus);
+      files.model = std::make_shared<const ShippedModel>(ShippedModel{run_case.model});
+      files.framework = with_all_orders(*files.framework);
+      try {
+        prepared_.groups.push_back({settle_problem(question, files), {}});
+      } catch (const InputError&) {
+        group_of_.erase(place);
+        throw;
+      }
     }
-    prepared_.groups[place->second].rows.push_back(row);
+    RunGroup& group = prepared_.groups[place->second];
+    const Problem& problem = group.settled.problem;
+    note_settings(run, group.settled, run_case);
+    run_case.plan = with_legal_defaults(run_case.plan, run_case.chosen, *problem.network,
+                                        *problem.framework, problem.precision);
+    note_degrees(run, run_case);
+    group.rows.push_back(row);
   }
 
   const ArchitectureTable& table_;
   Finder<Cluster> clusters_;
   Finder<Framework> frameworks_;
+  std::shared_ptr<const SiteTable> sites_;
   std::map<std::string, std::size_t> group_of_;
   PreparedRuns prepared_;
 };

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "plansearch/evaluator.hpp"
+#include "plansearch/load_problem.hpp"
 #include "studies/run_case.hpp"
 #include "studies/run_prediction.hpp"
 
@@ -12,8 +12,7 @@ namespace plansearch {
 
 /// Rows of one problem share an evaluator and its profiles.
 struct RunGroup {
-  Problem problem;
-  NetworkOptions network;
+  SettledProblem settled;
   std::vector<std::size_t> rows;
 };
 

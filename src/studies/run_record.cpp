@@ -12,6 +12,7 @@
 #include "io/model_sections.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/setting_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -28,17 +29,11 @@ constexpr std::array<std::string_view, 4> kSizes{"mlp", "layers", "hidden", "hea
 /// Another name people give a column.
 constexpr std::pair<std::string_view, std::string_view> kBatch{"global_batch", "batch"};
 
-/// What tables of runs may hold besides, and what is done with it.
-constexpr std::array<std::string_view, 42> kOthers{
-    "id",           "source",      "locator",  "framework",   "known",
-    "attention",    "ffn_hidden",  "kv_heads", "head_dim",    "vocab",
-    "seq_len",      "moe_experts", "moe_topk", "moe_ffn",     "precision",
-    "tp",           "pp",          "vpp",      "dp",          "cp",
-    "ep",           "sp",          "zero",     "recompute",   "batch",
-    "peak_mem_gib", "mem_kind",    "oom",      "mem_rank",    "main_grads",
-    "schedule",     "shard_group", "overlap",  "fp8_recipe",  "implementation",
-    "kernels",      "cp_kind",     "offload",  "cuda_graphs", "recompute_layers",
-    "site",         "micro_batch"};
+/// What tables of runs may hold besides settings and degrees.
+constexpr std::array<std::string_view, 18> kOthers{
+    "id",           "source",   "locator",     "known",    "ffn_hidden", "kv_heads",
+    "head_dim",     "vocab",    "moe_experts", "moe_topk", "moe_ffn",    "batch",
+    "peak_mem_gib", "mem_kind", "oom",         "mem_rank", "site",       "tp"};
 
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
     {{"allocated", MemoryKind::Allocated},
@@ -137,11 +132,6 @@ class RowReader {
                 "it is max (of all stages), first or last");
   }
 
-  [[nodiscard]] std::optional<std::string> known_text(std::string_view column) const {
-    const std::string& cell = text(column);
-    return cell.empty() ? std::nullopt : std::optional(cell);
-  }
-
   [[nodiscard]] Outcome outcome() const {
     const std::string& cell = text("oom");
     if (cell.empty() || cell == "0") return Outcome::Measured;
@@ -189,16 +179,33 @@ void read_sizes(RowReader& row, RunRecord& run) {
   run.expert_width = row.count("moe_ffn");
 }
 
-/// The degrees that tables of runs have a column for.
-constexpr std::array kColumns{Degree::TensorOut,  Degree::Pipeline,         Degree::Chunks,
-                              Degree::Data,       Degree::Context,          Degree::Expert,
-                              Degree::Zero,       Degree::SequenceParallel, Degree::MicroBatch,
-                              Degree::ShardGroup, Degree::RecomputeLayers};
+/// Words of the table's own: validation/architectures.yaml knows schedules, labels know the others.
+constexpr DegreeSet kOwnWords{Degree::Recompute, Degree::Schedule, Degree::ContextKind};
 
 void read_degrees(RowReader& row, RunRecord& run) {
-  for (const Degree degree : kColumns) {
-    const std::string_view column = key_of(degree, {});
-    if (const auto value = row.degree(column, degree)) run.degrees.pin(degree, *value);
+  for (const DegreeRow& degree : degree_table()) {
+    if (kOwnWords.contains(degree.degree)) continue;
+    const std::string_view alias = key_of(degree.degree, {});
+    const auto value = row.degree(row.text(degree.key).empty() ? alias : degree.key, degree.degree);
+    if (value) run.degrees.pin(degree.degree, *value);
+  }
+}
+
+/// What has a field of its own in the record is there; the others are read as flags are.
+constexpr std::array kOwnFields{Setting::Hardware, Setting::Model, Setting::Framework,
+                                Setting::Gpus,     Setting::Batch, Setting::SequenceLength};
+
+void read_settings(const RowReader& row, RunRecord& run) {
+  for (const SettingRow& setting : setting_table()) {
+    const auto* own = std::find(kOwnFields.begin(), kOwnFields.end(), setting.setting);
+    if (setting.column.empty() || own != kOwnFields.end()) continue;
+    const std::string& cell = row.text(setting.column);
+    if (cell.empty()) continue;
+    const std::string problem = setting_problem(setting, cell);
+    if (problem.empty()) setting.set(run.question, cell);
+    if (!problem.empty() && run.wrong.empty()) {
+      run.wrong = fmt::format("{}: {}", setting.column, problem);
+    }
   }
 }
 
@@ -213,8 +220,6 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
   run.framework = run.framework_assumed ? "megatron" : row.needed_text("framework");
   run.model = row.text("model");
   run.mlp = row.needed_text("mlp");
-  run.attention = row.text("attention");
-  run.precision = row.text("precision");
   run.recompute = row.text("recompute");
   read_sizes(row, run);
   run.global_batch = row.needed_count(batch_column(table));
@@ -234,10 +239,7 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
     run.peak_memory = Bytes(*memory * kGibibyte);
   run.memory_kind = problems.attempt([&] { return row.memory_kind(); });
   run.memory_rank = problems.attempt([&] { return row.memory_rank(); });
-  run.overlap = row.text("overlap");
-  run.software = {row.known_text("implementation"), row.known_text("kernels"),
-                  row.known_text("main_grads"), row.known_text("fp8_recipe"),
-                  row.known_text("cuda_graphs")};
+  read_settings(row, run);
   run.outcome = problems.attempt([&] { return row.outcome(); });
   run.unknown = row.unknown();
   for (std::size_t i = 0; i < table.header().size(); ++i) {
@@ -310,7 +312,12 @@ std::vector<std::string> unread_columns(const io::CsvTable& table) {
   };
   std::vector<std::string> unread;
   for (const std::string& column : table.header()) {
-    const bool read = is_in(kRequired, column) || is_in(kSizes, column) || is_in(kOthers, column);
+    const bool setting = std::any_of(setting_table().begin(), setting_table().end(),
+                                     [&](const SettingRow& row) { return row.column == column; });
+    const bool degree = std::any_of(degree_table().begin(), degree_table().end(),
+                                    [&](const DegreeRow& row) { return row.key == column; });
+    const bool read = setting || degree || is_in(kRequired, column) || is_in(kSizes, column) ||
+                      is_in(kOthers, column);
     if (!read) unread.push_back(column);
   }
   return unread;

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "io/csv.hpp"
-#include "plansearch/data_type.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/model_description.hpp"
+#include "plansearch/problem_request.hpp"
 #include "plansearch/quantity.hpp"
-#include "problem/software_choice.hpp"
 #include "studies/table_problems.hpp"
 
 namespace plansearch {
@@ -50,8 +49,9 @@ struct RunRecord {
   bool framework_assumed = false;  ///< the table has no such column
   std::string model;               ///< label; the sizes below decide
   std::string mlp;
-  std::string attention;
-  std::string precision;
+  /// Settings that have a column, and what is wrong with the first cell that is.
+  ProblemRequest question;
+  std::string wrong;
   std::string recompute;
   std::int64_t gpus = 1;
   std::int64_t layers = 1;
@@ -66,8 +66,6 @@ struct RunRecord {
   std::optional<Bytes> peak_memory;
   std::optional<MemoryKind> memory_kind;
   std::optional<MemoryRank> memory_rank;  ///< absent: the rank whose figure the framework logs
-  std::string overlap;                    ///< as --overlap
-  SoftwareChoice software;                ///< absent: the framework's
   Outcome outcome = Outcome::Measured;
   /// The network, where the row has no sizes and names one that ships; the sizes above are its own.
   std::shared_ptr<const ModelDescription> shipped;

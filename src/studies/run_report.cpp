@@ -99,7 +99,7 @@ Json sweeps_json(const RunReport& report) {
         {{"source", text(best.cell("source"))},
          {"hw", best.hardware},
          {"framework", best.framework},
-         {"precision", text(best.precision)},
+         {"precision", text(best.question.precision.value_or(""))},
          {"model", text(best.model)},
          {"gpus", best.gpus},
          {"seq_len", best.seq_len},

@@ -80,6 +80,17 @@ std::vector<Target> targets_of(const ModelDescription& model) {
   return targets;
 }
 
+/// Words for several targets at once, beside all-linear.
+constexpr const char* kAttention = "attention";
+constexpr const char* kMlp = "mlp";
+
+bool stands_for(const std::string& word, const Target& target) {
+  static const std::array<std::string, 4> kMlpTargets{"gate", "up", "gate_up", "down"};
+  const bool mlp =
+      std::find(kMlpTargets.begin(), kMlpTargets.end(), target.word) != kMlpTargets.end();
+  return word == target.word || word == kAllLinear || word == (mlp ? kMlp : kAttention);
+}
+
 /// One adapter: the products that share its A.
 struct Site {
   std::vector<std::size_t> operators;
@@ -252,13 +263,14 @@ std::optional<AdapterProblem> adapter_problem(const ModelDescription& descriptio
                           "common ranks are 8 to 64"};
   }
   const std::vector<std::string> words = adapter_targets(description);
-  const std::string remedy = fmt::format("{} has {}, or {} for all of them", description.name,
-                                         fmt::join(words, ", "), kAllLinear);
+  const std::string remedy = fmt::format("{} has {}; {}, {} or {} for several", description.name,
+                                         fmt::join(words, ", "), kAttention, kMlp, kAllLinear);
   if (lora.targets.empty()) return AdapterProblem{"no target is named", remedy};
-  for (const std::string& target : lora.targets) {
-    if (target == kAllLinear) continue;
-    if (std::find(words.begin(), words.end(), target) != words.end()) continue;
-    return AdapterProblem{fmt::format("no module '{}'", target), remedy};
+  const std::vector<Target> targets = targets_of(description);
+  for (const std::string& word : lora.targets) {
+    const bool known = std::any_of(targets.begin(), targets.end(),
+                                   [&](const Target& target) { return stands_for(word, target); });
+    if (!known) return AdapterProblem{fmt::format("no module '{}'", word), remedy};
   }
   return std::nullopt;
 }
@@ -267,9 +279,7 @@ void add_adapters(Network& network, const ModelDescription& model) {
   const LoraDescription& lora = *model.training.lora;
   std::vector<Target> chosen;
   for (Target& target : targets_of(model)) {
-    const auto asked = [&](const std::string& word) {
-      return word == target.word || word == kAllLinear;
-    };
+    const auto asked = [&](const std::string& word) { return stands_for(word, target); };
     if (std::any_of(lora.targets.begin(), lora.targets.end(), asked)) {
       chosen.push_back(std::move(target));
     }

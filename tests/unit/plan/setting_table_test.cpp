@@ -38,11 +38,12 @@ std::string example(const SettingRow& row) {
 
 TEST_SUITE("unit") {
   TEST_CASE("every setting is a field of its own, with names of its own") {
-    std::set<std::string_view> keys, flags;
+    std::set<std::string_view> keys;
+    std::set<std::string> flags;
     for (const SettingRow& row : setting_table()) {
       CAPTURE(row.key);
       CHECK(keys.insert(row.key).second);
-      CHECK(flags.insert(row.flag).second);
+      CHECK(flags.insert(flag_of(row)).second);
       CHECK(find_setting(row.key) == &row);
       ProblemRequest request;
       CHECK_FALSE(row.get(request).has_value());
@@ -53,6 +54,8 @@ TEST_SUITE("unit") {
       }
     }
     CHECK(find_setting("colour") == nullptr);
+    CHECK(flag_of(row_of(Setting::Hardware)) == "--hw");
+    CHECK(flag_of(row_of(Setting::SequenceLength)) == "--seq-len");
   }
 
   TEST_CASE("values are checked before they are taken") {

@@ -86,7 +86,7 @@ TEST_SUITE("problem") {
     CHECK(policy.main_gradient == DataType::Bf16);
     CHECK(policy.reduction == DataType::Bf16);
     r.main_grads = "int8";
-    CHECK(hint_of(r) == "it takes bf16, fp16, fp32");
+    CHECK(hint_of(r) == "format in which gradients are added up and reduced");
   }
 
   TEST_CASE("overlap of single kinds leaves the others as they are") {

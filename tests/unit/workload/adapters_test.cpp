@@ -115,7 +115,8 @@ TEST_SUITE("unit") {
     const auto wrong = adapter_problem(model);
     REQUIRE(wrong.has_value());
     CHECK(wrong->what == "no module 'qkv'");
-    CHECK(wrong->remedy == "llama has q, k, v, o, gate, up, down, or all-linear for all of them");
+    CHECK(wrong->remedy ==
+          "llama has q, k, v, o, gate, up, down; attention, mlp or all-linear for several");
     model.training.lora->targets = {"q"};
     model.training.lora->rank = 0;
     CHECK(adapter_problem(model).has_value());
