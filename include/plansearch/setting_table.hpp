@@ -46,11 +46,12 @@ enum class Setting : std::uint8_t {
 inline constexpr std::size_t kSettingCount = 25;
 
 enum class SettingKind : std::uint8_t {
-  Name,   ///< of a file
-  Count,  ///< a whole number in a range
-  Share,  ///< between 0 and 1, both excluded
-  Word,   ///< one of a few
-  Text,   ///< has a grammar of its own, checked when the question is settled
+  Name,    ///< of a file
+  Count,   ///< a whole number in a range
+  Share,   ///< between 0 and 1, both excluded
+  Word,    ///< one of a few
+  Format,  ///< a number format by one of a few words, or by a longer name ("float16")
+  Text,    ///< has a grammar of its own, checked when the question is settled
 };
 
 /// What a different value can change in an answer, the greatest effect first.
@@ -85,7 +86,7 @@ struct SettingRow {
 [[nodiscard]] std::string flag_of(const SettingRow& row);
 [[nodiscard]] const SettingRow* find_setting(std::string_view key);
 
-/// "bf16|fp16|fp32" as a list; empty for other kinds than words.
+/// "bf16|fp16|fp32" as a list; empty for other kinds than words and formats.
 [[nodiscard]] std::vector<std::string> words_of(const SettingRow& row);
 /// "'8 %' is not a number between 0 and 1"; empty where the row takes the text.
 [[nodiscard]] std::string setting_problem(const SettingRow& row, std::string_view text);

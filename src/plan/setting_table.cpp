@@ -12,6 +12,7 @@
 
 #include "base/names.hpp"
 #include "base/units.hpp"
+#include "plansearch/data_type.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
@@ -133,7 +134,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
            "global_batch"),
     listed<&R::seq_len_list>(always(
         row<&R::seq_len>(S::SequenceLength, "seq_len", K::Count, "N", "tokens per sequence"))),
-    listed(always(row<&R::precision>(S::Precision, "precision", K::Word,
+    listed(always(row<&R::precision>(S::Precision, "precision", K::Format,
                                      "fp32|tf32|fp16|bf16|fp8|mxfp8|nvfp4",
                                      "number format of the matrix products"))),
     row<&R::optimizer>(S::Optimizer, "optimizer", K::Word, "adam|sgd|adafactor|muon",
@@ -149,7 +150,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
     row<&R::kernels>(
         S::Kernels, "kernels", K::Text, "LIST",
         "fused kernels, such as \"flash2 fused-norm\"; what is not named runs eagerly"),
-    row<&R::main_grads>(S::MainGradients, "main_grads", K::Word, "bf16|fp16|fp32",
+    row<&R::main_grads>(S::MainGradients, "main_grads", K::Format, "bf16|fp16|fp32",
                         "format in which gradients are added up and reduced"),
     row<&R::fp8_recipe>(S::Fp8Recipe, "fp8_recipe", K::Word,
                         "tensorwise|rowwise|delayed|block|mxfp8",
@@ -226,7 +227,7 @@ const SettingRow* find_setting(std::string_view key) {
 
 std::vector<std::string> words_of(const SettingRow& row) {
   std::vector<std::string> words;
-  if (row.kind != SettingKind::Word) return words;
+  if (row.kind != SettingKind::Word && row.kind != SettingKind::Format) return words;
   std::string_view rest = row.type;
   while (true) {
     const std::size_t end = rest.find('|');
@@ -250,9 +251,13 @@ std::string setting_problem(const SettingRow& row, std::string_view text) {
       if (value && *value > 0.0 && *value < 1.0) return {};
       return fmt::format("'{}' is not a probability between 0 and 1, such as 0.25", text);
     }
-    case SettingKind::Word: {
+    case SettingKind::Word:
+    case SettingKind::Format: {
       const std::vector<std::string> words = words_of(row);
-      if (std::find(words.begin(), words.end(), text) != words.end()) return {};
+      const auto format =
+          row.kind == SettingKind::Format ? parse_data_type(text) : std::optional<DataType>();
+      const std::string_view word = format ? to_text(*format) : text;
+      if (std::find(words.begin(), words.end(), word) != words.end()) return {};
       const std::string guess = did_you_mean(text, words);
       return fmt::format("'{}' is none of {}{}{}", text, fmt::join(words, ", "),
                          guess.empty() ? "" : "; ", guess);

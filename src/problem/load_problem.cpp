@@ -102,7 +102,6 @@ class Settler {
   }
 
   SettledProblem settle() {
-    refuse_wrong_values();
     compare_hash("hardware", cluster_.name, cluster_.content_hash);
     compare_hash("model", model_.name, settled_.files.model->content_hash);
     note_file("hardware", request_.hardware);
@@ -111,6 +110,7 @@ class Settler {
     note("framework", framework.value(), framework.origin());
     settle_parts();
     settled_.gpus = asked_gpus(request_, cluster_);
+    refuse_wrong_values();
     settle_precision();
     settle_software();
     settle_optimizer();
@@ -142,7 +142,8 @@ class Settler {
       const auto value = row.get(request_);
       const std::string problem = value ? setting_problem(row, *value) : std::string();
       if (problem.empty()) continue;
-      throw InputError({}, fmt::format("{}: {}", flag_of(row), problem), std::string(row.help));
+      throw InputError({}, fmt::format("{} {}: {}", flag_of(row), *value, problem),
+                       std::string(row.help));
     }
   }
 

@@ -92,8 +92,8 @@ CASES = [
     (plan("precision: bf17\n"), 2, ["plan.yaml:5:", "bf17"]),
     (plan("degrees: [dp, 8]\n"), 2, ["plan.yaml:5:"]),
     (plan("stages: []\n"), 2, ["key 'order' is missing"]),
-    (("predict --plan FILE#0", "plan.yaml", PLAN), 2, ["the part after # is no rank"]),
-    (("predict --plan FILE#18446744073709551616", "plan.yaml", PLAN), 2, ["no rank"]),
+    (("predict --plan FILE#0", "plan.yaml", PLAN), 2, ["the part after # is not a rank"]),
+    (("predict --plan FILE#18446744073709551616", "plan.yaml", PLAN), 2, ["not a rank"]),
     (("predict --plan FILE", "result.json", '{"schema": "plansearch/result/v1", "plans": []}'), 2,
      ["no plan of rank 1"]),
     # Tables.

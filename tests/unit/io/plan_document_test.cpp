@@ -50,7 +50,7 @@ TEST_SUITE("unit") {
     ProblemRequest& question = document.question;
     for (const SettingRow& row : setting_table()) {
       if (row.effect == SettingEffect::Summary || row.get(question)) continue;
-      row.set(question, row.kind == SettingKind::Word    ? words_of(row).back()
+      row.set(question, !words_of(row).empty()           ? words_of(row).back()
                         : row.kind == SettingKind::Share ? "0.25"
                                                          : "17");
     }
