@@ -2,8 +2,11 @@
 // A uniform plan as plain values: the degrees a user types and what the search enumerates.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -21,6 +24,15 @@ enum class ZeroStage : std::uint8_t { None = 0, Optimizer = 1, Gradients = 2, Pa
 
 [[nodiscard]] std::string_view to_text(Recompute value);
 [[nodiscard]] std::string_view to_text(ContextKind value);
+
+/// A product of counts of at least 1. What is more than an `int` holds becomes the largest one,
+/// beyond the ranks of any machine.
+[[nodiscard]] constexpr int product_of_counts(std::initializer_list<int> counts) {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  std::int64_t product = 1;
+  for (const int count : counts) product = std::min(product * count, kMost);
+  return static_cast<int>(product);
+}
 
 struct PlanDegrees {
   int data = 1;           ///< dp
@@ -44,8 +56,15 @@ struct PlanDegrees {
   int recompute_layers = 0;  ///< of full recomputation: first layers of every chunk; 0: all
   ScheduleId schedule = kDefaultSchedule;
 
-  [[nodiscard]] int tensor() const { return tensor_in * tensor_out * tensor_depth; }
-  [[nodiscard]] int devices() const { return data * pipeline * context * tensor(); }
+  [[nodiscard]] int tensor() const {
+    return product_of_counts({tensor_in, tensor_out, tensor_depth});
+  }
+  /// The ranks of one pipeline stage.
+  [[nodiscard]] int stage_ranks() const { return product_of_counts({data, context, tensor()}); }
+  [[nodiscard]] int devices() const { return product_of_counts({pipeline, stage_ranks()}); }
+  /// The ranks that share the experts of a layer.
+  [[nodiscard]] int expert_ranks() const { return product_of_counts({expert, expert_tensor}); }
+  [[nodiscard]] int virtual_stages() const { return product_of_counts({pipeline, chunks}); }
   [[nodiscard]] std::int64_t global_batch() const {
     return std::int64_t{1} * data * tensor_depth * micro_batch * micro_batches;
   }

@@ -47,7 +47,7 @@ Placements all_whole(const Network& network, int tensor) {
 }  // namespace
 
 ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block,
-                           double copies, std::shared_ptr<MovePrices> moves)
+                           double copies, std::shared_ptr<ReshardingPrices> moves)
     : problem_(problem),
       degrees_(without_pipeline(degrees)),
       constants_(framework_constants(*problem_.framework)),
@@ -66,7 +66,7 @@ ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, s
       repeated_(repeated_shares(block_, problem_.framework->selective)),
       copies_(copies),
       choice_(placements_.blocks[block]),
-      moves_(moves ? std::move(moves) : std::make_shared<MovePrices>(mesh_)) {
+      moves_(moves ? std::move(moves) : std::make_shared<ReshardingPrices>(mesh_)) {
   placed_extents(*problem_.network, degrees_, *problem_.framework, extents_);
   place_block(block_, index_, rules_, placement_, block);
   for (std::size_t t = 0; t < block_.tensors.size(); ++t) add_moved(static_cast<TensorId>(t));
@@ -255,7 +255,7 @@ ByRecompute<double> ChoicePricer::saved_inputs() const {
 /// Tensors of one size and element are one subject.
 void ChoicePricer::add_moved(TensorId tensor) {
   const Tensor& moved = block_.tensor(tensor);
-  MovedTensor& made = moved_.emplace_back();
+  ReshardedTensor& made = moved_.emplace_back();
   double elements = 1.0;
   for (const DimId dim : moved.dims) {
     made.extents.push_back(rules_.extents[static_cast<std::size_t>(dim)]);
@@ -275,8 +275,9 @@ void ChoicePricer::add_moved(TensorId tensor) {
   };
 }
 
-const Moves& ChoicePricer::moves(TensorId tensor, const MovePrices::Layouts& from,
-                                 const MovePrices::Layouts& to, Pairs pairs, ReadsAgain reader) {
+const ReshardingCosts& ChoicePricer::moves(TensorId tensor, const ReshardingPrices::Layouts& from,
+                                           const ReshardingPrices::Layouts& to, Pairs pairs,
+                                           ReadsAgain reader) {
   return moves_->price_all(moved_[static_cast<std::size_t>(tensor)], from, to, pairs, reader);
 }
 

@@ -55,12 +55,12 @@ class ChoicePricer {
   /// `copies` of the block, whose reductions at the end of a step go together. `moves`: of another
   /// pricer on the same mesh, whose ways need not be looked for again.
   ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block, double copies,
-               std::shared_ptr<MovePrices> moves = nullptr);
+               std::shared_ptr<ReshardingPrices> moves = nullptr);
   ChoicePricer(const ChoicePricer&) = delete;
   ChoicePricer& operator=(const ChoicePricer&) = delete;
 
   [[nodiscard]] const Block& block() const { return block_; }
-  [[nodiscard]] const std::shared_ptr<MovePrices>& move_prices() const { return moves_; }
+  [[nodiscard]] const std::shared_ptr<ReshardingPrices>& move_prices() const { return moves_; }
   [[nodiscard]] const BlockIndex& index() const { return index_; }
 
   /// Places the operators of a launch, or what enters and leaves the block; everything else whole.
@@ -80,8 +80,9 @@ class ChoicePricer {
   [[nodiscard]] Seconds by_role(const FactorCuts& edges, Recompute level);
 
   /// What brings a tensor from some layouts to others. Lives as long as the pricer.
-  [[nodiscard]] const Moves& moves(TensorId tensor, const MovePrices::Layouts& from,
-                                   const MovePrices::Layouts& to, Pairs pairs, ReadsAgain reader);
+  [[nodiscard]] const ReshardingCosts& moves(TensorId tensor, const ReshardingPrices::Layouts& from,
+                                             const ReshardingPrices::Layouts& to, Pairs pairs,
+                                             ReadsAgain reader);
   /// Whether its gradient is formed and moves.
   [[nodiscard]] bool returns(TensorId tensor) const;
 
@@ -115,8 +116,8 @@ class ChoicePricer {
   BlockPlacement placement_;
   BlockCuts cuts_;
   DerivationScratchPtr scratch_ = make_derivation_scratch();
-  std::shared_ptr<MovePrices> moves_;
-  std::vector<MovedTensor> moved_;  ///< by tensor
+  std::shared_ptr<ReshardingPrices> moves_;
+  std::vector<ReshardedTensor> moved_;  ///< by tensor
   std::vector<Communication> demands_;
 };
 

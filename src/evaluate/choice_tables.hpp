@@ -35,7 +35,7 @@ class ChoiceTables {
     std::size_t block = 0;
     double copies = 1.0;
     SequenceSpace space = SequenceSpace::All;
-    std::shared_ptr<MovePrices> moves{};  ///< as of ChoicePricer
+    std::shared_ptr<ReshardingPrices> moves{};  ///< as of ChoicePricer
     StopAsked stop{};
   };
   /// Nodes get their prices, tensors between them none yet.
@@ -60,7 +60,9 @@ class ChoiceTables {
                             Rings rings) const;
   [[nodiscard]] BlockChoice choice(const std::vector<std::size_t>& options) const;
   [[nodiscard]] const Block& block() const { return pricer_.block(); }
-  [[nodiscard]] const std::shared_ptr<MovePrices>& moves() const { return pricer_.move_prices(); }
+  [[nodiscard]] const std::shared_ptr<ReshardingPrices>& moves() const {
+    return pricer_.move_prices();
+  }
 
  private:
   [[nodiscard]] std::size_t options_of(std::size_t node) const;

@@ -39,7 +39,7 @@ void put_place(std::string& text, std::size_t dim, std::size_t place, std::size_
 
 }  // namespace
 
-MovePrices::MovePrices(const DeviceMesh& mesh) : mesh_(mesh), known_(1) {
+ReshardingPrices::ReshardingPrices(const DeviceMesh& mesh) : mesh_(mesh), known_(1) {
   int size = 1;
   for (std::size_t f = 0; f < kMostFactors; ++f) {
     const int own = mesh[factor_axis(f)].size;
@@ -51,7 +51,7 @@ MovePrices::MovePrices(const DeviceMesh& mesh) : mesh_(mesh), known_(1) {
   places_.assign(1U << 12U, {});
 }
 
-std::size_t MovePrices::Key::hash() const {
+std::size_t ReshardingPrices::Key::hash() const {
   std::uint64_t sum = frames;
   for (std::size_t i = 0; i < roles.size(); i += 2) {
     sum ^= static_cast<std::uint64_t>(roles[i]) << 32U | roles[i + 1];
@@ -61,14 +61,14 @@ std::size_t MovePrices::Key::hash() const {
   return static_cast<std::size_t>(sum);
 }
 
-std::uint16_t MovePrices::role(const std::string& places) {
+std::uint16_t ReshardingPrices::role(const std::string& places) {
   if (places.empty()) return 0;
   const auto next = static_cast<std::uint16_t>(numbers_.size() + 1);
   PLANSEARCH_CHECK(next != 0);
   return numbers_.try_emplace(places, next).first->second;
 }
 
-MovePrices::Known MovePrices::describe(const Layout& layout) {
+ReshardingPrices::Known ReshardingPrices::describe(const Layout& layout) {
   std::array<std::string, kMostFactors> places;
   std::string frame = "frame";
   const auto text_of = [&](Axis axis) -> std::string& {
@@ -102,20 +102,20 @@ MovePrices::Known MovePrices::describe(const Layout& layout) {
   return known;
 }
 
-NumberedLayout MovePrices::numbered(Layout layout) {
+NumberedLayout ReshardingPrices::numbered(Layout layout) {
   NumberedLayout result{std::move(layout)};
   result.number = layouts_.number(result.layout);
   if (result.number == known_.size()) known_.push_back(describe(result.layout));
   return result;
 }
 
-std::uint32_t MovePrices::subject(double elements, WireClass wire, int sequences) {
+std::uint32_t ReshardingPrices::subject(double elements, WireClass wire, int sequences) {
   const auto next = static_cast<std::uint32_t>(subjects_.size());
   return subjects_.try_emplace({elements, wire, sequences}, next).first->second;
 }
 
 /// The place of the way of this key, or where it belongs.
-MovePrices::Place& MovePrices::find(const Key& key, std::size_t hash) {
+ReshardingPrices::Place& ReshardingPrices::find(const Key& key, std::size_t hash) {
   const std::size_t mask = places_.size() - 1;
   std::size_t at = hash & mask;
   while (places_[at].way != 0 &&
@@ -125,8 +125,8 @@ MovePrices::Place& MovePrices::find(const Key& key, std::size_t hash) {
   return places_[at];
 }
 
-Move MovePrices::price(const MovedTensor& tensor, const NumberedLayout& from,
-                       const NumberedLayout& to, ReadsAgain reader) {
+ReshardingCost ReshardingPrices::price(const ReshardedTensor& tensor, const NumberedLayout& from,
+                                       const NumberedLayout& to, ReadsAgain reader) {
   if (from.number == to.number) return {};
   const Known& start = known_[from.number];
   const Known& goal = known_[to.number];
@@ -153,7 +153,7 @@ Move MovePrices::price(const MovedTensor& tensor, const NumberedLayout& from,
     if (2 * ways_.size() > places_.size()) grow();
   }
   const Way& way = ways_[number - 1];
-  Move move{way.length, sum(way.first, way.last, order, tensor), 0.0};
+  ReshardingCost move{way.length, sum(way.first, way.last, order, tensor), 0.0};
   if (reader != ReadsAgain::Never) {
     const bool always = reader == ReadsAgain::Always;
     move.again = sum(always ? way.again : way.again_in_context, way.last, order, tensor);
@@ -161,8 +161,8 @@ Move MovePrices::price(const MovedTensor& tensor, const NumberedLayout& from,
   return move;
 }
 
-void MovePrices::add_way(const Key& key, const Order& order, const MovedTensor& tensor,
-                         const NumberedLayout& from, const NumberedLayout& to) {
+void ReshardingPrices::add_way(const Key& key, const Order& order, const ReshardedTensor& tensor,
+                               const NumberedLayout& from, const NumberedLayout& to) {
   const double elements =
       std::accumulate(tensor.extents.begin(), tensor.extents.end(), 1.0, std::multiplies<>());
   redistribute(mesh_, tensor.extents, from.layout, to.layout, *scratch_, found_);
@@ -191,7 +191,7 @@ void MovePrices::add_way(const Key& key, const Order& order, const MovedTensor& 
   ways_.push_back(way);
 }
 
-void MovePrices::grow() {
+void ReshardingPrices::grow() {
   std::vector<Place> old(places_.size() * 4);
   std::swap(old, places_);
   for (const Place& place : old) {
@@ -199,8 +199,8 @@ void MovePrices::grow() {
   }
 }
 
-double MovePrices::sum(std::uint32_t first, std::uint32_t last, const Order& order,
-                       const MovedTensor& tensor) {
+double ReshardingPrices::sum(std::uint32_t first, std::uint32_t last, const Order& order,
+                             const ReshardedTensor& tensor) {
   if (prices_.size() <= tensor.subject) prices_.resize(tensor.subject + 1);
   std::vector<double>& prices = prices_[tensor.subject];
   double total = 0.0;
@@ -218,7 +218,8 @@ double MovePrices::sum(std::uint32_t first, std::uint32_t last, const Order& ord
   return total;
 }
 
-double MovePrices::price_of(const Size& size, std::uint32_t factors, const MovedTensor& tensor) {
+double ReshardingPrices::price_of(const Size& size, std::uint32_t factors,
+                                  const ReshardedTensor& tensor) {
   if (size.kind == CommunicationKind::Slice) return 0.0;
   AxisSet axes = size.axes;
   for (std::size_t f = 0; f < factors_; ++f) {
@@ -229,8 +230,9 @@ double MovePrices::price_of(const Size& size, std::uint32_t factors, const Moved
   return tensor.price(size.kind, axes, elements).value();
 }
 
-const Moves& MovePrices::price_all(const MovedTensor& tensor, const Layouts& from,
-                                   const Layouts& to, Pairs pairs, ReadsAgain reader) {
+const ReshardingCosts& ReshardingPrices::price_all(const ReshardedTensor& tensor,
+                                                   const Layouts& from, const Layouts& to,
+                                                   Pairs pairs, ReadsAgain reader) {
   std::vector<std::uint32_t> asked{tensor.subject, static_cast<std::uint32_t>(reader),
                                    static_cast<std::uint32_t>(pairs),
                                    static_cast<std::uint32_t>(from.size())};
@@ -243,11 +245,11 @@ const Moves& MovePrices::price_all(const MovedTensor& tensor, const Layouts& fro
       .first->second;
 }
 
-Moves MovePrices::priced(const MovedTensor& tensor, const Layouts& from, const Layouts& to,
-                         Pairs pairs, ReadsAgain reader) {
-  Moves moves;
+ReshardingCosts ReshardingPrices::priced(const ReshardedTensor& tensor, const Layouts& from,
+                                         const Layouts& to, Pairs pairs, ReadsAgain reader) {
+  ReshardingCosts moves;
   const auto add = [&](const NumberedLayout& start, const NumberedLayout& goal) {
-    const Move move = price(tensor, start, goal, reader);
+    const ReshardingCost move = price(tensor, start, goal, reader);
     moves.lengths.push_back(move.length);
     moves.times.push_back(move.time);
     if (reader != ReadsAgain::Never) moves.again.push_back(move.again);

@@ -21,20 +21,20 @@
 namespace plansearch {
 
 /// A tensor that moves: messages of equal subjects are priced alike.
-struct MovedTensor {
+struct ReshardedTensor {
   std::uint32_t subject = 0;  ///< a small number for its elements in all and what one of them costs
   std::vector<double> extents{};
   std::function<Seconds(CommunicationKind kind, AxisSet axes, double elements)> price{};
 };
 
-struct Move {
+struct ReshardingCost {
   double length = 0.0;  ///< length_of, in shares of the tensor
   double time = 0.0;    ///< seconds
   double again = 0.0;   ///< what a reader repeats in backward that reads it again
 };
 
 /// From each of some layouts to each of others, or from each to its own.
-struct Moves {
+struct ReshardingCosts {
   std::vector<double> lengths;
   std::vector<double> times;
   std::vector<double> again;  ///< empty: nobody reads it again
@@ -48,9 +48,9 @@ using StopAsked = std::function<bool()>;
 struct PricingStopped : std::exception {};
 
 /// On one mesh, for all blocks, micro-batches and policies of parameters.
-class MovePrices {
+class ReshardingPrices {
  public:
-  explicit MovePrices(const DeviceMesh& mesh);
+  explicit ReshardingPrices(const DeviceMesh& mesh);
 
   /// Is asked in the course of long tables; nothing is priced by halves.
   void stop_when(StopAsked stop) { stop_ = std::move(stop); }
@@ -60,13 +60,13 @@ class MovePrices {
   /// A number for tensors of so many elements, messages of which cost the same by their size.
   [[nodiscard]] std::uint32_t subject(double elements, WireClass wire, int sequences);
   /// Both have numbers from here.
-  [[nodiscard]] Move price(const MovedTensor& tensor, const NumberedLayout& from,
-                           const NumberedLayout& to, ReadsAgain reader);
+  [[nodiscard]] ReshardingCost price(const ReshardedTensor& tensor, const NumberedLayout& from,
+                                     const NumberedLayout& to, ReadsAgain reader);
   /// The same for many; tensors of one subject between the same layouts share it. Lives as long as
   /// these prices. Throws PricingStopped.
   using Layouts = std::vector<const NumberedLayout*>;
-  [[nodiscard]] const Moves& price_all(const MovedTensor& tensor, const Layouts& from,
-                                       const Layouts& to, Pairs pairs, ReadsAgain reader);
+  [[nodiscard]] const ReshardingCosts& price_all(const ReshardedTensor& tensor, const Layouts& from,
+                                                 const Layouts& to, Pairs pairs, ReadsAgain reader);
 
  private:
   /// What one factor does in a layout: the places at which it stands, as a number; 0: none.
@@ -115,14 +115,15 @@ class MovePrices {
   [[nodiscard]] Known describe(const Layout& layout);
   [[nodiscard]] Place& find(const Key& key, std::size_t hash);
   void grow();
-  void add_way(const Key& key, const Order& order, const MovedTensor& tensor,
+  void add_way(const Key& key, const Order& order, const ReshardedTensor& tensor,
                const NumberedLayout& from, const NumberedLayout& to);
   [[nodiscard]] double sum(std::uint32_t first, std::uint32_t last, const Order& order,
-                           const MovedTensor& tensor);
-  [[nodiscard]] double price_of(const Size& size, std::uint32_t factors, const MovedTensor& tensor);
+                           const ReshardedTensor& tensor);
+  [[nodiscard]] double price_of(const Size& size, std::uint32_t factors,
+                                const ReshardedTensor& tensor);
 
-  [[nodiscard]] Moves priced(const MovedTensor& tensor, const Layouts& from, const Layouts& to,
-                             Pairs pairs, ReadsAgain reader);
+  [[nodiscard]] ReshardingCosts priced(const ReshardedTensor& tensor, const Layouts& from,
+                                       const Layouts& to, Pairs pairs, ReadsAgain reader);
 
   DeviceMesh mesh_;
   StopAsked stop_;
@@ -139,7 +140,7 @@ class MovePrices {
   std::vector<Step> steps_;
   std::vector<Size> sizes_;
   std::vector<std::vector<double>> prices_;  ///< by subject; by size and factors, below 0: not yet
-  std::map<std::vector<std::uint32_t>, Moves> tables_;
+  std::map<std::vector<std::uint32_t>, ReshardingCosts> tables_;
 };
 
 }  // namespace plansearch

@@ -21,7 +21,7 @@ struct StageForm {
   std::shared_ptr<const ClassProfile> profile;
   StaticPolicy statics;
 
-  [[nodiscard]] int devices() const { return degrees.data * degrees.context * degrees.tensor(); }
+  [[nodiscard]] int devices() const { return degrees.stage_ranks(); }
 };
 
 struct StagePrice {

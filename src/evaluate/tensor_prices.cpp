@@ -14,7 +14,7 @@
 namespace plansearch {
 namespace {
 
-using Layouts = MovePrices::Layouts;
+using Layouts = ReshardingPrices::Layouts;
 
 std::vector<std::uint32_t> numbers_of(const Layouts& layouts) {
   std::vector<std::uint32_t> numbers;
@@ -95,7 +95,7 @@ TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
   }
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const ColumnLayouts& column = columns[c];
-    std::vector<const Moves*>& supply = supply_.emplace_back();
+    std::vector<const ReshardingCosts*>& supply = supply_.emplace_back();
     for (std::size_t source = 0; source <= c; ++source) {
       const Layouts& from = source == 0 ? made : columns[source - 1].wanted;
       const Pairs pairs = node_of(source) == column.node ? Pairs::OneToOne : Pairs::All;
@@ -142,7 +142,7 @@ void TensorPrices::price_returns(ChoicePricer& pricer, TensorId tensor, const La
     return;
   }
   const Pairs pairs = one_node ? Pairs::OneToOne : Pairs::All;
-  const Moves& moves = pricer.moves(tensor, gradients, needed, pairs, ReadsAgain::Never);
+  const ReshardingCosts& moves = pricer.moves(tensor, gradients, needed, pairs, ReadsAgain::Never);
   if (one_node) {
     returns = moves.times;
     return;
@@ -173,11 +173,11 @@ void TensorPrices::add_fixed(std::size_t column, Work& work) const {
   const auto at = [&](std::size_t source) { return start(node_of(source), column, work) + way; };
   std::size_t best = 0;
   for (std::size_t source = 1; source <= column; ++source) {
-    const Moves& moves = *supply_[column][source];
-    const Moves& known = *supply_[column][best];
+    const ReshardingCosts& moves = *supply_[column][source];
+    const ReshardingCosts& known = *supply_[column][best];
     if (moves.lengths[at(source)] < known.lengths[at(best)]) best = source;
   }
-  const Moves& moves = *supply_[column][best];
+  const ReshardingCosts& moves = *supply_[column][best];
   work.fixed.forward += Seconds(moves.times[at(best)]);
   const std::uint32_t wanted = own.wanted[way];
   if (!moves.again.empty()) {
@@ -210,12 +210,12 @@ void TensorPrices::add_last(std::size_t column, Work& work) const {
   const auto copy = [&](std::vector<double>& to, const double* from) {
     to.assign(from, from + ways);
   };
-  const Moves& made = *supply_[column].front();
+  const ReshardingCosts& made = *supply_[column].front();
   copy(work.lengths, line(made.lengths, 0));
   copy(work.times, line(made.times, 0));
   if (repeats) copy(work.repeats, line(made.again, 0));
   for (std::size_t source = 1; source <= column; ++source) {
-    const Moves& moves = *supply_[column][source];
+    const ReshardingCosts& moves = *supply_[column][source];
     const double* lengths = line(moves.lengths, source);
     const auto nearer = [&](std::vector<double>& values, const std::vector<double>& others) {
       take_nearer(values.data(), line(others, source), work.lengths.data(), lengths, ways);

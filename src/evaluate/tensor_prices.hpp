@@ -75,8 +75,9 @@ class TensorPrices {
   }
   /// Where the line of a way of node `from` begins in what leads to a column.
   [[nodiscard]] std::size_t start(std::size_t from, std::size_t column, const Work& work) const;
-  void price_returns(ChoicePricer& pricer, TensorId tensor, const MovePrices::Layouts& gradients,
-                     const MovePrices::Layouts& needed, bool one_node);
+  void price_returns(ChoicePricer& pricer, TensorId tensor,
+                     const ReshardingPrices::Layouts& gradients,
+                     const ReshardingPrices::Layouts& needed, bool one_node);
   void fill(std::span<const std::size_t> options, Work& work) const;
   void add_fixed(std::size_t column, Work& work) const;
   void add_last(std::size_t column, Work& work) const;
@@ -89,7 +90,7 @@ class TensorPrices {
   std::size_t first_ = 0;  ///< column of the last node
   /// By column, by source (the maker, columns before it): by way of the node that has the tensor
   /// and by way of the one that wants it; by way where they are one node.
-  std::vector<std::vector<const Moves*>> supply_;
+  std::vector<std::vector<const ReshardingCosts*>> supply_;
   /// Of gradients, by column: by way of the column and by way of the maker, turned.
   std::vector<std::vector<double>> returns_;
 };

@@ -75,7 +75,7 @@ using P = PlanDegrees;
 constexpr std::array<DegreeRow, kDegreeCount> kTable{
     {number<&P::data>(D::Data, "dp", "data-parallel degree"),
      number<&P::pipeline>(D::Pipeline, "pp", "pipeline stages"),
-     number<&P::chunks>(D::Chunks, "vpp", "model chunks per stage"),
+     number<&P::chunks>(D::Chunks, "vpp", "model chunks per stage", 1, 65536),
      number<&P::tensor_in>(D::TensorIn, "tp_x", "tensor axis that contracts (forward all-reduce)"),
      number<&P::tensor_out>(D::TensorOut, "tp_y", "tensor axis of outputs (backward all-reduce)"),
      number<&P::tensor_depth>(D::TensorDepth, "tp_z", "tensor axis that shards weights and batch"),

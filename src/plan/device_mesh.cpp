@@ -109,8 +109,8 @@ void add_shard_views(const PlanDegrees& plan, const DeviceMesh& mesh, MeshBuilde
 /// stage. Where degrees do not nest in the dense ones (tensor 6, experts 4), the stage is cut anew
 /// from its first rank on.
 void add_expert_grid(const PlanDegrees& plan, const DeviceMesh& mesh, MeshBuilder& builder) {
-  const int stage_ranks = plan.data * plan.context * plan.tensor();
-  const int inner = plan.expert * plan.expert_tensor;
+  const int stage_ranks = plan.stage_ranks();
+  const int inner = plan.expert_ranks();
   const int rest = std::max(stage_ranks / inner, 1);
   MeshBuilder::Factors pool = 0;
   for (const Axis axis : {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data}) {

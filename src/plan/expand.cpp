@@ -63,8 +63,7 @@ void index_contents(Assignment& assignment, const Network& network) {
 }
 
 int devices_of(const Transform& transform) {
-  const PlanDegrees& d = transform.degrees;
-  return d.data * d.context * d.tensor();
+  return transform.degrees.stage_ranks();
 }
 
 std::vector<int> ranks_of(const ParallelPlan& plan, int position) {

@@ -128,7 +128,7 @@ void place_by_cost(const Network& network, std::vector<Piece>& pieces, std::size
 }
 
 Infeasible too_many_stages(const PlanDegrees& plan, std::int64_t layers, Wording wording) {
-  const int stages = plan.pipeline * plan.chunks;
+  const int stages = plan.virtual_stages();
   return legality::refuse(
       wording, Obstacle::MoreStagesThanLayers, static_cast<double>(stages),
       static_cast<double>(layers), [&] {
@@ -139,7 +139,7 @@ Infeasible too_many_stages(const PlanDegrees& plan, std::int64_t layers, Wording
 }
 
 Infeasible not_divisible(const PlanDegrees& plan, std::int64_t layers, Wording wording) {
-  const int stages = plan.pipeline * plan.chunks;
+  const int stages = plan.virtual_stages();
   return legality::refuse_indivisible(wording, Obstacle::LayersNotDivisible, stages, layers, [&] {
     return fmt::format("{} layers do not divide by pp {} x vpp {} = {}", layers, plan.pipeline,
                        plan.chunks, stages);
@@ -152,7 +152,7 @@ namespace legality {
 
 std::optional<Infeasible> check_layers(const PlanDegrees& plan, const Network& network,
                                        const Framework& framework, Wording wording) {
-  const int stages = plan.pipeline * plan.chunks;
+  const int stages = plan.virtual_stages();
   if (stages == 1) return std::nullopt;
   if (framework.layers == LayerDistribution::EmbeddingAndHeadCount) {
     const auto distribution = distribute_layers(network, plan, framework);
@@ -201,7 +201,7 @@ std::variant<StageRuns, Infeasible> place_layers(const Network& network,
 std::variant<StageRuns, Infeasible> distribute_layers(const Network& network,
                                                       const PlanDegrees& plan,
                                                       const Framework& framework) {
-  const auto stages = static_cast<std::size_t>(plan.pipeline * plan.chunks);
+  const auto stages = static_cast<std::size_t>(plan.virtual_stages());
   std::vector<Piece> pieces = unrolled(network);
   if (stages == 1) return runs_of(pieces, 1);
   if (framework.layers == LayerDistribution::EmbeddingAndHeadCount) {

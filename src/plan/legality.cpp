@@ -126,20 +126,16 @@ Result check_dimension(const PlanDegrees& plan, const Framework& framework,
   }
 }
 
-int expert_group(const PlanDegrees& plan) {
-  return plan.expert * plan.expert_tensor;
-}
-
 Result check_has_experts(const PlanDegrees& plan, const Network& network, Wording wording) {
-  if (expert_group(plan) == 1 || has_role(network, DimRole::Expert)) return std::nullopt;
-  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(expert_group(plan)), 1,
+  if (plan.expert_ranks() == 1 || has_role(network, DimRole::Expert)) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.expert_ranks()), 1,
                 [&] { return fmt::format("{} has no experts to parallelise", network.name); });
 }
 
 Result check_expert_ranks(const PlanDegrees& plan, Wording wording) {
-  const int group = expert_group(plan);
+  const int group = plan.expert_ranks();
   if (group == 1) return std::nullopt;
-  const int ranks = plan.data * plan.context * plan.tensor();
+  const int ranks = plan.stage_ranks();
   if (ranks % group != 0) {
     return refuse(
         wording, Obstacle::ExpertsNotDivisible, static_cast<double>(group),
@@ -154,7 +150,7 @@ Result check_expert_ranks(const PlanDegrees& plan, Wording wording) {
 }
 
 Result check_expert_combination(const PlanDegrees& plan, Wording wording) {
-  if (expert_group(plan) == 1) return std::nullopt;
+  if (plan.expert_ranks() == 1) return std::nullopt;
   const bool hybrid = plan.shard_group > 0 && plan.shard_group < plan.data;
   if (plan.tensor_in == 1 && !hybrid) return std::nullopt;
   return refuse(wording, Obstacle::NoSuchFeature, 0, 0, [&] {
@@ -164,7 +160,7 @@ Result check_expert_combination(const PlanDegrees& plan, Wording wording) {
 }
 
 Result check_expert_order(const PlanDegrees& plan, const Framework& framework, Wording wording) {
-  const int group = expert_group(plan);
+  const int group = plan.expert_ranks();
   if (group == 1) return std::nullopt;
   const auto& order = framework.rank_order;
   const auto pipeline = std::find(order.begin(), order.end(), Axis::Pipeline);

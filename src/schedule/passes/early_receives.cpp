@@ -62,7 +62,7 @@ class EarlyReceives {
       free_[receive] = true;
       return;
     }
-    Move move{receive, 0, Side::Before};
+    QueueMove move{receive, 0, Side::Before};
     if (n >= buffers_) {
       const InstructionId user = program_.messages[messages[n - buffers_]].consumer;
       move.anchor = places_[user].position;
@@ -106,7 +106,7 @@ class EarlyReceives {
   std::vector<Place> places_;
   std::vector<MessageSites> sites_;
   std::vector<bool> free_;  ///< posts whose events go
-  std::vector<Move> moves_;
+  std::vector<QueueMove> moves_;
   std::vector<Bytes> memory_;
   int moved_ = 0;
 };

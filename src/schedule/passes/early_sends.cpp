@@ -16,7 +16,7 @@ PassResult run(Program program, const PassOptions&) {
   const std::vector<Place> places = places_of(program);
   const std::vector<MessageSites> sites = sites_of(program);
   std::vector<InstructionId> producer_of(program.instructions.size(), kNoId);  // by post elsewhere
-  std::vector<Move> moves;
+  std::vector<QueueMove> moves;
   int moved = 0;
   for (const auto& messages : sent_by_channel(program)) {
     std::uint32_t earliest = 0;

@@ -86,7 +86,7 @@ void hand_over_events(Program& program, const std::vector<bool>& leaves) {
                 [&](const Event& event) { return static_cast<bool>(leaves[event.after]); });
 }
 
-void move_in_queues(Program& program, std::span<const Move> moves) {
+void move_in_queues(Program& program, std::span<const QueueMove> moves) {
   struct Key {
     std::uint32_t at = 0;
     std::int8_t side = 0;
@@ -95,7 +95,7 @@ void move_in_queues(Program& program, std::span<const Move> moves) {
   std::vector<Key> keys(program.instructions.size());
   std::vector<bool> touched(program.queues.size(), false);
   for (std::size_t id = 0; id < keys.size(); ++id) keys[id].at = places[id].position;
-  for (const Move& move : moves) {
+  for (const QueueMove& move : moves) {
     keys[move.id] = {move.anchor, static_cast<std::int8_t>(move.side == Side::After ? 1 : -1)};
     touched[places[move.id].queue] = true;
   }

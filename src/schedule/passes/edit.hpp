@@ -47,12 +47,12 @@ void hand_over_events(Program& program, const std::vector<bool>& leaves);
 
 enum class Side : std::uint8_t { Before, After };
 /// `id` is to stand next to what stands at `anchor` in the same queue.
-struct Move {
+struct QueueMove {
   InstructionId id = kNoId;
   std::uint32_t anchor = 0;
   Side side = Side::After;
 };
 /// Several at one place keep their sequence.
-void move_in_queues(Program& program, std::span<const Move> moves);
+void move_in_queues(Program& program, std::span<const QueueMove> moves);
 
 }  // namespace plansearch

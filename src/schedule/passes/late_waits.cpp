@@ -32,7 +32,7 @@ class LateWaits {
       if (sunk > 0) add_memory(messages);
     }
     std::vector<bool> leaves(program_.instructions.size(), false);
-    for (const Move& move : moves_) leaves[move.id] = true;
+    for (const QueueMove& move : moves_) leaves[move.id] = true;
     hand_over_events(program_, leaves);
     move_in_queues(program_, moves_);
     return {std::move(program_), moved_, std::move(memory_)};
@@ -59,7 +59,7 @@ class LateWaits {
     const InstructionId wait = sites_[messages[n]].sent;
     if (wait == kNoId) return false;
     const Place& place = places_[wait];
-    Move move{wait, last_run(place), Side::After};
+    QueueMove move{wait, last_run(place), Side::After};
     if (n + buffers_ < messages.size()) {
       InstructionId reuse = program_.messages[messages[n + buffers_]].producer;
       if (program_.instructions[reuse].opcode != Opcode::Run) reuse = kNoId;
@@ -104,7 +104,7 @@ class LateWaits {
   std::size_t buffers_;
   std::vector<Place> places_;
   std::vector<MessageSites> sites_;
-  std::vector<Move> moves_;
+  std::vector<QueueMove> moves_;
   std::vector<Bytes> memory_;
   int moved_ = 0;
 };

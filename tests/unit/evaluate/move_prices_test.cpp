@@ -29,8 +29,8 @@ TEST_SUITE("unit") {
     // From inputs to outputs of all products over four bits, 306 x 306, parts along what is
     // contracted.
     const DeviceMesh mesh = mesh_of(4);
-    MovePrices prices(mesh);
-    const MovedTensor tensor{
+    ReshardingPrices prices(mesh);
+    const ReshardedTensor tensor{
         prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_of};
     std::vector<NumberedLayout> ends;
     std::vector<NumberedLayout> starts;
@@ -59,7 +59,7 @@ TEST_SUITE("unit") {
           if (step.kind == CommunicationKind::Slice) continue;
           expected += price_of(step.kind, step.axes, step.elements).value();
         }
-        const Move move = prices.price(tensor, from, to, ReadsAgain::Never);
+        const ReshardingCost move = prices.price(tensor, from, to, ReadsAgain::Never);
         CHECK(move.time == doctest::Approx(expected).epsilon(1e-12));
         CHECK(move.length * 65536.0 == length_of(path));
       }
@@ -68,13 +68,14 @@ TEST_SUITE("unit") {
 
   TEST_CASE("move prices: a table that was stopped is made whole when it is asked for again") {
     const DeviceMesh mesh = mesh_of(1);
-    MovePrices prices(mesh);
-    const MovedTensor tensor{prices.subject(64.0, WireClass::Activation, 1), {8.0, 8.0}, price_of};
+    ReshardingPrices prices(mesh);
+    const ReshardedTensor tensor{
+        prices.subject(64.0, WireClass::Activation, 1), {8.0, 8.0}, price_of};
     const SliceMap cut = SliceMap::shard(mesh, {Axis::Factor0});
     const NumberedLayout rows = prices.numbered({{cut, {}}, {}, {}});
     const NumberedLayout columns = prices.numbered({{{}, cut}, {}, {}});
-    const MovePrices::Layouts both{&rows, &columns};
-    const auto ask = [&]() -> const Moves& {
+    const ReshardingPrices::Layouts both{&rows, &columns};
+    const auto ask = [&]() -> const ReshardingCosts& {
       return prices.price_all(tensor, both, both, Pairs::All, ReadsAgain::Never);
     };
     int asked = 0;
