@@ -93,6 +93,7 @@ class BestStaged {
       best_ = time;
       if (options_.progress) options_.progress({0.0, time});
     }
+    add_to_front(front_, {*plan, *estimate});
     const auto [known, is_new] = families_.try_emplace(family, StagedCandidate{*plan, *estimate});
     if (!is_new && time < known->second.estimate.step.total()) known->second = {*plan, *estimate};
     if (!last_ranked_ || time < *last_ranked_) find_last_ranked();
@@ -101,6 +102,7 @@ class BestStaged {
   /// Moves what was found into the result, fastest first; the bound is set where all was looked at.
   void conclude(UnevenResult& result) {
     result.counts.simulated = simulated_;
+    result.front = std::move(front_);
     for (auto& [family, candidate] : families_) result.ranked.push_back(std::move(candidate));
     std::stable_sort(result.ranked.begin(), result.ranked.end(), staged_before);
     if (result.ranked.size() > options_.top) result.ranked.resize(options_.top);
@@ -127,6 +129,7 @@ class BestStaged {
   std::optional<Seconds>
       last_ranked_;  ///< time of the last that is ranked, where so many are known
   std::map<Family, StagedCandidate> families_;
+  std::vector<StagedCandidate> front_;
   std::int64_t simulated_ = 0;
 };
 

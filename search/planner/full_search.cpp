@@ -42,6 +42,9 @@ UnevenResult search_degrees(const PlanEvaluator& evaluator, const SearchSpace& s
   result.counts.simulated = found.counts.simulated;
   result.left_out = space.left_out;
   const auto plan_of = [&](const PlanDegrees& degrees) { return evaluator.expand(degrees); };
+  for (const PlanCandidate& member : found.front) {
+    result.front.push_back({std::get<ParallelPlan>(plan_of(member.plan)), member.estimate});
+  }
   result.ranked =
       staged_groups(evaluator.problem(), {std::move(found.ranked), plan_of}, options.top);
   return result;
@@ -108,6 +111,7 @@ class FullSearch {
     for (const std::string& words : part.left_out) {
       result_.left_out.push_back(fmt::format("{}: {}", space, words));
     }
+    for (const StagedCandidate& member : part.front) add_to_front(result_.front, member);
     for (StagedCandidate& candidate : part.ranked) {
       const bool known = std::any_of(ranked_.begin(), ranked_.end(), [&](const Ranked& other) {
         return other.candidate.plan == candidate.plan;

@@ -179,7 +179,7 @@ struct SequencePlanner::Parts {
 
   Problem problem;
   PlanDegrees degrees;
-  std::shared_ptr<MovePrices> moves;
+  std::shared_ptr<ReshardingPrices> moves;
   std::vector<std::unique_ptr<ChoiceTables>> tables;  ///< by block; null for what is no layer
   std::vector<std::unique_ptr<ChoicePricer>> ends;    ///< by block; null for layers
   mutable ByRecompute<Ends> end_sums;
@@ -204,7 +204,7 @@ bool SequencePlanner::exact() const {
                      [](const auto& layer) { return layer == nullptr || layer->exact(); });
 }
 
-const std::shared_ptr<MovePrices>& SequencePlanner::moves() const {
+const std::shared_ptr<ReshardingPrices>& SequencePlanner::moves() const {
   return parts_->moves;
 }
 

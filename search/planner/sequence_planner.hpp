@@ -36,7 +36,7 @@ class SequencePlanner {
     const Problem& problem;
     const PlanDegrees& degrees;  ///< tensor_out a power of two; of a pipeline, all layers
     SequenceSpace space = SequenceSpace::All;
-    std::shared_ptr<MovePrices> moves{};  ///< of a planner on the same mesh
+    std::shared_ptr<ReshardingPrices> moves{};  ///< of a planner on the same mesh
     StopAsked stop{};
   };
   explicit SequencePlanner(const Request& request);
@@ -44,7 +44,8 @@ class SequencePlanner {
 
   /// Why there is no choice at all; empty where there is one.
   [[nodiscard]] const std::string& obstacle() const;
-  /// Of every launch the fastest kernels, and the fewest bytes. Moves need no price for it.
+  /// Of every launch the fastest kernels, and the fewest bytes. ReshardingCosts need no price for
+  /// it.
   [[nodiscard]] SequenceBound bound(Recompute level) const;
   /// The cheapest choice where a byte costs so many seconds of a micro-batch.
   [[nodiscard]] std::optional<SequencePlan> best(Recompute level, Rings rings,
@@ -56,7 +57,7 @@ class SequencePlanner {
   /// Whether the sums are exact (ChoiceTables::exact).
   [[nodiscard]] bool exact() const;
   /// For a planner of another micro-batch, or of other policies of parameters.
-  [[nodiscard]] const std::shared_ptr<MovePrices>& moves() const;
+  [[nodiscard]] const std::shared_ptr<ReshardingPrices>& moves() const;
   /// Of one block of layers, with prices of all moves; null for embedding and head.
   [[nodiscard]] const ChoiceTables* tables(std::size_t block) const;
 

@@ -136,7 +136,7 @@ class TemporalSearch {
     if (!has_room(degrees)) return;
     const SequenceSpace space = space_of(degrees);
     const bool sorted = space == SequenceSpace::Sorted;
-    std::shared_ptr<MovePrices>& moves = moves_[degrees.tensor_out];
+    std::shared_ptr<ReshardingPrices>& moves = moves_[degrees.tensor_out];
     const SequencePlanner planner(
         {problem_, degrees, space, moves, [this] { return deadline_.passed(); }});
     moves = planner.moves();
@@ -285,7 +285,7 @@ class TemporalSearch {
   Deadline deadline_;
   BestStaged<PlanDegrees> best_;  ///< of all degrees the best, by role or by sequences
   std::vector<Offered> offered_;
-  std::map<int, std::shared_ptr<MovePrices>> moves_;  ///< by tensor degree
+  std::map<int, std::shared_ptr<ReshardingPrices>> moves_;  ///< by tensor degree
   std::string obstacle_;
   UnevenResult result_;
 };

@@ -3,6 +3,7 @@
 // this program predicts for whole plans.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,19 @@ struct StagedCandidate {
          std::pair(b.estimate.step.total(), b.estimate.memory.total());
 }
 
+/// Keeps a candidate that no other beats in both, and what it does not beat.
+inline void add_to_front(std::vector<StagedCandidate>& front, const StagedCandidate& candidate) {
+  const auto beats = [](const StagedCandidate& a, const StagedCandidate& b) {
+    return a.estimate.step.total() <= b.estimate.step.total() &&
+           a.estimate.memory.total() <= b.estimate.memory.total();
+  };
+  for (const StagedCandidate& member : front) {
+    if (beats(member, candidate)) return;
+  }
+  std::erase_if(front, [&](const StagedCandidate& member) { return beats(candidate, member); });
+  front.insert(std::upper_bound(front.begin(), front.end(), candidate, staged_before), candidate);
+}
+
 /// How partial plans were dealt with.
 struct UnevenCounts {
   double space = 0.0;          ///< plans
@@ -40,6 +54,9 @@ struct UnevenCounts {
 struct UnevenResult {
   std::vector<StagedCandidate>
       ranked;  ///< fastest first; one of those that differ in layers and recomputation only
+  /// Over step time and memory, fastest first, of the plans that were priced: bounds leave out
+  /// slower ones that need less memory.
+  std::vector<StagedCandidate> front{};
   MemoryFit admitted = MemoryFit::Fits;
   UnevenCounts counts;
   Completeness completeness = Completeness::Optimal;

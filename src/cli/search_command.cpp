@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
+#include "plansearch/space.hpp"
 #include "problem/advice.hpp"
 #include "problem/compare_questions.hpp"
 #include "problem/degrees.hpp"
@@ -30,6 +33,12 @@ int search_one(const Options& options, const SettledProblem& inputs, const Outpu
     report.advice.push_back(std::move(advice));
   }
   run.conclude_all(options);
+  if (options.pareto && is_staged(options.space)) {
+    print_note(fmt::format("note: space {}: the front of the plans that were priced; bounds leave "
+                           "out slower ones that need less memory",
+                           options.space),
+               options);
+  }
   if (options.pareto && format_of(options) != Format::Json) show_front(report);
   output.write(render_search(report, format_of(options), columns_of(options)));
   return exit_code_after(run, options, code);

@@ -54,6 +54,11 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
     plan.variants = candidate.variants;
     report.plans.push_back(std::move(plan));
   }
+  std::vector<StagedCandidate> front = result.front;
+  for (const StagedCandidate& candidate : result.ranked) add_to_front(front, candidate);
+  for (const StagedCandidate& member : front) {
+    report.front.push_back(report_plan(evaluator, member.plan, member.estimate));
+  }
   report.admitted = result.admitted;
   CountsReport& counts = report.counts;
   counts.space = space;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Installs a finished build into an empty folder and builds main.cpp against what lies there.
 
-usage: consumer_test.py CMAKE BUILD COMPILER FLAGS
+usage: consumer_test.py CMAKE BUILD COMPILER FLAGS GENERATOR MAKE_PROGRAM
 """
 import json
 import os
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-CMAKE, BUILD, COMPILER, FLAGS = sys.argv[1:5]
+CMAKE, BUILD, COMPILER, FLAGS, GENERATOR, MAKE_PROGRAM = sys.argv[1:7]
 HERE = pathlib.Path(__file__).resolve().parent
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PLANSEARCH_DATA"}
 
@@ -50,7 +50,8 @@ class InstalledPackage(unittest.TestCase):
 
     def test_program_prices_plans_as_the_executable_does(self):
         build = self.root / "build"
-        run(CMAKE, "-S", HERE, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+        run(CMAKE, "-S", HERE, "-B", build, "-G", GENERATOR,
+            f"-DCMAKE_MAKE_PROGRAM={MAKE_PROGRAM}", f"-DCMAKE_PREFIX_PATH={self.prefix}",
             f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_CXX_FLAGS={FLAGS}")
         run(CMAKE, "--build", build)
         lines = run(build / "consumer", cwd=self.root).splitlines()
