@@ -6,6 +6,8 @@
 //   src/accelerate/commands/config/config_args.py: ClusterConfig (unknown keys are errors)
 //   src/accelerate/commands/launch.py: launch_command_parser (fsdp_*, parallelism_config_*)
 //   src/accelerate/parallelism_config.py: ParallelismConfig.__post_init__, _get_mesh (order)
+#include <fmt/format.h>
+
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
 
@@ -76,13 +78,17 @@ std::vector<Accepts> accepts() {
           {S::RankOrder, {"tp-cp-dp"}, By::Target},
           {S::Gpus},
           {S::Model, {}, By::Script},
+          {setting_of(plansearch::Setting::Implementation), {}, By::Script},
+          {setting_of(plansearch::Setting::Kernels), {}, By::Script},
+          {setting_of(plansearch::Setting::LoraRank), {}, By::Script},
+          {setting_of(plansearch::Setting::LoraTargets), {}, By::Script},
           {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
           {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
           {setting_of(Overlap::TensorParallel), {kOff}, By::Target},
           {setting_of(Overlap::ContextRing), {}, By::Target}};
 }
 
-/// Accelerator() and transformers' Trainer read it.
+/// Accelerator() reads it; transformers' Trainer sets its own (notes).
 std::optional<std::string> accumulation(const Handover& h) {
   return std::to_string(h.degrees.micro_batches);
 }
@@ -111,6 +117,12 @@ Exporter accelerate_exporter() {
               return h.shard_ranks() == 1 && h.degrees.data > 1 &&
                      (h.degrees.tensor_out > 1 || h.degrees.context > 1);
             }}},
+      .notes = [](const Handover& h) -> std::vector<std::string> {
+        return {
+            fmt::format("with transformers' Trainer: gradient_accumulation_steps={}, "
+                        "per_device_train_batch_size={}; it reads no variable",
+                        h.degrees.micro_batches, h.degrees.micro_batch)};
+      },
   };
 }
 

@@ -4,7 +4,7 @@
 // Keys and rules: deepspeedai/DeepSpeed@edaa7221 (2026-08-22)
 //   deepspeed/runtime/config.py: DeepSpeedConfig (_batch_assertion, sequence_parallel_size)
 //   deepspeed/runtime/zero/config.py: DeepSpeedZeroConfig (unknown keys are errors)
-//   deepspeed/runtime/zero/mics.py: mics_shard_size
+//   (runtime/config.py refuses mics_shard_size since 0.19.8)
 // Pipeline and tensor degrees are given in code there: --to megatron-deepspeed.
 #include "exporters/deepspeed_keys.hpp"
 
@@ -38,6 +38,12 @@ std::vector<Key> deepspeed_keys() {
       {"zero_optimization.overlap_comm",
        {setting_of(Overlap::GradientReduction), setting_of(Overlap::ParameterGather)},
        [](const Handover& h) { return Value(h.overlaps(Overlap::GradientReduction)); }},
+      {"zero_optimization.offload_optimizer.device", {kOffload},
+       [](const Handover& h) { return h.problem.framework->offloads_optimizer ? Value("cpu") : Value(); }},
+      {"zero_optimization.offload_optimizer.pin_memory", {kOffload},
+       [](const Handover& h) { return h.problem.framework->offloads_optimizer ? Value(true) : Value(); }},
+      {"data_types.grad_accum_dtype", {kMainGradients},
+       [](const Handover& h) { return h.chosen.main_grads ? Value(*h.chosen.main_grads) : Value(); }},
   };
 }
 
@@ -45,22 +51,14 @@ namespace {
 
 std::vector<Key> own_keys() {
   const std::vector<Key> own{
-      {"zero_optimization.mics_shard_size", {s(D::ShardGroup)},
-       [](const Handover& h) {
-         return sharded(h) && h.shard_ranks() < h.degrees.data ? Value(h.shard_ranks()) : Value();
-       }},
       {"sequence_parallel_size", {s(D::Context), s(D::ContextKind)},
        [](const Handover& h) { return h.degrees.context > 1 ? Value(h.degrees.context) : Value(); }},
   };
   return joined<Key>({deepspeed_keys(), own});
 }
 
-std::vector<std::string> notes(const Handover& h) {
-  std::vector<std::string> result{"not in a plan: model, data, optimizer settings, clipping"};
-  if (sharded(h) && h.shard_ranks() < h.degrees.data) {
-    result.emplace_back("mics_shard_size needs deepspeed.zero.MiCS_Init around the model");
-  }
-  return result;
+std::vector<std::string> notes(const Handover&) {
+  return {"not in a plan: model, data, optimizer settings, clipping"};
 }
 
 Launch launch() {
@@ -80,7 +78,6 @@ Exporter deepspeed_exporter() {
                       {s(D::Context)},
                       {s(D::ContextKind), {"ulysses"}},
                       {s(D::Zero)},
-                      {s(D::ShardGroup)},
                       {s(D::MicroBatch)},
                       {s(D::Recompute), {"none", "full"}, By::Script},
                       {S::MicroBatches},
@@ -92,6 +89,12 @@ Exporter deepspeed_exporter() {
                       {S::RankOrder, {"cp-dp"}, By::Target},
                       {S::Gpus},
                       {S::Model, {}, By::Script},
+                      {kMainGradients, {"bf16", "fp16", "fp32"}},
+                      {kOffload, {"none", "optimizer"}},
+                      {setting_of(plansearch::Setting::Implementation), {}, By::Script},
+                      {setting_of(plansearch::Setting::Kernels), {}, By::Script},
+                      {setting_of(plansearch::Setting::LoraRank), {}, By::Script},
+                      {setting_of(plansearch::Setting::LoraTargets), {}, By::Script},
                       {setting_of(Overlap::GradientReduction)},
                       {setting_of(Overlap::ParameterGather)},
                       {setting_of(Overlap::ContextRing), {kOff}, By::Target}},

@@ -9,5 +9,7 @@
 namespace plansearch::exporters {
 
 [[nodiscard]] std::vector<Key> deepspeed_keys();
+inline constexpr Setting kOffload = setting_of(plansearch::Setting::Offload);
+inline constexpr Setting kMainGradients = setting_of(plansearch::Setting::MainGradients);
 
 }  // namespace plansearch::exporters

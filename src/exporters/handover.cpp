@@ -22,8 +22,29 @@ std::optional<Degree> degree_of(Setting setting) {
   return index < kDegreeCount ? std::optional(static_cast<Degree>(index)) : std::nullopt;
 }
 
+/// What stands among the settings above, or changes nothing that a target runs.
+constexpr std::array kSaidOtherwise{
+    plansearch::Setting::Hardware,  plansearch::Setting::Model,
+    plansearch::Setting::Framework, plansearch::Setting::Gpus,
+    plansearch::Setting::Batch,     plansearch::Setting::SequenceLength,
+    plansearch::Setting::Precision, plansearch::Setting::Optimizer,
+    plansearch::Setting::Attention, plansearch::Setting::RankOrder,
+    plansearch::Setting::Overlap,   plansearch::Setting::Site};
+
+const SettingRow* chosen_row(Setting setting) {
+  if (setting < Setting::FirstChosen) return nullptr;
+  return &setting_table().at(static_cast<std::size_t>(setting) -
+                             static_cast<std::size_t>(Setting::FirstChosen));
+}
+
+bool chosen_matters(const SettingRow& row, const Handover& h) {
+  const auto* other = std::find(kSaidOtherwise.begin(), kSaidOtherwise.end(), row.setting);
+  return row.effect == SettingEffect::Price && other == kSaidOtherwise.end() &&
+         row.get(h.chosen).has_value();
+}
+
 std::optional<Overlap> overlap_of(Setting setting) {
-  if (setting < Setting::FirstOverlap) return std::nullopt;
+  if (setting < Setting::FirstOverlap || setting >= Setting::FirstChosen) return std::nullopt;
   return static_cast<Overlap>(static_cast<std::size_t>(setting) -
                               static_cast<std::size_t>(Setting::FirstOverlap));
 }
@@ -156,6 +177,7 @@ std::string name_of(Setting setting) {
   }
   if (const auto overlap = overlap_of(setting))
     return std::string(kOverlapNames.at(static_cast<std::size_t>(*overlap)));
+  if (const SettingRow* row = chosen_row(setting)) return std::string(row->key);
   constexpr std::array<std::string_view, 11> kNames{"micro_batches",
                                                     "batch",
                                                     "seq_len",
@@ -215,7 +237,8 @@ std::variant<EqualStages, std::string> equal_stages(const ParallelPlan& plan,
 bool matters(Setting setting, const Handover& handover) {
   if (const auto degree = degree_of(setting)) return degree_matters(*degree, handover);
   if (const auto overlap = overlap_of(setting))
-    return handover.overlap_chosen && has_traffic(*overlap, handover.degrees);
+    return handover.chosen.overlap && has_traffic(*overlap, handover.degrees);
+  if (const SettingRow* row = chosen_row(setting)) return chosen_matters(*row, handover);
   return setting != Setting::Layers || handover.virtual_stages() > 1;
 }
 
@@ -226,6 +249,7 @@ std::string value_of(Setting setting, const Handover& h) {
     return value_text(*degree, degree_value(h.degrees, *degree));
   if (const auto overlap = overlap_of(setting))
     return std::string(h.overlaps(*overlap) ? kOn : kOff);
+  if (const SettingRow* row = chosen_row(setting)) return row->get(h.chosen).value_or("");
   switch (setting) {
     case Setting::MicroBatches:
       return fmt::format("{}", h.degrees.micro_batches);
@@ -257,6 +281,8 @@ std::string neutral_value(Setting setting) {
     return value_text(*degree, degree_value(PlanDegrees{}, *degree));
   if (overlap_of(setting)) return std::string(kOff);
   if (setting == Setting::Steps) return std::string(kNoSteps);
+  if (setting == setting_of(plansearch::Setting::Offload)) return "none";
+  if (setting == setting_of(plansearch::Setting::CudaGraphs)) return "0";
   return setting == Setting::Layers ? std::string(kEven) : std::string();
 }
 

@@ -16,6 +16,7 @@
 #include "plansearch/evaluation.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
+#include "plansearch/setting_table.hpp"
 
 namespace plansearch::exporters {
 
@@ -34,9 +35,12 @@ enum class Setting : std::uint8_t {
   Model,
   Steps,         ///< rings: gathers and scatters in steps under products
   FirstOverlap,  ///< six of them, in the order of `Overlap`
+  /// Settings of the question that somebody chose, in the order of their table. A target that says
+  /// nothing of one refuses plans with it.
+  FirstChosen = FirstOverlap + kOverlapCount,
 };
 inline constexpr std::size_t kSettingCount =
-    static_cast<std::size_t>(Setting::FirstOverlap) + kOverlapCount;
+    static_cast<std::size_t>(Setting::FirstChosen) + plansearch::kSettingCount;
 
 [[nodiscard]] constexpr Setting setting_of(Degree degree) {
   return static_cast<Setting>(degree);
@@ -44,6 +48,10 @@ inline constexpr std::size_t kSettingCount =
 [[nodiscard]] constexpr Setting setting_of(Overlap overlap) {
   return static_cast<Setting>(static_cast<std::size_t>(Setting::FirstOverlap) +
                               static_cast<std::size_t>(overlap));
+}
+[[nodiscard]] constexpr Setting setting_of(plansearch::Setting setting) {
+  return static_cast<Setting>(static_cast<std::size_t>(Setting::FirstChosen) +
+                              static_cast<std::size_t>(setting));
 }
 /// "tp", "seq_len", "overlap grad"
 [[nodiscard]] std::string name_of(Setting setting);
@@ -72,9 +80,9 @@ struct Handover {
   std::vector<StageContent> stages;  ///< virtual ones, in the order micro-batches pass them
   /// As the target itself would split the layers; empty where it cannot.
   std::vector<StageContent> own_stages;
-  std::string optimizer;        ///< adam, sgd, adafactor, muon
-  std::string attention;        ///< flash, unfused
-  bool overlap_chosen = false;  ///< by the user, not by the framework
+  std::string optimizer;  ///< adam, sgd, adafactor, muon
+  std::string attention;  ///< flash, unfused
+  ProblemRequest chosen;  ///< the settings that the user chose, not the framework
   Prediction prediction;
   std::string identity;  ///< hash of the plan and of what it was made for
   std::string version;   ///< of this program
@@ -84,7 +92,7 @@ struct Handover {
   [[nodiscard]] int nodes() const;
   [[nodiscard]] int gpus_per_node() const;
   [[nodiscard]] bool overlaps(Overlap overlap) const;
-  [[nodiscard]] int virtual_stages() const { return degrees.pipeline * degrees.chunks; }
+  [[nodiscard]] int virtual_stages() const { return degrees.virtual_stages(); }
   /// Ranks that share one copy of what ZeRO shards.
   [[nodiscard]] int shard_ranks() const;
 };

@@ -33,7 +33,32 @@ bool overlap_gradients(const Handover& h) {
 /// The tensor overlap of Transformer Engine; without sequence parallelism the backward all-reduce
 /// hides behind the weight gradient by itself.
 bool overlap_tensor(const Handover& h) {
-  return h.overlaps(Overlap::TensorParallel) && h.degrees.sequence_parallel == SequenceParallel::On;
+  const bool inside = h.degrees.tensor() <= h.gpus_per_node();  // user buffers of one node
+  return h.overlaps(Overlap::TensorParallel) && inside &&
+         h.degrees.sequence_parallel == SequenceParallel::On;
+}
+bool offloads(const Handover& h) {
+  return h.problem.framework->offloads_optimizer;
+}
+/// Arguments of --fp8-recipe; a row-wise recipe is not among them.
+std::string recipe(const Handover& h) {
+  if (h.problem.precision == DataType::Mxfp8) return "mxfp8";
+  switch (h.problem.framework->fp8_recipe.value_or(Fp8Recipe::Tensorwise)) {
+    case Fp8Recipe::Delayed:
+      return "delayed";
+    case Fp8Recipe::Block:
+      return "blockwise";
+    case Fp8Recipe::Mxfp8:
+      return "mxfp8";
+    default:
+      return "tensorwise";
+  }
+}
+/// The format in which gradients are added up, where there is one beside the gradients'.
+std::optional<DataType> main_gradients(const Handover& h) {
+  const auto policy = h.problem.framework->precision.find(h.problem.precision);
+  return policy == h.problem.framework->precision.end() ? std::nullopt
+                                                        : policy->second.main_gradient;
 }
 /// TransformerConfig.__post_init__ excludes full recomputation and needs chunks in a pipeline.
 bool overlap_experts(const Handover& h) {
@@ -130,6 +155,34 @@ std::vector<Key> optimizer_keys() {
   };
 }
 
+constexpr Setting kMainGradients = setting_of(plansearch::Setting::MainGradients);
+constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
+constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
+constexpr Setting kOffload = setting_of(plansearch::Setting::Offload);
+
+/// Beyond the plan: what somebody chose of the software.
+std::vector<Key> software_keys() {
+  return {
+      {"--grad-reduce-in-bf16", {kMainGradients},
+       [](const Handover& h) { return flag(h.chosen.main_grads == "bf16"); }},
+      // What --bf16 implies and --fp16 does not.
+      {"--accumulate-allreduce-grads-in-fp32", {kMainGradients},
+       [](const Handover& h) {
+         const bool half = has_precision(h, {DataType::Fp16});
+         return flag(half && main_gradients(h) == DataType::Fp32);
+       }},
+      {"--cuda-graph-impl", {kGraphs},
+       [](const Handover& h) { return h.chosen.cuda_graphs == "1" ? Value("full_iteration") : Value(); }},
+      {"--no-check-for-nan-in-loss-and-grad", {kGraphs},
+       [](const Handover& h) { return flag(h.chosen.cuda_graphs == "1"); }},
+      {"--optimizer-cpu-offload", {kOffload}, [](const Handover& h) { return flag(offloads(h)); }},
+      {"--optimizer-offload-fraction", {kOffload},
+       [](const Handover& h) { return offloads(h) ? Value(1.0) : Value(); }},
+      {"--use-precision-aware-optimizer", {kOffload},
+       [](const Handover& h) { return flag(offloads(h)); }},
+  };
+}
+
 std::vector<Key> batch_keys() {
   return {
       {"--micro-batch-size", {s(D::MicroBatch)},
@@ -166,13 +219,12 @@ std::vector<Key> batch_keys() {
        }},
       {"--fp8-format", {S::Precision},
        [](const Handover& h) {
-         if (has_precision(h, {DataType::Fp8})) return Value("hybrid");
-         return has_precision(h, {DataType::Mxfp8}) ? Value("e4m3") : Value();
+         if (!has_precision(h, {DataType::Fp8, DataType::Mxfp8})) return Value();
+         return Value(recipe(h) == "mxfp8" ? "e4m3" : "hybrid");
        }},
-      {"--fp8-recipe", {S::Precision},
+      {"--fp8-recipe", {S::Precision, kRecipe},
        [](const Handover& h) {
-         if (has_precision(h, {DataType::Fp8})) return Value("tensorwise");
-         return has_precision(h, {DataType::Mxfp8}) ? Value("mxfp8") : Value();
+         return has_precision(h, {DataType::Fp8, DataType::Mxfp8}) ? Value(recipe(h)) : Value();
        }},
       // Parameters are gathered in the format of the matrix products.
       {"--fp8-param-gather", {S::Precision},
@@ -186,7 +238,8 @@ std::vector<Key> batch_keys() {
 // clang-format on
 
 std::vector<Key> all_keys() {
-  return joined<Key>({parallel_keys(), batch_keys(), optimizer_keys(), megatron_model_keys()});
+  return joined<Key>(
+      {parallel_keys(), batch_keys(), optimizer_keys(), software_keys(), megatron_model_keys()});
 }
 
 /// validate_args asserts it before Blackwell; Megatron-FSDP asserts that it is not 1.
@@ -220,6 +273,23 @@ std::vector<std::string> notes(const Handover& h) {
     result.emplace_back(
         "the prediction hides part of the expert all-to-all; Megatron-LM overlaps it only without "
         "full recomputation, and in a pipeline only with model chunks");
+  }
+  const auto& moe = h.model().moe;
+  if (moe && moe->correction_bias) {
+    result.emplace_back("not in a plan: groups, top groups and scaling factor of the router");
+  }
+  if (h.overlaps(Overlap::TensorParallel) && h.degrees.tensor() > h.gpus_per_node()) {
+    result.emplace_back(
+        "the prediction hides tensor messages between nodes; user buffers do so inside one node");
+  }
+  const auto policy = h.problem.framework->precision.find(h.problem.precision);
+  const bool narrow = policy != h.problem.framework->precision.end() &&
+                      policy->second.reduction == DataType::Bf16 &&
+                      policy->second.main_gradient == DataType::Fp32;
+  if (narrow && h.degrees.data * h.degrees.context > 1) {
+    result.emplace_back(
+        "the prediction reduces gradients in bf16; Megatron-LM reduces what it accumulates, fp32 "
+        "here: --main-grads bf16 predicts and exports --grad-reduce-in-bf16");
   }
   if (overlap_tensor(h)) {
     result.emplace_back("--tp-comm-overlap needs Transformer Engine with user buffers");
@@ -266,6 +336,10 @@ Exporter megatron_exporter() {
                {S::Layers},
                {S::Gpus},
                {S::Model},
+               {kMainGradients, {"bf16", "fp32"}, By::Key, "fp32"},
+               {kRecipe, {"tensorwise", "delayed", "block", "mxfp8"}},
+               {kGraphs, {"0", "1"}},
+               {kOffload, {"none", "optimizer"}},
                {setting_of(Overlap::GradientReduction)},
                {setting_of(Overlap::ParameterGather)},
                {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
@@ -275,6 +349,9 @@ Exporter megatron_exporter() {
           .documents = {{.keys = all_keys(), .array = "MEGATRON_ARGS"}},
           .launch = launch(),
           .lacks = megatron_lacks(),
+          // arguments.py: validate_args
+          .conflicts = {{"muon with ZeRO-2 or 3 (Megatron-FSDP)",
+                         [](const Handover& h) { return h.optimizer == "muon" && fsdp(h); }}},
           .notes = notes};
 }
 

@@ -158,6 +158,8 @@ Exporter megatron_deepspeed_exporter() {
                       {S::Layers, {kOwnSplit}, By::Target},
                       {S::Gpus},
                       {S::Model},
+                      {kMainGradients, {"bf16", "fp16", "fp32"}},
+                      {kOffload, {"none", "optimizer"}},
                       {setting_of(Overlap::GradientReduction)},
                       {setting_of(Overlap::ParameterGather)}},
           .documents = {{.keys = deepspeed_keys(), .write = write_json, .file = "ds_config.json"},

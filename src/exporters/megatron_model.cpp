@@ -31,6 +31,14 @@ std::int64_t positions(const Handover& h) {
   if (m.attention.positions == PositionKind::Learned) return m.embedding.position_rows;
   return std::max(m.max_positions.value_or(h.problem.seq_len), h.problem.seq_len);
 }
+/// Whether no layer has a dense MLP, whose width would be another.
+bool experts_everywhere(const M& m) {
+  return m.moe && m.moe->leading_dense == 0 && m.moe->every == 1 && m.moe->dense_layers.empty() &&
+         m.moe->layers.empty();
+}
+bool clamped_gate(const M& m) {
+  return m.mlp.gated && m.mlp.activation == Activation::ClampedSilu;
+}
 /// "([0]*3+[1]*58)"
 std::string expert_layers(const M& m) {
   const std::int64_t dense = m.moe->leading_dense;
@@ -52,10 +60,15 @@ bool has_unknown_parts(M m) {
   auto& a = m.attention;
   a.heads = a.kv_heads = a.head_size = a.relative_buckets = a.full_attention_every = 0;
   a.query_key_value_bias = a.output_bias = a.sinks = false;
+  a.fused_projection = a.repeats_heads = false;  // how the model's own code runs, not what it is
   a.qk_norm = QkNorm::None;
   a.positions = PositionKind::None;
   a.window.reset();
+  a.window_kind = none.attention.window_kind;
+  a.leading_full = 0;
+  a.full_layers.clear();
   a.latent.reset();
+  m.norm.first_norm = none.norm.first_norm;
   m.norm.kind = none.norm.kind;
   m.norm.placement = none.norm.placement;
   m.norm.final_norm = none.norm.final_norm;
@@ -63,19 +76,15 @@ bool has_unknown_parts(M m) {
   e.vocab = e.position_rows = e.token_types = 0;
   e.tied = e.norm = e.head_bias = e.pooler = false;
   e.width.reset();
-  if (m.moe) {
-    MoeDescription known;
-    std::swap(known, *m.moe);
-    m.moe->dense_layers = known.dense_layers;
-    m.moe->layers = known.layers;
-    if (*m.moe == MoeDescription{}) m.moe.reset();
-  }
+  e.head_transform = HeadTransform::None;
+  m.moe.reset();  // every field has its key or its line below
   auto& t = m.training;
   t.assumed = none.training.assumed;
   t.seq_len = t.global_batch = 0;
   t.precision.reset();
   t.optimizer = none.training.optimizer;
   t.frozen.clear();
+  t.lora.reset();  // a setting (handover.hpp)
   return !(m == none);
 }
 
@@ -88,7 +97,7 @@ std::vector<Key> trunk_keys() {
       {"--ffn-hidden-size", {model},
        [](const Handover& h) {
          const M& m = h.model();
-         return Value(m.mlp.width > 0 || !m.moe ? m.mlp.width : m.moe->expert_width);
+         return Value(m.mlp.width > 0 && !experts_everywhere(m) ? m.mlp.width : m.moe->expert_width);
        }},
       {"--max-position-embeddings", {model}, [](const Handover& h) { return Value(positions(h)); }},
       {"--position-embedding-type", {model},
@@ -98,7 +107,14 @@ std::vector<Key> trunk_keys() {
        }},
       {"--normalization", {model},
        [](const Handover& h) { return Value(h.model().norm.kind == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm"); }},
-      {"--swiglu", {model}, [](const Handover& h) { return flag(h.model().mlp.gated); }},
+      {"--swiglu", {model},
+       [](const Handover& h) { return flag(h.model().mlp.gated && !clamped_gate(h.model())); }},
+      // The gate of gpt-oss: x sigmoid(1.702 x) (y + 1), both halves clamped at 7.
+      {"--quick-geglu", {model}, [](const Handover& h) { return flag(clamped_gate(h.model())); }},
+      {"--glu-linear-offset", {model},
+       [](const Handover& h) { return clamped_gate(h.model()) ? Value(1.0) : Value(); }},
+      {"--activation-func-clamp-value", {model},
+       [](const Handover& h) { return clamped_gate(h.model()) ? Value(7.0) : Value(); }},
       {"--squared-relu", {model},
        [](const Handover& h) { return flag(h.model().mlp.activation == Activation::SquaredRelu); }},
       {"--disable-bias-linear", {model}, [](const Handover& h) { return flag(!bias_everywhere(h.model())); }},
@@ -210,6 +226,8 @@ std::vector<Key> expert_keys() {
        [](const Handover& h) {
          return h.model().moe && h.model().moe->correction_bias ? Value("sigmoid") : Value();
        }},
+      {"--moe-router-dtype", {model},
+       [](const Handover& h) { return h.model().moe && h.model().moe->fp32_router ? Value("fp32") : Value(); }},
       {"--moe-router-pre-softmax", {model},
        [](const Handover& h) { return flag(h.model().moe && h.model().moe->top_k == 1); }},
       {"--moe-expert-capacity-factor", {model},
@@ -234,7 +252,7 @@ std::vector<Key> megatron_model_keys() {
 
 std::vector<Trait> beyond_decoders() {
   return {
-      {"an encoder or images, it is no decoder of text",
+      {"an encoder or images; only decoders of text go there",
        [](const M& m) { return m.stack != StackKind::Decoder || m.vision || m.decoder; }},
       {"frozen parameters", [](const M& m) { return !m.training.frozen.empty(); }},
       {"an embedding of another width", [](const M& m) { return m.embedding.width.has_value(); }},
@@ -259,6 +277,18 @@ std::vector<Trait> beyond_decoders() {
        [](const M& m) {
          return m.attention.qk_norm != QkNorm::None && m.attention.qk_norm != QkNorm::PerHead;
        }},
+      {"a layer between its last norm and the logits",
+       [](const M& m) { return m.embedding.head_transform != HeadTransform::None; }},
+      {"a first layer without a norm", [](const M& m) { return !m.norm.first_norm; }},
+      {"windows in chunks, or full attention by a list of layers",
+       [](const M& m) {
+         return m.attention.window_kind != WindowKind::Sliding || m.attention.leading_full > 0 ||
+                !m.attention.full_layers.empty();
+       }},
+      {"experts by a list of layers",
+       [](const M& m) {
+         return m.moe && (!m.moe->dense_layers.empty() || !m.moe->layers.empty());
+       }},
       {"parts that this export has no keys for", [](const M& m) { return has_unknown_parts(m); }},
   };
 }
@@ -279,8 +309,10 @@ std::vector<Trait> megatron_lacks() {
        [](const M& m) {
          return !bias_everywhere(m) && !bias_nowhere(m) && !bias_of_queries_only(m);
        }},
-      {"a gate that is not SiLU",
-       [](const M& m) { return m.mlp.gated && m.mlp.activation != Activation::Silu; }},
+      {"a gate that pretrain_gpt.py has no flag for",
+       [](const M& m) {
+         return m.mlp.gated && m.mlp.activation != Activation::Silu && !clamped_gate(m);
+       }},
       {"an activation that is neither GELU nor squared ReLU",
        [](const M& m) {
          return !m.mlp.gated && m.mlp.activation != Activation::Gelu &&

@@ -65,7 +65,8 @@ std::vector<Key> plan_keys() {
        [](const Handover& h) {
          return Value(h.degrees.data * h.degrees.context > 1 ? static_cast<int>(h.degrees.zero) : 0);
        }},
-      {"optimizer.accumulate_grad_in_fp32", {S::Precision}, [](const Handover&) { return Value(true); }},
+      {"optimizer.accumulate_grad_in_fp32", {S::Precision, setting_of(plansearch::Setting::MainGradients)},
+       [](const Handover& h) { return Value(h.chosen.main_grads.value_or("fp32") == "fp32"); }},
       {"optimizer.optimizer_factory.name", {S::Optimizer},
        [](const Handover& h) { return Value(h.optimizer == "adam" ? "adamW" : "sgd"); }},
   };
@@ -197,6 +198,7 @@ Exporter nanotron_exporter() {
                   {S::Layers, {kOwnSplit}, By::Target},
                   {S::Gpus},
                   {S::Model},
+                  {setting_of(plansearch::Setting::MainGradients), {"fp32", "bf16"}},
                   {setting_of(Overlap::TensorParallel)}},
       .documents = {{.keys = joined<Key>({plan_keys(), optimizer_keys(), model_keys()}),
                      .write = write_yaml,

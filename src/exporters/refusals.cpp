@@ -86,10 +86,7 @@ std::vector<Refusal> refusals(const Exporter& exporter, const Handover& handover
   }
   for (const Trait& trait : exporter.lacks) {
     if (trait.has(handover.model()))
-      result.push_back({fmt::format("{} has {}", handover.model().name, trait.words), {}});
-  }
-  if (handover.problem.framework->offloads_optimizer) {
-    result.push_back({"offload optimizer", "none"});
+      result.push_back({fmt::format("{} has {}", handover.model().name, trait.words), {}, true});
   }
   for (const Conflict& conflict : exporter.conflicts) {
     if (conflict.has(handover)) result.push_back({std::string(conflict.words), {}});

@@ -131,11 +131,11 @@ std::string launch_script(const Exporter& exporter, const Handover& handover, La
   const std::string start =
       starter_text(launch.starter, ranks, handover.problem.gpus, handover.gpus_per_node());
   // Each node works out its own rank: the command is a script of one line for srun.
-  const std::string command =
-      slurm ? fmt::format(
-                  "srun --ntasks-per-node=1 --distribution=block bash -c 'exec {} \"$@\"' start",
-                  start)
-            : fmt::format("exec {}", start);
+  const std::string command = slurm ? fmt::format(
+                                          "srun --ntasks-per-node=1 --cpu-bind=none "
+                                          "--distribution=block bash -c 'exec {} \"$@\"' start",
+                                          start)
+                                    : fmt::format("exec {}", start);
   return fmt::format(
       "{}{}\n{}{}TRAIN_SCRIPT=(${{TRAIN_SCRIPT:-{}}})\n\n{} \"${{TRAIN_SCRIPT[@]}}\" {}\n",
       slurm ? slurm_head(handover, header) : torchrun_head(handover, header),

@@ -15,20 +15,20 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-/// Registered configurations by the sizes of their network.
+/// Registered configurations by their network.
 const std::vector<RegisteredModel>& registry() {
   static const std::vector<RegisteredModel> kModels{
-      {"llama3", "llama3_8b", {32, 4096, 32, 8, 128256, 0}},
-      {"llama3", "llama3_70b", {80, 8192, 64, 8, 128256, 0}},
+      {"llama3", "llama3_8b", {32, 4096, 32, 8, 128256, 0, 8030261248}},
+      {"llama3", "llama3_70b", {80, 8192, 64, 8, 128256, 0, 70553706496}},
       // llama3_405b is not here: it turns its linear layers into float8 ones.
-      {"qwen3", "qwen3_0_6b", {28, 1024, 16, 8, 151936, 0}},
-      {"qwen3", "qwen3_1_7b", {28, 2048, 16, 8, 151936, 0}},
-      {"qwen3", "qwen3_14b", {40, 5120, 40, 8, 151936, 0}},
-      {"qwen3", "qwen3_32b", {64, 5120, 64, 8, 151936, 0}},
-      {"qwen3", "qwen3_30b_a3b", {48, 2048, 32, 4, 151936, 128}},
-      {"deepseek_v3", "deepseek_v3_671b", {61, 7168, 128, 128, 129280, 256}},
-      {"gpt_oss", "gpt_oss_20b", {24, 2880, 64, 8, 201088, 32}},
-      {"gpt_oss", "gpt_oss_120b", {36, 2880, 64, 8, 201088, 128}},
+      {"qwen3", "qwen3_0_6b", {28, 1024, 16, 8, 151936, 0, 596049920}},
+      {"qwen3", "qwen3_1_7b", {28, 2048, 16, 8, 151936, 0, 1720574976}},
+      {"qwen3", "qwen3_14b", {40, 5120, 40, 8, 151936, 0, 14768307200}},
+      {"qwen3", "qwen3_32b", {64, 5120, 64, 8, 151936, 0, 32762123264}},
+      {"qwen3", "qwen3_30b_a3b", {48, 2048, 32, 4, 151936, 128, 30532122624}},
+      {"deepseek_v3", "deepseek_v3_671b", {61, 7168, 128, 128, 129280, 256, 671026419200}},
+      {"gpt_oss", "gpt_oss_20b", {24, 2880, 64, 8, 201088, 32, 20914757184}},
+      {"gpt_oss", "gpt_oss_120b", {36, 2880, 64, 8, 201088, 128, 116829156672}},
   };
   return kModels;
 }
@@ -37,9 +37,9 @@ const std::vector<RegisteredModel>& registry() {
 std::vector<Key> keys() {
   return {
       {"--module", {S::Model},
-       [](const Handover& h) { return registered(registry(), h.model(), &RegisteredModel::module); }},
+       [](const Handover& h) { return registered(registry(), h, &RegisteredModel::module); }},
       {"--config", {S::Model},
-       [](const Handover& h) { return registered(registry(), h.model(), &RegisteredModel::name); }},
+       [](const Handover& h) { return registered(registry(), h, &RegisteredModel::name); }},
       // Batches are counted in tokens.
       {"--training.max_context_length", {S::SequenceLength},
        [](const Handover& h) { return Value(h.problem.seq_len); }},
@@ -50,7 +50,8 @@ std::vector<Key> keys() {
       {"--training.mixed_precision_param", {S::Precision},
        [](const Handover& h) { return Value(torch_name(h.problem.precision)); }},
       // Kernels are priced one by one; stages and experts refuse graphs (_validate_cuda_graphs).
-      {"--training.disable_cuda_graphs", {}, [](const Handover&) { return Value(true); }},
+      {"--training.disable_cuda_graphs", {setting_of(plansearch::Setting::CudaGraphs)},
+       [](const Handover&) { return Value(true); }},
       {"--parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
        [](const Handover& h) { return Value(h.degrees.data / h.shard_ranks()); }},
       {"--parallelism.data_parallel_shard_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
@@ -100,20 +101,24 @@ Launch launch() {
 
 }  // namespace
 
-const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
-                                  const ModelDescription& m) {
-  const NetworkSizes sizes{m.layers,          m.hidden,
-                           m.attention.heads, m.attention.kv_heads,
-                           m.embedding.vocab, m.moe ? m.moe->experts : 0};
+const RegisteredModel* find_model(const std::vector<RegisteredModel>& models, const Handover& h) {
+  const ModelDescription& m = h.model();
+  const NetworkSizes sizes{m.layers,
+                           m.hidden,
+                           m.attention.heads,
+                           m.attention.kv_heads,
+                           m.embedding.vocab,
+                           m.moe ? m.moe->experts : 0,
+                           parameter_count(*h.problem.network)};
   for (const RegisteredModel& model : models) {
     if (model.sizes == sizes) return &model;
   }
   return nullptr;
 }
 
-Value registered(const std::vector<RegisteredModel>& models, const ModelDescription& model,
+Value registered(const std::vector<RegisteredModel>& models, const Handover& handover,
                  std::string_view RegisteredModel::*word) {
-  const RegisteredModel* found = find_model(models, model);
+  const RegisteredModel* found = find_model(models, handover);
   return found == nullptr ? Value() : Value(found->*word);
 }
 
@@ -190,6 +195,7 @@ std::optional<std::string> expandable(const Handover&) {
 Exporter torchtitan_exporter() {
   std::vector<Accepts> accepts = torchtitan_accepts();
   accepts.push_back({S::Layers, {kOwnSplit}, By::Key});
+  accepts.push_back({setting_of(plansearch::Setting::CudaGraphs), {"0"}});
   return {.title = "command line of torchtitan",
           .checked = "pytorch/torchtitan@b5bcd76c (2026-08-21)",
           .framework = "torchtitan",
@@ -197,9 +203,9 @@ Exporter torchtitan_exporter() {
           .documents = {{.keys = keys(), .array = "TITAN_ARGS"}},
           .launch = launch(),
           .notes = [](const Handover& h) -> std::vector<std::string> {
-            if (find_model(registry(), h.model()) != nullptr) return {};
+            if (find_model(registry(), h) != nullptr) return {};
             return {
-                "no registered configuration has the sizes of this network: register one and "
+                "no registered configuration is this network: register one and "
                 "put --module and --config in front of the arguments"};
           }};
 }

@@ -11,8 +11,10 @@
 
 namespace plansearch::exporters {
 
+/// Sizes, and the parameters they and everything else of a network come to: another width, tied
+/// embeddings, biases or norms give another number.
 struct NetworkSizes {
-  std::int64_t layers, hidden, heads, kv_heads, vocab, experts;
+  std::int64_t layers, hidden, heads, kv_heads, vocab, experts, parameters;
   bool operator==(const NetworkSizes&) const = default;
 };
 
@@ -24,10 +26,9 @@ struct RegisteredModel {
 };
 
 [[nodiscard]] const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
-                                                const ModelDescription& model);
-/// A word of the configuration that has the sizes of the model; none: not said.
-[[nodiscard]] Value registered(const std::vector<RegisteredModel>& models,
-                               const ModelDescription& model,
+                                                const Handover& handover);
+/// A word of the configuration of this network; none: not said.
+[[nodiscard]] Value registered(const std::vector<RegisteredModel>& models, const Handover& handover,
                                std::string_view RegisteredModel::*word);
 [[nodiscard]] std::string torch_name(DataType precision);
 [[nodiscard]] std::string reshard(const Handover& handover);

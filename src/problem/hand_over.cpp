@@ -36,11 +36,14 @@ std::string setting(const SettledProblem& asked, std::string_view key) {
   return {};
 }
 
-bool chosen_by_user(const SettledProblem& asked, std::string_view key) {
-  for (const SettingReport& setting : asked.settings) {
-    if (setting.key == key) return setting.origin == "flag" || setting.origin == "plan";
+/// What somebody chose, and the adapters of the model file, which are as little the target's own.
+ProblemRequest chosen_settings(const GivenPlan& given) {
+  ProblemRequest chosen = given.asked.request;
+  if (const auto& lora = given.problem.model->training.lora) {
+    chosen.lora_rank = lora->rank;
+    chosen.lora_targets = setting(given.asked, "lora_targets");
   }
-  return false;
+  return chosen;
 }
 
 exporters::Prediction predict(const GivenPlan& given) {
@@ -102,18 +105,25 @@ std::vector<std::string> alternatives(const Exporter& refused, Handover handover
   return names;
 }
 
+/// Whether another plan of the same network would do.
+enum class Remedy { OtherPlan, OtherTarget };
+
 RefusedPlan refuse(const Exporter& exporter, const std::vector<std::string>& reasons,
-                   const std::vector<std::string>& others) {
-  std::string hint =
-      exporter.framework.empty()
-          ? std::string("change the plan")
-          : fmt::format("plansearch --target {} finds plans that it runs", exporter.framework);
-  if (!others.empty()) {
-    hint += fmt::format("; --to {} can express this one", fmt::join(others, " or --to "));
+                   const std::vector<std::string>& others, Remedy remedy = Remedy::OtherPlan) {
+  std::vector<std::string> hints;
+  if (remedy == Remedy::OtherPlan) {
+    hints.push_back(
+        exporter.framework.empty()
+            ? std::string("change the plan")
+            : fmt::format("plansearch --target {} finds plans that it runs", exporter.framework));
   }
+  if (!others.empty()) {
+    hints.push_back(fmt::format("--to {} can express this one", fmt::join(others, " or --to ")));
+  }
+  if (hints.empty()) hints.emplace_back("no plan of this network can be handed to it");
   const InputError error(
       {}, fmt::format("{} cannot express this plan: {}", exporter.name, fmt::join(reasons, "; ")),
-      hint);
+      fmt::format("{}", fmt::join(hints, "; ")));
   return {error.formatted()};
 }
 
@@ -146,7 +156,7 @@ std::variant<HandedOver, RefusedPlan> hand_over(const GivenPlan& given, const st
                     {},
                     setting(given.asked, "optimizer"),
                     setting(given.asked, "attention"),
-                    chosen_by_user(given.asked, "overlap"),
+                    chosen_settings(given),
                     predict(given),
                     plan_identity(given),
                     version,
@@ -155,14 +165,18 @@ std::variant<HandedOver, RefusedPlan> hand_over(const GivenPlan& given, const st
   if (!exporter.framework.empty()) {
     const Framework rules = shipped_data().framework(std::string(exporter.framework));
     rule = broken_rule(given, rules);
-    handover.own_stages = own_stages(handover, rules);
+    if (!rule) handover.own_stages = own_stages(handover, rules);
   }
   std::vector<std::string> reasons;
+  Remedy remedy = Remedy::OtherPlan;
   for (const Refusal& refusal : exporters::refusals(exporter, handover)) {
     reasons.push_back(text_of(refusal));
+    if (refusal.of_network) remedy = Remedy::OtherTarget;
   }
   if (rule) reasons.push_back(std::move(*rule));
-  if (!reasons.empty()) return refuse(exporter, reasons, alternatives(exporter, handover, given));
+  if (!reasons.empty()) {
+    return refuse(exporter, reasons, alternatives(exporter, handover, given), remedy);
+  }
   exporters::Exported exported =
       exporters::export_plan(exporter, handover, exporters::find_launcher(launcher));
   return HandedOver{std::move(exported.text), std::move(exported.notes)};

@@ -235,6 +235,22 @@ class Refusals(Case):
                               degrees={"zero": 3, "recompute": "selective"}, attention="unfused")
         self.assertIn("plansearch --target nanotron", message)
 
+    def test_plans_of_every_framework_to_every_target(self):
+        """A file, or a refusal that says what stands in the way; never an internal error."""
+        frameworks = [row["name"] for row in json.loads(run("list", "frameworks", "--format", "json").stdout)]
+        targets = [row["name"] for row in json.loads(run("list", "exporters", "--format", "json").stdout)]
+        self.assertGreater(len(frameworks) * len(targets), 100)
+        for framework in frameworks:
+            answer = self.directory / f"{framework}.json"
+            run("search", "--hw", "perlmutter", "--model", "gpt2-medium", "--gpus", "8", "--framework", framework,
+                "--top", "1", "--format", "json", "--out", answer)
+            for target in targets:
+                with self.subTest(framework=framework, target=target):
+                    result = run("export", f"{answer}#1", "--to", target)
+                    self.assertIn(result.returncode, (0, 4), result.stderr)
+                    self.assertNotIn("internal", result.stderr)
+                    self.assertTrue(result.returncode == 0 or "hint: " in result.stderr)
+
     def test_chunks(self):
         self.refuse("nanotron", ["vpp 2 (takes 1)", "schedule interleaved"],
                     degrees={"pp": 4, "vpp": 2})

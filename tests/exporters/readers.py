@@ -87,16 +87,19 @@ MEGATRON = """--tensor-model-parallel-size --sequence-parallel --pipeline-model-
   --no-overlap-p2p-communication --tp-comm-overlap --overlap-moe-expert-parallel-comm
   --micro-batch-size --global-batch-size --seq-length --recompute-granularity --recompute-method
   --recompute-num-layers --recompute-modules --attention-backend --fp16 --bf16 --fp8-format
-  --fp8-recipe --fp8-param-gather --fp4-format""".split()
+  --fp8-recipe --fp8-param-gather --fp4-format --grad-reduce-in-bf16
+  --accumulate-allreduce-grads-in-fp32 --cuda-graph-impl --no-check-for-nan-in-loss-and-grad
+  --optimizer-cpu-offload --optimizer-offload-fraction --use-precision-aware-optimizer""".split()
 MEGATRON_MODEL = """--num-layers --hidden-size --ffn-hidden-size --max-position-embeddings
-  --position-embedding-type --normalization --swiglu --squared-relu --disable-bias-linear
+  --position-embedding-type --normalization --swiglu --quick-geglu --glu-linear-offset
+  --activation-func-clamp-value --squared-relu --disable-bias-linear
   --add-qkv-bias --untie-embeddings-and-output-weights --hidden-dropout --attention-dropout
   --mtp-num-layers --num-attention-heads --group-query-attention --num-query-groups --kv-channels
   --qk-layernorm --window-size --window-attn-skip-freq --softmax-type --multi-latent-attention
   --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --num-experts
   --moe-router-topk --moe-ffn-hidden-size --moe-layer-freq --moe-shared-expert-intermediate-size
   --moe-shared-expert-gate --moe-router-enable-expert-bias --moe-router-score-function
-  --moe-router-pre-softmax --moe-expert-capacity-factor --moe-grouped-gemm
+  --moe-router-dtype --moe-router-pre-softmax --moe-expert-capacity-factor --moe-grouped-gemm
   --moe-token-dispatcher-type""".split()
 MEGATRON_TRIAL = """--mock-data --tokenizer-type --vocab-size --train-iters --lr --log-interval
   --eval-iters --log-throughput""".split()
@@ -166,7 +169,7 @@ def megatron_parameters(f):
 
     h, heads, bias = n("--hidden-size"), n("--num-attention-heads"), "--disable-bias-linear" not in f
     norm = h if f["--normalization"] == "RMSNorm" else 2 * h
-    gates = 3 if "--swiglu" in f else 2
+    gates = 3 if ("--swiglu" in f or "--quick-geglu" in f) else 2
     if "--multi-latent-attention" in f:
         q, kv = n("--q-lora-rank"), n("--kv-lora-rank")
         nope, rope, value = n("--qk-head-dim"), n("--qk-pos-emb-head-dim"), n("--v-head-dim")
@@ -218,7 +221,8 @@ def megatron_parameters(f):
 
 DEEPSPEED = """train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps
   bf16.enabled fp16.enabled zero_optimization.stage zero_optimization.overlap_comm
-  zero_optimization.mics_shard_size sequence_parallel_size plansearch""".split()
+  zero_optimization.offload_optimizer.device zero_optimization.offload_optimizer.pin_memory
+  data_types.grad_accum_dtype sequence_parallel_size plansearch""".split()
 
 
 def read_deepspeed(text, world):
@@ -231,7 +235,6 @@ def read_deepspeed(text, world):
                                           c["gradient_accumulation_steps"])
     return {"dp": dp, "cp": cp, "cp_kind": "ulysses" if cp > 1 else "ring", "gpus": world,
             "zero": c["zero_optimization.stage"], "batch": c["train_batch_size"],
-            "shard_group": c.get("zero_optimization.mics_shard_size", 0),
             "micro_batch": c["train_micro_batch_size_per_gpu"],
             "micro_batches": c["gradient_accumulation_steps"],
             "precision": "bf16" if c["bf16.enabled"] else "fp16" if c["fp16.enabled"] else "fp32",

@@ -4,12 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "exporters/export_plan.hpp"
 #include "plan/expand.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/load_problem.hpp"
+#include "plansearch/setting_table.hpp"
+#include "plansearch/transformer_builder.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -171,9 +174,77 @@ TEST_CASE("exporters: overlap is asked for where the user chose it") {
   const Exporter& titan = *find_exporter("torchtitan");
   handover.degrees.zero = ZeroStage::Parameters;
   CHECK(refusals(titan, handover).empty());
-  handover.overlap_chosen = true;
+  handover.chosen.overlap = "none";
   CHECK(mentions(refusals(titan, handover), "overlap grad off"));
   CHECK(refusals(*find_exporter("megatron"), handover).empty());
+}
+
+TEST_CASE("exporters: a setting that somebody chose is claimed or refused by name") {
+  PlanDegrees d;
+  d.data = 4;
+  d.zero = ZeroStage::Parameters;
+  const std::set<plansearch::Setting> elsewhere{
+      plansearch::Setting::Hardware,  plansearch::Setting::Model,
+      plansearch::Setting::Framework, plansearch::Setting::Gpus,
+      plansearch::Setting::Batch,     plansearch::Setting::SequenceLength,
+      plansearch::Setting::Precision, plansearch::Setting::Optimizer,
+      plansearch::Setting::Attention, plansearch::Setting::RankOrder,
+      plansearch::Setting::Overlap,   plansearch::Setting::Site};
+  for (const SettingRow& row : setting_table()) {
+    if (row.effect != SettingEffect::Price || elsewhere.contains(row.setting)) continue;
+    for (const Exporter& exporter : exporter_table()) {
+      CAPTURE(row.key);
+      CAPTURE(exporter.name);
+      Handover handover = handover_of(d);
+      row.set(handover.chosen, row.kind == SettingKind::Count ? "7" : "word");
+      const bool refused = mentions(refusals(exporter, handover), row.key);
+      const Accepts* accepts = find_accepts(exporter, setting_of(row.setting));
+      const bool script = accepts != nullptr && accepts->by == By::Script;
+      CHECK(refused != script);  // no key says "word"
+    }
+  }
+}
+
+TEST_CASE("exporters: torchtitan's registered network, or none") {
+  PlanDegrees d;
+  d.data = 4;
+  d.zero = ZeroStage::Parameters;
+  Handover handover = handover_of(d);
+  const auto notes = [&] { return find_exporter("torchtitan")->notes(handover); };
+  CHECK(notes().empty());
+  // As many layers, heads and words, but a wider MLP: another network.
+  ModelDescription wide = handover.model();
+  wide.mlp.width = 28672;
+  handover.problem.network = std::make_shared<const Network>(build_network(wide));
+  handover.problem.model = std::make_shared<const ModelDescription>(wide);
+  REQUIRE(notes().size() == 1);
+  CHECK(notes().front().find("register one") != std::string::npos);
+}
+
+TEST_CASE("exporters: what Megatron-LM can say of a network") {
+  PlanDegrees d;
+  d.data = 4;
+  const Exporter& megatron = *find_exporter("megatron");
+  for (const char* model : {"gpt2", "gpt2-xl", "gpt-oss-20b", "llama3-8b", "mixtral-8x7b"}) {
+    CAPTURE(model);
+    CHECK(refusals(megatron, handover_of(d, model)).empty());
+  }
+  CHECK(mentions(refusals(megatron, handover_of(d, "opt-1.3b")), "activation"));
+  const auto value = [&](const char* model, std::string_view name) {
+    const Handover handover = handover_of(d, model);
+    for (const Key& key : megatron.documents.front().keys) {
+      if (key.name == name) return key.value(handover);
+    }
+    return Value();
+  };
+  CHECK(value("mixtral-8x7b", "--ffn-hidden-size") == 14336);  // all layers have experts
+  CHECK(value("gpt-oss-20b", "--quick-geglu") == true);
+  CHECK(value("gpt-oss-20b", "--swiglu").is_null());
+  CHECK(value("deepseek-v3", "--moe-router-dtype") == "fp32");
+  Handover muon = handover_of(d);
+  muon.optimizer = "muon";
+  muon.degrees.zero = ZeroStage::Gradients;
+  CHECK(mentions(refusals(megatron, muon), "Megatron-FSDP"));
 }
 
 TEST_CASE("exporters: even stages") {
