@@ -8,6 +8,7 @@
 
 import argparse
 import functools
+import itertools
 import json
 import pathlib
 import re
@@ -244,9 +245,14 @@ class Refusals(Case):
             answer = self.directory / f"{framework}.json"
             run("search", "--hw", "perlmutter", "--model", "gpt2-medium", "--gpus", "8", "--framework", framework,
                 "--top", "1", "--format", "json", "--out", answer)
-            for target in targets:
-                with self.subTest(framework=framework, target=target):
-                    result = run("export", f"{answer}#1", "--to", target)
+            # A grid of tensor ranks, where the framework has one.
+            grid = self.directory / f"{framework}.yaml"
+            run("predict", "--hw", "perlmutter", "--model", "gpt2-medium", "--gpus", "8", "--framework", framework,
+                "--tp-x", "2", "--tp-y", "2", "--write-plan", grid)
+            sources = [f"{answer}#1", *([grid] if grid.exists() else [])]
+            for target, source in itertools.product(targets, sources):
+                with self.subTest(framework=framework, target=target, source=source):
+                    result = run("export", source, "--to", target)
                     self.assertIn(result.returncode, (0, 4), result.stderr)
                     self.assertNotIn("internal", result.stderr)
                     self.assertTrue(result.returncode == 0 or "hint: " in result.stderr)
