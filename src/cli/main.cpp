@@ -3,9 +3,12 @@
 
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <map>
 #include <new>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <variant>
 
 #include "base/printable.hpp"
@@ -40,6 +43,24 @@ constexpr std::string_view kOutOfMemory =
     write_to_standard_error("error: internal: an error while reporting an error\n");
   }
   std::_Exit(kExitInternalError);
+}
+
+/// Two answers in one file would leave one of them.
+void refuse_shared_outputs(const Options& o) {
+  const std::pair<const char*, const std::string*> outputs[] = {{"--out", &o.out},
+                                                                {"--all", &o.all},
+                                                                {"--write-plan", &o.write_plan},
+                                                                {"--write-stages", &o.write_stages},
+                                                                {"--trace", &o.trace}};
+  std::map<std::filesystem::path, const char*> taken;
+  for (const auto& [flag, name] : outputs) {
+    if (name->empty()) continue;
+    const auto path = std::filesystem::absolute(*name).lexically_normal();
+    const auto [first, fresh] = taken.emplace(path, flag);
+    if (fresh) continue;
+    throw InputError({}, fmt::format("{} and {} name one file: {}", first->second, flag, *name),
+                     "give each a file of its own");
+  }
 }
 
 int run_command(const Options& options) {
@@ -83,6 +104,7 @@ int run(int argc, char** argv) {
       return kExitOk;
     }
     options = std::get<Options>(std::move(parsed));
+    refuse_shared_outputs(options);
     if (!stops_early(options.command)) leave_interrupts_alone();
     return run_command(options);
   } catch (const InputError& error) {

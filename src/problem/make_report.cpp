@@ -154,7 +154,10 @@ SearchReport make_prediction(const SettledProblem& asked, const PlanEvaluator& e
                              const ParallelPlan& plan) {
   const Evaluation evaluation = evaluator.evaluate(plan);
   const auto* beyond = std::get_if<InfeasiblePlan>(&evaluation);
-  PLANSEARCH_CHECK(beyond == nullptr || beyond->estimate.has_value());
+  if (beyond != nullptr && !beyond->estimate) {
+    throw InputError(
+        {}, fmt::format("{}: {}", to_text(beyond->reason.obstacle), beyond->reason.detail));
+  }
   const Estimate& estimate = beyond == nullptr ? std::get<Estimate>(evaluation) : *beyond->estimate;
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());

@@ -70,16 +70,22 @@ class GroupPricer {
         prediction.regimes = regimes_of(run, run_case, *evaluator_.problem().cluster);
       }
       price_row(run, run_case, prediction);
+    } catch (const InputError& error) {  // a step beyond the times that 64 bits hold
+      refuse(run_case, error.what(), prediction);
     } catch (const InternalError& error) {
-      std::vector<std::string> regimes = std::move(prediction.regimes);
-      prediction = RunPrediction{};
-      prediction.filled = run_case.filled;
-      prediction.regimes = std::move(regimes);
-      prediction.reason = fmt::format("internal error: {}", error.what());
+      refuse(run_case, fmt::format("internal error: {}", error.what()), prediction);
     }
   }
 
  private:
+  static void refuse(const RunCase& run_case, std::string reason, RunPrediction& prediction) {
+    std::vector<std::string> regimes = std::move(prediction.regimes);
+    prediction = RunPrediction{};
+    prediction.filled = run_case.filled;
+    prediction.regimes = std::move(regimes);
+    prediction.reason = std::move(reason);
+  }
+
   /// The fastest micro-batch that fits where the row leaves it open, else the one that needs least.
   void settle_micro_batch(RunCase& run_case) {
     const PlanDegrees asked = run_case.plan;

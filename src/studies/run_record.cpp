@@ -293,8 +293,16 @@ std::vector<RunRecord> read_runs(const io::CsvTable& table, const ModelFinder& f
   std::vector<RunRecord> runs;
   if (problems.any()) return runs;
   runs.reserve(table.rows().size());
+  std::map<std::string, int> lines;
   for (const io::CsvRow& row : table.rows()) {
     runs.push_back(read_run(table, row, find_model, problems));
+    const auto [first, fresh] = lines.emplace(runs.back().id, row.line);
+    if (fresh || runs.back().id.empty()) continue;
+    problems.attempt([&] {
+      table.fail(row, "id",
+                 fmt::format("line {} has the id \"{}\" too", first->second, first->first),
+                 "give every row a name of its own");
+    });
   }
   return runs;
 }

@@ -554,6 +554,18 @@ class BadInputs(Case):
 
 
 class OutFile(Case):
+    def test_two_answers_in_one_file(self):
+        name = str(self.directory / "a.csv")
+        for arguments in ([*QUESTION, "--gpus", "8", "--out", name, "--all", name],
+                          ["predict", *QUESTION, "--gpus", "8", "--out", name, "--write-plan",
+                           str(self.directory / "." / "a.csv")]):
+            self.refuse(*arguments, expect=["--out and", "name one file"])
+        self.assertFalse(list(self.directory.iterdir()))
+
+    def test_a_step_beyond_the_times_that_are_counted(self):
+        self.refuse("predict", "--hw", "perlmutter", "--model", "llama2-7b", "--gpus", "4", "--pp", "4", "--batch",
+                    "2147483644", "--micro-batch", "1", expect=["products must be from 1 to"])
+
     def test_written_in_one_step(self):
         out = self.directory / "answer.json"
         self.assertEqual(self.succeed(*QUESTION, "--gpus", "8", "--format", "json", "--out", out), "")

@@ -67,7 +67,8 @@ TEST_SUITE("unit") {
   TEST_CASE("a row without a micro-batch is priced at the fastest that fits, and says so") {
     // dp = 16 / (2 x 2) = 4: 64 sequences allow micro-batches of 1, 2, 4, 8 and 16.
     std::vector<test::Cells> rows{{{"micro_batch", ""}}};
-    for (const char* size : {"1", "2", "4", "8", "16"}) rows.push_back({{"micro_batch", size}});
+    for (const char* size : {"1", "2", "4", "8", "16"})
+      rows.push_back({{"id", size}, {"micro_batch", size}});
     const auto predictions = predict(test::runs_of(rows));
     Seconds fastest = *predictions[1].step_time;
     int best = 1;
@@ -91,6 +92,21 @@ TEST_SUITE("unit") {
             .front();
     CHECK(large.verdict == Verdict::OutOfMemory);
     CHECK(large.plan->micro_batch == 1);
+  }
+
+  TEST_CASE("a step beyond the times that 64 bits hold is that row's, not the table's") {
+    const auto runs = test::runs_of({{},
+                                     {{"id", "long"},
+                                      {"global_batch", "2147483640"},
+                                      {"micro_batch", "1"},
+                                      {"pp", "4"},
+                                      {"dp", "2"},
+                                      {"layers", "96"},
+                                      {"hidden", "16384"}}});
+    const auto predictions = predict(runs);
+    CHECK(predictions[0].step_time);
+    CHECK_FALSE(predictions[1].step_time);
+    CHECK(predictions[1].reason.find("106 days") != std::string::npos);
   }
 
   TEST_CASE("predictions do not depend on threads or on the other rows") {

@@ -42,6 +42,16 @@ int start_of(const std::string& column) {
 }  // namespace
 
 TEST_SUITE("unit") {
+  TEST_CASE("two rows of one name are refused with both lines") {
+    try {
+      static_cast<void>(test::runs_of({{}, {{"id", "b"}}, {}}));
+      FAIL("accepted");
+    } catch (const InputError& error) {
+      CHECK(error.formatted().find("runs.csv:4") != std::string::npos);
+      CHECK(error.formatted().find("line 2 has the id \"a\" too") != std::string::npos);
+    }
+  }
+
   TEST_CASE("empty cells are unknown") {
     const RunRecord run = test::run_of({{"peak_mem_gib", ""}, {"mem_kind", ""}, {"zero", ""}});
     CHECK(run.id == "a");
