@@ -98,9 +98,14 @@ std::string help_of(const CLI::App& app, const std::string& message) {
   for (const CLI::App* sub : app.get_subcommands()) {
     for (const CLI::Option* option : sub->get_options()) {
       if (!option->get_required() || option->count() > 0) continue;
-      throw InputError(
-          {}, fmt::format("{}: {} is missing", sub->get_name(), option->get_name()),
-          fmt::format("give {}: {}", option->get_description(), option->get_type_name()));
+      const bool argument = option->get_lnames().empty();
+      const std::string type = option->get_type_name();
+      const bool choices = type.find('|') != std::string::npos;
+      throw InputError({},
+                       fmt::format("{}: {} is missing", sub->get_name(),
+                                   argument ? "its argument" : option->get_name()),
+                       fmt::format("{}{}{}", option->get_description(), choices ? ": " : "",
+                                   choices ? type : ""));
     }
   }
   throw InputError({}, error.what(), kSeeHelp);
@@ -146,10 +151,22 @@ void refuse_repeated(const CLI::App& app) {
   }
 }
 
+/// "-hw" would be -h and, unseen, -w.
+void refuse_one_dash(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const bool joined = word.size() > 2 && word.starts_with("-h") && word != "-help";
+    if (!joined) continue;
+    throw InputError({}, fmt::format("unknown option '{}'", word),
+                     fmt::format("options have two dashes: -{}", word));
+  }
+}
+
 }  // namespace
 
 std::variant<Options, Help> parse_command_line(int argc, char** argv) {
   if (argc <= 1) return Help{short_help()};
+  refuse_one_dash(argc, argv);
   Options options;
   CLI::App app(kAbout, "plansearch");
   build_command_line(app, options);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/family_file.hpp"
+#include "base/names.hpp"
 
 #include <fmt/format.h>
 
@@ -107,11 +108,12 @@ Document read_family(const std::string& model_type, const fs::path& directory, c
   std::error_code error;
   const bool named = is_plain_name(model_type) && !model_type.starts_with('_');
   if (!named || !fs::exists(path, error)) {
+    const std::vector<std::string> known = known_families(directory);
+    const std::string guess = did_you_mean(model_type, known);
     type.fail(fmt::format("model family '{}' is not supported{}", model_type,
                           named ? reason_against(model_type, directory) : std::string()),
-              fmt::format("supported: {}; or describe the family or the model yourself "
-                          "(docs/models.md)",
-                          fmt::join(known_families(directory), ", ")));
+              fmt::format("{}docs/models.md lists the {} families, and how to describe another",
+                          guess.empty() ? "" : guess + " ", known.size()));
   }
   return Document::made(read_chain(directory, path, 0), 0, path.string());
 }

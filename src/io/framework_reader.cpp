@@ -209,7 +209,7 @@ class Reader {
 
   Framework find(std::string_view name, const fs::path& beside, const SourceLocation& where,
                  int depth) {
-    NamedFiles kind{"framework", {}, {".yaml"}};
+    NamedFiles kind{"framework", {}, {".yaml"}, {}, {}, "frameworks"};
     if (!beside.empty()) kind.directories.push_back(beside);
     kind.directories.insert(kind.directories.end(), directories_.begin(), directories_.end());
     const Document document = library_.open(resolve_file(name, kind, where));

@@ -72,6 +72,7 @@ NamedFiles model_files(std::span<const std::filesystem::path> directories) {
   kind.what = "model";
   kind.directories = {directories.begin(), directories.end()};
   kind.extensions = {".yaml", ".json"};
+  kind.listing = "models";
   return kind;
 }
 

@@ -87,10 +87,17 @@ std::vector<NamedFile> list_files(const NamedFiles& kind) {
   return files;
 }
 
+/// Hubs write "organisation/Name".
+std::string_view without_organisation(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const bool one = slash != std::string_view::npos && text.rfind('/') == slash;
+  return one && slash + 1 < text.size() ? text.substr(slash + 1) : text;
+}
+
 fs::path resolve_file(std::string_view text, const NamedFiles& kind, const SourceLocation& where) {
   if (text.empty()) throw InputError(where, fmt::format("no {} named", kind.what));
   if (is_path(text, kind)) return at_base(text, kind);
-  const std::string wanted = canonical_name(without_extension(text, kind));
+  const std::string wanted = canonical_name(without_extension(without_organisation(text), kind));
   const std::map<std::string, fs::path> files = files_by_name(kind);
   if (const auto found = files.find(wanted); found != files.end()) return found->second;
   std::vector<std::string> known;
@@ -104,13 +111,10 @@ fs::path resolve_file(std::string_view text, const NamedFiles& kind, const Sourc
   std::error_code error;
   if (fs::exists(at_base(text, kind), error)) return at_base(text, kind);
   std::string hint = did_you_mean(wanted, known);
-  if (hint.empty()) {
-    hint = files.empty()
-               ? "no such files in the search directories"
-               : fmt::format(
-                     "known: {}",
-                     fmt::join(known.begin(),
-                               known.begin() + static_cast<std::ptrdiff_t>(files.size()), ", "));
+  if (files.empty()) hint = "no such files in the search directories";
+  if (!files.empty() && !kind.listing.empty()) {
+    hint += fmt::format("{}plansearch list {} shows the {} that ship", hint.empty() ? "" : " ",
+                        kind.listing, files.size());
   }
   const bool names_file = has_extension(at_base(text, kind), kind);
   throw InputError(where,

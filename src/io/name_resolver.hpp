@@ -18,7 +18,8 @@ struct NamedFiles {
   std::vector<std::filesystem::path> directories;  ///< searched in order
   std::vector<std::string> extensions = {".yaml"};
   std::filesystem::path base = {};  ///< where relative paths start; empty: the current directory
-  std::vector<std::string> apart = {};  ///< file names in the directories that are no such thing
+  std::vector<std::string> apart = {};  ///< file names in the directories that hold something else
+  std::string listing = {};             ///< argument of `plansearch list` that shows them
 };
 
 /// A file that can be named, with its aliases.
@@ -32,7 +33,8 @@ struct NamedFile {
 [[nodiscard]] std::vector<NamedFile> list_files(const NamedFiles& kind);
 
 /// The file meant by `text`: an existing path, else a name ("dgx-h100", "DGX_H100",
-/// "dgx-h100.yaml"), else an alias. Otherwise an InputError at `where` with the nearest names.
+/// "dgx-h100.yaml", "organisation/dgx-h100"), else an alias. Otherwise an InputError at `where`
+/// with the nearest names.
 [[nodiscard]] std::filesystem::path resolve_file(std::string_view text, const NamedFiles& kind,
                                                  const SourceLocation& where = {});
 

@@ -278,7 +278,7 @@ std::vector<fs::path> to_vector(std::span<const fs::path> directories) {
 }
 
 NamedFiles profile_files(std::span<const fs::path> directories) {
-  return {"hardware profile", to_vector(directories), {".yaml"}, {}, {"defaults"}};
+  return {"hardware profile", to_vector(directories), {".yaml"}, {}, {"defaults"}, "hw"};
 }
 
 /// The file and, where it is `like` another machine, what that one says besides.

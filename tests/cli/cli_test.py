@@ -173,9 +173,10 @@ class Usage(Case):
         self.refuse("predict", *QUESTION, "--dp", "65536", "--pp", "2147483647", expect=["--pp 21474"])
 
     def test_commands_without_their_argument(self):
-        self.refuse("list", expect=["list: what is missing", "models"])
-        self.refuse("completion", expect=["shell is missing", "zsh"])
-        self.refuse("validate", expect=["table is missing"])
+        self.refuse("list", expect=["list: its argument is missing", "what to list: hw|models"])
+        self.refuse("-hw", "perlmutter", expect=["'-hw'", "--hw"])
+        self.refuse("completion", expect=["its argument is missing", "zsh"])
+        self.refuse("validate", expect=["its argument is missing", "CSV of measured runs"])
         self.refuse("explain", self.directory / "none.json", expect=["none.json: error: cannot open"])
 
     def test_learned_positions_end(self):
@@ -212,7 +213,7 @@ class Usage(Case):
         self.refuse(*QUESTION, "--framework", "megatrom", expect=["megatrom", "megatron"])
         self.refuse("--hw", "dgxh10", "--model", "gpt2-xl", expect=["did you mean dgx-h100"])
         self.refuse("--hw", "perlmutter", "--model", "gpt2xlarge", expect=["gpt2-xl"])
-        self.refuse("--hw", "none.yaml", "--model", "gpt2-xl", expect=["no such file here", "selene"])
+        self.refuse("--hw", "none.yaml", "--model", "gpt2-xl", expect=["no such file here", "plansearch list hw"])
 
     def test_aliases_and_spelling(self):
         wanted = self.succeed("predict", *QUESTION, "--gpus", "4", "--zero", "1")
@@ -1966,8 +1967,8 @@ class Show(Case):
         self.assertIn("min-zero", [row["field"] for row in rows])
 
     def test_refusals(self):
-        self.refuse("show", expect=["show: what is missing", "hw|model|framework"])
-        self.refuse("show", "hw", expect=["show: name is missing"])
+        self.refuse("show", expect=["show: its argument is missing", "hw|model|framework"])
+        self.refuse("show", "hw", expect=["show: its argument is missing", "a shipped name"])
         self.refuse("show", "hw", "perlmuter", expect=["did you mean perlmutter"])
         self.refuse("show", "things", "x", expect=["things", "hw, model, framework"])
 
