@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "io/csv.hpp"
+#include "support/source_directory.hpp"
 
 namespace plansearch::test {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "io/profile_reader.hpp"
 #include "plansearch/error.hpp"
+#include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;

@@ -12,6 +12,7 @@
 #include "io/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "support/json_schema.hpp"
+#include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;

@@ -9,6 +9,7 @@
 #include "io/hf_config.hpp"
 #include "io/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "support/source_directory.hpp"
 
 using namespace plansearch;
 

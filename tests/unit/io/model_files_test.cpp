@@ -10,6 +10,7 @@
 #include "base/names.hpp"
 #include "io/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "support/source_directory.hpp"
 
 using namespace plansearch;
 

@@ -9,6 +9,7 @@
 
 #include "io/file.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "support/source_directory.hpp"
 
 using namespace plansearch;
 

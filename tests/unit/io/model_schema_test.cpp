@@ -8,6 +8,7 @@
 
 #include "io/model_reader.hpp"
 #include "support/json_schema.hpp"
+#include "support/source_directory.hpp"
 
 using namespace plansearch;
 

@@ -14,6 +14,7 @@
 #include "io/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "support/mutator.hpp"
+#include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 using namespace plansearch;

@@ -18,6 +18,7 @@
 #include "studies/kernel_validation.hpp"
 #include "studies/run_record.hpp"
 #include "support/mutator.hpp"
+#include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 namespace plansearch::io {

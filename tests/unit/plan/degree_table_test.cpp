@@ -2,6 +2,7 @@
 // The table of degrees against the plan it describes, the schema and the documentation of plan
 // files.
 #include "plansearch/degree_table.hpp"
+#include "support/source_directory.hpp"
 
 #include <doctest/doctest.h>
 

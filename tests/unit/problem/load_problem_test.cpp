@@ -11,6 +11,7 @@
 
 #include "base/hash.hpp"
 #include "plansearch/error.hpp"
+#include "support/source_directory.hpp"
 
 namespace plansearch {
 namespace {

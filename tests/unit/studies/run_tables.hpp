@@ -14,6 +14,7 @@
 #include "studies/architecture_table.hpp"
 #include "studies/run_prediction.hpp"
 #include "studies/run_record.hpp"
+#include "support/source_directory.hpp"
 
 namespace plansearch::test {
 
