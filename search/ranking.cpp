@@ -65,6 +65,8 @@ double tied_ratio(double paired_sigma) {
 PlanDegrees plan_family(PlanDegrees plan) {
   plan.chunks = 1;
   plan.schedule = kDefaultSchedule;
+  if (plan.zero == ZeroStage::None) plan.zero = ZeroStage::Optimizer;
+  plan.context_kind = ContextKind::Ring;
   return plan;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: groups of ranked plans that differ in chunks and order only, and tie.
+// Computes: groups of ranked plans of one family that tie.
 // Source: the chance that one is really faster (ranking.hpp).
-// Assumes: of plans that tie people want the simplest.
+// Assumes: of plans that differ in chunks and order people want the simplest.
 // Units: none.
 // Checked by: tests/unit/search/variants_test.cpp
 #include "search/variants.hpp"
@@ -12,8 +12,17 @@
 namespace plansearch {
 namespace {
 
-bool simpler(const PlanCandidate& a, const PlanCandidate& b) {
-  return std::tuple(a.plan.chunks, a.plan.schedule) < std::tuple(b.plan.chunks, b.plan.schedule);
+/// Of the fastest and what differs from it in chunks and order only.
+PlanGroup::iterator simplest(PlanGroup& group) {
+  const PlanDegrees fastest = group.front().plan;
+  const auto key = [&](const PlanCandidate& candidate) {
+    const PlanDegrees& plan = candidate.plan;
+    const bool twin = plan.zero != fastest.zero || plan.context_kind != fastest.context_kind;
+    return std::tuple(twin, plan.chunks, plan.schedule);
+  };
+  return std::min_element(
+      group.begin(), group.end(),
+      [&](const PlanCandidate& a, const PlanCandidate& b) { return key(a) < key(b); });
 }
 
 }  // namespace
@@ -36,8 +45,8 @@ std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked
   }
   if (groups.size() > top) groups.resize(top);
   for (PlanGroup& group : groups) {
-    const auto simplest = std::min_element(group.begin(), group.end(), simpler);
-    std::rotate(group.begin(), simplest, simplest + 1);
+    const auto first = simplest(group);
+    std::rotate(group.begin(), first, first + 1);
   }
   std::stable_sort(groups.begin(), groups.end(), [](const PlanGroup& a, const PlanGroup& b) {
     return ranks_before(a.front(), b.front());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that are one plan but for the chunks and the order of its pipeline, and tie.
+// Plans of one family (ranking.hpp) that tie.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,8 @@ inline constexpr double kTieProbability = 0.8;
 /// The ratio of two step times from which on they are no tie.
 [[nodiscard]] double tied_ratio(double paired_sigma);
 
-/// What variants of one plan share: everything but the chunks of its pipeline and their order.
+/// What variants of one plan share: everything but the chunks of its pipeline, their order, how
+/// keys and values meet under context parallelism, and whether optimizer states are sharded.
 [[nodiscard]] PlanDegrees plan_family(PlanDegrees plan);
 
 }  // namespace plansearch

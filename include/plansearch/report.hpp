@@ -30,6 +30,7 @@ struct QuestionReport {
   std::string framework_validation;  ///< the measured steps it was compared with; empty: none
   std::string precision;
   int gpus = 1;
+  std::string beyond_machine;  ///< where that is more than the machine has, in words
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 1;
   std::optional<std::int64_t> lora_rank;  ///< absent: the whole network is trained

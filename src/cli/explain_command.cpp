@@ -16,6 +16,7 @@
 #include "problem/write_trace.hpp"
 #include "report/comparison.hpp"
 #include "report/plan_timeline.hpp"
+#include "report/text_table.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -98,7 +99,7 @@ std::string picture_of(const Explained& explained, bool timeline, int columns) {
   }
   const int drawn = drawn_micro_batches(plan.transform_at(0).degrees, *explained.problem.framework);
   return pipeline_picture(*evaluator.program(plan, {.micro_batches = drawn}),
-                          plan.order.micro_batches);
+                          plan.order.micro_batches, columns);
 }
 
 std::string explanation(const Explained& explained, bool timeline, int columns) {
@@ -114,8 +115,8 @@ std::string explanation(const Explained& explained, bool timeline, int columns) 
     text += fmt::format("\nits messages, on streams beside the kernels\n{}",
                         hidden_table(plan.hidden, columns));
   }
-  if (explained.rival) text += fmt::format("\n{}", compare_plans(plan, *explained.rival));
-  return text;
+  if (explained.rival) text += fmt::format("\n{}", compare_plans(plan, *explained.rival, columns));
+  return wrapped(text, columns);
 }
 
 }  // namespace

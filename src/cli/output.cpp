@@ -28,9 +28,16 @@ constexpr std::string_view kRed = "\x1b[1;31m";
 constexpr std::string_view kCyan = "\x1b[36m";
 constexpr std::string_view kReset = "\x1b[0m";
 
+/// A terminal that is not said to be without colours: https://no-color.org and TERM=dumb.
+bool has_colours(int descriptor) {
+  const char* refused = std::getenv("NO_COLOR");
+  const bool plain = (refused != nullptr && *refused != '\0') || is_dumb_terminal();
+  return !plain && ::isatty(descriptor) == 1;
+}
+
 bool wants_colour(const Options& options, int descriptor) {
   if (options.color == "always") return true;
-  return options.color == "auto" && ::isatty(descriptor) == 1;
+  return options.color == "auto" && has_colours(descriptor);
 }
 
 [[noreturn]] void refuse(const std::string& file, std::string_view why) {
@@ -101,6 +108,11 @@ std::optional<int> asked_columns() {
 }
 
 }  // namespace
+
+bool is_dumb_terminal() {
+  const char* terminal = std::getenv("TERM");
+  return terminal != nullptr && std::string_view(terminal) == "dumb";
+}
 
 Format format_of(const Options& options) {
   if (options.format == "json") return Format::Json;

@@ -21,6 +21,9 @@ namespace plansearch::cli {
 /// files and pipes.
 [[nodiscard]] int columns_of(const Options& options);
 
+/// $TERM of a terminal that knows no escape sequences.
+[[nodiscard]] bool is_dumb_terminal();
+
 /// Checks on construction that --out can be written, so that no search runs for nothing.
 class Output {
  public:

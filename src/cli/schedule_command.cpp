@@ -17,7 +17,7 @@ int run_schedule(const Options& options) {
   write_trace(report, options.trace);
   if (format == Format::Table && !report.grid) print_note("too large to be drawn", options);
   output.write(format == Format::Csv ? order_csv(options.schedule, report)
-                                     : to_text(report, format));
+                                     : to_text(report, format, columns_of(options)));
   if (report.too_full.empty()) return kExitOk;
   print_note(report.too_full, options);
   return kExitInfeasible;

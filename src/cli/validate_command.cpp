@@ -12,10 +12,11 @@ int run_validate(const Options& options) {
   const Output output(options);
   const int threads = options.threads > 0 ? options.threads : available_threads();
   try {
-    output.write(validate_table(
-        {options.argument, options.group_by, options.suspects, options.site.value_or(""),
-         options.min_mfu, threads, format_of(options), options.fit_on, options.repeat},
-        shipped_data()));
+    output.write(
+        validate_table({options.argument, options.group_by, options.suspects,
+                        options.site.value_or(""), options.min_mfu, threads, format_of(options),
+                        columns_of(options), options.fit_on, options.repeat},
+                       shipped_data()));
   } catch (const InputErrors& errors) {
     for (const InputError& error : errors.all()) print_error(error.formatted(), options);
     return kExitBadInput;

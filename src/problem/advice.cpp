@@ -78,6 +78,7 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Settl
     if (bad_gpu_count(*asked.problem.cluster, gpus)) break;
     const auto best = session.best(asked, request, gpus, fmt::format("{} GPUs", gpus));
     if (!best || best->estimate.step.total() > step.total() * tie) break;
+    if (gpus > asked.problem.cluster->accelerators()) continue;
     found = fmt::format("use {}: {} GPUs are not slower, {} takes {}", grouped(gpus), grouped(gpus),
                         short_plan(best->plan), to_text(best->estimate.step.total()));
   }
@@ -119,8 +120,9 @@ std::vector<std::string> near_gpu_counts(const ProblemRequest& request, const Se
   while (unit * 2 * kRounding <= gpus) unit *= 2;
   for (const std::int64_t other : {gpus / unit * unit, (gpus / unit + 1) * unit}) {
     const int count = static_cast<int>(other);
-    if (session.stopped() || count == gpus || bad_gpu_count(*asked.problem.cluster, other))
-      continue;
+    const Cluster& cluster = *asked.problem.cluster;
+    const bool there = other <= cluster.accelerators() && !bad_gpu_count(cluster, other);
+    if (session.stopped() || count == gpus || !there) continue;
     const auto best = session.best(asked, request, count, fmt::format("{} GPUs", count));
     if (!best) continue;
     near.push_back(fmt::format("on {} GPUs {} takes {} per step", grouped(other),

@@ -56,25 +56,46 @@ double sigma_of(const PlanReport& plan) {
   return std::log(plan.p90 / plan.p10) / kEightyPercent;
 }
 
+/// Whether times on both rest on the same measured curves, as on a machine and one that is like it
+/// but for some sizes and rates.
+bool share_curves(const Cluster& a, const Cluster& b) {
+  const auto curve_name = [](const LinkTier& tier) {
+    return std::visit([](const auto& curve) { return curve.name; }, tier.curve);
+  };
+  if (a.tiers.size() != b.tiers.size() || a.accelerator.kernels != b.accelerator.kernels) {
+    return false;
+  }
+  return std::equal(
+      a.tiers.begin(), a.tiers.end(), b.tiers.begin(),
+      [&](const LinkTier& p, const LinkTier& q) { return curve_name(p) == curve_name(q); });
+}
+
 /// Errors that two rows share cancel only where kernels, links and framework are the same.
-double sigma_between(const ComparedRow& a, const ComparedRow& b, double paired_sigma) {
+double sigma_between(const ComparedRow& a, const ComparedRow& b, bool same_curves,
+                     double paired_sigma) {
   const QuestionReport& p = a.question;
   const QuestionReport& q = b.question;
-  const bool shared = p.hardware == q.hardware && p.model == q.model &&
-                      p.framework == q.framework && p.precision == q.precision && p.gpus == q.gpus;
+  const bool shared = same_curves && p.model == q.model && p.framework == q.framework &&
+                      p.precision == q.precision && p.gpus == q.gpus;
   return shared ? paired_sigma : std::hypot(sigma_of(*a.plan), sigma_of(*b.plan));
 }
 
 class Comparison {
  public:
-  /// `paired_sigma`: of plans of the row's own framework.
-  void add(ComparedRow row, double paired_sigma) {
+  /// `asked`: the question of the row, absent where it cannot be asked.
+  void add(ComparedRow row, const SettledProblem* asked) {
+    if (asked != nullptr) {
+      const auto measured = static_cast<std::size_t>(Evidence::Measured);
+      row.measured = count_evidence(*asked->problem.cluster)[measured] > 0;
+      if (report_.rows.empty()) first_ = asked->problem.cluster;
+    }
     if (row.plan && !report_.rows.empty() && report_.rows.front().plan) {
       const ComparedRow& first = report_.rows.front();
       row.speed = row.plan->tokens_per_s / first.plan->tokens_per_s;
-      const double sure =
-          probability_faster(Seconds(1.0), Seconds(std::max(*row.speed, 1.0 / *row.speed)),
-                             sigma_between(first, row, paired_sigma));
+      const double sure = probability_faster(
+          Seconds(1.0), Seconds(std::max(*row.speed, 1.0 / *row.speed)),
+          sigma_between(first, row, share_curves(*first_, *asked->problem.cluster),
+                        paired_sigma_of(*asked)));
       row.tie_with_first = sure < kTieProbability;
     } else if (row.plan && report_.rows.empty()) {
       row.speed = 1.0;
@@ -91,12 +112,14 @@ class Comparison {
   [[nodiscard]] ComparisonReport take() { return std::move(report_); }
 
  private:
-  ComparisonReport report_;
-};
+  /// Of plans of the row's own framework.
+  static double paired_sigma_of(const SettledProblem& asked) {
+    return framework_constants(*asked.problem.framework).paired_sigma;
+  }
 
-double paired_sigma_of(const SettledProblem& asked) {
-  return framework_constants(*asked.problem.framework).paired_sigma;
-}
+  ComparisonReport report_;
+  decltype(Problem::cluster) first_;
+};
 
 /// The best plan of a question whose files are read.
 ComparedRow answer_of(const ProblemRequest& question, const SettledProblem& asked,
@@ -189,7 +212,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
     const ProblemFiles files = read_problem_files(question);
     try {
       const SettledProblem asked = settle_problem(question, files);
-      comparison.add(answer_of(question, asked, session), paired_sigma_of(asked));
+      comparison.add(answer_of(question, asked, session), &asked);
       comparison.rests_on(asked.problem);
       any = true;
     } catch (const InputError& refusal) {
@@ -197,7 +220,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
       ComparedRow row;
       row.question = unsettled(question, files);
       row.why_none = refusal.what();
-      comparison.add(std::move(row), 0.0);
+      comparison.add(std::move(row), nullptr);
     }
   }
   if (!any && first_refusal) throw InputError(*first_refusal);
@@ -216,7 +239,7 @@ ComparisonReport compare_given_plans(const ProblemRequest& request,
     row.name = name;
     row.plan = std::move(priced.plans.front());
     row.fits = priced.misses.empty();
-    comparison.add(std::move(row), paired_sigma_of(given.asked));
+    comparison.add(std::move(row), &given.asked);
     comparison.rests_on(given.problem);
   }
   return comparison.take();

@@ -35,7 +35,7 @@ std::string gpu_count_hint(const Cluster& cluster) {
 
 std::string beyond_machine(const Cluster& cluster, int gpus) {
   if (gpus <= cluster.accelerators()) return {};
-  return fmt::format("; {} GPUs are more than the {} of {}: its links are taken to grow with them",
+  return fmt::format("{} GPUs are more than the {} of {}: its links are taken to grow with them",
                      gpus, cluster.accelerators(), cluster.name);
 }
 

@@ -18,7 +18,7 @@ namespace plansearch {
 /// What the cluster has to offer, as a hint.
 [[nodiscard]] std::string gpu_count_hint(const Cluster& cluster);
 
-/// What to add to the evidence of an answer about more accelerators than the cluster has.
+/// What an answer about more accelerators than the cluster has says first; empty for no more.
 [[nodiscard]] std::string beyond_machine(const Cluster& cluster, int gpus);
 
 /// --gpus or --nodes; nothing when neither is given.

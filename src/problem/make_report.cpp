@@ -46,6 +46,33 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
   return reports;
 }
 
+/// Memory of plans that is as good as the same.
+constexpr double kSameMemory = 0.05;
+
+/// The front; members that tie with a faster variant and spare hardly any memory beside it are its
+/// variants.
+std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
+                                      const std::vector<PlanCandidate>& front) {
+  const double tie = tied_ratio(framework_constants(*evaluator.problem().framework).paired_sigma);
+  std::vector<PlanReport> reports;
+  for (const PlanCandidate& member : front) {
+    PlanReport report = report_plan(evaluator, member.plan, member.estimate);
+    const auto leads = [&](const PlanReport& faster) {
+      const Estimate& best = faster.estimate;
+      return !faster.variant_of && plan_family(faster.plan.degrees) == plan_family(member.plan) &&
+             report.estimate.step.total() < best.step.total() * tie &&
+             report.estimate.memory.total() > best.memory.total() * (1.0 - kSameMemory);
+    };
+    const auto leader = std::find_if(reports.begin(), reports.end(), leads);
+    if (leader != reports.end()) {
+      report.variant_of = static_cast<int>(leader - reports.begin()) + 1;
+      leader->variants.push_back(member.plan);
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
 /// The tight plan beside the ranking, where it is not as good as tied with the first.
 std::optional<PlanReport> faster_tight(const PlanEvaluator& evaluator, const SearchResult& result) {
   if (!result.tight || result.ranked.empty()) return std::nullopt;
@@ -97,6 +124,10 @@ std::string optimality(const std::string& space, const SearchResult& result) {
 
 }  // namespace
 
+std::string evidence_text(const SettledProblem& asked, const QuestionReport& question) {
+  return asked.evidence + (question.beyond_machine.empty() ? "" : "; " + question.beyond_machine);
+}
+
 QuestionReport question_report(const SettledProblem& asked, const Problem& problem) {
   QuestionReport question;
   question.hardware = problem.cluster->name;
@@ -107,6 +138,7 @@ QuestionReport question_report(const SettledProblem& asked, const Problem& probl
   question.framework_validation = problem.framework->validation;
   question.precision = to_text(problem.precision);
   question.gpus = problem.gpus;
+  question.beyond_machine = beyond_machine(*problem.cluster, problem.gpus);
   question.global_batch = problem.global_batch;
   question.seq_len = problem.seq_len;
   if (const auto& lora = problem.model->training.lora) {
@@ -128,9 +160,7 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());
   report.plans = ranked_reports(evaluator, result.ranked, top);
-  for (const PlanCandidate& member : result.front) {
-    report.front.push_back(report_plan(evaluator, member.plan, member.estimate));
-  }
+  report.front = front_reports(evaluator, result.front);
   for (const NearMiss& miss : result.misses) {
     if (!evaluator.host_fits(miss.estimate)) continue;  // what is missing is not device memory
     report.misses.push_back({miss.plan, miss.estimate.memory, miss.limit});
@@ -145,8 +175,7 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
     advise_padding(report, evaluator, std::get<ParallelPlan>(plan), first.estimate);
   }
   report.optimality = optimality(space.name, result);
-  const Problem& problem = evaluator.problem();
-  report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);
+  report.evidence = evidence_text(asked, report.question);
   return report;
 }
 
@@ -167,8 +196,7 @@ SearchReport make_prediction(const SettledProblem& asked, const PlanEvaluator& e
         {PlanSummary(plan), estimate.memory, evaluator.memory_up_to(MemoryFit::Tight)});
   }
   advise_padding(report, evaluator, plan, estimate);
-  const Problem& problem = evaluator.problem();
-  report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);
+  report.evidence = evidence_text(asked, report.question);
   return report;
 }
 

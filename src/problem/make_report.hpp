@@ -10,6 +10,10 @@
 
 namespace plansearch {
 
+/// What the numbers of an answer rest on.
+[[nodiscard]] std::string evidence_text(const SettledProblem& asked,
+                                        const QuestionReport& question);
+
 /// What was asked, as reports name it.
 [[nodiscard]] QuestionReport question_report(const SettledProblem& asked, const Problem& problem);
 

@@ -68,7 +68,7 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
   (result.completeness == Completeness::Optimal ? counts.pruned : counts.unvisited) = others;
   counts.left_out = result.left_out;
   report.optimality = optimality(space, result);
-  report.evidence = asked.evidence + beyond_machine(*problem.cluster, problem.gpus);
+  report.evidence = evidence_text(asked, report.question);
   return report;
 }
 

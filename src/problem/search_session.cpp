@@ -42,10 +42,20 @@ SearchSession::SearchSession(SearchOptions options,
                              std::function<void(const std::string&)> announce)
     : options_(std::move(options)), announce_(std::move(announce)) {}
 
+SearchOptions SearchSession::limited(SearchOptions options, const Problem& problem) const {
+  if (options.progress) {
+    options.progress = [told = options.progress, factor = problem.site.factor](auto done) {
+      if (done.best) done.best = *done.best * factor;
+      told(done);
+    };
+  }
+  return with_time_left(std::move(options), started_);
+}
+
 SearchResult SearchSession::run(const PlanEvaluator& evaluator, const SearchSpace& space,
                                 SearchOptions options, const std::string& label) {
   announce_(label);
-  SearchResult result = search(evaluator, space, with_time_left(std::move(options), started_));
+  SearchResult result = search(evaluator, space, limited(std::move(options), evaluator.problem()));
   announce_("");
   families_ += result.families;
   if (result.completeness == Completeness::Stopped) stopped_ = true;
@@ -100,7 +110,7 @@ SearchReport SearchSession::uneven_report(const SettledProblem& asked, const Pro
   const PlanEvaluator evaluator(problem);
   announce_(label);
   const UnevenResult result = staged_search(request.space)(
-      evaluator, {request.degrees, request.limits}, with_time_left(options_, started_));
+      evaluator, {request.degrees, request.limits}, limited(options_, problem));
   announce_("");
   if (result.completeness == Completeness::Stopped) stopped_ = true;
   return make_report(asked, evaluator, request.space, result);

@@ -54,6 +54,8 @@ class SearchSession {
  private:
   [[nodiscard]] SearchReport uneven_report(const SettledProblem& asked, const Problem& problem,
                                            const ProblemRequest& request, const std::string& label);
+  /// In the time that is left, with progress in steps at the site of the question.
+  [[nodiscard]] SearchOptions limited(SearchOptions options, const Problem& problem) const;
   [[nodiscard]] SearchResult run(const PlanEvaluator& evaluator, const SearchSpace& space,
                                  SearchOptions options, const std::string& label);
 

@@ -19,6 +19,7 @@ struct ComparedRow {
   bool fits = true;                ///< memory; a given plan may exceed it
   std::optional<double> speed;     ///< tokens per second over those of the first row
   bool tie_with_first = false;     ///< less than 80 % sure which of the two is faster
+  bool measured = true;            ///< any number of the machine's profile
 };
 
 struct ComparisonReport {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/units.hpp"
@@ -58,7 +59,7 @@ QuestionReport with_tokens(QuestionReport question) {
 /// A column of results, empty cells where a row has no plan.
 struct Result {
   TextColumn column;
-  std::function<std::string(const ComparedRow& row, const PlanReport& plan)> text;
+  std::function<Cell(const ComparedRow& row, const PlanReport& plan)> cell;
 };
 
 std::string speed_text(const ComparedRow& row) {
@@ -80,29 +81,26 @@ std::vector<Result> cost_columns(const ComparisonReport& report) {
     return columns;
   }
   columns.push_back(
-      {{"GPU-hours/1G tokens", Align::Right, 2}, [cost](const ComparedRow& r, const PlanReport& p) {
-         return gpu_hours_text(cost(r, p).gpu_time);
+      {{"GPU-hours/1G tokens", Align::Right, 1}, [cost](const ComparedRow& r, const PlanReport& p) {
+         return gpu_hours_cell(cost(r, p).gpu_time);
        }});
-  const bool priced = std::any_of(
-      report.rows.begin(), report.rows.end(),
-      [](const ComparedRow& row) { return row.question.gpu_price_usd_per_hour.has_value(); });
-  if (priced) {
-    columns.push_back(
-        {{"price/1G tokens", Align::Right, 2}, [cost](const ComparedRow& r, const PlanReport& p) {
-           return price_text(cost(r, p).price_usd);
-         }});
-  }
+  columns.push_back(
+      {{"price/1G tokens", Align::Right, 1}, [cost](const ComparedRow& r, const PlanReport& p) {
+         return price_cell(cost(r, p).price_usd);
+       }});
   return columns;
 }
 
 std::vector<Result> result_columns(const ComparisonReport& report) {
   std::vector<Result> columns{
-      {{"step"},
-       [](const ComparedRow&, const PlanReport& p) { return to_text(p.estimate.step.total()); }},
-      {{"tokens/s"},
-       [](const ComparedRow&, const PlanReport& p) { return count_text(p.tokens_per_s); }},
+      {{"step"}, [](const ComparedRow&, const PlanReport& p) { return p.estimate.step.total(); }},
+      {{"p10 - p90", Align::Right, 3},
+       [](const ComparedRow&, const PlanReport& p) { return range_cell(p.p10, p.p90); }},
+      {{"tokens/s", Align::Right, 5},
+       [](const ComparedRow&, const PlanReport& p) { return count_cell(p.tokens_per_s); }},
       {{"speed"}, [](const ComparedRow& r, const PlanReport&) { return speed_text(r); }},
-      {{"MFU"}, [](const ComparedRow&, const PlanReport& p) { return share_text(p.mfu); }},
+      {{"MFU", Align::Right, 2},
+       [](const ComparedRow&, const PlanReport& p) { return share_text(p.mfu); }},
       {{"memory", Align::Right, 4}, [](const ComparedRow& r, const PlanReport& p) {
          return memory_of(p.estimate.memory.total(), r.question.memory_capacity) +
                 (r.fits ? "" : " (!)");
@@ -124,10 +122,11 @@ TextTable table_of(const ComparisonReport& report) {
   int number = 0;
   for (const ComparedRow& row : report.rows) {
     ++number;
-    std::vector<std::string> cells{fmt::format("{}{}", row.tie_with_first ? "~" : "", number)};
+    std::vector<Cell> cells{
+        fmt::format("{}{}{}", row.tie_with_first ? "~" : "", number, row.measured ? "" : "*")};
     for (const Trait& trait : told) cells.push_back(trait.text(row));
     for (const Result& result : results) {
-      cells.push_back(row.plan ? result.text(row, *row.plan) : "-");
+      cells.push_back(row.plan ? result.cell(row, *row.plan) : "-");
     }
     if (!row.plan) cells.back() = row.why_none;
     table.add_row(std::move(cells));
@@ -135,7 +134,7 @@ TextTable table_of(const ComparisonReport& report) {
   return table;
 }
 
-std::string legend(const ComparisonReport& report) {
+std::string legend(const ComparisonReport& report, const TextTable& table, int columns) {
   std::string text = "speed: tokens per second over those of row 1";
   const auto any = [&](auto holds) {
     return std::any_of(report.rows.begin(), report.rows.end(), holds);
@@ -143,7 +142,19 @@ std::string legend(const ComparisonReport& report) {
   if (any([](const ComparedRow& row) { return row.tie_with_first; })) {
     text = "~ too close to row 1 to call\n" + text;
   }
+  if (any([](const ComparedRow& row) { return !row.measured; })) {
+    text = "* no number of the profile is measured\n" + text;
+  }
+  if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";
   if (any([](const ComparedRow& row) { return !row.fits; })) text += "; (!): does not fit";
+  text += "\n";
+  const auto tokens = report.rows.front().question.tokens;
+  if (!tokens) return text;
+  text += fmt::format("{} tokens", count_text(*tokens));
+  if (table.shows("energy", columns)) {
+    text += "; energy: the accelerators at their rated power, without hosts, network and cooling";
+  }
+  if (table.shows("price", columns)) text += "; price: that of the profiles";
   return text + "\n";
 }
 
@@ -159,16 +170,18 @@ std::string headline(const std::vector<ComparedRow>& rows) {
                      common.empty() ? "" : fmt::format(": {}", fmt::join(common, ", ")));
 }
 
+/// Sizes that machines do not have, first.
+std::string beyond_lines(const std::vector<ComparedRow>& rows) {
+  std::set<std::string> lines;
+  for (const ComparedRow& row : rows) lines.insert(beyond_line(row.question));
+  return fmt::format("{}", fmt::join(lines, ""));
+}
+
 std::string table_text(const ComparisonReport& report, int columns) {
-  std::string text = wrapped(headline(report.rows), columns) + "\n";
-  text += table_of(report).text(columns) + wrapped(legend(report), columns) + "\n";
-  if (const auto tokens = report.rows.front().question.tokens) {
-    text += wrapped(fmt::format("{} tokens; energy: the accelerators at their rated power, without "
-                                "hosts, network and cooling; price: that of the profiles\n",
-                                count_text(*tokens)),
-                    columns);
-  }
-  return text + wrapped(evidence_text(report.evidence) + "\n", columns);
+  const TextTable table = table_of(report);
+  return wrapped(beyond_lines(report.rows) + headline(report.rows) + "\n" + table.text(columns) +
+                     legend(report, table, columns) + "\n" + evidence_text(report.evidence) + "\n",
+                 columns);
 }
 
 /// What a comparison adds to a row.

@@ -21,17 +21,18 @@ using Json = nlohmann::ordered_json;
 
 /// "+1.2 ms", "-3 GiB"; signs of equal values are left out.
 template <typename Q>
-std::string difference(Q from, Q to) {
+Cell difference(Q from, Q to) {
   const double change = (to - from) / (from + to);
   if (std::abs(change) < 1e-6) return "0";
-  return to > from ? fmt::format("+{}", to_text(to - from))
-                   : fmt::format("-{}", to_text(from - to));
+  Cell cell(to > from ? to - from : from - to);
+  cell.lead = to > from ? "+" : "-";
+  return cell;
 }
 
 template <typename Q>
 void add_row(TextTable& table, const std::string& name, Q plan, Q rival) {
   if (plan == Q(0) && rival == Q(0)) return;
-  table.add_row({name, to_text(plan), to_text(rival), difference(plan, rival)});
+  table.add_row({name, plan, rival, difference(plan, rival)});
 }
 
 void add_step_rows(TextTable& table, const StepTimeBreakdown& a, const StepTimeBreakdown& b) {
@@ -73,7 +74,7 @@ Json difference_json(const Json& a, const Json& b) {
 
 }  // namespace
 
-std::string compare_plans(const PlanReport& plan, const Rival& rival) {
+std::string compare_plans(const PlanReport& plan, const Rival& rival, int columns) {
   TextTable table({{fmt::format("against {}", rival.name), Align::Left},
                    {"this plan"},
                    {"rival"},
@@ -84,8 +85,8 @@ std::string compare_plans(const PlanReport& plan, const Rival& rival) {
   const Seconds mine = plan.estimate.step.total();
   const Seconds theirs = other.estimate.step.total();
   const double share = (theirs / mine - 1.0) * 100.0;
-  return fmt::format("{}this: {}\nrival: {}, {:.1f} % {}\n", table.text(), short_plan(plan.plan),
-                     short_plan(other.plan), share < 0 ? -share : share,
+  return fmt::format("{}this: {}\nrival: {}, {:.1f} % {}\n", table.text(columns),
+                     short_plan(plan.plan), short_plan(other.plan), share < 0 ? -share : share,
                      share < 0 ? "faster" : "slower");
 }
 

@@ -15,7 +15,7 @@ struct Rival {
   PlanReport plan;
 };
 
-[[nodiscard]] std::string compare_plans(const PlanReport& plan, const Rival& rival);
+[[nodiscard]] std::string compare_plans(const PlanReport& plan, const Rival& rival, int columns);
 
 /// The report as JSON with what the rival has more of: `comparison`.
 [[nodiscard]] std::string json_with_rival(const SearchReport& report, const Rival& rival);

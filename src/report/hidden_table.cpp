@@ -38,14 +38,13 @@ std::string hidden_table(const std::vector<HiddenMessage>& messages, int columns
       continue;
     }
     const Seconds hidden = std::max(m.time - m.exposed, Seconds(0));
-    table.add_row({name_of(m), std::string(to_text(m.kind)), to_text(m.time),
-                   hidden > Seconds(0) ? to_text(hidden) : "",
-                   m.exposed > Seconds(0) ? to_text(m.exposed) : "", m.under});
+    table.add_row({name_of(m), std::string(to_text(m.kind)), m.time,
+                   hidden > Seconds(0) ? Cell(hidden) : "",
+                   m.exposed > Seconds(0) ? Cell(m.exposed) : "", m.under});
   }
   if (rest > 0) {
-    table.add_row({fmt::format("{} other{}", rest, rest > 1 ? "s" : ""), "", to_text(rest_time),
-                   to_text(std::max(rest_time - rest_exposed, Seconds(0))), to_text(rest_exposed),
-                   ""});
+    table.add_row({fmt::format("{} other{}", rest, rest > 1 ? "s" : ""), "", rest_time,
+                   std::max(rest_time - rest_exposed, Seconds(0)), rest_exposed, ""});
   }
   return table.text(columns);
 }

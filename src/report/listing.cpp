@@ -41,7 +41,7 @@ std::string render_listing(const Listing& listing, Format format, int columns) {
   if (format == Format::Csv) return csv(listing);
   if (format != Format::Table) return json(listing, format);
   TextTable table(listing.columns);
-  for (const auto& row : listing.rows) table.add_row(row);
+  for (const auto& row : listing.rows) table.add_row({row.begin(), row.end()});
   return table.text(columns);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "base/units.hpp"
 #include "plansearch/report.hpp"
 #include "report/plan_cells.hpp"
 #include "report/text_table.hpp"
@@ -12,8 +11,8 @@ namespace {
 /// Operators below this share of a micro-batch are one row.
 constexpr double kShown = 0.005;
 
-std::string time_cell(Seconds time) {
-  return time > Seconds(0) ? to_text(time) : std::string();
+Cell time_cell(Seconds time) {
+  return time > Seconds(0) ? Cell(time) : Cell("");
 }
 
 struct Rest {

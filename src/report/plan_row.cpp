@@ -48,6 +48,10 @@ std::string framework_text(const QuestionReport& question) {
   return question.framework + (question.framework_validation.empty() ? " (unvalidated)" : "");
 }
 
+std::string beyond_line(const QuestionReport& question) {
+  return question.beyond_machine.empty() ? std::string() : question.beyond_machine + "\n";
+}
+
 Json identity_json(const QuestionReport& question) {
   Json identity{{"model", question.model},
                 {"hardware", question.hardware},

@@ -14,6 +14,8 @@ namespace plansearch {
 /// What a plan belongs to: model, machine, framework, precision, sequence, batch, accelerators.
 /// "alpa (unvalidated)": a framework of which no measured step was compared with predictions.
 [[nodiscard]] std::string framework_text(const QuestionReport& question);
+/// The line above an answer about more accelerators than there are; empty for no more.
+[[nodiscard]] std::string beyond_line(const QuestionReport& question);
 [[nodiscard]] nlohmann::ordered_json identity_json(const QuestionReport& question);
 
 /// There are no parts of bytes.

@@ -17,6 +17,11 @@ namespace {
 constexpr int kColumns = 88;  // behind "stage 12 | "
 constexpr int kMargin = 11;
 constexpr int kFewestColumns = 20;
+
+int picture_width(int columns) {
+  return columns == kAnyWidth ? kColumns : std::max(columns - kMargin, kFewestColumns);
+}
+
 /// Columns of the shortest piece that is still told apart.
 constexpr int kColumnsOfPiece = 2;
 
@@ -75,8 +80,7 @@ std::string memory_table(const PricedProgram& program, int columns) {
     }
     table.add_row({fmt::format("{}", d),
                    fmt::format("{}-{}", device.first_rank, device.first_rank + device.ranks - 1),
-                   to_text(device.always), to_text(device.always + most.bytes),
-                   to_text(to_seconds(most.at)),
+                   device.always, device.always + most.bytes, to_seconds(most.at),
                    fmt::format("{:.1f} %", 100.0 * static_cast<double>(busy) /
                                                static_cast<double>(program.makespan()))});
   }
@@ -95,10 +99,11 @@ int drawn_micro_batches(const PlanDegrees& plan, const Framework& framework) {
   return drawn.micro_batches;
 }
 
-std::string pipeline_picture(const PricedProgram& program, int micro_batches) {
+std::string pipeline_picture(const PricedProgram& program, int micro_batches, int columns) {
   const int stages = program.shape.stages;
   if (stages == 1) return {};
-  const PictureWindow window{.from = 0, .to = pipeline_end(program), .columns = kColumns};
+  const int width = std::min(picture_width(columns), kColumns);
+  const PictureWindow window{.from = 0, .to = pipeline_end(program), .columns = width};
   return fmt::format(
       "{} pipeline, the plan's own times, {} of {} micro-batches, {} of {} stages, a column is {}\n"
       "{}{}\n",
@@ -109,7 +114,7 @@ std::string pipeline_picture(const PricedProgram& program, int micro_batches) {
 }
 
 std::string plan_timeline(const PricedProgram& program, int columns) {
-  const int width = columns == 0 ? kColumns : std::max(columns - kMargin, kFewestColumns);
+  const int width = picture_width(columns);
   const Ticks all = program.makespan();
   const Ticks readable = std::max<Ticks>(shortest_run(program) * width / kColumnsOfPiece, 1);
   PictureWindow window{.from = 0, .to = all, .columns = width};
@@ -130,7 +135,7 @@ std::string plan_timeline(const PricedProgram& program, int columns) {
   const bool sends = program.shape.stages > 1;
   text += fmt::format("{}\n~: reductions; ^: optimizer and host\n{}\n", legend(program),
                       sends ? "messages on their way: >: activations, <: gradients\n" : "");
-  return text + memory_table(program, columns);
+  return wrapped(text, columns) + memory_table(program, columns);
 }
 
 std::string shared_links_note(const PricedProgram& alone, const PricedProgram& shared) {

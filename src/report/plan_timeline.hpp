@@ -13,7 +13,8 @@ namespace plansearch {
 
 /// The pipeline with a heading and a legend; empty where there is one device. `micro_batches`: of
 /// the plan.
-[[nodiscard]] std::string pipeline_picture(const PricedProgram& program, int micro_batches);
+[[nodiscard]] std::string pipeline_picture(const PricedProgram& program, int micro_batches,
+                                           int columns);
 
 /// The whole step, or its first and its last part where it is too long for `columns` characters:
 /// work and messages of every stage, then the memory of each.

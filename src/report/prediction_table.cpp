@@ -12,10 +12,10 @@
 namespace plansearch {
 namespace {
 
-std::string step_table(const StepTimeBreakdown& step) {
+std::string step_table(const StepTimeBreakdown& step, int columns) {
   TextTable table({{"step time", Align::Left}, {"time"}, {"share"}});
   const auto add = [&](const std::string& name, Seconds part) {
-    if (part != Seconds(0)) table.add_row({name, to_text(part), share_text(part / step.total())});
+    if (part != Seconds(0)) table.add_row({name, part, share_text(part / step.total())});
   };
   add("compute", step.compute);
   add("recompute", step.recompute);
@@ -27,14 +27,14 @@ std::string step_table(const StepTimeBreakdown& step) {
   add("optimizer", step.optimizer);
   add("host", step.host);
   add("site", step.site);
-  table.add_row({"total", to_text(step.total()), share_text(1.0)});
-  return table.text();
+  table.add_row({"total", step.total(), share_text(1.0)});
+  return table.text(columns);
 }
 
-std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
+std::string memory_table(const MemoryBreakdown& memory, Bytes capacity, int columns) {
   TextTable table({{"peak memory", Align::Left}, {"bytes"}, {"of capacity"}});
   const auto add = [&](const std::string& name, Bytes part) {
-    if (part > Bytes(0)) table.add_row({name, to_text(part), share_text(part / capacity)});
+    if (part > Bytes(0)) table.add_row({name, part, share_text(part / capacity)});
   };
   add("parameters", memory.parameters);
   add("gradients", memory.gradients);
@@ -43,8 +43,8 @@ std::string memory_table(const MemoryBreakdown& memory, Bytes capacity) {
   add("working set", memory.transient);
   add("communication buffers", memory.buffers);
   add("reserve", memory.reserve);
-  table.add_row({"total", to_text(memory.total()), share_text(memory.total() / capacity)});
-  return table.text();
+  table.add_row({"total", memory.total(), share_text(memory.total() / capacity)});
+  return table.text(columns);
 }
 
 /// Runs of stages that are alike but for their memory are one row.
@@ -69,18 +69,16 @@ std::string stage_table(const std::vector<StageReport>& stages, int columns) {
         stages.begin() + static_cast<std::ptrdiff_t>(first),
         stages.begin() + static_cast<std::ptrdiff_t>(end),
         [](const StageReport& a, const StageReport& b) { return a.memory < b.memory; });
-    const std::string memory =
-        to_text(least->memory) == to_text(most->memory)
-            ? to_text(most->memory)
-            : fmt::format("{} - {}", to_text(least->memory), to_text(most->memory));
+    const Cell memory = to_text(least->memory) == to_text(most->memory)
+                            ? Cell(most->memory)
+                            : range_cell(least->memory, most->memory);
     const std::string name =
         end == first + 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
-    const std::string edge =
-        s.edge_time == Seconds(0)
-            ? std::string()
-            : fmt::format("{}{}", to_text(s.edge_time), s.edge_leaves_node ? ", other node" : "");
-    table.add_row({name, count_text(s.layers), to_text(s.forward), to_text(s.backward),
-                   to_text(s.busy), to_text(s.waiting), edge, memory});
+    const Cell edge = s.edge_time == Seconds(0)
+                          ? Cell("")
+                          : Cell(s.edge_time).with(s.edge_leaves_node ? ", other node" : "");
+    table.add_row(
+        {name, count_text(s.layers), s.forward, s.backward, s.busy, s.waiting, edge, memory});
     first = end;
   }
   return table.text(columns);
@@ -101,8 +99,8 @@ std::string communication_table(const std::vector<PricedCommunication>& lines, i
   for (const PricedCommunication& line : lines) {
     const Communication& c = line.communication;
     table.add_row({line.what, std::string(to_text(c.kind)), spoken_name(c.axes),
-                   fmt::format("{}", c.group_size), to_text(line.bytes), count_text(line.count),
-                   to_text(line.time), line.exposed < kNothing ? "-" : to_text(line.exposed)});
+                   fmt::format("{}", c.group_size), line.bytes, count_text(line.count), line.time,
+                   line.exposed < kNothing ? Cell("-") : line.exposed});
   }
   return table.text(columns);
 }
@@ -128,9 +126,8 @@ std::string placement_table(const PlacementNames& placements, int columns) {
     factors += fmt::format("{}t{} {}", f == 0 ? "" : ", ", f, placements.factors[f]);
   }
   return table.text(columns) +
-         wrapped(fmt::format("ranks of the factors of the tensor group, the innermost first: {}\n",
-                             factors),
-                 columns);
+         fmt::format("ranks of the factors of the tensor group, the innermost first: {}\n",
+                     factors);
 }
 
 /// What every pass moved, what the step became and what it costs in memory.
@@ -146,7 +143,7 @@ std::string pass_table(const std::vector<PassReport>& passes, int columns) {
     const Seconds gain = pass.before - pass.after;
     table.add_row({pass.name, fmt::format("{}", pass.moved),
                    pass.kept ? pass.moves : pass.moves + ", not kept: the step would grow",
-                   to_text(pass.after),
+                   pass.after,
                    gain > Seconds(0) ? fmt::format("{:.2f} %", 100.0 * (gain / pass.before)) : "-",
                    pass.slots > Bytes(0) ? "+" + to_text(pass.slots) : "-",
                    pass.peak > Bytes(0) ? "+" + to_text(pass.peak) : "-"});
@@ -174,8 +171,8 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   const PlanReport& p = report.plans.front();
   const Estimate& e = p.estimate;
   std::string text = render_search(report, format, columns) + "\n";
-  text += step_table(e.step) + "\n";
-  text += memory_table(e.memory, report.question.memory_capacity) + "\n";
+  text += step_table(e.step, columns) + "\n";
+  text += memory_table(e.memory, report.question.memory_capacity, columns) + "\n";
   if (p.stages.size() > 1) text += stage_table(p.stages, columns) + "\n";
   text +=
       fmt::format("memory: {}, {} risk of running out\n\n", to_text(p.memory_fit), risk_text(p));
@@ -188,11 +185,10 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   if (!p.passes.empty()) text += pass_table(p.passes, columns) + "\n";
   if (!report.misses.empty()) text += excess_text(report);
   for (const std::string& reason : p.why) text += fmt::format("why: {}\n", reason);
-  text += wrapped(fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",
-                              to_text(p.model_rate_per_gpu), share_text(p.mfu),
-                              to_text(p.hardware_rate_per_gpu), share_text(p.hfu)),
-                  columns);
-  return text;
+  text += fmt::format("model {} per GPU (MFU {}), hardware {} per GPU (HFU {})\n",
+                      to_text(p.model_rate_per_gpu), share_text(p.mfu),
+                      to_text(p.hardware_rate_per_gpu), share_text(p.hfu));
+  return wrapped(text, columns);
 }
 
 }  // namespace plansearch

@@ -30,7 +30,7 @@ std::string reasons(const PlanReport& plan) {
 /// A column of the ranking and when it tells something.
 struct PlanColumn {
   TextColumn column;
-  std::function<std::string(const PlanReport&)> cell;
+  std::function<Cell(const PlanReport&)> cell;
   std::function<bool(const PlanReport&)> tells = [](const PlanReport&) { return true; };
 };
 
@@ -51,14 +51,18 @@ PlanColumn degree_column(
           [tells = std::move(tells)](const PlanReport& p) { return any_stage(p.plan, tells); }};
 }
 
-/// "2 (4, 8 tie)", "2 (4-20 tie)": with the chunks of its variants.
+/// "2 (4, 8 tie)", "2 (4-20 tie)": with the numbers of its variants.
 std::string chunks_cell(const PlanReport& plan) {
+  std::set<int> others;
+  const PlanDegrees& own = plan.plan.degrees;
+  for (const PlanDegrees& variant : plan.variants) {
+    const bool twin = variant.zero != own.zero || variant.context_kind != own.context_kind;
+    if (!twin) others.insert(variant.chunks);
+  }
+  others.erase(own.chunks);
+  constexpr std::size_t kListed = 2;
   std::string text =
       across_stages(plan.plan, [](const PlanDegrees& p) { return number(p.chunks); });
-  std::set<int> others;
-  for (const PlanDegrees& variant : plan.variants) others.insert(variant.chunks);
-  others.erase(plan.plan.degrees.chunks);
-  constexpr std::size_t kListed = 2;
   if (others.size() > kListed) {
     text += fmt::format(" ({}-{} tie)", *others.begin(), *others.rbegin());
   } else if (!others.empty()) {
@@ -67,16 +71,26 @@ std::string chunks_cell(const PlanReport& plan) {
   return text;
 }
 
-/// The order of its pipeline, and those of variants with as many chunks.
-std::string order_cell(const PlanReport& plan) {
-  std::string text = across_stages(plan.plan, schedule_cell);
+/// "0 (1 tie)": with what the cell says of variants.
+std::string tied_cell(const PlanReport& plan, std::string (*cell)(const PlanDegrees&)) {
+  std::string text = across_stages(plan.plan, cell);
   std::set<std::string> others;
-  for (const PlanDegrees& variant : plan.variants) {
-    if (variant.chunks == plan.plan.degrees.chunks) others.insert(schedule_cell(variant));
-  }
+  for (const PlanDegrees& variant : plan.variants) others.insert(cell(variant));
   others.erase(text);
   if (!others.empty()) text += fmt::format(" ({} tie)", fmt::join(others, ", "));
   return text;
+}
+
+std::string zero_cell(const PlanDegrees& plan) {
+  return number(static_cast<int>(plan.zero));
+}
+
+/// The order of its pipeline, and those of variants with as many chunks.
+std::string order_cell(const PlanReport& plan) {
+  PlanReport same = plan;
+  std::erase_if(same.variants,
+                [&](const PlanDegrees& p) { return p.chunks != plan.plan.degrees.chunks; });
+  return tied_cell(same, schedule_cell);
 }
 
 /// Degrees; what no plan makes use of is left out, but for the three everybody looks for.
@@ -95,17 +109,21 @@ std::vector<PlanColumn> degree_columns() {
       {{"vpp"},
        chunks_cell,
        [](const PlanReport& p) {
-         return !p.variants.empty() || any_stage(p.plan, [](Plan d) { return d.chunks > 1; });
+         const auto chunked = [](Plan d) { return d.chunks > 1; };
+         return any_stage(p.plan, chunked) ||
+                std::any_of(p.variants.begin(), p.variants.end(), chunked);
        }},
       {{"tp"},
        [](const PlanReport& p) { return across_stages(p.plan, tensor_cell) + steps_cell(p.plan); }},
-      degree_column({"cp"}, context_cell, [](Plan p) { return p.context > 1; }),
+      {{"cp"},
+       [](const PlanReport& p) { return tied_cell(p, context_cell); },
+       [](const PlanReport& p) { return any_stage(p.plan, [](Plan d) { return d.context > 1; }); }},
       degree_column(
           {"ep"}, [](Plan p) { return number(p.expert); }, [](Plan p) { return p.expert > 1; }),
       degree_column(
           {"etp"}, [](Plan p) { return number(p.expert_tensor); },
           [](Plan p) { return p.expert_tensor > 1; }),
-      degree_column({"zero"}, [](Plan p) { return number(static_cast<int>(p.zero)); }),
+      {{"zero"}, [](const PlanReport& p) { return tied_cell(p, zero_cell); }},
       degree_column({"mbs"}, [](Plan p) { return number(p.micro_batch); }),
       degree_column(
           {"pieces"}, [](Plan p) { return number(p.pieces); }, [](Plan p) { return p.pieces > 1; }),
@@ -129,12 +147,12 @@ std::vector<PlanColumn> cost_columns(Bytes capacity) {
     };
   };
   return {
-      {{"step"}, [](const PlanReport& p) { return to_text(p.estimate.step.total()); }},
+      {{"step"}, [](const PlanReport& p) { return p.estimate.step.total(); }},
       {{"p10 - p90", Align::Right, 3},
-       [](const PlanReport& p) { return fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)); }},
+       [](const PlanReport& p) { return range_cell(p.p10, p.p90); }},
       {{"tokens/s", Align::Right, 6},
-       [](const PlanReport& p) { return count_text(p.tokens_per_s); }},
-      {{"MFU", Align::Right, 1}, [](const PlanReport& p) { return share_text(p.mfu); }},
+       [](const PlanReport& p) { return count_cell(p.tokens_per_s); }},
+      {{"MFU", Align::Right, 2}, [](const PlanReport& p) { return share_text(p.mfu); }},
       {{"memory"},
        [capacity](const PlanReport& p) { return memory_of(p.estimate.memory.total(), capacity); }},
       {{"risk", Align::Right, 2}, [](const PlanReport& p) { return risk_text(p); }, is_at_risk},
@@ -151,7 +169,6 @@ std::vector<PlanColumn> training_of(const QuestionReport& question) {
   std::vector<PlanColumn> columns;
   if (!question.tokens) return columns;
   for (const TextColumn& column : training_columns()) {
-    if (column.title == "price" && !question.gpu_price_usd_per_hour) continue;  // the last one
     const std::size_t index = columns.size();
     columns.push_back({column, [question, index](const PlanReport& p) {
                          return training_cells(*training_cost(question, p)).at(index);
@@ -177,7 +194,7 @@ TextTable plan_table(const SearchReport& report) {
   TextTable table(headers);
   for (const PlanReport& p : report.plans) {
     if (p.variant_of) continue;
-    std::vector<std::string> cells;
+    std::vector<Cell> cells;
     for (const PlanColumn& column : columns) cells.push_back(column.cell(p));
     table.add_row(std::move(cells));
   }
@@ -194,13 +211,27 @@ std::string slow_mode_text(const PlanReport& plan) {
       to_text(plan.estimate.step.total() + plan.slow->excess), plan.rank);
 }
 
+/// What cells of degrees mean, where a plan has them.
+struct DegreeNote {
+  bool (*holds)(const PlanDegrees& plan);
+  const char* words;
+};
+using Plan = const PlanDegrees&;
+constexpr DegreeNote kDegreeNotes[]{
+    {[](Plan p) { return p.pieces > 1; }, "; pieces: of a micro-batch, in turns (overdecompose)"},
+    {[](Plan p) { return p.recompute_layers > 0; },
+     "; first N: so many layers of every chunk are recomputed"},
+    {[](Plan p) { return p.tensor() > 1 && p.sequence_parallel == SequenceParallel::On; },
+     "; +sp: with sequence parallelism"},
+    {[](Plan p) { return p.context > 1 && p.context_kind == ContextKind::Ulysses; },
+     "; cp u: Ulysses, else ring"},
+    {[](Plan p) { return p.context > 1 && p.context_kind == ContextKind::AllGather; },
+     "; cp g: keys and values gathered"}};
+
 /// What the short names above mean, those that are there.
 std::string legend(const std::vector<PlanReport>& plans, const TextTable& table, int columns) {
   const auto any = [&](auto which) {
     return std::any_of(plans.begin(), plans.end(), [&](const PlanReport& p) { return which(p); });
-  };
-  const auto any_degrees = [&](const std::function<bool(const PlanDegrees&)>& holds) {
-    return any([&](const PlanReport& p) { return any_stage(p.plan, holds); });
   };
   std::string text;
   if (any([](const PlanReport& p) { return p.ties.with_first; })) {
@@ -214,29 +245,11 @@ std::string legend(const std::vector<PlanReport>& plans, const TextTable& table,
   }
   text += slow_mode_text(plans.front());
   text += "mbs: sequences per micro-batch; memory: of the fullest GPU";
-  if (any_degrees([](const PlanDegrees& p) { return p.pieces > 1; })) {
-    text += "; pieces: of a micro-batch, in turns (overdecompose)";
-  }
   if (table.shows("p10 - p90", columns)) text += "; p10 - p90: 80 % of outcomes";
   if (table.shows("risk", columns)) text += "; risk: of running out of memory";
   if (table.shows("comm", columns)) text += "; comm: exposed communication, share of the step";
-  if (any_degrees([](const PlanDegrees& p) { return p.recompute_layers > 0; })) {
-    text += "; first N: so many layers of every chunk are recomputed";
-  }
-  if (any_degrees([](const PlanDegrees& p) {
-        return p.tensor() > 1 && p.sequence_parallel == SequenceParallel::On;
-      })) {
-    text += "; +sp: with sequence parallelism";
-  }
-  if (any_degrees([](const PlanDegrees& p) {
-        return p.context > 1 && p.context_kind == ContextKind::Ulysses;
-      })) {
-    text += "; cp u: Ulysses, else ring";
-  }
-  if (any_degrees([](const PlanDegrees& p) {
-        return p.context > 1 && p.context_kind == ContextKind::AllGather;
-      })) {
-    text += "; cp g: keys and values gathered";
+  for (const auto& [holds, words] : kDegreeNotes) {
+    if (any([&](const PlanReport& p) { return any_stage(p.plan, holds); })) text += words;
   }
   return text + "\n";
 }
@@ -293,9 +306,8 @@ void show_front(SearchReport& report) {
 
 std::string ranking_table(const SearchReport& report, int columns) {
   const TextTable table = plan_table(report);
-  return wrapped(admission(report), columns) + table.text(columns) +
-         wrapped(faster_tight(report) + legend(report.plans, table, columns) + beyond_text(report),
-                 columns);
+  return admission(report) + table.text(columns) + faster_tight(report) +
+         legend(report.plans, table, columns) + beyond_text(report);
 }
 
 }  // namespace plansearch

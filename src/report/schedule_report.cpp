@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
 
 #include "report/json_text.hpp"
 #include "report/text_table.hpp"
@@ -14,9 +17,50 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Characters between the beginnings of two cells: the fewest with a space in front of every cell.
+std::size_t cell_stride(const std::vector<std::string_view>& rows, std::size_t name) {
+  for (std::size_t stride = 2;; ++stride) {
+    const bool begins = std::all_of(rows.begin(), rows.end(), [&](std::string_view row) {
+      for (std::size_t at = name; at < row.size(); at += stride) {
+        if (row[at] != ' ') return false;
+      }
+      return true;
+    });
+    if (begins) return stride;
+  }
+}
+
+/// The rows "stage 0 | F0 F1 ..." of a drawing in pieces below each other, where it is too wide.
+std::string in_blocks(const std::string& drawing, int columns) {
+  std::vector<std::string_view> rows;
+  std::size_t widest = 0;
+  for (std::size_t at = 0; at < drawing.size();) {
+    const std::size_t end = std::min(drawing.find('\n', at), drawing.size());
+    rows.push_back(std::string_view(drawing).substr(at, end - at));
+    widest = std::max(widest, rows.back().size());
+    at = end + 1;
+  }
+  const auto most = static_cast<std::size_t>(columns);
+  if (columns == kAnyWidth || widest <= most) return drawing;
+  const std::size_t name = drawing.find('|') + 1;
+  const std::size_t stride = cell_stride(rows, name);
+  const std::size_t piece = std::max<std::size_t>((most - name) / stride, 1) * stride;
+  std::string text;
+  for (std::size_t at = name; at < widest; at += piece) {
+    if (at > name) text += "\n";
+    for (const std::string_view row : rows) {
+      text += row.substr(0, name);
+      text += at < row.size() ? row.substr(at, piece) : "";
+      text.erase(text.find_last_not_of(' ') + 1);
+      text += "\n";
+    }
+  }
+  return text;
+}
+
 class Text {
  public:
-  explicit Text(const ScheduleReport& report) : report_(report) {}
+  Text(const ScheduleReport& report, int columns) : report_(report), columns_(columns) {}
 
   [[nodiscard]] double unit(Ticks ticks) const {
     return static_cast<double>(ticks) / report_.times.ticks_per_unit;
@@ -36,7 +80,7 @@ class Text {
         times.overlapped ? fmt::format(", FB {:g}", unit(*times.overlapped)) : "",
         unit(times.transfer), unit(summary.makespan), unit(summary.span), unit(summary.bubble_time),
         100.0 * summary.bubble_fraction, unit(report_.bound));
-    if (report_.grid) text += fmt::format("\n{}", to_text(*report_.grid));
+    if (report_.grid) text += fmt::format("\n{}", in_blocks(to_text(*report_.grid), columns_));
     TextTable devices({{"device"}, {"first start"}, {"last end"}, {"busy"}, {"peak activations"}});
     for (std::size_t d = 0; d < report_.result.devices.size(); ++d) {
       const DeviceUse& use = report_.result.devices[d];
@@ -44,7 +88,7 @@ class Text {
                        fmt::format("{:g}", unit(use.last_end)), fmt::format("{:g}", unit(use.busy)),
                        fmt::format("{:g}", summary.peak_activations[d])});
     }
-    return text + "\n" + devices.text();
+    return wrapped(text + "\n" + devices.text(columns_), columns_);
   }
 
   [[nodiscard]] Json json() const {
@@ -86,12 +130,13 @@ class Text {
 
  private:
   const ScheduleReport& report_;
+  int columns_;
 };
 
 }  // namespace
 
-std::string to_text(const ScheduleReport& report, Format format) {
-  const Text text(report);
+std::string to_text(const ScheduleReport& report, Format format, int columns) {
+  const Text text(report, columns);
   switch (format) {
     case Format::Json:
       return json_text(text.json(), 2) + "\n";

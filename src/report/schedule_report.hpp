@@ -41,7 +41,8 @@ struct ScheduleReport {
 /// Every instruction of it.
 [[nodiscard]] SimulatedProgram simulated_schedule(const ScheduleReport& report);
 
-/// table, json or jsonl.
-[[nodiscard]] std::string to_text(const ScheduleReport& report, Format format);
+/// table, json or jsonl. A drawing of more than `columns` characters to a row goes on below; 0: any
+/// number.
+[[nodiscard]] std::string to_text(const ScheduleReport& report, Format format, int columns = 0);
 
 }  // namespace plansearch

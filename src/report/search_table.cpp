@@ -20,9 +20,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string headline(const QuestionReport& q) {
-  return fmt::format("{} ({} parameters, sequence {}) on {}: {} x {}, batch {}, {}, {}\n", q.model,
-                     count_text(static_cast<double>(q.parameters)), q.seq_len, q.hardware, q.gpus,
-                     q.accelerator, q.global_batch, q.precision, framework_text(q));
+  return fmt::format("{}{} ({} parameters, sequence {}) on {}: {} x {}, batch {}, {}, {}\n",
+                     beyond_line(q), q.model, count_text(static_cast<double>(q.parameters)),
+                     q.seq_len, q.hardware, q.gpus, q.accelerator, q.global_batch, q.precision,
+                     framework_text(q));
 }
 
 std::string counts_lines(const SearchReport& report) {
@@ -71,30 +72,27 @@ std::string misses_text(const SearchReport& report, int columns) {
                      {"rest", Align::Right, 5}});
     for (const NearMissReport& miss : report.misses) {
       const MemoryBreakdown& m = miss.memory;
-      table.add_row({short_plan(miss.plan), to_text(m.total()), to_text(miss.limit),
-                     to_text(miss.excess()), to_text(m.parameters), to_text(m.gradients),
-                     to_text(m.optimizer), to_text(m.activations),
-                     to_text(m.transient + m.buffers + m.reserve)});
+      table.add_row({short_plan(miss.plan), m.total(), miss.limit, miss.excess(), m.parameters,
+                     m.gradients, m.optimizer, m.activations, m.transient + m.buffers + m.reserve});
     }
     text += table.text(columns) + "\n";
   }
   for (const std::string& remedy : report.remedies) {
-    text += wrapped(fmt::format("hint: {}\n", remedy), columns);
+    text += fmt::format("hint: {}\n", remedy);
   }
   return text;
 }
 
 std::string search_table(const SearchReport& report, int columns) {
-  std::string text = wrapped(headline(report.question), columns) + "\n";
-  if (!report.selection.empty()) text += wrapped(report.selection + "\n\n", columns);
+  std::string text = headline(report.question) + "\n";
+  if (!report.selection.empty()) text += report.selection + "\n\n";
   text += report.plans.empty() ? misses_text(report, columns) : ranking_table(report, columns);
   for (const std::string& advice : report.advice) {
-    text += wrapped(fmt::format("hint: {}\n", advice), columns);
+    text += fmt::format("hint: {}\n", advice);
   }
-  text += "\n";
-  text += wrapped(training_line(report.question), columns);
-  if (report.counts.total > 0) text += wrapped(counts_lines(report), columns);
-  return text + wrapped(settings_line(report.question) + report.evidence + "\n", columns);
+  text += "\n" + training_line(report.question);
+  if (report.counts.total > 0) text += counts_lines(report);
+  return wrapped(text + settings_line(report.question) + report.evidence + "\n", columns);
 }
 
 /// One plan, with what it belongs to.
@@ -141,7 +139,7 @@ TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
                                   {"step"},
                                   {"p10 - p90", Align::Right, 2},
                                   {"tokens/s", Align::Right, 3},
-                                  {"MFU"},
+                                  {"MFU", Align::Right, 2},
                                   {"memory", Align::Right, 1},
                                   {"speed-up", Align::Right, 4},
                                   {"efficiency"}};
@@ -153,26 +151,26 @@ TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
   for (const LadderRung& rung : ladder) {
     const std::string gpus = grouped(rung.report.question.gpus);
     if (rung.report.plans.empty()) {
-      std::vector<std::string> cells(columns.size(), "-");
+      std::vector<Cell> cells(columns.size(), "-");
       cells[0] = gpus;
-      cells[1] = nothing_found(rung.report);
+      cells[1] = std::string(nothing_found(rung.report));
       table.add_row(std::move(cells));
       continue;
     }
     const PlanReport& p = rung.report.plans.front();
-    std::vector<std::string> cells{
+    std::vector<Cell> cells{
         gpus,
         short_plan(p.plan),
-        to_text(p.estimate.step.total()),
-        fmt::format("{} - {}", to_text(p.p10), to_text(p.p90)),
-        count_text(p.tokens_per_s),
+        p.estimate.step.total(),
+        range_cell(p.p10, p.p90),
+        count_cell(p.tokens_per_s),
         share_text(p.mfu),
         memory_of(p.estimate.memory.total(), rung.report.question.memory_capacity) +
             (rung.report.admitted == MemoryFit::Tight ? ", tight" : ""),
         fmt::format("{:.2f}", rung.speedup),
         share_text(rung.efficiency)};
     if (const auto cost = training_cost(rung.report.question, p)) {
-      for (std::string& cell : training_cells(*cost)) cells.push_back(std::move(cell));
+      for (Cell& cell : training_cells(*cost)) cells.push_back(std::move(cell));
     }
     table.add_row(std::move(cells));
   }
@@ -187,7 +185,7 @@ std::string ladder_table(const std::vector<LadderRung>& ladder, int columns) {
   }
   legend += "; efficiency: speed-up over the growth in GPUs";
   if (table.shows("p10 - p90", columns)) legend += "; p10 - p90: 80 % of outcomes";
-  return table.text(columns) + wrapped(legend + "\n", columns);
+  return table.text(columns) + legend + "\n";
 }
 
 }  // namespace
@@ -212,10 +210,10 @@ std::string render_ladder(const LadderReport& ladder, Format format, int columns
   if (format == Format::Table) {
     const QuestionReport& q = chosen.question;
     const std::string ceiling = ladder.ceiling.empty() ? "" : ladder.ceiling + "\n";
-    return fmt::format("how many GPUs: {} on {}, batch {} fixed\n\n{}{}\n{}\n\n{}", q.model,
-                       q.hardware, q.global_batch, ladder_table(ladder.rungs, columns),
-                       wrapped(ceiling, columns), wrapped(ladder.choice, columns),
-                       search_table(chosen, columns));
+    return wrapped(fmt::format("how many GPUs: {} on {}, batch {} fixed\n\n{}{}\n{}\n\n{}", q.model,
+                               q.hardware, q.global_batch, ladder_table(ladder.rungs, columns),
+                               ceiling, ladder.choice, search_table(chosen, columns)),
+                   columns);
   }
   if (format != Format::Json) {
     PlanLines lines(format);

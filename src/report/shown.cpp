@@ -34,26 +34,21 @@ std::string evidence_of(const ShownRow& row, std::vector<std::string>& sources) 
 
 std::string section_text(const ShownSection& section, std::vector<std::string>& sources,
                          int columns) {
-  const bool meanings = std::any_of(section.rows.begin(), section.rows.end(),
-                                    [](const ShownRow& row) { return !row.meaning.empty(); });
-  std::vector<TextColumn> titles{
-      {section.title, Align::Left}, {"value", Align::Left}, {"evidence", Align::Left}};
-  if (meanings) titles.push_back({"meaning", Align::Left, 1});
-  TextTable table(titles);
+  TextTable table({{section.title, Align::Left},
+                   {"value", Align::Left},
+                   {"evidence", Align::Left},
+                   {"meaning", Align::Left, 1}});
   for (const ShownRow& row : section.rows) {
-    std::vector<std::string> cells{row.field, row.text, evidence_of(row, sources)};
-    if (meanings) cells.push_back(row.meaning);
-    table.add_row(std::move(cells));
+    table.add_row({row.field, row.text, evidence_of(row, sources), row.meaning});
   }
   return "\n" + table.text(columns);
 }
 
 std::string table_text(const Shown& shown, int columns) {
-  std::string text = wrapped(fmt::format("{} {}{}{}\n", shown.kind, shown.name,
-                                         shown.description.empty() ? "" : ": ", shown.description),
-                             columns);
+  std::string text = fmt::format("{} {}{}{}\n", shown.kind, shown.name,
+                                 shown.description.empty() ? "" : ": ", shown.description);
   if (!shown.aliases.empty()) {
-    text += wrapped(fmt::format("also: {}\n", fmt::join(shown.aliases, ", ")), columns);
+    text += fmt::format("also: {}\n", fmt::join(shown.aliases, ", "));
   }
   std::vector<std::string> sources;
   for (const ShownSection& section : shown.sections) {
@@ -61,9 +56,9 @@ std::string table_text(const Shown& shown, int columns) {
   }
   if (!sources.empty()) text += "\nsources\n";
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    text += wrapped(fmt::format("[{}] {}\n", i + 1, sources[i]), columns);
+    text += fmt::format("[{}] {}\n", i + 1, sources[i]);
   }
-  return text;
+  return wrapped(text, columns);
 }
 
 Json row_json(const std::string& section, const ShownRow& row) {

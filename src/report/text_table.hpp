@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "report/cell.hpp"
+
 namespace plansearch {
 
 enum class Align { Left, Right };
@@ -20,34 +22,29 @@ struct TextColumn {
 /// Tables and sentences as long as they come out.
 inline constexpr int kAnyWidth = 0;
 
-/// `text` with every line broken at spaces to at most `columns` characters; what is broken off is
-/// indented by two.
+/// `text` with every line broken at spaces to at most `columns` characters. What is broken off is
+/// indented by two more than the line; behind a word and two spaces ("  name  meaning"), as far as
+/// the meaning.
 [[nodiscard]] std::string wrapped(const std::string& text, int columns);
 
-/// Columns as wide as their widest cell (in characters, UTF-8 aware), two spaces apart.
+/// Columns as wide as their widest cell (in characters, UTF-8 aware), two spaces apart. Columns
+/// whose cells are all empty or "-" are left out, but for the first.
 class TextTable {
  public:
   explicit TextTable(std::vector<TextColumn> columns);
   /// As many cells as columns.
-  void add_row(std::vector<std::string> cells);
+  void add_row(std::vector<Cell> cells);
   /// Header, rule and rows; every line ends in '\n', without trailing spaces. Of at most `columns`
-  /// characters, if leaving out what is dispensable and breaking texts achieves that.
+  /// characters, by leaving out what is dispensable, then by breaking titles and texts, then by
+  /// setting columns below the others, behind the first column once more. Only words are never
+  /// broken.
   [[nodiscard]] std::string text(int columns = kAnyWidth) const;
   /// Whether that leaves the column of this title.
   [[nodiscard]] bool shows(std::string_view title, int columns) const;
 
  private:
-  [[nodiscard]] std::vector<std::size_t> widths() const;
-  /// Its longest word, or a few words.
-  [[nodiscard]] std::size_t narrowest(std::size_t column, std::size_t widest) const;
-  /// Widths in which the widest texts are broken until the table is narrow enough.
-  [[nodiscard]] std::vector<std::size_t> narrowed(int columns,
-                                                  const std::vector<std::size_t>& shown) const;
-  /// The columns that are left.
-  [[nodiscard]] std::vector<std::size_t> kept(int columns) const;
-
   std::vector<TextColumn> columns_;
-  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::vector<Cell>> rows_;
 };
 
 }  // namespace plansearch

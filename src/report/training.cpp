@@ -6,14 +6,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/units.hpp"
 #include "report/plan_cells.hpp"
 
 namespace plansearch {
 namespace {
 
 constexpr double kHour = 3600.0;
-constexpr double kDay = 24.0 * kHour;
 
 double steps_of(const QuestionReport& question) {
   const double per_step =
@@ -23,20 +21,6 @@ double steps_of(const QuestionReport& question) {
 
 nlohmann::ordered_json number(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
-
-std::string duration_text(Seconds time) {
-  if (time.value() >= 2.0 * kDay) return fmt::format("{:.3g} days", time.value() / kDay);
-  if (time.value() >= 2.0 * kHour) return fmt::format("{:.3g} h", time.value() / kHour);
-  return to_text(time);
-}
-
-std::string energy_text(const std::optional<double>& joule) {
-  if (!joule) return "-";
-  const double kilowatt_hours = *joule / (1e3 * kHour);
-  if (kilowatt_hours >= 1e6) return fmt::format("{:.3g} GWh", kilowatt_hours / 1e6);
-  if (kilowatt_hours >= 1e3) return fmt::format("{:.3g} MWh", kilowatt_hours / 1e3);
-  return fmt::format("{:.3g} kWh", kilowatt_hours);
 }
 
 }  // namespace
@@ -69,20 +53,19 @@ nlohmann::ordered_json to_json(const TrainingCost& cost) {
 }
 
 std::vector<TextColumn> training_columns() {
-  return {{"time"}, {"GPU-hours", Align::Right, 3}, {"energy", Align::Right, 4}, {"price"}};
+  return {{"time"},
+          {"GPU-hours", Align::Right, 1},
+          {"energy", Align::Right, 4},
+          {"price", Align::Right, 1}};
 }
 
-std::vector<std::string> training_cells(const TrainingCost& cost) {
-  return {duration_text(cost.time), gpu_hours_text(cost.gpu_time), energy_text(cost.energy_joule),
-          price_text(cost.price_usd)};
+std::vector<Cell> training_cells(const TrainingCost& cost) {
+  return {cost.time, gpu_hours_cell(cost.gpu_time), energy_cell(cost.energy_joule),
+          price_cell(cost.price_usd)};
 }
 
-std::string gpu_hours_text(Seconds gpu_time) {
-  return count_text(gpu_time.value() / kHour);
-}
-
-std::string price_text(const std::optional<double>& usd) {
-  return usd ? fmt::format("$ {}", count_text(*usd)) : "-";
+Cell gpu_hours_cell(Seconds gpu_time) {
+  return count_cell(gpu_time.value() / kHour);
 }
 
 std::string training_line(const QuestionReport& question) {

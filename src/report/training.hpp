@@ -31,9 +31,8 @@ struct TrainingCost {
 /// Time, GPU-hours, energy, price: "12.3 days", "1.23 M", "4.56 GWh", "$ 1.23 M"; "-" for what is
 /// unknown.
 [[nodiscard]] std::vector<TextColumn> training_columns();
-[[nodiscard]] std::vector<std::string> training_cells(const TrainingCost& cost);
-[[nodiscard]] std::string gpu_hours_text(Seconds gpu_time);
-[[nodiscard]] std::string price_text(const std::optional<double>& usd);
+[[nodiscard]] std::vector<Cell> training_cells(const TrainingCost& cost);
+[[nodiscard]] Cell gpu_hours_cell(Seconds gpu_time);
 
 /// One line: how many steps, and what energy and price rest on; empty without tokens.
 [[nodiscard]] std::string training_line(const QuestionReport& question);

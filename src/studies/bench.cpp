@@ -108,7 +108,7 @@ std::string table(const BenchReport& measured) {
                     {"per wall s"}});
   for (const Rate& rate : measured.rates) {
     speeds.add_row({rate.what, rate.problem, fmt::format("{:.0f}", rate.per_cpu_second),
-                    to_text(Seconds(1.0 / rate.per_cpu_second)),
+                    Seconds(1.0 / rate.per_cpu_second),
                     fmt::format("{:.0f}", rate.per_wall_second)});
   }
   TextTable times({{fmt::format("search, {} threads", measured.threads), Align::Left},

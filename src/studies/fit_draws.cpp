@@ -129,7 +129,7 @@ FitStudy study_fits(const std::vector<RunRecord>& runs,
   return study;
 }
 
-std::string fit_study_text(const FitStudy& study) {
+std::string fit_study_text(const FitStudy& study, int columns) {
   if (study.draws.runs == 0) return {};
   if (study.groups.empty()) {
     return fmt::format("\nno site, machine, framework and precision has {} rows to fit on {}\n",
@@ -140,7 +140,7 @@ std::string fit_study_text(const FitStudy& study) {
                    {"before"},
                    {"after"},
                    {"refused"},
-                   {"", Align::Left}});
+                   {"remark", Align::Left}});
   for (const FittedGroup& group : study.groups) {
     table.add_row({"  " + shortened(group.name), fmt::format("{}", group.rows),
                    percent_cell(group.before), percent_cell(group.after),
@@ -149,7 +149,7 @@ std::string fit_study_text(const FitStudy& study) {
   table.add_row({"median over groups (refused: mean)", fmt::format("{}", study.groups.size()),
                  percent_cell(study.median_before()), percent_cell(study.median_after()),
                  fmt::format("{:.0f}", 100.0 * study.refused()), ""});
-  return "\n" + table.text() +
+  return "\n" + table.text(columns) +
          fmt::format(
              "  before: a typical site, the laboratory left out; after: what {} draws of {} runs "
              "leave on the others,\n  refused ones at the error before\n",

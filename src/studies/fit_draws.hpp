@@ -44,6 +44,6 @@ struct FitStudy {
                                   const std::vector<RunPrediction>& predictions,
                                   const SiteTable& sites, const FitDraws& draws);
 
-[[nodiscard]] std::string fit_study_text(const FitStudy& study);
+[[nodiscard]] std::string fit_study_text(const FitStudy& study, int columns);
 
 }  // namespace plansearch

@@ -73,13 +73,12 @@ std::string runs_text(const FitRuns& runs, const std::vector<std::size_t>& outli
                    {"measured"},
                    {"at factor 1"},
                    {"ratio"},
-                   {"", Align::Left}});
+                   {"remark", Align::Left}});
   for (std::size_t i = 0; i < runs.runs.size(); ++i) {
     const FitRun& fit = runs.runs[i];
     const bool odd = std::find(outliers.begin(), outliers.end(), i) != outliers.end();
-    table.add_row({fit.place, fit.run.model, fmt::format("{}", fit.run.gpus),
-                   to_text(*fit.run.step_time), to_text(fit.predicted),
-                   fmt::format("{:.3f}", std::exp(fit.log)),
+    table.add_row({fit.place, fit.run.model, fmt::format("{}", fit.run.gpus), *fit.run.step_time,
+                   fit.predicted, fmt::format("{:.3f}", std::exp(fit.log)),
                    odd ? "contradicts the others: left out" : ""});
   }
   return table.text();

@@ -95,7 +95,7 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-std::string render_table(const KernelReport& report) {
+std::string render_table(const KernelReport& report, int columns) {
   TextTable table({{fmt::format("{} TIME, error in %", upper(to_text(report.kind))), Align::Left},
                    {"rows"},
                    {"mean"},
@@ -111,7 +111,7 @@ std::string render_table(const KernelReport& report) {
       by = group.by;
       table.add_row({"by " + by, "", "", "", "", "", ""});
     }
-    std::vector<std::string> cells{all ? "all" : "  " + shortened(group.value)};
+    std::vector<Cell> cells{all ? "all" : "  " + shortened(group.value)};
     for (std::string& cell : error_cells(group.errors)) cells.push_back(std::move(cell));
     cells.push_back(fmt::format("{}", group.inexpressible));
     table.add_row(std::move(cells));
@@ -120,7 +120,7 @@ std::string render_table(const KernelReport& report) {
   for (const KernelRow& row : report.rows) {
     if (!row.reason.empty()) ++reasons[row.reason];
   }
-  std::string text = table.text();
+  std::string text = table.text(columns);
   if (!reasons.empty()) text += "\nROWS THAT CANNOT BE EXPRESSED, by reason\n";
   for (const auto& [reason, rows] : reasons) {
     text += fmt::format("  {} ({} {})\n", reason, rows, rows == 1 ? "row" : "rows");
@@ -199,7 +199,7 @@ KernelReport report_kernels(TableKind kind, std::vector<KernelRow> rows,
   return report;
 }
 
-std::string render_kernels(const KernelReport& report, Format format) {
+std::string render_kernels(const KernelReport& report, Format format, int columns) {
   const Json json = report_json(report);
   require_finite(json);
   switch (format) {
@@ -212,7 +212,7 @@ std::string render_kernels(const KernelReport& report, Format format) {
     case Format::Table:
       break;
   }
-  return render_table(report);
+  return wrapped(render_table(report, columns), columns);
 }
 
 }  // namespace plansearch

@@ -62,6 +62,7 @@ void require_kernel_columns(const io::CsvTable& table, const std::string& column
 [[nodiscard]] KernelReport report_kernels(TableKind kind, std::vector<KernelRow> rows,
                                           const std::vector<std::string>& by);
 
-[[nodiscard]] std::string render_kernels(const KernelReport& report, Format format);
+[[nodiscard]] std::string render_kernels(const KernelReport& report, Format format,
+                                         int columns = 0);
 
 }  // namespace plansearch

@@ -178,7 +178,7 @@ std::string render_csv(const RunReport& report) {
 
 }  // namespace
 
-std::string render_runs(const RunReport& report, Format format) {
+std::string render_runs(const RunReport& report, Format format, int columns) {
   const Json json = report_json(report);
   require_finite(json);
   switch (format) {
@@ -191,7 +191,7 @@ std::string render_runs(const RunReport& report, Format format) {
     case Format::Table:
       break;
   }
-  return summary_text(report);
+  return summary_text(report, columns);
 }
 
 }  // namespace plansearch

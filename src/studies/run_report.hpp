@@ -30,6 +30,6 @@ struct RunReport {
 
 /// Json and JsonLines (one line per row) hold every row; Table holds the summary and the rows that
 /// cannot be expressed; Csv holds the rows.
-[[nodiscard]] std::string render_runs(const RunReport& report, Format format);
+[[nodiscard]] std::string render_runs(const RunReport& report, Format format, int columns = 0);
 
 }  // namespace plansearch

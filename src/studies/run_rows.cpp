@@ -26,11 +26,6 @@ std::optional<double> error_of(const std::optional<Q>& predicted,
   return *predicted / *measured - 1.0;
 }
 
-template <typename Q>
-std::string cell(const std::optional<Q>& value) {
-  return value ? to_text(*value) : "-";
-}
-
 std::string error_cell(const std::optional<double>& error) {
   return error ? fmt::format("{:+.1f} %", 100.0 * *error) : "-";
 }
@@ -42,42 +37,30 @@ std::string remark(const RunRecord& run, const RunPrediction& p) {
   return inside ? "" : "outside p10 - p90";
 }
 
-bool any_memory(const RunReport& report) {
-  return std::any_of(report.runs.begin(), report.runs.end(),
-                     [](const RunRecord& run) { return run.peak_memory.has_value(); });
-}
-
-std::string row_table(const RunReport& report) {
-  const bool memory = any_memory(report);
-  std::vector<TextColumn> columns{
-      {"id", Align::Left}, {"model", Align::Left}, {"GPUs"},  {"plan", Align::Left},
-      {"measured"},        {"predicted"},          {"error"}, {"p10 - p90"}};
-  if (memory) {
-    for (const char* title : {"memory", "predicted", "error"}) columns.push_back({title});
-  }
-  columns.push_back({"", Align::Left});
-  TextTable table(columns);
+std::string row_table(const RunReport& report, int columns) {
+  TextTable table({{"id", Align::Left},
+                   {"model", Align::Left},
+                   {"GPUs"},
+                   {"plan", Align::Left},
+                   {"measured"},
+                   {"predicted"},
+                   {"error"},
+                   {"p10 - p90"},
+                   {"memory"},
+                   {"predicted"},
+                   {"error"},
+                   {"remark", Align::Left}});
   for (std::size_t i = 0; i < report.runs.size(); ++i) {
     const RunRecord& run = report.runs[i];
     const RunPrediction& p = report.predictions[i];
-    std::vector<std::string> cells{
-        run.id,
-        run.model,
-        fmt::format("{}", run.gpus),
-        p.plan ? short_plan(*p.plan) : "-",
-        cell(run.step_time),
-        cell(p.step_time),
-        error_cell(error_of(p.step_time, run.step_time)),
-        p.p10 ? fmt::format("{} - {}", to_text(*p.p10), to_text(*p.p90)) : "-"};
-    if (memory) {
-      cells.push_back(cell(run.peak_memory));
-      cells.push_back(cell(p.memory));
-      cells.push_back(error_cell(error_of(p.memory, run.peak_memory)));
-    }
-    cells.push_back(remark(run, p));
-    table.add_row(std::move(cells));
+    table.add_row({run.id, run.model, fmt::format("{}", run.gpus),
+                   p.plan ? short_plan(*p.plan) : "-", run.step_time, p.step_time,
+                   error_cell(error_of(p.step_time, run.step_time)),
+                   p.p10 ? range_cell(*p.p10, *p.p90) : "-", run.peak_memory,
+                   run.peak_memory ? Cell(p.memory) : "-",
+                   error_cell(error_of(p.memory, run.peak_memory)), remark(run, p)});
   }
-  return table.text();
+  return table.text(columns);
 }
 
 /// The parts of a predicted step, the largest first.
@@ -132,9 +115,9 @@ std::string worst_text(const RunReport& report) {
 
 }  // namespace
 
-std::string rows_text(const RunReport& report) {
+std::string rows_text(const RunReport& report, int columns) {
   if (report.runs.size() > kFewRows) return {};
-  std::string text = "\n" + row_table(report) + worst_text(report);
+  std::string text = "\n" + row_table(report, columns) + worst_text(report);
   if (!report.unread.empty()) {
     text += fmt::format("columns that were not read: {}\n", fmt::join(report.unread, ", "));
   }

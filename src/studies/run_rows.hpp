@@ -12,6 +12,6 @@ namespace plansearch {
 /// Tables of up to this many rows are shown row by row, without groups nobody asked for.
 inline constexpr std::size_t kFewRows = 40;
 
-[[nodiscard]] std::string rows_text(const RunReport& report);
+[[nodiscard]] std::string rows_text(const RunReport& report, int columns);
 
 }  // namespace plansearch

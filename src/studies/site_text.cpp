@@ -50,7 +50,8 @@ std::string sites_line(const GroupSummary& all, const char* rows) {
 
 }  // namespace
 
-std::string site_errors_text(const RunReport& report, const std::vector<GroupPair>& pairs) {
+std::string site_errors_text(const RunReport& report, const std::vector<GroupPair>& pairs,
+                             int columns) {
   Section section(
       report, "STEP TIME BY SITE, error in %",
       {"rows", "own", "bias", "inside", "typical", "bias", "inside", "left out", "bias", "inside"});
@@ -65,7 +66,7 @@ std::string site_errors_text(const RunReport& report, const std::vector<GroupPai
     add_alike(section, pair, "all, sources weighed alike", &SiteErrors::by_source);
     add_alike(section, pair, "all, sites of 5 rows or more weighed alike", &SiteErrors::by_site);
   }
-  std::string text = section.text();
+  std::string text = section.text(columns);
   for (std::size_t set = 0; set < report.sets.size(); ++set) {
     text += sites_line(report.sets[set].groups.front(), set == 0 ? "all rows" : "without suspects");
   }

@@ -11,7 +11,7 @@
 namespace plansearch {
 
 [[nodiscard]] std::string site_errors_text(const RunReport& report,
-                                           const std::vector<GroupPair>& pairs);
+                                           const std::vector<GroupPair>& pairs, int columns);
 /// What the columns mean; ends in a line feed.
 [[nodiscard]] std::string site_legend();
 

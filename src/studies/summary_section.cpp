@@ -50,14 +50,14 @@ void Section::add_line(const std::string& by, const std::string& name,
     if (trusted.empty()) trusted.assign(columns_.size(), "-");
     append(line, std::move(trusted));
   }
-  table_.add_row(std::move(line));
+  table_.add_row({line.begin(), line.end()});
   any_ = true;
 }
 
 void Section::begin_group(const std::string& by) {
   if (by == by_ || by == "all") return;
   by_ = by;
-  std::vector<std::string> line(1 + columns_.size() * (twice_ ? 2 : 1));
+  std::vector<Cell> line(1 + columns_.size() * (twice_ ? 2 : 1), "");
   line.front() = "by " + by;
   table_.add_row(std::move(line));
 }

@@ -46,7 +46,9 @@ class Section {
         pair.trusted == nullptr || !twice_ ? std::vector<std::string>{} : cells_of(*pair.trusted));
   }
 
-  [[nodiscard]] std::string text() const { return any_ ? "\n" + table_.text() : ""; }
+  [[nodiscard]] std::string text(int columns) const {
+    return any_ ? "\n" + table_.text(columns) : "";
+  }
 
  private:
   [[nodiscard]] std::vector<TextColumn> titles(const std::string& title) const;

@@ -36,7 +36,7 @@ std::string of(std::size_t part, std::size_t whole) {
   return fmt::format("{}/{}", part, whole);
 }
 
-std::string step_times(const RunReport& report, const std::vector<GroupPair>& pairs) {
+std::string step_times(const RunReport& report, const std::vector<GroupPair>& pairs, int columns) {
   Section section(report, "STEP TIME, error in %",
                   {"rows", "mean", "median", "p90", "bias", "inside"});
   for (const GroupPair& pair : pairs) {
@@ -47,10 +47,10 @@ std::string step_times(const RunReport& report, const std::vector<GroupPair>& pa
       return cells;
     });
   }
-  return section.text();
+  return section.text(columns);
 }
 
-std::string memories(const RunReport& report, const std::vector<GroupPair>& pairs) {
+std::string memories(const RunReport& report, const std::vector<GroupPair>& pairs, int columns) {
   std::string text;
   for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
     Section section(
@@ -62,12 +62,12 @@ std::string memories(const RunReport& report, const std::vector<GroupPair>& pair
         return error_cells(group.memory[kind]);
       });
     }
-    text += section.text();
+    text += section.text(columns);
   }
   return text;
 }
 
-std::string rankings(const RunReport& report, const std::vector<GroupPair>& pairs) {
+std::string rankings(const RunReport& report, const std::vector<GroupPair>& pairs, int columns) {
   Section section(report, "RANKING inside sweeps",
                   {"sweeps", "regret", "median", "top-1", "top-3", "of >= 3", "tau-b"});
   for (const GroupPair& pair : pairs) {
@@ -84,11 +84,11 @@ std::string rankings(const RunReport& report, const std::vector<GroupPair>& pair
               r.tau_sweeps == 0 ? "-" : fmt::format("{:.3f}", r.mean_tau)};
     });
   }
-  return section.text();
+  return section.text(columns);
 }
 
 /// Of all rows: which of them can be trusted does not matter to what can run.
-std::string feasibilities(const std::vector<GroupPair>& pairs) {
+std::string feasibilities(const std::vector<GroupPair>& pairs, int columns) {
   TextTable table({{"FEASIBILITY, rows", Align::Left},
                    {"ran"},
                    {"illegal"},
@@ -108,11 +108,11 @@ std::string feasibilities(const std::vector<GroupPair>& pairs) {
                    count(f.failed), count(f.failed_illegal), count(f.failed_too_large),
                    count(f.failed_called_feasible), count(pair.all->inexpressible)});
   }
-  return "\n" + table.text();
+  return "\n" + table.text(columns);
 }
 
 /// Stated against observed, in the bins of the verdicts.
-std::string risks(const std::vector<GroupPair>& pairs) {
+std::string risks(const std::vector<GroupPair>& pairs, int columns) {
   TextTable table({{"MEMORY RISK, failed of rows", Align::Left},
                    {"<= 0.1"},
                    {"<= 0.5"},
@@ -135,10 +135,10 @@ std::string risks(const std::vector<GroupPair>& pairs) {
     }
     append(line, {fmt::format("{:.3f}", risk.brier), fmt::format("{:.3f}", risk.brier_base),
                   fmt::format("{:.3f}", risk.brier_hard)});
-    table.add_row(std::move(line));
+    table.add_row({line.begin(), line.end()});
     any = true;
   }
-  return any ? "\n" + table.text() : "";
+  return any ? "\n" + table.text(columns) : "";
 }
 
 /// Reasons and how many rows share each; ids where they are few.
@@ -222,18 +222,20 @@ std::vector<std::string> error_cells(const ErrorSummary& e) {
           fmt::format("{:+.1f}", 100.0 * e.bias)};
 }
 
-std::string summary_text(const RunReport& report) {
+std::string summary_text(const RunReport& report, int columns) {
   const std::vector<GroupPair> pairs = pair_up(report);
-  const std::string rows = rows_text(report);
+  const std::string rows = rows_text(report, columns);
   const bool rows_say_all = !rows.empty() && pairs.size() == 1 && report.sets.size() == 1;
-  if (rows_say_all) {
-    return opening(report) + rows + step_times(report, pairs) + site_errors_text(report, pairs) +
-           fit_study_text(report.fits) + memories(report, pairs) + left_out(report) +
-           std::string(kShortLegend) + site_legend();
+  std::string text = opening(report) + rows + step_times(report, pairs, columns) +
+                     site_errors_text(report, pairs, columns) +
+                     fit_study_text(report.fits, columns) + memories(report, pairs, columns);
+  if (!rows_say_all) {
+    text +=
+        rankings(report, pairs, columns) + feasibilities(pairs, columns) + risks(pairs, columns);
   }
-  return opening(report) + rows + step_times(report, pairs) + site_errors_text(report, pairs) +
-         fit_study_text(report.fits) + memories(report, pairs) + rankings(report, pairs) +
-         feasibilities(pairs) + risks(pairs) + left_out(report) + legend(report);
+  text += left_out(report);
+  text += rows_say_all ? std::string(kShortLegend) + site_legend() : legend(report);
+  return wrapped(text, columns);
 }
 
 }  // namespace plansearch

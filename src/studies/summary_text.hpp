@@ -9,7 +9,7 @@
 namespace plansearch {
 
 /// The summary as aligned tables: step time, memory, ranking, feasibility, rows left out.
-[[nodiscard]] std::string summary_text(const RunReport& report);
+[[nodiscard]] std::string summary_text(const RunReport& report, int columns);
 /// The value of a group, cut where it is too long for a table.
 [[nodiscard]] std::string shortened(const std::string& value);
 /// "3.4" for 0.034.

@@ -136,14 +136,15 @@ std::string validate_runs(const io::CsvTable& table, const ValidationRequest& re
   }
   report.fits = study_fits(runs, predictions, finder.sites,
                            {request.fit_on, request.repeat, request.min_mfu, report.suspects});
-  return render_runs(report, request.format);
+  return render_runs(report, request.format, request.columns);
 }
 
 std::string validate_kernels(const io::CsvTable& table, TableKind kind,
                              const ValidationRequest& request, const ShippedData& data) {
   for (const std::string& columns : request.group_by) require_kernel_columns(table, columns);
   auto rows = predict_kernels(table, kind, kernel_profiles(data, request.table));
-  return render_kernels(report_kernels(kind, std::move(rows), request.group_by), request.format);
+  return render_kernels(report_kernels(kind, std::move(rows), request.group_by), request.format,
+                        request.columns);
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ std::string reproduce(std::string_view seed, const StudyContext& context, Format
     if (!seed.empty() && row.name != seed) continue;
     answers.push_back({row.name, row.rows(context)});
     if (!text.empty()) text += "\n";
-    text += table(answers.back(), row.summary, columns);
+    text += wrapped(table(answers.back(), row.summary, columns), columns);
   }
   if (answers.empty()) {
     throw InputError({}, fmt::format("'{}' is no paper that can be reproduced", seed),

@@ -2,6 +2,7 @@
 // Ladders and remedies: what cannot be is a value, and files are read once.
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -48,6 +49,19 @@ TEST_SUITE("problem") {
     CHECK(heard.labels.front() == "4 GPUs");
     CHECK(rungs.front().speedup == 1.0);
     CHECK(rungs.back().efficiency == doctest::Approx(rungs.back().speedup / 128));
+  }
+
+  TEST_CASE("progress tells steps at the site that the answer is about") {
+    const SettledProblem asked = load_problem(request());
+    REQUIRE(asked.problem.site.factor != 1.0);
+    std::optional<Seconds> told;
+    SearchOptions options{.top = 2, .misses = 0};
+    options.progress = [&](const SearchProgress& done) { told = done.best; };
+    SearchSession session(options, [](const std::string&) {});
+    const auto best = session.best(asked, request(), 64, "");
+    REQUIRE(best.has_value());
+    REQUIRE(told.has_value());
+    CHECK(told->value() == doctest::Approx(best->estimate.step.total().value()));
   }
 
   TEST_CASE("degrees that no size has are a reason, not an error") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/plan_timeline.hpp"
+#include "report/text_table.hpp"
 
 #include <doctest/doctest.h>
 
@@ -62,7 +63,7 @@ TEST_SUITE("unit") {
   TEST_CASE("a pipeline is drawn in its own times") {
     // 1F1B of three micro-batches, F = 8 s, B = 14 s: (3 + 1) x 22 s, a column each.
     const PricedProgram program = two_stages(3, {8, 14, 0, 0});
-    CHECK(pipeline_picture(program, 12) ==
+    CHECK(pipeline_picture(program, 12, kAnyWidth) ==
           "1f1b pipeline, the plan's own times, 3 of 12 micro-batches, 2 of 2 stages, a column is "
           "1.00 s\n"
           "stage 0  | " +
@@ -76,7 +77,7 @@ TEST_SUITE("unit") {
   TEST_CASE("a longer second stage and a message show as waiting of the first") {
     // One micro-batch: F0 8 | 6 message, 8 F1, 52 B1, 6 back | B0 8.
     PipelineDurations durations{{8, 8}, {8, 52}, {}, {6}, {6}};
-    const std::string text = pipeline_picture(two_stages(1, durations), 1);
+    const std::string text = pipeline_picture(two_stages(1, durations), 1, kAnyWidth);
     CHECK(text.find("stage 0  | " + times('0', 8) + times('.', 72) + times('a', 8) + "\n") !=
           std::string::npos);
     CHECK(text.find("stage 1  | " + times('.', 14) + times('0', 8) + times('a', 52) +

@@ -59,6 +59,78 @@ TEST_SUITE("unit") {
           " tp  slices\n");
   }
 
+  TEST_CASE("tables: a column of quantities has one unit, of its largest") {
+    TextTable table({{"time"}, {"memory"}, {"range"}, {"change"}});
+    Cell less(Seconds(0.5));
+    less.lead = "-";
+    table.add_row({Seconds(0.0121), Bytes(0x1p30), range_cell(Seconds(0.01), Seconds(0.02)), less});
+    table.add_row({Seconds(2.5), Bytes(0x1p29), range_cell(Seconds(2.0), Seconds(3.0)), "0"});
+    CHECK(table.text() ==
+          "    time    memory          range   change\n"
+          "--------  --------  -------------  -------\n"
+          "0.0121 s  1.00 GiB  0.01 - 0.02 s  -500 ms\n"
+          "  2.50 s   0.5 GiB  2.00 - 3.00 s        0\n");
+  }
+
+  TEST_CASE("tables: hours from one hour on, days from two, years from a thousand days") {
+    const auto column = [](double first, double second) {
+      const Cell a{Seconds(first)};
+      const Cell b{Seconds(second)};
+      return spelled({&a, &b});
+    };
+    constexpr double kDay = 86400.0;
+    using Texts = std::vector<std::string>;
+    CHECK(column(3599.0, 1000.0) == Texts{"3,599 s", "1,000 s"});
+    CHECK(column(6291.0, 7704.0) == Texts{"1.75 h", "2.14 h"});
+    CHECK(column(6291.0, 24.0) == Texts{"6,291 s", "24.0 s"});
+    CHECK(column(2 * kDay, 12 * 3600.0) == Texts{"2.00 days", "0.5 days"});
+    // 7,930 / 365.25 = 21.71
+    CHECK(column(7930 * kDay, 820 * kDay) == Texts{"7,930 days (21.7 years)", "820 days"});
+    CHECK(column(1e-9, 1.0) == Texts{"<0.0001 s", "1.00 s"});
+  }
+
+  TEST_CASE("tables: columns without a word are left out, but the first") {
+    TextTable table({{"key"}, {"price"}, {"note", Align::Left}, {"step"}});
+    table.add_row({"", "-", "", "1 s"});
+    table.add_row({"", "-", "-", "2 s"});
+    CHECK(table.text() ==
+          "key  step\n"
+          "---  ----\n"
+          "      1 s\n"
+          "      2 s\n");
+    CHECK_FALSE(table.shows("price", kAnyWidth));
+  }
+
+  TEST_CASE("tables: columns that have no room are set below, behind the first once more") {
+    TextTable table({{"name", Align::Left}, {"computation"}, {"communication"}, {"waiting"}});
+    table.add_row({"a", "1 s", "2 s", "3 s"});
+    CHECK(table.text(34) ==
+          "name  computation  communication\n"
+          "----  -----------  -------------\n"
+          "a             1 s            2 s\n"
+          "\n"
+          "name  waiting\n"
+          "----  -------\n"
+          "a         3 s\n");
+  }
+
+  TEST_CASE("tables: long names are broken behind their signs") {
+    TextTable table({{"field", Align::Left}, {"value"}});
+    table.add_row({"kernels.matmul.bf16.flop_efficiency", "0.84"});
+    CHECK(table.text(40) ==
+          "field                              value\n"
+          "---------------------------------  -----\n"
+          "kernels.matmul.bf16.flop_           0.84\n"
+          "efficiency\n");
+  }
+
+  TEST_CASE("sentences hang below the meaning of a word") {
+    CHECK(wrapped("  tau  rank correlation of all\n", 20) ==
+          "  tau  rank\n"
+          "       correlation\n"
+          "       of all\n");
+  }
+
   TEST_CASE("sentences are wrapped at spaces") {
     CHECK(wrapped("one two three\nfour\n", kAnyWidth) == "one two three\nfour\n");
     CHECK(wrapped("one two three\nfour\n", 13) == "one two three\nfour\n");

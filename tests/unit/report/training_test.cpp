@@ -25,6 +25,13 @@ PlanReport plan() {
   return p;
 }
 
+/// Of a table with this row only.
+std::vector<std::string> cells_of(const TrainingCost& cost) {
+  std::vector<std::string> texts;
+  for (const Cell& cell : training_cells(cost)) texts.push_back(spelled({&cell}).front());
+  return texts;
+}
+
 }  // namespace
 
 TEST_SUITE("unit") {
@@ -40,7 +47,7 @@ TEST_SUITE("unit") {
     CHECK(cost->gpu_time.value() == doctest::Approx(360720.0));
     CHECK(cost->energy_joule.value() == doctest::Approx(180.36e6));
     CHECK(cost->price_usd.value() == doctest::Approx(200.4));
-    CHECK(training_cells(*cost) == std::vector<std::string>{"3607 s", "100", "50.1 kWh", "$ 200"});
+    CHECK(cells_of(*cost) == std::vector<std::string>{"1.00 h", "100", "50.1 kWh", "$ 200"});
     CHECK(training_line(question()) ==
           "1 G tokens: 501 steps of 2,000,000 tokens; energy: the accelerators at 500 W, without "
           "hosts, network and cooling; price: 2 $/h per GPU, from the profile\n");
@@ -53,7 +60,7 @@ TEST_SUITE("unit") {
     const auto cost = training_cost(q, plan());
     CHECK_FALSE(cost->energy_joule.has_value());
     CHECK_FALSE(cost->price_usd.has_value());
-    CHECK(training_cells(*cost) == std::vector<std::string>{"3607 s", "100", "-", "-"});
+    CHECK(cells_of(*cost) == std::vector<std::string>{"1.00 h", "100", "-", "-"});
     CHECK(training_line(q).find("the profile has none (its key price)") != std::string::npos);
     q.tokens.reset();
     CHECK_FALSE(training_cost(q, plan()).has_value());
@@ -66,8 +73,8 @@ TEST_SUITE("unit") {
     cost.gpu_time = Seconds(86400.0 * 54 * 16384);   // 21.2 M GPU-hours
     cost.energy_joule = 86400.0 * 54 * 16384 * 700;  // 14.9 GWh
     cost.price_usd = 21.23e6 * 2;
-    CHECK(training_cells(cost) ==
-          std::vector<std::string>{"54 days", "21.2 M", "14.9 GWh", "$ 42.5 M"});
+    CHECK(cells_of(cost) ==
+          std::vector<std::string>{"54.0 days", "21.2 M", "14.9 GWh", "$ 42.5 M"});
   }
 }
 

@@ -26,13 +26,20 @@ TEST_SUITE("unit") {
     CHECK(tied_ratio(0.0) == 1.0);
   }
 
-  TEST_CASE("a family leaves chunks and order open, nothing else") {
+  TEST_CASE(
+      "a family leaves chunks, order, kind of context and sharded states open, nothing else") {
     PlanDegrees plan;
     plan.pipeline = 4;
     PlanDegrees interleaved = plan;
     interleaved.chunks = 2;
     interleaved.schedule = find_schedule("interleaved").value();
     CHECK(plan_family(interleaved) == plan_family(plan));
+    PlanDegrees twin = plan;
+    twin.zero = ZeroStage::Optimizer;
+    twin.context_kind = ContextKind::Ulysses;
+    CHECK(plan_family(twin) == plan_family(plan));
+    twin.zero = ZeroStage::Gradients;
+    CHECK(plan_family(twin) != plan_family(plan));
     interleaved.micro_batch = 2;
     CHECK(plan_family(interleaved) != plan_family(plan));
   }

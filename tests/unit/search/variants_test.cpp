@@ -29,6 +29,19 @@ TEST_SUITE("unit") {
     CHECK(groups[0][2].plan.chunks == 4);
   }
 
+  TEST_CASE(
+      "plans that differ in sharded states or in the kind of context are twins of the fastest") {
+    PlanCandidate sharded = candidate(1.01, 2);
+    sharded.plan.zero = ZeroStage::Optimizer;
+    PlanCandidate exchanged = candidate(1.02, 1);
+    exchanged.plan.context_kind = ContextKind::Ulysses;
+    const auto groups =
+        grouped_variants({candidate(1.00, 8), sharded, exchanged, candidate(1.02, 4)}, kSigma, 10);
+    REQUIRE(groups.size() == 1);
+    CHECK(groups[0][0].plan == candidate(1.00, 4).plan);  // fewer chunks, not another strategy
+    CHECK(groups[0].size() == 4);
+  }
+
   TEST_CASE("what is slower by more than a tie, or differs in more, is a group of its own") {
     const auto groups = grouped_variants(
         {candidate(1.00, 8), candidate(1.01, 1, 8), candidate(1.04, 2), candidate(1.05, 1)}, kSigma,
