@@ -342,7 +342,7 @@ void add_export(CLI::App& app, Options& o) {
 
 void add_list(CLI::App& app, Options& o) {
   restrict_to(app.add_option("what", o.argument, "what to list")->required(),
-              {"hw", "models", "frameworks", "schedules", "exporters"});
+              {"hw", "models", "frameworks", "schedules", "exporters", "settings"});
 }
 
 void add_show(CLI::App& app, Options& o) {

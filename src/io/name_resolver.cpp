@@ -97,24 +97,25 @@ std::string_view without_organisation(std::string_view text) {
 fs::path resolve_file(std::string_view text, const NamedFiles& kind, const SourceLocation& where) {
   if (text.empty()) throw InputError(where, fmt::format("no {} named", kind.what));
   if (is_path(text, kind)) return at_base(text, kind);
-  const std::string wanted = canonical_name(without_extension(without_organisation(text), kind));
+  const std::string wanted = canonical_name(without_extension(text, kind));
+  const std::string bare = canonical_name(without_extension(without_organisation(text), kind));
   const std::map<std::string, fs::path> files = files_by_name(kind);
-  if (const auto found = files.find(wanted); found != files.end()) return found->second;
+  if (const auto found = files.find(bare); found != files.end()) return found->second;
   std::vector<std::string> known;
   for (const auto& [name, path] : files) known.push_back(name);
   for (const auto& [name, path] : files) {
     for (const std::string& alias : aliases_of(path)) {
-      if (canonical_name(alias) == wanted) return path;
+      const std::string other = canonical_name(alias);
+      if (other == wanted || other == bare) return path;
       known.push_back(alias);
     }
   }
   std::error_code error;
   if (fs::exists(at_base(text, kind), error)) return at_base(text, kind);
-  std::string hint = did_you_mean(wanted, known);
+  std::string hint = did_you_mean(bare, known);
   if (files.empty()) hint = "no such files in the search directories";
-  if (!files.empty() && !kind.listing.empty()) {
-    hint += fmt::format("{}plansearch list {} shows the {} that ship", hint.empty() ? "" : " ",
-                        kind.listing, files.size());
+  if (hint.empty() && !kind.listing.empty()) {
+    hint = fmt::format("plansearch list {} shows the {} that ship", kind.listing, files.size());
   }
   const bool names_file = has_extension(at_base(text, kind), kind);
   throw InputError(where,

@@ -8,6 +8,8 @@
 
 #include "base/units.hpp"
 #include "exporters/export_plan.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/setting_table.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "schedule/table.hpp"
@@ -102,6 +104,37 @@ Listing list_schedules() {
   return listing;
 }
 
+std::string effect_text(const SettingRow& row) {
+  switch (row.effect) {
+    case SettingEffect::Price:
+      return "price";
+    case SettingEffect::Room:
+      return "room";
+    case SettingEffect::Summary:
+      return "summary";
+  }
+  throw InternalError("unknown effect of a setting");
+}
+
+/// The table of settings; an empty cell: it has no such key or column.
+Listing list_settings() {
+  Listing listing{{{"flag", Align::Left},
+                   {"value", Align::Left},
+                   {"plan file", Align::Left},
+                   {"column of runs", Align::Left},
+                   {"changes", Align::Left},
+                   {"what it is", Align::Left}},
+                  {"flag", "value", "key", "column", "changes", "help"},
+                  {}};
+  for (const SettingRow& row : setting_table()) {
+    const bool written = row.effect != SettingEffect::Summary;
+    listing.rows.push_back({flag_of(row), std::string(row.type),
+                            std::string(written ? row.key : ""), std::string(row.column),
+                            effect_text(row), std::string(row.help)});
+  }
+  return listing;
+}
+
 /// What targets can express, one line each; neutral values only where a cell is 1, 0, none or off.
 Listing list_exporters() {
   using exporters::Setting;
@@ -140,6 +173,7 @@ Listing list_exporters() {
 Listing shipped_listing(const std::string& what) {
   if (what == "schedules") return list_schedules();
   if (what == "exporters") return list_exporters();
+  if (what == "settings") return list_settings();
   const ShippedData data = shipped_data();
   if (what == "hw") return list_hardware(data);
   return what == "models" ? list_models(data) : list_frameworks(data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is to choose from: shipped hardware, models and frameworks, and schedules.
+// What there is to choose from: shipped files, schedules, targets of exports, settings.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace plansearch {
 
-/// `what`: hw, models, frameworks or schedules.
+/// `what`: hw, models, frameworks, schedules, exporters or settings.
 [[nodiscard]] Listing shipped_listing(const std::string& what);
 
 }  // namespace plansearch

@@ -40,6 +40,23 @@ InputError error_of(const std::string& text) {
 }  // namespace
 
 TEST_SUITE("unit") {
+  TEST_CASE("Qwen 3 MoE without a head size: hidden over heads, as transformers takes it") {
+    const auto model = parse(
+        "{\"model_type\": \"qwen3_moe\", \"hidden_size\": 2048, \"num_attention_heads\": 32, "
+        "\"num_key_value_heads\": 4, \"num_hidden_layers\": 2, \"intermediate_size\": 6144, "
+        "\"moe_intermediate_size\": 768, \"num_experts\": 8, \"num_experts_per_tok\": 2, "
+        "\"vocab_size\": 1000, \"max_position_embeddings\": 4096, \"hidden_act\": \"silu\"}");
+    CHECK(model.model.attention.head_size == 64);  // 2048 / 32
+  }
+
+  TEST_CASE("families that are not read say why") {
+    for (const char* family : {"albert", "deberta-v2", "helium", "qwen2_5_vl"}) {
+      const InputError error = error_of(std::string("{\"model_type\": \"") + family + "\"}");
+      CAPTURE(family);
+      CHECK(std::string(error.what()).find("is not supported: ") != std::string::npos);
+    }
+  }
+
   TEST_CASE("configurations of every family have the published number of parameters") {
     const std::map<std::string, std::int64_t> published = {
         {"gpt2-xl", 1557611200},
@@ -128,10 +145,11 @@ TEST_SUITE("unit") {
     CHECK(read_config("llama-3.1-405b").model.training.seq_len == 4096);
   }
 
-  TEST_CASE("an unknown family names the supported ones") {
+  TEST_CASE("an unknown family names the nearest and the page of all") {
     const InputError error = error_of("{\n  \"model_type\": \"nemotron_z\"\n}");
     CHECK(std::string(error.what()).find("'nemotron_z' is not supported") != std::string::npos);
-    CHECK(error.hint().find("deepseek_v3, distilbert, dots1, ernie4_5") != std::string::npos);
+    CHECK(error.hint().find("did you mean nemotron") != std::string::npos);
+    CHECK(error.hint().find("docs/models.md") != std::string::npos);
     CHECK(error.where() == SourceLocation{"config.json", 2, 17});
   }
 

@@ -136,14 +136,15 @@ def check_unknown_cells():
     text = (TABLES / "runs.csv").read_text().split("\n")
     header, row = text[0].split(","), text[1].split(",")
 
-    def without(*columns):
-        return ",".join("" if name in columns else cell for name, cell in zip(header, row))
+    def without(*columns, identifier):
+        return ",".join(identifier if name == "id" else "" if name in columns else cell
+                        for name, cell in zip(header, row))
 
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory) / "runs.csv"
-        path.write_text("\n".join([text[0], without("layers", "heads"), text[1],
+        path.write_text("\n".join([text[0], without("layers", "heads", identifier="a"), text[1],
                                    without("attention", "precision", "vocab", "ffn_hidden", "tp",
-                                           "model", "dp", "sp", "zero", "recompute")]) + "\n")
+                                           "model", "dp", "sp", "zero", "recompute", identifier="b")]) + "\n")
         rows = json.loads(run(path, "--format", "json").stdout)["rows"]
         check(not rows[0]["expressible"] and rows[0]["reason"] == "unknown: layers, heads", rows[0])
         check(rows[1]["expressible"] and rows[2]["expressible"], "the others are not affected")
