@@ -5,10 +5,13 @@
 // Units: plans.
 // Checked by: tests/unit/search/search_test.cpp (exhaustive = pruned; 1, 2 and 5 threads equal).
 #include <algorithm>
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/checked.hpp"
 #include "base/parallel.hpp"
 #include "search/family.hpp"
 #include "search/strategy.hpp"
@@ -33,23 +36,27 @@ void add(SearchCounts& to, const SearchCounts& counts) {
   for (std::size_t i = 0; i < kObstacleCount; ++i) to.rejected[i] += counts.rejected[i];
 }
 
-class Enumeration {
+class Enumeration : public Strategy {
  public:
-  Enumeration(const SearchTask& task, Judge& judge, SearchResult& result)
+  Enumeration(const SearchTask& task, std::shared_ptr<const LegalWalk> walk)
       : task_(task),
-        judge_(judge),
-        result_(result),
-        counter_(task.walk.space()),
-        mesh_level_(task.walk.space().level_above(kMeshDegrees)),
-        states_level_(task.walk.space().level_above(kStateDegrees)),
-        pricer_(task),
-        family_level_(task.walk.space().level_of(Degree::MicroBatch)) {}
+        result_(task.result),
+        walk_(std::move(walk)),
+        counter_(walk_->space()),
+        mesh_level_(walk_->space().level_above(kMeshDegrees)),
+        states_level_(walk_->space().level_above(kStateDegrees)),
+        pricer_(task, *walk_),
+        family_level_(walk_->space().level_of(Degree::MicroBatch)) {}
 
-  void run() {
+  void run() override {
+    const std::vector<std::string>& left_out = walk_->space().space().left_out;
+    result_.left_out.insert(result_.left_out.end(), left_out.begin(), left_out.end());
+    space_ = counter_.all();
+    result_.counts.space = saturated_sum(result_.counts.space, space_);
     const auto reject = [&](Obstacle obstacle, std::size_t level, const PlanDegrees& plan) {
       result_.counts.rejected[static_cast<std::size_t>(obstacle)] += counter_.below(level, plan);
     };
-    if (const auto obstacle = task_.walk.obstacle(0, PlanDegrees{})) {
+    if (const auto obstacle = walk_->obstacle(0, PlanDegrees{})) {
       reject(*obstacle, 0, PlanDegrees{});
       return;
     }
@@ -70,13 +77,13 @@ class Enumeration {
   void visit_families(std::size_t from, const PlanDegrees& plan, const Visit& visit,
                       const Reject& reject) const {
     const auto visit_states = [&](const PlanDegrees& states) {
-      if (task_.evaluator.grid_bound(states).memory > task_.limits.tight) {
+      if (task_.evaluator.grid_bound(states).memory > task_.limits().tight) {
         reject(Obstacle::OutOfMemory, states_level_, states);
       } else {
-        task_.walk.visit(states_level_, family_level_, states, visit, reject);
+        walk_->visit(states_level_, family_level_, states, visit, reject);
       }
     };
-    task_.walk.visit(from, states_level_, plan, visit_states, reject);
+    walk_->visit(from, states_level_, plan, visit_states, reject);
   }
 
   /// Looks at a thin sample first, so that thresholds are good when the walk begins.
@@ -93,10 +100,10 @@ class Enumeration {
         sample.push_back({below[i].plan, sample.size()});
       }
     };
-    task_.walk.visit(0, mesh_level_, PlanDegrees{}, sample_mesh, ignore);
+    walk_->visit(0, mesh_level_, PlanDegrees{}, sample_mesh, ignore);
     std::vector<Contender> contenders;
     for (FamilyResult& part : price(sample)) move_contenders(part, contenders);
-    judge_.take(std::move(contenders));
+    task_.ranking.take(std::move(contenders));
   }
 
   [[nodiscard]] std::vector<FamilyResult> price(std::span<const Family> families) {
@@ -105,7 +112,7 @@ class Enumeration {
     parallel_for(chunks, task_.options.threads, [&](std::size_t i) {
       const std::size_t first = i * kChunkFamilies;
       const std::size_t count = std::min(kChunkFamilies, families.size() - first);
-      results[i] = pricer_.price(families.subspan(first, count), judge_.thresholds());
+      results[i] = pricer_.price(families.subspan(first, count), task_.ranking.thresholds());
     });
     return results;
   }
@@ -125,7 +132,7 @@ class Enumeration {
         if (task_.options.priced) task_.options.priced(part.priced);
         move_contenders(part, contenders);
       }
-      judge_.take(std::move(contenders));
+      task_.ranking.take(std::move(contenders));
       report_progress();
     }
     batch.clear();
@@ -136,13 +143,14 @@ class Enumeration {
     const SearchCounts& c = result_.counts;
     const auto done = c.evaluated + c.pruned + c.rejected_total();
     task_.options.progress(
-        {static_cast<double>(done) / static_cast<double>(c.space), judge_.fastest()});
+        {static_cast<double>(done) / static_cast<double>(space_), task_.ranking.fastest()});
   }
 
   const SearchTask& task_;
-  Judge& judge_;
   SearchResult& result_;
+  std::shared_ptr<const LegalWalk> walk_;
   SpaceCounter counter_;
+  std::int64_t space_ = 0;  ///< plans
   std::size_t mesh_level_;
   std::size_t states_level_;
   FamilyPricer pricer_;
@@ -151,8 +159,11 @@ class Enumeration {
 
 }  // namespace
 
-void enumerate_plans(const SearchTask& task, Judge& judge, SearchResult& result) {
-  Enumeration(task, judge, result).run();
+SearchPart degree_part(std::string space, std::shared_ptr<const LegalWalk> walk) {
+  const auto make = [walk = std::move(walk)](const SearchTask& task) {
+    return std::make_unique<Enumeration>(task, walk);
+  };
+  return {std::move(space), make, true};
 }
 
 }  // namespace plansearch

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: bounds and closed-form prices of families of plans; which plans stay in the race.
-// Source: branch and bound with admissible bounds; DESIGN of the search in ARCHITECTURE.md.
+// Source: branch and bound with admissible bounds.
 // Assumes: bound <= estimate and bound <= simulation (tests/unit/evaluate/bound_test.cpp); memory
 //          does not fall when micro-batches grow and there still are several.
 // Units: seconds and bytes.
@@ -21,14 +21,14 @@ constexpr std::size_t kSampledMicroBatches = 4;
 
 class FamilyPricer::Worker {
  public:
-  explicit Worker(const SearchTask& task)
+  Worker(const SearchTask& task, const LegalWalk& walk)
       : evaluator_(task.evaluator),
-        walk_(task.walk),
+        walk_(walk),
         counter_(walk_.space()),
         level_(walk_.space().level_of(Degree::MicroBatch)),
         pruning_(task.options.pruning),
         keeps_priced_(static_cast<bool>(task.options.priced)),
-        limits_(task.limits),
+        limits_(task.limits()),
         workspace_(PlanEvaluator::make_workspace()) {}
 
   [[nodiscard]] FamilyResult price(std::span<const Family> families, const Thresholds& thresholds) {
@@ -151,8 +151,8 @@ class FamilyPricer::Worker {
   FamilyResult result_;
 };
 
-FamilyPricer::FamilyPricer(const SearchTask& task)
-    : workers_([&task] { return std::make_unique<Worker>(task); }) {}
+FamilyPricer::FamilyPricer(const SearchTask& task, const LegalWalk& walk)
+    : workers_([&task, &walk] { return std::make_unique<Worker>(task, walk); }) {}
 
 FamilyPricer::~FamilyPricer() = default;
 

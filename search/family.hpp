@@ -32,7 +32,7 @@ struct FamilyResult {
 /// Prices families of one search. Thread-safe: every call works with buffers of its own.
 class FamilyPricer {
  public:
-  explicit FamilyPricer(const SearchTask& task);
+  FamilyPricer(const SearchTask& task, const LegalWalk& walk);
   ~FamilyPricer();
   FamilyPricer(const FamilyPricer&) = delete;
   FamilyPricer& operator=(const FamilyPricer&) = delete;

@@ -67,7 +67,8 @@ class FewestLayers {
 };
 
 bool recomputes_all(const PlanCandidate& candidate) {
-  return candidate.plan.recompute == Recompute::Full && candidate.plan.recompute_layers == 0;
+  return !candidate.written && candidate.plan.recompute == Recompute::Full &&
+         candidate.plan.recompute_layers == 0;
 }
 
 }  // namespace

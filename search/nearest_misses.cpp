@@ -47,19 +47,21 @@ class Nearest {
 /// Looks through one family, beginning with what was nearest before.
 class MissFinder {
  public:
-  MissFinder(const SearchTask& task, Nearest nearest, EvaluationWorkspace& workspace)
+  MissFinder(const SearchTask& task, const LegalWalk& walk, Nearest nearest,
+             EvaluationWorkspace& workspace)
       : task_(task),
-        limit_(task.limits.tight),
+        walk_(walk),
+        limit_(task.limits().tight),
         workspace_(workspace),
         nearest_(std::move(nearest)) {}
 
   void visit(const PlanDegrees& family) {
-    const SpaceWalk& space = task_.walk.space();
+    const SpaceWalk& space = walk_.space();
     const std::size_t level = space.level_of(Degree::MicroBatch);
     excluded_.clear();
     const auto visit_plan = [&](const PlanDegrees& plan) { look_at(plan); };
-    task_.walk.visit(level, space.depth(), family, visit_plan,
-                     [](Obstacle, std::size_t, const PlanDegrees&) {});
+    walk_.visit(level, space.depth(), family, visit_plan,
+                [](Obstacle, std::size_t, const PlanDegrees&) {});
   }
 
   [[nodiscard]] const Nearest& nearest() const { return nearest_; }
@@ -77,6 +79,7 @@ class MissFinder {
   }
 
   const SearchTask& task_;
+  const LegalWalk& walk_;
   Bytes limit_;
   EvaluationWorkspace& workspace_;
   Nearest nearest_;
@@ -85,8 +88,9 @@ class MissFinder {
 
 }  // namespace
 
-std::vector<NearMiss> nearest_misses(const SearchTask& task, std::size_t count) {
-  if (count == 0 || task.walk.obstacle(0, PlanDegrees{})) return {};
+std::vector<NearMiss> nearest_misses(const SearchTask& task, const LegalWalk& walk,
+                                     std::size_t count) {
+  if (count == 0 || walk.obstacle(0, PlanDegrees{})) return {};
   Nearest nearest(count);
   Pool<EvaluationWorkspacePtr> workspaces(PlanEvaluator::make_workspace);
   std::vector<PlanDegrees> batch;
@@ -95,7 +99,7 @@ std::vector<NearMiss> nearest_misses(const SearchTask& task, std::size_t count) 
     std::vector<std::vector<NearMiss>> found(batch.size());
     parallel_for(batch.size(), task.options.threads, [&](std::size_t i) {
       found[i] = workspaces.with([&](EvaluationWorkspacePtr& workspace) {
-        MissFinder finder(task, nearest, *workspace);
+        MissFinder finder(task, walk, nearest, *workspace);
         finder.visit(batch[i]);
         return finder.nearest().misses();
       });
@@ -115,8 +119,8 @@ std::vector<NearMiss> nearest_misses(const SearchTask& task, std::size_t count) 
     batch.push_back(family);
     if (batch.size() == kBatchFamilies) process();
   };
-  task.walk.visit(0, task.walk.space().level_of(Degree::MicroBatch), PlanDegrees{}, visit,
-                  [](Obstacle, std::size_t, const PlanDegrees&) {});
+  walk.visit(0, walk.space().level_of(Degree::MicroBatch), PlanDegrees{}, visit,
+             [](Obstacle, std::size_t, const PlanDegrees&) {});
   process();
   return nearest.misses();
 }

@@ -8,6 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <variant>
+
+#include "plansearch/error.hpp"
 
 namespace plansearch {
 
@@ -29,6 +33,19 @@ RankKey rank_key(const PlanCandidate& candidate) {
 }
 
 }  // namespace
+
+bool PlanCandidate::operator==(const PlanCandidate& other) const {
+  if (plan != other.plan || !(estimate == other.estimate)) return false;
+  if (!written || !other.written) return written == other.written;
+  return *written == *other.written;
+}
+
+ParallelPlan whole_plan(const PlanEvaluator& evaluator, const PlanCandidate& candidate) {
+  if (candidate.written) return *candidate.written;
+  auto plan = evaluator.expand(candidate.plan);
+  PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(plan));
+  return std::get<ParallelPlan>(std::move(plan));
+}
 
 bool ranks_before(const PlanCandidate& a, const PlanCandidate& b) {
   return rank_key(a) < rank_key(b);
@@ -54,6 +71,18 @@ std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates) {
     front.push_back(candidates[place.index]);
   }
   return front;
+}
+
+void add_to_front(std::vector<PlanCandidate>& front, const PlanCandidate& candidate) {
+  const auto beats = [](const PlanCandidate& a, const PlanCandidate& b) {
+    return a.estimate.step.total() <= b.estimate.step.total() &&
+           a.estimate.memory.total() <= b.estimate.memory.total();
+  };
+  for (const PlanCandidate& member : front) {
+    if (beats(member, candidate)) return;
+  }
+  std::erase_if(front, [&](const PlanCandidate& member) { return beats(candidate, member); });
+  front.insert(std::upper_bound(front.begin(), front.end(), candidate, ranks_before), candidate);
 }
 
 double tied_ratio(double paired_sigma) {

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the best plans of a space and its Pareto front.
-// Source: a strategy finds plans, one judge ranks them.
-// Assumes: what the strategy leaves out cannot enter the answer.
+// Source: strategies find plans, one ranking orders them.
+// Assumes: what a strategy leaves out cannot enter the answer.
 // Units: seconds and bytes.
-// Checked by: tests/unit/search/search_test.cpp (exhaustive = pruned; 1, 2 and 5 threads equal).
+// Checked by: tests/unit/search/search_test.cpp (exhaustive = pruned; 1, 2 and 5 threads equal),
+//             full_search_test.cpp (several parts: the best of each, asked alone).
 #include "plansearch/search.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/checked.hpp"
 #include "evaluate/framework_constants.hpp"
 #include "search/strategy.hpp"
 
@@ -39,75 +45,128 @@ std::int64_t SearchCounts::rejected_total() const {
 
 namespace {
 
-/// Tells the plans that are priced, each once, over the two looks that a search may take.
+/// Reports the plans that are priced, each once, over the parts and passes of a search.
 class PricedOnce {
  public:
-  explicit PricedOnce(const SearchOptions& options) : tell_(options.priced) {}
+  PricedOnce(const SearchOptions& options, Bytes fits, bool several_parts)
+      : tell_(options.priced), fits_(fits), several_parts_(several_parts) {}
 
-  /// Told plans are remembered as long as none of them fits: only then there is a second look.
-  void first_look(std::span<const PlanCandidate> priced, Bytes fits) {
-    for (const PlanCandidate& candidate : priced) {
-      if (candidate.estimate.memory.total() <= fits) only_tight_ = false;
-      if (only_tight_) told_.insert(candidate.plan);
-    }
-    if (!only_tight_) told_.clear();
-    tell_(priced);
-  }
-  void second_look(std::span<const PlanCandidate> priced) {
+  void tell(std::span<const PlanCandidate> priced) {
+    // Of one part, plans come again in a second pass only, and there is none once a plan fits.
+    const bool once = !several_parts_ && fitting_;
+    if (once) return tell_(priced);
     std::vector<PlanCandidate> fresh;
     for (const PlanCandidate& candidate : priced) {
-      if (!told_.contains(candidate.plan)) fresh.push_back(candidate);
+      if (candidate.estimate.memory.total() <= fits_) fitting_ = true;
+      if (told_.insert(candidate).second) fresh.push_back(candidate);
     }
     tell_(fresh);
   }
 
  private:
   const std::function<void(std::span<const PlanCandidate>)>& tell_;
-  bool only_tight_ = true;
-  std::set<PlanDegrees> told_;
+  Bytes fits_;
+  bool several_parts_;
+  bool fitting_ = false;
+  std::set<PlanCandidate, decltype(&ranks_before)> told_{&ranks_before};
 };
 
-SearchResult search_within(const SearchTask& task) {
-  const Strategy strategy = enumerate_plans;
-  const double sigma = framework_constants(*task.evaluator.problem().framework).paired_sigma;
-  Judge judge(task.evaluator, task.options.top, tied_ratio(sigma));
-  SearchResult result;
-  SearchCounts& counts = result.counts;
-  counts.space = SpaceCounter(task.walk.space()).all();
-  strategy(task, judge, result);
-  counts.unvisited = counts.space - counts.evaluated - counts.pruned - counts.rejected_total();
-  judge.conclude(result);
-  return result;
-}
+/// One pass over all parts.
+class SearchPass {
+ public:
+  SearchPass(const std::vector<SearchPart>& parts, const PlanEvaluator& evaluator,
+             const SearchOptions& options, const Deadline& deadline, MemoryLimits limits)
+      : parts_(parts),
+        ranking_(evaluator, limits, options.top,
+                 tied_ratio(framework_constants(*evaluator.problem().framework).paired_sigma)),
+        task_{evaluator, options, deadline, ranking_, result_} {}
+
+  [[nodiscard]] SearchResult run() {
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      ranking_.begin_part(p);
+      run_part(parts_[p]);
+    }
+    const std::size_t first = ranking_.part_of_first();
+    ranking_.conclude(result_);
+    if (result_.completeness == Completeness::Optimal && !result_.ranked.empty()) {
+      result_.bound = result_.ranked.front().estimate.step.total();
+      result_.claim = claim(first);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void run_part(const SearchPart& part) {
+    const std::size_t known = result_.left_out.size();
+    strategies_.push_back(part.make(task_));
+    strategies_.back()->run();
+    if (parts_.size() > 1) {
+      for (std::size_t i = known; i < result_.left_out.size(); ++i) {
+        result_.left_out[i] = fmt::format("{}: {}", part.space, result_.left_out[i]);
+      }
+    }
+    SearchCounts& counts = result_.counts;
+    const std::int64_t rest = counts.space - counts.evaluated - counts.pruned - counts.unvisited -
+                              counts.rejected_total();
+    (result_.completeness == Completeness::Optimal ? counts.pruned : counts.unvisited) += rest;
+  }
+
+  [[nodiscard]] std::string claim(std::size_t first) const {
+    const std::string known = strategies_[first]->claim(result_.ranked.front());
+    if (parts_.size() == 1) return known;
+    std::vector<std::string> others;
+    for (const SearchPart& part : parts_) {
+      if (part.space != parts_[first].space) others.push_back(part.space);
+    }
+    return fmt::format(
+        "space {}: {}; {} offered none faster", parts_[first].space,
+        known.empty() ? "no plan of it is predicted to be faster than plan 1" : known,
+        fmt::join(others, ", "));
+  }
+
+  const std::vector<SearchPart>& parts_;
+  PlanRanking ranking_;
+  SearchResult result_;
+  SearchTask task_;
+  std::vector<std::unique_ptr<Strategy>> strategies_;
+};
 
 }  // namespace
 
-SearchResult search(const PlanEvaluator& evaluator, const SearchSpace& space,
-                    const SearchOptions& options) {
-  const LegalWalk walk(evaluator, space);
+SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluator& evaluator,
+                        const SearchOptions& options, const LegalWalk* misses) {
   const Deadline deadline(options);
   const Bytes fits = evaluator.memory_up_to(MemoryFit::Fits);
   const Bytes tight = evaluator.memory_up_to(MemoryFit::Tight);
-  PricedOnce priced(options);
+  PricedOnce priced(options, fits, parts.size() > 1);
   SearchOptions asked = options;
   if (options.priced) {
-    asked.priced = [&](std::span<const PlanCandidate> plans) { priced.first_look(plans, fits); };
+    asked.priced = [&](std::span<const PlanCandidate> plans) { priced.tell(plans); };
   }
-  SearchTask task{evaluator, walk, asked, deadline, {fits, tight}};
-  SearchResult result = search_within(task);
+  SearchResult result = SearchPass(parts, evaluator, asked, deadline, {fits, tight}).run();
   const bool complete = result.completeness == Completeness::Optimal;
-  if (result.ranked.empty() && result.tight) {
-    // Nothing fits for sure: what may fit is ranked, and was not looked at closely so far.
-    task.limits.fits = tight;
-    if (options.priced) {
-      asked.priced = [&](std::span<const PlanCandidate> plans) { priced.second_look(plans); };
-    }
-    const PlanCandidate known = *std::exchange(result.tight, std::nullopt);
-    if (complete) result = search_within(task);
-    if (result.ranked.empty()) result.ranked.push_back(known);
-    result.admitted = MemoryFit::Tight;
+  const bool unseen = std::any_of(parts.begin(), parts.end(),
+                                  [](const SearchPart& part) { return !part.offers_tight; });
+  if (result.ranked.empty() && (result.tight || unseen)) {
+    // Nothing fits for sure: what may fit is ranked, and was not priced closely so far.
+    const std::optional<PlanCandidate> known = std::exchange(result.tight, std::nullopt);
+    if (complete) result = SearchPass(parts, evaluator, asked, deadline, {tight, tight}).run();
+    if (result.ranked.empty() && known) result.ranked.push_back(*known);
+    if (!result.ranked.empty()) result.admitted = MemoryFit::Tight;
   }
-  if (result.ranked.empty() && complete) result.misses = nearest_misses(task, options.misses);
+  if (result.ranked.empty() && misses != nullptr && result.completeness == Completeness::Optimal) {
+    PlanRanking none(evaluator, {fits, tight}, 1, 1.0);
+    result.misses =
+        nearest_misses({evaluator, asked, deadline, none, result}, *misses, options.misses);
+  }
+  return result;
+}
+
+SearchResult search(const PlanEvaluator& evaluator, const SearchSpace& space,
+                    const SearchOptions& options) {
+  const auto walk = std::make_shared<const LegalWalk>(evaluator, space);
+  SearchResult result = run_search({degree_part(space.name, walk)}, evaluator, options, walk.get());
+  result.space = space.name;
   return result;
 }
 

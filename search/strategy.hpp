@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How plans are found: a strategy offers plans of a space to the judge, which ranks them all.
+// How plans are found: strategies offer plans of a space to one ranking; one driver runs them.
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "plansearch/search.hpp"
-#include "search/judge.hpp"
 #include "search/legal_walk.hpp"
+#include "search/plan_ranking.hpp"
 
 namespace plansearch {
 
@@ -20,30 +24,53 @@ class Deadline {
   explicit Deadline(const SearchOptions& options)
       : options_(options), started_(std::chrono::steady_clock::now()) {}
   [[nodiscard]] bool passed() const;
-  [[nodiscard]] SearchOptions left() const { return with_time_left(options_, started_); }
 
  private:
   const SearchOptions& options_;
   std::chrono::steady_clock::time_point started_;
 };
 
-/// What a strategy works on.
+/// What a strategy works on: one pass over a space, and where its plans go.
 struct SearchTask {
   const PlanEvaluator& evaluator;
-  const LegalWalk& walk;
   const SearchOptions& options;
   const Deadline& deadline;
-  MemoryLimits limits;
+  PlanRanking& ranking;
+  SearchResult& result;  ///< for counts, families, completeness, left_out and bound
+
+  [[nodiscard]] const MemoryLimits& limits() const { return ranking.limits(); }
 };
 
-/// Offers plans to the judge and accounts for every plan of the space it has dealt with in
-/// `result.counts`; sets `result.completeness` when the deadline cut it short.
-using Strategy = void (*)(const SearchTask& task, Judge& judge, SearchResult& result);
+/// Finds plans of one space. Made for one pass.
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  /// Offers plans to the ranking, adds those of its space to `counts.space` and those it has dealt
+  /// with to the other counts; sets `completeness` where the deadline cut it short.
+  virtual void run() = 0;
+  /// What is known of the first plan of the answer, which this strategy found; empty where no plan
+  /// of its space is faster.
+  [[nodiscard]] virtual std::string claim(const PlanCandidate& /*first*/) const { return {}; }
+};
 
-/// Looks at every plan, subtrees that cannot enter the answer as one.
-void enumerate_plans(const SearchTask& task, Judge& judge, SearchResult& result);
+/// A strategy of a search.
+struct SearchPart {
+  std::string space;  ///< whose plans it finds
+  std::function<std::unique_ptr<Strategy>(const SearchTask&)> make;
+  bool offers_tight = false;  ///< tight plans too, where others fit
+};
+
+/// Looks at every plan of a space of degrees, subtrees that cannot enter the answer as one.
+[[nodiscard]] SearchPart degree_part(std::string space, std::shared_ptr<const LegalWalk> walk);
+
+/// Plans of all parts in one ranking; where none fits, those that may fit, or the nearest misses of
+/// a walk, if there is one.
+[[nodiscard]] SearchResult run_search(const std::vector<SearchPart>& parts,
+                                      const PlanEvaluator& evaluator, const SearchOptions& options,
+                                      const LegalWalk* misses);
 
 /// The plans that exceed memory least, nearest first; for spaces in which nothing fits.
-[[nodiscard]] std::vector<NearMiss> nearest_misses(const SearchTask& task, std::size_t count);
+[[nodiscard]] std::vector<NearMiss> nearest_misses(const SearchTask& task, const LegalWalk& walk,
+                                                   std::size_t count);
 
 }  // namespace plansearch

@@ -32,6 +32,7 @@ std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked
   std::vector<PlanGroup> groups;
   for (const PlanCandidate& candidate : ranked) {
     const auto ties = [&](const PlanGroup& group) {
+      if (candidate.written || group.front().written) return false;
       return plan_family(group.front().plan) == plan_family(candidate.plan) &&
              probability_faster(group.front().estimate.step.total(),
                                 candidate.estimate.step.total(), paired_sigma) < kTieProbability;

@@ -294,9 +294,9 @@ MISTAKES = [
             "recompute == Recompute::Full && repeats(block)", "recompute == Recompute::Full"),
     # Search.
     Mistake("best-for-last", "plans slower than the best are pruned, not those slower than the last",
-            "search/judge.cpp", "leader_times_[top_ - 1] * slack_", "leader_times_.front() * slack_"),
+            "search/plan_ranking.cpp", "leader_times_[top_ - 1] * slack_", "leader_times_.front() * slack_"),
     Mistake("front-forgotten", "slow plans are pruned even where they need least memory",
-            "search/judge.cpp",
+            "search/plan_ranking.cpp",
             "  if (!time || bound.step_time <= *time) return false;\n",
             "  if (!time || bound.step_time <= *time) return false;\n  if (!front.empty()) return true;\n"),
     Mistake("depth-free-batch", "a space does not cut the batch over the depth axis", "search/space.cpp",

@@ -2,24 +2,36 @@
 // One total order on priced plans, the Pareto front, and when two plans are too close to call.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "plansearch/degrees.hpp"
 #include "plansearch/evaluation.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/plan.hpp"
 
 namespace plansearch {
 
 struct PlanCandidate {
-  PlanDegrees plan;
+  PlanDegrees plan;  ///< of a plan that is written out, those of its first stage
   Estimate estimate;
-  bool operator==(const PlanCandidate&) const = default;
+  /// The plan written out stage by stage, where degrees alone do not describe it.
+  std::shared_ptr<const ParallelPlan> written{};
+  bool operator==(const PlanCandidate& other) const;
 };
+
+/// The plan written out. InternalError where the degrees stand for none.
+[[nodiscard]] ParallelPlan whole_plan(const PlanEvaluator& evaluator,
+                                      const PlanCandidate& candidate);
 
 /// Median step time, then peak memory, then the plan itself: no two different plans compare equal.
 [[nodiscard]] bool ranks_before(const PlanCandidate& a, const PlanCandidate& b);
 
 /// The candidates no other beats in both step time and memory, fastest first.
 [[nodiscard]] std::vector<PlanCandidate> pareto_front(std::vector<PlanCandidate> candidates);
+
+/// Adds a candidate to a front, fastest first, and removes those it beats in both.
+void add_to_front(std::vector<PlanCandidate>& front, const PlanCandidate& candidate);
 
 /// The chance that `a` really is faster than `b`, when their errors share everything but a
 /// log-normal remainder of relative size `paired_sigma`.

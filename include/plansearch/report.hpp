@@ -82,6 +82,7 @@ struct SearchReport {
   std::vector<std::string> remedies;  ///< what would make something fit
   std::vector<std::string> advice;    ///< what would do better, each tried
   CountsReport counts;
+  bool stopped = false;    ///< a limit or an interrupt cut the search short
   std::string optimality;  ///< "optimal within space megatron" or the gap
   std::string evidence;    ///< what the numbers rest on
 };

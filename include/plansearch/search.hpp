@@ -9,6 +9,9 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "plansearch/evaluator.hpp"
@@ -40,9 +43,25 @@ struct SearchOptions {
   std::function<void(std::span<const PlanCandidate>)> priced{};
 };
 
+/// What a user may decide about the plans of a space.
+struct SearchRequest {
+  PinnedDegrees pinned;
+  DegreeLimits limits;
+  std::optional<int> micro_batches{};  ///< per step; absent: any number
+
+  /// Whether nothing that was asked for stands against this value.
+  [[nodiscard]] bool admits(Degree degree, int value) const {
+    return pinned.get(degree).value_or(value) == value && limits.admits(degree, value);
+  }
+  /// Whether nothing was asked for at all.
+  [[nodiscard]] bool is_open(Degree degree) const {
+    return !pinned.has(degree) && !limits.has(degree);
+  }
+};
+
 /// How every plan of the space was dealt with. The counts sum to `space`.
 struct SearchCounts {
-  std::int64_t space = 0;      ///< plans in the space
+  std::int64_t space = 0;      ///< plans in the space; the largest number for those of more
   std::int64_t evaluated = 0;  ///< priced by closed form
   std::int64_t pruned = 0;     ///< a bound showed they cannot enter the answer
   std::int64_t unvisited = 0;  ///< left when a limit or an interrupt stopped the search
@@ -62,6 +81,7 @@ struct NearMiss {
 enum class Completeness { Optimal, Stopped };
 
 struct SearchResult {
+  std::string space;  ///< its name
   /// Best first, simulated: the best families, and every plan that ties with the last of them.
   std::vector<PlanCandidate> ranked;
   MemoryFit admitted = MemoryFit::Fits;  ///< what is ranked: Tight where nothing fits
@@ -71,10 +91,22 @@ struct SearchResult {
   SearchCounts counts;
   std::int64_t families = 0;  ///< groups of plans looked into: the work it took, on any machine
   Completeness completeness = Completeness::Optimal;
+  /// What is known of the first plan, where it is not just the optimum of the space.
+  std::string claim{};
+  std::vector<std::string> left_out{};  ///< what the space does not hold, and why
+  /// No plan is faster than this; zero where nothing is known of what was not looked at.
+  Seconds bound{};
 };
 
 /// The same result for any thread count. Never prints.
 [[nodiscard]] SearchResult search(const PlanEvaluator& evaluator, const SearchSpace& space,
                                   const SearchOptions& options);
+
+/// The same in a space of any kind by its name; why it has no plan at all. InputError for a name
+/// that no space has, and where the framework runs none of its plans.
+[[nodiscard]] std::variant<SearchResult, Infeasible> search(const PlanEvaluator& evaluator,
+                                                            std::string_view space,
+                                                            const SearchRequest& request,
+                                                            const SearchOptions& options);
 
 }  // namespace plansearch

@@ -134,16 +134,16 @@ std::vector<std::vector<BlockRun>> clustered_pieces(const Network& network, int 
   return joined_pieces;
 }
 
-std::optional<AlpaPlan> alpa_plan(const PlanEvaluator& evaluator, const StageRequest& request,
+std::optional<AlpaPlan> alpa_plan(const PlanEvaluator& evaluator, const SearchRequest& request,
                                   int groups) {
   const Problem& problem = evaluator.problem();
   const Bytes limit = evaluator.memory_up_to(MemoryFit::Fits);
   const StagePricer pricer(problem);
-  const auto pieces = clustered_pieces(*problem.network, groups);
+  const LayerRanges ranges(clustered_pieces(*problem.network, groups));
   const auto sizes = submesh_sizes(problem.cluster->accelerators_per_node, problem.gpus);
   std::optional<AlpaPlan> best;
   for (const auto& [order, degrees] : stage_degrees(problem, request, sizes)) {
-    const StageCatalog catalog(pricer, problem, order, degrees, pieces, limit);
+    const StageCatalog catalog(pricer, problem, order, degrees, ranges, limit);
     const CatalogTable table(catalog, sizes, limit);
     const auto partition = best_stages(table.table(), problem.gpus, order.micro_batches);
     if (!partition || (best && Seconds(partition->total) >= best->estimate)) continue;

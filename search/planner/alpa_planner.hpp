@@ -19,7 +19,7 @@ struct AlpaPlan {
 /// tried, the one of least objective taken. Left out of the costs, as Alpa leaves them out:
 /// messages between stages, gradient synchronisation, optimizer, host. Nothing where no plan fits.
 [[nodiscard]] std::optional<AlpaPlan> alpa_plan(const PlanEvaluator& evaluator,
-                                                const StageRequest& request, int groups);
+                                                const SearchRequest& request, int groups);
 
 /// Layers joined by operator clustering, at most `groups` of them: FLOPs even, at most 1.5 times
 /// the mean.

@@ -11,17 +11,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/divisors.hpp"
+#include "base/parallel.hpp"
 #include "plan/expand.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/plan_stages.hpp"
 #include "schedule/simulator.hpp"
-#include "search/planner/best_staged.hpp"
-#include "search/strategy.hpp"
+#include "search/planner/layer_ranges.hpp"
+#include "search/planner/offers.hpp"
+#include "search/planner/stage_forms.hpp"
 
 namespace plansearch {
 namespace {
@@ -40,181 +44,184 @@ struct EndSplit {
   }
 };
 
-class EndLayers {
+/// The splits of one form that have room, bounded. Any number may be made at once.
+class FormSplits {
  public:
-  EndLayers(const PlanEvaluator& evaluator, const StageRequest& request,
-            const SearchOptions& options, MemoryFit admitted)
-      : problem_(evaluator.problem()),
-        request_(request),
-        deadline_(options),
-        pricer_(problem_),
-        pieces_(layer_pieces(*problem_.network)),
-        best_(evaluator, options, admitted, request.slowest) {
-    result_.admitted = admitted;
-  }
+  FormSplits(const StagePricer& pricer, const LayerRanges& ranges, const PipelineOrder& order,
+             const PlanDegrees& degrees, int gpus)
+      : pricer_(pricer),
+        ranges_(ranges),
+        order_(order),
+        form_(pricer.form(degrees)),
+        stages_(gpus / form_.devices()),
+        prices_(static_cast<std::size_t>(ranges.size())) {}
 
-  UnevenResult run() {
-    std::vector<int> sizes = divisors(problem_.gpus);
-    std::erase(sizes, problem_.gpus);
-    for (const auto& [order, degrees] : stage_degrees(problem_, request_, sizes)) {
-      look_at(order, degrees);
-      if (result_.completeness == Completeness::Stopped) break;
+  [[nodiscard]] const StageForm& form() const { return form_; }
+  [[nodiscard]] int stages() const { return stages_; }
+  [[nodiscard]] std::int64_t plans() const { return plans_; }
+  [[nodiscard]] const std::vector<EndSplit>& splits() const { return splits_; }
+
+  void find(int number, const Offers& offers) {
+    const int layers = ranges_.layers();
+    const int inner = stages_ - 2;
+    for (int first = 1; first < layers; ++first) {
+      for (int last = 1; first + last <= layers; ++last) {
+        const int rest = layers - first - last;
+        if (inner == 0 ? rest != 0 : rest == 0 || rest % inner != 0) continue;
+        splits_.push_back({number, stages_, first, inner == 0 ? 0 : rest / inner, last, {}});
+      }
     }
-    best_.conclude(result_);
-    return std::move(result_);
+    plans_ = static_cast<std::int64_t>(splits_.size());
+    if (is_hopeless(offers)) return splits_.clear();
+    const std::vector<double> in_flight = most_in_flight();
+    std::erase_if(splits_,
+                  [&](EndSplit& split) { return !bound(in_flight, offers.limit(), split); });
   }
 
  private:
-  [[nodiscard]] int layers() const { return static_cast<int>(pieces_.size()); }
-
-  [[nodiscard]] std::vector<BlockRun> blocks(int first, int count) const {
-    std::vector<BlockRun> runs;
-    for (int i = first; i < first + count; ++i) {
-      const auto& piece = pieces_[static_cast<std::size_t>(i)];
-      runs.insert(runs.end(), piece.begin(), piece.end());
-    }
-    return joined(runs);
-  }
-
-  /// Layers under a form.
-  const StagePrice& price(const StageForm& form, int index, int first, int count) {
-    // All ranges between the ends hold the same layers in most networks, not in all.
-    const auto [place, is_new] = prices_.try_emplace({index, first, count});
-    if (is_new) {
-      ++result_.counts.stages;
-      place->second = pricer_.price(form, blocks(first, count));
-    }
-    return place->second;
-  }
-
-  void look_at(const PipelineOrder& order, const std::vector<PlanDegrees>& degrees) {
-    prices_.clear();
-    std::vector<StageForm> forms;
-    std::vector<EndSplit> splits;
-    for (const PlanDegrees& d : degrees) {
-      if (deadline_.passed()) {
-        result_.completeness = Completeness::Stopped;
-        return;
-      }
-      forms.push_back(pricer_.form(d));
-      add_splits(forms.back(), static_cast<int>(forms.size()) - 1, order, splits);
-    }
-    std::stable_sort(splits.begin(), splits.end(),
-                     [](const EndSplit& a, const EndSplit& b) { return a.bound < b.bound; });
-    for (const EndSplit& split : splits) {
-      if (best_.is_late(split.bound)) return;
-      if (deadline_.passed()) {
-        result_.completeness = Completeness::Stopped;
-        return;
-      }
-      simulate(order, forms[static_cast<std::size_t>(split.form)], split);
-    }
-  }
-
-  /// Those whose stages have room for what they hold in flight.
-  void add_splits(const StageForm& form, int index, const PipelineOrder& order,
-                  std::vector<EndSplit>& splits) {
-    const int stages = problem_.gpus / form.devices();
-    if (!request_.admits(Degree::Pipeline, stages)) return;
-    const std::size_t known = splits.size();
-    for (int first = 1; first < layers(); ++first) {
-      for (int last = 1; first + last <= layers(); ++last) {
-        const int rest = layers() - first - last;
-        const int inner = stages - 2;
-        if (inner == 0 ? rest != 0 : rest == 0 || rest % inner != 0) continue;
-        splits.push_back({index, stages, first, inner == 0 ? 0 : rest / inner, last, {}});
-      }
-    }
-    result_.counts.space += static_cast<double>(splits.size() - known);
-    const auto fresh = splits.begin() + static_cast<std::ptrdiff_t>(known);
-    if (is_hopeless(form, index, order)) {
-      splits.erase(fresh, splits.end());
-      return;
-    }
-    const std::vector<double> in_flight = most_in_flight(order, stages);
-    const auto has_no_room = [&](EndSplit& split) {
-      return !bound_split(form, order, in_flight, split);
-    };
-    splits.erase(std::remove_if(fresh, splits.end(), has_no_room), splits.end());
+  const StagePrice& price(int first, int count) {
+    const int number = ranges_.number(first, first + count - 1);
+    std::optional<StagePrice>& known = prices_[static_cast<std::size_t>(number)];
+    if (!known) known = pricer_.price(form_, ranges_.runs(number));
+    return *known;
   }
 
   /// Some stage takes the average of all at least, and needs it.
-  bool is_hopeless(const StageForm& form, int index, const PipelineOrder& order) {
-    const StagePrice& all = price(form, index, 0, layers());
-    const double stages = problem_.gpus / form.devices();
-    return (all.fixed + all.activations) / stages > best_.limit() ||
-           best_.is_late(all.both() * (order.micro_batches / stages));
+  [[nodiscard]] bool is_hopeless(const Offers& offers) {
+    const StagePrice& all = price(0, ranges_.layers());
+    const double stages = stages_;
+    return (all.fixed + all.activations) / stages > offers.limit() ||
+           offers.is_late(all.both() * (order_.micro_batches / stages));
   }
 
   /// The longest stage, micro-batch after micro-batch; false where a stage has no room.
-  bool bound_split(const StageForm& form, const PipelineOrder& order,
-                   const std::vector<double>& in_flight, EndSplit& split) {
+  [[nodiscard]] bool bound(const std::vector<double>& in_flight, Bytes limit, EndSplit& split) {
     Seconds longest;
     int from = 0;
-    for (int s = 0; s < split.stages; ++s) {
+    for (int s = 0; s < stages_; ++s) {
       const int count = split.layers_of(s);
-      const StagePrice& stage = price(form, split.form, from, count);
-      if (stage.fixed + stage.activations * in_flight[static_cast<std::size_t>(s)] >
-          best_.limit()) {
+      const StagePrice& stage = price(from, count);
+      if (stage.fixed + stage.activations * in_flight[static_cast<std::size_t>(s)] > limit) {
         return false;
       }
       longest = std::max(longest, stage.both());
       from += count;
     }
-    split.bound = longest * static_cast<double>(order.micro_batches);
+    split.bound = longest * static_cast<double>(order_.micro_batches);
     return true;
   }
 
   /// Micro-batches whose activations a stage holds at its peak.
-  static std::vector<double> most_in_flight(const PipelineOrder& order, int stages) {
+  [[nodiscard]] std::vector<double> most_in_flight() const {
     PipelineShape shape;
-    shape.schedule = order.schedule;
-    shape.micro_batches = order.micro_batches;
-    shape.stages = stages;
+    shape.schedule = order_.schedule;
+    shape.micro_batches = order_.micro_batches;
+    shape.stages = stages_;
     std::vector<double> most;
-    for (int s = 0; s < stages; ++s) most.push_back(peak_chunks(shape, s));
+    for (int s = 0; s < stages_; ++s) most.push_back(peak_chunks(shape, s));
     return most;
   }
 
-  void simulate(const PipelineOrder& order, const StageForm& form, const EndSplit& split) {
+  const StagePricer& pricer_;
+  const LayerRanges& ranges_;
+  const PipelineOrder& order_;
+  StageForm form_;
+  int stages_;
+  std::int64_t plans_ = 0;
+  std::vector<EndSplit> splits_;
+  std::vector<std::optional<StagePrice>> prices_;  ///< by number of the range
+};
+
+class EndLayers : public Strategy {
+ public:
+  EndLayers(const SearchTask& task, SearchRequest request)
+      : problem_(task.evaluator.problem()),
+        request_(std::move(request)),
+        task_(task),
+        pricer_(problem_),
+        ranges_(layer_pieces(*problem_.network)),
+        offers_(task) {}
+
+  void run() override {
+    task_.result.left_out.emplace_back(kOrdersLeftOut);
+    std::vector<int> sizes = divisors(problem_.gpus);
+    std::erase(sizes, problem_.gpus);
+    for (const auto& [order, degrees] : stage_degrees(problem_, request_, sizes)) {
+      search_order(order, degrees);
+      if (task_.result.completeness == Completeness::Stopped) break;
+    }
+  }
+
+ private:
+  void search_order(const PipelineOrder& order, const std::vector<PlanDegrees>& degrees) {
+    std::vector<std::unique_ptr<FormSplits>> forms(degrees.size());
+    parallel_for(degrees.size(), task_.options.threads, [&](std::size_t i) {
+      if (task_.deadline.passed()) return;
+      auto form = std::make_unique<FormSplits>(pricer_, ranges_, order, degrees[i], problem_.gpus);
+      if (request_.admits(Degree::Pipeline, form->stages())) {
+        form->find(static_cast<int>(i), offers_);
+      }
+      forms[i] = std::move(form);
+    });
+    std::vector<EndSplit> splits;
+    for (const auto& form : forms) {
+      if (!form) return stop();
+      if (form->plans() == 0) continue;
+      ++task_.result.families;
+      offers_.count(static_cast<double>(form->plans()));
+      splits.insert(splits.end(), form->splits().begin(), form->splits().end());
+    }
+    std::stable_sort(splits.begin(), splits.end(),
+                     [](const EndSplit& a, const EndSplit& b) { return a.bound < b.bound; });
+    for (std::size_t next = 0; next < splits.size() && !offers_.is_late(splits[next].bound);
+         next += Offers::kBatch) {
+      if (task_.deadline.passed()) return stop();
+      const std::size_t count = std::min(Offers::kBatch, splits.size() - next);
+      offers_.offer_batch(count, [&](std::size_t i) {
+        const EndSplit& split = splits[next + i];
+        return made(order, forms[static_cast<std::size_t>(split.form)]->form(), split);
+      });
+    }
+  }
+
+  void stop() { task_.result.completeness = Completeness::Stopped; }
+
+  [[nodiscard]] Offers::Made made(const PipelineOrder& order, const StageForm& form,
+                                  const EndSplit& split) const {
     std::vector<StageDescription> stages(static_cast<std::size_t>(split.stages));
     int next = 0;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const int count = split.layers_of(static_cast<int>(s));
       stages[s].degrees = form.degrees;
       stages[s].degrees.pipeline = 1;
-      stages[s].chunks = {blocks(next, count)};
+      stages[s].chunks = {ranges_.runs(ranges_.number(next, next + count - 1))};
       next += count;
     }
     PlanDegrees family = form.degrees;
     family.pipeline = split.stages;
-    best_.offer(plan_of_stages(stages, {order.schedule, order.micro_batches}, problem_.global_batch,
-                               *problem_.framework, *problem_.network),
-                family);
+    return {plan_of_stages(stages, {order.schedule, order.micro_batches}, problem_.global_batch,
+                           *problem_.framework, *problem_.network),
+            {family, {split.stages}}};
   }
 
   const Problem& problem_;
-  const StageRequest& request_;
-  Deadline deadline_;
+  SearchRequest request_;
+  const SearchTask& task_;
   StagePricer pricer_;
-  std::vector<std::vector<BlockRun>> pieces_;
-  std::map<std::tuple<int, int, int>, StagePrice> prices_;  ///< by form, first layer and count
-  BestStaged<PlanDegrees> best_;
-  UnevenResult result_;
+  LayerRanges ranges_;
+  Offers offers_;
 };
 
 }  // namespace
 
-UnevenResult search_end_layers(const PlanEvaluator& evaluator, const StageRequest& request,
-                               const SearchOptions& options) {
-  const Framework& framework = *evaluator.problem().framework;
+SearchPart end_layers_part(const Problem& problem, const SearchRequest& request) {
+  const Framework& framework = *problem.framework;
   if (framework.own_layers == OwnLayers::None) {
     throw InputError({}, fmt::format("{} deals layers out by its own rule", framework.name),
                      "--space uneven looks at any layers, whatever the framework's rules");
   }
-  return fitting_or_tight(request, [&](MemoryFit admitted) {
-    return EndLayers(evaluator, request, options, admitted).run();
-  });
+  return {"layers",
+          [request](const SearchTask& task) { return std::make_unique<EndLayers>(task, request); }};
 }
 
 }  // namespace plansearch

@@ -3,15 +3,13 @@
 // say them.
 #pragma once
 
-#include "search/planner/uneven_search.hpp"
+#include "search/strategy.hpp"
 
 namespace plansearch {
 
 /// All ways to deal out the layers so that the stages between the ends hold equal numbers, for all
 /// degrees of the framework; the even one is among them. InputError where the framework has no such
 /// options.
-[[nodiscard]] UnevenResult search_end_layers(const PlanEvaluator& evaluator,
-                                             const StageRequest& request,
-                                             const SearchOptions& options);
+[[nodiscard]] SearchPart end_layers_part(const Problem& problem, const SearchRequest& request);
 
 }  // namespace plansearch

@@ -16,7 +16,7 @@
 
 namespace plansearch {
 
-std::vector<int> values_of(const StageRequest& request, Degree degree,
+std::vector<int> values_of(const SearchRequest& request, Degree degree,
                            const std::function<std::vector<int>()>& all) {
   if (const auto value = request.pinned.get(degree)) return {*value};
   std::vector<int> found = all();
@@ -24,7 +24,7 @@ std::vector<int> values_of(const StageRequest& request, Degree degree,
   return found;
 }
 
-std::vector<int> micro_batches_of(const Problem& problem, const StageRequest& request,
+std::vector<int> micro_batches_of(const Problem& problem, const SearchRequest& request,
                                   int devices) {
   constexpr int kLargestMicroBatch = 64;
   const std::int64_t data = problem.gpus / devices;
@@ -41,7 +41,7 @@ std::vector<int> micro_batches_of(const Problem& problem, const StageRequest& re
   return found;
 }
 
-std::vector<Recompute> recomputations_of(const StageRequest& request) {
+std::vector<Recompute> recomputations_of(const SearchRequest& request) {
   std::vector<Recompute> levels;
   for (const int level : values_of(request, Degree::Recompute, [] {
          return std::vector<int>{static_cast<int>(Recompute::None),
@@ -52,7 +52,7 @@ std::vector<Recompute> recomputations_of(const StageRequest& request) {
   return levels;
 }
 
-std::vector<ZeroStage> zeros_of(const Problem& problem, const StageRequest& request,
+std::vector<ZeroStage> zeros_of(const Problem& problem, const SearchRequest& request,
                                 PlanDegrees degrees) {
   if (const auto zero = request.pinned.get(Degree::Zero)) return {static_cast<ZeroStage>(*zero)};
   std::vector<ZeroStage> found;
@@ -68,7 +68,7 @@ std::vector<ZeroStage> zeros_of(const Problem& problem, const StageRequest& requ
   return found;
 }
 
-std::optional<PlanDegrees> group_degrees(const Problem& problem, const StageRequest& request,
+std::optional<PlanDegrees> group_degrees(const Problem& problem, const SearchRequest& request,
                                          int tensor, int micro_batch) {
   PlanDegrees degrees = with_pinned({}, request.pinned);
   degrees.tensor_out = tensor;

@@ -11,19 +11,19 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "base/divisors.hpp"
+#include "base/parallel.hpp"
 #include "base/units.hpp"
 #include "plan/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "search/planner/best_staged.hpp"
 #include "search/planner/group_degrees.hpp"
 #include "search/planner/intra_op.hpp"
-#include "search/strategy.hpp"
+#include "search/planner/offers.hpp"
 
 namespace plansearch {
 namespace {
@@ -37,28 +37,53 @@ struct NetworkChoice {
   Seconds sum;  ///< kernels and messages of one micro-batch, nothing hidden
 };
 
-class OperatorSearch {
+class OperatorSearch : public Strategy {
  public:
-  OperatorSearch(const PlanEvaluator& evaluator, const StageRequest& request,
-                 const SearchOptions& options, MemoryFit admitted)
-      : problem_(evaluator.problem()),
-        request_(request),
-        deadline_(options),
-        best_(evaluator, options, admitted) {
-    result_.admitted = admitted;
-    result_.left_out = {"pipelines", "batch and tokens cut over the tensor group",
-                        "layers of one kind that are cut differently"};
-  }
+  OperatorSearch(const SearchTask& task, SearchRequest request)
+      : problem_(task.evaluator.problem()),
+        request_(std::move(request)),
+        task_(task),
+        offers_(task) {}
 
-  UnevenResult run() {
+  void run() override {
+    for (const char* missing : {"pipelines", "batch and tokens cut over the tensor group",
+                                "layers of one kind that are cut differently"}) {
+      task_.result.left_out.emplace_back(missing);
+    }
+    std::vector<PlanDegrees> groups;
     for (const int tensor : tensor_degrees()) {
       for (const int micro_batch : micro_batches_of(problem_, request_, tensor)) {
-        look_at(tensor, micro_batch);
+        const auto group = group_degrees(problem_, request_, tensor, micro_batch);
+        if (group) groups.push_back(*group);
       }
     }
-    best_.conclude(result_);
-    if (!result_.ranked.empty()) result_.claim = claim();
-    return std::move(result_);
+    std::vector<std::optional<std::vector<NetworkChoice>>> choices(groups.size());
+    parallel_for(groups.size(), task_.options.threads, [&](std::size_t g) {
+      if (!task_.deadline.passed()) choices[g] = choices_of(groups[g]);
+    });
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (!choices[g] || task_.deadline.passed()) {
+        task_.result.completeness = Completeness::Stopped;
+        break;
+      }
+      offer_group(groups[g], *choices[g]);
+    }
+  }
+
+  /// The additive sum of the best plan beside its step.
+  [[nodiscard]] std::string claim(const PlanCandidate& first) const override {
+    const Transform& transform = first.written->transforms.front();
+    for (const auto& [degrees, choice] : sums_) {
+      if (!(degrees == transform.degrees)) continue;
+      if (!(with_merged_factors(choice.placements) == *transform.placements)) continue;
+      const Seconds sum = choice.sum * static_cast<double>(degrees.micro_batches);
+      return fmt::format(
+          "the choice of every layer is exact for the sum of its kernels and messages: {} a "
+          "step for plan 1, nothing hidden and no gradients reduced; its step is priced as any "
+          "plan's",
+          to_text(sum));
+    }
+    return {};
   }
 
  private:
@@ -74,25 +99,28 @@ class OperatorSearch {
     return found;
   }
 
-  void look_at(int tensor, int micro_batch) {
-    if (deadline_.passed()) {
-      result_.completeness = Completeness::Stopped;
-      return;
-    }
-    const auto group = group_degrees(problem_, request_, tensor, micro_batch);
-    if (!group) return;
-    PlanDegrees degrees = *group;
-    const std::vector<NetworkChoice> choices = choices_of(degrees);
+  void offer_group(PlanDegrees degrees, const std::vector<NetworkChoice>& choices) {
+    const std::size_t known = sums_.size();
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
       for (const ZeroStage zero : zeros_of(problem_, request_, degrees)) {
         degrees.zero = zero;
-        for (const NetworkChoice& choice : choices) offer(degrees, choice);
+        for (const NetworkChoice& choice : choices) sums_.emplace_back(degrees, choice);
       }
     }
+    const std::size_t count = sums_.size() - known;
+    ++task_.result.families;
+    offers_.count(static_cast<double>(count));
+    offers_.offer_batch(count, [&](std::size_t i) {
+      const auto& [placed, choice] = sums_[known + i];
+      PlanDegrees family = placed;
+      family.recompute = Recompute::None;
+      return Offers::Made{placed_plan(problem_, placed, choice.placements),
+                          {family, {placed.tensor_out}}};
+    });
   }
 
-  [[nodiscard]] std::vector<NetworkChoice> choices_of(const PlanDegrees& degrees) {
+  [[nodiscard]] std::vector<NetworkChoice> choices_of(const PlanDegrees& degrees) const {
     std::vector<NetworkChoice> found;
     const auto add = [&](std::optional<NetworkChoice> choice) {
       if (!choice) return;
@@ -138,37 +166,11 @@ class OperatorSearch {
     return result;
   }
 
-  void offer(const PlanDegrees& degrees, const NetworkChoice& choice) {
-    result_.counts.space += 1.0;
-    best_.offer(placed_plan(problem_, degrees, choice.placements),
-                {degrees.tensor_out, degrees.micro_batch, static_cast<int>(degrees.zero)});
-    sums_.emplace_back(degrees, choice);
-  }
-
-  /// The additive sum of the best plan beside its step.
-  [[nodiscard]] std::string claim() const {
-    const StagedCandidate& first = result_.ranked.front();
-    const Transform& transform = first.plan.transforms.front();
-    for (const auto& [degrees, choice] : sums_) {
-      if (!(degrees == transform.degrees)) continue;
-      if (!(with_merged_factors(choice.placements) == *transform.placements)) continue;
-      const Seconds sum = choice.sum * static_cast<double>(degrees.micro_batches);
-      return fmt::format(
-          "the choice of every layer is exact for the sum of its kernels and messages: {} a "
-          "step for plan 1, nothing hidden and no gradients reduced; its step is priced as any "
-          "plan's",
-          to_text(sum));
-    }
-    return {};
-  }
-
-  using Family = std::tuple<int, int, int>;
   const Problem& problem_;
-  const StageRequest& request_;
-  Deadline deadline_;
-  BestStaged<Family> best_;
+  SearchRequest request_;
+  const SearchTask& task_;
+  Offers offers_;
   std::vector<std::pair<PlanDegrees, NetworkChoice>> sums_;
-  UnevenResult result_;
 };
 
 }  // namespace
@@ -192,8 +194,7 @@ BlockChoice choice_of(const OperatorSplit& split, const SplitChoice& choice,
   return result;
 }
 
-UnevenResult search_operators(const PlanEvaluator& evaluator, const StageRequest& request,
-                              const SearchOptions& options) {
+SearchPart operator_part(const SearchRequest& request) {
   if (!request.admits(Degree::Pipeline, 1)) {
     const auto pipeline = request.pinned.get(Degree::Pipeline);
     throw InputError(
@@ -202,9 +203,9 @@ UnevenResult search_operators(const PlanEvaluator& evaluator, const StageRequest
                     pipeline ? std::to_string(*pipeline) : request.limits.text(Degree::Pipeline)),
         "leave --pp out, or write the placements into a plan file with pp");
   }
-  return fitting_or_tight(request, [&](MemoryFit admitted) {
-    return OperatorSearch(evaluator, request, options, admitted).run();
-  });
+  return {"operators", [request](const SearchTask& task) {
+            return std::make_unique<OperatorSearch>(task, request);
+          }};
 }
 
 }  // namespace plansearch

@@ -5,7 +5,7 @@
 
 #include "evaluate/operator_split.hpp"
 #include "plansearch/placements.hpp"
-#include "search/planner/uneven_search.hpp"
+#include "search/strategy.hpp"
 
 namespace plansearch {
 
@@ -16,9 +16,8 @@ namespace plansearch {
 
 /// For every tensor degree, micro-batch and recompute level without a pipeline: the choice that
 /// takes the least sum of kernels and messages, and those under tighter bounds of parameters. The
-/// result says what the sum of the best plan is; ranks are by the priced step.
-[[nodiscard]] UnevenResult search_operators(const PlanEvaluator& evaluator,
-                                            const StageRequest& request,
-                                            const SearchOptions& options);
+/// claim says what the sum of the best plan is; ranks are by the priced step. InputError where a
+/// pipeline is asked for.
+[[nodiscard]] SearchPart operator_part(const SearchRequest& request);
 
 }  // namespace plansearch

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of a framework that runs gathers and scatters in steps under products, with them and
-// without.
+// Plans of degrees whose linear operators run over rings.
 #pragma once
 
-#include "search/planner/uneven_search.hpp"
+#include <memory>
+
+#include "search/strategy.hpp"
 
 namespace plansearch {
 
-/// What the framework runs by degrees, and the same with rings under the products of all layers
-/// wherever tokens are cut over the tensor group between them.
-[[nodiscard]] UnevenResult search_rings(const PlanEvaluator& evaluator, const StageRequest& request,
-                                        const SearchOptions& options);
+/// Of every legal plan of a walk with sequence parallelism over a tensor group, the same with rings
+/// under its products; the fastest of each family. Stands beside the plans by role.
+[[nodiscard]] SearchPart ring_part(std::shared_ptr<const LegalWalk> walk);
 
 }  // namespace plansearch

@@ -10,8 +10,6 @@
 #include <numeric>
 #include <utility>
 
-#include "plan/expand.hpp"
-
 namespace plansearch {
 namespace {
 
@@ -53,29 +51,12 @@ void place_largest_first(std::vector<StageDescription>& stages) {
 }  // namespace
 
 StageCatalog::StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
-                           const std::vector<PlanDegrees>& degrees,
-                           const std::vector<std::vector<BlockRun>>& pieces, Bytes limit)
-    : pricer_(pricer), problem_(problem), order_(order), layers_(static_cast<int>(pieces.size())) {
+                           const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges,
+                           Bytes limit)
+    : pricer_(pricer), problem_(problem), order_(order), ranges_(ranges) {
   for (const PlanDegrees& d : degrees) forms_.push_back(pricer.form(d));
-  find_contents(pieces);
   find_layouts();
   price_all(limit);
-}
-
-/// Layers that repeat make many ranges hold the same.
-void StageCatalog::find_contents(const std::vector<std::vector<BlockRun>>& pieces) {
-  content_of_.assign(pieces.size() * pieces.size(), -1);
-  for (int first = 0; first < layers_; ++first) {
-    std::vector<BlockRun> blocks;
-    for (int last = first; last < layers_; ++last) {
-      const auto& piece = pieces[static_cast<std::size_t>(last)];
-      blocks.insert(blocks.end(), piece.begin(), piece.end());
-      blocks = joined(blocks);
-      const auto same = std::find(contents_.begin(), contents_.end(), blocks);
-      content_of_[range(first, last)] = static_cast<int>(same - contents_.begin());
-      if (same == contents_.end()) contents_.push_back(blocks);
-    }
-  }
 }
 
 void StageCatalog::find_layouts() {
@@ -89,28 +70,28 @@ void StageCatalog::find_layouts() {
 }
 
 void StageCatalog::price_all(Bytes limit) {
-  stages_.assign(contents_.size(), std::vector<std::vector<PricedStage>>(layout_forms_.size()));
-  for (std::size_t c = 0; c < contents_.size(); ++c) {
-    const bool all = static_cast<int>(c) == content_of_[range(0, layers_ - 1)];
+  stages_.assign(static_cast<std::size_t>(ranges_.size()),
+                 std::vector<std::vector<PricedStage>>(layout_forms_.size()));
+  for (int c = 0; c < ranges_.size(); ++c) {
+    const bool all = c == ranges_.number(0, layers() - 1);
     for (std::size_t f = 0; f < forms_.size(); ++f) {
       // All devices are for a stage of all layers.
       if ((forms_[f].devices() == problem_.gpus) != all) continue;
-      const StagePrice price = pricer_.price(forms_[f], contents_[c]);
-      ++priced_;
+      const StagePrice price = pricer_.price(forms_[f], ranges_.runs(c));
       if (price.fixed + price.activations > limit) continue;
       add_to_front({static_cast<int>(f), price},
-                   stages_[c][static_cast<std::size_t>(layout_of_[f])]);
+                   stages_[static_cast<std::size_t>(c)][static_cast<std::size_t>(layout_of_[f])]);
     }
   }
 }
 
 const std::vector<PricedStage>& StageCatalog::stages(int first, int last, int layout) const {
-  const auto content = static_cast<std::size_t>(content_of_[range(first, last)]);
+  const auto content = static_cast<std::size_t>(ranges_.number(first, last));
   return stages_[content][static_cast<std::size_t>(layout)];
 }
 
 const std::vector<BlockRun>& StageCatalog::blocks(int first, int last) const {
-  return contents_[static_cast<std::size_t>(content_of_[range(first, last)])];
+  return ranges_.runs(ranges_.number(first, last));
 }
 
 std::variant<ParallelPlan, Infeasible> StageCatalog::plan(
@@ -135,7 +116,7 @@ double StageCatalog::plans() const {
   std::vector<double> ways(devices + 1, 0.0);  // to fill devices with so many stages
   ways[0] = 1.0;
   double cuts = 1.0;  // of the layers into so many parts
-  for (int stages = 1; stages <= layers_; ++stages) {
+  for (int stages = 1; stages <= layers(); ++stages) {
     std::vector<double> more(devices + 1, 0.0);
     for (std::size_t used = 0; used <= devices; ++used) {
       for (std::size_t n = 1; n <= used && n < devices; ++n)
@@ -143,7 +124,7 @@ double StageCatalog::plans() const {
     }
     ways = std::move(more);
     plans += cuts * ways[devices];
-    cuts *= static_cast<double>(layers_ - stages) / stages;
+    cuts *= static_cast<double>(layers() - stages) / stages;
   }
   return plans;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "plansearch/plan_stages.hpp"
+#include "search/planner/layer_ranges.hpp"
 #include "search/planner/stage_forms.hpp"
 
 namespace plansearch {
@@ -30,14 +30,13 @@ struct ChosenStage {
 
 class StageCatalog {
  public:
-  /// Prices every range of `pieces` under every form that `limit` leaves room for. Of stages of
+  /// Prices every range of layers under every form that `limit` leaves room for. Of stages of
   /// one layout, those that another equals or beats in time, end of step and memory are left out.
   StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
-               const std::vector<PlanDegrees>& degrees,
-               const std::vector<std::vector<BlockRun>>& pieces, Bytes limit);
+               const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges, Bytes limit);
 
   [[nodiscard]] const PipelineOrder& order() const { return order_; }
-  [[nodiscard]] int layers() const { return layers_; }
+  [[nodiscard]] int layers() const { return ranges_.layers(); }
   [[nodiscard]] const StageForm& form(int index) const {
     return forms_[static_cast<std::size_t>(index)];
   }
@@ -56,32 +55,22 @@ class StageCatalog {
       const std::vector<ChosenStage>& stages) const;
   /// Sequences of stages that hold all layers on all devices, whatever fits.
   [[nodiscard]] double plans() const;
-  /// How many stages were priced.
-  [[nodiscard]] std::int64_t priced() const { return priced_; }
   /// From a stage that ends with layer `last` to one of another layout, on neighbouring devices:
   /// never more than where the stages end up to lie.
   [[nodiscard]] StageTransfer transfer(int from, int to, int last) const;
 
  private:
-  [[nodiscard]] std::size_t range(int first, int last) const {
-    return static_cast<std::size_t>(first) * static_cast<std::size_t>(layers_) +
-           static_cast<std::size_t>(last);
-  }
-  void find_contents(const std::vector<std::vector<BlockRun>>& pieces);
   void find_layouts();
   void price_all(Bytes limit);
 
   const StagePricer& pricer_;
   const Problem& problem_;
   PipelineOrder order_;
-  int layers_;
+  const LayerRanges& ranges_;
   std::vector<StageForm> forms_;
   std::vector<int> layout_of_;
   std::vector<int> layout_forms_;                              ///< one form of each
-  std::vector<std::vector<BlockRun>> contents_;                ///< distinct ones
-  std::vector<int> content_of_;                                ///< by range
-  std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by content and layout
-  std::int64_t priced_ = 0;
+  std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by range number and layout
   mutable std::map<std::tuple<int, int, std::size_t>, StageTransfer> transfers_;
 };
 

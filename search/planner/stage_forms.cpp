@@ -19,7 +19,7 @@ namespace plansearch {
 namespace {
 
 /// Those of the framework, or the one asked for.
-std::vector<ScheduleId> orders_of(const Framework& framework, const StageRequest& request) {
+std::vector<ScheduleId> orders_of(const Framework& framework, const SearchRequest& request) {
   std::vector<ScheduleId> orders = schedules_of(framework);
   if (const auto asked = request.pinned.get(Degree::Schedule)) {
     orders = {static_cast<ScheduleId>(*asked)};
@@ -33,7 +33,7 @@ std::vector<ScheduleId> orders_of(const Framework& framework, const StageRequest
 }
 
 /// The degrees of one stage of the pipeline's, other stages left open.
-StageRequest of_one_stage(StageRequest request) {
+SearchRequest of_one_stage(SearchRequest request) {
   for (const Degree degree : {Degree::Pipeline, Degree::Chunks, Degree::Schedule}) {
     request.pinned.release(degree);
     request.limits.release(degree);
@@ -63,12 +63,12 @@ std::vector<std::vector<BlockRun>> layer_pieces(const Network& network) {
 }
 
 std::map<PipelineOrder, std::vector<PlanDegrees>> stage_degrees(const Problem& problem,
-                                                                const StageRequest& request,
+                                                                const SearchRequest& request,
                                                                 const std::vector<int>& sizes) {
   std::map<PipelineOrder, std::vector<PlanDegrees>> found;
   if (!request.admits(Degree::Chunks, 1)) return found;
   const std::vector<ScheduleId> orders = orders_of(*problem.framework, request);
-  const StageRequest alone = of_one_stage(request);
+  const SearchRequest alone = of_one_stage(request);
   for (const int size : sizes) {
     Problem part = problem;
     part.gpus = size;

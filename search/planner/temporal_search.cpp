@@ -21,11 +21,9 @@
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "search/planner/best_staged.hpp"
 #include "search/planner/group_degrees.hpp"
-#include "search/planner/ring_search.hpp"
+#include "search/planner/offers.hpp"
 #include "search/planner/sequence_front.hpp"
-#include "search/strategy.hpp"
 
 namespace plansearch {
 namespace {
@@ -40,22 +38,19 @@ bool has_sequences(int tensor) {
   return bits && *bits >= 1 && *bits <= kMostBits;
 }
 
-class TemporalSearch {
+class TemporalSearch : public Strategy {
  public:
-  TemporalSearch(const PlanEvaluator& evaluator, const StageRequest& request,
-                 const SearchOptions& options, SequenceSpace space, MemoryFit admitted)
-      : problem_(evaluator.problem()),
-        request_(request),
+  TemporalSearch(const SearchTask& task, SearchRequest request, SequenceSpace space)
+      : problem_(task.evaluator.problem()),
+        request_(std::move(request)),
         space_(space),
-        options_(options),
-        deadline_(options),
-        best_(evaluator, options, admitted, request.slowest) {
-    result_.admitted = admitted;
-    result_.left_out = {"layers of one kind that are cut differently",
-                        fmt::format("tensor groups of more than {} devices", 1 << kMostBits)};
-  }
+        task_(task),
+        offers_(task) {}
 
-  UnevenResult run() {
+  void run() override {
+    std::vector<std::string>& left_out = task_.result.left_out;
+    left_out.emplace_back("layers of one kind that are cut differently");
+    left_out.push_back(fmt::format("tensor groups of more than {} devices", 1 << kMostBits));
     std::vector<PlanDegrees> groups;
     for (const int tensor : tensor_degrees()) {
       for (const int pipeline : pipelines()) {
@@ -67,15 +62,13 @@ class TemporalSearch {
     }
     for (const PlanDegrees& degrees : groups) offer_by_role(degrees);
     for (const PlanDegrees& degrees : groups) {
-      if (!deadline_.passed())
+      if (!task_.deadline.passed())
         offer_choices(degrees);
       else
         stop();
     }
-    best_.conclude(result_);
-    if (!result_.ranked.empty()) result_.claim = claim();
-    if (!obstacle_.empty()) result_.left_out.push_back(obstacle_);
-    return std::move(result_);
+    task_.result.families += static_cast<std::int64_t>(groups.size());
+    if (!obstacle_.empty()) left_out.push_back(obstacle_);
   }
 
  private:
@@ -108,7 +101,7 @@ class TemporalSearch {
 
   void add_groups(int tensor, int pipeline, int micro_batch,
                   std::vector<PlanDegrees>& groups) const {
-    StageRequest request = request_;
+    SearchRequest request = request_;
     request.pinned.pin(Degree::Pipeline, pipeline);
     auto degrees = group_degrees(problem_, request, tensor, micro_batch);
     if (!degrees) return;
@@ -122,13 +115,16 @@ class TemporalSearch {
     }
   }
 
-  void stop() { result_.completeness = Completeness::Stopped; }
+  /// Of all degrees the best is ranked, by role or by sequences.
+  [[nodiscard]] static PlanFamily family_of(const PlanDegrees& degrees) { return {degrees, {1}}; }
+
+  void stop() { task_.result.completeness = Completeness::Stopped; }
 
   void offer_by_role(PlanDegrees degrees) {
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
-      result_.counts.space += 1.0;
-      best_.offer(expand(degrees, *problem_.network, *problem_.framework), degrees);
+      offers_.count(1.0);
+      offers_.offer(expand(degrees, *problem_.network, *problem_.framework), family_of(degrees));
     }
   }
 
@@ -138,7 +134,7 @@ class TemporalSearch {
     const bool sorted = space == SequenceSpace::Sorted;
     std::shared_ptr<ReshardingPrices>& moves = moves_[degrees.tensor_out];
     const SequencePlanner planner(
-        {problem_, degrees, space, moves, [this] { return deadline_.passed(); }});
+        {problem_, degrees, space, moves, [this] { return task_.deadline.passed(); }});
     moves = planner.moves();
     if (!planner.obstacle().empty()) {
       obstacle_ = planner.obstacle();
@@ -153,8 +149,8 @@ class TemporalSearch {
       }
     }
     // Over very many devices the tables of one sum fill the memory.
-    parallel_for(asked.size(), sorted ? 1 : options_.threads, [&](std::size_t i) {
-      if (!deadline_.passed()) look_for(asked[i]);
+    parallel_for(asked.size(), sorted ? 1 : task_.options.threads, [&](std::size_t i) {
+      if (!task_.deadline.passed()) search_sum(asked[i]);
     });
     for (const Asked& sums : asked) {
       if (!sums.looked) stop();
@@ -165,8 +161,8 @@ class TemporalSearch {
   /// Whether any choice of these degrees has room, and may be ranked.
   [[nodiscard]] bool may_rank(const PlanDegrees& degrees, const SequenceBound& bound) const {
     const double stages = degrees.pipeline;
-    return Bytes(bound.bytes / stages) <= best_.limit() &&
-           best_.may_rank(degrees, bound.kernels * (degrees.micro_batches / stages));
+    return Bytes(bound.bytes / stages) <= offers_.limit() &&
+           offers_.may_rank(family_of(degrees), bound.kernels * (degrees.micro_batches / stages));
   }
 
   /// A way to add up sums, and what is best by it.
@@ -179,7 +175,7 @@ class TemporalSearch {
     std::optional<SequencePlan> choice{};
   };
 
-  void look_for(Asked& asked) const {
+  void search_sum(Asked& asked) const {
     try {
       asked.choice = choice_for(asked);
       asked.looked = true;
@@ -192,7 +188,7 @@ class TemporalSearch {
   [[nodiscard]] std::optional<SequencePlan> choice_for(const Asked& asked) const {
     const Recompute level = asked.degrees.recompute;
     const auto judge = [&](const SequencePlan& choice) {
-      return best_.judge(plan_of(asked, choice), asked.degrees);
+      return offers_.judge(plan_of(asked, choice), family_of(asked.degrees));
     };
     auto least = asked.planner.best(level, asked.rings, 0.0);
     if (!least) return std::nullopt;
@@ -218,7 +214,7 @@ class TemporalSearch {
     const double parameters = static_cast<double>(parameter_count(*problem_.network)) /
                               (degrees.tensor_out * degrees.pipeline);
     return parameters * (bytes.parameter + bytes.gradient + bytes.optimizer) <=
-           best_.limit().value();
+           offers_.limit().value();
   }
 
   void offer(const Asked& asked, const SequencePlan& choice) {
@@ -227,8 +223,8 @@ class TemporalSearch {
       return other.degrees == degrees && other.placements == choice.placements;
     });
     if (known) return;
-    result_.counts.space += 1.0;
-    best_.offer(plan_of(asked, choice), degrees);
+    offers_.count(1.0);
+    offers_.offer(plan_of(asked, choice), family_of(degrees));
     offered_.push_back(
         {degrees, choice.placements,
          choice.sum * (static_cast<double>(degrees.micro_batches) / degrees.pipeline), choice.words,
@@ -237,7 +233,7 @@ class TemporalSearch {
 
   /// What the least sum gains where every layer is cut in a way of its own.
   [[nodiscard]] double gap_of(const Offered& offered) const {
-    if (result_.completeness == Completeness::Stopped) return 0.0;
+    if (task_.result.completeness == Completeness::Stopped) return 0.0;
     const SequencePlanner planner({problem_, offered.degrees, space_of(offered.degrees),
                                    moves_.at(offered.degrees.tensor_out)});
     const Recompute level = offered.degrees.recompute;
@@ -250,9 +246,8 @@ class TemporalSearch {
     return *bits_of(degrees.tensor_out) > kMostBitsInFull ? SequenceSpace::Sorted : space_;
   }
 
-  [[nodiscard]] std::string claim() const {
-    const ParallelPlan& first = result_.ranked.front().plan;
-    const Transform& transform = first.transforms.front();
+  [[nodiscard]] std::string claim(const PlanCandidate& first) const override {
+    const Transform& transform = first.written->transforms.front();
     if (!transform.placements) {
       return "plan 1 cuts by role; no sum of sequences that was offered beats it once priced";
     }
@@ -279,63 +274,31 @@ class TemporalSearch {
   }
 
   const Problem& problem_;
-  const StageRequest& request_;
+  SearchRequest request_;
   SequenceSpace space_;
-  const SearchOptions& options_;
-  Deadline deadline_;
-  BestStaged<PlanDegrees> best_;  ///< of all degrees the best, by role or by sequences
+  const SearchTask& task_;
+  Offers offers_;
   std::vector<Offered> offered_;
   std::map<int, std::shared_ptr<ReshardingPrices>> moves_;  ///< by tensor degree
   std::string obstacle_;
-  UnevenResult result_;
 };
 
-UnevenResult search_sequences(const PlanEvaluator& evaluator, const StageRequest& request,
-                              const SearchOptions& options, SequenceSpace space) {
+}  // namespace
+
+bool runs_squares(const Framework& framework, const SearchRequest& request) {
+  const auto tensor = request.pinned.get(Degree::TensorOut);
+  return framework.operator_steps == OperatorSteps::Squares && has_sequences(tensor.value_or(2));
+}
+
+SearchPart sequence_part(std::string space, const SearchRequest& request, SequenceSpace sequences) {
   const auto tensor = request.pinned.get(Degree::TensorOut);
   if (tensor && !has_sequences(*tensor)) {
     throw InputError({}, fmt::format("--tp {}: sequences cut a tensor group bit by bit", *tensor),
                      "2, 4, 8, 16, 32, 64, 128 or 256 devices");
   }
-  return fitting_or_tight(request, [&](MemoryFit admitted) {
-    return TemporalSearch(evaluator, request, options, space, admitted).run();
-  });
-}
-
-[[noreturn]] void refuse(const Framework& framework, const std::string& who) {
-  throw InputError({}, fmt::format("{} runs no operator in steps (operator_steps)", framework.name),
-                   fmt::format("{}; --space operators cuts them without steps", who));
-}
-
-}  // namespace
-
-bool runs_in_steps(const Framework& framework, const StageRequest& request) {
-  const auto tensor = request.pinned.get(Degree::TensorOut);
-  return framework.operator_steps == OperatorSteps::Rings ||
-         (framework.operator_steps == OperatorSteps::Squares && has_sequences(tensor.value_or(2)));
-}
-
-UnevenResult search_temporal(const PlanEvaluator& evaluator, const StageRequest& request,
-                             const SearchOptions& options) {
-  const Framework& framework = *evaluator.problem().framework;
-  switch (framework.operator_steps) {
-    case OperatorSteps::Squares:
-      return search_sequences(evaluator, request, options, SequenceSpace::All);
-    case OperatorSteps::Rings:
-      return search_rings(evaluator, request, options);
-    case OperatorSteps::None:
-      break;
-  }
-  refuse(framework, "--framework primepar (squares) and torchtitan-async-tp (rings) do");
-}
-
-UnevenResult search_primepar(const PlanEvaluator& evaluator, const StageRequest& request,
-                             const SearchOptions& options) {
-  const Framework& framework = *evaluator.problem().framework;
-  if (framework.operator_steps != OperatorSteps::Squares) {
-    refuse(framework, "--framework primepar does");
-  }
-  return search_sequences(evaluator, request, options, SequenceSpace::Paper);
+  return {std::move(space), [request, sequences](const SearchTask& task) {
+            return std::make_unique<TemporalSearch>(task, request, sequences);
+          }};
 }
 
 }  // namespace plansearch

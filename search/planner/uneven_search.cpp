@@ -17,12 +17,13 @@
 #include <queue>
 #include <utility>
 
+#include "base/parallel.hpp"
 #include "evaluate/priced_program.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "schedule/simulator.hpp"
-#include "search/planner/best_staged.hpp"
+#include "search/planner/offers.hpp"
 #include "search/planner/stage_bounds.hpp"
-#include "search/strategy.hpp"
+#include "search/planner/stage_catalog.hpp"
 
 namespace plansearch {
 namespace {
@@ -66,53 +67,47 @@ struct StepEnds {
 };
 
 /// The catalogue of one order, and the bounds of what is left.
-struct Offer {
+struct OrderCatalog {
   std::unique_ptr<StageCatalog> catalog;
   std::unique_ptr<StageBounds> bounds;
 };
 
-class UnevenSearch {
+class UnevenSearch : public Strategy {
  public:
-  UnevenSearch(const PlanEvaluator& evaluator, const StageRequest& request,
-               const SearchOptions& options, MemoryFit admitted, std::int64_t most_extended)
-      : problem_(evaluator.problem()),
-        deadline_(options),
+  UnevenSearch(const SearchTask& task, SearchRequest request, std::int64_t most_extended)
+      : problem_(task.evaluator.problem()),
+        task_(task),
         pricer_(problem_),
-        best_(evaluator, options, admitted),
+        offers_(task),
+        ranges_(layer_pieces(*problem_.network)),
         most_extended_(most_extended),
-        request_(request) {
-    result_.admitted = admitted;
-    const auto pieces = layer_pieces(*problem_.network);
-    for (int stages = 1; stages <= static_cast<int>(pieces.size()); ++stages) {
-      if (request.admits(Degree::Pipeline, stages)) most_stages_ = stages;
-    }
-    const auto sizes = submesh_sizes(problem_.cluster->accelerators_per_node, problem_.gpus);
-    for (const auto& [order, degrees] : stage_degrees(problem_, request, sizes)) {
-      Offer offer;
-      offer.catalog =
-          std::make_unique<StageCatalog>(pricer_, problem_, order, degrees, pieces, best_.limit());
-      offer.bounds = std::make_unique<StageBounds>(*offer.catalog, problem_.gpus);
-      offers_.push_back(std::move(offer));
-      result_.counts.space += offers_.back().catalog->plans();
+        request_(std::move(request)) {
+    task_.result.left_out.emplace_back(kOrdersLeftOut);
+    for (int stages = 1; stages <= ranges_.layers(); ++stages) {
+      if (request_.admits(Degree::Pipeline, stages)) most_stages_ = stages;
     }
   }
 
-  UnevenResult run() {
-    for (std::size_t c = 0; c < offers_.size(); ++c) {
+  void run() override {
+    if (!price_stages()) {
+      task_.result.completeness = Completeness::Stopped;
+      return;
+    }
+    for (std::size_t c = 0; c < catalogs_.size(); ++c) {
       Partial start;
       start.catalog = static_cast<int>(c);
       extend(start, -1);
     }
     while (!queue_.empty()) {
       const Promise next = queue_.top();
-      if (best_.is_late(next.bound)) break;
-      const bool enough = result_.counts.extended >= most_extended_ ||
-                          partials_.size() >= kMostPartials || deadline_.passed();
+      if (offers_.is_late(next.bound)) break;
+      const bool enough = extended_ >= most_extended_ || partials_.size() >= kMostPartials ||
+                          task_.deadline.passed();
       if (enough) {
         // Those behind the best were only looked at for the ranking.
-        if (best_.best() && next.bound > *best_.best()) break;
-        result_.completeness = Completeness::Stopped;
-        result_.bound = next.bound;
+        if (offers_.best() && next.bound > *offers_.best()) break;
+        task_.result.completeness = Completeness::Stopped;
+        task_.result.bound = next.bound;
         break;
       }
       queue_.pop();
@@ -123,14 +118,33 @@ class UnevenSearch {
         extend(partial, next.partial);
       }
     }
-    conclude();
-    return std::move(result_);
+    task_.result.families += extended_;
   }
 
  private:
-  [[nodiscard]] int layers() const { return offers_.front().catalog->layers(); }
+  /// The catalogue of every order; false where there was no time for one of them.
+  [[nodiscard]] bool price_stages() {
+    const auto sizes = submesh_sizes(problem_.cluster->accelerators_per_node, problem_.gpus);
+    const auto degrees = stage_degrees(problem_, request_, sizes);
+    const std::vector<std::pair<PipelineOrder, std::vector<PlanDegrees>>> orders(degrees.begin(),
+                                                                                 degrees.end());
+    catalogs_.resize(orders.size());
+    parallel_for(orders.size(), task_.options.threads, [&](std::size_t i) {
+      if (task_.deadline.passed()) return;
+      catalogs_[i].catalog = std::make_unique<StageCatalog>(
+          pricer_, problem_, orders[i].first, orders[i].second, ranges_, offers_.limit());
+      catalogs_[i].bounds = std::make_unique<StageBounds>(*catalogs_[i].catalog, problem_.gpus);
+    });
+    for (const OrderCatalog& known : catalogs_) {
+      if (!known.catalog) return false;
+      offers_.count(known.catalog->plans());
+    }
+    return true;
+  }
+
+  [[nodiscard]] int layers() const { return ranges_.layers(); }
   [[nodiscard]] const StageCatalog& catalog_of(const Partial& partial) const {
-    return *offers_[static_cast<std::size_t>(partial.catalog)].catalog;
+    return *catalogs_[static_cast<std::size_t>(partial.catalog)].catalog;
   }
 
   /// The stages of a partial plan, first to last.
@@ -153,7 +167,7 @@ class UnevenSearch {
   [[nodiscard]] Seconds bound_of(const Partial& end) const {
     const StageCatalog& catalog = catalog_of(end);
     const std::vector<const Partial*> chain = chain_of(end);
-    Seconds rest = offers_[static_cast<std::size_t>(end.catalog)].bounds->behind(
+    Seconds rest = catalogs_[static_cast<std::size_t>(end.catalog)].bounds->behind(
         catalog.layout_of(end.stage->form), end.last + 1, problem_.gpus - end.devices);
     Seconds head;  // until the first input of the stage
     for (std::size_t s = 0; s + 1 < chain.size(); ++s) {
@@ -190,7 +204,7 @@ class UnevenSearch {
       const StagePrice& price = chain[s]->stage->price;
       const int in_flight = peak_chunks(shape, static_cast<int>(s));
       const Bytes needed = price.fixed + price.activations * static_cast<double>(in_flight);
-      if (needed > best_.limit()) return false;
+      if (needed > offers_.limit()) return false;
     }
     return true;
   }
@@ -203,9 +217,9 @@ class UnevenSearch {
 
   /// Puts every continuation by one stage that may lead to the best into the queue.
   void extend(const Partial& partial, int index) {
-    ++result_.counts.extended;
+    ++extended_;
     const StageCatalog& catalog = catalog_of(partial);
-    const StageBounds& bounds = *offers_[static_cast<std::size_t>(partial.catalog)].bounds;
+    const StageBounds& bounds = *catalogs_[static_cast<std::size_t>(partial.catalog)].bounds;
     Partial next = partial;
     next.before = index;
     next.first = partial.last + 1;
@@ -219,7 +233,7 @@ class UnevenSearch {
           next.stage = &stage;
           if (!has_asked_stages(next) || !fits(next)) continue;
           const Seconds bound = bound_of(next);
-          if (best_.is_late(bound)) continue;
+          if (offers_.is_late(bound)) continue;
           partials_.push_back(next);
           queue_.push({bound, static_cast<int>(partials_.size()) - 1});
         }
@@ -264,50 +278,43 @@ class UnevenSearch {
   }
 
   /// Plans that differ in layers and recomputation only.
-  [[nodiscard]] std::vector<int> family_of(const Partial& end) const {
-    std::vector<int> family{end.catalog};
+  [[nodiscard]] PlanFamily family_of(const Partial& end) const {
+    PlanFamily family{{}, {end.catalog}};
     for (const Partial* partial : chain_of(end)) {
-      family.push_back(catalog_of(end).layout_of(partial->stage->form));
+      family.stages.push_back(catalog_of(end).layout_of(partial->stage->form));
     }
     return family;
   }
 
   void simulate(const Promise& promise) {
     const Partial& end = partials_[static_cast<std::size_t>(promise.partial)];
-    const std::vector<int> family = family_of(end);
-    if (!best_.may_rank(family, simulated_bound(end, promise.bound))) return;
-    best_.offer(catalog_of(end).plan(stages_of_chain(end)), family);
-  }
-
-  void conclude() {
-    for (const Offer& offer : offers_) {
-      result_.counts.stages += offer.catalog->priced();
-    }
-    best_.conclude(result_);
+    const PlanFamily family = family_of(end);
+    if (!offers_.may_rank(family, simulated_bound(end, promise.bound))) return;
+    offers_.offer(catalog_of(end).plan(stages_of_chain(end)), family);
   }
 
   const Problem& problem_;
-  Deadline deadline_;
+  const SearchTask& task_;
   StagePricer pricer_;
-  BestStaged<std::vector<int>> best_;
+  Offers offers_;
+  LayerRanges ranges_;
   std::int64_t most_extended_;
-  const StageRequest& request_;
+  std::int64_t extended_ = 0;  ///< partial plans that were continued
+  SearchRequest request_;
   int most_stages_ = 0;  ///< that are admitted
-  std::vector<Offer> offers_;
+  std::vector<OrderCatalog> catalogs_;
   std::deque<Partial> partials_;
   std::priority_queue<Promise> queue_;
   PipelineSimulator simulator_;
   PipelineDurations durations_;  ///< of the plan that is bounded
-  UnevenResult result_;
 };
 
 }  // namespace
 
-UnevenResult search_uneven(const PlanEvaluator& evaluator, const StageRequest& request,
-                           const SearchOptions& options, std::int64_t most_extended) {
-  return fitting_or_tight(request, [&](MemoryFit admitted) {
-    return UnevenSearch(evaluator, request, options, admitted, most_extended).run();
-  });
+SearchPart uneven_part(const SearchRequest& request, std::int64_t most_extended) {
+  return {"uneven", [request, most_extended](const SearchTask& task) {
+            return std::make_unique<UnevenSearch>(task, request, most_extended);
+          }};
 }
 
 }  // namespace plansearch

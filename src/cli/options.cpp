@@ -22,6 +22,7 @@
 #include "plansearch/setting_table.hpp"
 #include "plansearch/space.hpp"
 #include "problem/hand_over.hpp"
+#include "problem/listings.hpp"
 #include "problem/number_list.hpp"
 #include "studies/reproduce/reproduce.hpp"
 
@@ -341,8 +342,7 @@ void add_export(CLI::App& app, Options& o) {
 }
 
 void add_list(CLI::App& app, Options& o) {
-  restrict_to(app.add_option("what", o.argument, "what to list")->required(),
-              {"hw", "models", "frameworks", "schedules", "exporters", "settings"});
+  restrict_to(app.add_option("what", o.argument, "what to list")->required(), listing_names());
 }
 
 void add_show(CLI::App& app, Options& o) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the messages of the busiest device and the stages of a plan, for readers.
-// Source: the same profiles, passes and collectives that the step is made of.
-// Assumes: nothing.
-// Units: seconds, bytes, calls per step.
-// Checked by: tests/unit/evaluate/step_model_test.cpp
+// The messages of the busiest device and the stages of a plan, by the same profiles, passes and
+// collectives that the step is made of.
 #include "evaluate/communication_report.hpp"
 
 #include <algorithm>

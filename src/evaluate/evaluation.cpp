@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: totals of the step-time and memory breakdowns; a step at another site.
-// Source: definition (parts sum to the total).
-// Assumes: nothing.
-// Units: seconds, bytes.
-// Checked by: tests/unit/evaluate/breakdown_test.cpp
 #include "plansearch/evaluation.hpp"
 
 #include "plansearch/error.hpp"

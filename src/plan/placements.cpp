@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: networks whose layers differ in how they are cut, as networks with more kinds of
-// blocks; factors that are always used together, as one. Source: nothing but the definition: a cut
-// over factors a, b (a outside) is the cut over one factor of both. Assumes: what enters a copy of
-// a block lies as the copy in front left it. Units: copies of blocks, numbers of factors. Checked
-// by: tests/unit/evaluate/placed_plan_test.cpp
+//           blocks; factors that are always used together, as one.
+// Source: the definition: a cut over factors a, b (a outside) is the cut over one factor of both.
+// Assumes: what enters a copy of a block lies as the copy in front left it.
+// Units: copies of blocks, numbers of factors.
+// Checked by: tests/unit/evaluate/placed_plan_test.cpp
 #include "plansearch/placements.hpp"
 
 #include <fmt/format.h>

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: what makes a plan that someone put together no plan at all.
-// Source: the comments of plansearch/plan.hpp, one check each.
-// Assumes: nothing of the plan.
-// Units: ranks, copies of blocks.
-// Checked by: tests/unit/evaluate/any_plan_test.cpp
+// One check for each promise of plansearch/plan.hpp (tests/unit/evaluate/any_plan_test.cpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -124,11 +120,12 @@ std::vector<std::int64_t> ranks_at(const ParallelPlan& plan, const DevicePositio
 /// Every rank belongs to one position.
 Result check_ranks(const ParallelPlan& plan) {
   const auto& positions = plan.assignment->positions;
-  std::vector<int> holder(static_cast<std::size_t>(plan.devices()), -1);
+  const int devices = plan.devices();
+  std::vector<int> holder(static_cast<std::size_t>(devices), -1);
   Result beyond;
   for (std::size_t p = 0; p < positions.size(); ++p) {
     for (const std::int64_t rank : ranks_at(plan, positions[p])) {
-      if (rank < 0 || rank >= plan.devices()) {
+      if (rank < 0 || rank >= devices) {
         if (!beyond) beyond = broken(fmt::format("stage {} reaches rank {}", p, rank));
         if (!beyond->stage) beyond->stage = static_cast<int>(p);
         continue;
@@ -146,8 +143,7 @@ Result check_ranks(const ParallelPlan& plan) {
   if (!beyond) return std::nullopt;
   // As many ranks as devices: one beyond the last leaves a gap.
   const auto gap = std::find(holder.begin(), holder.end(), -1) - holder.begin();
-  beyond->detail +=
-      fmt::format(" of {} devices, and rank {} belongs to no stage", plan.devices(), gap);
+  beyond->detail += fmt::format(" of {} devices, and rank {} belongs to no stage", devices, gap);
   return beyond;
 }
 

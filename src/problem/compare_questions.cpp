@@ -138,7 +138,7 @@ ComparedRow answer_of(const ProblemRequest& question, const SettledProblem& aske
   }
   auto& report = std::get<SearchReport>(found);
   if (report.plans.empty()) {
-    row.why_none = session.stopped() ? "cut short, nothing found" : "no plan fits";
+    row.why_none = report.stopped ? "cut short, nothing found" : "no plan fits";
   } else {
     row.plan = std::move(report.plans.front());
   }

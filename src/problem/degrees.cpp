@@ -19,7 +19,7 @@
 #include "plansearch/error.hpp"
 #include "problem/shown_divisors.hpp"
 #include "schedule/table.hpp"
-#include "search/planner/staged_spaces.hpp"
+#include "search/strategies.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/units.hpp"
@@ -11,6 +13,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "plansearch/space.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "schedule/table.hpp"
 
@@ -168,15 +171,43 @@ Listing list_exporters() {
   return listing;
 }
 
+Listing list_spaces() {
+  Listing listing{
+      {{"space", Align::Left}, {"what it holds", Align::Left}}, {"name", "summary"}, {}};
+  for (const NamedSpace& space : named_spaces()) {
+    listing.rows.push_back({std::string(space.name), std::string(space.summary)});
+  }
+  return listing;
+}
+
+struct ListingRow {
+  std::string_view name;
+  Listing (*list)();
+};
+
+constexpr std::array kListings{
+    ListingRow{"hw", [] { return list_hardware(shipped_data()); }},
+    ListingRow{"models", [] { return list_models(shipped_data()); }},
+    ListingRow{"frameworks", [] { return list_frameworks(shipped_data()); }},
+    ListingRow{"schedules", list_schedules},
+    ListingRow{"spaces", list_spaces},
+    ListingRow{"exporters", list_exporters},
+    ListingRow{"settings", list_settings},
+};
+
 }  // namespace
 
-Listing shipped_listing(const std::string& what) {
-  if (what == "schedules") return list_schedules();
-  if (what == "exporters") return list_exporters();
-  if (what == "settings") return list_settings();
-  const ShippedData data = shipped_data();
-  if (what == "hw") return list_hardware(data);
-  return what == "models" ? list_models(data) : list_frameworks(data);
+std::vector<std::string> listing_names() {
+  std::vector<std::string> names;
+  for (const ListingRow& row : kListings) names.emplace_back(row.name);
+  return names;
+}
+
+Listing shipped_listing(std::string_view what) {
+  const auto row = std::find_if(kListings.begin(), kListings.end(),
+                                [&](const ListingRow& known) { return known.name == what; });
+  PLANSEARCH_CHECK(row != kListings.end());
+  return row->list();
 }
 
 }  // namespace plansearch

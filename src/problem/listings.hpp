@@ -3,12 +3,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "report/listing.hpp"
 
 namespace plansearch {
 
-/// `what`: hw, models, frameworks, schedules, exporters or settings.
-[[nodiscard]] Listing shipped_listing(const std::string& what);
+/// One of `listing_names()`.
+[[nodiscard]] Listing shipped_listing(std::string_view what);
+
+/// What there is to list.
+[[nodiscard]] std::vector<std::string> listing_names();
 
 }  // namespace plansearch

@@ -27,7 +27,8 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
   const std::vector<PlanGroup> groups = grouped_variants(ranked, sigma, top);
   std::vector<PlanReport> reports;
   const auto add = [&](const PlanCandidate& candidate) -> PlanReport& {
-    PlanReport report = report_plan(evaluator, candidate.plan, candidate.estimate);
+    PlanReport report =
+        report_plan(evaluator, whole_plan(evaluator, candidate), candidate.estimate);
     report.rank = static_cast<int>(reports.size()) + 1;
     if (!reports.empty()) {
       report.ties = {ties_with(reports.back(), report), ties_with(reports.front(), report)};
@@ -56,10 +57,11 @@ std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
   const double tie = tied_ratio(framework_constants(*evaluator.problem().framework).paired_sigma);
   std::vector<PlanReport> reports;
   for (const PlanCandidate& member : front) {
-    PlanReport report = report_plan(evaluator, member.plan, member.estimate);
+    PlanReport report = report_plan(evaluator, whole_plan(evaluator, member), member.estimate);
     const auto leads = [&](const PlanReport& faster) {
       const Estimate& best = faster.estimate;
-      return !faster.variant_of && plan_family(faster.plan.degrees) == plan_family(member.plan) &&
+      return !member.written && faster.plan.spelled.empty() && !faster.variant_of &&
+             plan_family(faster.plan.degrees) == plan_family(member.plan) &&
              report.estimate.step.total() < best.step.total() * tie &&
              report.estimate.memory.total() > best.memory.total() * (1.0 - kSameMemory);
     };
@@ -81,7 +83,7 @@ std::optional<PlanReport> faster_tight(const PlanEvaluator& evaluator, const Sea
   const double surely =
       probability_faster(result.tight->estimate.step.total(), first.estimate.step.total(), sigma);
   if (surely < kTieProbability) return std::nullopt;
-  return report_plan(evaluator, result.tight->plan, result.tight->estimate);
+  return report_plan(evaluator, whole_plan(evaluator, *result.tight), result.tight->estimate);
 }
 
 void advise_padding(SearchReport& report, const PlanEvaluator& evaluator, const ParallelPlan& plan,
@@ -91,10 +93,11 @@ void advise_padding(SearchReport& report, const PlanEvaluator& evaluator, const 
   }
 }
 
-CountsReport counts_report(const SearchSpace& space, const SearchCounts& counts) {
+CountsReport counts_report(const SearchResult& result) {
+  const SearchCounts& counts = result.counts;
   CountsReport report;
-  report.space = space.name;
-  report.left_out = space.left_out;
+  report.space = result.space;
+  report.left_out = result.left_out;
   report.total = counts.space;
   report.evaluated = counts.evaluated;
   report.simulated = counts.simulated;
@@ -109,13 +112,23 @@ CountsReport counts_report(const SearchSpace& space, const SearchCounts& counts)
   return report;
 }
 
-std::string optimality(const std::string& space, const SearchResult& result) {
+std::string optimality(const SearchResult& result) {
+  const std::string& space = result.space;
   if (result.completeness == Completeness::Optimal) {
+    if (!result.claim.empty()) return result.claim;
     return result.ranked.empty()
                ? fmt::format("no plan of space {} runs: all were looked at", space)
                : fmt::format("optimal within space {}: no plan of it is predicted to be faster",
                              space);
   }
+  if (result.bound > Seconds() && !result.ranked.empty()) {
+    const Seconds best = result.ranked.front().estimate.step.total();
+    return fmt::format(
+        "stopped early: no plan of space {} is more than {:.1f} % faster than the "
+        "best so far",
+        space, 100.0 * (best / result.bound - 1.0));
+  }
+  if (result.ranked.empty()) return "stopped early: nothing was found so far";
   const double left = static_cast<double>(result.counts.unvisited) /
                       static_cast<double>(std::max<std::int64_t>(1, result.counts.space));
   return fmt::format("stopped early: the best so far, {:.1f} % of space {} not looked at",
@@ -156,25 +169,24 @@ QuestionReport question_report(const SettledProblem& asked, const Problem& probl
 }
 
 SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
-                         const SearchSpace& space, const SearchResult& result, std::size_t top) {
+                         const SearchResult& result, std::size_t top, FrontShown front) {
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());
   report.plans = ranked_reports(evaluator, result.ranked, top);
-  report.front = front_reports(evaluator, result.front);
+  if (front == FrontShown::Yes) report.front = front_reports(evaluator, result.front);
   for (const NearMiss& miss : result.misses) {
     if (!evaluator.host_fits(miss.estimate)) continue;  // what is missing is not device memory
     report.misses.push_back({miss.plan, miss.estimate.memory, miss.limit});
   }
   report.admitted = result.admitted;
   report.faster_tight = faster_tight(evaluator, result);
-  report.counts = counts_report(space, result.counts);
+  report.counts = counts_report(result);
   if (!result.ranked.empty()) {
     const PlanCandidate& first = result.ranked.front();
-    const auto plan = evaluator.expand(first.plan);
-    PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(plan));
-    advise_padding(report, evaluator, std::get<ParallelPlan>(plan), first.estimate);
+    advise_padding(report, evaluator, whole_plan(evaluator, first), first.estimate);
   }
-  report.optimality = optimality(space.name, result);
+  report.stopped = result.completeness == Completeness::Stopped;
+  report.optimality = optimality(result);
   report.evidence = evidence_text(asked, report.question);
   return report;
 }

@@ -6,7 +6,6 @@
 #include "plansearch/load_problem.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"
-#include "search/planner/uneven_search.hpp"
 
 namespace plansearch {
 
@@ -17,15 +16,14 @@ namespace plansearch {
 /// What was asked, as reports name it.
 [[nodiscard]] QuestionReport question_report(const SettledProblem& asked, const Problem& problem);
 
-/// Ranks of the `top` best families with their variants, ties, counts and optimality; remedies are
-/// added by who knows them.
-[[nodiscard]] SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
-                                       const SearchSpace& space, const SearchResult& result,
-                                       std::size_t top);
+/// Whether an answer shows the Pareto front.
+enum class FrontShown { No, Yes };
 
-/// The same of plans of unequal stages.
+/// Ranks of the `top` best families with their variants, ties, counts and optimality; the front
+/// where it is shown; remedies are added by who knows them.
 [[nodiscard]] SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
-                                       const std::string& space, const UnevenResult& result);
+                                       const SearchResult& result, std::size_t top,
+                                       FrontShown front);
 
 /// One given plan as the only entry of a report; beyond memory it is also the nearest miss.
 [[nodiscard]] SearchReport make_prediction(const SettledProblem& asked,

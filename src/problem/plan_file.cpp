@@ -31,7 +31,8 @@ PlanFile::PlanFile(const std::filesystem::path& path, int threads)
 void PlanFile::write(const QuestionReport& question, const PlanEvaluator& evaluator,
                      std::span<const PlanCandidate> plans) {
   const auto row_of = [&](const PlanCandidate& plan) {
-    return plan_row(question, rate_plan(evaluator, plan.plan, plan.estimate), RowKind::Collected);
+    return plan_row(question, rate_plan(evaluator, whole_plan(evaluator, plan), plan.estimate),
+                    RowKind::Collected);
   };
   if (!begun_ && format_ == Format::Csv && !plans.empty()) {
     file_.append(csv_header(row_of(plans.front())));

@@ -9,20 +9,17 @@
 
 #include "plansearch/error.hpp"
 #include "problem/beyond.hpp"
-#include "problem/make_report.hpp"
 #include "problem/plan_file.hpp"
 #include "search/fewest_layers.hpp"
-#include "search/planner/staged_spaces.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
 namespace {
 
-std::variant<SearchSpace, Infeasible> space_of(const Problem& problem,
-                                               const ProblemRequest& request) {
-  // What is tried beside a question about stages are plans of degrees.
-  const bool usual = request.space.empty() || is_staged(request.space);
-  return make_space(usual ? "framework" : request.space, problem, request.degrees, request.limits);
+constexpr std::string_view kUsualSpace = "framework";
+
+std::string_view space_of(const ProblemRequest& request) {
+  return request.space.empty() ? kUsualSpace : std::string_view(request.space);
 }
 
 bool is_open(const ProblemRequest& request, Degree degree) {
@@ -52,44 +49,46 @@ SearchOptions SearchSession::limited(SearchOptions options, const Problem& probl
   return with_time_left(std::move(options), started_);
 }
 
-SearchResult SearchSession::run(const PlanEvaluator& evaluator, const SearchSpace& space,
-                                SearchOptions options, const std::string& label) {
+std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& evaluator,
+                                                          const ProblemRequest& request,
+                                                          std::string_view space,
+                                                          SearchOptions options,
+                                                          const std::string& label) {
   announce_(label);
-  SearchResult result = search(evaluator, space, limited(std::move(options), evaluator.problem()));
+  auto found = search(evaluator, space, {request.degrees, request.limits},
+                      limited(std::move(options), evaluator.problem()));
   announce_("");
-  families_ += result.families;
-  if (result.completeness == Completeness::Stopped) stopped_ = true;
-  return result;
+  if (const auto* result = std::get_if<SearchResult>(&found)) {
+    families_ += result->families;
+    if (result->completeness == Completeness::Stopped) stopped_ = true;
+  }
+  return found;
 }
 
 std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProblem& asked,
                                                              const ProblemRequest& request,
                                                              int gpus, const std::string& label,
                                                              NameMisses misses) {
-  const Problem problem = with_gpus(asked, gpus);
-  if (is_staged(request.space)) return uneven_report(asked, problem, request, label);
-  auto space = space_of(problem, request);
-  if (auto* infeasible = std::get_if<Infeasible>(&space)) return std::move(*infeasible);
+  const PlanEvaluator evaluator(with_gpus(asked, gpus));
   SearchOptions wanted = options_;
   if (misses == NameMisses::No) wanted.misses = 0;
-  const PlanEvaluator evaluator(problem);
-  const SearchSpace& plans = std::get<SearchSpace>(space);
   if (all_ != nullptr) {
-    const QuestionReport question = question_report(asked, problem);
+    const QuestionReport question = question_report(asked, evaluator.problem());
     wanted.priced = [this, question, &evaluator](std::span<const PlanCandidate> priced) {
       all_->write(question, evaluator, priced);
     };
   }
-  SearchResult result = run(evaluator, plans, wanted, label);
+  auto found = run(evaluator, request, space_of(request), wanted, label);
+  if (auto* infeasible = std::get_if<Infeasible>(&found)) return std::move(*infeasible);
+  auto& result = std::get<SearchResult>(found);
   if (all_ != nullptr) all_->add(result.counts);
   const bool layers_open = is_open(request, Degree::Recompute) &&
                            is_open(request, Degree::RecomputeLayers) && request.target.empty();
-  const bool looked = layers_open && add_fewest_layers(evaluator, result) > 0;
-  SearchReport report = make_report(asked, evaluator, plans, result, options_.top);
-  if (looked) {
+  const bool fewest = layers_open && add_fewest_layers(evaluator, result) > 0;
+  SearchReport report = make_report(asked, evaluator, result, options_.top, front_);
+  if (fewest) {
     report.counts.left_out.emplace_back(
-        "recomputation of some layers, but of as few as have room where plans that rank or are on "
-        "the front recompute all");
+        "partial recomputation of plans other than those that rank or are on the front");
   }
   if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule)) {
     report.beyond = beyond_framework(evaluator, result.ranked);
@@ -97,39 +96,20 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProble
   return report;
 }
 
-SearchReport SearchSession::uneven_report(const SettledProblem& asked, const Problem& problem,
-                                          const ProblemRequest& request, const std::string& label) {
-  if (!asked.gpus) {
-    throw InputError({}, fmt::format("space {} is for one size of the machine", request.space),
-                     "give --gpus N or --nodes N");
-  }
-  if (all_ != nullptr) {
-    throw InputError({}, fmt::format("space {} is not walked plan by plan", request.space),
-                     "leave --all out");
-  }
-  const PlanEvaluator evaluator(problem);
-  announce_(label);
-  const UnevenResult result = staged_search(request.space)(
-      evaluator, {request.degrees, request.limits}, limited(options_, problem));
-  announce_("");
-  if (result.completeness == Completeness::Stopped) stopped_ = true;
-  return make_report(asked, evaluator, request.space, result);
-}
-
 std::optional<PlanCandidate> SearchSession::best(const SettledProblem& asked,
                                                  const ProblemRequest& request, int gpus,
                                                  const std::string& label) {
-  const Problem problem = with_gpus(asked, gpus);
-  const auto space = space_of(problem, request);
-  if (std::holds_alternative<Infeasible>(space)) return std::nullopt;
   SearchOptions wanted = options_;
   wanted.top = 1;
   wanted.misses = 0;
-  const PlanEvaluator evaluator(problem);
-  SearchResult result = run(evaluator, std::get<SearchSpace>(space), wanted, label);
-  if (result.ranked.empty()) return std::nullopt;
-  PlanCandidate best = std::move(result.ranked.front());
-  best.estimate = at_factor(best.estimate, problem.site.factor);
+  const PlanEvaluator evaluator(with_gpus(asked, gpus));
+  // Beside a question about stages, plans of degrees are tried: they take milliseconds.
+  const bool usual = request.space.empty() || is_staged(request.space);
+  auto found = run(evaluator, request, usual ? kUsualSpace : space_of(request), wanted, label);
+  const auto* result = std::get_if<SearchResult>(&found);
+  if (result == nullptr || result->ranked.empty()) return std::nullopt;
+  PlanCandidate best = result->ranked.front();
+  best.estimate = at_factor(best.estimate, evaluator.problem().site.factor);
   return best;
 }
 

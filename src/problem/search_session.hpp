@@ -8,12 +8,14 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "plansearch/load_problem.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"
+#include "problem/make_report.hpp"
 
 namespace plansearch {
 
@@ -42,6 +44,8 @@ class SearchSession {
   [[nodiscard]] std::optional<PlanCandidate> best(const SettledProblem& asked,
                                                   const ProblemRequest& request, int gpus,
                                                   const std::string& label);
+  /// Reports from here on hold the Pareto front too.
+  void show_front() { front_ = FrontShown::Yes; }
   /// Every plan that reports are about goes to a file as well.
   void write_all_to(PlanFile& file) { all_ = &file; }
   /// True when a limit or an interrupt has cut a search short.
@@ -52,17 +56,19 @@ class SearchSession {
   [[nodiscard]] bool may_go_on() const { return !stopped_ && families_ <= most_families_; }
 
  private:
-  [[nodiscard]] SearchReport uneven_report(const SettledProblem& asked, const Problem& problem,
-                                           const ProblemRequest& request, const std::string& label);
   /// In the time that is left, with progress in steps at the site of the question.
   [[nodiscard]] SearchOptions limited(SearchOptions options, const Problem& problem) const;
-  [[nodiscard]] SearchResult run(const PlanEvaluator& evaluator, const SearchSpace& space,
-                                 SearchOptions options, const std::string& label);
+  [[nodiscard]] std::variant<SearchResult, Infeasible> run(const PlanEvaluator& evaluator,
+                                                           const ProblemRequest& request,
+                                                           std::string_view space,
+                                                           SearchOptions options,
+                                                           const std::string& label);
 
   SearchOptions options_;
   std::function<void(const std::string&)> announce_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool stopped_ = false;
+  FrontShown front_ = FrontShown::No;
   PlanFile* all_ = nullptr;
   std::int64_t families_ = 0;
   std::int64_t most_families_ = std::numeric_limits<std::int64_t>::max();

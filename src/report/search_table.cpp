@@ -54,7 +54,7 @@ std::string settings_line(const QuestionReport& question) {
 
 /// A search that was cut short has not shown that nothing fits.
 std::string_view nothing_found(const SearchReport& report) {
-  return report.counts.unvisited > 0 ? "cut short, nothing found" : "no plan fits";
+  return report.stopped ? "cut short, nothing found" : "no plan fits";
 }
 
 std::string misses_text(const SearchReport& report, int columns) {
@@ -91,7 +91,7 @@ std::string search_table(const SearchReport& report, int columns) {
     text += fmt::format("hint: {}\n", advice);
   }
   text += "\n" + training_line(report.question);
-  if (report.counts.total > 0) text += counts_lines(report);
+  if (report.counts.total > 0 || report.stopped) text += counts_lines(report);
   return wrapped(text + settings_line(report.question) + report.evidence + "\n", columns);
 }
 

@@ -217,17 +217,17 @@ std::optional<FoundPlan> found_plan(const PublishedGpt& gpt, const PinnedDegrees
       {.sizes = gpt.sizes, .hardware = "aws-p3-16xlarge", .gpus = gpt.gpus, .batch = kBatch},
       context.data);
   const PlanEvaluator evaluator(problem);
-  StageRequest request{pinned, {}};
+  SearchRequest request{pinned, {}};
   request.pinned.pin(Degree::Recompute, static_cast<int>(Recompute::Full));
   request.pinned.pin(Degree::SequenceParallel, static_cast<int>(SequenceParallel::Off));
   request.pinned.pin(Degree::Context, 1);
   SearchOptions options;
   options.top = 1;
-  const UnevenResult result = search_uneven(evaluator, request, options);
+  const SearchResult result = run_search({uneven_part(request)}, evaluator, options, nullptr);
   if (result.ranked.empty()) return std::nullopt;
-  const StagedCandidate& best = result.ranked.front();
+  const PlanCandidate& best = result.ranked.front();
   FoundPlan found;
-  for (const Transform& transform : best.plan.transforms) {
+  for (const Transform& transform : best.written->transforms) {
     found.tensor = std::max(found.tensor, static_cast<double>(transform.degrees.tensor()));
   }
   found.pflops = alpa_flops(gpt.sizes, kBatch) / best.estimate.step.total().value() / 1e15;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 
 #include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
@@ -64,8 +65,8 @@ Estimate estimate_of(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
 
 /// Alpa recomputes layers; how many micro-batches a step has is given to it: 128 for networks of
 /// this size (benchmark/alpa/suite_auto_gpt.py).
-StageRequest as_alpa() {
-  StageRequest request;
+SearchRequest as_alpa() {
+  SearchRequest request;
   request.micro_batches = 128;
   request.pinned.pin(Degree::Recompute, static_cast<int>(Recompute::Full));
   request.pinned.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
@@ -94,21 +95,24 @@ struct Planned {
   Estimate estimate;
 };
 
-Planned planned(const Problem& problem, const StageRequest& request,
+Planned planned(const Problem& problem, const SearchRequest& request,
                 const std::optional<ParallelPlan>& known) {
   constexpr std::size_t kLookedAt = 4;
   const PlanEvaluator passed(with_all_passes(problem));
   const PlanEvaluator believed(with_messages_ahead(problem));
   SearchOptions options;
   options.top = kLookedAt;
-  UnevenResult found = search_uneven(believed, request, options);
-  if (known) found.ranked.push_back({*known, estimate_of(believed, *known)});
+  SearchResult found = run_search({uneven_part(request)}, believed, options, nullptr);
+  if (known) {
+    found.ranked.push_back({known->transform_at(0).degrees, estimate_of(believed, *known),
+                            std::make_shared<const ParallelPlan>(*known)});
+  }
   PLANSEARCH_CHECK(!found.ranked.empty());
   std::optional<Planned> best;
-  for (const StagedCandidate& candidate : found.ranked) {
-    const Estimate estimate = estimate_of(passed, candidate.plan);
+  for (const PlanCandidate& candidate : found.ranked) {
+    const Estimate estimate = estimate_of(passed, *candidate.written);
     if (best && estimate.step.total() >= best->estimate.step.total()) continue;
-    best = Planned{candidate.plan, candidate.estimate.step.total(), estimate};
+    best = Planned{*candidate.written, candidate.estimate.step.total(), estimate};
   }
   return *best;
 }

@@ -10,8 +10,8 @@ using namespace plansearch;
 
 namespace {
 
-StageRequest plain() {
-  StageRequest request;
+SearchRequest plain() {
+  SearchRequest request;
   request.pinned.pin(Degree::Recompute, 0);
   request.pinned.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
   return request;

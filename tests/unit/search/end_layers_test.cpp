@@ -8,6 +8,9 @@
 
 #include "plan/layer_distribution.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/plan_stages.hpp"
+#include "search/planner/stage_forms.hpp"
+#include "support/search_space.hpp"
 #include "support/toy_problem.hpp"
 
 using namespace plansearch;
@@ -27,8 +30,8 @@ Problem problem_with_ends(double memory_gib = 80) {
   return problem;
 }
 
-StageRequest four_stages() {
-  StageRequest request;
+SearchRequest four_stages() {
+  SearchRequest request;
   request.pinned.pin(Degree::Pipeline, 4);
   request.pinned.pin(Degree::Zero, 0);
   request.pinned.pin(Degree::Recompute, 0);
@@ -64,7 +67,7 @@ TEST_SUITE("unit") {
     int with_room = 0;
     for (const double memory : {80.0, 2.2}) {
       const PlanEvaluator evaluator(problem_with_ends(memory));
-      const UnevenResult found = search_end_layers(evaluator, four_stages(), {});
+      const SearchResult found = test::search_space("layers", evaluator, four_stages());
       std::optional<Seconds> best;
       int plans = 0;
       int fitting = 0;
@@ -89,7 +92,7 @@ TEST_SUITE("unit") {
       CHECK(found.counts.space == plans);
       CHECK(found.counts.simulated < plans);
       // Eleven layers do not divide by four: only plans like these run at all.
-      const auto stages = stages_of(found.ranked.front().plan, *evaluator.problem().framework);
+      const auto stages = stages_of(*found.ranked.front().written, *evaluator.problem().framework);
       CHECK(stages.size() == 4);
       CHECK(found.admitted == MemoryFit::Fits);
       CHECK(fitting > 0);
@@ -99,6 +102,6 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("a framework without such options says so") {
-    CHECK_THROWS_AS(search_end_layers(PlanEvaluator(test::toy_problem()), {}, {}), InputError);
+    CHECK_THROWS_AS((void)end_layers_part(test::toy_problem(), {}), InputError);
   }
 }

@@ -6,7 +6,9 @@
 #include <random>
 
 #include "plan/expand.hpp"
+#include "plansearch/plan_stages.hpp"
 #include "search/planner/intra_op.hpp"
+#include "support/search_space.hpp"
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
@@ -74,16 +76,16 @@ TEST_SUITE("unit") {
     PinnedDegrees pinned;
     pinned.pin(Degree::TensorOut, 8);
     pinned.pin(Degree::MicroBatch, 4);
-    const UnevenResult found = search_operators(evaluator, {pinned, {}, {}}, {});
+    const SearchResult found = test::search_space("operators", evaluator, {pinned, {}});
     REQUIRE_FALSE(found.ranked.empty());
-    const StagedCandidate& best = found.ranked.front();
-    const Evaluation again = evaluator.evaluate(best.plan);
+    const PlanCandidate& best = found.ranked.front();
+    const Evaluation again = evaluator.evaluate(*best.written);
     REQUIRE(std::holds_alternative<Estimate>(again));
     CHECK(std::get<Estimate>(again) == best.estimate);
     CHECK(found.claim.find("exact for the sum") != std::string::npos);
     const std::size_t layer = test::layer_block(*problem.network);
     bool ffn = false;
-    for (const auto& cuts : best.plan.transforms[0].placements->blocks[layer].operators) {
+    for (const auto& cuts : best.written->transforms[0].placements->blocks[layer].operators) {
       REQUIRE(cuts.has_value());
       for (const DimensionCut& cut : *cuts) {
         const DimRole role = problem.network->dimension(cut.dim).role;

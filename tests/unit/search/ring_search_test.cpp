@@ -10,7 +10,7 @@
 #include "plansearch/placement_names.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "plansearch/space.hpp"
-#include "search/planner/temporal_search.hpp"
+#include "support/search_space.hpp"
 #include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
@@ -63,7 +63,7 @@ TEST_SUITE("unit") {
       PinnedDegrees one_order;
       one_order.pin(Degree::TensorOut, 8);
       one_order.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
-      const UnevenResult found = search_rings(evaluator, {one_order, {}, {}, {}}, {});
+      const SearchResult found = test::search_space("temporal", evaluator, {one_order, {}});
       const auto space = make_space("framework", problem, one_order, {});
       REQUIRE(std::holds_alternative<SearchSpace>(space));
       const Bytes limit = evaluator.memory_up_to(MemoryFit::Fits);
@@ -93,9 +93,9 @@ TEST_SUITE("unit") {
       MESSAGE(memory << " GiB: " << with_rings << " plans over rings");
       CHECK(with_rings > 2);
       REQUIRE_FALSE(found.ranked.empty());
-      const StagedCandidate& first = found.ranked.front();
+      const PlanCandidate& first = found.ranked.front();
       CHECK(first.estimate.step.total() == *best);
-      const auto& placements = first.plan.transforms.front().placements;
+      const auto placements = whole_plan(evaluator, first).transforms.front().placements;
       CHECK(over_rings);
       CHECK((placements && placements->over_rings()) == over_rings);
     }
@@ -106,12 +106,12 @@ TEST_SUITE("unit") {
     const PlanEvaluator evaluator(problem);
     PinnedDegrees pinned;
     pinned.pin(Degree::TensorOut, 4);
-    const UnevenResult found = search_temporal(evaluator, {pinned, {}, {}, {}}, {});
+    const SearchResult found = test::search_space("temporal", evaluator, {pinned, {}});
     bool rings = false;
-    for (const StagedCandidate& candidate : found.ranked) {
-      const auto& placements = candidate.plan.transforms.front().placements;
+    for (const PlanCandidate& candidate : found.ranked) {
+      const auto placements = whole_plan(evaluator, candidate).transforms.front().placements;
       rings = rings || (placements && placements->over_rings());
-      const Evaluation again = evaluator.evaluate(candidate.plan);
+      const Evaluation again = evaluator.evaluate(whole_plan(evaluator, candidate));
       REQUIRE(std::holds_alternative<Estimate>(again));
       CHECK(std::get<Estimate>(again) == candidate.estimate);
     }

@@ -15,6 +15,7 @@
 #include "search/planner/cost_table.hpp"
 #include "search/planner/sequence_front.hpp"
 #include "search/planner/temporal_search.hpp"
+#include "support/search_space.hpp"
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
@@ -227,10 +228,10 @@ TEST_SUITE("unit") {
     pinned.pin(Degree::TensorOut, 4);
     pinned.pin(Degree::MicroBatch, 2);
     pinned.pin(Degree::Recompute, static_cast<int>(Recompute::None));
-    const UnevenResult found = search_temporal(evaluator, {pinned, {}, {}}, {});
+    const SearchResult found = test::search_space("temporal", evaluator, {pinned, {}});
     REQUIRE_FALSE(found.ranked.empty());
-    const StagedCandidate& best = found.ranked.front();
-    const Evaluation again = evaluator.evaluate(best.plan);
+    const PlanCandidate& best = found.ranked.front();
+    const Evaluation again = evaluator.evaluate(whole_plan(evaluator, best));
     REQUIRE(std::holds_alternative<Estimate>(again));
     CHECK(std::get<Estimate>(again) == best.estimate);
     for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
@@ -250,12 +251,12 @@ TEST_SUITE("unit") {
   TEST_CASE("space temporal: frameworks without steps and groups of other sizes are refused") {
     const Problem plain = test::toy_problem();
     const PlanEvaluator none(plain);
-    CHECK_THROWS_AS((void)search_temporal(none, {}, {}), InputError);
+    CHECK_THROWS_AS((void)search(none, "temporal", {}, {}), InputError);
     const Problem problem = steps_problem();
     const PlanEvaluator evaluator(problem);
     PinnedDegrees three;
     three.pin(Degree::TensorOut, 3);
-    CHECK_THROWS_AS((void)search_temporal(evaluator, {three, {}, {}}, {}), InputError);
+    CHECK_THROWS_AS((void)test::search_space("temporal", evaluator, {three, {}}), InputError);
   }
 }
 

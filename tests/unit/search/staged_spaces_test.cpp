@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/planner/staged_spaces.hpp"
-
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -11,6 +9,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "plansearch/space.hpp"
+#include "support/search_space.hpp"
 #include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
 
@@ -29,7 +28,7 @@ Problem problem_of(OperatorSteps steps) {
 }
 
 /// What a plan has of the degrees that are asked for below.
-void check_admitted(const StageRequest& request, const ParallelPlan& plan,
+void check_admitted(const SearchRequest& request, const ParallelPlan& plan,
                     const Framework& framework) {
   const std::vector<StageDescription> stages = stages_of(plan, framework);
   const auto holds = [&](Degree degree, int value) {
@@ -51,16 +50,16 @@ void check_admitted(const StageRequest& request, const ParallelPlan& plan,
 TEST_SUITE("unit") {
   TEST_CASE("staged spaces: no plan has a degree that nobody asked for") {
     const auto pinned = [](Degree degree, int value) {
-      StageRequest request;
+      SearchRequest request;
       request.pinned.pin(degree, value);
       return request;
     };
     const auto listed = [](Degree degree, std::vector<int> values) {
-      StageRequest request;
+      SearchRequest request;
       request.limits.allow(degree, std::move(values));
       return request;
     };
-    const std::vector<StageRequest> requests{
+    const std::vector<SearchRequest> requests{
         pinned(Degree::Data, 2),        listed(Degree::Data, {2, 4}),
         pinned(Degree::TensorOut, 2),   listed(Degree::TensorOut, {2, 4}),
         listed(Degree::Pipeline, {1}),  listed(Degree::Pipeline, {2, 3}),
@@ -75,17 +74,17 @@ TEST_SUITE("unit") {
       for (const NamedSpace& space : named_spaces()) {
         if (!is_staged(space.name)) continue;
         if (steps == OperatorSteps::Rings && space.name == "primepar") continue;
-        for (const StageRequest& request : requests) {
+        for (const SearchRequest& request : requests) {
           INFO(space.name);
           // A search may refuse as well.
           if (space.name == "operators" && !request.admits(Degree::Pipeline, 1)) {
-            CHECK_THROWS_AS((void)staged_search(space.name)(evaluator, request, {}), InputError);
+            CHECK_THROWS_AS((void)search(evaluator, space.name, request, {}), InputError);
             continue;
           }
-          const UnevenResult found = staged_search(space.name)(evaluator, request, {});
+          const SearchResult found = test::search_space(space.name, evaluator, request);
           ranked += static_cast<int>(found.ranked.size());
-          for (const StagedCandidate& candidate : found.ranked) {
-            check_admitted(request, candidate.plan, framework);
+          for (const PlanCandidate& candidate : found.ranked) {
+            check_admitted(request, whole_plan(evaluator, candidate), framework);
           }
         }
       }

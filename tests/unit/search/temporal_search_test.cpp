@@ -7,6 +7,7 @@
 #include "plan/expand.hpp"
 #include "plan/square_placements.hpp"
 #include "plansearch/plan_stages.hpp"
+#include "support/search_space.hpp"
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"
 
@@ -55,7 +56,7 @@ TEST_SUITE("unit") {
       pinned.pin(Degree::TensorOut, tensor);
       pinned.pin(Degree::MicroBatch, 2);
       pinned.pin(Degree::Recompute, static_cast<int>(Recompute::None));
-      const UnevenResult found = search_temporal(evaluator, {pinned, {}, {}}, {});
+      const SearchResult found = test::search_space("temporal", evaluator, {pinned, {}});
       REQUIRE_FALSE(found.ranked.empty());
       CHECK(found.ranked.front().estimate.step.total().value() <=
             step_of_squares(problem, degrees).value() * (1.0 + 1e-9));
@@ -70,14 +71,14 @@ TEST_SUITE("unit") {
     const auto ranked = [&](int threads) {
       SearchOptions options;
       options.threads = threads;
-      return search_temporal(evaluator, {pinned, {}, {}}, options).ranked;
+      return test::search_space("temporal", evaluator, {pinned, {}}, options).ranked;
     };
     const auto one = ranked(1);
     const auto four = ranked(4);
     REQUIRE(one.size() == four.size());
     REQUIRE_FALSE(one.empty());
     for (std::size_t i = 0; i < one.size(); ++i) {
-      CHECK(one[i].plan == four[i].plan);
+      CHECK(one[i] == four[i]);
       CHECK(one[i].estimate.step.total() == four[i].estimate.step.total());
     }
   }

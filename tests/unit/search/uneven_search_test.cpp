@@ -8,7 +8,10 @@
 #include <numeric>
 
 #include "plan/layer_distribution.hpp"
+#include "plansearch/plan_stages.hpp"
 #include "search/planner/stage_bounds.hpp"
+#include "search/planner/stage_forms.hpp"
+#include "support/search_space.hpp"
 #include "support/toy_problem.hpp"
 
 using namespace plansearch;
@@ -26,8 +29,8 @@ Problem small_problem(int layers, int gpus, double memory_gib, bool tied) {
 }
 
 /// Few enough degrees to price every plan.
-StageRequest few_degrees() {
-  StageRequest request;
+SearchRequest few_degrees() {
+  SearchRequest request;
   request.pinned.pin(Degree::Recompute, 0);
   request.pinned.pin(Degree::Zero, 0);
   request.pinned.pin(Degree::SequenceParallel, 0);
@@ -38,7 +41,7 @@ StageRequest few_degrees() {
 /// Every plan: all sequences of degrees that take all devices, all ways to deal out the layers.
 class EveryPlan {
  public:
-  EveryPlan(const PlanEvaluator& evaluator, const StageRequest& request)
+  EveryPlan(const PlanEvaluator& evaluator, const SearchRequest& request)
       : evaluator_(evaluator),
         problem_(evaluator.problem()),
         all_layers_(static_cast<int>(count_layers(*problem_.network))) {
@@ -119,7 +122,7 @@ TEST_SUITE("unit") {
       for (const bool tied : {false, true}) {
         const PlanEvaluator evaluator(small_problem(6, 8, memory_gib, tied));
         const EveryPlan every(evaluator, few_degrees());
-        const UnevenResult found = search_uneven(evaluator, few_degrees(), {});
+        const SearchResult found = test::search_space("uneven", evaluator, few_degrees());
         CAPTURE(memory_gib);
         CHECK(every.priced > 3000);
         REQUIRE(every.best.has_value() == !found.ranked.empty());
@@ -132,12 +135,12 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("so it is with recomputation, sharding and sequence parallelism open") {
-    StageRequest request;
+    SearchRequest request;
     request.pinned.pin(Degree::Context, 1);
     for (const double memory_gib : {80.0, 2.2}) {
       const PlanEvaluator evaluator(small_problem(3, 4, memory_gib, true));
       const EveryPlan every(evaluator, request);
-      const UnevenResult found = search_uneven(evaluator, request, {});
+      const SearchResult found = test::search_space("uneven", evaluator, request);
       CAPTURE(memory_gib);
       CHECK(every.priced > 1000);
       REQUIRE(every.best.has_value() == !found.ranked.empty());
@@ -154,9 +157,9 @@ TEST_SUITE("unit") {
     one_chunk.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
     const auto space = make_space("framework", evaluator.problem(), one_chunk);
     const SearchResult uniform = search(evaluator, std::get<SearchSpace>(space), {});
-    StageRequest same_order;
+    SearchRequest same_order;
     same_order.pinned.pin(Degree::Schedule, static_cast<int>(kDefaultSchedule));
-    const UnevenResult found = search_uneven(evaluator, same_order, {});
+    const SearchResult found = test::search_space("uneven", evaluator, same_order);
     REQUIRE_FALSE(uniform.ranked.empty());
     CHECK(found.ranked.front().estimate.step.total() <=
           uniform.ranked.front().estimate.step.total());
@@ -164,8 +167,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("a search cut short says how far the optimum can be") {
     const PlanEvaluator evaluator(small_problem(6, 8, 80.0, true));
-    const UnevenResult all = search_uneven(evaluator, {}, {});
-    const UnevenResult cut = search_uneven(evaluator, {}, {}, 8);
+    const SearchResult all = test::search_space("uneven", evaluator);
+    const SearchResult cut = run_search({uneven_part({}, 8)}, evaluator, {}, nullptr);
     CHECK(all.completeness == Completeness::Optimal);
     CHECK(all.bound == all.ranked.front().estimate.step.total());
     CHECK(cut.completeness == Completeness::Stopped);

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The searches that staged spaces stand for.
+// The strategies behind the name of a space.
 #pragma once
 
 #include <string_view>
 
 #include "plansearch/framework.hpp"
-#include "search/planner/uneven_search.hpp"
 
 namespace plansearch {
-
-using StagedSearch = UnevenResult (*)(const PlanEvaluator&, const StageRequest&,
-                                      const SearchOptions&);
-/// Of a staged space (space.hpp: is_staged).
-[[nodiscard]] StagedSearch staged_search(std::string_view space);
 
 /// Whether a space cuts operators of the tensor group one by one, so that its degree is not judged
 /// by the roles of dimensions.

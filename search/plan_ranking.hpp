@@ -2,6 +2,8 @@
 // One ranking for the plans of every strategy: thresholds, the best so far, the Pareto front.
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <map>
 #include <optional>
 #include <vector>
@@ -32,53 +34,87 @@ struct Thresholds {
   [[nodiscard]] bool exclude_tight(Seconds bound) const { return best && bound > *best; }
 };
 
-/// A plan that may still enter the answer.
+/// A plan of degrees that may still enter the answer.
 struct Contender {
   PlanCandidate candidate;  ///< priced by closed form
   Seconds bound;
   MemoryFit fit = MemoryFit::Fits;  ///< or Tight
 };
 
-/// Takes in plans batch by batch; what it keeps does not depend on how they were found.
-class Judge {
- public:
-  /// Keeps the best `top` families, and every plan that is at most `slack` times as slow as the
-  /// last of their leaders.
-  Judge(const PlanEvaluator& evaluator, std::size_t top, double slack)
-      : evaluator_(evaluator), top_(top), slack_(slack) {}
+/// Plans of which the answer lists the fastest, and of plans of degrees the variants that tie.
+struct PlanFamily {
+  PlanDegrees degrees;        ///< those they share
+  std::vector<int> stages{};  ///< what else they share, in numbers of a strategy; never empty for
+                              ///< plans that degrees do not describe
+  auto operator<=>(const PlanFamily&) const = default;
+};
 
+/// Takes in plans batch by batch; what it keeps does not depend on how they were found.
+class PlanRanking {
+ public:
+  /// Keeps the best `top` families, and every plan of degrees that is at most `slack` times as slow
+  /// as the last of their leaders. The evaluator is referenced.
+  PlanRanking(const PlanEvaluator& evaluator, MemoryLimits limits, std::size_t top, double slack)
+      : evaluator_(evaluator),
+        limits_(limits),
+        top_(std::max<std::size_t>(top, 1)),
+        slack_(slack) {}
+
+  [[nodiscard]] const MemoryLimits& limits() const { return limits_; }
   [[nodiscard]] const Thresholds& thresholds() const { return thresholds_; }
 
   /// The fastest step so far.
   [[nodiscard]] std::optional<Seconds> fastest() const;
+  /// The step of the last family that is ranked; nothing while there are fewer than asked for.
+  [[nodiscard]] std::optional<Seconds> last_leader() const;
+  /// The step of the fastest plan of a family so far.
+  [[nodiscard]] std::optional<Seconds> leader_of(const PlanFamily& family) const;
 
   /// Simulates the contenders of a batch, most promising first, until no other can enter the best,
   /// and tightens the thresholds.
   void take(std::vector<Contender> contenders);
 
-  /// Fills `ranked`, `front`, `tight` and the number of simulations.
+  /// A simulated plan of a family; of plans that degrees do not describe the fastest is kept.
+  void take(PlanCandidate simulated, const PlanFamily& family);
+
+  /// Plans that come from here on are those of this part of the search.
+  void begin_part(std::size_t part) { part_ = part; }
+  /// The part that the fastest plan comes from; 0 where there is none.
+  [[nodiscard]] std::size_t part_of_first() const { return best_.empty() ? 0 : best_[0].part; }
+
+  /// Fills `ranked`, `front`, `tight` and adds the number of simulations.
   void conclude(SearchResult& result);
 
  private:
+  struct Ranked {
+    PlanCandidate candidate;
+    PlanFamily family;
+    std::size_t part = 0;
+  };
+
   void take_fitting(std::vector<Contender> contenders);
   void take_tight(std::vector<Contender> contenders);
+  void take_tight(PlanCandidate simulated);
   [[nodiscard]] PlanCandidate simulated(const PlanDegrees& plan);
   /// Of any plan that fits or is tight.
   void note_time(const PlanCandidate& candidate);
   [[nodiscard]] bool is_known(const PlanDegrees& plan) const;
-  void insert(PlanCandidate candidate);
+  [[nodiscard]] bool is_known(const PlanCandidate& candidate) const;
+  void insert(PlanCandidate candidate, const PlanFamily& family);
   /// The fastest plan of its family?
-  void note_leader(const PlanCandidate& candidate);
+  void note_leader(const PlanFamily& family, Seconds time);
 
   const PlanEvaluator& evaluator_;
+  MemoryLimits limits_;
   std::size_t top_;
   double slack_;
   EvaluationWorkspacePtr workspace_ = PlanEvaluator::make_workspace();
   Thresholds thresholds_;
-  std::vector<PlanCandidate> best_;
-  std::map<PlanDegrees, Seconds> leaders_;  ///< by family
-  std::vector<Seconds> leader_times_;       ///< theirs, in order
-  std::optional<PlanCandidate> tight_;      ///< the fastest of those
+  std::vector<Ranked> best_;
+  std::map<PlanFamily, Seconds> leaders_;
+  std::vector<Seconds> leader_times_;   ///< theirs, in order
+  std::optional<PlanCandidate> tight_;  ///< the fastest of those
+  std::size_t part_ = 0;
   std::int64_t simulations_ = 0;
 };
 
