@@ -143,18 +143,32 @@ Cell price_cell(const std::optional<double>& usd) {
   return usd ? Cell(prices(), {*usd}) : Cell("-");
 }
 
+namespace {
+
+/// Values of a column, in absolute terms; zeros fit any unit.
+struct Extent {
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0.0;
+
+  void add(const std::vector<double>& values) {
+    for (const double value : values) {
+      if (value != 0.0) least = std::min(least, std::abs(value));
+      most = std::max(most, std::abs(value));
+    }
+  }
+  /// Beyond this ratio no unit suits all: every cell has its own.
+  [[nodiscard]] bool is_wide() const {
+    constexpr double kWide = 1e6;
+    return most > kWide * least;
+  }
+};
+
+}  // namespace
+
 std::vector<std::string> spelled(const std::vector<const Cell*>& column) {
-  struct Extent {
-    double least = std::numeric_limits<double>::infinity();
-    double most = 0.0;
-  };
   std::map<const Scale*, Extent> extents;
   for (const Cell* cell : column) {
-    for (const double value : cell->values) {
-      Extent& extent = extents[cell->scale];
-      if (value != 0.0) extent.least = std::min(extent.least, std::abs(value));
-      extent.most = std::max(extent.most, std::abs(value));
-    }
+    if (cell->scale != nullptr) extents[cell->scale].add(cell->values);
   }
   std::vector<std::string> texts;
   for (const Cell* cell : column) {
@@ -162,7 +176,11 @@ std::vector<std::string> spelled(const std::vector<const Cell*>& column) {
       texts.push_back(cell->text);
       continue;
     }
-    const Extent& extent = extents.at(cell->scale);
+    Extent extent = extents.at(cell->scale);
+    if (extent.is_wide()) {
+      extent = {};
+      extent.add(cell->values);
+    }
     texts.push_back(spelled_in(unit_of(*cell->scale, extent.least, extent.most), *cell));
   }
   return texts;

@@ -72,6 +72,15 @@ TEST_SUITE("unit") {
           "  2.50 s   0.5 GiB  2.00 - 3.00 s        0\n");
   }
 
+  TEST_CASE("tables: values a million times apart have units of their own") {
+    TextTable table({{"each"}});
+    table.add_row({Seconds(531e-9)});
+    table.add_row({Seconds(2.5)});
+    const std::string text = table.text();
+    CHECK(text.find("531 ns") != std::string::npos);
+    CHECK(text.find("2.50 s") != std::string::npos);
+  }
+
   TEST_CASE("tables: hours from one hour on, days from two, years from a thousand days") {
     const auto column = [](double first, double second) {
       const Cell a{Seconds(first)};
@@ -86,7 +95,8 @@ TEST_SUITE("unit") {
     CHECK(column(2 * kDay, 12 * 3600.0) == Texts{"2.00 days", "0.5 days"});
     // 7,930 / 365.25 = 21.71
     CHECK(column(7930 * kDay, 820 * kDay) == Texts{"7,930 days (21.7 years)", "820 days"});
-    CHECK(column(1e-9, 1.0) == Texts{"<0.0001 s", "1.00 s"});
+    CHECK(column(1e-9, 1.0) == Texts{"1.00 ns", "1.00 s"});
+    CHECK(column(1e-6, 1.0) == Texts{"<0.0001 s", "1.00 s"});
   }
 
   TEST_CASE("tables: columns without a word are left out, but the first") {
