@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace plansearch {
 
@@ -26,11 +27,24 @@ class InputError : public std::runtime_error {
   [[nodiscard]] const SourceLocation& where() const { return where_; }
   [[nodiscard]] const std::string& hint() const { return hint_; }
   /// "file:line:col: error: message\nhint: ..." without a trailing newline.
-  [[nodiscard]] std::string formatted() const;
+  [[nodiscard]] virtual std::string formatted() const;
 
  private:
   SourceLocation where_;
   std::string hint_;
+};
+
+/// Several wrong inputs; as one it is the first of them.
+class InputErrors : public InputError {
+ public:
+  /// At least one.
+  explicit InputErrors(std::vector<InputError> all);
+  [[nodiscard]] const std::vector<InputError>& all() const { return all_; }
+  /// One after the other.
+  [[nodiscard]] std::string formatted() const override;
+
+ private:
+  std::vector<InputError> all_;
 };
 
 /// A broken invariant of the program itself; exit code 1.

@@ -19,6 +19,18 @@ std::string InputError::formatted() const {
   return text;
 }
 
+InputErrors::InputErrors(std::vector<InputError> all)
+    : InputError(all.at(0).where(), all.front().what(), all.front().hint()), all_(std::move(all)) {}
+
+std::string InputErrors::formatted() const {
+  std::string text;
+  for (const InputError& error : all_) {
+    if (!text.empty()) text += "\n";
+    text += error.formatted();
+  }
+  return text;
+}
+
 void fail_check(const char* expression, const char* file, int line) {
   throw InternalError(fmt::format("{}:{}: broken invariant: {}", file, line, expression));
 }

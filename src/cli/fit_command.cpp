@@ -6,7 +6,6 @@
 #include "io/file.hpp"
 #include "plansearch/error.hpp"
 #include "studies/fit_profile.hpp"
-#include "studies/table_problems.hpp"
 
 namespace plansearch::cli {
 
@@ -19,17 +18,12 @@ int run_fit(const Options& options) {
   shown.out.clear();
   const Output output(shown);
   const int threads = options.threads > 0 ? options.threads : available_threads();
-  try {
-    const FitAnswer answer = fit_profile(
-        {options.plans, options.base, options.out, threads, format_of(options)}, shipped_data());
-    if (!answer.profile.empty()) writable.write(answer.profile);
-    output.write(answer.report);
-    if (answer.profile.empty()) return kExitInfeasible;
-    print_note("written: " + options.out, options);
-  } catch (const InputErrors& errors) {
-    for (const InputError& error : errors.all()) print_error(error.formatted(), options);
-    return kExitBadInput;
-  }
+  const FitAnswer answer = fit_profile(
+      {options.plans, options.base, options.out, threads, format_of(options)}, shipped_data());
+  if (!answer.profile.empty()) writable.write(answer.profile);
+  output.write(answer.report);
+  if (answer.profile.empty()) return kExitInfeasible;
+  print_note("written: " + options.out, options);
   return kExitOk;
 }
 

@@ -3,7 +3,6 @@
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
-#include "studies/table_problems.hpp"
 #include "studies/validate_table.hpp"
 
 namespace plansearch::cli {
@@ -11,16 +10,11 @@ namespace plansearch::cli {
 int run_validate(const Options& options) {
   const Output output(options);
   const int threads = options.threads > 0 ? options.threads : available_threads();
-  try {
-    output.write(
-        validate_table({options.argument, options.group_by, options.suspects,
-                        options.site.value_or(""), options.min_mfu, threads, format_of(options),
-                        columns_of(options), options.fit_on, options.repeat},
-                       shipped_data()));
-  } catch (const InputErrors& errors) {
-    for (const InputError& error : errors.all()) print_error(error.formatted(), options);
-    return kExitBadInput;
-  }
+  output.write(
+      validate_table({options.argument, options.group_by, options.suspects,
+                      options.site.value_or(""), options.min_mfu, threads, format_of(options),
+                      columns_of(options), options.fit_on, options.repeat},
+                     shipped_data()));
   return kExitOk;
 }
 

@@ -59,7 +59,10 @@ class Node {
   [[nodiscard]] SourceLocation where() const;
   /// Place in the document for messages: "tiers[1].bandwidth"; empty at the root.
   [[nodiscard]] std::string path() const;
+  /// Ends the reading: what is read makes no sense as a whole.
   [[noreturn]] void fail(const std::string& message, std::string hint = {}) const;
+  /// One value is wrong: ends the reading too, unless errors are collected (Document::collect).
+  void report(const std::string& message, std::string hint = {}) const;
 
   // Maps. `find` treats an empty value as absent. Keys asked for count as known and used.
   [[nodiscard]] Node at(std::string_view key) const;
@@ -99,9 +102,16 @@ class Node {
   friend class Document;
   Node(std::shared_ptr<const RawValue> root, const RawValue* value, std::string path);
   [[nodiscard]] Node child(const RawValue& value, std::string path) const;
-  [[nodiscard]] std::string_view plain_scalar(std::string_view expected) const;
-  [[noreturn]] void fail_quantity(std::string_view text, std::string_view expected) const;
-  [[noreturn]] void fail_choice(const std::vector<std::string>& names) const;
+  /// In the place of a value that is missing, where errors are collected: whatever is asked of it
+  /// has been reported already.
+  [[nodiscard]] Node stand_in(std::string path) const;
+  [[nodiscard]] bool is_stand_in() const;
+  [[nodiscard]] std::optional<std::string_view> plain_scalar(std::string_view expected) const;
+  [[nodiscard]] std::optional<std::string> known_text() const;
+  void report_quantity(std::string_view text, std::string_view expected) const;
+  void report_choice(const std::vector<std::string>& names) const;
+  template <typename Q>
+  [[nodiscard]] std::optional<Q> parsed() const;
 
   std::shared_ptr<const RawValue> root_;  // owns the tree
   const RawValue* value_;
@@ -130,7 +140,36 @@ class Document {
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] std::filesystem::path directory() const;
 
+  /// What `read` makes of the root. Wrong values, missing and unknown keys are collected: all of
+  /// them are thrown at once, as InputErrors, and so is what ends the reading.
+  template <typename Read>
+  auto collect(const Read& read) const {
+    std::vector<InputError> errors;
+    const Collecting collecting(*root_, errors);
+    try {
+      auto value = read(root());
+      if (errors.empty()) return value;
+    } catch (const InputError& error) {
+      if (errors.empty()) throw;
+      // One of this file may follow from values that were wrong.
+      if (error.where().file != file_) errors.push_back(error);
+    }
+    throw InputErrors(std::move(errors));
+  }
+
  private:
+  /// Errors of values below this root go to the list as long as it lives.
+  class Collecting {
+   public:
+    Collecting(const RawValue& root, std::vector<InputError>& errors);
+    ~Collecting();
+    Collecting(const Collecting&) = delete;
+    Collecting& operator=(const Collecting&) = delete;
+
+   private:
+    const RawValue& root_;
+  };
+
   Document(std::shared_ptr<const RawValue> root, std::uint64_t hash, std::string file);
   std::shared_ptr<const RawValue> root_;
   std::uint64_t hash_;
@@ -139,20 +178,28 @@ class Document {
 
 template <typename E>
 E Node::choice(std::span<const Choice<E>> choices) const {
-  const std::string wanted = text();
+  const std::optional<std::string> wanted = known_text();
   std::vector<std::string> names;
   for (const Choice<E>& c : choices) {
     if (c.name == wanted) return c.value;
     names.emplace_back(c.name);
   }
-  fail_choice(names);
+  if (wanted) report_choice(names);
+  return choices.front().value;
+}
+
+template <typename Q>
+std::optional<Q> Node::parsed() const {
+  const std::optional<std::string> wanted = known_text();
+  if (!wanted) return std::nullopt;
+  const auto found = parse_quantity<Q>(*wanted);
+  if (!found) report_quantity(*wanted, expected_unit<Q>());
+  return found;
 }
 
 template <typename Q>
 Q Node::quantity() const {
-  const std::string wanted = text();
-  if (const auto parsed = parse_quantity<Q>(wanted)) return *parsed;
-  fail_quantity(wanted, expected_unit<Q>());
+  return parsed<Q>().value_or(Q{});
 }
 
 namespace detail {
@@ -168,16 +215,16 @@ double base_units(Q quantity) {
 
 template <typename Q>
 Q Node::positive() const {
-  const Q parsed = quantity<Q>();
-  if (detail::base_units(parsed) <= 0.0) fail("'" + text() + "' must be above zero");
-  return parsed;
+  const std::optional<Q> found = parsed<Q>();
+  if (found && detail::base_units(*found) <= 0.0) report("'" + text() + "' must be above zero");
+  return found.value_or(Q{});
 }
 
 template <typename Q>
 Q Node::non_negative() const {
-  const Q parsed = quantity<Q>();
-  if (detail::base_units(parsed) < 0.0) fail("'" + text() + "' must not be negative");
-  return parsed;
+  const std::optional<Q> found = parsed<Q>();
+  if (found && detail::base_units(*found) < 0.0) report("'" + text() + "' must not be negative");
+  return found.value_or(Q{});
 }
 
 }  // namespace plansearch::io

@@ -213,14 +213,14 @@ class Reader {
     if (!beside.empty()) kind.directories.push_back(beside);
     kind.directories.insert(kind.directories.end(), directories_.begin(), directories_.end());
     const Document document = library_.open(resolve_file(name, kind, where));
-    Framework framework = read(document, depth);
+    Framework framework =
+        document.collect([&](const Node& root) { return read(document, root, depth); });
     framework.content_hash = library_.hash();
     return framework;
   }
 
  private:
-  Framework read(const Document& document, int depth) {
-    const Node root = document.root();
+  Framework read(const Document& document, const Node& root, int depth) {
     require_schema(root, "plansearch/framework/v1");
     Framework framework;
     if (const auto like = root.find("like")) {

@@ -121,7 +121,7 @@ ModelFile read_model(const Document& document, const std::string& fallback_name,
     check_sizes(root, file.model);
     static_cast<void>(checked_parameter_count(root, file.model));
   } else {
-    file = read_own(root);
+    file = document.collect(read_own);
   }
   file.hash = document.hash();
   return file;

@@ -56,7 +56,7 @@ void mark_all(const RawValue& value) {
   for (const RawEntry& entry : value.entries) mark_all(entry.value);
 }
 
-/// Whether a key nobody asked for looks like the one that is missing.
+/// Whether a key nobody asked for looks like the one that is missing; it is not unknown then.
 std::string misspelled_hint(const RawValue& map, std::string_view missing) {
   std::vector<std::string> unused;
   for (const RawEntry& entry : map.entries) {
@@ -64,22 +64,39 @@ std::string misspelled_hint(const RawValue& map, std::string_view missing) {
     if (!asked) unused.push_back(entry.key);
   }
   const std::vector<std::string> near = nearest_names(missing, unused, 1);
-  return near.empty() ? std::string() : fmt::format("is '{}' meant to be it?", near.front());
+  if (near.empty()) return {};
+  note_asked(map, near.front());
+  return fmt::format("is '{}' meant to be it?", near.front());
 }
 
-void require_all_asked(const RawValue& value) {
+void throw_or_add(const RawValue& root, InputError error) {
+  if (root.errors == nullptr) throw std::move(error);
+  root.errors->push_back(std::move(error));
+}
+
+void require_all_asked(const RawValue& root, const RawValue& value) {
+  // A map that was never read as one has an error of its own.
+  if (root.errors != nullptr && value.asked.empty() && !value.all_asked && value.items.empty()) {
+    return;
+  }
   for (const RawEntry& entry : value.entries) {
     const bool asked = value.all_asked || std::find(value.asked.begin(), value.asked.end(),
                                                     entry.key) != value.asked.end();
     if (!asked) {
       std::string hint = did_you_mean(entry.key, value.asked);
       if (hint.empty()) hint = fmt::format("known keys: {}", fmt::join(value.asked, ", "));
-      throw InputError({*value.file, entry.line, entry.column},
-                       fmt::format("unknown key '{}'", excerpt(entry.key)), hint);
+      throw_or_add(root, InputError({*value.file, entry.line, entry.column},
+                                    fmt::format("unknown key '{}'", excerpt(entry.key)), hint));
+      continue;
     }
-    require_all_asked(entry.value);
+    require_all_asked(root, entry.value);
   }
-  for (const RawValue& item : value.items) require_all_asked(item);
+  for (const RawValue& item : value.items) require_all_asked(root, item);
+}
+
+const RawValue& stand_in_value() {
+  static const RawValue kStandIn;
+  return kStandIn;
 }
 
 }  // namespace
@@ -113,24 +130,46 @@ std::string Node::path() const {
   return path_;
 }
 
+Node Node::stand_in(std::string path) const {
+  return child(stand_in_value(), std::move(path));
+}
+
+bool Node::is_stand_in() const {
+  return value_ == &stand_in_value();
+}
+
 void Node::fail(const std::string& message, std::string hint) const {
   const std::string& name = value_->called.empty() ? path_ : value_->called;
   throw InputError(where(), name.empty() ? message : fmt::format("{}: {}", name, message),
                    std::move(hint));
 }
 
+void Node::report(const std::string& message, std::string hint) const {
+  if (is_stand_in()) return;
+  try {
+    fail(message, std::move(hint));
+  } catch (const InputError& error) {
+    throw_or_add(*root_, error);
+  }
+}
+
 Node Node::at(std::string_view key) const {
   const std::optional<Node> found = find(key);
   if (found) return *found;
-  if (const RawEntry* entry = find_entry(*value_, key)) {
-    child(entry->value, join_path(path_, key)).fail("has no value");
+  const RawEntry* entry = find_entry(*value_, key);
+  if (entry != nullptr) {
+    child(entry->value, join_path(path_, key)).report("has no value");
+  } else if (is_map()) {
+    report(fmt::format("key '{}' is missing", key), misspelled_hint(*value_, key));
   }
-  fail(fmt::format("key '{}' is missing", key), misspelled_hint(*value_, key));
+  return stand_in(join_path(path_, key));
 }
 
 std::optional<Node> Node::find(std::string_view key) const {
-  if (!is_map())
-    fail(fmt::format("expected a map with key '{}', found {}", key, kind_text(value_->kind)));
+  if (!is_map()) {
+    report(fmt::format("expected a map with key '{}', found {}", key, kind_text(value_->kind)));
+    return std::nullopt;
+  }
   note_asked(*value_, key);
   const RawEntry* entry = find_entry(*value_, key);
   if (entry == nullptr || entry->value.kind == RawKind::Null) return std::nullopt;
@@ -138,7 +177,10 @@ std::optional<Node> Node::find(std::string_view key) const {
 }
 
 std::vector<Node::Entry> Node::entries() const {
-  if (!is_map()) fail(fmt::format("expected a map, found {}", kind_text(value_->kind)));
+  if (!is_map()) {
+    report(fmt::format("expected a map, found {}", kind_text(value_->kind)));
+    return {};
+  }
   value_->all_asked = true;
   std::vector<Entry> result;
   result.reserve(value_->entries.size());
@@ -153,7 +195,7 @@ std::vector<Node::Entry> Node::entries() const {
 }
 
 void Node::finish() const {
-  require_all_asked(*value_);
+  require_all_asked(*root_, *value_);
 }
 
 void Node::ignore() const {
@@ -161,7 +203,10 @@ void Node::ignore() const {
 }
 
 std::vector<Node> Node::items() const {
-  if (!is_list()) fail(fmt::format("expected a list, found {}", kind_text(value_->kind)));
+  if (!is_list()) {
+    report(fmt::format("expected a list, found {}", kind_text(value_->kind)));
+    return {};
+  }
   std::vector<Node> result;
   result.reserve(value_->items.size());
   for (const RawValue& item : value_->items) {
@@ -170,54 +215,84 @@ std::vector<Node> Node::items() const {
   return result;
 }
 
-std::string_view Node::plain_scalar(std::string_view expected) const {
-  if (!is_scalar()) fail(fmt::format("expected {}, found {}", expected, kind_text(value_->kind)));
+std::optional<std::string_view> Node::plain_scalar(std::string_view expected) const {
+  if (!is_scalar()) {
+    report(fmt::format("expected {}, found {}", expected, kind_text(value_->kind)));
+    return std::nullopt;
+  }
   if (value_->kind == RawKind::Quoted) {
-    fail(fmt::format("expected {}, found the text '{}'", expected, excerpt(value_->text)),
-         "remove the quotes");
+    report(fmt::format("expected {}, found the text '{}'", expected, excerpt(value_->text)),
+           "remove the quotes");
+    return std::nullopt;
+  }
+  return value_->text;
+}
+
+std::optional<std::string> Node::known_text() const {
+  if (!is_scalar()) {
+    report(fmt::format("expected a text, found {}", kind_text(value_->kind)));
+    return std::nullopt;
+  }
+  if (find_control(value_->text) != std::string::npos) {
+    report(fmt::format("'{}' holds a control character", excerpt(value_->text)),
+           "write it as text");
+    return std::nullopt;
   }
   return value_->text;
 }
 
 std::string Node::text() const {
-  if (!is_scalar()) fail(fmt::format("expected a text, found {}", kind_text(value_->kind)));
-  if (find_control(value_->text) != std::string::npos) {
-    fail(fmt::format("'{}' holds a control character", excerpt(value_->text)), "write it as text");
-  }
-  return value_->text;
+  return known_text().value_or(std::string());
 }
 
+// Values that are wrong and collected count as one: the least surprising of numbers to go on with.
+
 double Node::number() const {
-  const std::string_view text = plain_scalar("a number");
-  if (const auto parsed = parse_number(text)) return *parsed;
-  fail(fmt::format("'{}' is not a number from 1e-30 to 1e30", excerpt(text)));
+  const auto text = plain_scalar("a number");
+  if (!text) return 1.0;
+  if (const auto parsed = parse_number(*text)) return *parsed;
+  report(fmt::format("'{}' is not a number from 1e-30 to 1e30", excerpt(*text)));
+  return 1.0;
 }
 
 double Node::positive_number() const {
   const double parsed = number();
-  if (parsed <= 0.0) fail(fmt::format("{} must be above zero", parsed));
-  return parsed;
+  if (parsed > 0.0) return parsed;
+  report(fmt::format("{} must be above zero", parsed));
+  return 1.0;
 }
 
 bool Node::boolean() const {
-  const std::string_view text = plain_scalar("true or false");
-  if (text == "true" || text == "True") return true;
-  if (text == "false" || text == "False") return false;
-  fail(fmt::format("'{}' is neither true nor false", excerpt(text)));
+  const auto text = plain_scalar("true or false");
+  if (!text) return false;
+  const bool holds = *text == "true" || *text == "True";
+  if (!holds && *text != "false" && *text != "False") {
+    report(fmt::format("'{}' is neither true nor false", excerpt(*text)));
+  }
+  return holds;
 }
 
 std::int64_t Node::integer(IntegerRange range) const {
-  const std::string_view text = plain_scalar("a whole number");
+  const std::int64_t otherwise = std::clamp<std::int64_t>(1, range.low, range.high);
+  const auto text = plain_scalar("a whole number");
+  if (!text) return otherwise;
   std::int64_t parsed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), parsed);
+  const auto wrong = [&](const std::string& message) {
+    report(message);
+    return otherwise;
+  };
   if (error == std::errc::result_out_of_range) {
-    fail(fmt::format("{} is out of range", excerpt(text)));
+    return wrong(fmt::format("{} is out of range", excerpt(*text)));
   }
-  if (error != std::errc() || end != text.data() + text.size()) {
-    fail(fmt::format("'{}' is not a whole number", excerpt(text)));
+  if (error != std::errc() || end != text->data() + text->size()) {
+    return wrong(fmt::format("'{}' is not a whole number", excerpt(*text)));
   }
-  if (parsed < range.low) fail(fmt::format("{} is below the least value {}", parsed, range.low));
-  if (parsed > range.high) fail(fmt::format("{} is above the limit {}", parsed, range.high));
+  if (parsed < range.low) {
+    return wrong(fmt::format("{} is below the least value {}", parsed, range.low));
+  }
+  if (parsed > range.high)
+    return wrong(fmt::format("{} is above the limit {}", parsed, range.high));
   return parsed;
 }
 
@@ -225,17 +300,28 @@ int Node::count(int low, int high) const {
   return static_cast<int>(integer({low, high}));
 }
 
-void Node::fail_quantity(std::string_view text, std::string_view expected) const {
+void Node::report_quantity(std::string_view text, std::string_view expected) const {
+  const std::string hint = fmt::format("expected {}", expected);
   if (parse_number(text)) {
-    fail(fmt::format("missing unit after {}", text), fmt::format("expected {}", expected));
+    report(fmt::format("missing unit after {}", text), hint);
+  } else {
+    report(fmt::format("'{}' is not understood", excerpt(text)), hint);
   }
-  fail(fmt::format("'{}' is not understood", excerpt(text)), fmt::format("expected {}", expected));
 }
 
-void Node::fail_choice(const std::vector<std::string>& names) const {
+void Node::report_choice(const std::vector<std::string>& names) const {
   std::string hint = did_you_mean(value_->text, names);
   if (hint.empty()) hint = fmt::format("one of {}", fmt::join(names, ", "));
-  fail(fmt::format("unknown value '{}'", excerpt(value_->text)), hint);
+  report(fmt::format("unknown value '{}'", excerpt(value_->text)), hint);
+}
+
+Document::Collecting::Collecting(const RawValue& root, std::vector<InputError>& errors)
+    : root_(root) {
+  root_.errors = &errors;
+}
+
+Document::Collecting::~Collecting() {
+  root_.errors = nullptr;
 }
 
 }  // namespace plansearch::io

@@ -304,7 +304,7 @@ Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> di
   const fs::path path = resolve_file(name_or_path, kind);
   ProfileLibrary library(to_vector(directories));
   const Document document = open_profile(path, kind, library, 0);
-  Cluster cluster = read_cluster(document.root(), library);
+  Cluster cluster = document.collect([&](const Node& root) { return read_cluster(root, library); });
   cluster.content_hash = library.hash();
   return cluster;
 }

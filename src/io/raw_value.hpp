@@ -32,6 +32,7 @@ struct RawValue {
   // Book-keeping of the reader; not part of the value.
   mutable std::vector<std::string> asked;
   mutable bool all_asked = false;
+  mutable std::vector<InputError>* errors = nullptr;  // of a root: where they are collected
 };
 
 struct RawEntry {

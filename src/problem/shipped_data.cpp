@@ -5,6 +5,7 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "io/framework_reader.hpp"
 #include "io/model_reader.hpp"
@@ -17,14 +18,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Adds the page that describes the format where a message about a place in a file has no remedy.
+/// The page that describes the format, where a message about a place in a file has no remedy.
+InputError with_page(const InputError& error, const char* page) {
+  if (!error.hint().empty() || error.where().file.empty()) return error;
+  return {error.where(), error.what(), fmt::format("{} describes every key", page)};
+}
+
 template <typename Load>
 auto with_page(const char* page, Load load) {
   try {
     return load();
+  } catch (const InputErrors& errors) {
+    std::vector<InputError> all;
+    for (const InputError& error : errors.all()) all.push_back(with_page(error, page));
+    throw InputErrors(std::move(all));
   } catch (const InputError& error) {
-    if (!error.hint().empty() || error.where().file.empty()) throw;
-    throw InputError(error.where(), error.what(), fmt::format("{} describes every key", page));
+    throw with_page(error, page);
   }
 }
 

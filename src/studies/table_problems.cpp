@@ -8,9 +8,6 @@
 
 namespace plansearch {
 
-InputErrors::InputErrors(std::vector<InputError> all)
-    : InputError(all.front()), all_(std::move(all)) {}
-
 void TableProblems::refuse_any() const {
   if (problems_.empty()) return;
   constexpr std::size_t kShown = 20;

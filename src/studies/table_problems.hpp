@@ -9,17 +9,6 @@
 
 namespace plansearch {
 
-/// Several wrong inputs; as one it is the first of them.
-class InputErrors : public InputError {
- public:
-  /// At least one.
-  explicit InputErrors(std::vector<InputError> all);
-  [[nodiscard]] const std::vector<InputError>& all() const { return all_; }
-
- private:
-  std::vector<InputError> all_;
-};
-
 class TableProblems {
  public:
   /// What `read` gives; where it throws an InputError that is noted, and the value is empty.

@@ -1168,6 +1168,29 @@ class Answers(Case):
         self.assertIn({"key": "passed_over", "value": "colour", "origin": "model"}, answer["question"]["settings"])
 
 
+class ProfileErrors(Case):
+    """Everything that is wrong with a file is said at once, each with its place."""
+
+    def test_profile(self):
+        shipped = (SOURCE / "hardware_profiles" / "perlmutter.yaml").read_text()
+        lines = shipped.splitlines()
+        rates = [i for i, line in enumerate(lines) if "bandwidth:" in line][:2]
+        for i in rates:
+            lines[i] = lines[i].split("bandwidth:")[0] + "bandwidth: 3 apples"
+        lines.append("colour: green")
+        path = self.file("wrong.yaml", "\n".join(lines) + "\n")
+        error = self.refuse("show", "hw", path, expect=[*(f"{path}:{i + 1}:" for i in rates), "3 apples", "unknown key 'colour'"])
+        self.assertEqual(error.count("error:"), 3)
+
+    def test_model_and_framework(self):
+        model = self.file("model.yaml", "schema: plansearch/model/v1\nname: x\nlayers: none\nwidth: 3\n")
+        error = self.refuse("show", "model", model, expect=["unknown key 'width'"])
+        self.assertGreater(error.count("error:"), 1)
+        framework = self.file("framework.yaml", "schema: plansearch/framework/v1\nname: x\nlike: megatron\nrecompute: 3\ncolour: green\n")
+        error = self.refuse("show", "framework", framework, expect=["unknown key 'colour'"])
+        self.assertGreater(error.count("error:"), 1)
+
+
 class Spaces(Case):
     """Everything that can be asked of a search holds in every space."""
 
