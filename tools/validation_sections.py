@@ -40,10 +40,10 @@ class Page:
             f"({len(self.runs['rows'])} training runs) and "
             "[`validation/published_memory.csv`](../validation/published_memory.csv) "
             f"({len(self.memory['rows'])} memory peaks): published figures, each with its source "
-            "and place. ")
+            "and place.")
         if self.full:
             words += (
-                f"The shipped table is a sample; the summary of the full table it was drawn from "
+                f"\n\nThe shipped table is a sample; the summary of the full table it was drawn from "
                 f"({self.full['runs']['rows']} runs; predicted on {self.full['date']} at commit "
                 f"`{self.full['commit']}`) is kept in "
                 "[`validation/results_full.json`](../validation/results_full.json). ")
@@ -266,7 +266,7 @@ class Page:
             "A matrix product, an all-gather and copies from and to host memory, alone and in every "
             "combination, started together (published with Mist, EuroSys 2025, Apache-2.0; "
             "[`validation/published_overlap.csv`](../validation/published_overlap.csv) is a sample of 300 of "
-            "its 4,834 rows). Combinations are predicted from the times of their parts alone and the rates "
+            "its 4,834 rows).\n\nCombinations are predicted from the times of their parts alone and the rates "
             "of [the accelerator](hardware_profiles.md#what-runs-at-once): five coefficients for the A100, "
             "six for the V100, fitted to a random 70 % of the combinations (`tools/fit_concurrency.py`). "
             "The table holds the other 30 %; [by combination]"
@@ -401,7 +401,7 @@ class Page:
             "[validation_constants.md](validation_constants.md).\n\n"
             "The shipped table holds every row of the papers, MLPerf, NeMo and torchao, and a "
             "systematic sample (every n-th row in published order, no selection by result) of "
-            "vTrain, llm-foundry, the Ultra-Scale Playbook, Megatron-Bridge and Jean Zay. Facts of a "
+            "vTrain, llm-foundry, the Ultra-Scale Playbook, Megatron-Bridge and Jean Zay.\n\nFacts of a "
             "network without a published column come from "
             "[`validation/architectures.yaml`](../validation/architectures.yaml) and are reported "
             "per row as `filled`. The columns are described in "
