@@ -107,10 +107,10 @@ def left_out_words(summary, which):
             f"{percent(alike['groups_below_40_percent_inside'], 0)} % of the sites below 40 %.\n\n")
 
 
-def memory_table(named):
+def memory_table(named, kinds=("all", "source")):
     rows = []
     for name, summary in named:
-        for by in ("all", "source"):
+        for by in kinds:
             if by == "source" and len(groups(summary, "source")) == 1:
                 continue
             for group, trusted in both(summary, by):
@@ -126,9 +126,9 @@ def memory_table(named):
                   "mean* %", "median* %"], rows, 2)
 
 
-def ranking_table(summary):
+def ranking_table(summary, kinds=("all", "source", "framework")):
     rows = []
-    for by in ("all", "source", "framework"):
+    for by in kinds:
         for group, trusted in both(summary, by):
             r = group["ranking"]
             if r["sweeps"] == 0:
@@ -157,9 +157,9 @@ def risk_table(found):
                   "above 0.9", "Brier", "hard limit", "base rate"], rows)
 
 
-def feasibility_table(summary):
+def feasibility_table(summary, kinds=("all", "source")):
     rows = []
-    for by in ("all", "source"):
+    for by in kinds:
         for group in groups(summary, by):
             f = group["feasibility"]
             quiet = f["measured_called_illegal"] + f["measured_called_out_of_memory"] + f["failed"]

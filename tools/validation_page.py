@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/validation.md, docs/validation_constants.md and their figures from shipped data.
+"""Writes docs/validation.md, validation_details.md, validation_constants.md and their figures from shipped data.
 
   python3 tools/validation_page.py --binary build/release/plansearch
   python3 tools/validation_page.py --binary B --also runs.csv --suspect suspect.csv
@@ -193,6 +193,7 @@ def main():
                 largest=largest_runs(args.binary),
                 collectives=validate(args.binary, shipped / "published_collectives.csv"))
     (args.out / "validation.md").write_text(page.text(), encoding="utf-8")
+    (args.out / "validation_details.md").write_text(page.details(), encoding="utf-8")
     (args.out / "validation_constants.md").write_text(
         page.constants_text(fitted_constants.collect(ROOT)), encoding="utf-8")
 

@@ -2,8 +2,9 @@
 """The sections of docs/validation.md, from the answers of `plansearch validate --format json`."""
 import os
 
-from validation_markdown import (error_table, feasibility_table, groups, left_out_words, memory_table,
-                                 percent, ranking_table, risk_table, signed, site_table, table)
+from validation_details import details_text
+from validation_markdown import (error_table, feasibility_table, groups, left_out_words,
+                                 memory_table, percent, ranking_table, risk_table, signed, site_table, table)
 
 GENERATED = ("<!-- Written by tools/validation_page.py from shipped data; edit that, not this. -->\n"
              "<!-- SPDX-License-Identifier: Apache-2.0 -->\n\n")
@@ -27,6 +28,9 @@ class Page:
                     self.closing()]
         return GENERATED + "".join(sections).rstrip() + "\n"
 
+    def details(self):
+        return details_text(self, GENERATED)
+
     def opening(self):
         words = (
             "# Validation\n\n"
@@ -36,30 +40,32 @@ class Page:
             f"({len(self.runs['rows'])} training runs) and "
             "[`validation/published_memory.csv`](../validation/published_memory.csv) "
             f"({len(self.memory['rows'])} memory peaks): published figures, each with its source "
-            "and place. ")
+            "and place.")
         if self.full:
             words += (
-                f"The shipped table is a sample; the summary of the full table it was drawn from "
+                f"\n\nThe shipped table is a sample; the summary of the full table it was drawn from "
                 f"({self.full['runs']['rows']} runs; predicted on {self.full['date']} at commit "
                 f"`{self.full['commit']}`) is kept in "
                 "[`validation/results_full.json`](../validation/results_full.json). ")
         return words + (
-            "`plansearch validate YOUR_TABLE.csv` makes the same comparison for runs of your own.\n\n"
-            "*Error* is |predicted / measured - 1|; *bias* keeps the sign (below zero: we predict "
-            "too fast); *inside* is the share of measured times between our p10 and p90 (80 % "
-            "would be right). Columns with * leave out the rows that contradict identical or "
-            "neighbouring rows, listed with the reason in "
-            "[`published_suspect.csv`](../validation/published_suspect.csv). "
-            "Constants were fitted to rows of most of these sources; "
-            "[what is left when a source is held out](#held-out) stands further down. No constant was fitted to the rows of MT-NLG, BLOOM and Llama 3, nor to Table 2 of "
-            "PTD-P (one network efficiency saw its Table 1).\n\n")
+            "`plansearch validate YOUR_TABLE.csv` makes the same comparison for your runs. "
+            "[validation_details.md](validation_details.md) has every table by source.\n\n"
+            "| word | meaning |\n|---|---|\n"
+            "| *error* | absolute value of predicted / measured - 1 |\n"
+            "| *bias* | the same with its sign; below zero: predicted too fast |\n"
+            "| *inside* | share of measured times between p10 and p90; 80 % would be right |\n"
+            "| columns with * | without rows that contradict identical or neighbouring rows, listed with "
+            "the reason in [`published_suspect.csv`](../validation/published_suspect.csv) |\n\n"
+            "Constants were fitted to rows of most of these sources; see [held out](#held-out). No "
+            "constant was fitted to the rows of MT-NLG, BLOOM and Llama 3, nor to Table 2 of PTD-P (one "
+            "network efficiency saw its Table 1).\n\n")
 
     def largest_runs(self):
         words = (
             "## Llama 3 405B on 8,192 and 16,384 GPUs\n\n"
             "Published: 380 to 430 TFLOP/s per GPU with 8 tensor ranks and 16 stages (arXiv 2407.21783, "
-            "Table 4; seconds follow from 6 N per token and causal attention). How many chunks a stage "
-            "has is not published; predicted for a typical site of `h100-meta-roce400`, ZeRO-1, one "
+            "Table 4). Seconds follow from 6 N per token and causal attention. The number of chunks per "
+            "stage is not published. Predicted for a typical site of `h100-meta-roce400`, ZeRO-1, one "
             "sequence per micro-batch:\n\n")
         lines = [(f"{gpus:,}", f"{seq_len:,}", f"{seconds:.2f}", f"{rate}", f"{chunks}",
                   f"{plan['step_time_s']:.2f}",
@@ -74,38 +80,42 @@ class Page:
         """What the intervals do not hold."""
         return (
             "## Slow mode\n\n"
-            "Pipelines of the Ultra-Scale Playbook sweep (EFA) come in two modes: most runs lie within a "
-            "tenth of their prediction, some take about 0.5 s more per slot (micro-batch on a stage) and "
+            "Pipelines of the Ultra-Scale Playbook sweep (EFA) have two modes. Most runs lie within a tenth of "
+            "their prediction. Slow ones take about 0.5 s more per slot (micro-batch on a stage) and "
             "neighbouring stage, whatever the model and the micro-batch: 7, 8, 14, 20, 27, 58 and 99 % of "
-            "them on 1, 2, 4, 8, 16, 32 and 64 nodes. No column explains it, and no other framework ran "
-            "there: the network may make it, or nanotron's sends; no run had several chunks per stage. "
-            "It is a mixture: the interval is that of the fast mode, and an answer on that fabric tells the share of slow runs "
-            "and their step time beside it (`slow_mode` of the fabric; `slow_mode` in JSON). Runs without a "
-            "pipeline have slow ones too, on 64 nodes, with no common excess; nothing is told there.\n\n")
+            "the runs on 1, 2, 4, 8, 16, 32 and 64 nodes.\n\n"
+            "- The cause is unknown: the network, or nanotron's sends. No other framework ran there, and no "
+            "run had several chunks per stage.\n"
+            "- The interval is that of the fast mode. The answer gives the share of slow runs and their step "
+            "time beside it (`slow_mode` of the fabric; `slow_mode` in JSON).\n"
+            "- Runs without a pipeline are slow too on 64 nodes, with no common excess. The answer does not "
+            "cover them.\n\n")
 
     def sites(self):
         """The headline: what a laboratory can expect that nobody has measured."""
         words = (
             "## Sites\n\n"
-            "The same plan on the same machine takes longer in one laboratory than in another. Every "
-            "answer is for a *typical* site: the prediction times the mean factor of the measured "
-            "sites ([`validation/sites.yaml`](../validation/sites.yaml), written by `tools/sites.py`; "
-            "mean + site + residual of logarithms, moment estimator), with what sites differ by in "
-            "p10 - p90. *Own site*: with the factor of the row's own site, in sample. *Typical*: "
-            "without. *Left out*: typical, computed without the sites of the row's laboratory. "
-            "Constants of kernels, links and frameworks that were fitted to its runs "
-            "([validation_constants.md](validation_constants.md)) stay in it; [below](#held-out) "
-            "frameworks are refitted without a source. Levels of the accelerator and of the framework "
-            "between mean and site were tried and predict left-out laboratories no better. Rows "
-            "without a time, under suspicion or below 2 % utilisation are left out.\n\n")
+            "The same plan on the same machine takes longer in one laboratory than in another. Every answer "
+            "is for a *typical* site: the prediction times the mean factor of the measured sites "
+            "([`validation/sites.yaml`](../validation/sites.yaml), written by `tools/sites.py`; mean + site "
+            "+ residual of logarithms, moment estimator). p10 - p90 include the spread of sites.\n\n"
+            "- *Own site*: with the factor of the row's own site, in sample.\n"
+            "- *Typical*: with the mean factor.\n"
+            "- *Left out*: typical, computed without the sites of the row's laboratory. Constants of "
+            "kernels, links and frameworks that were fitted to its runs "
+            "([validation_constants.md](validation_constants.md)) stay; [below](#held-out) frameworks are "
+            "refitted without a source.\n\n"
+            "Levels of the accelerator and of the framework between mean and site predict left-out "
+            "laboratories no better. Rows without a time, under suspicion or below 2 % utilisation are "
+            "left out.\n\n")
         found = (self.full or {}).get("sites", ())
         if not found:
             which = self.runs["summary"]
-            return (words + site_table(which, ("all", "source"), "without_suspects")
+            return (words + site_table(which, ("all",), "without_suspects")
                     + left_out_words(which, "without_suspects"))
         for part in found:
             words += f"{part['title']} ({part['rows']} rows in all):\n\n"
-            words += site_table(part["summary"], ("all", "source"), "without_suspects")
+            words += site_table(part["summary"], ("all",), "without_suspects")
             words += left_out_words(part["summary"], "without_suspects")
             words += "With the rows under suspicion: " + left_out_words(part["summary"], "all")
         return words
@@ -114,22 +124,20 @@ class Page:
         words = "## Step time\n\nPredicted for a typical site, rows below 2 % utilisation included.\n\n"
         if self.full:
             words += f"Full table, {self.full['runs']['rows']} runs:\n\n"
-            words += error_table(self.summary, ("all", "mfu", "known", "source"))
+            words += error_table(self.summary, ("all", "mfu", "known"))
             words += ("*MFU*: measured model FLOPs over the dense peak. *Some switches assumed*: "
                       "recomputation, overlap or precision details are not published, and "
                       "documented defaults stand in.\n\n")
-        words += "Shipped sample:\n\n" + error_table(self.runs["summary"], ("all", "source"))
+        words += "Shipped sample:\n\n" + error_table(self.runs["summary"], ("all",))
         return words + ("![Predicted against measured step time](figures/validation_step_time.svg)"
                         "\n\n")
 
     def regimes(self):
         return ("## Where it is hard\n\n"
                 f"Step-time error of the {self.table} by what makes a run hard to predict (a run "
-                "may be in several rows), by framework and by machine:\n\n"
-                + error_table(self.summary, ("regime",))
-                + error_table(self.summary, ("framework",)) + error_table(self.summary, ("hw",)))
+                "may be in several rows):\n\n" + error_table(self.summary, ("regime",)))
 
-    def memories(self):
+    def memory_summaries(self):
         named = []
         if self.full:
             named.append(("full table of runs", self.full["runs"]["summary"]))
@@ -137,9 +145,13 @@ class Page:
                 named.append(("Megatron-LM tests, all", self.full["memory"]["summary"]))
         named += [("shipped runs", self.runs["summary"]),
                   ("shipped Megatron-LM tests", self.memory["summary"])]
+        return named
+
+    def memories(self):
+        named = self.memory_summaries()
         return ("## Peak memory\n\n"
                 "*allocated*: peak of the allocator; *torch-peak*: a counter of PyTorch, not said "
-                "which; *nvidia-smi*: the whole process.\n\n" + memory_table(named)
+                "which; *nvidia-smi*: the whole process.\n\n" + memory_table(named, ("all",))
                 + "![Predicted against measured peak memory](figures/validation_memory.svg)\n\n")
 
     def rankings(self):
@@ -150,14 +162,9 @@ class Page:
             "time of the plan predicted fastest over that of the plan measured fastest, minus 1; "
             "runs that we call too large are ranked like any other, for they ran. *Top-3*: the "
             "best plan is among our first three. *tau-b*: Kendall's rank correlation over sweeps "
-            "of three plans or more.\n\n" + ranking_table(self.summary))
-        sweeps = self.full["runs"]["worst_sweeps"] if self.full else sorted(
-            self.runs["sweeps"], key=lambda sweep: -sweep["regret"])[:8]
-        rows = [[s["source"], s["model"], s["gpus"], s["global_batch"], s["rows"],
-                 percent(s["regret"]), "-" if s["tau"] is None else f"{s['tau']:.2f}"]
-                for s in sweeps if s["regret"] > 0]
-        return words + "The worst sweeps (suspects included):\n\n" + table(
-            ["source", "model", "GPUs", "batch", "plans", "regret %", "tau-b"], rows, 2)
+            "of three plans or more.\n\n"
+            + ranking_table(self.summary, ("all", "framework")))
+        return words
 
     def feasibility(self):
         reasons = self.full["runs"]["inexpressible"] if self.full else {
@@ -165,7 +172,7 @@ class Page:
         words = ("## What can run\n\n"
                  "Runs that we say cannot run although they did, and runs that failed (often, but "
                  "not always, for memory) though we would have run them. Time is predicted, and "
-                 "counted above, whatever memory says.\n\n" + feasibility_table(self.summary))
+                 "counted above, whatever memory says.\n\n" + feasibility_table(self.summary, ("all",)))
         for reason, count in sorted(reasons.items()):
             words += f"- cannot be expressed ({count}): {reason}\n"
         return words + ("\n" if reasons else "") + self.risks()
@@ -179,27 +186,25 @@ class Page:
         if not found:
             return ""
         return ("\n### Risk of running out of memory\n\n"
-                "Predicted peaks have an error, so a plan has a probability of not fitting "
-                "(`memory_error_*` of the framework files, fitted to measured peaks, not to "
-                "failures). Legal rows that ran or failed, in four bins of the stated risk: how "
-                "many failed, and what was stated on average. *Brier*: mean of (stated risk - "
-                "failed)^2, 0 is perfect; *hard limit*: of stating 1 where the predicted peak "
-                "exceeds the memory and 0 elsewhere; *base rate*: of always stating the share that "
-                "failed. Failures of the Ultra-Scale sweep are crashes of any kind: about one run in "
-                "ten of those that need less than half of the memory failed too. Aleph Alpha's runs "
-                "are those of a code of its own, priced as Megatron-LM: it needs more than "
-                "predicted, most of all where a vocabulary of 128,000 meets large micro-batches.\n\n"
+                "A plan has a probability of not fitting (`memory_error_*` of the framework files, fitted to "
+                "measured peaks, not to failures). The table has legal rows that ran or failed in four bins "
+                "of the stated risk: the failures, and the mean stated risk.\n\n"
+                "- *Brier*: mean of (stated risk - failed)^2, 0 is perfect.\n"
+                "- *Hard limit*: stating 1 where the predicted peak exceeds the memory and 0 elsewhere.\n"
+                "- *Base rate*: always stating the share that failed.\n\n"
+                "Failures of the Ultra-Scale sweep are crashes of any kind: about one run in ten of those "
+                "that need less than half of the memory failed too. Aleph Alpha's runs used their own code, "
+                "priced as Megatron-LM. It needs more than predicted, most of all where a vocabulary of "
+                "128,000 meets large micro-batches.\n\n"
                 + risk_table(found) + "\n")
 
     def kernel_section(self):
         if not self.kernels:
             return ""
-        rows = [[r["kind"], r["owner"], r["subset"], r["rows"], percent(r["mean_absolute_error"]),
-                 percent(r["median_absolute_error"]), signed(r["bias"])]
-                for r in self.kernels["rows"]]
         words = ("## Kernels and collectives\n\n" + self.kernels["method"] + "\n\n"
-                 + table(["table", "device", "subset", "rows", "mean %", "median %", "bias %"],
-                         rows, 3))
+                 "Shapes of training steps and left-out message sizes; [the other "
+                 "subsets](validation_details.md#kernels-and-collectives).\n\n"
+                 + self.kernel_table([r for r in self.kernels["rows"] if self.is_main(r)]))
         rows = []
         for group in self.collectives["summary"]:
             e = group["time"]
@@ -211,9 +216,9 @@ class Page:
             "([`validation/published_collectives.csv`](../validation/published_collectives.csv)): "
             "gathers of 1 MiB to 1 GiB on Perlmutter, all-reduces of at most 512 bytes elsewhere "
             "(H20 and A100 on InfiniBand: 2 nodes of 8, 32 nodes of 8, 2 single GPUs; EFA: 2 nodes of "
-            "8). A hop of InfiniBand is fitted to 2 and 4 nodes of 8 GPUs; the other two say that half "
-            "of it belongs to the steps inside a node, which wait for the network there. EFA's "
-            "newest cards (p6) are faster than those of p5.\n\n"
+            "8). A hop of InfiniBand is fitted to 2 and 4 nodes of 8 GPUs. The other two points show that "
+            "half of it belongs to the steps inside a node, which wait for the network there. EFA's newest "
+            "cards (p6) are faster than those of p5.\n\n"
             + table(["cluster", "rows", "mean %", "median %", "bias %"], rows))
         if self.full and self.full.get("kernels"):
             rows = []
@@ -234,55 +239,72 @@ class Page:
                             "inexpressible"], rows, 2)
         return words
 
-    def overlap_section(self):
+    @staticmethod
+    def is_main(row):
+        return any(part in row["subset"] for part in ("training steps", "message sizes", "in sample", "seed 1"))
+
+    @staticmethod
+    def kernel_table(found):
+        rows = [[r["kind"], r["owner"], r["subset"], r["rows"], percent(r["mean_absolute_error"]),
+                 percent(r["median_absolute_error"]), signed(r["bias"])] for r in found]
+        return table(["table", "device", "subset", "rows", "mean %", "median %", "bias %"], rows, 3)
+
+    def overlap_table(self, kinds):
         rows = []
         for group in self.overlap["summary"]:
             e = group["time"]
-            if e["rows"] and group["by"] in ("all", "gpu", "parts"):
+            if e["rows"] and group["by"] in kinds:
                 rows.append([group["value"] or "**all**", e["rows"],
                              percent(e["mean_absolute_error"]), percent(e["median_absolute_error"]),
                              percent(e["p90_absolute_error"]), signed(e["bias"])])
         rows.sort(key=lambda row: row[0].count(" + "))
+        return table(["set", "rows", "mean %", "median %", "p90 %", "bias %"], rows, 1)
+
+    def overlap_section(self):
         return (
             "## Kernels, messages and copies at once\n\n"
             "A matrix product, an all-gather and copies from and to host memory, alone and in every "
             "combination, started together (published with Mist, EuroSys 2025, Apache-2.0; "
-            "[`validation/published_overlap.csv`](../validation/published_overlap.csv) is a sample "
-            "of 300 of its 4,834 rows). Combinations are predicted from the times of their parts "
-            "alone and the rates of [the accelerator](hardware_profiles.md#what-runs-at-once): five "
-            "coefficients for the A100, six for the V100, fitted to a random 70 % of the "
-            "combinations (`tools/fit_concurrency.py`). All combinations below are of the other "
-            "30 %; so are the rows *concurrency* of the table above, for five random splits. With "
-            "nothing shared, times would be 19 % (A100) and 45 % (V100) too short.\n\n"
-            + table(["set", "rows", "mean %", "median %", "p90 %", "bias %"], rows, 1)
-            + "Copies of the V100 wait for kernels and messages, as copies of pageable memory do; "
-            "those of the A100 do not. What its copies share differs between the hosts of its "
-            "one-node and two-node runs, most of all where both directions run, and one value "
-            "stands for both: errors up to a fifth. No accelerator but these two is measured.\n\n"
-            "**Rules and shares.** What hides behind what inside a block follows the order in which a "
-            "framework issues it, simulated at these rates, where measured runs are predicted no "
-            "worse for it ([frameworks](frameworks.md#overlap)): tensor-parallel messages of "
-            "Megatron-LM, Megatron-DeepSpeed, nanotron and InternEvo, and everything of AxoNN, "
-            "Tensor3D and Domino. Shares stay where the runs speak for them (spread around the "
-            "median of a source, by shares and by rules): gathers and reductions of FSDP "
-            "(llm-foundry 3.0 and 3.3 %, torchao 7.9 and 8.4 %), of torchtitan (1.7 and 2.3 %) and "
-            "of MaxText (7.2 and 7.4 %; Paxml 4.3 and 5.9 %). No rule describes FSDP's limit on "
-            "gathers in flight yet. ZeRO-2 and 3 of Megatron-LM are 13 runs that cannot tell (3.9 "
-            "and 4.0 %). Shares of messages between stages, in rings and of experts are part of "
-            "forms that were fitted with them.\n\n")
+            "[`validation/published_overlap.csv`](../validation/published_overlap.csv) is a sample of 300 of "
+            "its 4,834 rows).\n\nCombinations are predicted from the times of their parts alone and the rates "
+            "of [the accelerator](hardware_profiles.md#what-runs-at-once): five coefficients for the A100, "
+            "six for the V100, fitted to a random 70 % of the combinations (`tools/fit_concurrency.py`). "
+            "The table holds the other 30 %; [by combination]"
+            "(validation_details.md#kernels-messages-and-copies-at-once). With nothing shared, times would be "
+            "19 % (A100) and 45 % (V100) too short.\n\n"
+            + self.overlap_table(("all", "gpu"))
+            + "- Copies of the V100 wait for kernels and messages, as copies of pageable memory do; those of "
+            "the A100 do not.\n"
+            "- The hosts of the A100's one-node and two-node runs share differently, most of all in both "
+            "directions. One value stands for both: errors up to a fifth.\n"
+            "- No other accelerator is measured.\n\n"
+            "**Rules and shares.** Where measured runs are predicted no worse for it, hidden time is "
+            "simulated in the framework's order of issue ([frameworks](frameworks.md#overlap)): "
+            "tensor-parallel messages of Megatron-LM, Megatron-DeepSpeed, nanotron and InternEvo, and "
+            "everything of AxoNN, Tensor3D and Domino. Fitted shares stay elsewhere (spread around the "
+            "median of a source, by shares and by rules):\n\n"
+            "- Gathers and reductions of FSDP (llm-foundry 3.0 and 3.3 %, torchao 7.9 and 8.4 %), of "
+            "torchtitan (1.7 and 2.3 %) and of MaxText (7.2 and 7.4 %; Paxml 4.3 and 5.9 %). No rule "
+            "describes FSDP's limit on gathers in flight yet.\n"
+            "- ZeRO-2 and 3 of Megatron-LM: 13 runs do not decide (3.9 and 4.0 %).\n"
+            "- Messages between stages, in rings and of experts: their shares are part of forms that were "
+            "fitted with them.\n\n")
 
     def left_out_section(self):
         if not self.left_out:
             return ""
         words = ("## Held out\n\n" + self.left_out["method"] + "\n\n")
-        for study in self.left_out["studies"]:
-            rows = [[f["left_out"], f["rows"], percent(f["in_sample"]), percent(f["held_out"]),
-                     "-" if not f["in_sample"] else f"{f['held_out'] / f['in_sample']:.2f}"]
-                    for f in study["folds"]]
-            words += (f"**{study['title']}** ({len(study['constants'])} constants: "
-                      + ", ".join(f"`{name}`" for name in study["constants"]) + ")\n\n"
-                      + table(["left out", "rows", "in sample %", "held out %", "ratio"], rows))
+        words += self.fold_table([[study["title"].replace(": a ", ", a "), study["folds"][-1]]
+                                  for study in self.left_out["studies"]])
+        words += "[Every fold, with the constants that were refitted](validation_details.md#held-out).\n\n"
         return words + self.laboratories()
+
+    @staticmethod
+    def fold_table(named):
+        rows = [[name, f["rows"], percent(f["in_sample"]), percent(f["held_out"]),
+                 "-" if not f["in_sample"] else f"{f['held_out'] / f['in_sample']:.2f}"]
+                for name, f in named]
+        return table(["left out", "rows", "in sample %", "held out %", "ratio"], rows)
 
     def laboratories(self):
         """Sites predicted by what the other laboratories leave, every constant refitted."""
@@ -296,19 +318,25 @@ class Page:
         bias = sum(f["bias"] for f in found) / len(found)
         return (
             "**A laboratory left out.** All constants of "
-            "[`validation/fitted_constants.yaml`](../validation/fitted_constants.yaml), those of chips, "
-            "attention kernels and fabrics that came from steps included, are refitted without the runs "
-            "of one laboratory (`tools/leave_one_out.py`: from the common optimum, with its slopes), the "
-            "factors of the other sites are computed again, and its runs are predicted for a typical "
-            "site. Laboratories whose runs came later are in no fit: for them *left out* [above](#sites) "
-            "is this already.\n\n"
+            "[`validation/fitted_constants.yaml`](../validation/fitted_constants.yaml) are refitted without "
+            "the runs of one laboratory, those of chips, attention kernels and fabrics that came from steps "
+            "included (`tools/leave_one_out.py`: from the common optimum, with its slopes). The factors of "
+            "the other sites are computed again. The laboratory's runs are predicted for a typical site. "
+            "Laboratories whose runs came later are in no fit: their *left out* [above](#sites) is the same "
+            "figure.\n\n"
             + table(["site", "laboratory", "rows", "mean %", "bias %", "inside %"], rows, 2)
             + f"Median of the sites {percent(middle)} %, bias {signed(bias)} %.\n\n")
 
     def ablation_section(self):
         if not self.ablation:
             return ""
-        names = list(self.ablation["baseline"])
+        return ("## What each mechanism bought\n\n" + self.ablation["method"] + "\n\n"
+                + self.ablation_table(list(self.ablation["baseline"])[:1])
+                + "Bold: more than two percentage points worse. [By source](validation_details.md"
+                "#what-each-mechanism-bought). A mechanism that costs nothing to remove here is either "
+                "carried by other constants, or not exercised by these runs.\n\n")
+
+    def ablation_table(self, names):
         rows = [["*as shipped*"] + [percent(self.ablation["baseline"][n]) for n in names]]
         for entry in self.ablation["mechanisms"]:
             row = [entry["name"]]
@@ -317,12 +345,7 @@ class Page:
                 value = percent(entry["errors"][name])
                 row.append(f"**{value}**" if change > 0.02 else value)
             rows.append(row)
-        titles = ["removed"] + [n for n in names]
-        return ("## What each mechanism bought\n\n" + self.ablation["method"] + "\n\n"
-                + table(titles, rows)
-                + "Bold: more than two percentage points worse. A mechanism that costs nothing to "
-                "remove here is either carried by other constants, or not exercised by these "
-                "runs.\n\n")
+        return table(["removed"] + names, rows)
 
     def weaknesses(self):
         lines = ["## Weaknesses\n\n"]
@@ -378,9 +401,9 @@ class Page:
             "[validation_constants.md](validation_constants.md).\n\n"
             "The shipped table holds every row of the papers, MLPerf, NeMo and torchao, and a "
             "systematic sample (every n-th row in published order, no selection by result) of "
-            "vTrain, llm-foundry, the Ultra-Scale Playbook, Megatron-Bridge and Jean Zay. What the "
-            "published columns do not say about a network comes from "
-            "[`validation/architectures.yaml`](../validation/architectures.yaml) and is reported "
+            "vTrain, llm-foundry, the Ultra-Scale Playbook, Megatron-Bridge and Jean Zay.\n\nFacts of a "
+            "network without a published column come from "
+            "[`validation/architectures.yaml`](../validation/architectures.yaml) and are reported "
             "per row as `filled`. The columns are described in "
             "[validation_tables.md](validation_tables.md). The papers on Llama 3 and PTD-P do not "
             "say how many chunks a pipeline stage has: those rows are predicted without "
