@@ -29,7 +29,7 @@ PUBLIC = {
     "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope",
              "infeasible", "implementation", "operator_passes", "concurrency", "site"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
-    "workload": ["network", "model_description", "transformer_builder"],
+    "workload": ["network", "operator_kind", "model_description", "transformer_builder"],
     "framework": ["framework"],
     "schedule": ["schedule_id"],
     "plan": ["degree_limits", "degree_set", "degree_table", "degrees", "device_mesh", "placement_names",

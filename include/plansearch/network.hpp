@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plansearch/data_type.hpp"
+#include "plansearch/operator_kind.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/quantity.hpp"
 
@@ -84,24 +85,6 @@ struct Parameter {
   /// embeddings): counted once, and their gradients are reduced across the places.
   std::string shared_key;
   bool operator==(const Parameter&) const = default;
-};
-
-enum class OperatorKind {
-  Matmul,         ///< activations times parameters (several parameters: one fused launch)
-  BatchedMatmul,  ///< activations times activations (unfused attention)
-  /// Fused attention kernel; inputs q, k, v in this order. k and v are read with their token
-  /// dimension as KeySequence and their KvHead as Head (context parallelism pays for that).
-  Attention,
-  GroupedMatmul,  ///< one matmul per local expert
-  Norm,
-  Softmax,
-  Elementwise,   ///< activation functions, dropout, residual additions, rotary embedding, bias
-  Embedding,     ///< contracts Vocab or Position (a sharded table leaves partial sums)
-  CrossEntropy,  ///< loop over (batch, sequence, vocabulary)
-  Route,         ///< top-k choice of experts
-  Dispatch,      ///< tokens to experts: (batch, sequence, ...) -> (expert, routed, ...)
-  Combine,       ///< experts to tokens
-  Convolution,
 };
 
 /// Which recompute level drops the tensors that an operator saves.
@@ -218,7 +201,8 @@ struct Network {
 [[nodiscard]] double block_parameter_count(const Network& network, const Block& block);
 /// Forward FLOPs of one operator over the whole loop nest, useful or not.
 [[nodiscard]] Flops operator_forward_flops(const Network& network, const Operator& op);
-/// The useful share of a matrix product (causal attention counts half); zero for other operators.
+/// The useful share of operators that count as model FLOPs (causal attention: half); zero for
+/// others.
 [[nodiscard]] Flops useful_forward_flops(const Network& network, const Operator& op);
 /// FLOPs of one forward pass over one sequence: matmuls, attention (useful part) and logits.
 [[nodiscard]] Flops model_forward_flops(const Network& network);
@@ -231,8 +215,6 @@ struct Network {
 [[nodiscard]] bool needs_input_gradient(const Block& block, const Operator& op);
 /// Whether its first parameter, the weight of a product, is trained.
 [[nodiscard]] bool trains_weight(const Block& block, const Operator& op);
-/// Whether model FLOPs count the operator: matrix products, grouped and batched ones included.
-[[nodiscard]] bool is_matrix_product(OperatorKind kind);
 /// The number of layers: runs of blocks that are neither embedding nor head nor other.
 [[nodiscard]] std::int64_t layer_count(const Network& network);
 /// The broken rules of a network, one sentence each; empty when it is well formed: ids in range,

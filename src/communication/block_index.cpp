@@ -9,6 +9,7 @@
 
 #include "communication/placement.hpp"
 #include "plansearch/error.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -62,7 +63,7 @@ OperatorIndex index_operator(const Network& network, const Block& block, std::si
   PLANSEARCH_CHECK(op.loop.size() < kMaxLoop);
   OperatorIndex index;
   index.all = bit(op.loop.size()) - 1U;
-  index.exchanges = op.kind == OperatorKind::Dispatch || op.kind == OperatorKind::Combine;
+  index.exchanges = traits(op).exchanges_tokens;
   for (const DimId dim : op.loop) {
     const DimRole role = network.dimension(dim).role;
     index.attends = index.attends || role == DimRole::KeySequence;

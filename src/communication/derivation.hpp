@@ -71,8 +71,6 @@ template <typename Id>
 /// its parameters over these axes, which are summed over them anyway.
 [[nodiscard]] AxisSet deferred_axes(const Context& context, std::size_t op_index);
 
-/// Whether the backward of this kind reads the operator's inputs to form input gradients.
-[[nodiscard]] bool input_gradient_reads_inputs(OperatorKind kind);
 [[nodiscard]] WireClass wire_class(ElementClass element);
 
 void derive_activations(const Context& context, Demands& demands);

@@ -43,10 +43,6 @@ AxisSet deferred_axes(const Context& context, std::size_t op_index) {
                                          : AxisSet{};
 }
 
-bool input_gradient_reads_inputs(OperatorKind kind) {
-  return kind == OperatorKind::Attention || kind == OperatorKind::BatchedMatmul;
-}
-
 WireClass wire_class(ElementClass element) {
   switch (element) {
     case ElementClass::Activation:

@@ -13,14 +13,6 @@
 namespace plansearch::derivation {
 namespace {
 
-/// Relabelling between token order and expert order contracts nothing; normalisations resolve
-/// their reductions as row statistics.
-bool contracts(OperatorKind kind) {
-  return kind != OperatorKind::Dispatch && kind != OperatorKind::Combine &&
-         kind != OperatorKind::Norm && kind != OperatorKind::Softmax &&
-         kind != OperatorKind::CrossEntropy;
-}
-
 bool is_reduction(CommunicationKind kind) {
   return kind == CommunicationKind::AllReduce || kind == CommunicationKind::ReduceScatter;
 }
@@ -36,7 +28,7 @@ class Touch {
   [[nodiscard]] MakerLayouts maker() const {
     MakerLayouts layouts{{touched(OperatorPhase::Forward, Moment::End)},
                          {touched(OperatorPhase::InputGradient, Moment::Start)}};
-    if (contracts(context_.op(op_).kind)) {
+    if (traits(context_.op(op_)).leaves_partial_sums) {
       layouts.made.layout.partial = parts(OperatorPhase::Forward);
     }
     return layouts;
@@ -45,7 +37,7 @@ class Touch {
   [[nodiscard]] ReaderLayouts reader() const {
     ReaderLayouts layouts{{touched(OperatorPhase::Forward, Moment::Start)},
                           {touched(OperatorPhase::InputGradient, Moment::End)}};
-    if (contracts(context_.op(op_).kind) && !crosses_orders(context_, op_, tensor_)) {
+    if (traits(context_.op(op_)).leaves_partial_sums && !crosses_orders(context_, op_, tensor_)) {
       layouts.gradient.layout.partial =
           parts(OperatorPhase::InputGradient) |
           repeated_factors(context_.block, context_.index.operators[op_].use(tensor_),
@@ -189,7 +181,7 @@ class TensorDeriver {
   }
 
   void backward() {
-    if (producer_ != kEdge && context_.op(producer_).kind == OperatorKind::CrossEntropy) return;
+    if (producer_ != kEdge && traits(context_.op(producer_)).starts_backward) return;
     const NumberedLayout& needed = layouts_.maker->gradient;
     available_.clear();  // contributions already on their way
     if (layouts_.leaving != nullptr) contribute(*layouts_.leaving, needed, kEdge);
@@ -318,10 +310,9 @@ double length_of(const Path& path) {
 }
 
 ReadsAgain reads_again(const Block& block, const BlockIndex& index, std::size_t op) {
-  const OperatorKind kind = block.operators[op].kind;
-  if (derivation::input_gradient_reads_inputs(kind)) return ReadsAgain::FromContextRanks;
-  const bool weighs = kind == OperatorKind::Matmul && index.operators[op].trains_weight;
-  return weighs ? ReadsAgain::Always : ReadsAgain::Never;
+  const ReadsAgain row = traits(block.operators[op]).reads_again;
+  const bool frozen = row == ReadsAgain::Always && !index.operators[op].trains_weight;
+  return frozen ? ReadsAgain::Never : row;
 }
 
 std::span<const PathStep> steps_again(ReadsAgain reader, double held, const Path& path) {

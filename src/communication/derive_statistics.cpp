@@ -6,52 +6,25 @@
 // dimensions at once. Units: elements of the whole message. Checked by:
 // tests/unit/communication/derivation_test.cpp
 #include "communication/derivation.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch::derivation {
-namespace {
-
-bool normalised(OperatorKind kind, DimRole role) {
-  switch (kind) {
-    case OperatorKind::Norm:
-      return role == DimRole::Hidden || role == DimRole::HeadSize || role == DimRole::Latent;
-    case OperatorKind::Softmax:
-      return role == DimRole::KeySequence || role == DimRole::ExpertChoice;
-    case OperatorKind::CrossEntropy:
-      return role == DimRole::Vocab;
-    default:
-      return false;
-  }
-}
-
-/// Messages one after the other, and values per row in each.
-struct Rounds {
-  int forward = 1;
-  int backward = 1;
-  double values = 1.0;
-};
-
-Rounds rounds(OperatorKind kind) {
-  if (kind == OperatorKind::Norm) return {1, 1, 2.0};     // sum and sum of squares
-  if (kind == OperatorKind::Softmax) return {2, 1, 1.0};  // maximum, then sum
-  return {3, 0, 1.0};                                     // maximum, target logit, sum
-}
-
-}  // namespace
 
 void derive_statistics(const Context& context, std::size_t i, Demands& demands) {
   const Operator& op = context.op(i);
+  const RowStatistics& statistics = traits(op).statistics;
+  if (statistics.over.empty()) return;
   const auto& slices = context.placement.operators[i].loop;
   AxisSet axes;
   double rows = 1.0;
   for (std::size_t p = 0; p < op.loop.size(); ++p) {
-    if (normalised(op.kind, context.network.dimension(op.loop[p]).role)) {
+    if (statistics.over.contains(context.network.dimension(op.loop[p]).role)) {
       axes = axes | slices[p].spatial_axes(context.placement.operators[i].steps);
     } else {
       rows *= context.rules.extents[static_cast<std::size_t>(op.loop[p])] / slices[p].slices();
     }
   }
   if (axes.empty()) return;
-  const Rounds needed = rounds(op.kind);
   Communication demand;
   demand.subject = Subject::Statistics;
   demand.kind = CommunicationKind::AllReduce;
@@ -61,12 +34,12 @@ void derive_statistics(const Context& context, std::size_t i, Demands& demands) 
   demand.index = static_cast<std::uint32_t>(i);
   demand.operator_index = static_cast<std::uint32_t>(i);
   demand.group_size = context.mesh().size(axes);
-  demand.elements = rows * needed.values;
-  demand.count = needed.forward;
+  demand.elements = rows * statistics.values;
+  demand.count = statistics.forward;
   demands.push_back(demand);
-  if (needed.backward == 0 || !needs_input_gradient(context.block, op)) return;
+  if (statistics.backward == 0 || !needs_input_gradient(context.block, op)) return;
   demand.phase = DemandPhase::InputGradient;
-  demand.count = needed.backward;
+  demand.count = statistics.backward;
   demands.push_back(demand);
 }
 

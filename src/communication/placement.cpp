@@ -13,6 +13,7 @@
 #include "communication/square.hpp"
 #include "plan/check_placements.hpp"
 #include "plansearch/error.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -64,8 +65,7 @@ PlacementVariant variant_of(const OperatorIndex& index, const PlacementRules& ru
 DimId read_as(const Network& network, const Operator& op, std::size_t input, const Tensor& tensor,
               DimId dim) {
   const bool second_operand = input >= 1 && input < op.inputs.size();
-  const bool attends = op.kind == OperatorKind::Attention || op.kind == OperatorKind::BatchedMatmul;
-  if (!second_operand || !attends) return dim;
+  if (!second_operand || !traits(op).multiplies_activations()) return dim;
   if (network.dimension(dim).role != DimRole::Sequence) return dim;
   const auto key = find_role(network, op.loop, DimRole::KeySequence);
   if (!key || find_role(network, tensor.dims, DimRole::KeySequence)) return dim;

@@ -8,6 +8,7 @@
 
 #include "communication/derive.hpp"
 #include "communication/layout_paths.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 
@@ -41,9 +42,6 @@ struct TensorLayouts {
 /// elements that a device sends.
 [[nodiscard]] double length_of(const Path& path);
 
-/// Whether the backward of a reader asks again for a tensor that it keeps in the smallest layout on
-/// the way to it.
-enum class ReadsAgain : std::uint8_t { Never, Always, FromContextRanks };
 [[nodiscard]] ReadsAgain reads_again(const Block& block, const BlockIndex& index, std::size_t op);
 /// The steps that such a reader repeats; `held`: elements before the first one.
 [[nodiscard]] std::span<const PathStep> steps_again(ReadsAgain reader, double held,

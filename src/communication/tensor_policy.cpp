@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "plansearch/error.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -79,7 +80,7 @@ bool depth_cuts(const Network& network, const Block& block, const Operator& op,
       return std::find(of_output.begin(), of_output.end(), dim) != of_output.end();
     });
   });
-  return op.kind == OperatorKind::Matmul && summed && !vocabulary;
+  return traits(op).second_operand == SecondOperand::Weight && summed && !vocabulary;
 }
 
 TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,

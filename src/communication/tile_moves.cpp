@@ -57,7 +57,7 @@ class MoveFinder {
     for (const TensorId id : op.inputs) {
       if (!differentiable(context_.block.tensor(id)) || placed_.stays(id)) continue;
       Visits visits{visit(OperatorPhase::Forward, id)};
-      if (input_gradient_reads_inputs(op.kind)) {
+      if (traits(op).multiplies_activations()) {
         visits.push_back(visit(OperatorPhase::InputGradient, id));
       }
       if (weights) visits.push_back(visit(OperatorPhase::WeightGradient, id));

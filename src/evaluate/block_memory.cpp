@@ -10,6 +10,7 @@
 #include "cost/kernel_shape.hpp"
 #include "evaluate/local_work.hpp"
 #include "plan/recompute.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -54,12 +55,12 @@ class ActivationCounter {
   /// What does not depend on the recompute level.
   void look_at(std::size_t i, Bytes saved, BlockMemory& memory) const {
     const Operator& op = block_.operators[i];
-    if (op.kind == OperatorKind::CrossEntropy) {
+    if (traits(op).starts_backward) {
       memory.loss += saved;
       memory.logits += local_.sizes.tensor(i, op.inputs.front());
     }
     memory.kept_for_weights += kept_for_weights(i);
-    if (op.kind == OperatorKind::Matmul) {
+    if (traits(op).second_operand == SecondOperand::Weight) {
       memory.stream = std::max(memory.stream, hidden_elements(i, op.inputs.front()));
     }
   }
@@ -153,8 +154,9 @@ class ActivationCounter {
   /// The two operands of an operator's weight gradient.
   [[nodiscard]] Bytes kept_for_weights(std::size_t index) const {
     const Operator& op = block_.operators[index];
-    const bool linear = op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
-    if (!linear || !local_.index.operators[index].trains_weight) return Bytes(0);
+    if (!traits(op).multiplies_weight() || !local_.index.operators[index].trains_weight) {
+      return Bytes(0);
+    }
     const bool input_listed =
         index > 0 && !op.fused_key.empty() && block_.operators[index - 1].fused_key == op.fused_key;
     Bytes bytes;
@@ -177,7 +179,7 @@ class ActivationCounter {
   /// Layout copies and unrotated heads around fused attention.
   [[nodiscard]] Bytes attention_copies(std::size_t index) const {
     const Operator& op = block_.operators[index];
-    if (op.kind != OperatorKind::Attention) return Bytes(0);
+    if (op.passes != MemoryBound::HeadLayout) return Bytes(0);
     return Bytes(context_.constants.memory_attention_copies *
                  local_.sizes.tensor(index, op.inputs.front()));
   }

@@ -14,6 +14,7 @@
 #include "cost/compute_cost.hpp"
 #include "evaluate/operator_time.hpp"
 #include "plan/recompute.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -284,7 +285,7 @@ const ReshardingCosts& ChoicePricer::moves(TensorId tensor, const ReshardingPric
 bool ChoicePricer::returns(TensorId tensor) const {
   const std::size_t producer = index_.producers[static_cast<std::size_t>(tensor)];
   return block_.tensor(tensor).gradient &&
-         (producer == kEdge || block_.operators[producer].kind != OperatorKind::CrossEntropy);
+         (producer == kEdge || !traits(block_.operators[producer]).starts_backward);
 }
 
 }  // namespace plansearch

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "plan/recompute.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -70,8 +71,8 @@ GridBound::GridBound(const Problem& problem, const FrameworkConstants& constants
     }
     for (std::size_t i = 0; i < block.operators.size(); ++i) {
       const Operator& op = block.operators[i];
-      const bool grouped = op.kind == OperatorKind::GroupedMatmul;
-      if (op.kind != OperatorKind::Matmul && !grouped) continue;
+      if (!traits(op).multiplies_weight()) continue;
+      const bool grouped = traits(op).second_operand == SecondOperand::GroupedWeights;
       const double slow = grouped ? op.useful_fraction / constants.grouped_efficiency : 1.0;
       const Seconds once(2.0 * element_count(network, op.loop) * slow *
                          static_cast<double>(run.count) / rate);

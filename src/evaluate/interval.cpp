@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "evaluate/framework_constants.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -36,7 +37,7 @@ double expert_share(const Network& network) {
       const double flops =
           operator_forward_flops(network, op).value() * static_cast<double>(run.count);
       all += flops;
-      if (op.kind == OperatorKind::GroupedMatmul) experts += flops;
+      if (traits(op).second_operand == SecondOperand::GroupedWeights) experts += flops;
     }
   }
   return all > 0.0 ? experts / all : 0.0;

@@ -10,6 +10,7 @@
 #include "evaluate/operator_time.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -17,6 +18,7 @@
 #include "cost/kernel_shape.hpp"
 #include "evaluate/price_memo.hpp"
 #include "plansearch/error.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -61,6 +63,14 @@ std::vector<double>& extents_buffer(std::size_t dimensions) {
   return extents;
 }
 
+std::vector<std::string_view> priced_kinds() {
+  std::vector<std::string_view> names;
+  for (const OperatorTraits& row : kOperatorTraits) {
+    if (row.cost != CostClass::None) names.push_back(row.name);
+  }
+  return names;
+}
+
 class OperatorPricer {
  public:
   OperatorPricer(const PricingContext& context, const Block& block, const LocalSizes& sizes)
@@ -74,14 +84,15 @@ class OperatorPricer {
     OperatorTime time = kernels(index, op);
     time.forward_kernels = op.forward_kernels;
     // Attention prices its own steps; what it launches is one kernel to its framework.
-    if (op.kind != OperatorKind::Attention) repeat(time, sizes_.steps(index));
+    const bool one_kernel = traits(op).cost == CostClass::FusedAttention;
+    const int steps = one_kernel ? 1 : sizes_.steps(index);
+    repeat(time, steps);
     const bool input = needs_input_gradient(block_, op);
     if (!input && !trains(op)) {
       time.backward = Seconds(0);
       time.backward_kernels = 0;
       return time;
     }
-    const int steps = op.kind == OperatorKind::Attention ? 1 : sizes_.steps(index);
     time.backward_kernels = op.backward_kernels * steps;
     // One of the two products of a linear operator; an operator that forms no weight gradient of
     // its own has none.
@@ -104,32 +115,28 @@ class OperatorPricer {
   }
 
   OperatorTime kernels(std::size_t index, const Operator& op) {
-    switch (op.kind) {
-      case OperatorKind::Matmul:
+    switch (traits(op).cost) {
+      case CostClass::Product:
         return linear(index, op);
-      case OperatorKind::GroupedMatmul:
+      case CostClass::GroupedProduct:
         return grouped(index, op);
-      case OperatorKind::BatchedMatmul:
+      case CostClass::ActivationProduct:
         return product(index, op);
-      case OperatorKind::Attention:
+      case CostClass::FusedAttention:
         return attention(index, op);
-      case OperatorKind::CrossEntropy:
+      case CostClass::Loss:
         return loss(index, op);
-      case OperatorKind::Norm:
-      case OperatorKind::Softmax:
-      case OperatorKind::Elementwise:
-      case OperatorKind::Embedding:
-      case OperatorKind::Route:
-      case OperatorKind::Dispatch:
-      case OperatorKind::Combine:
+      case CostClass::Stream:
+      case CostClass::LookUp:
         return streaming(index, op);
-      case OperatorKind::Convolution:
-        throw InputError({}, fmt::format("{} is a convolution, which has no price", op.name),
-                         "priced are matmuls (single, batched, grouped), fused attention, norm, "
-                         "softmax, element-wise, embedding, routing and cross-entropy; write a "
-                         "convolution that does not overlap as a matmul over its patches");
+      case CostClass::None:
+        throw InputError({},
+                         fmt::format("{} is a {}, which has no price", op.name, traits(op).name),
+                         fmt::format("priced are: {}; write a convolution that does not overlap as "
+                                     "a matmul over its patches",
+                                     fmt::join(priced_kinds(), ", ")));
     }
-    throw InternalError("unknown operator kind");
+    throw InternalError("unknown cost class");
   }
 
   LocalExtents load(std::size_t index, const Operator& op) {
@@ -331,7 +338,7 @@ class OperatorPricer {
     Bytes outputs;
     for (const TensorId id : op.inputs) inputs += bytes(index, id);
     for (const TensorId id : op.outputs) outputs += bytes(index, id);
-    if (op.kind == OperatorKind::Embedding) inputs = outputs;  // the rows that are looked up
+    if (traits(op).cost == CostClass::LookUp) inputs = outputs;  // the rows that are looked up
     OperatorTime time;
     time.forward =
         stream_time(chip(), inputs + outputs * (1.0 + op.extra_forward_passes), op.forward_kernels);

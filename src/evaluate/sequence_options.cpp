@@ -16,6 +16,7 @@
 
 #include "communication/operator_sequence.hpp"
 #include "plan/check_placements.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -40,7 +41,7 @@ bool is_feature(DimRole role) {
 
 Letters letters_of(const Network& network, const Block& block, const Operator& op) {
   Letters letters;
-  const bool linear = op.kind == OperatorKind::Matmul && !op.parameters.empty();
+  const bool linear = traits(op).runs_in_steps;
   for (const DimId dim : op.loop) {
     const DimRole role = network.dimension(dim).role;
     if (role == DimRole::Batch) letters[letter(Kind::Batch)] = dim;
@@ -190,7 +191,7 @@ class OptionMaker {
   [[nodiscard]] bool carries_stream(const std::vector<std::size_t>& operators) const {
     return std::all_of(operators.begin(), operators.end(), [&](std::size_t i) {
       const Operator& op = block_.operators[i];
-      return op.kind != OperatorKind::Matmul &&
+      return !traits(op).runs_in_steps &&
              std::all_of(op.loop.begin(), op.loop.end(), [&](DimId dim) {
                const DimRole role = problem_.network->dimension(dim).role;
                return !is_feature(role) || role == DimRole::Hidden;

@@ -9,6 +9,7 @@
 
 #include "plan/check_placements.hpp"
 #include "plan/legality_parts.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -302,7 +303,7 @@ std::optional<Infeasible> check_squares(const Network& network, const Block& blo
                                         const Operator& op, const FactorCuts& cuts,
                                         std::span<const SquareCut> squares,
                                         const PlacedDegrees& plan) {
-  if (op.kind != OperatorKind::Matmul || op.parameters.empty()) {
+  if (!traits(op).runs_in_steps) {
     return broken(
         fmt::format("{} is no product with a weight: it does not run over a square", op.name));
   }
@@ -338,7 +339,7 @@ std::optional<Infeasible> check_squares(const Network& network, const Block& blo
 std::optional<Infeasible> check_ring(const Network& network, const Block& block, const Operator& op,
                                      const FactorCuts& cuts, const RingCut& ring,
                                      const PlacedDegrees& plan) {
-  if (op.kind != OperatorKind::Matmul || op.parameters.empty()) {
+  if (!traits(op).runs_in_steps) {
     return broken(fmt::format("{} is no product with a weight: no ring runs under it", op.name));
   }
   if (auto bad = check_exist(ring.factors, plan, op.name)) return bad;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plan/layer_distribution.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch::legality {
 namespace {
@@ -72,8 +73,10 @@ bool has_role(const Network& network, DimRole role) {
 }
 
 bool materialises_scores(const Network& network) {
-  return any_operator(network, [&](const Block&, const Operator& op) {
-    return op.kind == OperatorKind::Softmax && carries(network, op.loop, DimRole::KeySequence);
+  return any_operator(network, [&](const Block& block, const Operator& op) {
+    return std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+      return carries(network, block.tensor(id).dims, DimRole::KeySequence);
+    });
   });
 }
 
@@ -83,23 +86,20 @@ bool attends_to_window(const Network& network) {
 
 bool has_attention_sinks(const Network& network) {
   return any_operator(network, [&](const Block&, const Operator& op) {
-    const bool core =
-        op.kind == OperatorKind::Attention ||
-        (op.kind == OperatorKind::Softmax && carries(network, op.loop, DimRole::KeySequence));
-    return core && !op.parameters.empty();
+    return carries(network, op.loop, DimRole::KeySequence) && !op.parameters.empty();
   });
 }
 
 bool has_attention_bias(const Network& network) {
   constexpr std::size_t kQueryKeyValue = 3;
   return any_operator(network, [&](const Block&, const Operator& op) {
-    return op.kind == OperatorKind::Attention && op.inputs.size() > kQueryKeyValue;
+    return traits(op).multiplies_activations() && op.inputs.size() > kQueryKeyValue;
   });
 }
 
 bool has_expert_bias(const Network& network) {
   return any_operator(network, [](const Block& block, const Operator& op) {
-    return op.kind == OperatorKind::GroupedMatmul &&
+    return traits(op).second_operand == SecondOperand::GroupedWeights &&
            std::any_of(op.parameters.begin(), op.parameters.end(), [&](ParameterId id) {
              return block.parameter(id).kind == ParameterClass::Vector;
            });
@@ -160,9 +160,10 @@ bool fits_blocks(const Network& network, const PlanDegrees& plan, const OperandB
   for (const Block& layer : network.blocks) {
     if (!is_layer(layer.kind)) continue;
     for (const Operator& op : layer.operators) {
-      const bool product =
-          op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
-      if (product && !whole_features(network, layer, op, plan, block.features)) return false;
+      if (traits(op).multiplies_weight() &&
+          !whole_features(network, layer, op, plan, block.features)) {
+        return false;
+      }
     }
   }
   return true;

@@ -5,12 +5,13 @@
 
 #include "plan/layer_distribution.hpp"
 #include "plansearch/error.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
 
-bool is_matmul(const Operator& op) {
-  return op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
+bool is_fused_attention(const Operator& op) {
+  return traits(op).policy == PolicyOperation::FusedAttention;
 }
 
 /// Scores of a router: policies by operator do not keep them.
@@ -24,21 +25,25 @@ std::vector<double> alternate_matmuls(const Block& block) {
   std::vector<double> shares;
   int count = 0;
   for (const Operator& op : block.operators) {
-    if (op.kind == OperatorKind::Matmul && !makes_scores(block, op)) {
+    if (traits(op).policy == PolicyOperation::Product && !makes_scores(block, op)) {
       int kept = 0;
       for (int i = 0; i < op.products; ++i) kept += ++count % 2;
       shares.push_back(1.0 - static_cast<double>(kept) / op.products);
     } else {
-      shares.push_back(op.kind == OperatorKind::Attention ? 0.0 : 1.0);
+      shares.push_back(is_fused_attention(op) ? 0.0 : 1.0);
     }
   }
   return shares;
 }
 
 std::vector<double> all_but_matmuls(const Block& block) {
+  const auto is_product = [](const Operator& op) {
+    const PolicyOperation policy = traits(op).policy;
+    return policy == PolicyOperation::Product || policy == PolicyOperation::GroupedProduct;
+  };
   std::vector<double> shares;
   for (const Operator& op : block.operators) {
-    shares.push_back(is_matmul(op) && !makes_scores(block, op) ? 0.0 : 1.0);
+    shares.push_back(is_product(op) && !makes_scores(block, op) ? 0.0 : 1.0);
   }
   return shares;
 }
@@ -46,7 +51,7 @@ std::vector<double> all_but_matmuls(const Block& block) {
 std::vector<double> all_but_attention(const Block& block) {
   std::vector<double> shares;
   for (const Operator& op : block.operators) {
-    shares.push_back(op.kind == OperatorKind::Attention ? 0.0 : 1.0);
+    shares.push_back(is_fused_attention(op) ? 0.0 : 1.0);
   }
   return shares;
 }
@@ -54,7 +59,7 @@ std::vector<double> all_but_attention(const Block& block) {
 std::vector<double> attention_core(const Block& block, double fused) {
   std::vector<double> shares;
   for (const Operator& op : block.operators) {
-    const double again = op.kind == OperatorKind::Attention ? fused : 0.0;
+    const double again = is_fused_attention(op) ? fused : 0.0;
     shares.push_back(op.recompute == RecomputeScope::Selective ? 1.0 : again);
   }
   return shares;
@@ -164,7 +169,7 @@ bool selective_drops(const Network& network, SelectiveRule rule) {
   return std::any_of(network.blocks.begin(), network.blocks.end(), [](const Block& block) {
     return std::any_of(block.operators.begin(), block.operators.end(), [](const Operator& op) {
       return op.recompute == RecomputeScope::Selective && !op.saved.empty() &&
-             op.kind != OperatorKind::Attention;
+             !is_fused_attention(op);
     });
   });
 }

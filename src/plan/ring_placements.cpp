@@ -11,6 +11,7 @@
 
 #include "plan/layer_distribution.hpp"
 #include "plansearch/error.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -39,7 +40,7 @@ std::variant<PlacementNames, PlacementFault> ring_placements(const Network& netw
   all.push_back(0);
   for (const Block& block : network.blocks) {
     for (const Operator& op : block.operators) {
-      const bool linear = op.kind == OperatorKind::Matmul && !op.parameters.empty();
+      const bool linear = traits(op).runs_in_steps;
       const Dimension* inner = find_role(network, op, is_inner);
       const Dimension* tokens =
           find_role(network, op, [](DimRole role) { return role == DimRole::Sequence; });

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "plan/layer_distribution.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -70,7 +71,7 @@ class Squares {
 
   bool place(const Block& block, const Operator& op) {
     PlacementEntry entry{{op.name}, {block.name}, {}, {}, {}};
-    const bool linear = op.kind == OperatorKind::Matmul && !op.parameters.empty();
+    const bool linear = traits(op).runs_in_steps;
     if (linear) {
       const auto square = square_of(block, op);
       if (!square) return false;

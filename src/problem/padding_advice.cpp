@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "report/plan_cells.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -49,7 +50,7 @@ std::vector<std::string> products_of(const Network& network, std::size_t dimensi
     for (const Operator& op : block.operators) {
       const bool carries =
           std::find(op.loop.begin(), op.loop.end(), static_cast<DimId>(dimension)) != op.loop.end();
-      if (carries && is_matrix_product(op.kind)) {
+      if (carries && traits(op).is_product()) {
         names.push_back(fmt::format("{}: {}", block.name, op.name));
       }
     }

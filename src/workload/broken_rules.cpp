@@ -6,6 +6,7 @@
 #include <set>
 
 #include "plansearch/network.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -16,6 +17,7 @@ class BlockChecker {
       : network_(network), block_(block), findings_(findings) {}
 
   void run() {
+    const std::size_t before = findings_.size();
     for (const Tensor& tensor : block_.tensors) check_dims(tensor.name, tensor.dims);
     for (const Parameter& parameter : block_.parameters) {
       check_dims(parameter.name, parameter.dims);
@@ -28,6 +30,8 @@ class BlockChecker {
     if (used_parameters_.size() != block_.parameters.size()) {
       report("parameters", "are not all used by an operator");
     }
+    if (findings_.size() > before) return;  // ids may point nowhere
+    for (const Operator& op : block_.operators) check_kept(op);
   }
 
  private:
@@ -65,6 +69,9 @@ class BlockChecker {
       if (!produced_.contains(id)) report(op.name, "reads a tensor that nothing produced");
     }
     for (const TensorId id : op.outputs) produce(id, op.name);
+    if (traits(op).multiplies_weight() && op.parameters.empty()) {
+      report(op.name, "multiplies with a weight that it does not have");
+    }
     for (const ParameterId id : op.parameters) check_parameter(op, id);
     for (const Saved& saved : op.saved) {
       if (!produced_.contains(saved.tensor)) {
@@ -74,6 +81,28 @@ class BlockChecker {
         report(op.name, "saves a tensor that is saved already");
       }
     }
+  }
+
+  /// What backward reads is kept in some form; of several tensors the first is checked.
+  void check_kept(const Operator& op) {
+    const OperatorTraits& row = traits(op);
+    const bool runs =
+        trains_weight(block_, op) || (!row.multiplies_weight() && needs_input_gradient(block_, op));
+    if (!runs) return;
+    if (row.reads_inputs() && !is_kept(op.inputs)) {
+      report(op.name, "reads its input in backward, which nothing keeps");
+    }
+    if (row.reads_outputs() && !is_kept(op.outputs)) {
+      report(op.name, "reads its output in backward, which nothing keeps");
+    }
+  }
+
+  [[nodiscard]] bool is_kept(const std::vector<TensorId>& tensors) const {
+    const auto first = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](TensorId id) { return differentiable(block_.tensor(id)); });
+    if (first == tensors.end()) return true;
+    const auto kept = saved_.lower_bound({*first, SavedAs::Itself});
+    return kept != saved_.end() && kept->first == *first;
   }
 
   void check_parameter(const Operator& op, ParameterId id) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "plansearch/error.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -13,12 +14,6 @@ std::int64_t exact_count(const Network& network, const std::vector<DimId>& dims)
   std::int64_t count = 1;
   for (const DimId id : dims) count *= network.dimension(id).extent;
   return count;
-}
-
-/// Products of activations with parameters.
-bool has_weight(OperatorKind kind) {
-  return kind == OperatorKind::Matmul || kind == OperatorKind::GroupedMatmul ||
-         kind == OperatorKind::Convolution;
 }
 
 }  // namespace
@@ -54,33 +49,12 @@ double block_parameter_count(const Network& network, const Block& block) {
   return total;
 }
 
-bool is_matrix_product(OperatorKind kind) {
-  switch (kind) {
-    case OperatorKind::Matmul:
-    case OperatorKind::BatchedMatmul:
-    case OperatorKind::Attention:
-    case OperatorKind::GroupedMatmul:
-    case OperatorKind::Convolution:
-      return true;
-    case OperatorKind::Norm:
-    case OperatorKind::Softmax:
-    case OperatorKind::Elementwise:
-    case OperatorKind::Embedding:
-    case OperatorKind::CrossEntropy:
-    case OperatorKind::Route:
-    case OperatorKind::Dispatch:
-    case OperatorKind::Combine:
-      return false;
-  }
-  throw InternalError("unknown operator kind");
-}
-
 Flops operator_forward_flops(const Network& network, const Operator& op) {
   return Flops(op.flops_per_point * element_count(network, op.loop));
 }
 
 Flops useful_forward_flops(const Network& network, const Operator& op) {
-  if (!is_matrix_product(op.kind)) return Flops(0);
+  if (!traits(op).model_flops) return Flops(0);
   return operator_forward_flops(network, op) * op.useful_fraction;
 }
 
@@ -117,7 +91,7 @@ Flops model_training_flops(const Network& network) {
     for (const Operator& op : block.operators) {
       // Both operands of a product of activations are inputs.
       const bool input = needs_input_gradient(block, op);
-      const bool weight = has_weight(op.kind) ? trains_weight(block, op) : input;
+      const bool weight = traits(op).multiplies_weight() ? trains_weight(block, op) : input;
       const double passes = 1.0 + (input ? 1.0 : 0.0) + (weight ? 1.0 : 0.0);
       total += useful_forward_flops(network, op) * (passes * static_cast<double>(run.count));
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "workload/network_parts.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -66,24 +67,24 @@ class GradientFlow {
            });
   }
 
-  /// A product keeps its input for its weight's gradient, other operators for their input's. What
-  /// stands at its producer is for the products of activations that read it.
+  /// A product keeps its input for its weight's gradient, other operators for their input's. A
+  /// tensor that is kept where it is produced is for the other operators that read it.
   [[nodiscard]] bool needed(const Operator& op, TensorId id) const {
-    const bool product = op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
-    if (contains(op.inputs, id)) return product ? trains_weight(block_, op) : has_backward(op);
+    if (contains(op.inputs, id)) {
+      return traits(op).multiplies_weight() ? trains_weight(block_, op) : has_backward(op);
+    }
     if (has_backward(op)) return true;
-    return std::any_of(block_.operators.begin(), block_.operators.end(),
-                       [&](const Operator& reader) {
-                         const bool core = reader.kind == OperatorKind::Attention ||
-                                           reader.kind == OperatorKind::BatchedMatmul ||
-                                           reader.kind == OperatorKind::Elementwise;
-                         return core && contains(reader.inputs, id) && has_backward(reader);
-                       });
+    return std::any_of(
+        block_.operators.begin(), block_.operators.end(), [&](const Operator& reader) {
+          const OperatorTraits& row = traits(reader);
+          const bool reads = row.reads_inputs() || row.backward_reads == BackwardReads::ByFunction;
+          return reads && !row.multiplies_weight() && contains(reader.inputs, id) &&
+                 has_backward(reader);
+        });
   }
 
   void drop_needless(Operator& op) {
-    const bool product = op.kind == OperatorKind::Matmul || op.kind == OperatorKind::GroupedMatmul;
-    if (product) {
+    if (traits(op).multiplies_weight()) {
       const int gradients = static_cast<int>(needs_input_gradient(block_, op)) +
                             static_cast<int>(trains_weight(block_, op));
       op.backward_kernels = op.backward_kernels * gradients / 2;

@@ -10,6 +10,7 @@
 #include "plansearch/load_problem.hpp"
 #include "search/planner/group_degrees.hpp"
 #include "search/planner/sequence_front.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -94,7 +95,7 @@ bool is_product_of_weights(const Network& network, std::string_view name) {
   for (const Block& block : network.blocks) {
     for (const Operator& op : block.operators) {
       const std::string& launch = op.fused_key.empty() ? op.name : op.fused_key;
-      if (launch == name) return op.kind == OperatorKind::Matmul && !op.parameters.empty();
+      if (launch == name) return traits(op).runs_in_steps;
     }
   }
   return false;

@@ -11,13 +11,14 @@
 #include "small_networks.hpp"
 #include "unit/communication/reference_sizes.hpp"
 #include "unit/workload/descriptions.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
 
 /// Matrix products but for the router, which every tensor rank runs for all its tokens.
 bool is_divided(const Network& network, const Operator& op) {
-  if (!is_matrix_product(op.kind)) return false;
+  if (!traits(op).is_product()) return false;
   return std::none_of(op.loop.begin(), op.loop.end(), [&](DimId dim) {
     return network.dimension(dim).role == DimRole::ExpertChoice;
   });

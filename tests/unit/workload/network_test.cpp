@@ -4,6 +4,7 @@
 #include <set>
 
 #include "descriptions.hpp"
+#include "workload/operator_traits.hpp"
 
 using namespace plansearch;
 using test::block_named;
@@ -190,7 +191,7 @@ TEST_SUITE("unit") {
     const Block& block = block_named(network, "decoder");
     for (const Operator& op : block.operators) {
       const bool frozen = op.name == "mlp_in" || op.fused_key == "qkv";
-      if (is_matrix_product(op.kind) && op.kind != OperatorKind::Attention) {
+      if (traits(op).multiplies_weight()) {
         CHECK(op.backward_flops_factor == (frozen ? 1.0 : 2.0));
       }
     }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/operator_traits.hpp"
+
+#include <algorithm>
+
+namespace plansearch {
+
+using K = OperatorKind;
+
+constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
+    {.kind = K::Matmul,
+     .name = "matmul",
+     .cost = CostClass::Product,
+     .second_operand = SecondOperand::Weight,
+     .model_flops = true,
+     .leaves_partial_sums = true,
+     .runs_in_steps = true,
+     .backward_reads = BackwardReads::Inputs,
+     .reads_again = ReadsAgain::Always,
+     .policy = PolicyOperation::Product},
+    {.kind = K::BatchedMatmul,
+     .name = "batched matmul",
+     .cost = CostClass::ActivationProduct,
+     .second_operand = SecondOperand::Activation,
+     .model_flops = true,
+     .leaves_partial_sums = true,
+     .backward_reads = BackwardReads::Inputs,
+     .reads_again = ReadsAgain::FromContextRanks},
+    {.kind = K::Attention,
+     .name = "fused attention",
+     .cost = CostClass::FusedAttention,
+     .second_operand = SecondOperand::Activation,
+     .model_flops = true,
+     .leaves_partial_sums = true,
+     .backward_reads = BackwardReads::InputsAndOutputs,
+     .reads_again = ReadsAgain::FromContextRanks,
+     .policy = PolicyOperation::FusedAttention},
+    {.kind = K::GroupedMatmul,
+     .name = "grouped matmul",
+     .cost = CostClass::GroupedProduct,
+     .second_operand = SecondOperand::GroupedWeights,
+     .model_flops = true,
+     .leaves_partial_sums = true,
+     .backward_reads = BackwardReads::Inputs,
+     .policy = PolicyOperation::GroupedProduct},
+    {.kind = K::Norm,
+     .name = "norm",
+     // Sum and sum of squares.
+     .statistics = {{DimRole::Hidden, DimRole::HeadSize, DimRole::Latent}, 1, 1, 2.0},
+     .backward_reads = BackwardReads::Inputs},
+    {.kind = K::Softmax,
+     .name = "softmax",
+     // Maximum, then sum.
+     .statistics = {{DimRole::KeySequence, DimRole::ExpertChoice}, 2, 1, 1.0},
+     .backward_reads = BackwardReads::Outputs},
+    {.kind = K::Elementwise, .name = "element-wise operator", .leaves_partial_sums = true},
+    {.kind = K::Embedding,
+     .name = "embedding",
+     .cost = CostClass::LookUp,
+     .leaves_partial_sums = true,
+     .backward_reads = BackwardReads::Nothing},
+    {.kind = K::CrossEntropy,
+     .name = "cross-entropy",
+     .cost = CostClass::Loss,
+     // Maximum, target logit, sum. The gradient is that of a row's own entries.
+     .statistics = {{DimRole::Vocab}, 3, 0, 1.0},
+     .starts_backward = true,
+     .backward_reads = BackwardReads::Outputs},
+    {.kind = K::Route, .name = "choice of experts", .leaves_partial_sums = true},
+    {.kind = K::Dispatch,
+     .name = "dispatch to experts",
+     .exchanges_tokens = true,
+     .backward_reads = BackwardReads::Nothing},
+    {.kind = K::Combine, .name = "combination of experts", .exchanges_tokens = true},
+    {.kind = K::Convolution,
+     .name = "convolution",
+     .cost = CostClass::None,
+     .second_operand = SecondOperand::Weight,
+     .model_flops = true,
+     .leaves_partial_sums = true,
+     .backward_reads = BackwardReads::Inputs},
+}};
+
+namespace {
+
+/// Rows are found by their place; a sharded reduction is either summed or exchanged as statistics.
+constexpr bool is_table() {
+  for (std::size_t i = 0; i < kOperatorKindCount; ++i) {
+    const OperatorTraits& row = kOperatorTraits[i];
+    if (static_cast<std::size_t>(row.kind) != i || row.name.empty()) return false;
+    if (row.leaves_partial_sums && !row.statistics.over.empty()) return false;
+  }
+  return true;
+}
+static_assert(is_table());
+
+}  // namespace
+}  // namespace plansearch
