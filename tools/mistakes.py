@@ -158,6 +158,19 @@ MISTAKES = [
             "      return size * (local_.sizes.tensor(i, saved.tensor) * saved.count);\n"
             "    }\n"
             "    return size * (kept_elements(saved.tensor) * saved.count);\n"),
+    Mistake("softmax-keeps-scores", "softmax keeps the scores it reads, not the weights it makes",
+            "src/workload/operator_traits.cpp",
+            "2, 1, 1.0},\n     .backward_reads = BackwardReads::Outputs",
+            "2, 1, 1.0},\n     .backward_reads = BackwardReads::Inputs"),
+    Mistake("one-message-loss", "a sharded loss exchanges its maximum only",
+            "src/workload/operator_traits.cpp", "{{DimRole::Vocab}, 3, 0, 1.0}",
+            "{{DimRole::Vocab}, 1, 0, 1.0}"),
+    Mistake("attention-not-counted", "model FLOPs leave attention out",
+            "src/workload/operator_traits.cpp",
+            "SecondOperand::Activation,\n     .model_flops = true,\n     .leaves_partial_sums = true,\n"
+            "     .backward_reads = BackwardReads::InputsAndOutputs",
+            "SecondOperand::Activation,\n     .model_flops = false,\n     .leaves_partial_sums = true,\n"
+            "     .backward_reads = BackwardReads::InputsAndOutputs"),
     # Mistakes that an earlier set of tests let through.
     Mistake("tied-stride", "the ends of a pipeline sum their tied table as if they were neighbours",
             "src/evaluate/step_collectives.cpp",
