@@ -115,20 +115,21 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
     if (!runs(framework, name)) missing.push_back(std::move(name));
   }
   if (missing.empty()) return;
-  const std::string what =
-      fmt::format("{} does not run {}", framework.name, fmt::join(missing, ", "));
-  std::string others = frameworks_that([&](const Framework& other) {
-    return std::all_of(missing.begin(), missing.end(),
+  const std::string orders = fmt::format("{}", fmt::join(missing, ", "));
+  const std::string others = frameworks_that([&](const Framework& other) {
+    return std::any_of(missing.begin(), missing.end(),
                        [&](const std::string& order) { return runs(other, order); });
   });
-  if (!others.empty()) others += " would";
-  if (request.target.empty()) {
+  const std::string hint = others.empty() ? others : fmt::format(" ({} would)", others);
+  if (listed.empty() && request.target.empty()) {
     framework.schedules.insert(framework.schedules.end(), missing.begin(), missing.end());
-    notes.push_back(what + (others.empty() ? "" : "; ") + others + ": priced as if it did");
+    notes.push_back(
+        fmt::format("{} does not run {}{}: priced as if it did", framework.name, orders, hint));
   } else if (missing.size() < asked.size()) {
-    notes.push_back(what + ": left out");
+    notes.push_back(fmt::format("{} does not run {}{}: left out", framework.name, orders, hint));
   } else if (!listed.empty()) {
-    throw InputError({}, what, others);
+    throw InputError({}, fmt::format("{} runs none of {}", framework.name, orders),
+                     others.empty() ? others : "frameworks that run one of them: " + others);
   }
 }
 

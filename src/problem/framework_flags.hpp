@@ -23,8 +23,9 @@ void apply_rank_order(Framework& framework, std::string_view text);
 void apply_overlap(Framework& framework, std::string_view text);
 [[nodiscard]] std::string overlap_text(const Framework& framework);
 
-/// Orders asked for by name or file are priced on any framework, with a note. A target stays as it
-/// is: orders of a list that it does not run are left out, and InputError where it runs none.
+/// An order asked for by name or file is priced on any framework, with a note; a target stays as it
+/// is. Orders of a list that the framework does not run are left out, with a note; InputError, with
+/// the frameworks that do, where it runs none.
 void take_asked_orders(Framework& framework, const ProblemRequest& request,
                        std::vector<std::string>& notes);
 /// Notes degrees that the framework cannot switch off, where another value was asked for.

@@ -121,7 +121,8 @@ TEST_SUITE("unit") {
           std::vector<std::string>{"architectures LlamaModel (no head)"});
     const std::string scored = message_of(classes("\"LlamaForSequenceClassification\""));
     CHECK(says(scored,
-               "config.json:2:20: error: LlamaForSequenceClassification is not described: "
+               "config.json:2:19: error: architectures[0]: LlamaForSequenceClassification is not "
+               "described: "
                "it ends in a classifier of sequences"));
     CHECK(says(scored, "ForCausalLM, LMHeadModel, ForConditionalGeneration"));
     CHECK(says(message_of(classes("\"LlamaForRewardModel\"")), "it ends in a score"));
