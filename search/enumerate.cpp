@@ -86,7 +86,7 @@ class Enumeration : public Strategy {
     walk_->visit(from, states_level_, plan, visit_states, reject);
   }
 
-  /// Looks at a thin sample first, so that thresholds are good when the walk begins.
+  /// Prices a thin sample first, so that thresholds are good when the walk begins.
   void seed() {
     const auto ignore = [](Obstacle, std::size_t, const PlanDegrees&) {};
     std::vector<Family> sample;
@@ -123,7 +123,7 @@ class Enumeration : public Strategy {
 
   void process(std::vector<Family>& batch) {
     if (!batch.empty() && task_.deadline.passed()) result_.completeness = Completeness::Stopped;
-    // What comes after a stop is walked, not priced: it counts as not looked at.
+    // After a stop the remaining plans are counted, not priced.
     if (result_.completeness == Completeness::Optimal && !batch.empty()) {
       std::vector<Contender> contenders;
       result_.families += static_cast<std::int64_t>(batch.size());

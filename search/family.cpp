@@ -113,7 +113,7 @@ class FamilyPricer::Worker {
       return;
     }
     const Estimate estimate = evaluator_.estimate(profile, plan, *workspace_);
-    // The bound does not look at every stage.
+    // The bound does not cover every stage.
     const Bytes memory = estimate.memory.total();
     if (memory > limits_.tight) return refuse_for_memory(plan);
     if (!evaluator_.host_fits(estimate)) return reject(Obstacle::OutOfMemory, 1);

@@ -60,7 +60,7 @@ struct SearchPart {
   bool offers_tight = false;  ///< tight plans too, where others fit
 };
 
-/// Looks at every plan of a space of degrees, subtrees that cannot enter the answer as one.
+/// Visits every plan of a space of degrees, subtrees that cannot enter the answer as one.
 [[nodiscard]] SearchPart degree_part(std::string space, std::shared_ptr<const LegalWalk> walk);
 
 /// Plans of all parts in one ranking; where none fits, those that may fit, or the nearest misses of

@@ -14,6 +14,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
+import check_words  # noqa: E402  (the folder is known only now)
 from functions import functions  # noqa: E402  (the folder is known only now)
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -74,6 +75,59 @@ class Layers(unittest.TestCase):
         self.assertEqual(lint({"src/base/a.hpp": wrapped})[0], 0)
         self.refused("src/base/a.hpp", wrapped.replace("  g();", "  g();\n  g();", 1),
                      "a.hpp:4: a function of 60 lines")
+
+
+def words(files):
+    """What the lint of words finds in a tree of these files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = pathlib.Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return list(check_words.findings(pathlib.Path(folder).resolve(), ""))
+
+
+class Words(unittest.TestCase):
+    """Sentences of the kind that the lint is for, and plain ones beside them."""
+
+    WRONG = ("'{}' is no amount of memory", "What moves between operators is priced first", "it pays for the seam",
+             "two ways between layouts", "the way between two layouts", "plans are told apart by their degrees",
+             "what is asked of degrees holds", "12 plans not looked at", "its stages are spelled out", "it is dropped in silence",
+             "Fast. Whoever makes one does not matter", "messages that devices say to each other")
+    PLAIN = ("'{}' is not a memory size", "there is no plan of this size", "it is no longer read", "no plan is faster",
+             "what does a plan need?", "the best plan per tuple of degrees", "each of two ways")
+
+    def test_literals_of_sources(self):
+        for text in self.WRONG:
+            found = words({"src/base/a.cpp": f'// {text}\nconst char* s = "{text}";\n'})
+            self.assertTrue(found, text)
+            self.assertTrue(all(line.startswith("src/base/a.cpp:2: ") for line in found), found)
+        for text in self.PLAIN:
+            self.assertEqual(words({"src/base/a.cpp": f'const char* s = "{text}";\n'}), [])
+
+    def test_comments_of_public_headers(self):
+        for text in self.WRONG:
+            self.assertTrue(words({"include/plansearch/a.hpp": f"/// {text}\nint f();\n"}), text)
+            self.assertTrue(words({"include/plansearch/a.hpp": f"int a = 0;  ///< {text}\n"}), text)
+        for text in self.PLAIN:
+            self.assertEqual(words({"include/plansearch/a.hpp": f"/// {text}\nint f();\n"}), [])
+        split = "/// The plans are told\n/// apart by their degrees.\nint f();\n"
+        self.assertIn("a.hpp:1: ", words({"include/plansearch/a.hpp": split})[0])
+
+    def test_pages(self):
+        for text in self.WRONG:
+            self.assertTrue(words({"docs/a.md": text + "\n"}), text)
+            self.assertEqual(words({"docs/a.md": f"```\n{text}\n```\n"}), [])
+            self.assertEqual(words({"docs/a.md": f'He wrote "{text}".\n'}), [])
+
+    def test_the_program_stops_at_a_finding(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "README.md"
+            for text, status in (("It is no good.\n", 1), ("It is good.\n", 0)):
+                page.write_text(text)
+                done = subprocess.run([sys.executable, str(ROOT / "tools" / "check_words.py"), folder],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, status, done.stdout)
 
 
 class Functions(unittest.TestCase):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lint of the English that users read: string literals of C++ sources and the prose of pages.
+"""Lint of the English that users read: string literals of C++ sources, comments of public headers and the prose of pages.
 
 usage: check_words.py [ROOT] [--only docs|sources]
 
@@ -13,19 +13,22 @@ import sys
 
 # Pattern, the words to use instead.
 RULES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in (
-    (r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|worse\b|better\b|slower\b|faster\b|other\b)\w+",
+    (r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|worse\b|better\b|slower\b|faster\b|smaller\b|larger\b|other\b)\w+",
      "is not a ..."),
     (r"\bwhat (?:is|are|was|were) asked\b", "the question, the request"),
     (r"\b(?:told|tells?|telling) [\w ]{0,20}?apart\b", "distinguished"),
-    (r"\b(?:is|are|was|were|be) (?:not )?looked at\b", "is examined, is searched"),
+    (r"\bsay it in one way\b", "use one form"),
+    (r"\bsays? to each other\b", "exchange"),
+    (r"\bnobody (?:can tell|knows)\b", "is unknown"),
+    (r"\blooked at\b", "searched, checked, priced"),
     (r"\blooks? at\b", "examines, searches"),
     (r"\bseams?\b", "resharding, boundary"),
-    (r"\bways (?:between|over|of layouts|from layout)\b", "resharding paths"),
+    (r"\bways? (?:between|over|of layouts|from layout)\b", "resharding path"),
     (r"\bin silence\b", "without a message"),
     (r"\bspelled out\b", "listed"),
     (r"(?:^|[.!?] )What [a-z]+ (?:not )?[\w ]{0,60}? (?:is|are|has|have|takes?|says?|holds?)\b(?![^.]*\?)",
      "begin with the noun"),
-    (r"(?:^|[.!?:] )Whoever\b", "name the user or the program"),
+    (r"(?:^|[.!?:] )(?:Whoever|Whatever)\b", "name the user, the program or the thing"),
 )]
 SOURCES = ("src", "search", "include")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -57,6 +60,22 @@ def literals(text):
         yield start, run
 
 
+def comments(text):
+    """(line, text) of every run of comment lines or trailing comments of a header."""
+    run, start = "", 0
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        found = re.match(r"\s*//[/!]?<? ?(.*)", line)
+        trailing = None if found else re.search(r"[;,{}] *///< ?(.*)", line)
+        if run and not found:
+            yield start, re.sub(r'`[^`]*`|"[^"]*"', "X", run)
+            run = ""
+        if found:
+            start = start if run else number
+            run = (run + " " + found.group(1)).strip()
+        elif trailing:
+            start, run = number, trailing.group(1)
+
+
 def paragraphs(text):
     """(line, text) of every paragraph, list item and table row of a page."""
     run, start, fenced = "", 0, False
@@ -77,7 +96,10 @@ def findings(root, only):
     if only != "docs":
         for folder in SOURCES:
             for path in sorted((root / folder).rglob("*.[ch]pp")):
-                yield from found_in(root, path, literals(path.read_text(encoding="utf-8")))
+                text = path.read_text(encoding="utf-8")
+                yield from found_in(root, path, literals(text))
+                if folder == "include":
+                    yield from found_in(root, path, comments(text))
     if only != "sources":
         for path in sorted((root / "docs").glob("*.md")) + sorted(root.glob("*.md")):
             if path.name not in SKIPPED:

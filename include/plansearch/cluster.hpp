@@ -97,7 +97,7 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
-/// What the jobs of a machine are known to run with, where no framework setting says it.
+/// Known software of the jobs of a machine, where no framework setting says it.
 struct SoftwareStack {
   std::optional<std::string> attention_kernel;  ///< a name of KernelCurves::attention
   std::optional<bool> flat_parameters;          ///< FSDP: one flat parameter per block
@@ -108,6 +108,7 @@ struct SoftwareStack {
 
 struct Cluster {
   std::string name;
+  std::vector<std::string> like;  ///< names of the profiles it is a change of, the nearest first
   std::vector<std::string> aliases;
   std::string description;
   Accelerator accelerator;

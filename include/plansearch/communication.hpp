@@ -50,7 +50,7 @@ enum class DemandPhase : std::uint8_t { Forward, InputGradient, WeightGradient, 
 /// On which side of its operator, in that phase, the communication stands.
 enum class Side : std::uint8_t { Before, After };
 
-/// `Communication::reader` of what no tensor on its way between two operators causes (statistics,
+/// `Communication::reader` of messages that belong to no tensor between two operators (statistics,
 /// rings, parameters), and of a tensor that the next block reads.
 inline constexpr std::uint32_t kNoReader = UINT32_MAX;
 inline constexpr std::uint32_t kNextBlock = UINT32_MAX - 1;

@@ -47,8 +47,8 @@ class DegreeLimits {
 /// "tp 1,2,4, pp 2..8"
 [[nodiscard]] std::string to_text(const DegreeLimits& limits);
 
-/// What a flag says of a degree: one value (pinned), a list "1,2,4" of values or words, a range
-/// "2..8" of numbers. InputError, naming `flag`, for anything else.
+/// Reads the value of a flag of a degree: one value (pinned), a list "1,2,4" of values or words, a
+/// range "2..8" of numbers. InputError, naming `flag`, for anything else.
 void read_degree(std::string_view flag, std::string_view text, Degree degree, PinnedDegrees& pinned,
                  DegreeLimits& limits);
 /// One value of a degree. InputError for anything else.

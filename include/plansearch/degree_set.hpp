@@ -10,7 +10,7 @@
 
 namespace plansearch {
 
-/// The degrees of freedom of a uniform plan. The number of micro-batches is none: batch, data,
+/// The degrees of freedom of a uniform plan. The number of micro-batches is derived: batch, data,
 /// depth and micro-batch decide it.
 enum class Degree : std::uint8_t {
   Data,

@@ -25,8 +25,8 @@ enum class ZeroStage : std::uint8_t { None = 0, Optimizer = 1, Gradients = 2, Pa
 [[nodiscard]] std::string_view to_text(Recompute value);
 [[nodiscard]] std::string_view to_text(ContextKind value);
 
-/// A product of counts of at least 1. What is more than an `int` holds becomes the largest one,
-/// beyond the ranks of any machine.
+/// A product of counts of at least 1. A product that an `int` does not hold becomes the largest
+/// one, beyond the ranks of any machine.
 [[nodiscard]] constexpr int product_of_counts(std::initializer_list<int> counts) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max();
   std::int64_t product = 1;

@@ -27,7 +27,7 @@ struct StepTimeBreakdown {
   Seconds optimizer;
   Seconds between_nodes;  ///< the part of `exposed` whose group spans nodes; in no sum
   Seconds host;           ///< launch-bound time and per-step work of the host CPU
-  Seconds site;           ///< what the site takes beyond all that; negative where it is faster
+  Seconds site;           ///< further time of the site; negative where it is faster
 
   [[nodiscard]] Seconds exposed_total() const;
   [[nodiscard]] Seconds total() const;

@@ -47,7 +47,7 @@ struct EvaluationWorkspaceDeleter {
 };
 using EvaluationWorkspacePtr = std::unique_ptr<EvaluationWorkspace, EvaluationWorkspaceDeleter>;
 
-/// What a report says of a plan beside its price.
+/// Details of a plan for its report, beside its price.
 struct PlanDetails {
   std::vector<PricedCommunication> communication;  ///< of the busiest device
   std::vector<StageReport> stages;
@@ -66,7 +66,7 @@ class PlanEvaluator {
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] static EvaluationWorkspacePtr make_workspace();
 
-  /// Why the framework or the network forbid the plan, if they do; memory is not looked at.
+  /// Why the framework or the network forbid the plan, if they do; memory is not checked.
   [[nodiscard]] std::optional<Infeasible> legality(const PlanDegrees& plan) const;
   /// The same without the words, for the search.
   [[nodiscard]] std::optional<Obstacle> obstacle(const PlanDegrees& plan) const;
@@ -102,7 +102,7 @@ class PlanEvaluator {
                                                 const PlanDegrees& plan,
                                                 EvaluationWorkspace& workspace) const;
 
-  /// What the operators of one stage take, by block.
+  /// Times of the operators of one stage, by block.
   [[nodiscard]] std::vector<OperatorReport> operators(const ClassProfile& profile,
                                                       const PlanDegrees& plan, int stage,
                                                       EvaluationWorkspace& workspace) const;
@@ -110,8 +110,8 @@ class PlanEvaluator {
   /// The plan that degrees stand for, or why there is none.
   [[nodiscard]] std::variant<ParallelPlan, Infeasible> expand(const PlanDegrees& degrees) const;
   /// Why a plan cannot run: its assignment does not fit the network or the devices, a stage is
-  /// split in a way that network or framework forbid, its batch is not the problem's. Memory is not
-  /// looked at.
+  /// split as the network or the framework forbids, its batch is not the problem's. Memory is not
+  /// checked.
   [[nodiscard]] std::optional<Infeasible> legality(const ParallelPlan& plan) const;
   /// The price of any plan, simulated, or why it has none: a plan of another network, machine or
   /// batch, one that contradicts itself, illegal degrees. A plan that does not fit memory carries
@@ -133,7 +133,7 @@ class PlanEvaluator {
   [[nodiscard]] Bytes memory_limit() const;
   /// The probability that a plan of this predicted peak needs more than that.
   [[nodiscard]] double memory_risk(Bytes predicted) const;
-  /// What that probability is called, given the risk the problem accepts.
+  /// The same in words, given the risk the problem accepts.
   [[nodiscard]] MemoryFit memory_fit(Bytes predicted) const;
   /// Whether the host of a node has room for what lives there.
   [[nodiscard]] bool host_fits(const Estimate& estimate) const;

@@ -148,7 +148,8 @@ struct ShardingRules {
   /// By ZeRO stage: when gradients of data-parallel replicas are summed.
   std::array<Scope, 4> gradient_reduce{Scope::Step, Scope::Step, Scope::MicroBatch,
                                        Scope::MicroBatch};
-  AxisSet shard_with{Axis::Context};  ///< axes that shard together with Data
+  std::optional<Scope> gradient_reduce_pipelined;  ///< of every stage; absent: as above
+  AxisSet shard_with{Axis::Context};               ///< axes that shard together with Data
   ParameterUnit unit = ParameterUnit::Block;
   RecomputeGather recompute_gather = RecomputeGather::Shared;
   StepGather step_gather = StepGather::Together;
@@ -159,7 +160,7 @@ struct ShardingRules {
 enum class OptimizerStart : std::uint8_t {
   Together,   ///< after the slowest reduction: clipping needs the norm of all gradients
   PerDevice,  ///< when its own gradients are reduced
-  /// As PerDevice, and the device goes on with the next step: the norm is looked at there, and the
+  /// As PerDevice, and the device goes on with the next step: the norm is checked there, and the
   /// update taken back if need be. Only under orders that split the backward pass.
   PostValidated,
 };

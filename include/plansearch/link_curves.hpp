@@ -16,6 +16,7 @@ namespace plansearch {
 /// reduce, a fourth for all-reduce.
 struct LocalLinkCurve {
   std::string name;
+  std::string origin;     ///< the curve file it is, or is a change of; empty: neither
   Seconds base;           ///< of any collective
   Seconds step;           ///< per ring step
   Bandwidth low_latency;  ///< 8-byte flags with every 8 bytes
@@ -52,6 +53,7 @@ struct SlowMode {
 /// Links between nodes.
 struct FabricCurve {
   std::string name;
+  std::string origin;  ///< the curve file it is, or is a change of; empty: neither
   Seconds hop_low_latency;
   Bandwidth low_latency;
   Seconds hop;

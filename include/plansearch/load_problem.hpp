@@ -14,7 +14,7 @@
 
 namespace plansearch {
 
-/// What the files say, read once. Cheap to copy.
+/// Contents of the files, read once. Cheap to copy.
 struct ProblemFiles {
   std::shared_ptr<const Cluster> cluster;
   std::shared_ptr<const ShippedModel> model;

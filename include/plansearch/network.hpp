@@ -54,7 +54,7 @@ struct Dimension {
   bool operator==(const Dimension&) const = default;
 };
 
-/// What one element of a tensor is; the precision policy of the plan turns it into bytes.
+/// Kind of one element of a tensor; the precision policy of the plan turns it into bytes.
 enum class ElementClass {
   Activation,  ///< matmul inputs and outputs, residual stream
   Statistic,   ///< fp32 row statistics (norm, softmax)
@@ -118,8 +118,8 @@ struct Operator {
   std::vector<TensorId> inputs;             ///< activations read
   std::vector<ParameterId> parameters;
   std::vector<TensorId> outputs;  ///< activations written
-  /// Kept from forward to backward; each form of a tensor is listed once per block. What a
-  /// Selective region reads is listed at the operator that produces it, so that dropping the
+  /// Kept from forward to backward; each form of a tensor is listed once per block. Inputs
+  /// of a Selective region are listed at the operator that produces them, so that dropping the
   /// tensors listed at Selective operators is right as it stands.
   std::vector<Saved> saved;
   RecomputeScope recompute = RecomputeScope::FullOnly;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placements of single operators in the words of people: operators, blocks and dimensions by name,
-// layers by number. What plan files and answers hold.
+// layers by number; plan files and answers hold these.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct NamedRing {
 struct PlacementEntry {
   std::vector<std::string> operators;  ///< empty: every operator that no other entry names
   std::vector<std::string> blocks;     ///< empty: every block
-  std::vector<LayerRange> layers;      ///< empty: every layer, and what is no layer
+  std::vector<LayerRange> layers;      ///< empty: every layer, and the blocks beside layers
   std::vector<NamedCut> cut;
   std::vector<NamedSquare> squares{};  ///< operators in steps; the outermost first
   std::optional<NamedRing> ring{};

@@ -55,7 +55,7 @@ struct RingCut {
   bool operator==(const RingCut&) const = default;
 };
 
-/// What a plan says of the operators of one block.
+/// Placements of the operators of one block.
 struct BlockChoice {
   std::vector<std::optional<FactorCuts>> operators;  ///< by operator; absent: by role
   std::optional<FactorCuts> entering;  ///< tensors from the block before; absent: by role
@@ -75,8 +75,8 @@ struct BlockChoice {
   bool operator==(const BlockChoice&) const = default;
 };
 
-/// What a plan says of single operators. Layers of one block that are cut differently are blocks of
-/// their own (`distinguish_layers`).
+/// Placements of single operators in a plan. Layers of one block that are cut differently are
+/// blocks of their own (`distinguish_layers`).
 struct Placements {
   std::vector<int> factors;         ///< sizes, innermost first; they multiply to the tensor group
   std::vector<BlockChoice> blocks;  ///< by index into Network::blocks
@@ -98,8 +98,7 @@ struct DistinguishedNetwork {
 };
 
 /// `layers`: all copies of all blocks in the order of the network. Equal copies share a block. A
-/// copy that takes its input from one that leaves it cut in another way is a kind of its own: it
-/// pays for the seam.
+/// copy whose input comes with another cut is a kind of its own: the resharding is charged to it.
 [[nodiscard]] DistinguishedNetwork distinguish_layers(const Network& network,
                                                       std::vector<int> factors,
                                                       std::vector<LayerChoice> layers);

@@ -21,7 +21,7 @@ namespace plansearch {
 struct Transform {
   PlanDegrees degrees;
   DeviceMesh mesh;
-  /// What the plan says of single operators; its factors are axes of the mesh. Null: nothing.
+  /// Placements of single operators; their factors are axes of the mesh. Null: nothing.
   std::shared_ptr<const Placements> placements{};
   bool operator==(const Transform& other) const;
 };
@@ -43,7 +43,7 @@ struct OperatorGroup {
   bool operator==(const OperatorGroup&) const = default;
 };
 
-/// What equal groups have in common; every group names one.
+/// The content that equal groups share; every group names one.
 struct GroupContent {
   int transform = 0;
   std::vector<double> copies;  ///< by index into Network::blocks

@@ -16,8 +16,8 @@
 
 namespace plansearch {
 
-/// Ranks that the predicted times do not tell apart: less than 80 % sure that the other plan, which
-/// is ranked higher, really is faster.
+/// Ranks that the predicted times cannot distinguish: less than 80 % sure that the other plan,
+/// which is ranked higher, really is faster.
 struct Ties {
   bool with_previous = false;
   bool with_first = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans whose stages are spelled out one by one; uniform ones come from degrees.
+// Plans whose stages are listed one by one; uniform ones come from degrees.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace plansearch {
 
-/// One stage: its degrees (those of the whole plan, `kPipelineDegrees`, are not looked at) and the
+/// One stage: its degrees (those of the whole plan, `kPipelineDegrees`, are ignored) and the
 /// runs of blocks that each of its chunks holds.
 struct StageDescription {
   PlanDegrees degrees;
@@ -27,8 +27,8 @@ struct StageDescription {
 };
 
 /// `batch` sequences per step go in `order.micro_batches` micro-batches. Infeasible when a stage's
-/// share of a micro-batch is no whole number of sequences, stages have different numbers of chunks,
-/// or the schedule does not take so many.
+/// share of a micro-batch is not a whole number of sequences, stages have different numbers of
+/// chunks, or the schedule does not take so many.
 [[nodiscard]] std::variant<ParallelPlan, Infeasible> plan_of_stages(
     std::span<const StageDescription> stages, Order order, std::int64_t batch,
     const Framework& framework, const Network& network);
@@ -44,7 +44,7 @@ struct StageDescription {
                                                                      const Network& network,
                                                                      const Framework& framework);
 
-/// The same plan with every operator cut by role, on the network that tells layers apart.
+/// The same plan with every operator cut by role, on the network that distinguishes layers.
 [[nodiscard]] ParallelPlan without_placements(ParallelPlan plan, const Framework& framework);
 
 }  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked, before anything that was left open is settled.
+// The question of a user, before anything that was left open is settled.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace plansearch {
 
-/// A question in the words of the command line. Whatever is left out is settled from the model's
+/// A question in the words of the command line. Fields left out are settled from the model's
 /// training block, the framework, the profile, or a default. `setting_table.hpp` has a row for
 /// every setting below: its flag, its key in files, its words.
 struct ProblemRequest {
@@ -61,7 +61,7 @@ struct ProblemRequest {
 
   /// Keys ("batch", "gpus", ...) of which a plan document, not the user, gave the value.
   std::set<std::string, std::less<>> from_plan{};
-  /// What the plan document says the content of "hardware" and "model" hashed to.
+  /// Hashes of the contents of "hardware" and "model" according to the plan document.
   std::map<std::string, std::string, std::less<>> content_hashes{};
 
   /// Who set a value that is present: "flag" or "plan".

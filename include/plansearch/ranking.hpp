@@ -40,11 +40,12 @@ void add_to_front(std::vector<PlanCandidate>& front, const PlanCandidate& candid
 /// Below this chance two plans are reported as a tie.
 inline constexpr double kTieProbability = 0.8;
 
-/// The ratio of two step times from which on they are no tie.
+/// The ratio of two step times from which on the plans are not tied.
 [[nodiscard]] double tied_ratio(double paired_sigma);
 
-/// What variants of one plan share: everything but the chunks of its pipeline, their order, how
-/// keys and values meet under context parallelism, and whether optimizer states are sharded.
+/// The part that variants of one plan share: everything but the chunks of its pipeline, their
+/// order, how keys and values meet under context parallelism, and whether optimizer states are
+/// sharded.
 [[nodiscard]] PlanDegrees plan_family(PlanDegrees plan);
 
 }  // namespace plansearch

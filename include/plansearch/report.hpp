@@ -20,7 +20,7 @@ struct SettingReport {
   std::string origin;  ///< flag | plan | model | assumed | framework | profile | default
 };
 
-/// What was asked, in words and numbers.
+/// The question, in words and numbers.
 struct QuestionReport {
   std::string hardware;
   std::string accelerator;
@@ -52,7 +52,7 @@ struct CountsReport {
   std::int64_t pruned = 0;
   std::int64_t unvisited = 0;
   std::vector<std::pair<std::string, std::int64_t>> rejected;  ///< reason, plans; most first
-  std::vector<std::string> left_out;  ///< what the space does not hold, and why
+  std::vector<std::string> left_out;                           ///< plans outside the space, and why
 };
 
 /// A plan that does not fit, and by how much.

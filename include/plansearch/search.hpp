@@ -39,7 +39,7 @@ struct SearchOptions {
   /// Told how far the search is, between batches, from the calling thread.
   std::function<void(const SearchProgress&)> progress{};
   /// Told every plan that is priced, once, simulated, in an order that does not depend on threads;
-  /// from the calling thread. What bounds or memory keep out is never priced.
+  /// from the calling thread. Plans that bounds or memory exclude are never priced.
   std::function<void(std::span<const PlanCandidate>)> priced{};
 };
 
@@ -93,8 +93,8 @@ struct SearchResult {
   Completeness completeness = Completeness::Optimal;
   /// What is known of the first plan, where it is not just the optimum of the space.
   std::string claim{};
-  std::vector<std::string> left_out{};  ///< what the space does not hold, and why
-  /// No plan is faster than this; zero where nothing is known of what was not looked at.
+  std::vector<std::string> left_out{};  ///< plans outside the space, and why
+  /// No plan is faster than this; zero where nothing is known of plans that were not priced.
   Seconds bound{};
 };
 

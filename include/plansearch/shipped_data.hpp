@@ -32,7 +32,7 @@ struct ShippedModel {
   ModelDescription description;
   std::uint64_t content_hash = 0;
   std::vector<std::string> left_out{};     ///< of a Hugging Face file: parts outside the network
-  std::vector<std::string> passed_over{};  ///< ... and keys that nobody knows
+  std::vector<std::string> passed_over{};  ///< ... and keys that no rule knows
 };
 
 /// Names match whatever their case, dashes and underscores; an unknown one is an InputError with

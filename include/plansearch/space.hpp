@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans a search looks at: a list of dimensions that can be walked, cut and counted.
+// The plans of a search: a list of dimensions that can be walked, cut and counted.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace plansearch {
 
 /// A question about a plan of which only some degrees are decided; the others are as in
-/// `PlanDegrees{}`. It looks at the degrees it reads and at nothing else.
+/// `PlanDegrees{}`. It reads the degrees named here and nothing else.
 struct PlanPredicate {
   DegreeSet reads;
   std::function<bool(const PlanDegrees&)> holds;  ///< empty: always
@@ -30,7 +30,7 @@ struct PlanPredicate {
 /// One degree of freedom. A value is the number of the degree, of an enumerator for kinds.
 struct SpaceDimension {
   Degree degree = Degree::Data;
-  std::vector<int> values;  ///< in the order they are looked at; one value pins the degree
+  std::vector<int> values;  ///< in the order of the walk; one value pins the degree
   PlanPredicate applies;    ///< where it does not, the degree is `otherwise`, once
   int otherwise = 1;
 };
@@ -41,7 +41,7 @@ enum class Asked {
   Throughout,  ///< whenever one of them is: degrees still open count as in `PlanDegrees{}`
 };
 
-/// Combinations that are no plans at all: they are not part of the space and never counted.
+/// Combinations that no plan has: they are not part of the space and never counted.
 struct SpaceConstraint {
   PlanPredicate admits;
   Asked asked = Asked::WhenKnown;
@@ -53,7 +53,7 @@ struct SearchSpace {
   std::int64_t global_batch = 1;           ///< decides the number of micro-batches
   std::vector<SpaceDimension> dimensions;  ///< outermost first
   std::vector<SpaceConstraint> constraints;
-  std::vector<std::string> left_out;  ///< what is not in it although one might look for it, and why
+  std::vector<std::string> left_out;  ///< plans outside of it that one might expect, and why
 
   /// InternalError when the space has no such dimension.
   [[nodiscard]] SpaceDimension& dimension(Degree degree);
@@ -137,7 +137,7 @@ class SpaceCounter {
 struct NamedSpace {
   std::string_view name;
   std::string_view summary;
-  /// Absent: its plans are no combinations of degrees but sequences of stages.
+  /// Absent: its plans are sequences of stages, not combinations of degrees.
   SearchSpace (*build)(const Problem& problem) = nullptr;
 };
 [[nodiscard]] const std::vector<NamedSpace>& named_spaces();

@@ -218,7 +218,7 @@ SearchPart end_layers_part(const Problem& problem, const SearchRequest& request)
   const Framework& framework = *problem.framework;
   if (framework.own_layers == OwnLayers::None) {
     throw InputError({}, fmt::format("{} deals layers out by its own rule", framework.name),
-                     "--space uneven looks at any layers, whatever the framework's rules");
+                     "--space uneven searches any layers, whatever the framework's rules");
   }
   return {"layers",
           [request](const SearchTask& task) { return std::make_unique<EndLayers>(task, request); }};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The degrees around one tensor group that planners of single operators look at.
+// The degrees around one tensor group that planners of single operators search.
 #pragma once
 
 #include <functional>

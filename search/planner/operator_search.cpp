@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: plans whose operators are cut one by one, the best of every group of degrees.
 // Source: the exact choice of a block (intra_op.hpp); steps by PlanEvaluator::evaluate.
-// Assumes: layers hand on what is whole over the tensor group; one way for all layers of a block.
-// Units: seconds, elements.
-// Checked by: tests/unit/search/operator_search_test.cpp (equal to pricing every choice)
+// Assumes: layers hand on what is whole over the tensor group; all layers of a block share one
+// choice. Units: seconds, elements. Checked by: tests/unit/search/operator_search_test.cpp (equal
+// to pricing every choice)
 #include "search/planner/operator_search.hpp"
 
 #include <fmt/format.h>
@@ -139,7 +139,7 @@ class OperatorSearch : public Strategy {
     return found;
   }
 
-  /// By block; null for what is no layer.
+  /// By block; null for blocks beside layers.
   using Splits = std::vector<std::unique_ptr<OperatorSplit>>;
 
   /// Every layer at its best with at most this share of its parameters on a device; embedding and

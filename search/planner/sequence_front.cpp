@@ -8,7 +8,7 @@
 namespace plansearch {
 namespace {
 
-/// Points closer than this share in time, or in bytes, are not told apart.
+/// Points closer than this share in time, or in bytes, count as one.
 constexpr double kCloseEnough = 0.01;
 /// A price of bytes beside which time hardly matters, in sums for all of them.
 constexpr double kBytesAlone = 1e3;

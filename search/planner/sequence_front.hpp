@@ -11,7 +11,7 @@
 namespace plansearch {
 
 /// The least sum first, then the least bytes, then the corners of the convex front between; points
-/// within 1 % in time or in bytes are not told apart. Empty where there is no choice.
+/// within 1 % in time or in bytes count as one. Empty where there is no choice.
 [[nodiscard]] std::vector<SequencePlan> sequence_front(const SequencePlanner& planner,
                                                        Recompute level, Rings rings);
 

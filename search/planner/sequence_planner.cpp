@@ -137,7 +137,7 @@ struct SequencePlanner::Parts {
             static_cast<double>(std::min(degrees.pipeline, degrees.micro_batches))};
   }
 
-  /// What is no layer, by option of the edges.
+  /// Blocks beside layers, by option of the edges.
   struct Ends {
     std::vector<double> before;  ///< the layers
     std::vector<double> after;
@@ -180,7 +180,7 @@ struct SequencePlanner::Parts {
   Problem problem;
   PlanDegrees degrees;
   std::shared_ptr<ReshardingPrices> moves;
-  std::vector<std::unique_ptr<ChoiceTables>> tables;  ///< by block; null for what is no layer
+  std::vector<std::unique_ptr<ChoiceTables>> tables;  ///< by block; null for blocks beside layers
   std::vector<std::unique_ptr<ChoicePricer>> ends;    ///< by block; null for layers
   mutable ByRecompute<Ends> end_sums;
   mutable std::mutex pricing_ends;

@@ -28,8 +28,8 @@ struct SequenceBound {
   double bytes = 0.0;  ///< states and what one micro-batch leaves behind in all layers
 };
 
-/// Questions may be asked from several threads. What moves between operators is priced before the
-/// first sum, which takes most of the time of a planner; sums throw PricingStopped.
+/// Questions may be asked from several threads. Resharding costs are computed before the first sum,
+/// which takes most of the time of a planner; sums throw PricingStopped.
 class SequencePlanner {
  public:
   struct Request {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: plans whose operators are cut by sequences, the best of every group of degrees.
 // Source: the choice of least sum (sequence_planner.hpp); steps by PlanEvaluator::evaluate.
-// Assumes: one way for all layers of a block; embedding and head by role.
+// Assumes: all layers of a block share one partition; embedding and head by role.
 // Units: seconds, bytes.
 // Checked by: tests/unit/search/sequence_planner_test.cpp
 #include "search/planner/temporal_search.hpp"
@@ -28,7 +28,7 @@
 namespace plansearch {
 namespace {
 
-/// Above it only sequences that are sorted inside every tier are looked at.
+/// Above it only sequences that are sorted inside every tier are searched.
 constexpr int kMostBitsInFull = 5;
 constexpr int kMostBits = 8;
 
@@ -115,7 +115,7 @@ class TemporalSearch : public Strategy {
     }
   }
 
-  /// Of all degrees the best is ranked, by role or by sequences.
+  /// Ranks the best plan of each tuple of degrees, by role or by sequences.
   [[nodiscard]] static PlanFamily family_of(const PlanDegrees& degrees) { return {degrees, {1}}; }
 
   void stop() { task_.result.completeness = Completeness::Stopped; }

@@ -45,7 +45,7 @@ std::vector<int> context_kinds(const Framework& framework) {
   return kinds;
 }
 
-/// Where selective recompute drops nothing it is the same as none, and looked at once.
+/// Where selective recompute drops nothing it is the same as none, and counted once.
 std::vector<int> recompute_levels(const Problem& problem) {
   if (selective_drops(*problem.network, problem.framework->selective)) {
     return numbers(Recompute::None, Recompute::Selective, Recompute::Full);

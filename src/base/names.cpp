@@ -6,7 +6,7 @@
 namespace plansearch {
 namespace {
 
-/// What is longer is no misspelled name; comparing takes time that grows with the square.
+/// A longer text is not a misspelled name; comparing takes time that grows with the square.
 constexpr std::size_t kLongestName = 200;
 
 /// Edits (insert, delete, replace, swap of neighbours) that turn one text into the other.

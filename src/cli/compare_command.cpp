@@ -22,6 +22,7 @@ int run_compare(const Options& options) {
   const ComparisonReport report =
       options.plans.empty() ? compare_questions(separate_questions(options), run.session())
                             : compare_given_plans(options, options.plans);
+  for (const std::string& note : report.notes) print_note(note, options);
   run.conclude_all(options);
   output.write(render_comparison(report, format_of(options), columns_of(options)));
   const bool any = std::any_of(report.rows.begin(), report.rows.end(), [](const ComparedRow& row) {

@@ -92,11 +92,7 @@ Explained given(const Options& options, SearchRun& run) {
 std::string picture_of(const Explained& explained, bool timeline, int columns) {
   const PlanEvaluator evaluator(explained.problem);
   const ParallelPlan& plan = *explained.plan;
-  if (timeline) {
-    const auto program = evaluator.program(plan);
-    return plan_timeline(*program, columns) +
-           shared_links_note(*program, *evaluator.program(plan, {.links = MessageLinks::Shared}));
-  }
+  if (timeline) return step_timeline(evaluator, plan, columns);
   const int drawn = drawn_micro_batches(plan.transform_at(0).degrees, *explained.problem.framework);
   return pipeline_picture(*evaluator.program(plan, {.micro_batches = drawn}),
                           plan.order.micro_batches, columns);

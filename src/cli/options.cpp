@@ -49,7 +49,7 @@ std::string number_problem(const std::string& text, std::int64_t low, std::int64
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc::invalid_argument || stop != end) {
-    return fmt::format("'{}' is no whole number", text);
+    return fmt::format("'{}' is not a whole number", text);
   }
   if (error == std::errc() && value >= low && value <= high) return {};
   return fmt::format("{} is not from {} to {}", text, low, high);
@@ -97,7 +97,7 @@ void positive_number(CLI::Option* option) {
   option->check([](const std::string& text) {
     const auto value = parse_number(text);
     if (value && *value > 0.0) return std::string();
-    return fmt::format("'{}' is no number above zero", text);
+    return fmt::format("'{}' is not a number above zero", text);
   });
 }
 
@@ -217,7 +217,7 @@ void add_output(CLI::App& app, Options& o) {
 
 void add_search(CLI::App& app, Options& o) {
   app.option_defaults()->group("Search");
-  restrict_to(app.add_option("--space", o.space, "plans to look at (default: framework)"),
+  restrict_to(app.add_option("--space", o.space, "plans to search (default: framework)"),
               space_names());
   add_number(app, "--top", o.top, "plans to show", {1, 10000});
   positive_number(app.add_option("--time-limit", o.time_limit_s,
@@ -234,9 +234,10 @@ void add_trace(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
-/// What one step is priced with, beyond the plan.
+/// What one step is priced with and shown as, beyond the plan.
 void add_step(CLI::App& app, Options& o) {
   for (const Setting setting : kStepSettings) add_setting(app, o, setting);
+  app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
   add_trace(app, o);
 }
 
@@ -277,7 +278,7 @@ void add_predict(CLI::App& app, Options& o) {
       ->type_name("KxK|ring");
   app.add_option("--write-plan", o.write_plan, "write the plan as a plan document")
       ->type_name("FILE");
-  app.add_option("--write-stages", o.write_stages, "the same with its stages spelled out")
+  app.add_option("--write-stages", o.write_stages, "the same with its stages listed")
       ->type_name("FILE");
   add_step(app, o);
 }
@@ -296,7 +297,7 @@ void add_validate(CLI::App& app, Options& o) {
       ->check([](const std::string& text) {
         const auto value = parse_number(text);
         if (value && *value >= 0.0 && *value <= 1.0) return std::string();
-        return fmt::format("'{}' is no number from 0 to 1", text);
+        return fmt::format("'{}' is not a number from 0 to 1", text);
       });
 }
 
@@ -322,7 +323,6 @@ void add_explain(CLI::App& app, Options& o) {
       ->type_name("PLAN");
   app.add_option("other", o.rival, "the plan to set it against (default: the best other)")
       ->type_name("PLAN");
-  app.add_flag("--timeline", o.timeline, "draw the whole step: work, messages, memory");
   add_step(app, o);
 }
 

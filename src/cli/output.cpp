@@ -57,7 +57,7 @@ void check_writable(const std::string& file) {
   const std::string directory = parent.empty() ? "." : parent.string();
   if (::access(directory.c_str(), W_OK | X_OK) != 0) refuse(file, std::strerror(errno));
   if (!fs::is_directory(directory, error))
-    refuse(file, fmt::format("{} is no directory", directory));
+    refuse(file, fmt::format("{} is not a directory", directory));
 }
 
 bool is_rule(std::string_view line) {
@@ -87,7 +87,7 @@ bool write_to(int descriptor, std::string_view text) {
   return true;
 }
 
-/// A reader that has gone is no failure of ours.
+/// A reader that has closed the pipe is not an error.
 void write_to_standard_output(std::string_view text) {
   if (!write_to(STDOUT_FILENO, text) && errno != EPIPE) {
     refuse("standard output", std::strerror(errno));

@@ -9,6 +9,7 @@
 #include "problem/remedies.hpp"
 #include "problem/write_plan.hpp"
 #include "problem/write_trace.hpp"
+#include "report/plan_timeline.hpp"
 
 namespace plansearch::cli {
 
@@ -34,7 +35,11 @@ int run_predict(const Options& options) {
     SearchRun run(options);
     report.remedies = find_remedies(pinned, given.asked, given.plan.devices(), run.session());
   }
-  output.write(render_prediction(report, format_of(options), columns_of(options)));
+  std::string text = render_prediction(report, format_of(options), columns_of(options));
+  if (options.timeline && format_of(options) == Format::Table) {
+    text += "\n" + step_timeline(evaluator, given.plan, columns_of(options));
+  }
+  output.write(text);
   return fits ? kExitOk : kExitInfeasible;
 }
 

@@ -15,7 +15,9 @@ int run_schedule(const Options& options) {
   }
   const ScheduleReport report = answer(options.schedule);
   write_trace(report, options.trace);
-  if (format == Format::Table && !report.grid) print_note("too large to be drawn", options);
+  if (format == Format::Table && !can_be_drawn(report)) {
+    print_note("too large to be drawn", options);
+  }
   output.write(format == Format::Csv ? order_csv(options.schedule, report)
                                      : to_text(report, format, columns_of(options)));
   if (report.too_full.empty()) return kExitOk;

@@ -24,7 +24,7 @@ class WaySearch {
   using Moves = std::vector<WayMove>;
   /// `many`: layouts on no way of least cost are left out.
   void run(const WayPattern& pattern, WayFactors factors, Moves& moves);
-  /// Layouts that the last search looked at.
+  /// Layouts that the last search visited.
   [[nodiscard]] std::size_t looked_at() const { return looked_at_; }
 
  private:

@@ -47,7 +47,7 @@ struct TensorLayouts {
 [[nodiscard]] std::span<const PathStep> steps_again(ReadsAgain reader, double held,
                                                     const Path& path);
 
-/// What the devices of one operator say to each other while it runs: row statistics, rings.
+/// Messages between the devices of one operator while it runs: row statistics, rings.
 void derive_inside(const DerivationInput& input, DerivationScratch& scratch, std::size_t op,
                    std::vector<Communication>& demands);
 

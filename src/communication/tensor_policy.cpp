@@ -40,13 +40,15 @@ ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
                             AxisSet data) {
   const ShardingRules& rules = framework.sharding;
   const FlatCut parameters = cut(depth, shard, plan.zero, ZeroStage::Parameters);
-  const FlatCut gradients = cut(depth, shard, plan.zero, ZeroStage::Gradients);
+  const Scope reduce = gradient_reduce_scope(plan, rules);
+  // Gradients that are summed at the end of a step are whole until then.
+  const FlatCut gradients =
+      cut(depth, reduce == Scope::Step ? AxisSet{} : shard, plan.zero, ZeroStage::Gradients);
   const FlatCut states = cut(depth, shard, plan.zero, ZeroStage::Optimizer);
   const bool parameters_sharded = plan.zero == ZeroStage::Parameters && !shard.empty();
   const Scope sharded_gather =
       plan.pipeline > 1 ? rules.parameter_gather_pipelined : rules.parameter_gather;
   const Scope gather = parameters_sharded ? sharded_gather : rules.depth_gather;
-  const Scope reduce = rules.gradient_reduce[static_cast<std::size_t>(plan.zero)];
   ParameterPolicy policy;
   policy.parameter = {parameters, {}, gather, Scope::Step, precision.parameter};
   policy.gradient = {gradients, {}, Scope::Step, reduce, precision.gradient};
@@ -81,6 +83,11 @@ bool depth_cuts(const Network& network, const Block& block, const Operator& op,
     });
   });
   return traits(op).second_operand == SecondOperand::Weight && summed && !vocabulary;
+}
+
+Scope gradient_reduce_scope(const PlanDegrees& plan, const ShardingRules& rules) {
+  if (plan.pipeline > 1 && rules.gradient_reduce_pipelined) return *rules.gradient_reduce_pipelined;
+  return rules.gradient_reduce[static_cast<std::size_t>(plan.zero)];
 }
 
 TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,

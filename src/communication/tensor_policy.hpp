@@ -55,6 +55,9 @@ struct TensorPolicies {
 [[nodiscard]] bool depth_cuts(const Network& network, const Block& block, const Operator& op,
                               ParameterId parameter, const ShardingRules& rules);
 
+/// How often replicas sum their gradients.
+[[nodiscard]] Scope gradient_reduce_scope(const PlanDegrees& plan, const ShardingRules& rules);
+
 /// `precision` is what the user asked for (a key of Framework::precision).
 [[nodiscard]] TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,
                                              const Framework& framework, DataType precision);

@@ -27,7 +27,7 @@ constexpr std::array<Tile, 6> kTiles{
 constexpr std::array<double, 4> kSplits{1, 2, 4, 8};
 /// A split is tried only while the whole product stays below this many waves.
 constexpr double kSplitWaves = 4.0;
-/// Kernels load and store vectors of so many bytes; rows that are no multiple take slower kernels.
+/// Kernels load and store vectors of so many bytes; other rows take slower kernels.
 constexpr double kVector = 16.0;
 /// Results are written in 16 bits whatever the inputs are.
 constexpr Bytes kResult(2.0);

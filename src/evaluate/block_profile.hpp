@@ -50,8 +50,7 @@ struct BlockTimes {
   PassProfile backward_edges;  ///< with those of recomputation
 };
 
-/// What a profile of a block shows of things that several classes share lives as long as the
-/// ClassProfile it stands in.
+/// Spans point into data of the ClassProfile that holds the profile.
 struct BlockProfile : BlockTimes {
   BlockMemory memory;
   ParameterCount parameters;  ///< without shared ones

@@ -115,11 +115,10 @@ StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Fram
   key.plan.recompute = Recompute::None;
   key.plan.recompute_layers = 0;
   key.plan.schedule = kDefaultSchedule;
-  // A pipeline matters only by how long gathered parameters are kept.
-  key.plan.pipeline = plan.pipeline > 1 && plan.zero == ZeroStage::Parameters ? 2 : 1;
-  const bool inside =
-      plan.zero == ZeroStage::Parameters ||
-      framework.sharding.gradient_reduce[static_cast<std::size_t>(plan.zero)] != Scope::Step;
+  // A pipeline matters only by how long gathered parameters and whole gradients are kept.
+  key.plan.pipeline = plan.pipeline > 1 && plan.zero >= ZeroStage::Gradients ? 2 : 1;
+  const bool inside = plan.zero == ZeroStage::Parameters ||
+                      gradient_reduce_scope(plan, framework.sharding) != Scope::Step;
   if (!inside) {
     key.plan.data = plan.data > 1 ? 2 : 1;
     key.plan.shard_group = 0;

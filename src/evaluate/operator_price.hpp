@@ -20,7 +20,7 @@ struct PhaseTimes {
   PhaseTimes& operator+=(const PhaseTimes& other);
 };
 
-/// Kernels of operator `op`, and what its devices say to each other while it runs: row statistics,
+/// Kernels of operator `op`, and messages between its devices while it runs: row statistics,
 /// rings. A fused launch is charged to its first operator.
 [[nodiscard]] PhaseTimes operator_price(const BlockWork& work, std::size_t op);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a placement decides once for every micro-batch, recompute level and policy: into how many
-// slices everything is cut, what operators say to each other, which parameters a device holds.
+// slices everything is cut, the messages between operators, which parameters a device holds.
 #pragma once
 
 #include <string>

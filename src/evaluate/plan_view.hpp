@@ -98,8 +98,7 @@ struct GroupLengths : PassLengths {
 };
 
 /// When a device begins, when it has nothing left to do for the pipeline, and both if messages took
-/// no time. Devices wait for each other's waits, so that the difference is no sum of their
-/// own.
+/// no time. Waiting propagates between devices, so it cannot be attributed to one of them.
 struct DeviceEnd {
   Seconds end;
   Seconds without_transfers;

@@ -32,7 +32,7 @@ struct PriceKey {
 };
 
 /// A table of fixed size in which a new price displaces the old one of its place. Not thread-safe:
-/// every thread has its own. Prices follow from their keys, so nobody can tell who computed one.
+/// every thread has its own. Prices follow from their keys, so results do not depend on it.
 template <typename Value>
 class PriceMemo {
  public:

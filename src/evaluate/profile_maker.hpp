@@ -16,7 +16,7 @@
 
 namespace plansearch {
 
-/// Thread-safe: parts are values, so who makes one does not matter. The problem, constants and
+/// Thread-safe: parts are values: two threads may make the same one. The problem, constants and
 /// precision of the context must outlive it.
 class ProfileMaker {
  public:
@@ -45,7 +45,7 @@ class ProfileMaker {
   [[nodiscard]] std::vector<PassLine> passes(const ClassProfile& profile, std::size_t block) const;
 
  private:
-  /// Parts are told apart by where they are: whoever holds a value made from a part holds the part.
+  /// Keys are addresses: a value keeps the parts it was made from alive.
   struct LocalKey {
     const PlacedNetwork* placed;
     int micro_batch;

@@ -11,7 +11,7 @@
 
 namespace plansearch {
 
-/// Thread-safe; values follow from their keys alone, so who makes one does not matter. Holds at
+/// Thread-safe; values follow from their keys alone, so two threads may make the same one. Holds at
 /// most 16 x `kMostPerShard` values: a walk rarely comes back to what lies that far behind.
 template <typename Key, typename Value, std::size_t kMostPerShard>
 class SharedCache {

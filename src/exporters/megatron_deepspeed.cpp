@@ -101,12 +101,13 @@ std::vector<Trait> lacks() {
        [](const M& m) { return m.moe.has_value(); }},
   };
   const std::vector<Trait> own{
-      {"no positions", [](const M& m) { return m.attention.positions == PositionKind::None; }},
-      {"biases on some linear layers and not on others",
+      {"no positions (attention.positions)",
+       [](const M& m) { return m.attention.positions == PositionKind::None; }},
+      {"biases on some linear layers and not on others (attention.bias, mlp.bias)",
        [](const M& m) { return any_bias(m) && !all_biases(m); }},
-      {"a gate that is not SiLU",
+      {"a gate that is not SiLU (mlp.activation)",
        [](const M& m) { return m.mlp.gated && m.mlp.activation != Activation::Silu; }},
-      {"an activation that is neither GELU nor squared ReLU",
+      {"an activation that is neither GELU nor squared ReLU (mlp.activation)",
        [](const M& m) {
          return !m.mlp.gated && m.mlp.activation != Activation::Gelu &&
                 m.mlp.activation != Activation::SquaredRelu;

@@ -252,40 +252,44 @@ std::vector<Key> megatron_model_keys() {
 
 std::vector<Trait> beyond_decoders() {
   return {
-      {"an encoder or images; only decoders of text go there",
+      {"an encoder or images; only decoders of text go there (stack)",
        [](const M& m) { return m.stack != StackKind::Decoder || m.vision || m.decoder; }},
-      {"frozen parameters", [](const M& m) { return !m.training.frozen.empty(); }},
-      {"an embedding of another width", [](const M& m) { return m.embedding.width.has_value(); }},
-      {"token types, a norm or a pooler at its embedding",
+      {"frozen parameters (training.frozen)",
+       [](const M& m) { return !m.training.frozen.empty(); }},
+      {"an embedding of another width (embedding.width)",
+       [](const M& m) { return m.embedding.width.has_value(); }},
+      {"token types, a norm or a pooler at its embedding (embedding.token_types, .norm, .pooler)",
        [](const M& m) {
          return m.embedding.token_types > 0 || m.embedding.norm || m.embedding.pooler;
        }},
-      {"a bias on its logits", [](const M& m) { return m.embedding.head_bias; }},
-      {"no norm at its end", [](const M& m) { return !m.norm.final_norm; }},
-      {"norms elsewhere than before each sublayer",
+      {"a bias on its logits (embedding.head_bias)",
+       [](const M& m) { return m.embedding.head_bias; }},
+      {"no norm at its end (norm.final)", [](const M& m) { return !m.norm.final_norm; }},
+      {"norms elsewhere than before each sublayer (norm.placement)",
        [](const M& m) { return m.norm.placement != NormPlacement::Pre; }},
-      {"norms without bias or weight",
+      {"norms without bias or weight (norm.kind)",
        [](const M& m) {
          return m.norm.kind != NormKind::LayerNorm && m.norm.kind != NormKind::RmsNorm;
        }},
-      {"positions that are biases (ALiBi, relative)",
+      {"positions that are biases (ALiBi, relative) (attention.positions)",
        [](const M& m) {
          return m.attention.positions == PositionKind::Alibi ||
                 m.attention.positions == PositionKind::Relative;
        }},
-      {"norms of queries and keys that are not one weight for all heads",
+      {"norms of queries and keys that are not one weight for all heads (attention.qk_norm)",
        [](const M& m) {
          return m.attention.qk_norm != QkNorm::None && m.attention.qk_norm != QkNorm::PerHead;
        }},
-      {"a layer between its last norm and the logits",
+      {"a layer between its last norm and the logits (embedding.head_transform)",
        [](const M& m) { return m.embedding.head_transform != HeadTransform::None; }},
-      {"a first layer without a norm", [](const M& m) { return !m.norm.first_norm; }},
-      {"windows in chunks, or full attention by a list of layers",
+      {"a first layer without a norm (norm.first)", [](const M& m) { return !m.norm.first_norm; }},
+      {"windows in chunks, or full attention by a list of layers (attention.window_kind, "
+       ".leading_full, .layer_pattern)",
        [](const M& m) {
          return m.attention.window_kind != WindowKind::Sliding || m.attention.leading_full > 0 ||
                 !m.attention.full_layers.empty();
        }},
-      {"experts by a list of layers",
+      {"experts by a list of layers (experts.dense_layers, .layers)",
        [](const M& m) {
          return m.moe && (!m.moe->dense_layers.empty() || !m.moe->layers.empty());
        }},
@@ -295,33 +299,36 @@ std::vector<Trait> beyond_decoders() {
 
 std::vector<Trait> beyond_first_decoders() {
   return {
-      {"latent attention", [](const M& m) { return m.attention.latent.has_value(); }},
-      {"attention windows", [](const M& m) { return m.attention.window.has_value(); }},
-      {"attention sinks", [](const M& m) { return m.attention.sinks; }},
-      {"norms of queries and keys", [](const M& m) { return m.attention.qk_norm != QkNorm::None; }},
-      {"prediction modules", [](const M& m) { return m.mtp_layers > 0; }},
+      {"latent attention (attention.latent)",
+       [](const M& m) { return m.attention.latent.has_value(); }},
+      {"attention windows (attention.window)",
+       [](const M& m) { return m.attention.window.has_value(); }},
+      {"attention sinks (attention.sinks)", [](const M& m) { return m.attention.sinks; }},
+      {"norms of queries and keys (attention.qk_norm)",
+       [](const M& m) { return m.attention.qk_norm != QkNorm::None; }},
+      {"prediction modules (mtp_layers)", [](const M& m) { return m.mtp_layers > 0; }},
   };
 }
 
 std::vector<Trait> megatron_lacks() {
   const std::vector<Trait> own{
-      {"biases on some linear layers and not on others",
+      {"biases on some linear layers and not on others (attention.bias, mlp.bias)",
        [](const M& m) {
          return !bias_everywhere(m) && !bias_nowhere(m) && !bias_of_queries_only(m);
        }},
-      {"a gate that pretrain_gpt.py has no flag for",
+      {"a gate that pretrain_gpt.py has no flag for (mlp.activation)",
        [](const M& m) {
          return m.mlp.gated && m.mlp.activation != Activation::Silu && !clamped_gate(m);
        }},
-      {"an activation that is neither GELU nor squared ReLU",
+      {"an activation that is neither GELU nor squared ReLU (mlp.activation)",
        [](const M& m) {
          return !m.mlp.gated && m.mlp.activation != Activation::Gelu &&
                 m.mlp.activation != Activation::SquaredRelu;
        }},
       // TopKRouter has a bias where the other linear layers do.
-      {"a bias on its router alone, or on everything else",
+      {"a bias on its router alone, or on everything else (experts.router_bias)",
        [](const M& m) { return m.moe && m.moe->router_bias != bias_everywhere(m); }},
-      {"leading dense layers and experts in every n-th layer",
+      {"leading dense layers and experts in every n-th layer (experts.leading_dense, .every)",
        [](const M& m) { return m.moe && m.moe->leading_dense > 0 && m.moe->every > 1; }},
   };
   return joined<Trait>({beyond_decoders(), own});

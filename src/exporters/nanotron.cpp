@@ -139,14 +139,15 @@ std::vector<Trait> lacks() {
        [](const M& m) { return m.moe.has_value(); }},
   };
   const std::vector<Trait> own{
-      {"positions that are not rotary",
+      {"positions that are not rotary (attention.positions)",
        [](const M& m) { return m.attention.positions != PositionKind::Rotary; }},
-      {"layer norms with a mean", [](const M& m) { return m.norm.kind != NormKind::RmsNorm; }},
-      {"an MLP without a SiLU gate",
+      {"layer norms with a mean (norm.kind)",
+       [](const M& m) { return m.norm.kind != NormKind::RmsNorm; }},
+      {"an MLP without a SiLU gate (mlp.gated, .activation)",
        [](const M& m) { return !m.mlp.gated || m.mlp.activation != Activation::Silu; }},
-      {"biases behind attention or in the MLP",
+      {"biases behind attention or in the MLP (attention.bias, mlp.bias)",
        [](const M& m) { return m.attention.output_bias || m.mlp.bias; }},
-      {"heads that are not hidden / heads wide",
+      {"heads that are not hidden / heads wide (attention.head_size)",
        [](const M& m) { return m.attention.heads * m.attention.head_size != m.hidden; }},
       {"dropout", [](const M& m) { return m.dropout > 0.0 || m.attention_dropout > 0.0; }},
   };

@@ -10,7 +10,7 @@
 namespace plansearch::exporters {
 namespace {
 
-/// Names and paths come from users; whatever is no UTF-8 is replaced.
+/// Names and paths come from users; bytes that are not UTF-8 are replaced.
 std::string json_text(const Value& value, int indent = -1) {
   return value.dump(indent, ' ', false, Value::error_handler_t::replace);
 }

@@ -88,9 +88,8 @@ void read_datasheet(const Node& node, const Accelerator* base, Accelerator& acce
     accelerator.l2_cache = defaults.l2_cache;
     inherited["l2_cache"] = {Evidence::Assumed, "default"};
   }
-  const auto units = node.find("multiprocessors");
-  if (units || base == nullptr) {
-    accelerator.multiprocessors = node.at("multiprocessors").count(1, 1'000'000);
+  if (const auto units = node.find("multiprocessors")) {
+    accelerator.multiprocessors = units->count(1, 1'000'000);
     log.given("multiprocessors");
   }
   if (const auto power = node.find("power")) {
@@ -131,6 +130,11 @@ Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int dept
   ProvenanceMap inherited = accelerator.provenance;
   const Accelerator* base_pointer = base ? &*base : nullptr;
   read_datasheet(node, base_pointer, accelerator, library.defaults(), log, inherited);
+  if (!base && !node.find("multiprocessors")) {
+    const Accelerator donor = kernel_donor(node, accelerator, library, depth);
+    accelerator.multiprocessors = donor.multiprocessors;
+    inherited["multiprocessors"] = {Evidence::Assumed, "as " + donor.name};
+  }
   accelerator.kernels =
       read_kernels(node, accelerator, base_pointer, library, log, inherited, depth);
   accelerator.concurrency =

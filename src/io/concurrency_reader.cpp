@@ -37,8 +37,9 @@ const ActivityPair& path_pair(const Node::Entry& entry, Activity one, Activity o
     }
   }
   throw InputError(entry.where, fmt::format("{} and {} have no path", key_of(one), key_of(other)),
-                   one == other ? "what runs at once as one activity shares it evenly"
-                                : "what messages take from kernels is `multiprocessors: {...}`");
+                   one == other
+                       ? "what runs at once as one activity shares it evenly"
+                       : "`multiprocessors: {...}` is the share that messages take from kernels");
 }
 
 /// Chips of which nothing is known: as many multiprocessors as elsewhere, the paths of elsewhere.

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
 
 #include "io/family_rules.hpp"
 #include "io/raw_value.hpp"
@@ -17,8 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSchema = "plansearch/family/v1";
 constexpr int kMaxLikeDepth = 8;
-constexpr std::array<std::string_view, 7> kKeys = {"schema", "source",  "like", "defaults",
-                                                   "only",   "ignored", "model"};
+constexpr std::array<std::string_view, 8> kKeys = {"schema",   "source", "like",    "architectures",
+                                                   "defaults", "only",   "ignored", "model"};
 
 RawValue* entry_of(RawValue& map, std::string_view key) {
   for (RawEntry& entry : map.entries) {
@@ -46,7 +48,7 @@ RawValue merged(RawValue base, const RawValue& over, std::string_view name) {
   return base;
 }
 
-/// Only letters, digits, '-', '_' and '.': a model_type is no path.
+/// Only letters, digits, '-', '_' and '.': a model_type is not a path.
 bool is_plain_name(std::string_view name) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -81,16 +83,62 @@ RawValue read_chain(const fs::path& directory, const fs::path& path, int depth) 
   return merged(read_chain(directory, file_of(directory, name), depth + 1), root.raw(), "");
 }
 
-/// Why a family is known and yet not read, where the directory says so.
-std::string reason_against(const std::string& model_type, const fs::path& directory) {
+/// Reasons of one kind why something that is known is not read.
+std::map<std::string, std::string> reasons_of(std::string_view kind, const fs::path& directory) {
   const fs::path path = file_of(directory, "_unsupported");
+  std::map<std::string, std::string> reasons;
   std::error_code error;
-  if (!fs::exists(path, error)) return {};
-  const auto reason = Document::read(path).root().at("families").find(model_type);
-  return reason ? ": " + reason->text() : std::string();
+  if (!fs::exists(path, error)) return reasons;
+  const Document document = Document::read(path);
+  for (const Node::Entry& entry : document.root().at(kind).entries()) {
+    reasons.emplace(entry.key, entry.value.text());
+  }
+  return reasons;
 }
 
+/// Why a family is known and yet not read, where the directory says so.
+std::string reason_against(const std::string& model_type, const fs::path& directory) {
+  const auto reasons = reasons_of("families", directory);
+  const auto reason = reasons.find(model_type);
+  return reason == reasons.end() ? std::string() : ": " + reason->second;
+}
+
+/// A class without a head of its own.
+constexpr std::string_view kBare = "Model";
+
 }  // namespace
+
+std::string require_described(const Node& classes, const Node& rules, const fs::path& directory) {
+  const auto described = rules.find("architectures");
+  if (!described || classes.is_null()) return {};
+  // By ending; empty: described.
+  std::map<std::string, std::string> endings = reasons_of("architectures", directory);
+  std::vector<std::string> known;
+  for (const Node& ending : described->items()) {
+    known.push_back(ending.text());
+    endings[known.back()].clear();
+  }
+  endings.emplace(kBare, kBare);
+  std::string bare;
+  std::optional<std::string> refused;
+  for (const Node& item : classes.items()) {
+    const std::string name = item.text();
+    const std::string* longest = nullptr;
+    std::size_t length = 0;
+    for (const auto& [ending, reason] : endings) {
+      if (!name.ends_with(ending) || ending.size() < length) continue;
+      length = ending.size();
+      longest = &reason;
+    }
+    if (longest != nullptr && longest->empty()) return {};
+    if (longest != nullptr && *longest == kBare) bare = name;
+    if (!refused) refused = longest != nullptr ? *longest : "no file says what it ends in";
+  }
+  if (!bare.empty() || !refused) return bare;
+  classes.items().front().fail(
+      fmt::format("{} is not described: {}", classes.items().front().text(), *refused),
+      fmt::format("this family describes classes that end in {}", fmt::join(known, ", ")));
+}
 
 std::vector<std::string> known_families(const fs::path& directory) {
   std::vector<std::string> names;

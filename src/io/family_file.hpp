@@ -19,4 +19,9 @@ namespace plansearch::io {
 [[nodiscard]] Document read_family(const std::string& model_type,
                                    const std::filesystem::path& directory, const Node& type);
 
+/// Refuses `architectures` of a configuration, a list of classes, of which the family describes
+/// none. The class, where it has no head and is described with one; else nothing.
+[[nodiscard]] std::string require_described(const Node& classes, const Node& rules,
+                                            const std::filesystem::path& directory);
+
 }  // namespace plansearch::io

@@ -27,9 +27,9 @@ std::vector<std::string> spellings(const Node& node) {
   return names;
 }
 
-/// As written, or as numbers where both are ("1" and "1.0").
+/// As written, or as numbers where both are ("1" and "1.0"); "*b" expects the ending "b".
 bool same_value(const std::string& a, const std::string& b) {
-  if (a == b) return true;
+  if (a == b || (b.starts_with('*') && a.ends_with(b.substr(1)))) return true;
   const auto x = parse_number(a);
   const auto y = parse_number(b);
   return x.has_value() && y.has_value() && *x == *y;
@@ -41,6 +41,10 @@ bool matches(const std::optional<Node>& value, const Node& expected) {
     return std::any_of(any.begin(), any.end(), [&](const Node& e) { return matches(value, e); });
   }
   if (expected.is_null() || !value.has_value()) return expected.is_null() && !value.has_value();
+  if (value->is_list()) {
+    const std::vector<Node> items = value->items();
+    return items.size() == 1 && matches(items.front(), expected);
+  }
   return value->is_scalar() && same_value(value->text(), expected.text());
 }
 
@@ -236,7 +240,7 @@ class Application {
         return std::find(list.begin(), list.end(), entry.key) != list.end();
       };
       if (among(kSources) || among(kChanges)) continue;
-      throw InputError(entry.where, fmt::format("'{}' is no part of a rule", entry.key));
+      throw InputError(entry.where, fmt::format("'{}' is not a key of a rule", entry.key));
     }
   }
 

@@ -138,6 +138,9 @@ void read_sharding(const Node& map, ShardingRules& rules) {
       rules.gradient_reduce.at(i) = items[i].choice<Scope>(kScopes);
     }
   }
+  if (const auto scope = map.find("gradient_reduce_pipelined")) {
+    rules.gradient_reduce_pipelined = scope->choice<Scope>(kScopes);
+  }
   if (const auto list = map.find("shard_with")) {
     rules.shard_with = {};
     for (const Node& item : list->items()) {

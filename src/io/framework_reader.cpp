@@ -72,7 +72,7 @@ std::vector<Axis> read_rank_order(const Node& list) {
     const std::string text = item.text();
     const auto axis = parse_axis(text);
     if (!axis || *axis > Axis::Pipeline) {
-      item.fail(fmt::format("'{}' is no axis of a rank order", text),
+      item.fail(fmt::format("'{}' is not an axis of a rank order", text),
                 "the axes are in, out, depth, context, data and pipeline, the fastest first");
     }
     if (std::find(order.begin(), order.end(), *axis) != order.end()) {

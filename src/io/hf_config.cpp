@@ -57,6 +57,11 @@ HfModel read_hf_config(const Node& root, const std::string& name,
   const Document document = read_family(family, families, type);
   const Node rules = document.root();
 
+  HfModel read;
+  if (const auto classes = root.find("architectures")) {
+    const std::string bare = require_described(*classes, rules, families);
+    if (!bare.empty()) read.passed_over.push_back("architectures " + bare + " (no head)");
+  }
   HfKeys keys(config, rules.find("defaults"));
   if (inner.has_value()) {
     // transformers ties the head of a composite network by its outer configuration.
@@ -70,7 +75,6 @@ HfModel read_hf_config(const Node& root, const std::string& name,
   const std::string file = root.where().file;
   const Document made = Document::made(std::move(sections), 0, file);
 
-  HfModel read;
   read.model = read_sections(made.root());
   made.root().finish();
   read.model.training.assumed = true;

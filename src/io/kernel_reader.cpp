@@ -202,29 +202,38 @@ std::string default_donor(const Accelerator& accelerator, const Defaults& defaul
   return {};
 }
 
+std::optional<Node> named_donor(const Node& accelerator) {
+  const auto section = accelerator.find("kernels");
+  return section ? section->find("like") : std::nullopt;
+}
+
 }  // namespace
+
+Accelerator kernel_donor(const Node& accelerator, const Accelerator& so_far,
+                         ProfileLibrary& library, int depth) {
+  if (const auto like = named_donor(accelerator)) {
+    return find_accelerator(like->text(), library, like->where(), depth + 1);
+  }
+  return find_accelerator(default_donor(so_far, library.defaults()), library, accelerator.where(),
+                          depth + 1);
+}
 
 KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_far,
                           const Accelerator* base, ProfileLibrary& library, FieldLog& log,
                           ProvenanceMap& inherited, int depth) {
   const Defaults& defaults = library.defaults();
   const auto section = accelerator_node.find("kernels");
-  const auto like = section ? section->find("like") : std::nullopt;
+  const bool like = named_donor(accelerator_node).has_value();
   KernelCurves kernels;
   SharedCurves shared;
-  const auto take = [&](const Accelerator& donor) {
-    kernels = take_from(donor, inherited);
-    shared = library.shared_curves(donor.name);
-  };
   const bool complete = section && section->find("matmul") && section->find("stream");
-  if (like) {
-    take(find_accelerator(like->text(), library, like->where(), depth + 1));
-  } else if (base != nullptr) {
+  if (!like && base != nullptr) {
     kernels = base->kernels;
     shared = library.shared_curves(base->name);
-  } else if (!complete) {
-    const std::string donor = default_donor(so_far, defaults);
-    take(find_accelerator(donor, library, accelerator_node.where(), depth + 1));
+  } else if (like || !complete) {
+    const Accelerator donor = kernel_donor(accelerator_node, so_far, library, depth);
+    kernels = take_from(donor, inherited);
+    shared = library.shared_curves(donor.name);
   }
   const bool from_donor = like || base != nullptr || !complete;
   if (section) {

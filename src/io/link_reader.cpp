@@ -114,9 +114,9 @@ Provenance curve_provenance(const Node& node) {
   return log.provenance(node, {}).at("curve");
 }
 
-/// Of a curve described in place: as stated there, else as a change of the one it is like.
+/// As stated there, else as a change of the curve it is like.
 template <typename Curve>
-Provenance inline_provenance(const Node& node, const std::optional<CurveAndSource<Curve>>& base) {
+Provenance stated_provenance(const Node& node, const std::optional<CurveAndSource<Curve>>& base) {
   const Provenance stated = curve_provenance(node);
   if (node.find("provenance") || !base) return stated;
   return {Evidence::Assumed,
@@ -133,19 +133,45 @@ Document open_curve(std::string_view name, std::string_view what, const std::str
   return document;
 }
 
-CurveAndSource<LocalLinkCurve> load_link(std::string_view name, const LinkTier& tier,
-                                         ProfileLibrary& library, const SourceLocation& where) {
-  const Document document =
-      open_curve(name, "link curve", "links", "plansearch/link/v1", library, where);
-  const Node root = document.root();
-  LocalLinkCurve curve = read_link(root, nullptr);
+/// The name of a curve file; its own origin where it is like no other.
+template <typename Curve>
+void read_names(const Node& root, Curve& curve) {
   curve.name = root.at("name").text();
-  Provenance from = curve_provenance(root);
-  const Bandwidth nominal = root.at("nominal_bandwidth").positive<Bandwidth>();
+  if (curve.origin.empty()) curve.origin = curve.name;
   if (const auto text = root.find("description")) (void)text->text();
   if (const auto aliases = root.find("aliases")) aliases->ignore();
   root.finish();
-  const double factor = tier.bandwidth / nominal;
+}
+
+/// A link as its file, and those it is like, describe it.
+struct LinkFile {
+  CurveAndSource<LocalLinkCurve> link;
+  Bandwidth nominal;
+};
+
+LinkFile read_link_file(std::string_view name, ProfileLibrary& library, const SourceLocation& where,
+                        int depth) {
+  const Document document =
+      open_curve(name, "link curve", "links", "plansearch/link/v1", library, where);
+  const Node root = document.root();
+  std::optional<LinkFile> base;
+  if (const auto like = root.find("like")) {
+    if (depth > kMaxLikeDepth) like->fail("`like` refers back to itself");
+    base = read_link_file(like->text(), library, like->where(), depth + 1);
+  }
+  LinkFile file;
+  file.link.curve = read_link(root, base ? &base->link.curve : nullptr);
+  file.link.from = stated_provenance(root, base ? std::optional(base->link) : std::nullopt);
+  file.nominal = bandwidth_or(root, "nominal_bandwidth", base ? &base->nominal : nullptr);
+  read_names(root, file.link.curve);
+  return file;
+}
+
+CurveAndSource<LocalLinkCurve> load_link(std::string_view name, const LinkTier& tier,
+                                         ProfileLibrary& library, const SourceLocation& where) {
+  LinkFile file = read_link_file(name, library, where, 0);
+  auto& [curve, from] = file.link;
+  const double factor = tier.bandwidth / file.nominal;
   scale(curve, factor);
   constexpr double kSame = 0.01;
   if (std::abs(factor - 1.0) > kSame) {
@@ -156,16 +182,18 @@ CurveAndSource<LocalLinkCurve> load_link(std::string_view name, const LinkTier& 
 }
 
 CurveAndSource<FabricCurve> load_fabric(std::string_view name, ProfileLibrary& library,
-                                        const SourceLocation& where) {
+                                        const SourceLocation& where, int depth = 0) {
   const Document document =
       open_curve(name, "fabric curve", "fabrics", "plansearch/fabric/v1", library, where);
   const Node root = document.root();
-  FabricCurve curve = read_fabric(root, nullptr);
-  curve.name = root.at("name").text();
-  const Provenance from = curve_provenance(root);
-  if (const auto text = root.find("description")) (void)text->text();
-  if (const auto aliases = root.find("aliases")) aliases->ignore();
-  root.finish();
+  std::optional<CurveAndSource<FabricCurve>> base;
+  if (const auto like = root.find("like")) {
+    if (depth > kMaxLikeDepth) like->fail("`like` refers back to itself");
+    base = load_fabric(like->text(), library, like->where(), depth + 1);
+  }
+  FabricCurve curve = read_fabric(root, base ? &base->curve : nullptr);
+  const Provenance from = stated_provenance(root, base);
+  read_names(root, curve);
   return {curve, from};
 }
 
@@ -200,7 +228,7 @@ CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const Link
   }
   LocalLinkCurve curve = read_link(*link, base ? &base->curve : nullptr);
   if (curve.name.empty()) curve.name = tier.name;
-  return {curve, inline_provenance(*link, base)};
+  return {curve, stated_provenance(*link, base)};
 }
 
 CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkTier& tier,
@@ -219,7 +247,7 @@ CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkT
   }
   FabricCurve curve = read_fabric(*fabric, base ? &base->curve : nullptr);
   if (curve.name.empty()) curve.name = tier.name;
-  return {curve, inline_provenance(*fabric, base)};
+  return {curve, stated_provenance(*fabric, base)};
 }
 
 LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where) {

@@ -16,7 +16,7 @@ constexpr double kMostParameters = 1e16;
 
 void require_schema(const Node& root) {
   if (!root.find("schema")) {
-    root.fail("this is no model: neither 'schema' nor 'model_type' is there",
+    root.fail("this is not a model: neither 'schema' nor 'model_type' is there",
               fmt::format("write schema: {}, or use a Hugging Face config.json", kSchema));
   }
   const Node schema = root.at("schema");

@@ -98,7 +98,7 @@ class Reader {
     if (line.find("Collective test starting") != std::string_view::npos) {
       named_ = collective_in(line);
       if (named_.empty()) {
-        fail(fmt::format("\"{}\" is no collective that is priced here", words.back()),
+        fail(fmt::format("\"{}\" is not a collective that is priced here", words.back()),
              "all_reduce, all_gather, reduce_scatter, alltoall and sendrecv are");
       }
     } else if (line.find("nThread") != std::string_view::npos) {

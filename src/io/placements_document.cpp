@@ -38,7 +38,7 @@ LayerRange read_range(const Node& node) {
   range.last = range.first;
   if (dash != std::string::npos) read = read && whole_number(all.substr(dash + 1), range.last);
   if (!read || range.first < 0 || range.last < range.first) {
-    node.fail(fmt::format("'{}' is no range of layers", text),
+    node.fail(fmt::format("'{}' is not a range of layers", text),
               "as 0-11, or 12; layers count from 0");
   }
   return range;
@@ -50,7 +50,7 @@ std::uint8_t read_factor(const Node& node) {
   const bool read = text.size() > 1 && text[0] == 't' &&
                     whole_number(std::string_view(text).substr(1), number) && number < kMostListed;
   if (!read) {
-    node.fail(fmt::format("'{}' is no factor", text),
+    node.fail(fmt::format("'{}' is not a factor", text),
               "t0 is the innermost factor of the tensor group, t1 the next one, ...");
   }
   return number;

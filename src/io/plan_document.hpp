@@ -22,7 +22,7 @@ namespace plansearch::io {
 struct PlanDocument {
   /// Settings and degrees, and the hashes that files had when the plan was written.
   ProblemRequest question;
-  /// In place of degrees: the stages spelled out.
+  /// In place of degrees: a list of stages.
   std::optional<StagesDocument> stages;
   /// Operators that are not cut by role.
   std::optional<PlacementsDocument> placements{};

@@ -28,7 +28,7 @@ ChunkEntry read_chunk(const Node& node) {
   const auto blocks = node.find("blocks");
   if (layers && blocks) blocks->fail("layers and blocks both say what is held", "keep one of them");
   if (!layers && !blocks) {
-    node.fail("what it holds is missing", "give layers: N, or blocks: by name");
+    node.fail("its content is missing", "give layers: N, or blocks: by name");
   }
   if (layers) chunk.layers = layers->integer(kLayers);
   if (blocks) {

@@ -41,7 +41,7 @@ std::vector<Statement> read_statements(const Node& list, const std::set<std::str
       if (std::none_of(known.begin(), known.end(), matches)) {
         std::string hint = did_you_mean(name, known);
         if (hint.empty()) hint = fmt::format("given here: {}", fmt::join(known, ", "));
-        field.fail(fmt::format("'{}' is no field given here", name), hint);
+        field.fail(fmt::format("'{}' is not a field given here", name), hint);
       }
       statements.push_back({name, from, field.where().file});
     }

@@ -112,7 +112,8 @@ RawValue profile_like(const RawValue& base, RawValue own) {
     chip->value = merged_accelerator(base_chip->value, std::move(chip->value));
   }
   const RawEntry* base_tiers = entry_of(std::as_const(base), "tiers");
-  if (RawEntry* tiers = entry_of(own, "tiers"); tiers != nullptr && base_tiers != nullptr) {
+  if (RawEntry* tiers = entry_of(own, "tiers");
+      tiers != nullptr && base_tiers != nullptr && tiers->value.kind == RawKind::List) {
     tiers->value = merged_tiers(base_tiers->value, tiers->value);
   }
   return merged(base, std::move(own));

@@ -95,6 +95,10 @@ inline constexpr int kMaxLikeDepth = 8;
 [[nodiscard]] Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int depth);
 [[nodiscard]] Accelerator find_accelerator(std::string_view name, ProfileLibrary& library,
                                            const SourceLocation& where, int depth);
+/// The accelerator whose kernel curves hold: the one that `kernels.like` names, else the nearest by
+/// peak.
+[[nodiscard]] Accelerator kernel_donor(const Node& accelerator, const Accelerator& so_far,
+                                       ProfileLibrary& library, int depth);
 /// Kernel curves of an accelerator whose datasheet values are already read.
 [[nodiscard]] KernelCurves read_kernels(const Node& accelerator_node, const Accelerator& so_far,
                                         const Accelerator* base, ProfileLibrary& library,

@@ -281,18 +281,22 @@ NamedFiles profile_files(std::span<const fs::path> directories) {
   return {"hardware profile", to_vector(directories), {".yaml"}, {}, {"defaults"}, "hw"};
 }
 
-/// The file and, where it is `like` another machine, what that one says besides.
+/// The file and, where it is `like` another machine, what that one says besides. `names` gets those
+/// of all machines it is like.
 Document open_profile(const fs::path& path, const NamedFiles& kind, ProfileLibrary& library,
-                      int depth) {
+                      std::vector<std::string>& names) {
   Document own = library.open(path);
   if (!own.root().is_map()) return own;
   const auto like = own.root().find("like");
   if (!like) return own;
-  if (depth > kMaxLikeDepth) like->fail("`like` refers back to itself");
+  if (names.size() > kMaxLikeDepth) like->fail("`like` refers back to itself");
   NamedFiles beside = kind;
   beside.base = own.directory();
-  const Document base =
-      open_profile(resolve_file(like->text(), beside, like->where()), kind, library, depth + 1);
+  const fs::path other = resolve_file(like->text(), beside, like->where());
+  const std::size_t place = names.size();
+  names.emplace_back();
+  const Document base = open_profile(other, kind, library, names);
+  if (const auto name = base.root().find("name")) names[place] = name->text();
   return Document::made(profile_like(base.raw(), own.raw()), own.hash(), own.file());
 }
 
@@ -303,8 +307,10 @@ Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> di
   kind.extensions = {".yaml", ".json"};
   const fs::path path = resolve_file(name_or_path, kind);
   ProfileLibrary library(to_vector(directories));
-  const Document document = open_profile(path, kind, library, 0);
+  std::vector<std::string> like;
+  const Document document = open_profile(path, kind, library, like);
   Cluster cluster = document.collect([&](const Node& root) { return read_cluster(root, library); });
+  cluster.like = std::move(like);
   cluster.content_hash = library.hash();
   return cluster;
 }

@@ -134,7 +134,7 @@ class Parser {
   }
 
   [[noreturn]] void refuse(std::string_view word) const {
-    throw InputError(where_, fmt::format("'{}' is no action of a pipeline schedule", word),
+    throw InputError(where_, fmt::format("'{}' is not an action of a pipeline schedule", word),
                      "stage, F, I, W or B, micro-batch, such as 2F0; or (0F3;7B1)OVERLAP_F_B");
   }
 

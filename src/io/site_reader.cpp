@@ -13,15 +13,17 @@ namespace plansearch::io {
 namespace {
 
 constexpr int kMostRows = 1'000'000;
-/// A step that takes more than this times its prediction, or less than one part in it, is no site.
+/// A step that takes more than this times its prediction, or less than one part in it, is not a
+/// site.
 constexpr double kMostFactor = 10.0;
 
 double factor_of(const Node& node) {
   const Node value = node.at("factor");
   const double factor = value.number();
   if (!(factor >= 1.0 / kMostFactor && factor <= kMostFactor)) {
-    value.fail(fmt::format("{} is no factor from {} to {}", factor, 1.0 / kMostFactor, kMostFactor),
-               "it is measured over predicted step time, about 1");
+    value.fail(
+        fmt::format("{} is not a factor from {} to {}", factor, 1.0 / kMostFactor, kMostFactor),
+        "it is measured over predicted step time, about 1");
   }
   return factor;
 }
@@ -29,7 +31,7 @@ double factor_of(const Node& node) {
 double deviation(const Node& value) {
   const double spread = value.number();
   if (!(spread >= 0.0 && spread <= std::log(kMostFactor))) {
-    value.fail(fmt::format("{} is no standard deviation of logarithms", spread),
+    value.fail(fmt::format("{} is not a standard deviation of logarithms", spread),
                "it is 0.1 for about 10 %");
   }
   return spread;

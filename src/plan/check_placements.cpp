@@ -207,8 +207,9 @@ Result check_digits(const Network& network, const BlockChoice& choice) {
       fits(choice.entering)) {
     return std::nullopt;
   }
-  return broken(fmt::format("the batch is cut over more than {} factors that other cuts tell apart",
-                            kMostFactorsOfDimension));
+  return broken(
+      fmt::format("the batch is cut over more than {} factors that other cuts use separately",
+                  kMostFactorsOfDimension));
 }
 
 template <typename T>
@@ -305,7 +306,7 @@ std::optional<Infeasible> check_squares(const Network& network, const Block& blo
                                         const PlacedDegrees& plan) {
   if (!traits(op).runs_in_steps) {
     return broken(
-        fmt::format("{} is no product with a weight: it does not run over a square", op.name));
+        fmt::format("{} is not a product with a weight: it does not run over a square", op.name));
   }
   // As one cut: the factors around, and those of the squares.
   FactorCuts rows = cuts;
@@ -340,7 +341,7 @@ std::optional<Infeasible> check_ring(const Network& network, const Block& block,
                                      const FactorCuts& cuts, const RingCut& ring,
                                      const PlacedDegrees& plan) {
   if (!traits(op).runs_in_steps) {
-    return broken(fmt::format("{} is no product with a weight: no ring runs under it", op.name));
+    return broken(fmt::format("{} is not a product with a weight: no ring runs under it", op.name));
   }
   if (auto bad = check_exist(ring.factors, plan, op.name)) return bad;
   const auto& weight = block.parameter(op.parameters.front()).dims;
@@ -390,7 +391,7 @@ std::optional<Infeasible> check_placements(const Placements& placements, const N
   }
   if (placements.factors.size() > kMostFactors) {
     return broken(
-        fmt::format("{} factors are told apart, at most {} can be: those that are always "
+        fmt::format("{} factors are used separately, at most {} can be: those that are always "
                     "used together count as one",
                     placements.factors.size(), kMostFactors));
   }

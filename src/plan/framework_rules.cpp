@@ -78,7 +78,7 @@ using Broken = bool (*)(const Case&, double limit);
 
 struct Rule {
   RuleDescription description;
-  DegreeSet reads;  ///< the only degrees `broken` looks at
+  DegreeSet reads;  ///< the only degrees that `broken` reads
   Broken broken;
   Obstacle obstacle = Obstacle::FrameworkForbids;
 };
@@ -176,7 +176,7 @@ constexpr Rule kRules[] = {
     {{"no-context-with-tensor", "context parallelism with several tensor ranks", false},
      {D::Context, D::TensorIn, D::TensorOut, D::TensorDepth},
      [](const Case& c, double) { return c.plan.context > 1 && c.plan.tensor() > 1; }},
-    {{"context-multiple", "a context degree above 1 that is no multiple of the limit", true},
+    {{"context-multiple", "a context degree above 1 that is not a multiple of the limit", true},
      {D::Context},
      [](const Case& c, double limit) {
        return c.plan.context > 1 && std::fmod(c.plan.context, limit) != 0.0;

@@ -259,7 +259,7 @@ Result check_schedule(const PlanDegrees& plan, const Framework& framework, Wordi
                 static_cast<double>(fault->given), [&] { return to_text(plan.schedule, *fault); });
 }
 
-/// What a condition looks at.
+/// Inputs of a condition.
 struct Case {
   const PlanDegrees& plan;
   const Network& network;

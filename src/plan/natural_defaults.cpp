@@ -2,6 +2,8 @@
 #include "plan/natural_defaults.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "plan/legality.hpp"
@@ -26,14 +28,29 @@ std::vector<int> candidates(Degree degree, const PlanDegrees& plan, const Pinned
   return values;
 }
 
+PinnedDegrees pinned_by(const std::map<std::string, int>& degrees) {
+  PinnedDegrees pinned;
+  for (const DegreeRow& row : degree_table()) {
+    const auto found = degrees.find(std::string(row.key));
+    if (found != degrees.end()) pinned.pin(row.degree, found->second);
+  }
+  return pinned;
+}
+
 }  // namespace
+
+PinnedDegrees fixed_degrees(const Framework& framework) {
+  return pinned_by(framework.fixed_degrees);
+}
 
 PlanDegrees with_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
                           const Framework& framework) {
-  for (const auto& [key, value] : framework.natural_degrees) {
-    for (const DegreeRow& row : degree_table()) {
-      if (row.key == key && !chosen.has(row.degree)) row.set(plan, value);
-    }
+  const PinnedDegrees usual = pinned_by(framework.natural_degrees);
+  const PinnedDegrees fixed = fixed_degrees(framework);
+  for (const DegreeRow& row : degree_table()) {
+    const auto value = usual.get(row.degree);
+    if (value && !chosen.has(row.degree)) row.set(plan, *value);
+    if (const auto always = fixed.get(row.degree)) row.set(plan, *always);
   }
   // Without tensor ranks there is nothing to spread the tokens over.
   if (plan.tensor() == 1) plan.sequence_parallel = SequenceParallel::Off;
@@ -44,9 +61,15 @@ PlanDegrees with_legal_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
                                 const Network& network, const Framework& framework,
                                 DataType precision) {
   plan = with_defaults(plan, chosen, framework);
-  for (const int recompute : candidates(Degree::Recompute, plan, chosen)) {
-    for (const int spread : candidates(Degree::SequenceParallel, plan, chosen)) {
-      for (const int zero : candidates(Degree::Zero, plan, chosen)) {
+  PinnedDegrees decided = chosen;
+  for (const DegreeRow& row : degree_table()) {
+    if (const auto always = fixed_degrees(framework).get(row.degree)) {
+      decided.pin(row.degree, *always);
+    }
+  }
+  for (const int recompute : candidates(Degree::Recompute, plan, decided)) {
+    for (const int spread : candidates(Degree::SequenceParallel, plan, decided)) {
+      for (const int zero : candidates(Degree::Zero, plan, decided)) {
         PlanDegrees tried = plan;
         set_degree(tried, Degree::Recompute, recompute);
         set_degree(tried, Degree::SequenceParallel, spread);

@@ -10,8 +10,11 @@
 
 namespace plansearch {
 
-/// The framework's own defaults (its `defaults:`) for every degree that is not `chosen`; sequence
-/// parallelism where there are tensor ranks.
+/// Degrees that the framework cannot switch off (its `always:`).
+[[nodiscard]] PinnedDegrees fixed_degrees(const Framework& framework);
+
+/// The framework's own defaults (its `defaults:`) for every degree that is not `chosen`, and its
+/// fixed degrees over what is chosen; sequence parallelism where there are tensor ranks.
 [[nodiscard]] PlanDegrees with_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
                                         const Framework& framework);
 

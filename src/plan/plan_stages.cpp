@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: plans from stages spelled out one by one, and the stages of a plan.
+// Computes: plans from stages listed one by one, and the stages of a plan.
 // Source: every stage has a mesh of its own; virtual stages lie as the schedule's row places them.
 // Assumes: stages that are split alike form one mesh with a pipeline axis, as uniform plans do.
 // Units: ranks, sequences, copies of blocks.

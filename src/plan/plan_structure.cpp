@@ -54,7 +54,7 @@ Result check_degrees(const Transform& transform, const ParallelPlan& plan) {
       on_mesh = placements->factors[f] > 1 &&
                 transform.mesh[factor_axis(f)].size == placements->factors[f];
     }
-    if (!on_mesh) return broken("the factors of the placements are no axes of the mesh");
+    if (!on_mesh) return broken("the factors of the placements are not axes of the mesh");
   }
   if (transform.mesh.size(kDense) != devices_of(transform)) {
     return broken(fmt::format("a mesh of {} ranks for degrees of {}", transform.mesh.size(kDense),

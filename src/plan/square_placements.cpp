@@ -161,7 +161,7 @@ std::variant<PlacementNames, PlacementFault> square_placements(const Network& ne
   if (group % (side * side) != 0) {
     return PlacementFault{false,
                           {},
-                          fmt::format("{} devices of a square are no part of a tensor group of {}",
+                          fmt::format("{} devices of a square are not part of a tensor group of {}",
                                       side * side, group),
                           fmt::format("--tp {}, or a multiple of it", side * side)};
   }

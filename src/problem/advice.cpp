@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kRounding = 20;
 /// A batch is awkward when it shares so many times less with the GPUs than a neighbour would.
 constexpr std::int64_t kAwkward = 4;
-/// Work of the device, as a share of the step, below which fewer GPUs are looked at.
+/// Work of the device, as a share of the step, below which fewer GPUs are tried.
 constexpr double kIdle = 0.5;
 
 /// The largest divisor of the GPUs to multiples of which the batch may be rounded.
@@ -31,7 +31,31 @@ std::int64_t rounding_unit(int gpus, std::int64_t batch) {
   return unit;
 }
 
-/// Batches that are faster per sequence, next to one that leaves few replicas.
+/// Half the GPUs, and half of those, as long as they are no slower.
+std::optional<std::string> fewer_gpus(const ProblemRequest& request, const SettledProblem& asked,
+                                      const SearchReport& report, SearchSession& session) {
+  const PlanReport& first = report.plans.front();
+  const StepTimeBreakdown& step = first.estimate.step;
+  if ((step.compute + step.recompute) / (step.total() - step.site) >= kIdle ||
+      !request.degrees.empty()) {
+    return std::nullopt;
+  }
+  const double tie = tied_ratio(framework_constants(*asked.problem.framework).paired_sigma);
+  std::optional<std::string> found;
+  for (int gpus = report.question.gpus; gpus % 2 == 0 && !session.stopped();) {
+    gpus /= 2;
+    if (bad_gpu_count(*asked.problem.cluster, gpus)) break;
+    const auto best = session.best(asked, request, gpus, fmt::format("{} GPUs", gpus));
+    if (!best || best->estimate.step.total() > step.total() * tie) break;
+    if (gpus > asked.problem.cluster->accelerators()) continue;
+    found = fmt::format("use {}: {} GPUs are not slower, {} takes {}", grouped(gpus), grouped(gpus),
+                        short_plan(best->plan), to_text(best->estimate.step.total()));
+  }
+  return found;
+}
+
+}  // namespace
+
 std::optional<std::string> better_batches(const ProblemRequest& request,
                                           const SettledProblem& asked, const SearchReport& report,
                                           SearchSession& session) {
@@ -61,31 +85,6 @@ std::optional<std::string> better_batches(const ProblemRequest& request,
   return fmt::format("batch {} = {} shares only {} with {} GPUs, so that replicas are few: {}",
                      grouped(batch), factors_text(batch), shared, grouped(gpus), found);
 }
-
-/// Half the GPUs, and half of those, as long as they are no slower.
-std::optional<std::string> fewer_gpus(const ProblemRequest& request, const SettledProblem& asked,
-                                      const SearchReport& report, SearchSession& session) {
-  const PlanReport& first = report.plans.front();
-  const StepTimeBreakdown& step = first.estimate.step;
-  if ((step.compute + step.recompute) / (step.total() - step.site) >= kIdle ||
-      !request.degrees.empty()) {
-    return std::nullopt;
-  }
-  const double tie = tied_ratio(framework_constants(*asked.problem.framework).paired_sigma);
-  std::optional<std::string> found;
-  for (int gpus = report.question.gpus; gpus % 2 == 0 && !session.stopped();) {
-    gpus /= 2;
-    if (bad_gpu_count(*asked.problem.cluster, gpus)) break;
-    const auto best = session.best(asked, request, gpus, fmt::format("{} GPUs", gpus));
-    if (!best || best->estimate.step.total() > step.total() * tie) break;
-    if (gpus > asked.problem.cluster->accelerators()) continue;
-    found = fmt::format("use {}: {} GPUs are not slower, {} takes {}", grouped(gpus), grouped(gpus),
-                        short_plan(best->plan), to_text(best->estimate.step.total()));
-  }
-  return found;
-}
-
-}  // namespace
 
 std::string factors_text(std::int64_t number) {
   std::string text;

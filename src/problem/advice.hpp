@@ -3,6 +3,7 @@
 // said.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@ namespace plansearch {
                                                    const SettledProblem& asked,
                                                    const SearchReport& report,
                                                    SearchSession& session);
+
+/// Batches that are faster per sequence, next to one that leaves few replicas.
+[[nodiscard]] std::optional<std::string> better_batches(const ProblemRequest& request,
+                                                        const SettledProblem& asked,
+                                                        const SearchReport& report,
+                                                        SearchSession& session);
 
 /// Numbers of GPUs near one that no plan divides, with their best plans.
 [[nodiscard]] std::vector<std::string> near_gpu_counts(const ProblemRequest& request,

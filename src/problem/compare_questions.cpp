@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem/compare_questions.hpp"
-#include "problem/evidence.hpp"
 
 #include <fmt/format.h>
 
@@ -13,9 +12,12 @@
 #include "evaluate/framework_constants.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
+#include "problem/advice.hpp"
 #include "problem/degrees.hpp"
+#include "problem/evidence.hpp"
 #include "problem/given_plan.hpp"
 #include "problem/make_report.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -56,18 +58,30 @@ double sigma_of(const PlanReport& plan) {
   return std::log(plan.p90 / plan.p10) / kEightyPercent;
 }
 
+/// Whether one is a change of the other, or both are of a third.
+bool are_relatives(const Cluster& a, const Cluster& b) {
+  std::vector<std::string> names = b.like;
+  names.push_back(b.name);
+  const auto among = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return among(a.name) || std::any_of(a.like.begin(), a.like.end(), among);
+}
+
 /// Whether times on both rest on the same measured curves, as on a machine and one that is like it
 /// but for some sizes and rates.
 bool share_curves(const Cluster& a, const Cluster& b) {
-  const auto curve_name = [](const LinkTier& tier) {
-    return std::visit([](const auto& curve) { return curve.name; }, tier.curve);
-  };
-  if (a.tiers.size() != b.tiers.size() || a.accelerator.kernels != b.accelerator.kernels) {
+  if (!are_relatives(a, b) || a.tiers.size() != b.tiers.size() ||
+      a.accelerator.kernels != b.accelerator.kernels) {
     return false;
   }
-  return std::equal(
-      a.tiers.begin(), a.tiers.end(), b.tiers.begin(),
-      [&](const LinkTier& p, const LinkTier& q) { return curve_name(p) == curve_name(q); });
+  const auto same_origin = [](const LinkTier& p, const LinkTier& q) {
+    if (p.curve == q.curve) return true;
+    const auto origin = [](const auto& curve) { return curve.origin; };
+    const std::string name = std::visit(origin, p.curve);
+    return !name.empty() && name == std::visit(origin, q.curve);
+  };
+  return std::equal(a.tiers.begin(), a.tiers.end(), b.tiers.begin(), same_origin);
 }
 
 /// Errors that two rows share cancel only where kernels, links and framework are the same.
@@ -102,16 +116,16 @@ class Comparison {
     }
     report_.rows.push_back(std::move(row));
   }
-  void rests_on(const Problem& problem) {
-    auto& known = report_.evidence;
-    for (std::string& file : evidence_of(problem)) {
-      if (std::find(known.begin(), known.end(), file) != known.end()) continue;
-      known.push_back(std::move(file));
-    }
-  }
+  void rests_on(const Problem& problem) { add_new(evidence_of(problem), report_.evidence); }
+  void note(const std::vector<std::string>& notes) { add_new(notes, report_.notes); }
   [[nodiscard]] ComparisonReport take() { return std::move(report_); }
 
  private:
+  static void add_new(const std::vector<std::string>& lines, std::vector<std::string>& known) {
+    for (const std::string& line : lines) {
+      if (std::find(known.begin(), known.end(), line) == known.end()) known.push_back(line);
+    }
+  }
   /// Of plans of the row's own framework.
   static double paired_sigma_of(const SettledProblem& asked) {
     return framework_constants(*asked.problem.framework).paired_sigma;
@@ -121,12 +135,19 @@ class Comparison {
   decltype(Problem::cluster) first_;
 };
 
+/// Empty where any will do.
+std::string asked_order(const ProblemRequest& question) {
+  const auto order = question.degrees.get(Degree::Schedule);
+  return order ? std::string(to_text(static_cast<ScheduleId>(*order))) : std::string();
+}
+
 /// The best plan of a question whose files are read.
 ComparedRow answer_of(const ProblemRequest& question, const SettledProblem& asked,
                       SearchSession& session) {
   ComparedRow row;
   row.question = question_report(asked, asked.problem);
-  check_degrees_fit(question.degrees, asked.problem);
+  row.schedule = asked_order(question);
+  check_degrees_fit(question, asked.problem);
   const QuestionReport& q = row.question;
   auto found = session.report(asked, question, *asked.gpus,
                               fmt::format("{} on {} {}, {}, batch {}", q.model, q.gpus, q.hardware,
@@ -140,6 +161,9 @@ ComparedRow answer_of(const ProblemRequest& question, const SettledProblem& aske
   if (report.plans.empty()) {
     row.why_none = report.stopped ? "cut short, nothing found" : "no plan fits";
   } else {
+    if (auto advice = better_batches(question, asked, report, session)) {
+      row.advice = *std::move(advice);
+    }
     row.plan = std::move(report.plans.front());
   }
   return row;
@@ -199,6 +223,10 @@ std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
   vary(questions, request.gpu_list, [](Request& r, int v) { r.gpus = v; });
   vary(questions, request.node_list, [](Request& r, int v) { r.nodes = v; });
   vary(questions, request.batch_list, [](Request& r, std::int64_t v) { r.batch = v; });
+  vary(questions, request.limits.listed(Degree::Schedule), [](Request& r, int v) {
+    r.limits.release(Degree::Schedule);
+    r.degrees.pin(Degree::Schedule, v);
+  });
   return questions;
 }
 
@@ -212,6 +240,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
     const ProblemFiles files = read_problem_files(question);
     try {
       const SettledProblem asked = settle_problem(question, files);
+      comparison.note(asked.notes);
       comparison.add(answer_of(question, asked, session), &asked);
       comparison.rests_on(asked.problem);
       any = true;
@@ -219,6 +248,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
       if (!first_refusal) first_refusal = refusal;
       ComparedRow row;
       row.question = unsettled(question, files);
+      row.schedule = asked_order(question);
       row.why_none = refusal.what();
       comparison.add(std::move(row), nullptr);
     }

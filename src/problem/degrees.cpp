@@ -30,7 +30,7 @@ constexpr std::array kJudgedAlone{Degree::TensorIn, Degree::TensorOut, Degree::T
                                   Degree::Pieces};
 
 /// What stands in the way when only this degree is above one. Whatever concerns the rest of the
-/// plan (number of GPUs, batch) is not looked at.
+/// plan (number of GPUs, batch) is not checked.
 std::optional<Infeasible> obstacle_alone(Degree degree, int value, const PinnedDegrees& pinned,
                                          const Problem& problem) {
   PlanDegrees plan;

@@ -9,7 +9,11 @@
 #include <vector>
 
 #include "base/names.hpp"
+#include "plan/natural_defaults.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -77,7 +81,7 @@ void apply_overlap_kinds(Framework& framework, std::string_view text) {
                                        ? std::string_view()
                                        : std::string_view(word).substr(equals + 1);
     if (value != "0" && value != "1") {
-      throw InputError({}, fmt::format("--overlap: '{}' is no kind with 0 or 1", word),
+      throw InputError({}, fmt::format("--overlap: '{}' is not a kind with 0 or 1", word),
                        "write param=0,grad=1; or all, none, or a list of kinds");
     }
     OverlapRule& rule = framework.overlap[overlap_index(std::string_view(word).substr(0, equals))];
@@ -87,6 +91,58 @@ void apply_overlap_kinds(Framework& framework, std::string_view text) {
 }
 
 }  // namespace
+
+std::string frameworks_that(const std::function<bool(const Framework&)>& can) {
+  const ShippedData data = shipped_data();
+  std::vector<std::string> names;
+  for (const ShippedFile& file : data.frameworks()) {
+    if (can(data.framework(file.path.string()))) names.push_back(file.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void take_asked_orders(Framework& framework, const ProblemRequest& request,
+                       std::vector<std::string>& notes) {
+  const std::vector<int>& listed = request.limits.listed(Degree::Schedule);
+  std::vector<int> asked = listed;
+  if (const auto pinned = request.degrees.get(Degree::Schedule)) asked = {*pinned};
+  const auto runs = [](const Framework& one, std::string_view order) {
+    return std::find(one.schedules.begin(), one.schedules.end(), order) != one.schedules.end();
+  };
+  std::vector<std::string> missing;
+  for (const int order : asked) {
+    std::string name(to_text(static_cast<ScheduleId>(order)));
+    if (!runs(framework, name)) missing.push_back(std::move(name));
+  }
+  if (missing.empty()) return;
+  const std::string orders = fmt::format("{}", fmt::join(missing, ", "));
+  const std::string others = frameworks_that([&](const Framework& other) {
+    return std::any_of(missing.begin(), missing.end(),
+                       [&](const std::string& order) { return runs(other, order); });
+  });
+  const std::string hint = others.empty() ? others : fmt::format(" ({} would)", others);
+  if (listed.empty() && request.target.empty()) {
+    framework.schedules.insert(framework.schedules.end(), missing.begin(), missing.end());
+    notes.push_back(
+        fmt::format("{} does not run {}{}: priced as if it did", framework.name, orders, hint));
+  } else if (missing.size() < asked.size()) {
+    notes.push_back(fmt::format("{} does not run {}{}: left out", framework.name, orders, hint));
+  } else if (!listed.empty()) {
+    throw InputError({}, fmt::format("{} runs none of {}", framework.name, orders),
+                     others.empty() ? others : "frameworks that run one of them: " + others);
+  }
+}
+
+void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
+                        std::vector<std::string>& notes) {
+  const PinnedDegrees fixed = fixed_degrees(framework);
+  for (const DegreeRow& row : degree_table()) {
+    const auto always = fixed.get(row.degree);
+    if (!always || asked.get(row.degree).value_or(*always) == *always) continue;
+    notes.push_back(fmt::format("{} always runs with {} {}: priced so", framework.name, row.key,
+                                value_text(row.degree, *always)));
+  }
+}
 
 void apply_rank_order(Framework& framework, std::string_view text) {
   const bool commas = text.find(',') != std::string_view::npos;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags that change what a framework file says: rank order and overlap.
+// Flags that change what a framework file says: rank order, overlap and orders.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plansearch/framework.hpp"
+#include "plansearch/problem_request.hpp"
 
 namespace plansearch {
 
@@ -19,5 +22,17 @@ void apply_rank_order(Framework& framework, std::string_view text);
 /// with 0 or 1 ("param=0") change those alone.
 void apply_overlap(Framework& framework, std::string_view text);
 [[nodiscard]] std::string overlap_text(const Framework& framework);
+
+/// An order asked for by name or file is priced on any framework, with a note; a target stays as it
+/// is. Orders of a list that the framework does not run are left out, with a note; InputError, with
+/// the frameworks that do, where it runs none.
+void take_asked_orders(Framework& framework, const ProblemRequest& request,
+                       std::vector<std::string>& notes);
+/// Notes degrees that the framework cannot switch off, where another value was asked for.
+void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
+                        std::vector<std::string>& notes);
+
+/// Names of the shipped frameworks that can, "deepspeed, megatron".
+[[nodiscard]] std::string frameworks_that(const std::function<bool(const Framework&)>& can);
 
 }  // namespace plansearch

@@ -9,6 +9,7 @@
 
 #include "evaluate/framework_constants.hpp"
 #include "plansearch/ranking.hpp"
+#include "problem/advice.hpp"
 #include "problem/gpu_count.hpp"
 #include "report/plan_cells.hpp"
 
@@ -103,6 +104,10 @@ std::variant<LadderReport, Infeasible> climb_ladder(const SettledProblem& asked,
     const int gpus = chosen.question.gpus;
     chosen = std::get<SearchReport>(
         session.report(asked, request, gpus, "nearest misses", NameMisses::Yes));
+  }
+  if (!chosen.plans.empty() && !session.stopped()) {
+    auto advice = better_batches(request, asked, chosen, session);
+    if (advice) chosen.advice.push_back(*std::move(advice));
   }
   return ladder;
 }

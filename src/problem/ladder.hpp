@@ -13,7 +13,7 @@ namespace plansearch {
 [[nodiscard]] std::vector<int> ladder_sizes(const Cluster& cluster);
 
 /// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
-/// throughput per GPU of the smallest that runs: whoever pays per GPU-hour stops there. Infeasible
+/// throughput per GPU of the smallest that runs: one who pays per GPU-hour stops there. Infeasible
 /// when the pinned degrees leave no plan of any size.
 [[nodiscard]] std::variant<LadderReport, Infeasible> climb_ladder(const SettledProblem& asked,
                                                                   const ProblemRequest& request,

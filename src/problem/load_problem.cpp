@@ -121,7 +121,8 @@ class Settler {
     settle_risk();
     settle_framework_flags();
     settle_site();
-    settle_order();
+    take_asked_orders(framework_, request_, settled_.notes);
+    note_fixed_degrees(framework_, request_.degrees, settled_.notes);
     settle_memory_cap();
     settle_tokens();
     settle_passes();
@@ -136,7 +137,7 @@ class Settler {
   }
 
  private:
-  /// Whoever made the request: the table says which values there are.
+  /// For requests of any origin: the table says which values there are.
   void refuse_wrong_values() const {
     for (const SettingRow& row : setting_table()) {
       const auto value = row.get(request_);
@@ -341,7 +342,7 @@ class Settler {
     const auto reserve = parse_quantity<Bytes>(*request_.mem_reserve);
     if (!reserve || *reserve < Bytes(0)) {
       throw InputError(
-          {}, fmt::format("--mem-reserve: '{}' is no amount of memory", *request_.mem_reserve),
+          {}, fmt::format("--mem-reserve: '{}' is not a memory size", *request_.mem_reserve),
           "write it with its unit, such as \"2 GiB\"");
     }
     if (*reserve >= cluster_.accelerator.memory) {
@@ -379,18 +380,6 @@ class Settler {
     }
     settled_.tokens = std::get<double>(count);
     note("tokens", fmt::format("{}", *settled_.tokens), request_.origin("tokens"));
-  }
-
-  /// An order asked for by name or file is priced on any framework; a target stays as it is.
-  void settle_order() {
-    const auto asked = request_.degrees.get(Degree::Schedule);
-    if (!asked || !request_.target.empty()) return;
-    const std::string name(to_text(static_cast<ScheduleId>(*asked)));
-    auto& listed = framework_.schedules;
-    if (std::find(listed.begin(), listed.end(), name) != listed.end()) return;
-    listed.push_back(name);
-    settled_.notes.push_back(
-        fmt::format("{} does not run {}: priced as if it did", framework_.name, name));
   }
 
   /// Only orders made for the case look at it: others keep what they keep.

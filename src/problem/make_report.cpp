@@ -117,7 +117,7 @@ std::string optimality(const SearchResult& result) {
   if (result.completeness == Completeness::Optimal) {
     if (!result.claim.empty()) return result.claim;
     return result.ranked.empty()
-               ? fmt::format("no plan of space {} runs: all were looked at", space)
+               ? fmt::format("no plan of space {} runs: all were checked", space)
                : fmt::format("optimal within space {}: no plan of it is predicted to be faster",
                              space);
   }
@@ -131,7 +131,7 @@ std::string optimality(const SearchResult& result) {
   if (result.ranked.empty()) return "stopped early: nothing was found so far";
   const double left = static_cast<double>(result.counts.unvisited) /
                       static_cast<double>(std::max<std::int64_t>(1, result.counts.space));
-  return fmt::format("stopped early: the best so far, {:.1f} % of space {} not looked at",
+  return fmt::format("stopped early: the best so far, {:.1f} % of space {} not searched",
                      left * 100.0, space);
 }
 

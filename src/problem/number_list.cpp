@@ -23,7 +23,7 @@ std::variant<std::int64_t, std::string> read_number(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc::invalid_argument || stop != end) {
-    return fmt::format("'{}' is no whole number", text);
+    return fmt::format("'{}' is not a whole number", text);
   }
   const bool fits = error == std::errc() && value >= std::numeric_limits<int>::min() &&
                     value <= std::numeric_limits<int>::max();
@@ -80,7 +80,7 @@ std::variant<double, std::string> read_large_count(std::string_view text) {
   }
   const std::optional<double> number = parse_number(digits);
   if (!number || *number <= 0.0 || *number * factor > kLargest) {
-    return fmt::format("'{}' is no count above zero such as 300B, 1T or 15e12", text);
+    return fmt::format("'{}' is not a count above zero such as 300B, 1T or 15e12", text);
   }
   return *number * factor;
 }

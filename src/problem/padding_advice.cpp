@@ -78,7 +78,7 @@ std::optional<std::string> padding_advice(const Problem& problem, const Parallel
     if (!padded || 1.0 - *padded / step < most) continue;
     most = 1.0 - *padded / step;
     best = fmt::format(
-        "{} {} leaves rows that are no multiple of 16 bytes to {}: padded to {} the step takes "
+        "{} {} leaves rows that are not multiples of 16 bytes to {}: padded to {} the step takes "
         "{} less",
         dimensions[d].name, grouped(extent), fmt::join(products_of(*problem.network, d), ", "),
         grouped(wide), share_text(most));

@@ -64,7 +64,7 @@ std::string PlanFile::conclude() {
     text += fmt::format("; {} rejected", grouped(counts_.rejected_total()));
   }
   if (counts_.unvisited > 0) {
-    text += fmt::format("; {} not looked at", grouped(counts_.unvisited));
+    text += fmt::format("; {} not priced", grouped(counts_.unvisited));
   }
   return text;
 }

@@ -36,12 +36,12 @@ PlanName split_rank(const std::string& text) {
   return name;
 }
 
-/// Stages that are spelled out have degrees of their own.
+/// Listed stages have degrees of their own.
 void refuse_degrees(const ProblemRequest& request, const SourceLocation& where) {
   if (request.degrees.empty()) return;
   throw InputError(
       where,
-      fmt::format("the stages are spelled out here, and {} is asked for", to_text(request.degrees)),
+      fmt::format("the stages are listed here, and {} is asked for", to_text(request.degrees)),
       "change the stages, or leave the degrees out");
 }
 

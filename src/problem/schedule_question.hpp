@@ -18,7 +18,7 @@ struct ScheduleQuestion {
   bool lowered = false;  ///< a file with sends and receives
 };
 
-/// InputError for what is no schedule, no duration, or no shape the schedule runs in.
+/// InputError for an unknown schedule, a wrong duration, or a shape the schedule does not run in.
 [[nodiscard]] ScheduleReport answer(const ScheduleQuestion& question);
 
 /// The order as a file of PyTorch's pipelining.

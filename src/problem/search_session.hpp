@@ -24,7 +24,7 @@ enum class NameMisses { No, Yes };
 
 class PlanFile;
 
-/// InputError that says why there is no plan to look at, and near what there is.
+/// InputError that says why there is no plan, and near which sizes there is one.
 [[noreturn]] void refuse_question(const Infeasible& infeasible,
                                   const std::vector<std::string>& near = {});
 

@@ -11,6 +11,7 @@
 
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
+#include "problem/framework_flags.hpp"
 
 namespace plansearch {
 namespace {
@@ -155,7 +156,9 @@ void apply_offload(Framework& framework, const Cluster& machine, const std::stri
     throw InputError(
         {},
         fmt::format("--offload optimizer: {} keeps optimizer states on the device", framework.name),
-        "frameworks whose file has optimizer_offload can (docs/frameworks.md)");
+        "these keep them on the host: " + frameworks_that([](const Framework& other) {
+          return other.optimizer_offload.has_value();
+        }));
   }
   if (!machine.host) {
     throw InputError({},

@@ -56,7 +56,7 @@ class SpelledPlan {
       if (&chunk == document_.stages.front().chunks.data()) by_layers_ = layers;
       if (layers == by_layers_) continue;
       throw InputError(where, "some stages count layers, others name blocks",
-                       "say it in one way for all stages");
+                       "use either `layers` or `blocks` in all stages");
     }
   }
 

@@ -14,17 +14,20 @@ namespace plansearch {
 struct ComparedRow {
   QuestionReport question;
   std::string name;                ///< of a given plan, else empty
+  std::string schedule;            ///< that its plans were asked to have; empty: any
   std::optional<PlanReport> plan;  ///< nothing where none runs
   std::string why_none;            ///< then
   bool fits = true;                ///< memory; a given plan may exceed it
   std::optional<double> speed;     ///< tokens per second over those of the first row
   bool tie_with_first = false;     ///< less than 80 % sure which of the two is faster
   bool measured = true;            ///< any number of the machine's profile
+  std::string advice;              ///< a batch that suits the machine better, in words
 };
 
 struct ComparisonReport {
   std::vector<ComparedRow> rows;
   std::vector<std::string> evidence;  ///< of every profile and framework file, each once
+  std::vector<std::string> notes;     ///< on the questions, each once
 };
 
 /// One row each; what all rows have in common is said above the table.

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 /// Tokens that costs are given for where the question names none.
 constexpr double kUnitTokens = 1e9;
 
-/// What tells questions apart, as people say it.
+/// A trait in which questions may differ.
 struct Trait {
   TextColumn column;
   std::string (*text)(const ComparedRow& row);
@@ -41,7 +41,8 @@ const std::vector<Trait>& traits() {
       {{"precision", Align::Left}, [](const ComparedRow& r) { return r.question.precision; }},
       {{"sequence"}, [](const ComparedRow& r) { return fmt::format("{}", r.question.seq_len); }},
       {{"batch"}, [](const ComparedRow& r) { return fmt::format("{}", r.question.global_batch); }},
-      {{"GPUs"}, [](const ComparedRow& r) { return grouped(r.question.gpus); }}};
+      {{"GPUs"}, [](const ComparedRow& r) { return grouped(r.question.gpus); }},
+      {{"schedule", Align::Left}, [](const ComparedRow& r) { return r.schedule; }}};
   return kTraits;
 }
 
@@ -179,9 +180,14 @@ std::string beyond_lines(const std::vector<ComparedRow>& rows) {
 
 std::string table_text(const ComparisonReport& report, int columns) {
   const TextTable table = table_of(report);
-  return wrapped(beyond_lines(report.rows) + headline(report.rows) + "\n" + table.text(columns) +
-                     legend(report, table, columns) + "\n" + evidence_text(report.evidence) + "\n",
-                 columns);
+  std::string text = beyond_lines(report.rows) + headline(report.rows) + "\n" +
+                     table.text(columns) + legend(report, table, columns);
+  int number = 0;
+  for (const ComparedRow& row : report.rows) {
+    ++number;
+    if (!row.advice.empty()) text += fmt::format("hint: row {}: {}\n", number, row.advice);
+  }
+  return wrapped(text + "\n" + evidence_text(report.evidence) + "\n", columns);
 }
 
 /// What a comparison adds to a row.
@@ -203,12 +209,14 @@ Json relation_json(const ComparedRow& row) {
 Json row_json(const ComparedRow& row) {
   Json json{{"name", row.name.empty() ? Json(nullptr) : Json(row.name)}};
   json["question"] = identity_json(row.question);
+  json["question"]["schedule"] = row.schedule.empty() ? Json(nullptr) : Json(row.schedule);
   json["question"]["framework_validation"] = row.question.framework_validation.empty()
                                                  ? Json(nullptr)
                                                  : Json(row.question.framework_validation);
   json.update(relation_json(row));
   json["fits"] = row.plan ? Json(row.fits) : Json(nullptr);
   json["reason"] = row.plan ? Json(nullptr) : Json(row.why_none);
+  json["advice"] = row.advice.empty() ? Json(nullptr) : Json(row.advice);
   json["plan"] = row.plan ? plan_json(row.question, *row.plan) : Json(nullptr);
   return json;
 }

@@ -11,7 +11,7 @@ namespace plansearch {
 /// with the answer as JSON.
 void require_finite(const nlohmann::ordered_json& answer);
 
-/// The text of an answer: indented by `indent`, or on one line. Bytes that are no UTF-8 become
+/// The text of an answer: indented by `indent`, or on one line. Bytes that are not UTF-8 become
 /// U+FFFD. Throws as require_finite.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& answer, int indent = -1);
 

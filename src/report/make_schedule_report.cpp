@@ -13,7 +13,7 @@
 namespace plansearch {
 namespace {
 
-/// More slots than this in a row, or more devices, are no picture any more.
+/// More slots than this in a row, or more devices, make a picture that nobody can read.
 constexpr std::size_t kMostSlots = 200;
 constexpr int kMostRows = 64;
 
@@ -82,6 +82,12 @@ ScheduleReport report_schedule(const PipelineShape& asked, const ScheduleTimes& 
   report.grid = draw(shape, durations, report.result);
   report.too_full = too_full(report, durations);
   return report;
+}
+
+bool can_be_drawn(const ScheduleReport& report) {
+  constexpr std::int64_t kMostPieces = 200'000;
+  return std::int64_t{3} * report.shape.micro_batches * report.shape.virtual_stages() <=
+         kMostPieces;
 }
 
 SimulatedProgram simulated_schedule(const ScheduleReport& report) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <string>
 
 #include "base/units.hpp"
 #include "plan/pipeline_shape.hpp"
@@ -22,12 +24,19 @@ int picture_width(int columns) {
   return columns == kAnyWidth ? kColumns : std::max(columns - kMargin, kFewestColumns);
 }
 
-/// Columns of the shortest piece that is still told apart.
+/// Columns of the shortest piece that can be read.
 constexpr int kColumnsOfPiece = 2;
 
-std::string legend(const PricedProgram& program) {
+std::string legend(const PipelineShape& shape) {
   return fmt::format("0-9: forward of a micro-batch; a-j: backward{}; .: waiting",
-                     splits_backward(program.shape.schedule) ? "; =: weight gradient" : "");
+                     splits_backward(shape.schedule) ? "; =: weight gradient" : "");
+}
+
+/// A part of a time in words.
+using TimeText = std::function<std::string(Ticks whole, int parts)>;
+
+std::string seconds_text(Ticks whole, int parts) {
+  return to_text(to_seconds(whole) / parts);
 }
 
 /// When the last piece has run.
@@ -55,11 +64,26 @@ Ticks shortest_run(const SimulatedProgram& program) {
   return shortest;
 }
 
-std::string window_text(const PricedProgram& program, const PictureWindow& window) {
-  return fmt::format("\nfrom {} to {} of {}, a column is {}\n{}", to_text(to_seconds(window.from)),
-                     to_text(to_seconds(window.to)), to_text(to_seconds(program.makespan())),
-                     to_text(to_seconds(window.to - window.from) / window.columns),
-                     draw_program(program, window));
+std::string window_text(const SimulatedProgram& program, const PictureWindow& window,
+                        const TimeText& time) {
+  return fmt::format("\nfrom {} to {} of {}, a column is {}\n{}", time(window.from, 1),
+                     time(window.to, 1), time(program.makespan(), 1),
+                     time(window.to - window.from, window.columns), draw_program(program, window));
+}
+
+/// All of it, or its first and its last part where it is too long for the columns.
+std::string windows_text(const SimulatedProgram& program, PictureOf of, int width,
+                         const TimeText& time) {
+  const Ticks all = program.makespan();
+  const Ticks readable = std::max<Ticks>(shortest_run(program) * width / kColumnsOfPiece, 1);
+  PictureWindow window{.from = 0, .to = all, .columns = width};
+  window.of = of;
+  if (all <= 2 * readable) return window_text(program, window, time);
+  window.to = readable;
+  std::string text = window_text(program, window, time);
+  window.from = all - readable;
+  window.to = all;
+  return text + window_text(program, window, time);
 }
 
 /// What each stage holds at its fullest, and when.
@@ -110,32 +134,34 @@ std::string pipeline_picture(const PricedProgram& program, int micro_batches, in
       to_text(program.shape.schedule), program.shape.micro_batches, micro_batches,
       std::min(stages, window.most_devices), stages,
       to_text(to_seconds(window.to / window.columns)), draw_program(program, window),
-      legend(program));
+      legend(program.shape));
 }
 
 std::string plan_timeline(const PricedProgram& program, int columns) {
-  const int width = picture_width(columns);
-  const Ticks all = program.makespan();
-  const Ticks readable = std::max<Ticks>(shortest_run(program) * width / kColumnsOfPiece, 1);
-  PictureWindow window{.from = 0, .to = all, .columns = width};
-  window.of = PictureOf::Step;
   std::string text = fmt::format("one step, {} schedule, {} micro-batch{}, {} stage{}\n",
                                  to_text(program.shape.schedule), program.shape.micro_batches,
                                  program.shape.micro_batches == 1 ? "" : "es", program.shape.stages,
                                  program.shape.stages == 1 ? "" : "s");
-  if (all <= 2 * readable) {
-    text += window_text(program, window);
-  } else {
-    window.to = readable;
-    text += window_text(program, window);
-    window.from = all - readable;
-    window.to = all;
-    text += window_text(program, window);
-  }
+  text += windows_text(program, PictureOf::Step, picture_width(columns), seconds_text);
   const bool sends = program.shape.stages > 1;
-  text += fmt::format("{}\n~: reductions; ^: optimizer and host\n{}\n", legend(program),
+  text += fmt::format("{}\n~: reductions; ^: optimizer and host\n{}\n", legend(program.shape),
                       sends ? "messages on their way: >: activations, <: gradients\n" : "");
   return wrapped(text, columns) + memory_table(program, columns);
+}
+
+std::string schedule_timeline(const SimulatedProgram& program, const PipelineShape& shape,
+                              double ticks_per_unit, int columns) {
+  const auto units = [&](Ticks whole, int parts) {
+    return fmt::format("{:.4g}", static_cast<double>(whole) / parts / ticks_per_unit);
+  };
+  return windows_text(program, PictureOf::Pipeline, picture_width(columns), units) + legend(shape) +
+         "\n";
+}
+
+std::string step_timeline(const PlanEvaluator& evaluator, const ParallelPlan& plan, int columns) {
+  const auto program = evaluator.program(plan);
+  return plan_timeline(*program, columns) +
+         shared_links_note(*program, *evaluator.program(plan, {.links = MessageLinks::Shared}));
 }
 
 std::string shared_links_note(const PricedProgram& alone, const PricedProgram& shared) {

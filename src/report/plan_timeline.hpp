@@ -5,6 +5,7 @@
 #include <string>
 
 #include "evaluate/priced_program.hpp"
+#include "plansearch/evaluator.hpp"
 
 namespace plansearch {
 
@@ -24,6 +25,15 @@ namespace plansearch {
 /// rank, which its price does not assume; empty where that changes nothing.
 [[nodiscard]] std::string shared_links_note(const PricedProgram& alone,
                                             const PricedProgram& shared);
+
+/// The timeline of a plan, with that note.
+[[nodiscard]] std::string step_timeline(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                                        int columns);
+
+/// The same of the pipeline of a schedule by itself, in the unit of its times.
+[[nodiscard]] std::string schedule_timeline(const SimulatedProgram& program,
+                                            const PipelineShape& shape, double ticks_per_unit,
+                                            int columns);
 
 /// Chrome's trace event format, which Perfetto reads: a process per stage, a thread per stream,
 /// memory as counters, messages as flow arrows. Times are exact to the picosecond.

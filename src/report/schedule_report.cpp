@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "report/json_text.hpp"
+#include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"
 #include "schedule/stage_places.hpp"
 
@@ -80,7 +81,12 @@ class Text {
         times.overlapped ? fmt::format(", FB {:g}", unit(*times.overlapped)) : "",
         unit(times.transfer), unit(summary.makespan), unit(summary.span), unit(summary.bubble_time),
         100.0 * summary.bubble_fraction, unit(report_.bound));
-    if (report_.grid) text += fmt::format("\n{}", in_blocks(to_text(*report_.grid), columns_));
+    if (report_.grid) {
+      text += fmt::format("\n{}", in_blocks(to_text(*report_.grid), columns_));
+    } else if (can_be_drawn(report_)) {
+      text += schedule_timeline(simulated_schedule(report_), report_.shape,
+                                report_.times.ticks_per_unit, columns_);
+    }
     TextTable devices({{"device"}, {"first start"}, {"last end"}, {"busy"}, {"peak activations"}});
     for (std::size_t d = 0; d < report_.result.devices.size(); ++d) {
       const DeviceUse& use = report_.result.devices[d];

@@ -18,7 +18,7 @@ struct ScheduleTimes {
 };
 
 /// "F,B", "F,B,W" or "F,B,W,FB" of one stage, and of a transfer, as whole ticks of a stage and of
-/// its chunks. InputError for what is no duration, and for an FB shorter than F or B + W.
+/// its chunks. InputError for a wrong duration, and for an FB shorter than F or B + W.
 [[nodiscard]] ScheduleTimes read_times(const std::string& times, const std::string& transfer,
                                        int chunks);
 
@@ -37,6 +37,9 @@ struct ScheduleReport {
 /// the times of a device, and the shape is legal.
 [[nodiscard]] ScheduleReport report_schedule(const PipelineShape& shape,
                                              const ScheduleTimes& times);
+
+/// Whether an order is short enough to be simulated once more for a picture.
+[[nodiscard]] bool can_be_drawn(const ScheduleReport& report);
 
 /// Every instruction of it.
 [[nodiscard]] SimulatedProgram simulated_schedule(const ScheduleReport& report);

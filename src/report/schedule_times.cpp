@@ -30,7 +30,7 @@ Decimal parse_decimal(const char* flag, const std::string& text) {
   const bool plain = !digits.empty() && digits.size() <= kMostDigits &&
                      digits.find_first_not_of("0123456789") == std::string::npos;
   if (!plain) {
-    throw InputError({}, fmt::format("{}: '{}' is no duration", flag, text),
+    throw InputError({}, fmt::format("{}: '{}' is not a duration", flag, text),
                      "a number such as 3 or 0.25, up to 12 digits, in any unit of time");
   }
   std::from_chars(digits.data(), digits.data() + digits.size(), value.digits);

@@ -34,7 +34,7 @@ std::string counts_lines(const SearchReport& report) {
   std::int64_t rejected = 0;
   for (const auto& [reason, plans] : c.rejected) rejected += plans;
   text += fmt::format(", {} rejected", grouped(rejected));
-  if (c.unvisited > 0) text += fmt::format(", {} not looked at", grouped(c.unvisited));
+  if (c.unvisited > 0) text += fmt::format(", {} not priced", grouped(c.unvisited));
   std::vector<std::string> reasons;
   for (const auto& [reason, plans] : c.rejected) {
     reasons.push_back(fmt::format("{} {}", reason, grouped(plans)));

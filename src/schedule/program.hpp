@@ -70,7 +70,7 @@ enum class StreamKind : std::uint8_t { Compute, Send, Receive, Collective };
 struct Queue {
   int device = 0;
   StreamKind stream = StreamKind::Compute;
-  int lane = 0;  ///< tells streams of one kind apart
+  int lane = 0;  ///< number among streams of one kind
   std::vector<InstructionId> order;
   bool operator==(const Queue&) const = default;
 };

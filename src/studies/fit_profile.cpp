@@ -160,7 +160,7 @@ std::optional<FitRefusal> read_runs_of(const FitTables& tables, const Cluster& m
     findings.outliers = refused->outliers;
     return FitRefusal{refused->reason,
                       "add warm runs of the same machine, framework and precision, one line "
-                      "each, or look at those that contradict the others"};
+                      "each, or check those that contradict the others"};
   }
   findings.site = std::get<SiteFit>(fitted);
   findings.outliers = findings.site->outliers;

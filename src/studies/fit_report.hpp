@@ -28,7 +28,7 @@ struct FitFindings {
   std::vector<std::size_t> outliers;  ///< among the runs
   std::optional<SiteFit> site;
   SiteEffect typical;
-  std::string separating;             ///< the column that tells scattered runs apart
+  std::string separating;             ///< the column that separates scattered runs
   std::optional<FitRefusal> refused;  ///< nothing is written
 };
 

@@ -38,7 +38,7 @@ struct MixedRuns {
                                                              const Cluster& base,
                                                              const ShippedData& data, int threads);
 
-/// "tp: 1 in 3 runs at x1.10, 2 in 3 at x1.45": the column whose cells tell the runs apart best;
+/// "tp: 1 in 3 runs at x1.10, 2 in 3 at x1.45": the column whose cells separate the runs best;
 /// empty where none does.
 [[nodiscard]] std::string separating_column(const std::vector<FitRun>& runs);
 

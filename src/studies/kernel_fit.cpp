@@ -102,7 +102,7 @@ std::variant<CurveFit, MixedTables> fitted(const std::string& part, const Kernel
   for (std::size_t i = 0; i < std::min<std::size_t>(refused.outliers.size(), 3); ++i) {
     text += fmt::format("; {} contradicts the others", sample.place(refused.outliers[i]));
   }
-  return MixedTables{text, "measure more shapes or sizes, or look at those that contradict"};
+  return MixedTables{text, "measure more shapes or sizes, or check those that contradict"};
 }
 
 KernelGroupFit group_of(const std::string& part, const KernelSample& sample, const CurveFit& fit) {

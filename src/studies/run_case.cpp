@@ -192,11 +192,6 @@ PlanDegrees read_plan(const RunRecord& run, const Framework& framework, PinnedDe
     }
     chosen.pin(Degree::ContextKind, *value);
   }
-  for (const auto& [key, value] : framework.fixed_degrees) {
-    for (const DegreeRow& row : degree_table()) {
-      if (row.key == key) chosen.pin(row.degree, value);
-    }
-  }
   PlanDegrees plan = with_defaults(with_pinned({}, chosen), chosen, framework);
   // Without stages there is nothing to interleave: the column then repeats a default.
   if (plan.pipeline == 1) plan.chunks = 1;

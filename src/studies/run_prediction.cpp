@@ -197,7 +197,7 @@ class GroupPricer {
     prediction.verdict = Verdict::Feasible;
     if (run_case.batch_share != 1.0) {
       prediction.verdict = Verdict::Illegal;
-      prediction.reason = "the global batch is no multiple of dp times the micro-batch";
+      prediction.reason = "the global batch is not a multiple of dp times the micro-batch";
     } else if (!evaluator_.host_fits(estimate)) {
       prediction.verdict = Verdict::OutOfMemory;
       prediction.reason = fmt::format("optimizer states need {} of a host that has less",

@@ -118,7 +118,7 @@ class RowReader {
     for (const auto& [name, kind] : kMemoryKinds) {
       if (cell == name) return kind;
     }
-    table_.fail(row_, "mem_kind", fmt::format("\"{}\" is no kind of memory figure", cell),
+    table_.fail(row_, "mem_kind", fmt::format("\"{}\" is not a kind of memory figure", cell),
                 "it is allocated, reserved, torch-peak or nvidia-smi");
   }
 

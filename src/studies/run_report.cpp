@@ -8,6 +8,7 @@
 
 #include "report/csv_text.hpp"
 #include "report/json_text.hpp"
+#include "report/plan_row.hpp"
 #include "studies/run_ranking.hpp"
 #include "studies/summary_json.hpp"
 #include "studies/summary_text.hpp"
@@ -16,6 +17,10 @@ namespace plansearch {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+Json bytes(const std::optional<Bytes>& value) {
+  return value ? Json(whole_bytes(*value)) : Json(nullptr);
+}
 
 template <typename Q>
 Json number(const std::optional<Q>& value) {
@@ -67,12 +72,12 @@ Json row_json(const RunReport& report, std::size_t index) {
   json["predicted_p90_s"] = number(p.p90);
   json["predicted_parts_s"] = p.parts ? parts_json(*p.parts) : Json(nullptr);
   json["at_sites"] = at_sites_json(p);
-  json["measured_peak_memory_bytes"] = number(run.peak_memory);
-  json["predicted_peak_memory_bytes"] = number(p.memory);
+  json["measured_peak_memory_bytes"] = bytes(run.peak_memory);
+  json["predicted_peak_memory_bytes"] = bytes(p.memory);
   const auto mfu = run.step_time ? p.mfu(*run.step_time) : std::nullopt;
   json["measured_mfu"] = mfu ? Json(*mfu) : Json(nullptr);
   json["memory_kind"] = run.memory_kind ? Json(to_text(*run.memory_kind)) : Json(nullptr);
-  json["needed_memory_bytes"] = number(p.needed);
+  json["needed_memory_bytes"] = bytes(p.needed);
   json["memory_risk"] = p.memory_risk ? Json(*p.memory_risk) : Json(nullptr);
   json["failed"] = run.outcome != Outcome::Measured;
   json["expressible"] = expressible;

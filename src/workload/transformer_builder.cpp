@@ -27,7 +27,7 @@ bool sees_all(const AttentionDescription& a, std::int64_t layer) {
   return a.full_attention_every > 0 && (layer + 1) % a.full_attention_every == 0;
 }
 
-/// A window longer than the sequence is no window: such layers are the same block.
+/// A window longer than the sequence is dropped: such layers are the same block.
 AttentionSpan span_of(const ModelDescription& model, std::int64_t layer, std::int64_t tokens) {
   const AttentionDescription& a = model.attention;
   AttentionSpan span;

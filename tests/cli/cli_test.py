@@ -35,10 +35,23 @@ UPDATE = False
 QUESTION = ["--hw", "perlmutter", "--model", "gpt2-xl"]
 
 
+def typed_again(arguments, text):
+    """Hints that propose an option with the very value that was typed."""
+    words = [str(word) for word in arguments]
+    typed = [f"{name} {value}" for name, value in zip(words, words[1:], strict=False)
+             if name.startswith("--") and value and not value.startswith("-")]
+    return [hint for hint in re.findall(r"(?m)^hint: .*", text) for option in typed
+            if re.search(re.escape(option) + r"(?![\w.,/-])", hint)]
+
+
 def run(*arguments, stdin=None, env=None):
     environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | (env or {})
-    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True,
+    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True,
                           errors="replace", stdin=stdin, env=environment, timeout=600, check=False)
+    hints = typed_again(arguments, done.stdout + done.stderr)
+    if hints:
+        raise AssertionError(f"{arguments}: a hint repeats the option typed: {hints}")
+    return done
 
 
 class Case(unittest.TestCase):
@@ -963,7 +976,7 @@ class Answers(Case):
         self.succeed("predict", "--plan", path, "--format", "json", "--out", result)
         self.assertEqual(self.answer("predict", "--plan", f"{result}#1")["plans"], [plan])
         self.assertIn("1/2/1", self.succeed("explain", f"{result}#1"))
-        self.refuse("predict", "--plan", f"{result}#1", "--tp", "2", expect=["spelled out"])
+        self.refuse("predict", "--plan", f"{result}#1", "--tp", "2", expect=["the stages are listed here"])
 
     PLACED = ("degrees: {tp: 8, micro_batch: 8}\nplacements:\n  factors: [2, 4]\n  operators:\n"
               "    - {operators: [mlp_in, activation, mlp_out], cut: {ffn: [t1, t0]}}\n"
@@ -1001,7 +1014,7 @@ class Answers(Case):
                 ("{ffn: [t1, t0]}", "{fn: all}", ["placed.yaml:9:7: error:", "no dimension 'fn'", "ffn"]),
                 ("{ffn: [t1, t0]}", "{ffn: [t1, t1]}", ["placed.yaml:9:7: error:", "used twice"]),
                 ("{ffn: [t1, t0]}", "{ffn: [t2]}", ["placed.yaml:9:7: error:", "no factor t2"]),
-                ("{ffn: [t1, t0]}", "{ffn: [s0]}", ["error:", "'s0' is no factor"]),
+                ("{ffn: [t1, t0]}", "{ffn: [s0]}", ["error:", "'s0' is not a factor"]),
                 ("factors: [2, 4]", "factors: [2, 2]", ["placed.yaml:7:3: error:", "prime factors of 8"]),
                 ("layers: 0-23", "layers: 0-24", ["placed.yaml:11:7: error:", "placed twice"]),
                 ("layers: 0-23", "layers: 0-48", ["placed.yaml:10:7: error:", "its layers are 0-47"]),
@@ -1189,6 +1202,21 @@ class ProfileErrors(Case):
         framework = self.file("framework.yaml", "schema: plansearch/framework/v1\nname: x\nlike: megatron\nrecompute: 3\ncolour: green\n")
         error = self.refuse("show", "framework", framework, expect=["unknown key 'colour'"])
         self.assertGreater(error.count("error:"), 1)
+
+
+class Pipelined(Case):
+    """Sharded parameters with several stages, as torch.distributed.pipelining runs them."""
+
+    def test_gradients_are_reduced_with_the_last_micro_batch(self):
+        asked = ["--hw", "h100-500w", "--model", "llama3-70b", "--framework", "torchtitan", "--tp", "8", "--batch", "128",
+                 "--micro-batch", "1", "--zero", "3", "--recompute", "full"]
+        for stages, reductions in ((1, 1280), (4, 1)):  # a block of 80 layers, 16 micro-batches
+            plan = self.answer("predict", *asked, "--gpus", 64 * stages, "--pp", stages)["plans"][0]
+            counts = [row["count"] for row in plan["communication"] if row["what"] == "gradient of block parameters"]
+            self.assertEqual(max(counts), reductions)
+            # 70.6 G parameters in fp32: whole until then, over the stages and tensor ranks; else over data ranks too.
+            whole = 4 * 70.6e9 / 8 / stages
+            self.assertAlmostEqual(plan["memory"]["gradients_bytes"] / (whole / 8 if stages == 1 else whole), 1.0, delta=0.1)
 
 
 class Spaces(Case):
@@ -1482,6 +1510,19 @@ class Interruption(Case):
 class Schedules(Case):
     """Expected values: closed forms and independent simulations, as in tests/unit/schedule/orders."""
 
+    def test_windows_of_what_is_too_long(self):
+        text = self.succeed("schedule", "1f1b", "--stages", "4", "--micro-batches", "120", "--times", "1,1,1")
+        self.assertRegex(text, r"(?m)^from 0 to 44 of 369, a column is 0.5$")
+        self.assertRegex(text, r"(?m)^stage 0  \| 00112233\.{12}aaaa44bbbb55")
+        self.assertRegex(text, r"(?m)^from 325 to 369 of 369")
+        self.assertIn("0-9: forward of a micro-batch", text)
+
+    def test_timeline_of_a_given_plan(self):
+        plan = [*QUESTION, "--gpus", "8", "--pp", "2"]
+        text = self.succeed("predict", *plan, "--timeline")
+        self.assertIn("one step, 1f1b schedule", text)
+        self.assertTrue(text.startswith(self.succeed("predict", *plan)))
+
     def schedule(self, *arguments):
         answer = json.loads(self.succeed("schedule", *arguments, "--format", "json"))
         schema = json.loads((SOURCE / "docs/schema/schedule.v1.schema.json").read_text())
@@ -1679,7 +1720,7 @@ class Constraints(Case):
                 (["--zero", "1,2", "--max-dp", "16"],
                  lambda p: int(p["dp"]) <= 16 and (int(p["dp"]) * int(p["cp"]) == 1 or p["zero"] in "12")),
                 (["--schedule", "1f1b,gpipe"], lambda p: p["pp"] == "1" or p["schedule"] != "interleaved")):
-            answer = self.answer(*question, *flags)
+            answer = json.loads(run(*question, *flags, "--format", "json").stdout)  # megatron runs no gpipe: a note
             kept = [float(row["step_time_s"]) for row in everything if keeps(row)]
             leaders = {}  # rows by the fastest of their variants
             # Recomputation of some layers is looked at beside the space (docs/output.md).
@@ -1954,6 +1995,68 @@ class Comparisons(Case):
         rows = self.answer("compare", "--hw", f"dgx-h100,{half}", "--model", "llama3-70b", "--gpus", "64")["rows"]
         self.assertLess(rows[1]["speed"], 0.95)
         self.assertFalse(rows[1]["tie_with_first"])
+
+    def test_only_a_changed_machine_shares_its_errors(self):
+        """The same curves are not enough: the other machine has to be `like` the first."""
+        twin = (SOURCE / "hardware_profiles/dgx-h100.yaml").read_text()
+        twin = re.sub(r"aliases: .*\n", "", twin).replace("name: dgx-h100", "name: twin")
+        twin = self.file("twin.yaml", twin.replace("bandwidth: 450 GB/s", "bandwidth: 225 GB/s"))
+        rows = self.answer("compare", "--hw", f"dgx-h100,{twin}", "--model", "llama3-70b", "--gpus", "64")["rows"]
+        self.assertLess(rows[1]["speed"], 0.95)
+        self.assertTrue(rows[1]["tie_with_first"])
+
+    def test_curves_that_are_like_others(self):
+        """Files of links and fabrics take `like:` as profiles do; a number of multiprocessors may be left out."""
+        self.file("slow.yaml", "schema: plansearch/fabric/v1\nname: slow\nlike: infiniband\nnic_efficiency: 0.4\n")
+        self.file("wire.yaml", "schema: plansearch/link/v1\nname: wire\nlike: nvlink4-switch\nbase: 40 us\n")
+        half = self.file("half.yaml", "schema: plansearch/profile/v1\nname: half\nlike: dgx-h100\n"
+                         "tiers:\n  - {name: nvlink, link: wire}\n  - {name: infiniband, fabric: slow}\n")
+        question = ["--model", "llama3-70b", "--gpus", "64", "--tp", "8", "--dp", "8", "--zero", "1"]
+        rows = self.answer("compare", "--hw", f"dgx-h100,{half}", *question)["rows"]
+        self.assertLess(rows[1]["speed"], 0.999)
+        shown = self.succeed("show", "hw", half)
+        self.assertIn("slow", shown)
+        self.assertIn("wire", shown)
+        loop = self.file("loop.yaml", "schema: plansearch/fabric/v1\nname: loop\nlike: loop\n")
+        half = self.file("half.yaml", half.read_text().replace("fabric: slow", "fabric: loop"))
+        self.refuse("show", "hw", half, expect=[f"{loop}:3:", "refers back to itself"])
+        chip = ("schema: plansearch/profile/v1\nname: mine\naccelerators_per_node: 1\naccelerator: {name: chip, memory: 80 GiB, "
+                "memory_bandwidth: 3 TB/s, peak: {bf16: 900 TFLOP/s}}\n"
+                "tiers: [{name: one, kind: switch, size: 8, bandwidth: 400 GB/s}]\n")
+        mine = self.file("mine.yaml", chip)
+        self.assertRegex(self.succeed("show", "hw", mine), r"multiprocessors +132 +assumed")
+        wrong = self.file("wrong.yaml", "schema: plansearch/profile/v1\nname: x\nlike: dgx-h100\ntiers: {nvlink: {size: 8}}\n")
+        self.refuse("show", "hw", wrong, expect=[f"{wrong}:4:"])
+
+    def test_batches_that_suit_the_machine(self):
+        """1538 = 2 x 769: said by comparisons and ladders too."""
+        asked = ["--model", "gpt-neox-20b", "--framework", "megatron"]
+        rows = self.check(self.answer("compare", "--hw", "perlmutter,perlmutter-80", *asked, "--gpus", "256"))["rows"]
+        for row in rows:
+            self.assertRegex(row["advice"], r"^batch 1,538 = 2 x 769 shares only 2 with 256 GPUs.*: 1,536 takes ")
+        self.assertIn("hint: row 2: batch 1,538", self.succeed("compare", "--hw", "perlmutter,perlmutter-80", *asked, "--gpus", "256"))
+        self.assertIn("hint: batch 1,538 = 2 x 769 shares only 2 with ", self.succeed("--hw", "perlmutter", *asked, "--gpus", "128,256"))
+
+    def test_schedules_beside_each_other(self):
+        question = ["compare", "--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--pp", "4", "--schedule", "1f1b,interleaved,zb-v"]
+        rows = self.check(json.loads(run(*question, "--format", "json").stdout))["rows"]
+        self.assertEqual([row["question"]["schedule"] for row in rows], ["1f1b", "interleaved", "zb-v"])
+        self.assertEqual([row["plan"]["config"]["schedule"] for row in rows], ["1f1b", "interleaved", "zb-v"])
+        self.assertRegex(run(*question).stdout, r"(?m)^ *# +schedule +step")
+        self.assertIn("megatron does not run zb-v (internevo, torchtitan, ", run(*question).stderr)
+
+    def test_orders_that_the_framework_does_not_run(self):
+        """No member of a list is lost without a word."""
+        question = ["--hw", "dgx-h100", "--model", "llama3-70b", "--gpus", "64", "--pp", "4"]
+        listed = run(*question, "--schedule", "1f1b,zb-v", "--format", "json")
+        self.assertIn("megatron does not run zb-v (internevo, torchtitan, ", listed.stderr)
+        self.assertIn(" would): left out", listed.stderr)
+        self.assertEqual({plan["config"]["schedule"] for plan in json.loads(listed.stdout)["plans"]}, {"1f1b"})
+        for target in ([], ["--target", "megatron"]):
+            self.refuse(*question, *target, "--schedule", "zb-v,dualpipe",
+                        expect=["megatron runs none of zb-v, dualpipe", "torchtitan", "zero-bubble"])
+        alone = run(*question, "--schedule", "zb-v")
+        self.assertIn(" would): priced as if it did", alone.stderr)
 
     def test_intervals_and_unmeasured_machines(self):
         text = self.succeed("compare", "--hw", "h100,mi355x-8", "--model", "llama3-8b", "--gpus", "8")

@@ -9,7 +9,7 @@
 
 namespace plansearch {
 
-/// Which machines are looked at: sequences over 16 GPUs take minutes.
+/// Machines to compute: sequences over 16 GPUs take minutes.
 enum class PrimeparNodes : std::uint8_t { UpToTwo, FourAndMore };
 
 /// Figure 9: products and messages of an MLP.

@@ -161,7 +161,7 @@ std::string reproduce(std::string_view seed, const StudyContext& context, Format
     text += wrapped(table(answers.back(), row.summary, columns), columns);
   }
   if (answers.empty()) {
-    throw InputError({}, fmt::format("'{}' is no paper that can be reproduced", seed),
+    throw InputError({}, fmt::format("'{}' is not a paper that can be reproduced", seed),
                      fmt::format("one of {}", fmt::join(names, ", ")));
   }
   const Json document = to_json(answers);

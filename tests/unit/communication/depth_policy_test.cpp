@@ -26,6 +26,26 @@ Framework depth_framework(Scope gather, DepthParameters cut) {
 }
 
 TEST_SUITE("unit") {
+  TEST_CASE("gradients that stages sum at the end of a step are whole until then") {
+    Framework framework = test::plain_framework();
+    PlanDegrees plan;
+    plan.data = 4;
+    plan.zero = ZeroStage::Parameters;
+    const auto gradient = [&] {
+      const DeviceMesh mesh = make_device_mesh(plan, framework.rank_order);
+      return tensor_policies(plan, mesh, framework, DataType::Bf16).dense.gradient;
+    };
+    for (const int stages : {1, 2}) {
+      plan.pipeline = stages;
+      framework.sharding.gradient_reduce_pipelined.reset();
+      CHECK(gradient().reduce == Scope::MicroBatch);
+      CHECK(gradient().storage.size() == 1);
+      framework.sharding.gradient_reduce_pipelined = Scope::Step;
+      CHECK((gradient().reduce == Scope::Step) == (stages == 2));
+      CHECK(gradient().storage.empty() == (stages == 2));
+    }
+  }
+
   TEST_CASE(
       "weights that stay gathered are gathered once before backward, others once more in it") {
     // w is 64 x 256: 16384. Its gradient is scattered over depth and summed over data: a quarter.

@@ -111,6 +111,42 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("a class of `architectures` is described, or refused with the reason") {
+    const auto classes = [](const std::string& names) {
+      return llama(",\n\"architectures\": [" + names + "]");
+    };
+    CHECK(message_of(classes("\"LlamaForCausalLM\"")) == "no error");
+    CHECK(parse(classes("\"LlamaForCausalLM\"")).passed_over.empty());
+    CHECK(parse(classes("\"LlamaModel\"")).passed_over ==
+          std::vector<std::string>{"architectures LlamaModel (no head)"});
+    const std::string scored = message_of(classes("\"LlamaForSequenceClassification\""));
+    CHECK(says(scored,
+               "config.json:2:19: error: architectures[0]: LlamaForSequenceClassification is not "
+               "described: "
+               "it ends in a classifier of sequences"));
+    CHECK(says(scored, "ForCausalLM, LMHeadModel, ForConditionalGeneration"));
+    CHECK(says(message_of(classes("\"LlamaForRewardModel\"")), "it ends in a score"));
+    CHECK(says(message_of(classes("\"LlamaVisionModel\"")), "it is a tower of images"));
+    CHECK(says(message_of(classes("\"LlamaForPoetry\"")), "no file says what it ends in"));
+    const std::string t5 =
+        "{\"model_type\": \"t5\", \"num_layers\": 2, \"d_model\": 64, \"num_heads\": 4, \"d_kv\": "
+        "16, "
+        "\"d_ff\": 96, \"vocab_size\": 100, \"architectures\": [\"T5";
+    CHECK(message_of(t5 + "ForConditionalGeneration\"]}") == "no error");
+    CHECK(says(message_of(t5 + "EncoderModel\"]}"), "it is an encoder by itself"));
+  }
+
+  TEST_CASE("BERT by its class: the pooler, or the transform in front of the logits") {
+    // transformers 5.23, parameters of bert-base-uncased: BertModel, BertForMaskedLM.
+    const std::string bert =
+        "{\"model_type\": \"bert\", \"num_hidden_layers\": 12, \"hidden_size\": 768, "
+        "\"num_attention_heads\": 12, \"intermediate_size\": 3072, \"vocab_size\": 30522, "
+        "\"max_position_embeddings\": 512, \"type_vocab_size\": 2, \"architectures\": [\"Bert";
+    CHECK(parameter_count(build_network(parse(bert + "Model\"]}").model)) == 109482240);
+    CHECK(parameter_count(build_network(parse(bert + "ForMaskedLM\"]}").model)) == 109514298);
+    CHECK(says(message_of(bert + "ForPreTraining\"]}"), "it has a second head"));
+  }
+
   TEST_CASE("a key that changes the network and is not understood is an error with its value") {
     const std::string gpt2 =
         "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 4,\n"
@@ -201,7 +237,7 @@ TEST_SUITE("unit") {
         says(message_of("{\"model_type\": \"loop\"}", directory.path()), "refers back to itself"));
     family("odd", "like: base\nmodel:\n  layers: {key: n, plu: 2}\n");
     CHECK(says(message_of("{\"model_type\": \"odd\"}", directory.path()),
-               "odd.yaml:5:20: error: 'plu' is no part of a rule"));
+               "odd.yaml:5:20: error: 'plu' is not a key of a rule"));
     family("self", "like: base\nmodel:\n  layers: {field: hidden}\n  hidden: {field: layers}\n");
     CHECK(
         says(message_of("{\"model_type\": \"self\"}", directory.path()), "refers back to itself"));

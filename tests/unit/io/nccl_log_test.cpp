@@ -101,7 +101,7 @@ TEST_SUITE("unit") {
     refuse(replaced(kLog, "values : 0 OK", "values : 8 FAILED"), "wrong results");
     refuse(replaced(kLog, "NVIDIA H100 80GB HBM3\n#\n", "NVIDIA H200\n#\n"), "mix accelerators");
     refuse(replaced(kLog, "starting: all_reduce_perf", "starting: hypercube_perf"),
-           "no collective that is priced");
+           "not a collective that is priced");
     refuse("# nThread 1 nGpus 8\n", "no test with a result");
   }
 

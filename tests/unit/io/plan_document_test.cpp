@@ -108,7 +108,8 @@ TEST_SUITE("unit") {
     CHECK(contains(error_of("order: {micro_batches: 8}\n"),
                    ":2:8: error: order: there are no stages"));
     CHECK(contains(error_of("order: {micro_batches: 8}\nstages: [{layers: 12, pp: 2}]\n"), "'pp'"));
-    CHECK(contains(error_of("order: {micro_batches: 8}\nstages: [{tp: 2}]\n"), "what it holds"));
+    CHECK(contains(error_of("order: {micro_batches: 8}\nstages: [{tp: 2}]\n"),
+                   "its content is missing"));
     CHECK(contains(error_of("order: {micro_batches: 8}\nstages: [{layers: 2, blocks: []}]\n"),
                    "keep one"));
     CHECK(contains(error_of("order: {micro_batches: 8}\nstages: []\n"), "no stage"));

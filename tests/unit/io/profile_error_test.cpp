@@ -181,10 +181,11 @@ TEST_SUITE("unit") {
           "hint: expected 954 MiB to 90.9 TiB; is the prefix right?");
     CHECK(accelerator_error("like: chip\n").find("`like` refers back to itself") !=
           std::string::npos);
-    CHECK(accelerator_error(sheet + "peak: {bf16: 312 TFLOP/s}\nprovenance:\n"
-                                    "  - {fields: [memry], evidence: datasheet, source: x}\n") ==
-          "accelerators/chip.yaml:8:15: error: provenance[0].fields[0]: 'memry' is no field given "
-          "here\nhint: did you mean memory?");
+    CHECK(
+        accelerator_error(sheet + "peak: {bf16: 312 TFLOP/s}\nprovenance:\n"
+                                  "  - {fields: [memry], evidence: datasheet, source: x}\n") ==
+        "accelerators/chip.yaml:8:15: error: provenance[0].fields[0]: 'memry' is not a field given "
+        "here\nhint: did you mean memory?");
   }
 
   TEST_CASE("profile errors: an accelerator may be changed in place or described inline") {

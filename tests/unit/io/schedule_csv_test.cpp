@@ -103,11 +103,11 @@ TEST_SUITE("io") {
   }
 
   TEST_CASE("wrong files say where and what") {
-    CHECK(mentions("0F0,0X0\n", "orders.csv:1:5: error: '0X0' is no action"));
-    CHECK(mentions("0F0,0B0\n1F0,1B\n", "orders.csv:2:5: error: '1B' is no action"));
-    CHECK(mentions("0F0,(0F1;0B0)OVERLAP\n", "is no action"));
-    CHECK(mentions("0F0,(0B0;0F1)OVERLAP_F_B\n", "is no action"));
-    CHECK(mentions("0F99999999999\n", "is no action"));
+    CHECK(mentions("0F0,0X0\n", "orders.csv:1:5: error: '0X0' is not an action"));
+    CHECK(mentions("0F0,0B0\n1F0,1B\n", "orders.csv:2:5: error: '1B' is not an action"));
+    CHECK(mentions("0F0,(0F1;0B0)OVERLAP\n", "is not an action"));
+    CHECK(mentions("0F0,(0B0;0F1)OVERLAP_F_B\n", "is not an action"));
+    CHECK(mentions("0F99999999999\n", "is not an action"));
     CHECK(mentions("", "a schedule without a row"));
     CHECK(mentions("0UNSHARD\n", "a schedule that computes nothing"));
     CHECK(mentions("0F0,0B0\n0F1,0B1\n",

@@ -25,8 +25,8 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("numbers: what is wrong is said") {
-    CHECK(problem_with("many") == "'many' is no whole number");
-    CHECK(problem_with("1,,2") == "'' is no whole number");
+    CHECK(problem_with("many") == "'many' is not a whole number");
+    CHECK(problem_with("1,,2") == "'' is not a whole number");
     CHECK(problem_with("99999999999999999999") == "99999999999999999999 is far too large");
     CHECK(problem_with("4294967296") == "4294967296 is far too large");
     CHECK(problem_with("9..15") == "no power of two is in 9..15");

@@ -298,7 +298,8 @@ TEST_SUITE("unit") {
                    "stage 1 has nothing to do"));
     CHECK(contains(refused("  - {layers: 6}\n  - {chunks: [{layers: 3}, {layers: 3}]}\n"),
                    "plan.yaml:5:5: error: 2 chunks"));
-    CHECK(contains(refused("  - {layers: 6}\n  - {blocks: [head]}\n"), "in one way"));
+    CHECK(contains(refused("  - {layers: 6}\n  - {blocks: [head]}\n"),
+                   "use either `layers` or `blocks`"));
     CHECK(contains(refused("  - {blocks: [tail]}\n"), "no block 'tail'"));
     CHECK(contains(refusal(problem,
                            "order: {schedule: interleaved, micro_batches: 7}\nstages:\n"

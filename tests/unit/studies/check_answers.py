@@ -153,6 +153,70 @@ def check_unknown_cells():
             check(what in rows[2]["filled"], f"{what} in {rows[2]['filled']}")
 
 
+# Sizes that only columns say, and the model file of each: every kind of MLP and grouped, learned, rotary, routed.
+NETWORKS = {
+    "gelu": ({"mlp": "gelu", "layers": 24, "hidden": 2048, "heads": 16, "seq_len": 1024},
+             {"attention": {"heads": 16, "positions": "learned", "bias": "all"}, "max_positions": 1024,
+              "mlp": {"width": 8192, "activation": "gelu", "bias": True}, "norm": {"kind": "layernorm"},
+              "embedding": {"vocab": 51200, "tied": True}, "dropout": {"residual": 0.1, "attention": 0.1}}),
+    "gated": ({"mlp": "gated", "layers": 32, "hidden": 3072, "ffn_hidden": 8192, "heads": 24, "kv_heads": 8, "head_dim": 96,
+               "vocab": 64000, "seq_len": 4096},
+              {"attention": {"heads": 24, "kv_heads": 8, "head_size": 96, "positions": "rotary"},
+               "mlp": {"width": 8192, "activation": "silu", "gated": True}, "norm": {"kind": "rmsnorm"},
+               "embedding": {"vocab": 64000}}),
+    "squared": ({"mlp": "squared-relu", "layers": 16, "hidden": 4096, "ffn_hidden": 16384, "heads": 32, "kv_heads": 8,
+                 "vocab": 128000, "seq_len": 4096},
+                {"attention": {"heads": 32, "kv_heads": 8, "positions": "rotary"},
+                 "mlp": {"width": 16384, "activation": "squared-relu"}, "embedding": {"vocab": 128000}}),
+    "experts": ({"mlp": "gated", "layers": 16, "hidden": 2048, "ffn_hidden": 8192, "heads": 16, "vocab": 32000, "seq_len": 2048,
+                 "moe_experts": 8, "moe_topk": 2, "moe_ffn": 4096},
+                {"attention": {"heads": 16, "positions": "rotary"}, "mlp": {"width": 8192, "activation": "silu", "gated": True},
+                 "norm": {"kind": "rmsnorm"}, "embedding": {"vocab": 32000},
+                 "experts": {"count": 8, "top_k": 2, "width": 4096}}),
+}
+PLANS = (("gelu", "selene", "megatron", {"tp": 4, "pp": 2, "zero": 1, "sp": 1, "recompute": "selective", "attention": "unfused"}),
+         ("gelu", "jean-zay-v100-32", "megatron-deepspeed", {"pp": 4, "zero": 1, "recompute": "full", "precision": "fp16"}),
+         ("gated", "dgx-h100", "megatron", {"tp": 2, "pp": 4, "vpp": 2, "zero": 0, "sp": 1, "precision": "fp8"}),
+         ("gated", "dgx-h100", "torchtitan", {"pp": 2, "zero": 3, "recompute": "full", "schedule": "1F1B"}),
+         ("gated", "mosaic-a100-80", "fsdp", {"zero": 3, "recompute": "full", "shard_group": 8}),
+         ("gated", "dgx-h100", "megatron", {"cp": 2, "cp_kind": "ulysses", "main_grads": "bf16", "overlap": "none"}),
+         ("squared", "dgx-h100", "megatron", {"tp": 8, "sp": 0, "implementation": "eager"}),
+         ("experts", "dgx-h100", "megatron", {"ep": 8, "zero": 1, "precision": "bf16"}),
+         ("experts", "h100-500w", "torchtitan", {"ep": 4, "zero": 3, "recompute": "selective"}))
+
+
+def check_networks_of_columns():
+    """A row whose network only its columns say, and the same network in a model file: one price."""
+    columns = ["id", "hw", "framework", "model", "gpus", "global_batch", "micro_batch", "step_time_s",
+               *sorted({key for sizes, _ in NETWORKS.values() for key in sizes} | {key for *_, plan in PLANS for key in plan})]
+    rows = [{"id": i, "hw": hardware, "framework": framework, "model": "own", "gpus": 16, "global_batch": 64, "micro_batch": 2,
+             "step_time_s": 1} | NETWORKS[network][0] | plan for i, (network, hardware, framework, plan) in enumerate(PLANS)]
+    with tempfile.TemporaryDirectory() as directory:
+        folder = pathlib.Path(directory)
+        lines = [",".join(columns), *(",".join(str(row.get(column, "")) for column in columns) for row in rows)]
+        (folder / "runs.csv").write_text("\n".join(lines) + "\n")
+        done = run(folder / "runs.csv", "--format", "json", "--site", "tuned")
+        check(done.returncode == 0, done.stderr)
+        for row, answer, (network, hardware, framework, plan) in zip(rows, json.loads(done.stdout)["rows"], PLANS, strict=True):
+            sizes, parts = NETWORKS[network]
+            model = folder / "model.json"
+            model.write_text(json.dumps({"schema": "plansearch/model/v1", "name": "own", "source": "the columns",
+                                         "layers": sizes["layers"], "hidden": sizes["hidden"],
+                                         "training": {"seq_len": sizes["seq_len"], "global_batch": 64}} | parts))
+            flags = [word for key, value in plan.items() for word in (f"--{key.replace('_', '-')}", str(value).lower())]
+            priced = subprocess.run([EXECUTABLE, "predict", "--hw", hardware, "--model", model, "--framework", framework, "--gpus", "16",
+                                     "--batch", "64", "--micro-batch", "2", "--site", "tuned", *flags, "--format", "json"],
+                                    capture_output=True, text=True, check=False)
+            check(priced.returncode in (0, 3) and priced.stdout, f"{row}: {priced.stderr}")
+            predicted = json.loads(priced.stdout)["plans"][0]
+            for there, here in (("predicted_step_time_s", "step_time_s"), ("predicted_p10_s", "step_time_p10_s"),
+                                ("predicted_p90_s", "step_time_p90_s")):
+                check(answer[there] == predicted[here], f"{row}: {there} {answer[there]}, predict says {predicted[here]}")
+            if "recompute" in plan:  # else the least of what the framework may run with
+                check(answer["needed_memory_bytes"] == predicted["peak_memory_bytes"], f"{row}: memory")
+
+
+check_networks_of_columns()
 check_tables()
 check_rows()
 check_malformed()
