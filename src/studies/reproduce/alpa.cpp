@@ -13,8 +13,8 @@
 #include "search/planner/uneven_search.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/reproduce.hpp"
-#include "studies/run_prediction.hpp"
-#include "studies/statistics.hpp"
+#include "studies/validate/run_prediction.hpp"
+#include "studies/validate/statistics.hpp"
 
 namespace plansearch {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "studies/pass_gain.hpp"
+#include "studies/reproduce/pass_gain.hpp"
 #include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {

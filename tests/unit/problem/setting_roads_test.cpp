@@ -17,8 +17,8 @@
 #include "problem/make_report.hpp"
 #include "problem/plan_source.hpp"
 #include "problem/write_plan.hpp"
-#include "studies/run_prediction.hpp"
-#include "studies/run_record.hpp"
+#include "studies/validate/run_prediction.hpp"
+#include "studies/validate/run_record.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 namespace plansearch {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/run_prediction.hpp"
+#include "studies/validate/run_prediction.hpp"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "run_tables.hpp"
-#include "studies/run_report.hpp"
+#include "studies/validate/run_report.hpp"
 
 namespace plansearch {
 namespace {

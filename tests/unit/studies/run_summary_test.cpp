@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/run_summary.hpp"
+#include "studies/validate/run_summary.hpp"
 
 #include <doctest/doctest.h>
 

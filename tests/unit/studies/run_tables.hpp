@@ -11,9 +11,9 @@
 #include "io/framework_reader.hpp"
 #include "io/model_reader.hpp"
 #include "io/profile_reader.hpp"
-#include "studies/architecture_table.hpp"
-#include "studies/run_prediction.hpp"
-#include "studies/run_record.hpp"
+#include "studies/validate/architecture_table.hpp"
+#include "studies/validate/run_prediction.hpp"
+#include "studies/validate/run_record.hpp"
 #include "support/source_directory.hpp"
 
 namespace plansearch::test {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/site_errors.hpp"
+#include "studies/validate/site_errors.hpp"
 
 #include <doctest/doctest.h>
 
 #include "evaluate/site_population.hpp"
-#include "studies/run_sites.hpp"
+#include "studies/validate/run_sites.hpp"
 #include "unit/studies/run_tables.hpp"
 
 namespace plansearch {

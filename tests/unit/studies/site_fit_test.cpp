@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/site_fit.hpp"
+#include "studies/validate/site_fit.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "studies/fit_draws.hpp"
-#include "studies/fit_runs.hpp"
+#include "studies/fit/fit_runs.hpp"
+#include "studies/validate/fit_draws.hpp"
 #include "unit/studies/run_tables.hpp"
 
 namespace plansearch {
