@@ -14,11 +14,13 @@
 #include "base/units.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/search.hpp"
+#include "report/columns.hpp"
 #include "report/json_text.hpp"
-#include "report/text_table.hpp"
 
 namespace plansearch {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// Questions whose answers make up the signature. Changing them changes it.
 struct FixedProblem {
@@ -100,50 +102,39 @@ Bytes peak_memory() {
   return Bytes(1024.0 * static_cast<double>(usage.ru_maxrss));
 }
 
-std::string table(const BenchReport& measured) {
-  TextTable speeds({{"one thread", Align::Left},
-                    {"problem", Align::Left},
-                    {"per CPU s"},
-                    {"each"},
-                    {"per wall s"}});
-  for (const Rate& rate : measured.rates) {
-    speeds.add_row({rate.what, rate.problem, fmt::format("{:.0f}", rate.per_cpu_second),
-                    Seconds(1.0 / rate.per_cpu_second),
-                    fmt::format("{:.0f}", rate.per_wall_second)});
-  }
-  TextTable times({{fmt::format("search, {} threads", measured.threads), Align::Left},
-                   {"plans"},
-                   {"CPU s"},
-                   {"wall s"}});
-  for (const SearchTiming& search : measured.searches) {
-    times.add_row({search.problem, fmt::format("{}", search.plans),
-                   fmt::format("{:.3f}", search.taken.cpu),
-                   fmt::format("{:.3f}", search.taken.wall)});
-  }
-  return fmt::format("{}\n{}\npeak memory {}\nsearch signature {} (the same for any threads)\n",
-                     speeds.text(), times.text(), to_text(measured.peak_memory),
-                     hash_text(measured.signature));
+const Columns<Rate>& rate_columns() {
+  static const Columns<Rate> kColumns{
+      {"what", [](const Rate& r) { return Json(r.what); }, {"one thread", Align::Left}},
+      {"problem", [](const Rate& r) { return Json(r.problem); }, {"problem", Align::Left}},
+      {"per_cpu_second",
+       [](const Rate& r) { return Json(r.per_cpu_second); },
+       {"per CPU s"},
+       [](const Rate& r) { return fmt::format("{:.0f}", r.per_cpu_second); }},
+      {"", {}, {"each"}, [](const Rate& r) { return Seconds(1.0 / r.per_cpu_second); }},
+      {"per_wall_second",
+       [](const Rate& r) { return Json(r.per_wall_second); },
+       {"per wall s"},
+       [](const Rate& r) { return fmt::format("{:.0f}", r.per_wall_second); }}};
+  return kColumns;
 }
 
-std::string json(const BenchReport& measured) {
-  nlohmann::ordered_json document{{"schema", "plansearch/bench/v2"}, {"threads", measured.threads}};
-  document["rates"] = nlohmann::ordered_json::array();
-  for (const Rate& rate : measured.rates) {
-    document["rates"].push_back({{"what", rate.what},
-                                 {"problem", rate.problem},
-                                 {"per_cpu_second", rate.per_cpu_second},
-                                 {"per_wall_second", rate.per_wall_second}});
-  }
-  document["searches"] = nlohmann::ordered_json::array();
-  for (const SearchTiming& search : measured.searches) {
-    document["searches"].push_back({{"problem", search.problem},
-                                    {"plans", search.plans},
-                                    {"cpu_s", search.taken.cpu},
-                                    {"wall_s", search.taken.wall}});
-  }
-  document["peak_memory_bytes"] = measured.peak_memory.value();
-  document["signature"] = hash_text(measured.signature);
-  return json_text(document, 2) + "\n";
+Columns<SearchTiming> timing_columns(int threads) {
+  using Timing = const SearchTiming&;
+  return {{"problem",
+           [](Timing s) { return Json(s.problem); },
+           {fmt::format("search, {} threads", threads), Align::Left}},
+          {"plans",
+           [](Timing s) { return Json(s.plans); },
+           {"plans"},
+           [](Timing s) { return fmt::format("{}", s.plans); }},
+          {"cpu_s",
+           [](Timing s) { return Json(s.taken.cpu); },
+           {"CPU s"},
+           [](Timing s) { return fmt::format("{:.3f}", s.taken.cpu); }},
+          {"wall_s",
+           [](Timing s) { return Json(s.taken.wall); },
+           {"wall s"},
+           [](Timing s) { return fmt::format("{:.3f}", s.taken.wall); }}};
 }
 
 }  // namespace
@@ -175,7 +166,20 @@ BenchReport run_bench(int threads) {
 }
 
 std::string render_bench(const BenchReport& measured, Format format) {
-  return format == Format::Json ? json(measured) : table(measured);
+  const Columns<SearchTiming> timings = timing_columns(measured.threads);
+  if (format != Format::Json) {
+    return fmt::format("{}\n{}\npeak memory {}\nsearch signature {} (the same for any threads)\n",
+                       table_of(rate_columns(), measured.rates).text(),
+                       table_of(timings, measured.searches).text(), to_text(measured.peak_memory),
+                       hash_text(measured.signature));
+  }
+  const Json document{{"schema", "plansearch/bench/v2"},
+                      {"threads", measured.threads},
+                      {"rates", objects_of(rate_columns(), measured.rates)},
+                      {"searches", objects_of(timings, measured.searches)},
+                      {"peak_memory_bytes", measured.peak_memory.value()},
+                      {"signature", hash_text(measured.signature)}};
+  return json_text(document, 2) + "\n";
 }
 
 }  // namespace plansearch

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the constants and the site of a profile from measurements, and the text of that
-// profile. Source: studies/fit/kernel_fit.hpp and studies/validate/site_fit.hpp; validation/sites.yaml for the
-// prior. Assumes: one machine, framework and precision; anything else is refused. Kernels and links
-// are
+// profile. Source: studies/fit/kernel_fit.hpp and studies/validate/site_fit.hpp;
+// validation/sites.yaml for the prior. Assumes: one machine, framework and precision; anything else
+// is refused. Kernels and links are
 //          corrected first, the site is what is then left of the runs.
 // Units: ratios.
 // Checked by: tests/cli/cli_test.py
@@ -151,7 +151,7 @@ std::optional<FitRefusal> read_runs_of(const FitTables& tables, const Cluster& m
                                        const ShippedData& data, int threads,
                                        FitFindings& findings) {
   auto read = read_fit_runs(tables.runs, machine, data, threads);
-  if (const auto* mix = std::get_if<MixedRuns>(&read)) return FitRefusal{mix->reason, mix->remedy};
+  if (const auto* refused = std::get_if<FitRefusal>(&read)) return *refused;
   findings.runs = std::get<FitRuns>(std::move(read));
   std::vector<double> logs;
   for (const FitRun& fit : findings.runs.runs) logs.push_back(fit.log);
@@ -177,13 +177,11 @@ std::optional<FitRefusal> find(const FitRequest& request, const ShippedData& dat
   const Cluster base = data.cluster(request.base);
   const FitTables tables = read_fit_tables(request.tables, base, data);
   findings.remarks = tables.remarks;
-  if (tables.mixed) return FitRefusal{tables.mixed->reason, tables.mixed->remedy};
+  if (tables.mixed) return tables.mixed;
   const SitePopulation population = population_of(data.sites());
   findings.typical = typical_site(population);
   auto kernels = fit_kernels(tables.kernels, base, population);
-  if (const auto* mix = std::get_if<MixedTables>(&kernels)) {
-    return FitRefusal{mix->reason, mix->remedy};
-  }
+  if (const auto* refused = std::get_if<FitRefusal>(&kernels)) return *refused;
   findings.kernels = std::get<KernelFit>(std::move(kernels));
   if (!tables.runs.empty()) {
     return read_runs_of(tables, findings.kernels.cluster, data, request.threads, findings);

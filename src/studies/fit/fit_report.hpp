@@ -14,11 +14,6 @@
 
 namespace plansearch {
 
-struct FitRefusal {
-  std::string reason;
-  std::string remedy;
-};
-
 struct FitFindings {
   std::string base;
   std::vector<std::string> files;

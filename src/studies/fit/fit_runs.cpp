@@ -23,7 +23,6 @@
 #include "studies/validate/architecture_table.hpp"
 #include "studies/validate/kernel_validation.hpp"
 #include "studies/validate/run_prediction.hpp"
-#include "studies/validate/run_ranking.hpp"
 #include "studies/validate/statistics.hpp"
 
 namespace plansearch {
@@ -49,10 +48,10 @@ std::vector<RunRecord> read_table(const std::string& path, const ShippedData& da
 }
 
 /// Values that rows differ in although a factor is for one of them; empty where they do not.
-std::optional<MixedRuns> mixed(const char* what, const std::set<std::string>& values) {
+std::optional<FitRefusal> mixed(const char* what, const std::set<std::string>& values) {
   if (values.size() < 2) return std::nullopt;
-  return MixedRuns{fmt::format("the runs mix {}: {}", what, fmt::join(values, ", ")),
-                   fmt::format("fit a profile to the runs of one {} at a time", what)};
+  return FitRefusal{fmt::format("the runs mix {}: {}", what, fmt::join(values, ", ")),
+                    fmt::format("fit a profile to the runs of one {} at a time", what)};
 }
 
 /// The accelerator of a row's profile, or the name where no profile has it.
@@ -63,14 +62,14 @@ std::string accelerator_of(const RunRecord& run, const fs::path& table, const Sh
   return data.cluster(is_file ? beside.string() : run.hardware).accelerator.name;
 }
 
-std::optional<MixedRuns> contradiction(const std::vector<FitRun>& all,
-                                       const std::set<std::string>& accelerators,
-                                       const Cluster& base) {
+std::optional<FitRefusal> contradiction(const std::vector<FitRun>& all,
+                                        const std::set<std::string>& accelerators,
+                                        const Cluster& base) {
   if (auto several = mixed("accelerator", accelerators)) return several;
   if (!accelerators.empty() && *accelerators.begin() != base.accelerator.name) {
-    return MixedRuns{fmt::format("the runs are on {}, --base {} has {}", *accelerators.begin(),
-                                 base.name, base.accelerator.name),
-                     "name the profile of the machine that the runs are from with --base"};
+    return FitRefusal{fmt::format("the runs are on {}, --base {} has {}", *accelerators.begin(),
+                                  base.name, base.accelerator.name),
+                      "name the profile of the machine that the runs are from with --base"};
   }
   std::map<const char*, std::set<std::string>> seen;
   for (const FitRun& fit : all) {
@@ -103,9 +102,9 @@ double squares_about_mean(const std::vector<double>& values) {
 
 }  // namespace
 
-std::variant<FitRuns, MixedRuns> read_fit_runs(const std::vector<std::string>& tables,
-                                               const Cluster& base, const ShippedData& data,
-                                               int threads) {
+std::variant<FitRuns, FitRefusal> read_fit_runs(const std::vector<std::string>& tables,
+                                                const Cluster& base, const ShippedData& data,
+                                                int threads) {
   FitRuns found;
   std::set<std::string> accelerators;
   std::vector<FitRun> all;
@@ -126,16 +125,17 @@ std::variant<FitRuns, MixedRuns> read_fit_runs(const std::vector<std::string>& t
                          [&](std::string_view name) { return data.model(name).description; });
   std::vector<RunRecord> runs;
   for (const FitRun& fit : all) runs.push_back(fit.run);
-  const std::vector<RunPrediction> predictions = predict_runs(runs, architectures, finder, threads);
+  const std::vector<PredictedRun> rows = predict_runs(runs, architectures, finder, threads);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!has_both_times(runs[i], predictions[i])) {
-      const std::string& why = predictions[i].reason;
+    const auto& [run, predicted] = rows[i];
+    if (!rows[i].has_both_times()) {
+      const std::string& why = predicted.reason;
       found.unused.push_back(
           fmt::format("{}: {}", all[i].place, why.empty() ? "no measured step time" : why));
       continue;
     }
-    all[i].predicted = *predictions[i].tuned;
-    all[i].log = std::log(*runs[i].step_time / all[i].predicted);
+    all[i].predicted = *predicted.tuned;
+    all[i].log = std::log(*run.step_time / all[i].predicted);
     found.runs.push_back(std::move(all[i]));
   }
   if (!found.runs.empty()) {
@@ -163,9 +163,8 @@ std::string separating_column(const std::vector<FitRun>& runs) {
     if (all <= 0.0 || 1.0 - left / all <= best) continue;
     best = 1.0 - left / all;
     std::vector<std::string> parts;
-    for (auto& [cell, values] : groups) {
-      std::sort(values.begin(), values.end());
-      parts.push_back(fmt::format("x{:.2f} at {} {}", std::exp(quantile(values, 0.5)), column,
+    for (const auto& [cell, values] : groups) {
+      parts.push_back(fmt::format("x{:.2f} at {} {}", std::exp(median(values)), column,
                                   cell.empty() ? "(empty)" : cell));
     }
     text = fmt::format("column {} separates the runs: {}", column, fmt::join(parts, ", "));

@@ -8,6 +8,7 @@
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "studies/fit/fit_tables.hpp"
 #include "studies/validate/run_record.hpp"
 
 namespace plansearch {
@@ -26,17 +27,11 @@ struct FitRuns {
   std::string precision;
 };
 
-/// Why runs cannot share one factor.
-struct MixedRuns {
-  std::string reason;
-  std::string remedy;
-};
-
 /// Every run of the tables on `base`, whose own site does not count. InputError for anything wrong
 /// in a table.
-[[nodiscard]] std::variant<FitRuns, MixedRuns> read_fit_runs(const std::vector<std::string>& tables,
-                                                             const Cluster& base,
-                                                             const ShippedData& data, int threads);
+[[nodiscard]] std::variant<FitRuns, FitRefusal> read_fit_runs(
+    const std::vector<std::string>& tables, const Cluster& base, const ShippedData& data,
+    int threads);
 
 /// "tp: 1 in 3 runs at x1.10, 2 in 3 at x1.45": the column whose cells tell the runs apart best;
 /// empty where none does.

@@ -69,19 +69,19 @@ class MachineCheck {
     }
   }
 
-  [[nodiscard]] std::optional<MixedTables> contradiction() const {
+  [[nodiscard]] std::optional<FitRefusal> contradiction() const {
     if (accelerators_.size() > 1) {
-      return MixedTables{
+      return FitRefusal{
           fmt::format("the measurements mix accelerators: {}", fmt::join(accelerators_, ", ")),
           "fit a profile to those of one at a time"};
     }
     if (!accelerators_.empty() && !is_base(*accelerators_.begin(), base_)) {
-      return MixedTables{fmt::format("the measurements are on {}, --base {} has {}",
-                                     *accelerators_.begin(), base_.name, base_.accelerator.name),
-                         "name the profile of the machine that they are from with --base"};
+      return FitRefusal{fmt::format("the measurements are on {}, --base {} has {}",
+                                    *accelerators_.begin(), base_.name, base_.accelerator.name),
+                        "name the profile of the machine that they are from with --base"};
     }
     if (machines_.size() > 1) {
-      return MixedTables{
+      return FitRefusal{
           fmt::format("the measurements mix machines: {}", fmt::join(machines_, ", ")),
           "fit a profile to those of one at a time"};
     }

@@ -13,8 +13,8 @@
 
 namespace plansearch {
 
-/// Why measurements cannot share one profile.
-struct MixedTables {
+/// Why nothing can be fitted.
+struct FitRefusal {
   std::string reason;
   std::string remedy;
 };
@@ -35,7 +35,7 @@ struct FitTables {
   std::vector<std::string> runs;  ///< paths
   std::vector<KernelTable> kernels;
   std::vector<std::string> remarks;  ///< what could not be checked
-  std::optional<MixedTables> mixed;  ///< nothing may be fitted
+  std::optional<FitRefusal> mixed;   ///< nothing may be fitted
 };
 
 /// CSV of runs, matrix products or collectives, and logs of nccl-tests. InputError for anything

@@ -83,15 +83,15 @@ double usual_scatter(const std::optional<Residual>& residual, const Cluster& bas
   return std::max(kLeastScatter, (residual->p90 - residual->p10) / (2.0 * kTenth));
 }
 
-std::variant<CurveFit, MixedTables> fitted(const std::string& part, const KernelSample& sample,
-                                           std::size_t parameters, const Apply& apply, double usual,
-                                           double between, double other) {
+std::variant<CurveFit, FitRefusal> fitted(const std::string& part, const KernelSample& sample,
+                                          std::size_t parameters, const Apply& apply, double usual,
+                                          double between, double other) {
   if (!sample.measured().empty()) {
     const double ratio = sample.ratio();
     if (ratio > other || ratio < 1.0 / other) {
-      return MixedTables{fmt::format("{}: the times are x{:.3g} of those of the base", part, ratio),
-                         "are they of another accelerator or network, or in other units than "
-                         "microseconds and bytes?"};
+      return FitRefusal{fmt::format("{}: the times are x{:.3g} of those of the base", part, ratio),
+                        "are they of another accelerator or network, or in other units than "
+                        "microseconds and bytes?"};
     }
   }
   const auto found = fit_curve({parameters, [&](Logs logs) { return sample.predict(apply(logs)); },
@@ -102,7 +102,7 @@ std::variant<CurveFit, MixedTables> fitted(const std::string& part, const Kernel
   for (std::size_t i = 0; i < std::min<std::size_t>(refused.outliers.size(), 3); ++i) {
     text += fmt::format("; {} contradicts the others", sample.place(refused.outliers[i]));
   }
-  return MixedTables{text, "measure more shapes or sizes, or look at those that contradict"};
+  return FitRefusal{text, "measure more shapes or sizes, or look at those that contradict"};
 }
 
 KernelGroupFit group_of(const std::string& part, const KernelSample& sample, const CurveFit& fit) {
@@ -130,9 +130,9 @@ std::string format_of(const KernelRow& row) {
   return type ? std::string(to_text(*type)) : dtype->second;
 }
 
-std::optional<MixedTables> fit_format(const std::string& format,
-                                      const std::vector<KernelTable>& tables,
-                                      const SitePopulation& population, KernelFit& fit) {
+std::optional<FitRefusal> fit_format(const std::string& format,
+                                     const std::vector<KernelTable>& tables,
+                                     const SitePopulation& population, KernelFit& fit) {
   const std::string part = "matmul " + format;
   const Cluster base = fit.cluster;
   KernelSample sample;
@@ -155,7 +155,7 @@ std::optional<MixedTables> fit_format(const std::string& format,
   };
   const double usual = usual_scatter(before.residual, base);
   const auto found = fitted(part, sample, 3, apply, usual, population.between, kOtherKernels);
-  if (const auto* refused = std::get_if<MixedTables>(&found)) return *refused;
+  if (const auto* refused = std::get_if<FitRefusal>(&found)) return *refused;
   const auto& own = std::get<CurveFit>(found);
   Cluster after = apply(own.moved);
   const MatmulCurve& rates = matmul_curve(after.accelerator, format);
@@ -205,8 +205,8 @@ CurveChange latency_change(const LinkTier& base, const LinkTier& own, double spr
   return {part, "base", "s", base.link().base.value(), own.link().base.value(), spread};
 }
 
-std::optional<MixedTables> fit_links(const std::vector<KernelTable>& tables,
-                                     const SitePopulation& population, KernelFit& fit) {
+std::optional<FitRefusal> fit_links(const std::vector<KernelTable>& tables,
+                                    const SitePopulation& population, KernelFit& fit) {
   const Cluster base = fit.cluster;
   KernelSample sample;
   std::map<std::size_t, std::size_t> rows_of;  // by tier
@@ -223,9 +223,9 @@ std::optional<MixedTables> fit_links(const std::vector<KernelTable>& tables,
   double usual = kLeastScatter;
   for (const auto& [tier, rows] : rows_of) {
     if (rows < kFewestRuns) {
-      return MixedTables{fmt::format("tier {}: {} row{}: a fit needs {}", base.tiers[tier].name,
-                                     rows, rows == 1 ? "" : "s", kFewestRuns),
-                         "measure more message sizes"};
+      return FitRefusal{fmt::format("tier {}: {} row{}: a fit needs {}", base.tiers[tier].name,
+                                    rows, rows == 1 ? "" : "s", kFewestRuns),
+                        "measure more message sizes"};
     }
     tiers.push_back(tier);
     const auto& residual = base.tiers[tier].is_fabric() ? base.tiers[tier].fabric().residual
@@ -244,7 +244,7 @@ std::optional<MixedTables> fit_links(const std::vector<KernelTable>& tables,
   };
   const auto found = fitted("collectives", sample, 2 * tiers.size(), apply, usual,
                             population.between, kOtherLinks);
-  if (const auto* refused = std::get_if<MixedTables>(&found)) return *refused;
+  if (const auto* refused = std::get_if<FitRefusal>(&found)) return *refused;
   const auto& own = std::get<CurveFit>(found);
   fit.cluster = apply(own.moved);
   KernelGroupFit group = group_of("collectives", sample, own);
@@ -275,9 +275,9 @@ std::set<std::string> formats_in(const std::vector<KernelTable>& tables) {
 
 }  // namespace
 
-std::variant<KernelFit, MixedTables> fit_kernels(const std::vector<KernelTable>& tables,
-                                                 const Cluster& base,
-                                                 const SitePopulation& population) {
+std::variant<KernelFit, FitRefusal> fit_kernels(const std::vector<KernelTable>& tables,
+                                                const Cluster& base,
+                                                const SitePopulation& population) {
   KernelFit fit;
   fit.cluster = base;
   for (const std::string& format : formats_in(tables)) {
@@ -285,7 +285,7 @@ std::variant<KernelFit, MixedTables> fit_kernels(const std::vector<KernelTable>&
   }
   if (auto refused = fit_links(tables, population, fit)) return *std::move(refused);
   if (!tables.empty() && fit.groups.empty()) {
-    return MixedTables{
+    return FitRefusal{
         fmt::format("no measured kernel can be predicted on {}{}{}", base.name,
                     fit.unused.empty() ? "" : ": ", fit.unused.empty() ? "" : fit.unused.front()),
         "is --base the machine that they are from?"};

@@ -42,8 +42,8 @@ struct KernelFit {
   std::vector<std::string> unused;   ///< rows that could not be predicted, with the reason
 };
 
-/// MixedTables: no fit, and why.
-[[nodiscard]] std::variant<KernelFit, MixedTables> fit_kernels(
+/// FitRefusal: no fit, and why.
+[[nodiscard]] std::variant<KernelFit, FitRefusal> fit_kernels(
     const std::vector<KernelTable>& tables, const Cluster& base, const SitePopulation& population);
 
 }  // namespace plansearch

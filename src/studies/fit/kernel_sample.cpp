@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "studies/validate/statistics.hpp"
 
@@ -68,8 +68,7 @@ double KernelSample::ratio() const {
   for (std::size_t row = 0; row < measured_.size(); ++row) {
     logs.push_back(measured_[row] - predicted_[row]);
   }
-  std::sort(logs.begin(), logs.end());
-  return std::exp(quantile(logs, 0.5));
+  return std::exp(median(std::move(logs)));
 }
 
 }  // namespace plansearch

@@ -35,7 +35,7 @@ struct Steps {
 };
 using StepTable = std::map<std::string, Steps>;
 
-std::vector<RunPrediction> predictions_of(const std::vector<RunRecord>& runs,
+std::vector<PredictedRun> predictions_of(const std::vector<RunRecord>& runs,
                                           const StudyContext& context, bool scatters) {
   const ShippedData& data = context.data;
   const auto model = [&](std::string_view name) { return data.model(name).description; };
@@ -59,13 +59,15 @@ StepTable step_table(const StudyContext& context) {
   constexpr double kGiB = 1073741824.0;
   StepTable table;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    PLANSEARCH_CHECK(runs[i].step_time && scattered[i].step_time && whole[i].step_time);
-    Steps& steps = table[runs[i].id];
-    steps.published = runs[i].step_time->value();
-    steps.predicted = scattered[i].step_time->value();
-    steps.predicted_whole = whole[i].step_time->value();
-    if (runs[i].peak_memory) steps.published_gib = runs[i].peak_memory->value() / kGiB;
-    if (scattered[i].memory) steps.predicted_gib = scattered[i].memory->value() / kGiB;
+    const auto& [run, predicted] = scattered[i];
+    const auto& whole_step = whole[i].predicted.step_time;
+    PLANSEARCH_CHECK(run.step_time && predicted.step_time && whole_step);
+    Steps& steps = table[run.id];
+    steps.published = run.step_time->value();
+    steps.predicted = predicted.step_time->value();
+    steps.predicted_whole = whole_step->value();
+    if (run.peak_memory) steps.published_gib = run.peak_memory->value() / kGiB;
+    if (predicted.memory) steps.predicted_gib = predicted.memory->value() / kGiB;
   }
   return table;
 }

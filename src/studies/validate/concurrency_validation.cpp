@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cost/concurrency.hpp"
+#include "studies/validate/lookup.hpp"
 
 namespace plansearch {
 namespace {
@@ -97,30 +98,6 @@ double end_of(std::vector<Part> parts, const ConcurrencyRates& rates) {
   return now;
 }
 
-/// Rates of the accelerators that rows name; an unknown name is the row's reason.
-class KnownRates {
- public:
-  explicit KnownRates(const KernelProfiles& profiles) : profiles_(profiles) {}
-  using Found = std::pair<std::optional<ConcurrencyRates>, std::string>;
-
-  const Found& of(const std::string& gpu) {
-    const auto known = known_.find(gpu);
-    if (known != known_.end()) return known->second;
-    Found found;
-    try {
-      found.first = concurrency_rates(profiles_.accelerator(gpu).concurrency);
-    } catch (const InputError& error) {
-      if (!error.where().file.empty()) throw;
-      found.second = error.what();
-    }
-    return known_.emplace(gpu, std::move(found)).first->second;
-  }
-
- private:
-  const KernelProfiles& profiles_;
-  std::map<std::string, Found> known_;
-};
-
 /// Time alone by part; several measurements are averaged.
 class AloneTimes {
  public:
@@ -146,14 +123,14 @@ class AloneTimes {
 };
 
 void predict(KernelRow& row, const std::vector<PartKey>& keys, const AloneTimes& alone,
-             const KnownRates::Found& rates) {
+             const Found<ConcurrencyRates>& rates) {
   if (keys.size() < 2) {
     row.reason =
         keys.empty() ? "nothing runs" : "one part alone: what the others are predicted from";
     return;
   }
-  if (!rates.first) {
-    row.reason = rates.second;
+  if (const auto* reason = std::get_if<std::string>(&rates)) {
+    row.reason = *reason;
     return;
   }
   std::vector<Part> parts;
@@ -166,7 +143,7 @@ void predict(KernelRow& row, const std::vector<PartKey>& keys, const AloneTimes&
     }
     parts.push_back({std::get<Activity>(key), *time});
   }
-  row.predicted = Seconds(end_of(std::move(parts), *rates.first));
+  row.predicted = Seconds(end_of(std::move(parts), *std::get<0>(rates)));
 }
 
 }  // namespace
@@ -174,19 +151,19 @@ void predict(KernelRow& row, const std::vector<PartKey>& keys, const AloneTimes&
 std::vector<KernelRow> predict_concurrent(const io::CsvTable& table,
                                           const KernelProfiles& profiles) {
   const AloneTimes alone(table);
-  KnownRates rates(profiles);
+  Lookup<ConcurrencyRates> rates([&](std::string_view gpu) {
+    return concurrency_rates(profiles.accelerator(gpu).concurrency);
+  });
   std::vector<KernelRow> rows;
   rows.reserve(table.rows().size());
   for (const io::CsvRow& cells : table.rows()) {
     KernelRow row;
     row.line = cells.line;
-    for (std::size_t i = 0; i < table.header().size(); ++i) {
-      row.cells.emplace(table.header()[i], cells.cells[i].text);
-    }
+    row.cells = table.cells(cells);
     const auto parts = parts_of(table, cells);
     row.cells["parts"] = names_of(parts);
     row.measured = Seconds(cell(table, cells, "time_ms") * kMillisecond);
-    predict(row, parts, alone, rates.of(table.text(cells, "gpu")));
+    predict(row, parts, alone, rates.get(table.text(cells, "gpu")));
     rows.push_back(std::move(row));
   }
   return rows;

@@ -10,18 +10,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <random>
 #include <utility>
 
 #include "base/hash.hpp"
 #include "evaluate/site_population.hpp"
 #include "report/text_table.hpp"
-#include "studies/validate/run_groups.hpp"
-#include "studies/validate/run_ranking.hpp"
+#include "studies/validate/error_columns.hpp"
 #include "studies/validate/site_fit.hpp"
 #include "studies/validate/statistics.hpp"
-#include "studies/validate/summary_text.hpp"
 
 namespace plansearch {
 namespace {
@@ -33,28 +30,31 @@ struct Group {
   std::vector<double> logs;
 };
 
-std::vector<Group> groups_of(const std::vector<RunRecord>& runs,
-                             const std::vector<RunPrediction>& predictions, const SiteTable& sites,
+std::vector<Group> groups_of(const std::vector<PredictedRun>& runs, const SiteTable& sites,
                              const FitDraws& draws) {
-  std::vector<Group> groups;
-  std::map<std::string, std::size_t> place;
+  std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < runs.size(); ++row) {
-    const RunRecord& run = runs[row];
-    const RunPrediction& prediction = predictions[row];
-    if (!has_both_times(run, prediction) || draws.excluded.contains(run.id)) continue;
-    if (prediction.mfu(*run.step_time).value_or(1.0) < draws.min_mfu) continue;
-    const std::string& site = prediction.site.empty() ? run.cell("source") : prediction.site;
-    const std::string name = fmt::format("{}, {}, {}, {}", site, run.hardware, run.framework,
-                                         run.question.precision.value_or(""));
-    const auto [found, added] = place.emplace(name, groups.size());
-    if (added) {
-      const auto known = std::find_if(sites.begin(), sites.end(), [&](const MeasuredSite& other) {
-        return other.name == prediction.site;
-      });
-      const std::string laboratory = known == sites.end() ? std::string() : known->laboratory;
-      groups.push_back({name, population_of(sites, laboratory), {}});
+    const PredictedRun& run = runs[row];
+    if (!run.has_both_times() || draws.excluded.contains(run.run.id)) continue;
+    if (run.measured_mfu().value_or(1.0) >= draws.min_mfu) rows.push_back(row);
+  }
+  std::vector<Group> groups;
+  for (const RowGroup& named : grouped(rows, [&](std::size_t row) {
+         const auto& [run, predicted] = runs[row];
+         return std::vector{fmt::format(
+             "{}, {}, {}, {}", predicted.site.empty() ? run.cell("source") : predicted.site,
+             run.hardware, run.framework, run.question.precision.value_or(""))};
+       })) {
+    const std::string& site = runs[named.rows.front()].predicted.site;
+    const auto known = std::find_if(sites.begin(), sites.end(),
+                                    [&](const MeasuredSite& other) { return other.name == site; });
+    const std::string laboratory = known == sites.end() ? std::string() : known->laboratory;
+    Group group{named.value, population_of(sites, laboratory), {}};
+    for (const std::size_t row : named.rows) {
+      const auto& [run, predicted] = runs[row];
+      group.logs.push_back(std::log(*run.step_time / *predicted.tuned));
     }
-    groups[found->second].logs.push_back(std::log(*run.step_time / *prediction.tuned));
+    groups.push_back(std::move(group));
   }
   return groups;
 }
@@ -96,9 +96,7 @@ FittedGroup fit_often(Group group, const FitDraws& draws) {
 double median_of(const std::vector<FittedGroup>& groups, double FittedGroup::*value) {
   std::vector<double> values;
   for (const FittedGroup& group : groups) values.push_back(group.*value);
-  if (values.empty()) return 0.0;
-  std::sort(values.begin(), values.end());
-  return quantile(values, 0.5);
+  return median(std::move(values));
 }
 
 }  // namespace
@@ -112,17 +110,16 @@ double FitStudy::median_after() const {
 }
 
 double FitStudy::refused() const {
-  double sum = 0.0;
-  for (const FittedGroup& group : groups) sum += group.refused;
-  return groups.empty() ? 0.0 : sum / static_cast<double>(groups.size());
+  std::vector<double> shares;
+  for (const FittedGroup& group : groups) shares.push_back(group.refused);
+  return mean(shares);
 }
 
-FitStudy study_fits(const std::vector<RunRecord>& runs,
-                    const std::vector<RunPrediction>& predictions, const SiteTable& sites,
+FitStudy study_fits(const std::vector<PredictedRun>& runs, const SiteTable& sites,
                     const FitDraws& draws) {
   FitStudy study{draws, {}};
   if (draws.runs == 0) return study;
-  for (Group& group : groups_of(runs, predictions, sites, draws)) {
+  for (Group& group : groups_of(runs, sites, draws)) {
     if (group.logs.size() < static_cast<std::size_t>(draws.runs) + 2) continue;
     study.groups.push_back(fit_often(std::move(group), draws));
   }

@@ -40,9 +40,8 @@ struct FitStudy {
 };
 
 /// The same draws for the same table, on any machine.
-[[nodiscard]] FitStudy study_fits(const std::vector<RunRecord>& runs,
-                                  const std::vector<RunPrediction>& predictions,
-                                  const SiteTable& sites, const FitDraws& draws);
+[[nodiscard]] FitStudy study_fits(const std::vector<PredictedRun>& runs, const SiteTable& sites,
+                                  const FitDraws& draws);
 
 [[nodiscard]] std::string fit_study_text(const FitStudy& study, int columns);
 

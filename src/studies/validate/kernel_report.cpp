@@ -5,14 +5,12 @@
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
-#include "report/csv_text.hpp"
-#include "report/json_text.hpp"
-#include "report/text_table.hpp"
+#include "report/columns.hpp"
+#include "studies/validate/error_columns.hpp"
 #include "studies/validate/kernel_validation.hpp"
 #include "studies/validate/run_groups.hpp"
-#include "studies/validate/summary_json.hpp"
-#include "studies/validate/summary_text.hpp"
 
 namespace plansearch {
 namespace {
@@ -36,43 +34,31 @@ std::vector<std::string> default_groups(TableKind kind) {
 }
 
 /// The cells of the columns joined by '+'; nothing when the table lacks one of them.
-std::optional<std::string> joined(const KernelRow& row, const std::string& columns) {
+std::vector<std::string> joined(const KernelRow& row, const std::string& columns) {
   std::string value;
   for (const std::string& column : split_columns(columns)) {
     const auto cell = row.cells.find(column);
-    if (cell == row.cells.end()) return std::nullopt;
+    if (cell == row.cells.end()) return {};
     if (!value.empty()) value += ", ";
     value += cell->second;
   }
-  return value;
+  return {value};
 }
 
-KernelGroup summarise(std::string by, std::string value,
-                      const std::vector<const KernelRow*>& rows) {
-  KernelGroup group{std::move(by), std::move(value), 0, {}};
+KernelGroup summarise(const std::string& by, const RowGroup& group,
+                      const std::vector<KernelRow>& rows) {
+  KernelGroup summary{by, group.value, 0, {}};
   std::vector<double> errors;
-  for (const KernelRow* row : rows) {
-    if (row->predicted && row->measured) {
-      errors.push_back(*row->predicted / *row->measured - 1.0);
+  for (const std::size_t row : group.rows) {
+    const auto& [predicted, measured] = std::pair(rows[row].predicted, rows[row].measured);
+    if (predicted && measured) {
+      errors.push_back(*predicted / *measured - 1.0);
     } else {
-      ++group.inexpressible;
+      ++summary.inexpressible;
     }
   }
-  group.errors = summarise_errors(errors);
-  return group;
-}
-
-void add_groups(const std::vector<KernelRow>& rows, const std::string& by,
-                std::vector<KernelGroup>& groups) {
-  std::vector<std::string> order;
-  std::map<std::string, std::vector<const KernelRow*>> members;
-  for (const KernelRow& row : rows) {
-    const auto value = joined(row, by);
-    if (!value) continue;
-    if (!members.contains(*value)) order.push_back(*value);
-    members[*value].push_back(&row);
-  }
-  for (const std::string& value : order) groups.push_back(summarise(by, value, members[value]));
+  summary.errors = summarise_errors(errors);
+  return summary;
 }
 
 /// As the table wrote it: digits that only the change of units brought are dropped.
@@ -81,12 +67,7 @@ double in_microseconds(Seconds time) {
 }
 
 Json microseconds(const std::optional<Seconds>& time) {
-  if (!time) return nullptr;
-  return in_microseconds(*time);
-}
-
-std::string cell(const std::optional<Seconds>& time) {
-  return time ? fmt::format("{}", in_microseconds(*time)) : "";
+  return time ? Json(in_microseconds(*time)) : Json(nullptr);
 }
 
 std::string upper(std::string_view text) {
@@ -96,13 +77,11 @@ std::string upper(std::string_view text) {
 }
 
 std::string render_table(const KernelReport& report, int columns) {
-  TextTable table({{fmt::format("{} TIME, error in %", upper(to_text(report.kind))), Align::Left},
-                   {"rows"},
-                   {"mean"},
-                   {"median"},
-                   {"p90"},
-                   {"bias"},
-                   {"inexpressible"}});
+  std::vector<TextColumn> titles{
+      {fmt::format("{} TIME, error in %", upper(to_text(report.kind))), Align::Left}};
+  for (const auto& column : error_columns()) titles.push_back(column.title);
+  titles.push_back({"inexpressible"});
+  TextTable table(std::move(titles));
   std::string by;
   for (const KernelGroup& group : report.groups) {
     const bool all = group.by == "all";
@@ -112,7 +91,7 @@ std::string render_table(const KernelReport& report, int columns) {
       table.add_row({"by " + by, "", "", "", "", "", ""});
     }
     std::vector<Cell> cells{all ? "all" : "  " + shortened(group.value)};
-    for (std::string& cell : error_cells(group.errors)) cells.push_back(std::move(cell));
+    for (const auto& column : error_columns()) cells.push_back(column.cell(group.errors));
     cells.push_back(fmt::format("{}", group.inexpressible));
     table.add_row(std::move(cells));
   }
@@ -141,39 +120,15 @@ Json row_json(const KernelRow& row) {
   return json;
 }
 
-Json report_json(const KernelReport& report) {
-  Json rows = Json::array();
-  for (const KernelRow& row : report.rows) rows.push_back(row_json(row));
-  Json summary = Json::array();
-  for (const KernelGroup& group : report.groups) {
-    summary.push_back({{"by", group.by},
-                       {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},
-                       {"inexpressible", group.inexpressible},
-                       {"time", errors_json(group.errors)}});
-  }
-  return {{"schema", "plansearch/validate/v1"},
-          {"table", to_text(report.kind)},
-          {"rows", std::move(rows)},
-          {"summary", std::move(summary)}};
-}
-
-std::string render_lines(const KernelReport& report) {
-  std::string lines;
-  for (const KernelRow& row : report.rows) lines.append(json_text(row_json(row))).append(1, '\n');
-  return lines;
-}
-
-std::string render_csv(const KernelReport& report) {
-  std::string out = "row,measured_us,predicted_us,reason\n";
-  for (const KernelRow& row : report.rows) {
-    CsvLine line;
-    line.add(fmt::format("{}", row.line));
-    line.add(cell(row.measured));
-    line.add(cell(row.predicted));
-    line.add(row.reason);
-    out += line.text();
-  }
-  return out;
+/// Numbers as short as they are.
+Json csv_row(const KernelRow& row) {
+  const auto cell = [](const std::optional<Seconds>& time) {
+    return time ? fmt::format("{}", in_microseconds(*time)) : "";
+  };
+  return {{"row", row.line},
+          {"measured_us", cell(row.measured)},
+          {"predicted_us", cell(row.predicted)},
+          {"reason", row.reason}};
 }
 
 }  // namespace
@@ -190,29 +145,40 @@ void require_kernel_columns(const io::CsvTable& table, const std::string& column
 KernelReport report_kernels(TableKind kind, std::vector<KernelRow> rows,
                             const std::vector<std::string>& by) {
   KernelReport report{kind, std::move(rows), {}};
-  std::vector<const KernelRow*> all;
-  for (const KernelRow& row : report.rows) all.push_back(&row);
-  report.groups.push_back(summarise("all", "", all));
+  std::vector<std::size_t> all(report.rows.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  report.groups.push_back(summarise("all", {"", all}, report.rows));
   for (const std::string& columns : by.empty() ? default_groups(kind) : by) {
-    add_groups(report.rows, columns, report.groups);
+    for (const RowGroup& group :
+         grouped(all, [&](std::size_t row) { return joined(report.rows[row], columns); })) {
+      report.groups.push_back(summarise(columns, group, report.rows));
+    }
   }
   return report;
 }
 
 std::string render_kernels(const KernelReport& report, Format format, int columns) {
-  const Json json = report_json(report);
-  require_finite(json);
-  switch (format) {
-    case Format::Json:
-      return json_text(json, 1) + "\n";
-    case Format::JsonLines:
-      return render_lines(report);
-    case Format::Csv:
-      return render_csv(report);
-    case Format::Table:
-      break;
+  Json rows = Json::array();
+  Json csv = Json::array();
+  for (const KernelRow& row : report.rows) {
+    rows.push_back(row_json(row));
+    csv.push_back(csv_row(row));
   }
-  return wrapped(render_table(report, columns), columns);
+  Json summary = Json::array();
+  for (const KernelGroup& group : report.groups) {
+    summary.push_back({{"by", group.by},
+                       {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},
+                       {"inexpressible", group.inexpressible},
+                       {"time", object_of(error_columns(), group.errors)}});
+  }
+  const Answer answer{{{"schema", "plansearch/validate/v1"},
+                       {"table", to_text(report.kind)},
+                       {"rows", std::move(rows)},
+                       {"summary", std::move(summary)}},
+                      std::move(csv),
+                      1};
+  return render_answer(answer, format,
+                       [&] { return wrapped(render_table(report, columns), columns); });
 }
 
 }  // namespace plansearch

@@ -17,6 +17,7 @@
 #include "cost/compute_cost.hpp"
 #include "plansearch/error.hpp"
 #include "studies/validate/concurrency_validation.hpp"
+#include "studies/validate/lookup.hpp"
 
 namespace plansearch {
 namespace {
@@ -37,27 +38,12 @@ double positive(const io::CsvTable& table, const io::CsvRow& row, std::string_vi
   return *value;
 }
 
-/// Names are looked up once.
 template <typename T>
-class Cache {
- public:
-  explicit Cache(const std::function<T(std::string_view)>& find) : find_(find) {}
-
-  const T& get(const std::string& name) {
-    const auto known = found_.find(name);
-    if (known != found_.end()) return known->second;
-    try {
-      return found_.emplace(name, find_(name)).first->second;
-    } catch (const InputError& error) {
-      if (!error.where().file.empty()) throw;
-      throw Refusal{error.what()};
-    }
-  }
-
- private:
-  const std::function<T(std::string_view)>& find_;
-  std::map<std::string, T> found_;
-};
+const T& known(Lookup<T>& lookup, const std::string& name) {
+  const Found<T>& found = lookup.get(name);
+  if (const auto* reason = std::get_if<std::string>(&found)) throw Refusal{*reason};
+  return *std::get<std::shared_ptr<const T>>(found);
+}
 
 class Predictor {
  public:
@@ -68,7 +54,7 @@ class Predictor {
         clusters_(profiles.cluster) {}
 
   Seconds matmul(const io::CsvRow& row) {
-    const Accelerator& chip = accelerators_.get(table_.text(row, "gpu"));
+    const Accelerator& chip = known(accelerators_, table_.text(row, "gpu"));
     const MatmulShape shape{1.0, number(row, "m"), number(row, "n"), number(row, "k")};
     const std::string& dtype = table_.text(row, "dtype");
     if (dtype == "fp8_block") return matmul_time(chip, block_kernel(chip), shape, Clock::Burst);
@@ -78,7 +64,7 @@ class Predictor {
   }
 
   Seconds attention(const io::CsvRow& row) {
-    const Accelerator& chip = accelerators_.get(table_.text(row, "gpu"));
+    const Accelerator& chip = known(accelerators_, table_.text(row, "gpu"));
     const double length = number(row, "seq_len");
     const double size = number(row, "head_dim");
     const AttentionShape shape{number(row, "batch"),
@@ -100,7 +86,7 @@ class Predictor {
     const double ranks = number(row, system.empty() ? "ranks" : "gpus");
     if (ranks > kManyRanks) throw Refusal{"more than a million ranks"};
     const Cluster& cluster = system.empty() ? node_with(table_.text(row, "gpu"), ranks)
-                                            : clusters_.get(table_.text(row, system));
+                                            : known(clusters_, table_.text(row, system));
     const Bytes message(message_bytes(row));
     return collective_cost(cluster, kind, message,
                            {static_cast<int>(ranks), stride(row, cluster, ranks)})
@@ -172,7 +158,7 @@ class Predictor {
 
   /// A shipped cluster whose fast links join `ranks` accelerators of the kind; switches first.
   const Cluster& node_with(const std::string& gpu, double ranks) {
-    const std::string chip = accelerators_.get(gpu).name;
+    const std::string chip = known(accelerators_, gpu).name;
     if (shipped_.empty()) shipped_ = profiles_.clusters();
     const Cluster* best = nullptr;
     for (const Cluster& cluster : shipped_) {
@@ -188,8 +174,8 @@ class Predictor {
 
   const io::CsvTable& table_;
   const KernelProfiles& profiles_;
-  Cache<Accelerator> accelerators_;
-  Cache<Cluster> clusters_;
+  Lookup<Accelerator> accelerators_;
+  Lookup<Cluster> clusters_;
   std::vector<Cluster> shipped_;
 };
 
@@ -270,9 +256,7 @@ std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind
   for (const io::CsvRow& cells : table.rows()) {
     KernelRow row;
     row.line = cells.line;
-    for (std::size_t i = 0; i < table.header().size(); ++i) {
-      row.cells.emplace(table.header()[i], cells.cells[i].text);
-    }
+    row.cells = table.cells(cells);
     try {
       if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
       row.measured = predictor.measured(cells, kind);

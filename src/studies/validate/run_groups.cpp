@@ -2,6 +2,7 @@
 #include "studies/validate/run_groups.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace plansearch {
 namespace {
@@ -10,10 +11,16 @@ constexpr double kLowMfu = 0.02;
 constexpr std::int64_t kSmallMicroBatchTokens = 2048;
 constexpr int kDeepPipeline = 8;
 constexpr int kLargeData = 64;
+constexpr const char* kSweepColumns =
+    "source+hw+framework+precision+model+gpus+seq_len+global_batch";
 
 bool is_eight_bit_or_less(const ProblemRequest& question) {
   const std::string format = question.precision.value_or("");
   return format == "fp8" || format == "mxfp8" || format == "nvfp4";
+}
+
+std::size_t place_of_least(const std::vector<double>& values) {
+  return static_cast<std::size_t>(std::min_element(values.begin(), values.end()) - values.begin());
 }
 
 }  // namespace
@@ -61,8 +68,8 @@ std::string joined_cells(const RunRecord& run, const std::string& columns) {
   return value;
 }
 
-std::vector<std::string> group_values(const RunRecord& run, const RunPrediction& prediction,
-                                      const std::string& by) {
+std::vector<std::string> group_values(const PredictedRun& row, const std::string& by) {
+  const RunPrediction& prediction = row.predicted;
   if (by == "regime") {
     return prediction.regimes.empty() ? std::vector<std::string>{std::string(kNoRegime)}
                                       : prediction.regimes;
@@ -71,16 +78,38 @@ std::vector<std::string> group_values(const RunRecord& run, const RunPrediction&
     return prediction.site.empty() ? std::vector<std::string>{} : std::vector{prediction.site};
   }
   if (by == "mfu") {
-    const auto mfu = run.step_time ? prediction.mfu(*run.step_time) : std::nullopt;
+    const auto mfu = row.measured_mfu();
     if (!mfu) return {};
     return {*mfu < kLowMfu ? "< 2 %" : ">= 2 %"};
   }
-  return {joined_cells(run, by)};
+  return {joined_cells(row.run, by)};
 }
 
 void require_columns(const io::CsvTable& table, const std::string& columns) {
   if (is_derived_group(columns)) return;
   for (const std::string& column : split_columns(columns)) table.require(column);
+}
+
+std::vector<Sweep> sweeps_of(const std::vector<PredictedRun>& runs,
+                             std::span<const std::size_t> rows) {
+  std::vector<std::size_t> timed;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(timed),
+               [&](std::size_t row) { return runs[row].has_both_times(); });
+  std::vector<Sweep> sweeps;
+  for (const RowGroup& group : grouped(timed, [&](std::size_t row) {
+         return std::vector{joined_cells(runs[row].run, kSweepColumns)};
+       })) {
+    if (group.rows.size() < 2) continue;
+    std::vector<double> measured;
+    std::vector<double> predicted;
+    for (const std::size_t row : group.rows) {
+      measured.push_back(runs[row].run.step_time->value());
+      predicted.push_back(runs[row].predicted.step_time->value());
+    }
+    sweeps.push_back({group.rows, group.rows[place_of_least(measured)],
+                      group.rows[place_of_least(predicted)], rank_sweep(measured, predicted)});
+  }
+  return sweeps;
 }
 
 }  // namespace plansearch

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows of a table of runs are grouped: by cells, by utilisation, by regime.
+// How rows of a table of runs are grouped: by cells, by utilisation, by regime; and sweeps, rows
+// that share source, machine, framework, precision, model, number of GPUs, sequence length and
+// global batch, and so differ in the plan only.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "studies/validate/run_case.hpp"
 #include "studies/validate/run_prediction.hpp"
 #include "studies/validate/run_record.hpp"
+#include "studies/validate/statistics.hpp"
 
 namespace plansearch {
 
@@ -24,9 +28,7 @@ inline constexpr std::string_view kNoRegime = "none of these";
 /// The groups a row is in: by the cells of columns joined by '+', by "regime" (several, or "none
 /// of these"), by "site" (none where it is not known) or by "mfu" (the measured utilisation, below
 /// or above 2 %; none without a time).
-[[nodiscard]] std::vector<std::string> group_values(const RunRecord& run,
-                                                    const RunPrediction& prediction,
-                                                    const std::string& by);
+[[nodiscard]] std::vector<std::string> group_values(const PredictedRun& row, const std::string& by);
 
 /// True of "regime", "mfu" and "site", which no column holds (or need not).
 [[nodiscard]] bool is_derived_group(std::string_view by);
@@ -39,5 +41,18 @@ inline constexpr std::string_view kNoRegime = "none of these";
 
 /// InputError when the table lacks one of the columns joined by '+'.
 void require_columns(const io::CsvTable& table, const std::string& columns);
+
+/// A sweep of at least two rows with a measured and a predicted time. Rows that are called
+/// infeasible are ranked like any other: they did run.
+struct Sweep {
+  std::vector<std::size_t> rows;  ///< in order of the table
+  std::size_t best = 0;           ///< the row measured fastest
+  std::size_t chosen = 0;         ///< the row predicted fastest
+  SweepRanking ranking;
+};
+
+/// Sweeps among the rows, in order of first appearance.
+[[nodiscard]] std::vector<Sweep> sweeps_of(const std::vector<PredictedRun>& runs,
+                                           std::span<const std::size_t> rows);
 
 }  // namespace plansearch

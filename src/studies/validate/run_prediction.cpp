@@ -59,8 +59,9 @@ class GroupPricer {
   }
 
   /// A broken invariant is reported with its row; the other rows are priced all the same.
-  void price(const RunRecord& run, const RunCase& asked, RunPrediction& prediction) {
-    RunCase run_case = asked;
+  void price(PredictedRun& row, RunCase run_case) {
+    const RunRecord& run = row.run;
+    RunPrediction& prediction = row.predicted;
     try {
       if (run_case.open_micro_batch) {
         settle_micro_batch(run_case);
@@ -241,20 +242,19 @@ std::optional<double> RunPrediction::mfu(Seconds time) const {
   return *peak_seconds / time.value();
 }
 
-std::vector<RunPrediction> predict_runs(const std::vector<RunRecord>& runs,
-                                        const ArchitectureTable& table, const ProfileFinder& finder,
-                                        int threads) {
-  std::vector<RunPrediction> predictions(runs.size());
-  const PreparedRuns prepared = prepare_runs(runs, table, finder, predictions);
+std::vector<PredictedRun> predict_runs(const std::vector<RunRecord>& runs,
+                                       const ArchitectureTable& table, const ProfileFinder& finder,
+                                       int threads) {
+  std::vector<PredictedRun> rows;
+  for (const RunRecord& run : runs) rows.push_back({run, {}});
+  const std::vector<RunGroup> groups = group_by_problem(rows, table, finder);
   const RunSites sites(finder.sites, finder.site);
-  parallel_for(prepared.groups.size(), threads, [&](std::size_t index) {
-    const RunGroup& group = prepared.groups[index];
+  parallel_for(groups.size(), threads, [&](std::size_t index) {
+    const RunGroup& group = groups[index];
     GroupPricer pricer(group.settled.problem, table, sites);
-    for (const std::size_t row : group.rows) {
-      pricer.price(runs[row], prepared.cases[row], predictions[row]);
-    }
+    for (const auto& [row, asked] : group.rows) pricer.price(*row, asked);
   });
-  return predictions;
+  return rows;
 }
 
 }  // namespace plansearch

@@ -73,9 +73,24 @@ struct RunPrediction {
   [[nodiscard]] std::optional<double> mfu(Seconds time) const;
 };
 
-/// One prediction per row, in order; the same for any number of threads.
-[[nodiscard]] std::vector<RunPrediction> predict_runs(const std::vector<RunRecord>& runs,
-                                                      const ArchitectureTable& table,
-                                                      const ProfileFinder& finder, int threads);
+/// A measured row and what is predicted for it.
+struct PredictedRun {
+  RunRecord run;
+  RunPrediction predicted;
+
+  /// It ran and it has a prediction: only such rows enter errors and rankings.
+  [[nodiscard]] bool has_both_times() const {
+    return run.step_time && run.outcome == Outcome::Measured && predicted.step_time;
+  }
+  /// Absent without a measured step.
+  [[nodiscard]] std::optional<double> measured_mfu() const {
+    return run.step_time ? predicted.mfu(*run.step_time) : std::nullopt;
+  }
+};
+
+/// In order; the same for any number of threads.
+[[nodiscard]] std::vector<PredictedRun> predict_runs(const std::vector<RunRecord>& runs,
+                                                     const ArchitectureTable& table,
+                                                     const ProfileFinder& finder, int threads);
 
 }  // namespace plansearch

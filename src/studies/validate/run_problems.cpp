@@ -15,40 +15,11 @@
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "schedule/table.hpp"
+#include "studies/validate/lookup.hpp"
 #include "studies/validate/run_groups.hpp"
 
 namespace plansearch {
 namespace {
-
-/// A profile that was found, or why not.
-template <typename T>
-using Found = std::variant<std::shared_ptr<const T>, std::string>;
-
-template <typename T>
-class Finder {
- public:
-  explicit Finder(const std::function<T(std::string_view)>& find) : find_(find) {}
-
-  const Found<T>& get(const std::string& name) {
-    const auto known = found_.find(name);
-    if (known != found_.end()) return known->second;
-    return found_.emplace(name, look(name)).first->second;
-  }
-
- private:
-  Found<T> look(const std::string& name) const {
-    try {
-      return std::make_shared<const T>(find_(name));
-    } catch (const InputError& error) {
-      // A wrong file is the user's to mend; only an unknown name makes a row inexpressible.
-      if (!error.where().file.empty()) throw;
-      return std::string(error.what());
-    }
-  }
-
-  const std::function<T(std::string_view)>& find_;
-  std::map<std::string, Found<T>> found_;
-};
 
 /// Clusters are published for one size; runs may be larger.
 std::shared_ptr<const Cluster> at_least(const std::shared_ptr<const Cluster>& cluster, int gpus) {
@@ -112,19 +83,18 @@ class Preparation {
         frameworks_(finder.framework),
         sites_(std::make_shared<const SiteTable>(finder.sites)) {}
 
-  PreparedRuns prepare(const std::vector<RunRecord>& runs,
-                       std::vector<RunPrediction>& predictions) {
-    prepared_.cases.resize(runs.size());
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      if (auto reason = add(i, runs[i], predictions[i])) predictions[i].reason = std::move(*reason);
-      predictions[i].filled = prepared_.cases[i].filled;
+  std::vector<RunGroup> group(std::vector<PredictedRun>& rows) {
+    for (PredictedRun& row : rows) {
+      if (auto reason = add(row)) row.predicted.reason = std::move(*reason);
     }
-    return std::move(prepared_);
+    return std::move(groups_);
   }
 
  private:
   /// The reason why the row is inexpressible, if it is.
-  std::optional<std::string> add(std::size_t row, const RunRecord& run, RunPrediction& prediction) {
+  std::optional<std::string> add(PredictedRun& row) {
+    const RunRecord& run = row.run;
+    RunPrediction& prediction = row.predicted;
     if (!run.unknown.empty()) {
       return fmt::format("unknown: {}", fmt::join(run.unknown, ", "));
     }
@@ -136,61 +106,61 @@ class Preparation {
     const auto& rules = std::get<std::shared_ptr<const Framework>>(framework);
     auto made = make_case(run, table_, *rules);
     if (const auto* refusal = std::get_if<Inexpressible>(&made)) return refusal->reason;
-    RunCase& run_case = prepared_.cases[row] = std::get<RunCase>(std::move(made));
+    auto& run_case = std::get<RunCase>(made);
     prediction.plan = run_case.plan;
+    prediction.filled = run_case.filled;
     try {
-      join(row, run, run_case, {machine, nullptr, rules, sites_});
+      RunGroup& group = join(run, run_case, {machine, nullptr, rules, sites_});
+      prediction.plan = run_case.plan;
+      prediction.filled = run_case.filled;
+      prediction.regimes = regimes_of(run, run_case, *machine);
+      group.rows.emplace_back(&row, std::move(run_case));
     } catch (const InputError& error) {
       return std::string(error.what());
     }
-    prediction.plan = run_case.plan;
-    prediction.regimes = regimes_of(run, run_case, *machine);
     return std::nullopt;
   }
 
   /// Settles the question of a row as that of a command line; rows that ask the same share it.
-  void join(std::size_t row, const RunRecord& run, RunCase& run_case, ProblemFiles files) {
+  RunGroup& join(const RunRecord& run, RunCase& run_case, ProblemFiles files) {
     ProblemRequest& question = run_case.question;
     question.hardware = run.hardware;
     question.model = run_case.model.name;
     question.framework = run.framework;
     question.gpus = static_cast<int>(run.gpus);
     question.site = "tuned";  // sites are factors on what is priced here (run_sites.hpp)
-    const auto [place, fresh] =
-        group_of_.emplace(problem_key(run, question), prepared_.groups.size());
-    if (fresh) {
+    const std::string key = problem_key(run, question);
+    auto known = group_of_.find(key);
+    if (known == group_of_.end()) {
       files.cluster = at_least(files.cluster, *question.gpus);
       files.model = std::make_shared<const ShippedModel>(ShippedModel{run_case.model});
       files.framework = with_all_orders(*files.framework);
-      try {
-        prepared_.groups.push_back({settle_problem(question, files), {}});
-      } catch (const InputError&) {
-        group_of_.erase(place);
-        throw;
-      }
+      groups_.push_back({settle_problem(question, files), {}});
+      known = group_of_.emplace(key, groups_.size() - 1).first;
     }
-    RunGroup& group = prepared_.groups[place->second];
+    RunGroup& group = groups_[known->second];
     const Problem& problem = group.settled.problem;
     note_settings(run, group.settled, run_case);
     run_case.plan = with_legal_defaults(run_case.plan, run_case.chosen, *problem.network,
                                         *problem.framework, problem.precision);
     note_degrees(run, run_case);
-    group.rows.push_back(row);
+    return group;
   }
 
   const ArchitectureTable& table_;
-  Finder<Cluster> clusters_;
-  Finder<Framework> frameworks_;
+  Lookup<Cluster> clusters_;
+  Lookup<Framework> frameworks_;
   std::shared_ptr<const SiteTable> sites_;
   std::map<std::string, std::size_t> group_of_;
-  PreparedRuns prepared_;
+  std::vector<RunGroup> groups_;
 };
 
 }  // namespace
 
-PreparedRuns prepare_runs(const std::vector<RunRecord>& runs, const ArchitectureTable& table,
-                          const ProfileFinder& finder, std::vector<RunPrediction>& predictions) {
-  return Preparation(table, finder).prepare(runs, predictions);
+std::vector<RunGroup> group_by_problem(std::vector<PredictedRun>& rows,
+                                       const ArchitectureTable& table,
+                                       const ProfileFinder& finder) {
+  return Preparation(table, finder).group(rows);
 }
 
 }  // namespace plansearch

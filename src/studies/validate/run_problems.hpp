@@ -2,6 +2,7 @@
 // Measured runs sorted into problems: rows of one problem share an evaluator and its profiles.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "plansearch/load_problem.hpp"
@@ -13,17 +14,12 @@ namespace plansearch {
 /// Rows of one problem share an evaluator and its profiles.
 struct RunGroup {
   SettledProblem settled;
-  std::vector<std::size_t> rows;
-};
-
-struct PreparedRuns {
-  std::vector<RunCase> cases;  ///< by row; meaningless where the prediction says inexpressible
-  std::vector<RunGroup> groups;
+  std::vector<std::pair<PredictedRun*, RunCase>> rows;
 };
 
 /// Notes in the predictions what is filled, in which regime a run is, and why it is inexpressible.
-[[nodiscard]] PreparedRuns prepare_runs(const std::vector<RunRecord>& runs,
-                                        const ArchitectureTable& table, const ProfileFinder& finder,
-                                        std::vector<RunPrediction>& predictions);
+[[nodiscard]] std::vector<RunGroup> group_by_problem(std::vector<PredictedRun>& rows,
+                                                     const ArchitectureTable& table,
+                                                     const ProfileFinder& finder);
 
 }  // namespace plansearch

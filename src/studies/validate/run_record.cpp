@@ -242,9 +242,7 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
   read_settings(row, run);
   run.outcome = problems.attempt([&] { return row.outcome(); });
   run.unknown = row.unknown();
-  for (std::size_t i = 0; i < table.header().size(); ++i) {
-    run.cells.emplace(table.header()[i], cells.cells[i].text);
-  }
+  run.cells = table.cells(cells);
   return run;
 }
 

@@ -1,22 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/validate/run_rows.hpp"
-
+// The rows of a table of runs: predicted beside measured, in files and in a table of few.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "base/units.hpp"
 #include "plansearch/plan_report.hpp"
+#include "report/columns.hpp"
 #include "report/plan_text.hpp"
-#include "report/text_table.hpp"
+#include "studies/validate/run_report.hpp"
 
 namespace plansearch {
 namespace {
+
+using Json = nlohmann::ordered_json;
+using Row = const PredictedRun&;
+
+template <typename Q>
+Json number(const std::optional<Q>& value) {
+  return value ? Json(value->value()) : Json(nullptr);
+}
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json words(const std::string& value) {
+  return value.empty() ? Json(nullptr) : Json(value);
+}
+
+Json parts_json(const std::optional<StepTimeBreakdown>& parts) {
+  if (!parts) return nullptr;
+  return {{"compute", parts->compute.value()},
+          {"recompute", parts->recompute.value()},
+          {"exposed_communication", parts->exposed_total().value()},
+          {"bubble", parts->bubble.value()},
+          {"optimizer", parts->optimizer.value()},
+          {"host", parts->host.value()},
+          {"site", parts->site.value()}};
+}
+
+Json at_sites_json(const RunPrediction& prediction) {
+  Json json = Json::object();
+  for (const SiteView view : kSiteViews) {
+    const auto& at = prediction.at_sites.at(static_cast<std::size_t>(view));
+    json[key_of(view)] = at ? Json{{"step_time_s", at->time.value()},
+                                   {"p10_s", at->p10.value()},
+                                   {"p90_s", at->p90.value()}}
+                            : Json(nullptr);
+  }
+  return json;
+}
 
 /// Predicted over measured, less one.
 template <typename Q>
@@ -30,37 +67,86 @@ std::string error_cell(const std::optional<double>& error) {
   return error ? fmt::format("{:+.1f} %", 100.0 * *error) : "-";
 }
 
-std::string remark(const RunRecord& run, const RunPrediction& p) {
+std::string remark(Row row) {
+  const auto& [run, p] = row;
   if (p.verdict != Verdict::Feasible) return p.reason;
   if (!run.step_time || !p.p10) return {};
   const bool inside = *run.step_time >= *p.p10 && *run.step_time <= *p.p90;
   return inside ? "" : "outside p10 - p90";
 }
 
-std::string row_table(const RunReport& report, int columns) {
-  TextTable table({{"id", Align::Left},
-                   {"model", Align::Left},
-                   {"GPUs"},
-                   {"plan", Align::Left},
-                   {"measured"},
-                   {"predicted"},
-                   {"error"},
-                   {"p10 - p90"},
-                   {"memory"},
-                   {"predicted"},
-                   {"error"},
-                   {"remark", Align::Left}});
-  for (std::size_t i = 0; i < report.runs.size(); ++i) {
-    const RunRecord& run = report.runs[i];
-    const RunPrediction& p = report.predictions[i];
-    table.add_row({run.id, run.model, fmt::format("{}", run.gpus),
-                   p.plan ? short_plan(*p.plan) : "-", run.step_time, p.step_time,
-                   error_cell(error_of(p.step_time, run.step_time)),
-                   p.p10 ? range_cell(*p.p10, *p.p90) : "-", run.peak_memory,
-                   run.peak_memory ? Cell(p.memory) : "-",
-                   error_cell(error_of(p.memory, run.peak_memory)), remark(run, p)});
-  }
-  return table.text(columns);
+bool is_expressible(Row row) {
+  return row.predicted.verdict != Verdict::Inexpressible;
+}
+
+/// Keys of files, titles of the table of few rows.
+Columns<PredictedRun> columns_of(const std::set<std::string>& suspects) {
+  return {
+      {"id", [](Row r) { return Json(r.run.id); }, {"id", Align::Left}},
+      {"source", [](Row r) { return words(r.run.cell("source")); }},
+      {"site", [](Row r) { return words(r.predicted.site); }},
+      {"hw", [](Row r) { return Json(r.run.hardware); }},
+      {"framework", [](Row r) { return Json(r.run.framework); }},
+      {"", {}, {"model", Align::Left}, [](Row r) { return r.run.model; }},
+      {"", {}, {"GPUs"}, [](Row r) { return fmt::format("{}", r.run.gpus); }},
+      {"",
+       {},
+       {"plan", Align::Left},
+       [](Row r) { return r.predicted.plan ? short_plan(*r.predicted.plan) : "-"; }},
+      {"measured_step_time_s",
+       [](Row r) { return number(r.run.step_time); },
+       {"measured"},
+       [](Row r) { return Cell(r.run.step_time); }},
+      {"predicted_step_time_s",
+       [](Row r) { return number(r.predicted.step_time); },
+       {"predicted"},
+       [](Row r) { return Cell(r.predicted.step_time); }},
+      {"",
+       {},
+       {"error"},
+       [](Row r) { return error_cell(error_of(r.predicted.step_time, r.run.step_time)); }},
+      {"predicted_p10_s", [](Row r) { return number(r.predicted.p10); }},
+      {"predicted_p90_s",
+       [](Row r) { return number(r.predicted.p90); },
+       {"p10 - p90"},
+       [](Row r) {
+         return r.predicted.p10 ? range_cell(*r.predicted.p10, *r.predicted.p90) : "-";
+       }},
+      {"predicted_parts_s", [](Row r) { return parts_json(r.predicted.parts); }},
+      {"at_sites", [](Row r) { return at_sites_json(r.predicted); }},
+      {"measured_peak_memory_bytes",
+       [](Row r) { return number(r.run.peak_memory); },
+       {"memory"},
+       [](Row r) { return Cell(r.run.peak_memory); }},
+      {"predicted_peak_memory_bytes",
+       [](Row r) { return number(r.predicted.memory); },
+       {"predicted"},
+       [](Row r) { return r.run.peak_memory ? Cell(r.predicted.memory) : "-"; }},
+      {"",
+       {},
+       {"error"},
+       [](Row r) { return error_cell(error_of(r.predicted.memory, r.run.peak_memory)); }},
+      {"measured_mfu", [](Row r) { return or_null(r.measured_mfu()); }},
+      {"memory_kind",
+       [](Row r) { return r.run.memory_kind ? Json(to_text(*r.run.memory_kind)) : Json(nullptr); }},
+      {"needed_memory_bytes", [](Row r) { return number(r.predicted.needed); }},
+      {"memory_risk", [](Row r) { return or_null(r.predicted.memory_risk); }},
+      {"failed", [](Row r) { return Json(r.run.outcome != Outcome::Measured); }},
+      {"expressible", [](Row r) { return Json(is_expressible(r)); }},
+      {"feasible",
+       [](Row r) {
+         return is_expressible(r) ? Json(r.predicted.verdict == Verdict::Feasible) : Json(nullptr);
+       }},
+      {"verdict", [](Row r) { return Json(to_text(r.predicted.verdict)); }},
+      {"reason", [](Row r) { return words(r.predicted.reason); }, {"remark", Align::Left}, remark},
+      {"regimes", [](Row r) { return Json(r.predicted.regimes); }},
+      {"suspect", [&suspects](Row r) { return Json(suspects.contains(r.run.id)); }},
+      {"filled", [](Row r) { return Json(r.predicted.filled); }},
+      {"micro_batch",
+       [](Row r) {
+         return r.predicted.plan ? Json(r.predicted.plan->micro_batch) : Json(nullptr);
+       }},
+      {"micro_batch_chosen", [](Row r) { return Json(r.predicted.chosen_micro_batch); }}};
 }
 
 /// The parts of a predicted step, the largest first.
@@ -77,31 +163,30 @@ std::string parts_text(const StepTimeBreakdown& parts) {
   }
   std::stable_sort(shares.begin(), shares.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> words;
+  std::vector<std::string> listed;
   for (const auto& [time, name] : shares) {
     const double share = time / parts.total();
-    if (share >= 0.01) words.push_back(fmt::format("{} {:.0f} %", name, 100.0 * share));
+    if (share >= 0.01) listed.push_back(fmt::format("{} {:.0f} %", name, 100.0 * share));
   }
-  return fmt::format("{}", fmt::join(words, ", "));
+  return fmt::format("{}", fmt::join(listed, ", "));
 }
 
-std::string worst_text(const RunReport& report) {
-  std::optional<std::size_t> worst;
+std::string worst_text(const std::vector<PredictedRun>& runs) {
+  const PredictedRun* worst = nullptr;
   double largest = 0.0;
-  for (std::size_t i = 0; i < report.runs.size(); ++i) {
-    if (report.runs[i].outcome != Outcome::Measured) continue;
-    const auto error = error_of(report.predictions[i].step_time, report.runs[i].step_time);
-    if (!error || std::abs(*error) <= largest) continue;
-    largest = std::abs(*error);
-    worst = i;
+  for (const PredictedRun& row : runs) {
+    if (!row.has_both_times()) continue;
+    const double error = std::abs(*error_of(row.predicted.step_time, row.run.step_time));
+    if (error <= largest) continue;
+    largest = error;
+    worst = &row;
   }
-  if (!worst) return {};
-  const RunRecord& run = report.runs[*worst];
-  const RunPrediction& p = report.predictions[*worst];
-  const double error = *p.step_time / *run.step_time - 1.0;
-  std::string text = fmt::format("\nworst: {}, predicted {:.1f} % too {} ({}; measured {})\n",
-                                 run.id, 100.0 * largest, error > 0 ? "slow" : "fast",
-                                 to_text(*p.step_time), to_text(*run.step_time));
+  if (worst == nullptr) return {};
+  const auto& [run, p] = *worst;
+  std::string text =
+      fmt::format("\nworst: {}, predicted {:.1f} % too {} ({}; measured {})\n", run.id,
+                  100.0 * largest, *p.step_time > *run.step_time ? "slow" : "fast",
+                  to_text(*p.step_time), to_text(*run.step_time));
   text += fmt::format("  its step as predicted: {}\n", parts_text(*p.parts));
   if (p.verdict != Verdict::Feasible) text += fmt::format("  it should not run: {}\n", p.reason);
   if (!p.regimes.empty()) {
@@ -115,9 +200,14 @@ std::string worst_text(const RunReport& report) {
 
 }  // namespace
 
-std::string rows_text(const RunReport& report, int columns) {
+Json rows_json(const RunReport& report) {
+  return objects_of(columns_of(report.suspects), report.runs);
+}
+
+std::string rows_table(const RunReport& report, int columns) {
   if (report.runs.size() > kFewRows) return {};
-  std::string text = "\n" + row_table(report, columns) + worst_text(report);
+  std::string text = "\n" + table_of(columns_of(report.suspects), report.runs).text(columns) +
+                     worst_text(report.runs);
   if (!report.unread.empty()) {
     text += fmt::format("columns that were not read: {}\n", fmt::join(report.unread, ", "));
   }

@@ -8,13 +8,55 @@
 #include <string>
 #include <vector>
 
+#include "studies/validate/run_groups.hpp"
 #include "studies/validate/run_prediction.hpp"
-#include "studies/validate/run_ranking.hpp"
-#include "studies/validate/run_record.hpp"
-#include "studies/validate/site_errors.hpp"
 #include "studies/validate/statistics.hpp"
 
 namespace plansearch {
+
+/// Two rows make a regret, three a tau.
+struct RankingSummary {
+  std::size_t sweeps = 0;  ///< with at least two rows
+  double median_regret = 0.0;
+  double mean_regret = 0.0;
+  double worst_regret = 0.0;
+  std::size_t tau_sweeps = 0;  ///< with at least three rows, not all predicted alike
+  double mean_tau = 0.0;
+  double median_tau = 0.0;
+  std::size_t top1 = 0;  ///< our choice is the measured best
+  std::size_t top3 = 0;  ///< the measured best is among our first three
+};
+[[nodiscard]] RankingSummary summarise_sweeps(std::span<const Sweep> sweeps);
+
+/// What is known of the site of a row: its own runs, nothing, or nothing and its laboratory in no
+/// fit of sites.
+enum class SiteView : std::uint8_t { Own, Typical, LeftOut };
+inline constexpr std::array<SiteView, 3> kSiteViews{SiteView::Own, SiteView::Typical,
+                                                    SiteView::LeftOut};
+/// "own_site", "typical", "left_out": in files.
+[[nodiscard]] std::string key_of(SiteView view);
+
+/// Means over groups of rows, every group weighed alike.
+struct AlikeSummary {
+  std::size_t groups = 0;
+  double mean = 0.0;           ///< of the groups' mean absolute errors
+  double median = 0.0;         ///< of the same
+  double bias = 0.0;           ///< mean of the groups' biases
+  double within = 0.0;         ///< mean of the shares inside p10 .. p90
+  double rarely_inside = 0.0;  ///< share of groups of whose rows less than 40 % are inside
+};
+
+/// Errors of step times at one view of the sites.
+struct SiteErrors {
+  ErrorSummary errors;
+  AlikeSummary by_source;
+  AlikeSummary by_site;  ///< of sites with at least kFewestSiteRows rows
+};
+inline constexpr std::size_t kFewestSiteRows = 5;
+/// By view, of rows with a measured and a predicted time.
+using AllSiteErrors = std::array<SiteErrors, kSiteViews.size()>;
+[[nodiscard]] AllSiteErrors summarise_sites(const std::vector<PredictedRun>& runs,
+                                            std::span<const std::size_t> rows);
 
 struct FeasibilitySummary {
   std::size_t measured = 0;  ///< expressible rows that ran
@@ -52,8 +94,7 @@ struct GroupSummary {
   std::size_t rows = 0;
   std::size_t inexpressible = 0;
   ErrorSummary step_time;
-  std::size_t within_interval = 0;  ///< measured steps inside p10 .. p90
-  std::array<SiteErrors, kSiteViewCount> at_sites;
+  AllSiteErrors at_sites;
   std::array<ErrorSummary, kMemoryKindCount> memory;
   RankingSummary ranking;
   FeasibilitySummary feasibility;
@@ -68,9 +109,8 @@ struct RunSelection {
 };
 
 /// The overall group first, then every group of every column, in order of first appearance.
-[[nodiscard]] std::vector<GroupSummary> summarise_runs(
-    const std::vector<RunRecord>& runs, const std::vector<RunPrediction>& predictions,
-    const RunSelection& selection);
+[[nodiscard]] std::vector<GroupSummary> summarise_runs(const std::vector<PredictedRun>& runs,
+                                                       const RunSelection& selection);
 
 /// Ids of a table with a column `id`.
 [[nodiscard]] std::set<std::string> read_ids(const io::CsvTable& table);

@@ -22,11 +22,6 @@ namespace {
 constexpr double kNormal = 1.4826;
 constexpr double kOutlier = 6.0;
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return quantile(values, 0.5);
-}
-
 struct Moments {
   double mean = 0.0;
   double variance = 0.0;  ///< with that of one run of usual scatter
@@ -54,10 +49,10 @@ std::variant<SiteFit, SiteFitRefusal> fit_site(std::span<const double> logs,
                                       logs.size() == 1 ? "" : "s", kFewestRuns),
                           {}};
   }
-  const double middle = median_of({logs.begin(), logs.end()});
+  const double middle = median({logs.begin(), logs.end()});
   std::vector<double> distances;
   for (const double value : logs) distances.push_back(std::abs(value - middle));
-  const double usual = std::max(kNormal * median_of(distances), population.within);
+  const double usual = std::max(kNormal * median(distances), population.within);
   SiteFit fit;
   for (std::size_t run = 0; run < logs.size(); ++run) {
     (distances[run] > kOutlier * usual ? fit.outliers : fit.kept).push_back(run);

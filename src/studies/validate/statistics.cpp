@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 namespace plansearch {
@@ -26,12 +27,37 @@ ErrorSummary summarise_errors(std::span<const double> relative_errors) {
   std::vector<double> absolute;
   for (const double error : relative_errors) absolute.push_back(std::abs(error));
   std::sort(absolute.begin(), absolute.end());
-  const auto count = static_cast<double>(absolute.size());
-  summary.mean = std::accumulate(absolute.begin(), absolute.end(), 0.0) / count;
+  summary.mean = mean(absolute);
   summary.median = quantile(absolute, 0.5);
   summary.p90 = quantile(absolute, 0.9);
-  summary.bias = std::accumulate(relative_errors.begin(), relative_errors.end(), 0.0) / count;
+  summary.bias = mean(relative_errors);
   return summary;
+}
+
+double mean(std::span<const double> values) {
+  if (values.empty()) return 0.0;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
+
+std::vector<RowGroup> grouped(
+    std::span<const std::size_t> rows,
+    const std::function<std::vector<std::string>(std::size_t)>& values_of) {
+  std::vector<RowGroup> groups;
+  std::map<std::string, std::size_t> place;
+  for (const std::size_t row : rows) {
+    for (const std::string& value : values_of(row)) {
+      const auto [found, added] = place.emplace(value, groups.size());
+      if (added) groups.push_back({value, {}});
+      groups[found->second].rows.push_back(row);
+    }
+  }
+  return groups;
 }
 
 std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b) {

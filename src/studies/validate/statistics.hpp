@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace plansearch {
@@ -14,7 +16,8 @@ struct ErrorSummary {
   double mean = 0.0;  ///< mean absolute relative error
   double median = 0.0;
   double p90 = 0.0;
-  double bias = 0.0;  ///< mean signed relative error (positive: too slow)
+  double bias = 0.0;       ///< mean signed relative error (positive: too slow)
+  std::size_t within = 0;  ///< measured values inside p10 .. p90, where that was predicted
   bool operator==(const ErrorSummary&) const = default;
 };
 
@@ -23,6 +26,20 @@ struct ErrorSummary {
 
 /// Quantile by linear interpolation between order statistics; `sorted` must not be empty.
 [[nodiscard]] double quantile(std::span<const double> sorted, double share);
+
+/// Zero of none.
+[[nodiscard]] double mean(std::span<const double> values);
+[[nodiscard]] double median(std::vector<double> values);
+
+/// Rows that share a value.
+struct RowGroup {
+  std::string value;
+  std::vector<std::size_t> rows;
+};
+/// In order of first appearance; a row is in the group of each of its values.
+[[nodiscard]] std::vector<RowGroup> grouped(
+    std::span<const std::size_t> rows,
+    const std::function<std::vector<std::string>(std::size_t)>& values_of);
 
 /// Kendall's tau-b: rank correlation with ties. Undefined when either side is constant, such as
 /// a sweep of one plan measured several times.

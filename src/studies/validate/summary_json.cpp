@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/validate/summary_json.hpp"
+#include <nlohmann/json.hpp>
+
+#include "studies/validate/error_columns.hpp"
+#include "studies/validate/run_report.hpp"
 
 namespace plansearch {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json if_any(std::size_t rows, double value) {
-  return rows == 0 ? Json(nullptr) : Json(value);
-}
 
 Json ranking_json(const RankingSummary& ranking) {
   return {{"sweeps", ranking.sweeps},
@@ -62,51 +61,36 @@ Json alike_json(const AlikeSummary& alike) {
 
 Json at_sites_json(const GroupSummary& group) {
   Json json = Json::object();
-  for (std::size_t view = 0; view < kSiteViewCount; ++view) {
-    const SiteErrors& at = group.at_sites[view];
-    Json errors = errors_json(at.errors);
-    errors["within_p10_p90"] =
-        if_any(at.errors.rows, static_cast<double>(at.within) /
-                                   static_cast<double>(std::max<std::size_t>(1, at.errors.rows)));
+  for (const SiteView view : kSiteViews) {
+    const SiteErrors& at = group.at_sites.at(static_cast<std::size_t>(view));
+    Json errors = object_of(time_error_columns(), at.errors);
     errors["sources_alike"] = alike_json(at.by_source);
     errors["sites_alike"] = alike_json(at.by_site);
-    json[std::string(key_of(static_cast<SiteView>(view)))] = std::move(errors);
+    json[key_of(view)] = std::move(errors);
   }
   return json;
 }
 
 }  // namespace
 
-Json errors_json(const ErrorSummary& e) {
-  return {{"rows", e.rows},
-          {"mean_absolute_error", if_any(e.rows, e.mean)},
-          {"median_absolute_error", if_any(e.rows, e.median)},
-          {"p90_absolute_error", if_any(e.rows, e.p90)},
-          {"bias", if_any(e.rows, e.bias)}};
-}
-
 Json summary_json(const std::string& set, const GroupSummary& group) {
-  Json json{{"set", set},
-            {"by", group.by},
-            {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},
-            {"rows", group.rows},
-            {"inexpressible", group.inexpressible},
-            {"step_time", errors_json(group.step_time)}};
-  json["step_time"]["within_p10_p90"] =
-      if_any(group.step_time.rows,
-             static_cast<double>(group.within_interval) /
-                 static_cast<double>(std::max<std::size_t>(1, group.step_time.rows)));
-  json["at_sites"] = at_sites_json(group);
   Json memory = Json::object();
   for (std::size_t kind = 0; kind < kMemoryKindCount; ++kind) {
     if (group.memory[kind].rows == 0) continue;
-    memory[std::string(to_text(static_cast<MemoryKind>(kind)))] = errors_json(group.memory[kind]);
+    memory[std::string(to_text(static_cast<MemoryKind>(kind)))] =
+        object_of(error_columns(), group.memory[kind]);
   }
-  json["memory"] = std::move(memory);
-  json["ranking"] = ranking_json(group.ranking);
-  json["feasibility"] = feasibility_json(group.feasibility);
-  json["memory_risk"] = risk_json(group.risk);
-  return json;
+  return {{"set", set},
+          {"by", group.by},
+          {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},
+          {"rows", group.rows},
+          {"inexpressible", group.inexpressible},
+          {"step_time", object_of(time_error_columns(), group.step_time)},
+          {"at_sites", at_sites_json(group)},
+          {"memory", std::move(memory)},
+          {"ranking", ranking_json(group.ranking)},
+          {"feasibility", feasibility_json(group.feasibility)},
+          {"memory_risk", risk_json(group.risk)}};
 }
 
 }  // namespace plansearch

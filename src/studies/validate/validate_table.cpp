@@ -12,9 +12,7 @@
 
 #include "io/csv.hpp"
 #include "studies/validate/kernel_validation.hpp"
-#include "studies/validate/run_groups.hpp"
 #include "studies/validate/run_report.hpp"
-#include "studies/validate/run_rows.hpp"
 
 namespace plansearch {
 namespace {
@@ -118,9 +116,8 @@ std::string validate_runs(const io::CsvTable& table, const ValidationRequest& re
   const ArchitectureTable architectures =
       read_architectures(data.directory() / "validation" / "architectures.yaml",
                          [&](std::string_view name) { return data.model(name).description; });
-  const std::vector<RunPrediction> predictions =
-      predict_runs(runs, architectures, finder, request.threads);
-  RunReport report{runs, predictions};
+  const std::vector<PredictedRun> rows = predict_runs(runs, architectures, finder, request.threads);
+  RunReport report{rows};
   report.min_mfu = request.min_mfu;
   RunSelection selection;
   selection.min_mfu = request.min_mfu;
@@ -128,13 +125,13 @@ std::string validate_runs(const io::CsvTable& table, const ValidationRequest& re
   // Few rows are shown one by one; groups of them say little.
   if (request.format == Format::Table && runs.size() <= kFewRows) selection.by.clear();
   if (!request.group_by.empty()) selection.by = request.group_by;
-  report.sets.push_back({"all", summarise_runs(runs, predictions, selection)});
+  report.sets.push_back({"all", summarise_runs(rows, selection)});
   if (!request.suspects.empty()) {
     report.suspects = read_ids(io::CsvTable::read(request.suspects));
     selection.excluded = report.suspects;
-    report.sets.push_back({"without_suspects", summarise_runs(runs, predictions, selection)});
+    report.sets.push_back({"without_suspects", summarise_runs(rows, selection)});
   }
-  report.fits = study_fits(runs, predictions, finder.sites,
+  report.fits = study_fits(rows, finder.sites,
                            {request.fit_on, request.repeat, request.min_mfu, report.suspects});
   return render_runs(report, request.format, request.columns);
 }

@@ -157,7 +157,8 @@ Price priced_as_run(const ProblemRequest& request) {
   CHECK(unread_columns(table).empty());
   const auto architectures =
       read_architectures(data.directory() / "validation" / "architectures.yaml", model);
-  const RunPrediction run = predict_runs(read_runs(table, model), architectures, finder, 1).front();
+  const RunPrediction run =
+      predict_runs(read_runs(table, model), architectures, finder, 1).front().predicted;
   CAPTURE(run.reason);
   REQUIRE(run.step_time.has_value());
   return {run.step_time->value(), run.p10->value(), run.p90->value(), run.needed->value(),

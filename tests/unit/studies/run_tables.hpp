@@ -90,6 +90,14 @@ inline RunRecord run_of(const Cells& changes = {}) {
   return runs_of({changes}).front();
 }
 
+/// Rows beside what is said to be predicted for them.
+inline std::vector<PredictedRun> rows_of(const std::vector<RunRecord>& runs,
+                                         const std::vector<RunPrediction>& predictions) {
+  std::vector<PredictedRun> rows;
+  for (std::size_t i = 0; i < runs.size(); ++i) rows.push_back({runs[i], predictions.at(i)});
+  return rows;
+}
+
 inline std::filesystem::path shipped(const std::string& directory) {
   return std::filesystem::path(PLANSEARCH_SOURCE_DIR) / directory;
 }
