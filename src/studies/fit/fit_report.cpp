@@ -11,8 +11,8 @@
 
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
+#include "report/columns.hpp"
 #include "report/json_text.hpp"
-#include "report/text_table.hpp"
 
 namespace plansearch {
 namespace {
@@ -35,23 +35,79 @@ std::string few(const std::vector<std::string>& places) {
   return text;
 }
 
+const Columns<CurveChange>& change_columns() {
+  using Change = const CurveChange&;
+  static const Columns<CurveChange> kColumns{
+      {"part", [](Change c) { return Json(c.part); }, {"measured", Align::Left}},
+      {"constant", [](Change c) { return Json(c.quantity); }, {"constant", Align::Left}},
+      {"unit", [](Change c) { return c.unit.empty() ? Json(nullptr) : Json(c.unit); }},
+      {"base",
+       [](Change c) { return Json(c.base); },
+       {"base"},
+       [](Change c) { return value_text(c, c.base); }},
+      {"own",
+       [](Change c) { return Json(c.own); },
+       {"own"},
+       [](Change c) { return value_text(c, c.own); }},
+      {"",
+       {},
+       {"change"},
+       [](Change c) { return fmt::format("{:+.1f} %", 100.0 * (c.own / c.base - 1.0)); }},
+      {"spread",
+       [](Change c) { return Json(c.spread); },
+       {"known to"},
+       [](Change c) { return fmt::format("{:.1f} %", 100.0 * c.spread); }}};
+  return kColumns;
+}
+
+/// A run, and whether it contradicts the others.
+struct JudgedRun {
+  const FitRun& fit;
+  bool odd;
+};
+
+const Columns<JudgedRun>& run_columns() {
+  using Run = const JudgedRun&;
+  static const Columns<JudgedRun> kColumns{
+      {"run", [](Run r) { return Json(r.fit.place); }, {"run", Align::Left}},
+      {"", {}, {"model", Align::Left}, [](Run r) { return r.fit.run.model; }},
+      {"", {}, {"GPUs"}, [](Run r) { return fmt::format("{}", r.fit.run.gpus); }},
+      {"measured_step_time_s",
+       [](Run r) { return Json(r.fit.run.step_time->value()); },
+       {"measured"},
+       [](Run r) { return *r.fit.run.step_time; }},
+      {"predicted_step_time_s",
+       [](Run r) { return Json(r.fit.predicted.value()); },
+       {"at factor 1"},
+       [](Run r) { return r.fit.predicted; }},
+      {"ratio",
+       [](Run r) { return Json(std::exp(r.fit.log)); },
+       {"ratio"},
+       [](Run r) { return fmt::format("{:.3f}", std::exp(r.fit.log)); }},
+      {"outlier",
+       [](Run r) { return Json(r.odd); },
+       {"remark", Align::Left},
+       [](Run r) { return r.odd ? "contradicts the others: left out" : ""; }}};
+  return kColumns;
+}
+
+std::vector<JudgedRun> judged_runs(const FitFindings& findings) {
+  std::vector<JudgedRun> runs;
+  for (std::size_t i = 0; i < findings.runs.runs.size(); ++i) {
+    const auto& outliers = findings.outliers;
+    runs.push_back(
+        {findings.runs.runs[i], std::find(outliers.begin(), outliers.end(), i) != outliers.end()});
+  }
+  return runs;
+}
+
 std::string kernels_text(const KernelFit& kernels) {
   if (kernels.groups.empty()) return {};
-  TextTable table({{"measured", Align::Left},
-                   {"constant", Align::Left},
-                   {"base"},
-                   {"own"},
-                   {"change"},
-                   {"known to"}});
+  std::vector<CurveChange> changes;
   for (const KernelGroupFit& group : kernels.groups) {
-    for (const CurveChange& change : group.changes) {
-      table.add_row({change.part, change.quantity, value_text(change, change.base),
-                     value_text(change, change.own),
-                     fmt::format("{:+.1f} %", 100.0 * (change.own / change.base - 1.0)),
-                     fmt::format("{:.1f} %", 100.0 * change.spread)});
-    }
+    changes.insert(changes.end(), group.changes.begin(), group.changes.end());
   }
-  std::string text = table.text();
+  std::string text = table_of(change_columns(), changes).text();
   for (const KernelGroupFit& group : kernels.groups) {
     text += group_summary(group) + "\n";
     if (!group.outliers.empty()) {
@@ -63,25 +119,6 @@ std::string kernels_text(const KernelFit& kernels) {
     }
   }
   return text;
-}
-
-std::string runs_text(const FitRuns& runs, const std::vector<std::size_t>& outliers) {
-  if (runs.runs.empty()) return {};
-  TextTable table({{"run", Align::Left},
-                   {"model", Align::Left},
-                   {"GPUs"},
-                   {"measured"},
-                   {"at factor 1"},
-                   {"ratio"},
-                   {"remark", Align::Left}});
-  for (std::size_t i = 0; i < runs.runs.size(); ++i) {
-    const FitRun& fit = runs.runs[i];
-    const bool odd = std::find(outliers.begin(), outliers.end(), i) != outliers.end();
-    table.add_row({fit.place, fit.run.model, fmt::format("{}", fit.run.gpus), *fit.run.step_time,
-                   fit.predicted, fmt::format("{:.3f}", std::exp(fit.log)),
-                   odd ? "contradicts the others: left out" : ""});
-  }
-  return table.text();
 }
 
 std::string site_text(const FitFindings& findings) {
@@ -107,7 +144,8 @@ std::string render_text(const FitFindings& findings) {
   if (!findings.kernels.unused.empty()) {
     text += fmt::format("not used: {}\n", few(findings.kernels.unused));
   }
-  const std::string runs = runs_text(findings.runs, findings.outliers);
+  const std::string runs =
+      findings.runs.runs.empty() ? "" : table_of(run_columns(), judged_runs(findings)).text();
   if (!text.empty() && !runs.empty()) text += "\n";
   text += runs;
   for (const std::string& row : findings.runs.unused) text += fmt::format("not used: {}\n", row);
@@ -121,39 +159,15 @@ std::string render_text(const FitFindings& findings) {
 Json kernels_json(const KernelFit& kernels) {
   Json groups = Json::array();
   for (const KernelGroupFit& group : kernels.groups) {
-    Json changes = Json::array();
-    for (const CurveChange& change : group.changes) {
-      changes.push_back({{"part", change.part},
-                         {"constant", change.quantity},
-                         {"unit", change.unit.empty() ? Json(nullptr) : Json(change.unit)},
-                         {"base", change.base},
-                         {"own", change.own},
-                         {"spread", change.spread}});
-    }
     groups.push_back({{"part", group.part},
                       {"rows", group.rows},
                       {"scatter", group.scatter},
                       {"median_error_before", group.error_before},
                       {"median_error_after", group.error_after},
-                      {"changes", std::move(changes)},
+                      {"changes", objects_of(change_columns(), group.changes)},
                       {"outliers", group.outliers}});
   }
   return groups;
-}
-
-Json runs_json(const FitFindings& findings) {
-  Json runs = Json::array();
-  for (std::size_t i = 0; i < findings.runs.runs.size(); ++i) {
-    const FitRun& fit = findings.runs.runs[i];
-    const bool odd =
-        std::find(findings.outliers.begin(), findings.outliers.end(), i) != findings.outliers.end();
-    runs.push_back({{"run", fit.place},
-                    {"measured_step_time_s", fit.run.step_time->value()},
-                    {"predicted_step_time_s", fit.predicted.value()},
-                    {"ratio", std::exp(fit.log)},
-                    {"outlier", odd}});
-  }
-  return runs;
 }
 
 Json site_json(const FitFindings& findings) {
@@ -180,7 +194,7 @@ std::string render_json(const FitFindings& findings) {
                     {"base", findings.base},
                     {"files", findings.files},
                     {"kernels", kernels_json(findings.kernels)},
-                    {"runs", runs_json(findings)},
+                    {"runs", objects_of(run_columns(), judged_runs(findings))},
                     {"site", site_json(findings)},
                     {"unused", unused},
                     {"remarks", findings.remarks},

@@ -40,6 +40,12 @@ constexpr std::array<std::pair<std::string_view, MemoryKind>, 4> kMemoryKinds{
      {"reserved", MemoryKind::Reserved},
      {"torch-peak", MemoryKind::TorchPeak},
      {"nvidia-smi", MemoryKind::NvidiaSmi}}};
+constexpr std::array<std::pair<std::string_view, MemoryRank>, 3> kMemoryRanks{
+    {{"max", MemoryRank::Worst},
+     {"first", MemoryRank::FirstStage},
+     {"last", MemoryRank::LastStage}}};
+constexpr std::array<std::pair<std::string_view, Outcome>, 3> kOutcomes{
+    {{"0", Outcome::Measured}, {"1", Outcome::OutOfMemory}, {"failed", Outcome::Failed}}};
 
 class RowReader {
  public:
@@ -112,32 +118,19 @@ class RowReader {
     });
   }
 
-  [[nodiscard]] std::optional<MemoryKind> memory_kind() const {
-    const std::string& cell = text("mem_kind");
+  /// One of a few words; nothing for an empty cell.
+  template <typename E, std::size_t N>
+  [[nodiscard]] std::optional<E> choice(std::string_view column,
+                                        const std::array<std::pair<std::string_view, E>, N>& words,
+                                        const char* remedy) const {
+    const std::string& cell = text(column);
     if (cell.empty()) return std::nullopt;
-    for (const auto& [name, kind] : kMemoryKinds) {
-      if (cell == name) return kind;
-    }
-    table_.fail(row_, "mem_kind", fmt::format("\"{}\" is no kind of memory figure", cell),
-                "it is allocated, reserved, torch-peak or nvidia-smi");
-  }
-
-  [[nodiscard]] std::optional<MemoryRank> memory_rank() const {
-    const std::string& cell = text("mem_rank");
-    if (cell.empty()) return std::nullopt;
-    if (cell == "max") return MemoryRank::Worst;
-    if (cell == "first") return MemoryRank::FirstStage;
-    if (cell == "last") return MemoryRank::LastStage;
-    table_.fail(row_, "mem_rank", fmt::format("\"{}\" in column mem_rank", cell),
-                "it is max (of all stages), first or last");
-  }
-
-  [[nodiscard]] Outcome outcome() const {
-    const std::string& cell = text("oom");
-    if (cell.empty() || cell == "0") return Outcome::Measured;
-    if (cell == "1") return Outcome::OutOfMemory;
-    if (cell == "failed") return Outcome::Failed;
-    table_.fail(row_, "oom", fmt::format("\"{}\" in column oom", cell), "it is 0, 1 or failed");
+    return problems_.attempt([&]() -> std::optional<E> {
+      for (const auto& [word, value] : words) {
+        if (cell == word) return value;
+      }
+      table_.fail(row_, column, fmt::format("\"{}\" in column {}", cell, column), remedy);
+    });
   }
 
  private:
@@ -237,10 +230,12 @@ RunRecord read_run(const io::CsvTable& table, const io::CsvRow& cells,
   if (const auto time = row.positive("step_time_s")) run.step_time = Seconds(*time);
   if (const auto memory = row.positive("peak_mem_gib"))
     run.peak_memory = Bytes(*memory * kGibibyte);
-  run.memory_kind = problems.attempt([&] { return row.memory_kind(); });
-  run.memory_rank = problems.attempt([&] { return row.memory_rank(); });
+  run.memory_kind =
+      row.choice("mem_kind", kMemoryKinds, "it is allocated, reserved, torch-peak or nvidia-smi");
+  run.memory_rank =
+      row.choice("mem_rank", kMemoryRanks, "it is max (of all stages), first or last");
   read_settings(row, run);
-  run.outcome = problems.attempt([&] { return row.outcome(); });
+  run.outcome = row.choice("oom", kOutcomes, "it is 0, 1 or failed").value_or(Outcome::Measured);
   run.unknown = row.unknown();
   run.cells = table.cells(cells);
   return run;

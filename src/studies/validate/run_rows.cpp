@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/units.hpp"
 #include "plansearch/plan_report.hpp"
@@ -79,53 +80,54 @@ bool is_expressible(Row row) {
   return row.predicted.verdict != Verdict::Inexpressible;
 }
 
-/// Keys of files, titles of the table of few rows.
-Columns<PredictedRun> columns_of(const std::set<std::string>& suspects) {
+Columns<PredictedRun> quantity_columns() {
+  return {{"id", [](Row r) { return Json(r.run.id); }, {"id", Align::Left}},
+          {"source", [](Row r) { return words(r.run.cell("source")); }},
+          {"site", [](Row r) { return words(r.predicted.site); }},
+          {"hw", [](Row r) { return Json(r.run.hardware); }},
+          {"framework", [](Row r) { return Json(r.run.framework); }},
+          {"", {}, {"model", Align::Left}, [](Row r) { return r.run.model; }},
+          {"", {}, {"GPUs"}, [](Row r) { return fmt::format("{}", r.run.gpus); }},
+          {"",
+           {},
+           {"plan", Align::Left},
+           [](Row r) { return r.predicted.plan ? short_plan(*r.predicted.plan) : "-"; }},
+          {"measured_step_time_s",
+           [](Row r) { return number(r.run.step_time); },
+           {"measured"},
+           [](Row r) { return Cell(r.run.step_time); }},
+          {"predicted_step_time_s",
+           [](Row r) { return number(r.predicted.step_time); },
+           {"predicted"},
+           [](Row r) { return Cell(r.predicted.step_time); }},
+          {"",
+           {},
+           {"error"},
+           [](Row r) { return error_cell(error_of(r.predicted.step_time, r.run.step_time)); }},
+          {"predicted_p10_s", [](Row r) { return number(r.predicted.p10); }},
+          {"predicted_p90_s",
+           [](Row r) { return number(r.predicted.p90); },
+           {"p10 - p90"},
+           [](Row r) {
+             return r.predicted.p10 ? range_cell(*r.predicted.p10, *r.predicted.p90) : "-";
+           }},
+          {"predicted_parts_s", [](Row r) { return parts_json(r.predicted.parts); }},
+          {"at_sites", [](Row r) { return at_sites_json(r.predicted); }},
+          {"measured_peak_memory_bytes",
+           [](Row r) { return number(r.run.peak_memory); },
+           {"memory"},
+           [](Row r) { return Cell(r.run.peak_memory); }},
+          {"predicted_peak_memory_bytes",
+           [](Row r) { return number(r.predicted.memory); },
+           {"predicted"},
+           [](Row r) { return r.run.peak_memory ? Cell(r.predicted.memory) : "-"; }},
+          {"", {}, {"error"}, [](Row r) {
+             return error_cell(error_of(r.predicted.memory, r.run.peak_memory));
+           }}};
+}
+
+Columns<PredictedRun> verdict_columns(const std::set<std::string>& suspects) {
   return {
-      {"id", [](Row r) { return Json(r.run.id); }, {"id", Align::Left}},
-      {"source", [](Row r) { return words(r.run.cell("source")); }},
-      {"site", [](Row r) { return words(r.predicted.site); }},
-      {"hw", [](Row r) { return Json(r.run.hardware); }},
-      {"framework", [](Row r) { return Json(r.run.framework); }},
-      {"", {}, {"model", Align::Left}, [](Row r) { return r.run.model; }},
-      {"", {}, {"GPUs"}, [](Row r) { return fmt::format("{}", r.run.gpus); }},
-      {"",
-       {},
-       {"plan", Align::Left},
-       [](Row r) { return r.predicted.plan ? short_plan(*r.predicted.plan) : "-"; }},
-      {"measured_step_time_s",
-       [](Row r) { return number(r.run.step_time); },
-       {"measured"},
-       [](Row r) { return Cell(r.run.step_time); }},
-      {"predicted_step_time_s",
-       [](Row r) { return number(r.predicted.step_time); },
-       {"predicted"},
-       [](Row r) { return Cell(r.predicted.step_time); }},
-      {"",
-       {},
-       {"error"},
-       [](Row r) { return error_cell(error_of(r.predicted.step_time, r.run.step_time)); }},
-      {"predicted_p10_s", [](Row r) { return number(r.predicted.p10); }},
-      {"predicted_p90_s",
-       [](Row r) { return number(r.predicted.p90); },
-       {"p10 - p90"},
-       [](Row r) {
-         return r.predicted.p10 ? range_cell(*r.predicted.p10, *r.predicted.p90) : "-";
-       }},
-      {"predicted_parts_s", [](Row r) { return parts_json(r.predicted.parts); }},
-      {"at_sites", [](Row r) { return at_sites_json(r.predicted); }},
-      {"measured_peak_memory_bytes",
-       [](Row r) { return number(r.run.peak_memory); },
-       {"memory"},
-       [](Row r) { return Cell(r.run.peak_memory); }},
-      {"predicted_peak_memory_bytes",
-       [](Row r) { return number(r.predicted.memory); },
-       {"predicted"},
-       [](Row r) { return r.run.peak_memory ? Cell(r.predicted.memory) : "-"; }},
-      {"",
-       {},
-       {"error"},
-       [](Row r) { return error_cell(error_of(r.predicted.memory, r.run.peak_memory)); }},
       {"measured_mfu", [](Row r) { return or_null(r.measured_mfu()); }},
       {"memory_kind",
        [](Row r) { return r.run.memory_kind ? Json(to_text(*r.run.memory_kind)) : Json(nullptr); }},
@@ -147,6 +149,13 @@ Columns<PredictedRun> columns_of(const std::set<std::string>& suspects) {
          return r.predicted.plan ? Json(r.predicted.plan->micro_batch) : Json(nullptr);
        }},
       {"micro_batch_chosen", [](Row r) { return Json(r.predicted.chosen_micro_batch); }}};
+}
+
+/// Keys of files, titles of the table of few rows.
+Columns<PredictedRun> columns_of(const std::set<std::string>& suspects) {
+  Columns<PredictedRun> columns = quantity_columns();
+  for (auto& column : verdict_columns(suspects)) columns.push_back(std::move(column));
+  return columns;
 }
 
 /// The parts of a predicted step, the largest first.
