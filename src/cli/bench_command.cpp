@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/bench.hpp"
+#include "studies/bench/bench.hpp"
 
 #include "base/parallel.hpp"
 #include "cli/commands.hpp"

@@ -5,7 +5,7 @@
 #include "cli/output.hpp"
 #include "io/file.hpp"
 #include "plansearch/error.hpp"
-#include "studies/fit_profile.hpp"
+#include "studies/fit/fit_profile.hpp"
 
 namespace plansearch::cli {
 

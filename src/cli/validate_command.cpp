@@ -3,7 +3,7 @@
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
-#include "studies/validate_table.hpp"
+#include "studies/validate/validate_table.hpp"
 
 namespace plansearch::cli {
 

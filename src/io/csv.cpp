@@ -105,6 +105,14 @@ std::string_view without_mark(std::string_view text) {
 
 }  // namespace
 
+std::vector<CsvRow> csv_rows(std::string_view text, const std::string& file_name) {
+  std::vector<CsvRow> rows;
+  for (CsvScanner scanner(without_mark(text), file_name); !scanner.done();) {
+    rows.push_back(scanner.next_row());
+  }
+  return rows;
+}
+
 CsvTable CsvTable::read(const std::filesystem::path& path) {
   return parse(read_file(path), path.string());
 }
@@ -136,6 +144,12 @@ CsvTable CsvTable::parse(std::string_view text, std::string file_name) {
     table.rows_.push_back(std::move(row));
   }
   return table;
+}
+
+std::map<std::string, std::string, std::less<>> CsvTable::cells(const CsvRow& row) const {
+  std::map<std::string, std::string, std::less<>> cells;
+  for (std::size_t i = 0; i < header_.size(); ++i) cells.emplace(header_[i], row.cells[i].text);
+  return cells;
 }
 
 bool CsvTable::has(std::string_view column) const {

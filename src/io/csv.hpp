@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +26,9 @@ struct CsvRow {
   int line = 0;
 };
 
+/// Rows as long as each is, the first of them no header.
+[[nodiscard]] std::vector<CsvRow> csv_rows(std::string_view text, const std::string& file_name);
+
 /// A table with a header line. Cells are found by column name.
 class CsvTable {
  public:
@@ -39,6 +44,8 @@ class CsvTable {
   /// InputError naming the header line when the table has no such column.
   void require(std::string_view column) const { (void)index_of(column); }
 
+  /// Every cell of a row, by column.
+  [[nodiscard]] std::map<std::string, std::string, std::less<>> cells(const CsvRow& row) const;
   /// The cell's text; InputError when the table has no such column.
   [[nodiscard]] const std::string& text(const CsvRow& row, std::string_view column) const;
   /// Empty cells are absent; text in a number, NaN, infinities and values below `low` are errors.

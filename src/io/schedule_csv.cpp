@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "io/csv.hpp"
 #include "io/file.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/order_check.hpp"
@@ -72,28 +73,19 @@ class Parser {
 
   std::vector<std::vector<Cell>> rows() {
     std::vector<std::vector<Cell>> rows;
-    for (int line = 1; !text_.empty(); ++line) {
-      const std::size_t end = std::min(text_.find('\n'), text_.size());
-      rows.push_back(row(text_.substr(0, end), line));
-      text_.remove_prefix(std::min(end + 1, text_.size()));
+    for (const CsvRow& row : csv_rows(text_, file_)) {
+      auto& cells = rows.emplace_back();
+      for (const CsvCell& cell : row.cells) {
+        where_ = {file_, cell.line, cell.column};
+        const std::string_view word = trimmed(cell.text);
+        if (!word.empty()) cells.push_back({actions(word), where_});
+      }
     }
     while (!rows.empty() && rows.back().empty()) rows.pop_back();
     return rows;
   }
 
  private:
-  std::vector<Cell> row(std::string_view line, int number) {
-    std::vector<Cell> cells;
-    for (std::size_t at = 0; at <= line.size();) {
-      const std::size_t end = std::min(line.find(',', at), line.size());
-      where_ = {file_, number, static_cast<int>(at + 1)};
-      const std::string_view word = trimmed(line.substr(at, end - at));
-      if (!word.empty()) cells.push_back({actions(word), where_});
-      at = end + 1;
-    }
-    return cells;
-  }
-
   std::vector<Action> actions(std::string_view word) {
     if (word.front() != '(') return {action(word)};
     const std::size_t close = word.find(')');

@@ -9,6 +9,7 @@
 #include "base/parallel.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_report.hpp"
+#include "report/columns.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/units.hpp"
+#include "report/columns.hpp"
 #include "report/compared.hpp"
 #include "report/evidence_text.hpp"
 #include "report/json_report.hpp"

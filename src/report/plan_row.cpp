@@ -5,9 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "report/csv_text.hpp"
 #include "report/json_report.hpp"
-#include "report/json_text.hpp"
 #include "report/training.hpp"
 
 namespace plansearch {
@@ -20,19 +18,6 @@ std::int64_t whole_bytes(Bytes bytes) {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string cell_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
-  if (value.is_null()) return {};
-  if (!value.is_array()) return json_text(value);
-  std::string text;
-  for (const Json& item : value) {
-    if (!text.empty()) text += '/';
-    text += cell_text(item);
-  }
-  return text;
-}
 
 /// By stage, where the degrees do not say them.
 Json layers_json(const PlanSummary& plan) {
@@ -99,18 +84,6 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
     for (const auto& item : training.items()) row["training_" + item.key()] = item.value();
   }
   return row;
-}
-
-std::string csv_header(const Json& row) {
-  CsvLine line;
-  for (const auto& item : row.items()) line.add(item.key());
-  return line.text();
-}
-
-std::string csv_line(const Json& row) {
-  CsvLine line;
-  for (const Json& value : row) line.add(cell_text(value));
-  return line.text();
 }
 
 }  // namespace plansearch

@@ -28,8 +28,4 @@ enum class RowKind { Ranked, Collected };
 [[nodiscard]] nlohmann::ordered_json plan_row(const QuestionReport& question,
                                               const PlanReport& plan, RowKind kind);
 
-/// The keys of a flat row, its values (0 and 1 for switches, "1/2" for lists); each a line.
-[[nodiscard]] std::string csv_header(const nlohmann::ordered_json& row);
-[[nodiscard]] std::string csv_line(const nlohmann::ordered_json& row);
-
 }  // namespace plansearch

@@ -6,6 +6,7 @@
 
 #include "base/units.hpp"
 #include "plansearch/report.hpp"
+#include "report/columns.hpp"
 #include "report/json_report.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"

@@ -156,12 +156,20 @@ class Page:
             self.problems.append(f"{self.name}: what ships is now {said}")
         return renewed_text
 
+    def check_seed(self, seed):
+        headings = re.findall("^## .*", (SOURCE / "docs/reproduce.md").read_text(), re.M)
+        if not any(f"`{seed}`" in heading for heading in headings):
+            self.problems.append(f"{self.name}: plansearch reproduce {seed}: no such section in docs/reproduce.md")
+
     def check_inline(self):
         """Commands in running text and tables: whatever names no placeholder ends well."""
         outside = re.sub(r"^```.*?^```", "", self.text, flags=re.M | re.S)
         commands = re.findall(r"`(plansearch [^`]+)`", outside) + re.findall(r"^    (plansearch .+)$", outside, re.M)
         for command in sorted(set(commands)):
             if PLACEHOLDER.search(command.replace("\\|", "|")):
+                continue
+            if command.startswith("plansearch reproduce "):  # runs once, in tests/cli
+                self.check_seed(command.split()[2])
                 continue
             code, printed = self.run(f"{command} > answer.txt")
             if code != 0:

@@ -28,9 +28,9 @@
 #include "problem/framework_flags.hpp"
 #include "problem/plan_source.hpp"
 #include "report/schedule_report.hpp"
-#include "studies/kernel_validation.hpp"
-#include "studies/run_case.hpp"
-#include "studies/run_record.hpp"
+#include "studies/validate/kernel_validation.hpp"
+#include "studies/validate/run_case.hpp"
+#include "studies/validate/run_record.hpp"
 
 namespace plansearch::fuzz {
 namespace {

@@ -13,15 +13,12 @@
 #include "search/planner/uneven_search.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/reproduce.hpp"
-#include "studies/run_prediction.hpp"
-#include "studies/statistics.hpp"
+#include "studies/validate/run_prediction.hpp"
+#include "studies/validate/statistics.hpp"
 
 namespace plansearch {
 namespace {
 
-using Rows = std::vector<ReproducedRow>;
-
-constexpr const char* kAlpa = "Zheng et al., OSDI'22 (arXiv 2201.12023)";
 constexpr const char* kMegatron =
     "DS3Lab/Decentralized_FM_alpha, results/NeurIPS2022_submission.md";
 
@@ -35,8 +32,8 @@ struct Steps {
 };
 using StepTable = std::map<std::string, Steps>;
 
-std::vector<RunPrediction> predictions_of(const std::vector<RunRecord>& runs,
-                                          const StudyContext& context, bool scatters) {
+std::vector<PredictedRun> predictions_of(const std::vector<RunRecord>& runs,
+                                         const StudyContext& context, bool scatters) {
   const ShippedData& data = context.data;
   const auto model = [&](std::string_view name) { return data.model(name).description; };
   const ProfileFinder finder{[&](std::string_view name) { return data.cluster(name); },
@@ -59,13 +56,15 @@ StepTable step_table(const StudyContext& context) {
   constexpr double kGiB = 1073741824.0;
   StepTable table;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    PLANSEARCH_CHECK(runs[i].step_time && scattered[i].step_time && whole[i].step_time);
-    Steps& steps = table[runs[i].id];
-    steps.published = runs[i].step_time->value();
-    steps.predicted = scattered[i].step_time->value();
-    steps.predicted_whole = whole[i].step_time->value();
-    if (runs[i].peak_memory) steps.published_gib = runs[i].peak_memory->value() / kGiB;
-    if (scattered[i].memory) steps.predicted_gib = scattered[i].memory->value() / kGiB;
+    const auto& [run, predicted] = scattered[i];
+    const auto& whole_step = whole[i].predicted.step_time;
+    PLANSEARCH_CHECK(run.step_time && predicted.step_time && whole_step);
+    Steps& steps = table[run.id];
+    steps.published = run.step_time->value();
+    steps.predicted = predicted.step_time->value();
+    steps.predicted_whole = whole_step->value();
+    if (run.peak_memory) steps.published_gib = run.peak_memory->value() / kGiB;
+    if (predicted.memory) steps.predicted_gib = predicted.memory->value() / kGiB;
   }
   return table;
 }
@@ -96,15 +95,16 @@ std::optional<double> optional_if(bool wanted, double value) {
   return wanted ? std::optional(value) : std::nullopt;
 }
 
-ReproducedRow step_row(const std::string& check, const Steps& steps, double predicted, double band,
-                       bool checked, const char* source) {
+ReproducedRow step_row(const std::string& check, const Steps& steps, double predicted,
+                       bool checked) {
+  constexpr double kBand = 0.30;
   return {check,
           "s",
           steps.published,
           predicted,
-          optional_if(checked, steps.published * (1.0 - band)),
-          optional_if(checked, steps.published * (1.0 + band)),
-          source};
+          optional_if(checked, steps.published * (1.0 - kBand)),
+          optional_if(checked, steps.published * (1.0 + kBand)),
+          kMegatron};
 }
 
 /// Pairs of which one takes at least twice as long as the other, and how many of them are predicted
@@ -123,7 +123,7 @@ std::pair<int, int> contrasts(const std::vector<double>& published,
   return {all, right};
 }
 
-void add_table(const PlanTable& table, const StepTable& steps, Rows& rows) {
+void add_table(const PlanTable& table, const StepTable& steps, Figures& figures) {
   std::vector<double> published;
   std::vector<double> predicted;
   std::vector<double> whole;
@@ -132,77 +132,73 @@ void add_table(const PlanTable& table, const StepTable& steps, Rows& rows) {
     published.push_back(step.published);
     predicted.push_back(step.predicted);
     whole.push_back(step.predicted_whole);
-    rows.push_back(step_row(fmt::format("step, {}, {}", table.name, plan), step, step.predicted,
-                            0.30, table.checked, kMegatron));
+    figures.add(step_row(fmt::format("step, {}, {}", table.name, plan), step, step.predicted,
+                         table.checked));
   }
   const auto tau_row = [&](const char* setting, const std::vector<double>& values, bool checked) {
-    rows.push_back({fmt::format("Kendall tau, {}{}", table.name, setting), "", 1.0,
-                    kendall_tau(published, values), optional_if(checked, 0.6),
-                    optional_if(checked, 1.0), kMegatron});
+    figures.add(ReproducedRow{fmt::format("Kendall tau, {}{}", table.name, setting), "", 1.0,
+                              kendall_tau(published, values), optional_if(checked, 0.6),
+                              optional_if(checked, 1.0), kMegatron});
   };
   tau_row("", predicted, table.checked);
   tau_row(", no scatter-gather", whole, false);
   const auto [all, right] = contrasts(published, predicted);
   if (all == 0) return;
-  rows.push_back({fmt::format("contrasts of 2x and more in order, {}", table.name), "pairs",
-                  static_cast<double>(all), static_cast<double>(right), static_cast<double>(all),
-                  static_cast<double>(all), kMegatron});
+  figures.add(ReproducedRow{fmt::format("contrasts of 2x and more in order, {}", table.name),
+                            "pairs", static_cast<double>(all), static_cast<double>(right),
+                            static_cast<double>(all), static_cast<double>(all), kMegatron});
 }
 
-void add_measured(const StepTable& steps, Rows& rows) {
-  for (const PlanTable& table : plan_tables()) add_table(table, steps, rows);
+void add_measured(const StepTable& steps, Figures& figures) {
+  for (const PlanTable& table : plan_tables()) add_table(table, steps, figures);
   const Steps& long_pipeline = steps.at("1.3b-mb1-p8t8-d1");
-  rows.push_back(step_row("step, 1.3B, micro-batch 1, p8t8-d1, no scatter-gather", long_pipeline,
-                          long_pipeline.predicted_whole, 0.30, true, kMegatron));
+  figures.add(step_row("step, 1.3B, micro-batch 1, p8t8-d1, no scatter-gather", long_pipeline,
+                       long_pipeline.predicted_whole, true));
   for (const int micro_batch : {1, 2, 4}) {
     const Steps& deep = steps.at(fmt::format("39b-mb{}-p16t4", micro_batch));
     const Steps& wide = steps.at(fmt::format("39b-mb{}-p8t8", micro_batch));
-    rows.push_back(step_row(fmt::format("step, 39B, micro-batch {}, p16t4", micro_batch), deep,
-                            deep.predicted, 0.30, micro_batch == 1, kMegatron));
-    rows.push_back(step_row(fmt::format("step, 39B, micro-batch {}, p8t8", micro_batch), wide,
-                            wide.predicted, 0.30, micro_batch == 1, kMegatron));
-    rows.push_back({fmt::format("p8t8 over p16t4, 39B, micro-batch {}", micro_batch), "",
-                    wide.published / deep.published, wide.predicted / deep.predicted,
-                    optional_if(micro_batch == 1, 1.0), std::nullopt, kMegatron});
+    figures.add(step_row(fmt::format("step, 39B, micro-batch {}, p16t4", micro_batch), deep,
+                         deep.predicted, micro_batch == 1));
+    figures.add(step_row(fmt::format("step, 39B, micro-batch {}, p8t8", micro_batch), wide,
+                         wide.predicted, micro_batch == 1));
+    figures.add(ReproducedRow{fmt::format("p8t8 over p16t4, 39B, micro-batch {}", micro_batch), "",
+                              wide.published / deep.published, wide.predicted / deep.predicted,
+                              optional_if(micro_batch == 1, 1.0), std::nullopt, kMegatron});
   }
   const Steps& tensor = steps.at("1.3b-2xlarge-p1t8");
   const Steps& pipeline = steps.at("1.3b-2xlarge-p8t1");
-  rows.push_back({"p1t8 over p8t1 on nodes of one GPU", "", tensor.published / pipeline.published,
-                  tensor.predicted / pipeline.predicted, 5.0, std::nullopt, kMegatron});
+  figures.add(ReproducedRow{"p1t8 over p8t1 on nodes of one GPU", "",
+                            tensor.published / pipeline.published,
+                            tensor.predicted / pipeline.predicted, 5.0, std::nullopt, kMegatron});
 }
 
-void add_sanity_check(const StepTable& steps, Rows& rows) {
-  constexpr const char* kSource = "alpa-projects/alpa, benchmark/alpa/README.md";
+void add_sanity_check(const StepTable& steps, Figures& figures) {
   const Steps& step = steps.at("alpa-readme-2.6b");
-  rows.push_back(step_row("step of Alpa's sanity check, 2.6B, dp 2, tp 2, pp 2", step,
-                          step.predicted, 0.20, true, kSource));
-  rows.push_back({"allocator peak of the same", "GiB", step.published_gib, step.predicted_gib,
-                  *step.published_gib * 0.8, *step.published_gib * 1.2, kSource});
-  const double flops = alpa_flops({32, 2560, 32}, 32);
-  rows.push_back({"TFLOP/s per GPU of the same, by Alpa's formula", "TFLOP/s", 37.01,
-                  flops / step.published / 8 / 1e12, 37.00, 37.02, kSource});
+  const auto add = [&](const char* id, double published, std::optional<double> predicted) {
+    ReproducedRow& row = figures.add(id, predicted);
+    row.published = published;
+    row.low = published * 0.8;
+    row.high = published * 1.2;
+  };
+  add("sanity step", step.published, step.predicted);
+  add("sanity memory", *step.published_gib, step.predicted_gib);
+  figures.add("sanity flops", alpa_flops({32, 2560, 32}, 32) / step.published / 8 / 1e12);
 }
 
-/// A network of Alpa's evaluation on the number of GPUs it was run on.
+/// A network of Alpa's evaluation on the number of GPUs it was run on: benchmark/alpa/
+/// suite_auto_gpt.py.
 struct PublishedGpt {
   const char* name;
   GptSizes sizes;
   int gpus;
-  double tensor;                 ///< of the plan Alpa found
-  std::optional<double> pflops;  ///< of its bar
 };
-
-/// benchmark/alpa/suite_auto_gpt.py for sizes and plans, figure 7a for the bars.
-const std::array<PublishedGpt, 7>& published_gpts() {
-  static const std::array<PublishedGpt, 7> kGpts{{{"350M", {24, 1024, 16}, 1, 1, {}},
-                                                  {"760M", {24, 1536, 16}, 2, 1, {}},
-                                                  {"1.3B", {24, 2048, 32}, 4, 1, 0.21},
-                                                  {"2.6B", {32, 2560, 32}, 8, 1, 0.47},
-                                                  {"6.7B", {32, 4096, 32}, 16, 4, 0.93},
-                                                  {"15B", {48, 5120, 40}, 32, 4, 1.89},
-                                                  {"39B", {48, 8192, 64}, 64, 4, 3.62}}};
-  return kGpts;
-}
+constexpr std::array<PublishedGpt, 7> kGpts{{{"350M", {24, 1024, 16}, 1},
+                                             {"760M", {24, 1536, 16}, 2},
+                                             {"1.3B", {24, 2048, 32}, 4},
+                                             {"2.6B", {32, 2560, 32}, 8},
+                                             {"6.7B", {32, 4096, 32}, 16},
+                                             {"15B", {48, 5120, 40}, 32},
+                                             {"39B", {48, 8192, 64}, 64}}};
 
 /// What the planner finds for it, in PFLOP/s by Alpa's count.
 struct FoundPlan {
@@ -236,54 +232,41 @@ std::optional<FoundPlan> found_plan(const PublishedGpt& gpt, const PinnedDegrees
 
 using FoundPlans = std::vector<std::optional<FoundPlan>>;
 
-FoundPlans found_plans(const StudyContext& context) {
-  FoundPlans plans;
-  for (const PublishedGpt& gpt : published_gpts()) plans.push_back(found_plan(gpt, {}, context));
-  return plans;
-}
-
-void add_planner(const FoundPlans& plans, Rows& rows) {
+void add_planner(const FoundPlans& plans, Figures& figures) {
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    const PublishedGpt& gpt = published_gpts()[i];
     const std::optional<FoundPlan>& found = plans[i];
-    const bool small = gpt.tensor == 1;
-    rows.push_back({fmt::format("tensor degree found, {} on {} GPUs", gpt.name, gpt.gpus), "",
-                    gpt.tensor, found ? std::optional(found->tensor) : std::nullopt,
-                    small ? 1.0 : 2.0, small ? 1.0 : 8.0, kAlpa});
-    if (!gpt.pflops) continue;
-    rows.push_back({fmt::format("throughput found, {} on {} GPUs", gpt.name, gpt.gpus), "PFLOP/s",
-                    gpt.pflops, found ? std::optional(found->pflops) : std::nullopt,
-                    *gpt.pflops * 0.75, *gpt.pflops * 1.25, kAlpa});
+    figures.add(fmt::format("tensor {}", kGpts.at(i).name),
+                found ? std::optional(found->tensor) : std::nullopt);
+    const std::string throughput = fmt::format("throughput {}", kGpts.at(i).name);
+    if (!figures.has(throughput)) continue;
+    figures.add(throughput, found ? std::optional(found->pflops) : std::nullopt);
   }
 }
 
 /// Figure 7a: pipelines of single devices, and one stage on all of them, against the best of all.
-void add_ablation(const FoundPlans& plans, const StudyContext& context, Rows& rows) {
-  const auto ratio = [&](std::size_t index, const PinnedDegrees& pinned) {
-    const auto& all = plans[index];
-    const auto some = found_plan(published_gpts()[index], pinned, context);
-    if (!all || !some) return std::optional<double>();
-    return std::optional(some->pflops / all->pflops);
+void add_ablation(const FoundPlans& plans, const StudyContext& context, Figures& figures) {
+  const auto add = [&](const std::string& what, std::size_t index, const PinnedDegrees& pinned) {
+    const auto& all = plans.at(index);
+    const auto some = found_plan(kGpts.at(index), pinned, context);
+    const auto share = all && some ? std::optional(some->pflops / all->pflops) : std::nullopt;
+    figures.add(what, share).published =
+        figures.published(what + ", PFLOP/s") /
+        figures.published(fmt::format("throughput {}", kGpts.at(index).name));
   };
-  const PinnedDegrees pipeline{{Degree::Data, 1}, {Degree::TensorOut, 1}};
-  rows.push_back({"inter-operator only over best, 15B on 32 GPUs", "", 1.57 / 1.89,
-                  ratio(5, pipeline), std::nullopt, 1.0, kAlpa});
-  const PinnedDegrees one_stage{{Degree::Pipeline, 1}};
-  rows.push_back({"intra-operator only over best, 39B on 64 GPUs", "", 0.11 / 3.62,
-                  ratio(6, one_stage), std::nullopt, 0.15, kAlpa});
+  add("inter-operator only", 5, {{Degree::Data, 1}, {Degree::TensorOut, 1}});
+  add("intra-operator only", 6, {{Degree::Pipeline, 1}});
 }
 
 }  // namespace
 
-std::vector<ReproducedRow> alpa_rows(const StudyContext& context) {
+void add_alpa(const StudyContext& context, Figures& figures) {
   const StepTable steps = step_table(context);
-  Rows rows;
-  add_measured(steps, rows);
-  add_sanity_check(steps, rows);
-  const FoundPlans plans = found_plans(context);
-  add_planner(plans, rows);
-  add_ablation(plans, context, rows);
-  return rows;
+  add_measured(steps, figures);
+  add_sanity_check(steps, figures);
+  FoundPlans plans;
+  for (const PublishedGpt& gpt : kGpts) plans.push_back(found_plan(gpt, {}, context));
+  add_planner(plans, figures);
+  add_ablation(plans, context, figures);
 }
 
 }  // namespace plansearch

@@ -16,10 +16,6 @@
 namespace plansearch {
 namespace {
 
-using Rows = std::vector<ReproducedRow>;
-
-constexpr const char* kScript =
-    "axonn-ai/Megatron-AxoNN, branch gordon-bell-perlmutter, examples/comm_model.py";
 /// Bytes are divided by 2^30 and then by a rate in GB/s.
 constexpr double kScriptUnit = 1e9 / 1073741824.0;
 
@@ -97,7 +93,7 @@ struct GridGroup {
   double difference = 0.0;
 };
 
-void add_golden(const std::vector<GridRow>& published, Rows& rows) {
+void add_golden(const std::vector<GridRow>& published, Figures& figures) {
   std::map<std::string, GridGroup> groups;
   for (const GridRow& row : published) {
     const auto grids = grids_of(row.gpus, row.batch, row.min_tensor);
@@ -110,18 +106,16 @@ void add_golden(const std::vector<GridRow>& published, Rows& rows) {
         std::max(group.difference, std::abs(script_seconds(row, row.grid) / row.seconds - 1.0));
   }
   for (const auto& [name, group] : groups) {
-    const auto all = static_cast<double>(group.rows);
-    rows.push_back({fmt::format("rows, {}: largest relative difference", name), "", 0.0,
-                    group.difference, std::nullopt, 1e-8, kScript});
-    rows.push_back({fmt::format("rows, {}: at their rank", name), "rows", all,
-                    static_cast<double>(group.ranked), all, all, kScript});
-    rows.push_back({fmt::format("rows, {}: as many grids", name), "rows", all,
-                    static_cast<double>(group.counted), all, all, kScript});
+    figures.add("difference", group.difference, {name});
+    for (const auto& [id, rows] : {std::pair{"ranked", group.ranked}, {"counted", group.counted}}) {
+      ReproducedRow& row = figures.add(id, static_cast<double>(rows), {name});
+      row.published = row.low = row.high = static_cast<double>(group.rows);
+    }
   }
 }
 
 /// Derived messages on the ideal machines beside the closed form, over all grids of a question.
-void add_derived(const GridRow& row, const StudyContext& context, Rows& rows) {
+void add_derived(const GridRow& row, const StudyContext& context, Figures& figures) {
   const DerivedGrid derived(
       {row.gpt->sizes, ideal_machine(row.machine, context.data), row.gpus, row.batch},
       context.data);
@@ -138,33 +132,35 @@ void add_derived(const GridRow& row, const StudyContext& context, Rows& rows) {
       ++compared;
     }
   }
-  rows.push_back(
-      {fmt::format("derived over closed form, {} on {} GPUs, ideal {}: largest difference of {}",
-                   row.gpt->name, row.gpus, row.machine, compared),
-       "", 0.0, largest, std::nullopt, 1e-9, kScript});
+  figures.add("derived", largest,
+              {std::string(row.gpt->name), fmt::format("{}", row.gpus), row.machine,
+               fmt::format("{}", compared)});
 }
 
 /// Both machines, small and large; the other questions differ in sizes only.
-void add_derived(const std::vector<GridRow>& published, const StudyContext& context, Rows& rows) {
+void add_derived(const std::vector<GridRow>& published, const StudyContext& context,
+                 Figures& figures) {
   for (const GridRow& row : published) {
     const bool small = row.machine == "perlmutter" && row.gpus == 64 && row.gpt->name == "5B";
     const bool large = row.machine == "perlmutter" && row.gpus == 1024 && row.batch == 1024;
     const bool wide = row.machine == "frontier" && row.gpus == 512;
     const bool table = row.between == 80.0 || row.between == 40.0;
     if (row.form == "corrected" && table && row.rank == 1 && (small || large || wide)) {
-      add_derived(row, context, rows);
+      add_derived(row, context, figures);
     }
   }
 }
 
-void add_tops(const std::vector<GridRow>& published, Rows& rows) {
+void add_tops(const std::vector<GridRow>& published, Figures& figures) {
   for (const GridRow& row : published) {
     if (row.rank != 1 || row.gpt->name != "80B" || row.batch != 1024) continue;
-    const double own = script_seconds(row, row.grid);
-    rows.push_back(
-        {fmt::format("80B on 1024 GPUs, {} form, {} GB/s: best grid x{} y{} z{} data{}", row.form,
-                     row.between, row.grid.in, row.grid.out, row.grid.depth, row.grid.data),
-         "s", row.seconds, own, row.seconds * 0.999, row.seconds * 1.001, kScript});
+    ReproducedRow& top = figures.add("top", script_seconds(row, row.grid),
+                                     {row.form, fmt::format("{}", row.between),
+                                      fmt::format("x{} y{} z{} data{}", row.grid.in, row.grid.out,
+                                                  row.grid.depth, row.grid.data)});
+    top.published = row.seconds;
+    top.low = row.seconds * 0.999;
+    top.high = row.seconds * 1.001;
   }
 }
 
@@ -177,93 +173,58 @@ double ring_rate(const Cluster& cluster, CommunicationKind kind, int inner, int 
 }
 
 void add_rates(const char* machine, const RingRates& published, const StudyContext& context,
-               Rows& rows) {
+               Figures& figures) {
   const Cluster cluster = context.data.cluster(machine);
   for (const auto& [group, rate] : published.inside) {
     const auto [inner, ranks] = group;
     for (const auto& [kind, name] : {std::pair{CommunicationKind::AllGather, "all-gather"},
                                      std::pair{CommunicationKind::AllReduce, "all-reduce"}}) {
-      rows.push_back({fmt::format("{}: {} of {} ranks, {} inner, over their rate", machine, name,
-                                  ranks, inner),
-                      "", 1.0, ring_rate(cluster, kind, inner, ranks) / rate, 0.75, 1.33, kScript});
+      figures.add("rate", ring_rate(cluster, kind, inner, ranks) / rate,
+                  {machine, name, fmt::format("{}", ranks), fmt::format("{}", inner)});
     }
   }
 }
 
 /// Rings over nodes with all accelerators of each. Sources of one machine differ.
-struct BetweenNodes {
-  const char* machine;
-  double low;   ///< the lowest published rate
-  double high;  ///< the highest
-  const char* source;
-};
-
-constexpr BetweenNodes kBetween[] = {
-    {"perlmutter", 59.52, 80.0,
-     "59.52: later variant of comm_model.py; 66.59: hpcgroup/plexus performance/comm_model.py; 80: "
-     "comm_model.py"},
-    {"frontier", 40.0, 109.98,
-     "40: comm_model.py; 109.98: its later variant (another RCCL and plugin)"}};
-
-void add_between(const BetweenNodes& row, const StudyContext& context, Rows& rows) {
-  const Cluster cluster = context.data.cluster(row.machine);
+void add_between(const std::string& machine, const StudyContext& context, Figures& figures) {
+  const Cluster cluster = context.data.cluster(machine);
   const int ranks = 4 * cluster.accelerators_per_node;
   const double own = ring_rate(cluster, CommunicationKind::AllGather, 1, ranks);
-  rows.push_back(
-      {fmt::format("{}: rings of all accelerators of 4 nodes, lowest published", row.machine),
-       "GB/s", row.low, own, 0.75 * row.low, 1.33 * row.high, row.source});
-  rows.push_back({fmt::format("{}: the same, highest published", row.machine), "GB/s", row.high,
-                  own, std::nullopt, std::nullopt, row.source});
+  figures.add(machine + " lowest", own);
+  figures.add(machine + " highest", own);
 }
 
-void add_sizes(Rows& rows) {
+void add_sizes(Figures& figures) {
   for (const ZooGpt& gpt : gpt_zoo()) {
-    const double own = gpt_parameters(gpt.sizes) / 1e9;
-    rows.push_back({fmt::format("parameters of {}", gpt.name), "10^9", gpt.parameters, own,
-                    gpt.parameters * 0.999, gpt.parameters * 1.001,
-                    "sizes: axonn-ai/Megatron-AxoNN examples/launch_per_comm_model.py"});
+    figures.add(fmt::format("parameters {}", gpt.name), gpt_parameters(gpt.sizes) / 1e9);
   }
-  constexpr double kFlops = 1.3202e18;
-  rows.push_back({"FLOPs of a step, 80B, batch 1024", "", kFlops,
-                  gpt_flops(zoo_gpt("80B").sizes, 1024), kFlops * 0.999, kFlops * 1.001,
-                  "axonn-ai/Megatron-AxoNN megatron/training.py"});
+  figures.add("flops", gpt_flops(zoo_gpt("80B").sizes, 1024));
 }
 
 /// Published rates as shares of the peak of the profiles.
-struct PublishedRate {
-  const char* machine;
-  int devices;
-  double pflops;
-  double percent;
-};
-
-void add_peaks(const StudyContext& context, Rows& rows) {
-  for (const PublishedRate& run : {PublishedRate{"perlmutter", 1024, 182.0, 56.97},
-                                   {"perlmutter", 4096, 620.1, 48.5},
-                                   {"frontier", 32768, 1381.0, 22.0},
-                                   {"alps", 6144, 1423.0, 23.4}}) {
-    const FlopRate peak =
-        context.data.cluster(run.machine).accelerator.peak_of(DataType::Bf16).value();
-    const double own = 100.0 * run.pflops * 1e15 / run.devices / peak.value();
-    rows.push_back({fmt::format("{} PFLOP/s on {} of {} over the peak of the profile", run.pflops,
-                                run.devices, run.machine),
-                    "%", run.percent, own, run.percent - 0.2, run.percent + 0.2,
-                    "arXiv 2502.08145, abstract"});
+void add_peaks(const StudyContext& context, Figures& figures) {
+  for (const auto& [machine, devices] :
+       {std::pair{"perlmutter", 1024}, {"perlmutter", 4096}, {"frontier", 32768}, {"alps", 6144}}) {
+    const FlopRate peak = context.data.cluster(machine).accelerator.peak_of(DataType::Bf16).value();
+    const std::string run = fmt::format("{} {}", machine, devices);
+    const double pflops = figures.published("pflops " + run);
+    figures.add("peak " + run, 100.0 * pflops * 1e15 / devices / peak.value(),
+                {fmt::format("{}", pflops)});
   }
 }
 
 }  // namespace
 
-void add_axonn_checks(const StudyContext& context, Rows& rows) {
+void add_axonn_checks(const StudyContext& context, Figures& figures) {
   const std::vector<GridRow> published = read_grids(context);
-  add_golden(published, rows);
-  add_tops(published, rows);
-  add_derived(published, context, rows);
-  add_rates("perlmutter", perlmutter_rates(), context, rows);
-  add_rates("frontier", frontier_rates(), context, rows);
-  for (const BetweenNodes& row : kBetween) add_between(row, context, rows);
-  add_sizes(rows);
-  add_peaks(context, rows);
+  add_golden(published, figures);
+  add_tops(published, figures);
+  add_derived(published, context, figures);
+  add_rates("perlmutter", perlmutter_rates(), context, figures);
+  add_rates("frontier", frontier_rates(), context, figures);
+  for (const char* machine : {"perlmutter", "frontier"}) add_between(machine, context, figures);
+  add_sizes(figures);
+  add_peaks(context, figures);
 }
 
 }  // namespace plansearch

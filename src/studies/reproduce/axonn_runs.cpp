@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "plansearch/search.hpp"
@@ -15,13 +14,10 @@
 namespace plansearch {
 namespace {
 
-using Rows = std::vector<ReproducedRow>;
-
-constexpr const char* kAbstract = "arXiv 2502.08145, abstract";
 const PinnedDegrees kFull{{Degree::Recompute, static_cast<int>(Recompute::Full)}};
 
-GptQuestion question_of(const ZooGpt& gpt, const char* hardware, const char* framework, int gpus,
-                        std::int64_t batch) {
+GptQuestion question_of(const ZooGpt& gpt, const std::string& hardware, const char* framework,
+                        int gpus, std::int64_t batch) {
   return {.sizes = gpt.sizes,
           .hardware = hardware,
           .framework = framework,
@@ -84,7 +80,7 @@ std::optional<double> ratio(const std::optional<double>& a, const std::optional<
 }
 
 /// The 80B network on 1,024 GPUs, and Megatron as it was run beside it.
-void add_headline(std::int64_t batch, const StudyContext& context, Rows& rows) {
+void add_headline(std::int64_t batch, const StudyContext& context, Figures& figures) {
   const ZooGpt& gpt = zoo_gpt("80B");
   const auto question = [&](const char* framework) {
     return question_of(gpt, "perlmutter", framework, 1024, batch);
@@ -97,17 +93,11 @@ void add_headline(std::int64_t batch, const StudyContext& context, Rows& rows) {
                              {Degree::Chunks, 1}};
   const Found megatron = found(question("megatron"), "framework", as_run, context);
   const Found whole = found(question("megatron"), "framework", {}, context);
-  const std::string condition = fmt::format("80B, 1024 A100 40 GB, batch {}", batch);
-  rows.push_back({fmt::format("{}: best grid, {}", condition, grid.plan), "% of peak", 56.97,
-                  grid.percent, 51.0, 63.0, kAbstract});
-  rows.push_back({fmt::format("{}: Megatron as run, {}", condition, megatron.plan), "% of peak",
-                  45.2, megatron.percent, std::nullopt, std::nullopt,
-                  "arXiv 2502.08145, abstract: 26 % less throughput"});
-  rows.push_back({fmt::format("{}: best grid over Megatron as run", condition), "", 1.26,
-                  ratio(megatron.step, grid.step), 1.15, 1.37, kAbstract});
-  rows.push_back({fmt::format("{}: best grid over all of Megatron, {}", condition, whole.plan), "",
-                  std::nullopt, ratio(whole.step, grid.step), std::nullopt, std::nullopt,
-                  "interleaving, sequence and context parallelism, ZeRO, any recomputation"});
+  const std::string size = fmt::format("{}", batch);
+  figures.add("headline grid", grid.percent, {size, grid.plan});
+  figures.add("headline megatron", megatron.percent, {size, megatron.plan});
+  figures.add("headline ratio", ratio(megatron.step, grid.step), {size});
+  figures.add("headline whole", ratio(whole.step, grid.step), {size, whole.plan});
 }
 
 /// Smallest power of two of tensor ranks that hold the network, one sequence each.
@@ -133,71 +123,47 @@ std::optional<double> least_tensor(const ZooGpt& gpt, const StudyContext& contex
   return std::nullopt;
 }
 
-void add_least_tensor(const StudyContext& context, Rows& rows) {
+void add_least_tensor(const StudyContext& context, Figures& figures) {
   double equal = 0.0;
   for (const ZooGpt& gpt : gpt_zoo()) {
     const auto own = least_tensor(gpt, context);
-    equal += own && *own == gpt.min_tensor ? 1.0 : 0.0;
-    rows.push_back({fmt::format("least tensor ranks, {}, 40 GB", gpt.name), "",
-                    static_cast<double>(gpt.min_tensor), own, std::nullopt, std::nullopt,
-                    "axonn-ai/Megatron-AxoNN examples/launch_per_comm_model.py"});
+    const ReproducedRow& row = figures.add(fmt::format("least tensor {}", gpt.name), own);
+    equal += own == row.published ? 1.0 : 0.0;
   }
-  rows.push_back({"least tensor ranks: networks that agree", "", 12.0, equal, 10.0, 12.0, ""});
+  figures.add("least tensor", equal);
 }
 
 /// Networks that grow with the machine, 16 M tokens a step.
 struct WeakScaling {
   const char* model;
   int gpus;
-  std::optional<double> published;  ///< rate per device over that of the first row
-  std::optional<double> band;
 };
 
-void add_weak_scaling(const char* hardware, const std::vector<WeakScaling>& runs,
-                      const StudyContext& context, Rows& rows) {
+void add_weak_scaling(const std::string& hardware, const std::vector<WeakScaling>& runs,
+                      const StudyContext& context, Figures& figures) {
   constexpr std::int64_t kBatch = 8192;
   std::optional<double> first;
-  std::optional<double> last;
-  std::optional<double> small;
+  Found own;
   for (const WeakScaling& run : runs) {
-    const Found own = found(question_of(zoo_gpt(run.model), hardware, "axonn", run.gpus, kBatch),
-                            "axonn", kFull, context);
+    own = found(question_of(zoo_gpt(run.model), hardware, "axonn", run.gpus, kBatch), "axonn",
+                kFull, context);
     if (!first) first = own.percent;
-    const auto bound = [&](double sign) {
-      return run.band ? std::optional(*run.published + sign * *run.band) : std::nullopt;
-    };
-    rows.push_back({fmt::format("{} weak scaling, {} on {}, {} ({:.1f} % of peak)", hardware,
-                                run.model, run.gpus, own.plan, own.percent.value_or(0.0)),
-                    "of the first", run.published, ratio(own.percent, first), bound(-1.0),
-                    bound(1.0), kAbstract});
-    last = own.percent;
-    small = own.small_messages;
+    figures.add(fmt::format("weak {} {}", hardware, run.model), ratio(own.percent, first),
+                {own.plan, fmt::format("{:.1f}", own.percent.value_or(0.0))});
   }
-  const auto all = ratio(last, first);
-  rows.push_back({fmt::format("{} weak scaling falls from first to last", hardware), "",
-                  std::nullopt, all, std::nullopt, 1.0, kAbstract});
-  rows.push_back({fmt::format("{} weak scaling, last: worst kind of message up to 1 MB", hardware),
-                  "of the step", std::nullopt, small, std::nullopt, 0.1, ""});
+  figures.add("weak falls", ratio(own.percent, first), {hardware});
+  figures.add("weak messages", own.small_messages, {hardware});
 }
 
-void add_weak_scaling(const StudyContext& context, Rows& rows) {
-  add_weak_scaling("frontier",
-                   {{"5B", 512, 1.0, {}},
-                    {"10B", 1024, {}, {}},
-                    {"20B", 2048, {}, {}},
-                    {"40B", 4096, {}, {}},
-                    {"80B", 8192, 0.883, 0.10},
-                    {"160B", 16384, 0.790, {}},
-                    {"320B", 32768, 0.535, 0.15}},
-                   context, rows);
-  add_weak_scaling(
-      "perlmutter",
-      {{"5B", 512, {}, {}}, {"10B", 1024, {}, {}}, {"20B", 2048, {}, {}}, {"40B", 4096, {}, {}}},
-      context, rows);
-  add_weak_scaling(
-      "alps",
-      {{"10B", 1024, {}, {}}, {"20B", 2048, {}, {}}, {"40B", 4096, {}, {}}, {"60B", 6144, {}, {}}},
-      context, rows);
+void add_weak_scaling(const StudyContext& context, Figures& figures) {
+  const std::vector<WeakScaling> frontier{{"5B", 512},    {"10B", 1024}, {"20B", 2048},
+                                          {"40B", 4096},  {"80B", 8192}, {"160B", 16384},
+                                          {"320B", 32768}};
+  add_weak_scaling("frontier", frontier, context, figures);
+  add_weak_scaling("perlmutter", {{"5B", 512}, {"10B", 1024}, {"20B", 2048}, {"40B", 4096}},
+                   context, figures);
+  add_weak_scaling("alps", {{"10B", 1024}, {"20B", 2048}, {"40B", 4096}, {"60B", 6144}}, context,
+                   figures);
 }
 
 /// A grid with all four axes at work, and how messages are hidden.
@@ -232,30 +198,26 @@ std::optional<double> step_hiding(const std::vector<Overlap>& kinds, const PlanD
   return evaluator.simulate(*evaluator.profile(plan), plan, *workspace).step.total().value();
 }
 
-void add_overlaps(const StudyContext& context, Rows& rows) {
-  constexpr const char* kSource = "axonn-ai/axonn@660a224 axonn/intra_layer/communication.py";
+void add_overlaps(const StudyContext& context, Figures& figures) {
   const PlanDegrees plan = fixed_grid();
-  struct Step {
-    const char* name;
-    std::vector<Overlap> hidden;
-  };
-  const std::array<Step, 4> steps{
-      {{"nothing hidden", {}},
-       {"all-reduces of backward hidden", {Overlap::TensorParallel}},
-       {"and reduce-scatters", {Overlap::TensorParallel, Overlap::GradientReduction}},
-       {"and all-gathers",
-        {Overlap::TensorParallel, Overlap::GradientReduction, Overlap::ParameterGather}}}};
+  std::vector<Overlap> hidden;
   std::optional<double> before;
-  for (const Step& step : steps) {
-    const auto own = step_hiding(step.hidden, plan, context);
-    rows.push_back({fmt::format("80B, {}, batch {}: {}", spelled(plan), kFixedBatch, step.name),
-                    "s", std::nullopt, own, std::nullopt, before, kSource});
+  const auto add = [&](const char* id) {
+    const auto own = step_hiding(hidden, plan, context);
+    figures.add(id, own, {spelled(plan), fmt::format("{}", kFixedBatch)}).high = before;
     before = own;
-  }
+  };
+  add("nothing hidden");
+  hidden.push_back(Overlap::TensorParallel);
+  add("all-reduces hidden");
+  hidden.push_back(Overlap::GradientReduction);
+  add("reduce-scatters hidden");
+  hidden.push_back(Overlap::ParameterGather);
+  add("all-gathers hidden");
 }
 
 /// Tensor axes and depth x data of the best grids of a small and a large batch.
-void add_batch_trend(const StudyContext& context, Rows& rows) {
+void add_batch_trend(const StudyContext& context, Figures& figures) {
   const ZooGpt& gpt = zoo_gpt("20B");
   const auto tile = [&](std::int64_t batch) -> std::optional<double> {
     const PlanEvaluator evaluator(
@@ -265,27 +227,19 @@ void add_batch_trend(const StudyContext& context, Rows& rows) {
     return best->plan.tensor_in * best->plan.tensor_out;
   };
   const auto small = tile(32);
-  rows.push_back({"20B on 256 GPUs: x times y, batch 32", "", std::nullopt, small, std::nullopt,
-                  std::nullopt, "authors' tutorial: small batches x and y, large ones z and data"});
-  rows.push_back({"20B on 256 GPUs: x times y, batch 4096", "", std::nullopt, tile(4096),
-                  std::nullopt, small, "the same"});
+  figures.add("tile small", small);
+  figures.add("tile large", tile(4096)).high = small;
 }
 
 }  // namespace
 
-void add_axonn_runs(const StudyContext& context, Rows& rows) {
-  for (const std::int64_t batch : {1024, 2048}) add_headline(batch, context, rows);
-  add_overlaps(context, rows);
-  add_least_tensor(context, rows);
-  add_batch_trend(context, rows);
-  add_weak_scaling(context, rows);
-}
-
-std::vector<ReproducedRow> axonn_rows(const StudyContext& context) {
-  Rows rows;
-  add_axonn_checks(context, rows);
-  add_axonn_runs(context, rows);
-  return rows;
+void add_axonn(const StudyContext& context, Figures& figures) {
+  add_axonn_checks(context, figures);
+  for (const std::int64_t batch : {1024, 2048}) add_headline(batch, context, figures);
+  add_overlaps(context, figures);
+  add_least_tensor(context, figures);
+  add_batch_trend(context, figures);
+  add_weak_scaling(context, figures);
 }
 
 }  // namespace plansearch

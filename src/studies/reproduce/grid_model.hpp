@@ -60,11 +60,10 @@ inline constexpr BlockWeights kScriptWeights{12.0, 16.0, 3.0};
 struct ZooGpt {
   std::string_view name;
   GptSizes sizes;
-  int min_tensor;     ///< tensor ranks they give it at least
-  double parameters;  ///< 10^9, 12 L h^2 (1 + 13 / (12 h) + (V + s) / (12 L h))
 };
 [[nodiscard]] const std::vector<ZooGpt>& gpt_zoo();
 [[nodiscard]] const ZooGpt& zoo_gpt(std::string_view name);
+/// 12 L h^2 (1 + 13 / (12 h) + (V + s) / (12 L h)).
 [[nodiscard]] double gpt_parameters(const GptSizes& sizes);
 /// 96 B s L h^2 (1 + s / (6 h) + V / (16 L h)): with recomputation, attention uncut.
 [[nodiscard]] double gpt_flops(const GptSizes& sizes, std::int64_t batch);

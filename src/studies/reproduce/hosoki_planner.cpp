@@ -21,9 +21,6 @@
 namespace plansearch {
 namespace {
 
-using Rows = std::vector<ReproducedRow>;
-
-constexpr const char* kHosoki = "Hosoki et al., IPSJ SIG-HPC 194 (2024), abstract";
 constexpr const char* kHere = "this program";
 /// Eight GPUs share a card of 25 Gbit/s; InfiniBand; NVLink only.
 constexpr std::array kMachines{"aws-p3-16xlarge", "dgx-1-v100", "gb200-nvl72"};
@@ -152,15 +149,15 @@ double percent(double share) {
   return std::round(share * 1e10) / 1e8 + 0.0;
 }
 
-void add_planner(const std::string& hardware, const StudyContext& context, Rows& rows) {
+void add_planner(const std::string& hardware, const StudyContext& context, Figures& figures) {
   const ThreePlans plans = three_plans(hardware, context.data);
   const Seconds lists = plans.lists.step.total();
   const Seconds passed = plans.passed.step.total();
   const Seconds planned = plans.planned.step.total();
   const auto row = [&](std::string check, const char* unit, double value, std::optional<double> low,
                        std::optional<double> high) {
-    rows.push_back(
-        {fmt::format("{}: {}", hardware, check), unit, std::nullopt, value, low, high, kHere});
+    figures.add(ReproducedRow{fmt::format("{}: {}", hardware, check), unit, std::nullopt, value,
+                              low, high, kHere});
   };
   row(fmt::format("(i) Alpa's plan and lists ({})", plans.first_plan), "s", lists.value(), {}, {});
   row("(ii) the same after the passes", "s", passed.value(), {}, lists.value());
@@ -180,7 +177,7 @@ void add_planner(const std::string& hardware, const StudyContext& context, Rows&
 }
 
 /// 25 heads go over no power of two.
-void add_operators(const StudyContext& context, Rows& rows) {
+void add_operators(const StudyContext& context, Figures& figures) {
   for (const char* hardware : kMachines) {
     const Problem problem = gpt2_xl(hardware, context.data);
     PlanDegrees degrees;
@@ -189,8 +186,8 @@ void add_operators(const StudyContext& context, Rows& rows) {
     degrees.micro_batch = 4;
     degrees.micro_batches = 32;
     const PlanEvaluator evaluator(problem);
-    rows.push_back({fmt::format("{}: uniform tp 8 is refused (25 heads)", hardware), "", 1.0,
-                    evaluator.legality(degrees) ? 1.0 : 0.0, 1.0, 1.0, kHere});
+    figures.add(ReproducedRow{fmt::format("{}: uniform tp 8 is refused (25 heads)", hardware), "",
+                              1.0, evaluator.legality(degrees) ? 1.0 : 0.0, 1.0, 1.0, kHere});
     const auto& blocks = problem.network->blocks;
     const auto layer = std::find_if(blocks.begin(), blocks.end(), [](const Block& block) {
       return block.kind == BlockKind::Decoder;
@@ -199,21 +196,19 @@ void add_operators(const StudyContext& context, Rows& rows) {
     const auto found = best_split(split);
     PLANSEARCH_CHECK(found.has_value());
     const Seconds whole = split.price(SplitChoice(found->choice.size(), kWhole));
-    rows.push_back({fmt::format("{}: a layer on 8 devices, split along {}, over one device",
-                                hardware, split_text(split, found->choice)),
-                    "", std::nullopt, found->time / whole, std::nullopt, 1.0 + 1e-9, kHere});
+    figures.add(
+        ReproducedRow{fmt::format("{}: a layer on 8 devices, split along {}, over one device",
+                                  hardware, split_text(split, found->choice)),
+                      "", std::nullopt, found->time / whole, std::nullopt, 1.0 + 1e-9, kHere});
   }
 }
 
 }  // namespace
 
-std::vector<ReproducedRow> hosoki_planner_rows(const StudyContext& context) {
-  Rows rows;
-  rows.push_back({"gain on GPT-2 XL as published (machine and batch are not known)", "%", 11.5,
-                  std::nullopt, std::nullopt, std::nullopt, kHosoki});
-  for (const char* hardware : kMachines) add_planner(hardware, context, rows);
-  add_operators(context, rows);
-  return rows;
+void add_hosoki_planner(const StudyContext& context, Figures& figures) {
+  figures.add("planner", std::nullopt);
+  for (const char* hardware : kMachines) add_planner(hardware, context, figures);
+  add_operators(context, figures);
 }
 
 }  // namespace plansearch

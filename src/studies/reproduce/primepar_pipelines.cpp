@@ -14,10 +14,6 @@
 namespace plansearch {
 namespace {
 
-using Rows = std::vector<ReproducedRow>;
-
-constexpr const char* kSource = "PrimePar (ASPLOS 2024), figure 10";
-
 struct Degrees3d {
   int pipeline;
   int data;
@@ -26,60 +22,9 @@ struct Degrees3d {
 constexpr std::array<Degrees3d, 6> kDegrees{
     {{2, 1, 16}, {2, 2, 8}, {2, 4, 4}, {4, 1, 8}, {4, 2, 4}, {8, 1, 4}}};
 
-struct Network3d {
-  const char* name;
-  const char* shown;
-  std::int64_t layers;
-  std::int64_t per_node;           ///< sequences, as fitted to figure 2a
-  std::array<double, 6> in_steps;  ///< throughput, by kDegrees
-  std::array<double, 6> megatron;  ///< the same; 0: not published
-  std::size_t best;                ///< of those in steps
-};
-constexpr std::array<Network3d, 6> kNetworks{{{"opt-6.7b",
-                                               "OPT-6.7B",
-                                               32,
-                                               8,
-                                               {1.24, 1.72, 1.89, 1.60, 1.57, 1.41},
-                                               {1.00, 1.31, 1.87, 1.21, 1.56, 1.40},
-                                               2},
-                                              {"opt-175b",
-                                               "OPT-175B",
-                                               96,
-                                               2,
-                                               {1.46, 1.16, 0.67, 1.08, 0.56, 0.50},
-                                               {1.00, 0.94, 0.66, 0.87, 0.55, 0.49},
-                                               0},
-                                              {"llama2-7b",
-                                               "Llama2-7B",
-                                               32,
-                                               8,
-                                               {1.47, 1.72, 1.89, 1.60, 1.58, 1.42},
-                                               {1.00, 1.25, 1.87, 1.16, 1.56, 1.40},
-                                               2},
-                                              {"llama2-70b",
-                                               "Llama2-70B",
-                                               80,
-                                               8,
-                                               {1.25, 1.27, 0.91, 1.18, 0.76, 0.68},
-                                               {0.0, 1.00, 0.87, 0.93, 0.72, 0.65},
-                                               1},
-                                              {"bloom-7b1",
-                                               "BLOOM-7B1",
-                                               30,
-                                               8,
-                                               {1.36, 1.82, 1.91, 1.69, 1.59, 1.43},
-                                               {1.00, 1.32, 1.90, 1.23, 1.58, 1.42},
-                                               2},
-                                              {"bloom-176b",
-                                               "BLOOM-176B",
-                                               70,
-                                               2,
-                                               {1.40, 1.11, 0.61, 1.03, 0.51, 0.46},
-                                               {1.00, 0.88, 0.58, 0.82, 0.48, 0.43},
-                                               0}}};
-
 constexpr int kGpus = 32;
 constexpr int kNodes = 8;
+constexpr int kNode = 4;
 
 std::optional<Seconds> step_of(const Problem& problem, const LayerPlan& plan) {
   const auto made = made_plan(problem, plan);
@@ -113,50 +58,65 @@ std::string words(const Degrees3d& degrees) {
   return fmt::format("({},{},{})", degrees.pipeline, degrees.data, degrees.tensor);
 }
 
-void add_network(const Network3d& network, const StudyContext& context, Rows& rows) {
+/// What was published of throughputs under these degrees: in steps, and by Megatron.
+struct Throughput {
+  double in_steps;
+  std::optional<double> megatron;
+};
+
+Throughput published(const PrimeparModel& model, const Degrees3d& degrees, const Figures& figures) {
+  const auto id = [&](const char* what) {
+    return fmt::format("throughput {} {} {}", model.name, words(degrees), what);
+  };
+  return {figures.published(id("in steps")), figures.has(id("megatron"))
+                                                 ? std::optional(figures.published(id("megatron")))
+                                                 : std::nullopt};
+}
+
+/// Sequences of one node, as fitted to figure 2a.
+std::int64_t per_node(const PrimeparModel& model) {
+  return model.fitted_as == std::string_view("bloom-176b") ? 2 : 8;
+}
+
+void add_network(const PrimeparModel& model, const StudyContext& context, Figures& figures) {
   LayerQuestion question;
-  question.model = network.name;
+  question.model = model.name;
   question.gpus = kGpus;
-  question.batch = network.per_node * kNodes;
-  const Problem problem = layer_problem(question, network.layers, context.data);
+  question.batch = per_node(model) * kNodes;
+  const std::int64_t layers = context.data.model(model.name).description.layers;
+  const Problem problem = layer_problem(question, layers, context.data);
   std::optional<Seconds> least;
   std::string fastest;
-  for (std::size_t i = 0; i < kDegrees.size(); ++i) {
-    const Times3d times = times_of(problem, kDegrees.at(i));
+  std::string best;
+  double most = 0.0;
+  for (const Degrees3d& degrees : kDegrees) {
+    const Throughput throughput = published(model, degrees, figures);
+    if (throughput.in_steps > most) best = words(degrees);
+    most = std::max(most, throughput.in_steps);
+    const Times3d times = times_of(problem, degrees);
     if (!times.megatron || !times.best) continue;
     if (!least || *times.best < *least) {
       least = times.best;
-      fastest = words(kDegrees.at(i));
+      fastest = words(degrees);
     }
-    const double published = network.megatron.at(i);
+    ReproducedRow& row =
+        figures.add("gain", *times.megatron / *times.best, {model.shown, words(degrees)});
     // One node gains up to 5 %; groups across nodes what the figure says, within 8 points.
-    constexpr double kOneNode = 1.05;
     constexpr double kBand = 0.08;
-    const double gain = network.in_steps.at(i) / published;
-    const bool across = kDegrees.at(i).tensor > 4;
-    ReproducedRow row{fmt::format("{}, 32 GPUs, (p,d,m) = {}: in steps over Megatron",
-                                  network.shown, words(kDegrees.at(i))),
-                      "x",
-                      std::nullopt,
-                      *times.megatron / *times.best,
-                      1.0,
-                      kOneNode,
-                      kSource};
-    if (published > 0.0) row.published = gain;
-    if (across) row.low = published > 0.0 ? std::optional(gain - kBand) : std::nullopt;
-    if (across) row.high = published > 0.0 ? std::optional(gain + kBand) : std::nullopt;
-    rows.push_back(std::move(row));
+    if (degrees.tensor > kNode) row.low = row.high = std::nullopt;
+    if (!throughput.megatron) continue;
+    row.published = throughput.in_steps / *throughput.megatron;
+    if (degrees.tensor <= kNode) continue;
+    row.low = *row.published - kBand;
+    row.high = *row.published + kBand;
   }
-  const std::string best = words(kDegrees.at(network.best));
-  rows.push_back(
-      {fmt::format("{}, 32 GPUs: fastest (p,d,m) is {} (here {})", network.shown, best, fastest),
-       "", 1.0, fastest == best ? 1.0 : 0.0, 1.0, 1.0, kSource});
+  figures.add("fastest", fastest == best ? 1.0 : 0.0, {model.shown, best, fastest});
 }
 
 }  // namespace
 
-void add_primepar_pipelines(const StudyContext& context, Rows& rows) {
-  for (const Network3d& network : kNetworks) add_network(network, context, rows);
+void add_primepar_pipelines(const StudyContext& context, Figures& figures) {
+  for (const PrimeparModel& model : kPrimeparModels) add_network(model, context, figures);
 }
 
 }  // namespace plansearch

@@ -4,70 +4,35 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
-#include "base/names.hpp"
 #include "plansearch/error.hpp"
-#include "report/csv_text.hpp"
-#include "report/json_text.hpp"
-#include "report/text_table.hpp"
+#include "report/columns.hpp"
+#include "studies/reproduce/primepar.hpp"
 
 namespace plansearch {
 
 // Each is made in a file of its own.
-std::vector<ReproducedRow> alpa_rows(const StudyContext& context);
-std::vector<ReproducedRow> axonn_rows(const StudyContext& context);
-std::vector<ReproducedRow> hosoki_planner_rows(const StudyContext& context);
-std::vector<ReproducedRow> hosoki_pass_rows(const StudyContext& context);
-std::vector<ReproducedRow> primepar_rows(const StudyContext& context);
-std::vector<ReproducedRow> primepar_nodes_rows(const StudyContext& context);
-std::vector<ReproducedRow> tensor3d_rows(const StudyContext& context);
+void add_alpa(const StudyContext& context, Figures& figures);
+void add_axonn(const StudyContext& context, Figures& figures);
+void add_hosoki_planner(const StudyContext& context, Figures& figures);
+void add_hosoki_pass(const StudyContext& context, Figures& figures);
+void add_tensor3d(const StudyContext& context, Figures& figures);
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The rows of one seed.
-struct Answer {
+/// A row of one seed.
+struct SeedRow {
   std::string_view seed;
-  std::vector<ReproducedRow> rows;
+  ReproducedRow row;
 };
 
 Json number(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json to_json(std::string_view seed, const ReproducedRow& row) {
-  const auto within = row.within();
-  return {{"seed", std::string(seed)},
-          {"check", row.check},
-          {"unit", row.unit},
-          {"published", number(row.published)},
-          {"predicted", number(row.predicted)},
-          {"low", number(row.low)},
-          {"high", number(row.high)},
-          {"within", within ? Json(*within) : Json(nullptr)},
-          {"source", row.source}};
-}
-
-Json to_json(const std::vector<Answer>& answers) {
-  Json document{{"schema", "plansearch/reproduce/v1"}};
-  document["rows"] = Json::array();
-  for (const Answer& answer : answers) {
-    for (const ReproducedRow& row : answer.rows)
-      document["rows"].push_back(to_json(answer.seed, row));
-  }
-  return document;
-}
-
 std::string shown(const std::optional<double>& value) {
   return value ? fmt::format("{:.4g}", *value) : "-";
-}
-
-std::string verdict(const ReproducedRow& row) {
-  const auto within = row.within();
-  return !within ? "" : *within ? "yes" : "NO";
 }
 
 /// "3 .. 5", "at least 5", "at most 1".
@@ -78,107 +43,103 @@ std::string band(const ReproducedRow& row) {
   return row.high ? fmt::format("at most {}", shown(row.high)) : "";
 }
 
-std::string table(const Answer& answer, std::string_view summary, int columns) {
-  TextTable text({{"check", Align::Left},
-                  {"unit", Align::Left},
-                  {"published"},
-                  {"predicted"},
-                  {"band"},
-                  {"within", Align::Left},
-                  {"source", Align::Left, 1}});
+const Columns<SeedRow>& columns_of_rows() {
+  using Row = const SeedRow&;
+  static const Columns<SeedRow> kColumns{
+      {"seed", [](Row r) { return Json(r.seed); }},
+      {"check", [](Row r) { return Json(r.row.check); }, {"check", Align::Left}},
+      {"unit", [](Row r) { return Json(r.row.unit); }, {"unit", Align::Left}},
+      {"published",
+       [](Row r) { return number(r.row.published); },
+       {"published"},
+       [](Row r) { return shown(r.row.published); }},
+      {"predicted",
+       [](Row r) { return number(r.row.predicted); },
+       {"predicted"},
+       [](Row r) { return shown(r.row.predicted); }},
+      {"low", [](Row r) { return number(r.row.low); }},
+      {"high", [](Row r) { return number(r.row.high); }},
+      {"", {}, {"band"}, [](Row r) { return band(r.row); }},
+      {"within",
+       [](Row r) {
+         const auto within = r.row.within();
+         return within ? Json(*within) : Json(nullptr);
+       },
+       {"within", Align::Left},
+       [](Row r) {
+         const auto within = r.row.within();
+         return !within ? "" : *within ? "yes" : "NO";
+       }},
+      {"source", [](Row r) { return Json(r.row.source); }, {"source", Align::Left, 1}}};
+  return kColumns;
+}
+
+std::string table(const ReproducedSeed& seed, const std::vector<SeedRow>& rows, int columns) {
   std::size_t checked = 0;
   std::size_t held = 0;
-  for (const ReproducedRow& row : answer.rows) {
-    text.add_row({row.check, row.unit, shown(row.published), shown(row.predicted), band(row),
-                  verdict(row), row.source});
-    const auto within = row.within();
+  for (const SeedRow& row : rows) {
+    const auto within = row.row.within();
     checked += within ? 1 : 0;
     held += within.value_or(false) ? 1 : 0;
   }
-  return fmt::format("{}: {}\n\n{}\n{} of {} checked figures are within their bands\n", answer.seed,
-                     summary, text.text(columns), held, checked);
-}
-
-std::string csv(const std::vector<Answer>& answers) {
-  CsvLine header;
-  for (const char* name :
-       {"seed", "check", "unit", "published", "predicted", "low", "high", "within", "source"}) {
-    header.add(name);
-  }
-  std::string text = header.text();
-  for (const Answer& answer : answers) {
-    for (const ReproducedRow& row : answer.rows) {
-      CsvLine line;
-      for (const Json& value : to_json(answer.seed, row)) {
-        if (value.is_string()) line.add(value.get<std::string>());
-        if (value.is_null()) line.add("");
-        if (value.is_boolean()) line.add(value.get<bool>() ? "1" : "0");
-        if (value.is_number()) line.add(json_text(value));
-      }
-      text += line.text();
-    }
-  }
-  return text;
+  return wrapped(
+      fmt::format("{}: {}\n\n{}\n{} of {} checked figures are within their bands\n", seed.name,
+                  seed.summary, table_of(columns_of_rows(), rows).text(columns), held, checked),
+      columns);
 }
 
 }  // namespace
 
-std::optional<bool> ReproducedRow::within() const {
-  if (!low && !high) return std::nullopt;
-  return predicted && (!low || *predicted >= *low) && (!high || *predicted <= *high);
-}
-
 const std::vector<ReproducedSeed>& reproduced_seeds() {
   static const std::vector<ReproducedSeed> kSeeds{
       {"alpa", "Alpa (OSDI'22) and Megatron on its machine, 64 V100 on p3.16xlarge and p3.2xlarge",
-       alpa_rows},
-      {"axonn", "AxoNN's grids: its communication model and its GPT runs on Perlmutter",
-       axonn_rows},
+       "alpa", add_alpa},
+      {"axonn", "AxoNN's grids: its communication model and its GPT runs on Perlmutter", "axonn",
+       add_axonn},
       {"hosoki", "the communication-timing pass (Hosoki et al.) on fixed plans of GPT-2 XL",
-       hosoki_pass_rows},
+       "hosoki", add_hosoki_pass},
       {"hosoki-planner",
-       "plans on true costs beside Alpa's on GPT-2 XL, and operators of its layer",
-       hosoki_planner_rows},
+       "plans on true costs beside Alpa's on GPT-2 XL, and operators of its layer", "hosoki",
+       add_hosoki_planner},
       {"primepar", "PrimePar (ASPLOS'24): operators in steps beside Megatron, 4 and 8 V100",
-       primepar_rows},
-      {"primepar-nodes", "PrimePar: the same on 16 and 32 V100, and with pipelines",
-       primepar_nodes_rows},
-      {"tensor3d", "the best grid of a tensor group on a flat network", tensor3d_rows},
+       "primepar",
+       [](const StudyContext& context, Figures& figures) {
+         add_primepar_mlp(context, PrimeparNodes::UpToTwo, figures);
+         add_primepar_models(context, PrimeparNodes::UpToTwo, figures);
+       }},
+      {"primepar-nodes", "PrimePar: the same on 16 and 32 V100, and with pipelines", "primepar",
+       [](const StudyContext& context, Figures& figures) {
+         add_primepar_mlp(context, PrimeparNodes::FourAndMore, figures);
+         add_primepar_models(context, PrimeparNodes::FourAndMore, figures);
+         add_primepar_pipelines(context, figures);
+       }},
+      {"tensor3d", "the best grid of a tensor group on a flat network", "tensor3d", add_tensor3d},
   };
   return kSeeds;
 }
 
 std::string reproduce(std::string_view seed, const StudyContext& context, Format format,
                       int columns) {
-  std::vector<Answer> answers;
+  std::vector<SeedRow> all;
   std::string text;
-  std::vector<std::string> names;
-  for (const ReproducedSeed& row : reproduced_seeds()) {
-    names.emplace_back(row.name);
-    if (!seed.empty() && row.name != seed) continue;
-    answers.push_back({row.name, row.rows(context)});
-    if (!text.empty()) text += "\n";
-    text += wrapped(table(answers.back(), row.summary, columns), columns);
+  std::vector<std::string_view> names;
+  for (const ReproducedSeed& known : reproduced_seeds()) {
+    names.push_back(known.name);
+    if (!seed.empty() && known.name != seed) continue;
+    Figures figures(context.data, known.figures);
+    known.add(context, figures);
+    std::vector<SeedRow> rows;
+    for (const ReproducedRow& row : figures.rows()) rows.push_back({known.name, row});
+    text += (text.empty() ? "" : "\n") + table(known, rows, columns);
+    all.insert(all.end(), rows.begin(), rows.end());
   }
-  if (answers.empty()) {
+  if (all.empty()) {
     throw InputError({}, fmt::format("'{}' is not a paper that can be reproduced", seed),
                      fmt::format("one of {}", fmt::join(names, ", ")));
   }
-  const Json document = to_json(answers);
-  require_finite(document);
-  switch (format) {
-    case Format::Json:
-      return json_text(document, 2) + "\n";
-    case Format::JsonLines:
-      text.clear();
-      for (const Json& row : document["rows"]) text += json_text(row) + "\n";
-      return text;
-    case Format::Csv:
-      return csv(answers);
-    case Format::Table:
-      break;
-  }
-  return text;
+  Json document{{"schema", "plansearch/reproduce/v1"}};
+  document["rows"] = objects_of(columns_of_rows(), all);
+  return render_answer({std::move(document)}, format, [&] { return text; });
 }
 
 }  // namespace plansearch

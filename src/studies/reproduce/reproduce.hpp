@@ -3,29 +3,15 @@
 // before.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plansearch/report.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "studies/reproduce/figures.hpp"
 
 namespace plansearch {
-
-/// One figure. Absent bounds do not bind; without any the figure is reported, not checked.
-struct ReproducedRow {
-  std::string check;
-  std::string unit;  ///< empty: a number by itself
-  std::optional<double> published;
-  std::optional<double> predicted;  ///< absent: no plan, or not to be had here
-  std::optional<double> low;
-  std::optional<double> high;
-  std::string source;
-
-  /// Absent where nothing is checked; false where there is nothing to check.
-  [[nodiscard]] std::optional<bool> within() const;
-};
 
 struct StudyContext {
   const ShippedData& data;
@@ -36,7 +22,8 @@ struct StudyContext {
 struct ReproducedSeed {
   std::string_view name;
   std::string_view summary;
-  std::vector<ReproducedRow> (*rows)(const StudyContext& context);
+  std::string_view figures;  ///< the file of validation/published
+  void (*add)(const StudyContext& context, Figures& figures);
 };
 [[nodiscard]] const std::vector<ReproducedSeed>& reproduced_seeds();
 

@@ -17,8 +17,8 @@
 #include "problem/make_report.hpp"
 #include "problem/plan_source.hpp"
 #include "problem/write_plan.hpp"
-#include "studies/run_prediction.hpp"
-#include "studies/run_record.hpp"
+#include "studies/validate/run_prediction.hpp"
+#include "studies/validate/run_record.hpp"
 #include "unit/io/temporary_directory.hpp"
 
 namespace plansearch {
@@ -157,7 +157,8 @@ Price priced_as_run(const ProblemRequest& request) {
   CHECK(unread_columns(table).empty());
   const auto architectures =
       read_architectures(data.directory() / "validation" / "architectures.yaml", model);
-  const RunPrediction run = predict_runs(read_runs(table, model), architectures, finder, 1).front();
+  const RunPrediction run =
+      predict_runs(read_runs(table, model), architectures, finder, 1).front().predicted;
   CAPTURE(run.reason);
   REQUIRE(run.step_time.has_value());
   return {run.step_time->value(), run.p10->value(), run.p90->value(), run.needed->value(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/kernel_fit.hpp"
+#include "studies/fit/kernel_fit.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -131,10 +131,10 @@ TEST_SUITE("unit") {
   TEST_CASE("times of another chip, or in other units, are refused") {
     const Cluster base = machine();
     const auto slow = fit_kernels({timed(products(), base, 3.0)}, base, kPopulation);
-    CHECK(std::get<MixedTables>(slow).reason ==
+    CHECK(std::get<FitRefusal>(slow).reason ==
           "matmul bf16: the times are x3 of those of the base");
     const auto seconds = fit_kernels({timed(messages(8, 1), base, 1e-6)}, base, kPopulation);
-    CHECK(std::get<MixedTables>(seconds).remedy.find("microseconds") != std::string::npos);
+    CHECK(std::get<FitRefusal>(seconds).remedy.find("microseconds") != std::string::npos);
   }
 
   TEST_CASE("curves are read as they are written") {

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/run_prediction.hpp"
+#include "studies/validate/run_prediction.hpp"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "run_tables.hpp"
-#include "studies/run_report.hpp"
+#include "studies/validate/run_report.hpp"
 
 namespace plansearch {
 namespace {
 
 std::vector<RunPrediction> predict(const std::vector<RunRecord>& runs, int threads = 1) {
   static const ArchitectureTable kTable = test::shipped_architectures();
-  return predict_runs(runs, kTable, test::shipped_profiles(), threads);
+  std::vector<RunPrediction> predictions;
+  for (const PredictedRun& row : predict_runs(runs, kTable, test::shipped_profiles(), threads)) {
+    predictions.push_back(row.predicted);
+  }
+  return predictions;
 }
 
 const std::vector<test::Cells> kRows{
@@ -133,9 +137,10 @@ TEST_SUITE("unit") {
   TEST_CASE("JSON rows carry every key, unknown is null") {
     const auto runs = test::runs_of(kRows);
     const auto predictions = predict(runs);
-    RunReport report{runs, predictions};
+    const auto rows = test::rows_of(runs, predictions);
+    RunReport report{rows};
     report.suspects = {"deep"};
-    report.sets.push_back({"all", summarise_runs(runs, predictions, {})});
+    report.sets.push_back({"all", summarise_runs(rows, {})});
     const auto json = nlohmann::json::parse(render_runs(report, Format::Json));
     REQUIRE(json["rows"].size() == runs.size());
     CHECK(json["rows"][0]["feasible"] == true);

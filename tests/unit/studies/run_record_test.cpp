@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/run_record.hpp"
+#include "studies/validate/run_record.hpp"
 
 #include <doctest/doctest.h>
 
@@ -100,7 +100,7 @@ TEST_SUITE("unit") {
                 "10001 in column layers is too large");  // each is a block in memory
     starts_with("sp", "2", "2 in column sp is not from 0 to 1");
     starts_with("zero", "4", "4 in column zero is not from 0 to 3");
-    starts_with("mem_kind", "rss", "\"rss\" is not a kind of memory figure");
+    starts_with("mem_kind", "rss", "\"rss\" in column mem_kind");
     starts_with("oom", "maybe", "\"maybe\" in column oom");
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/run_summary.hpp"
+#include "studies/validate/run_summary.hpp"
 
 #include <doctest/doctest.h>
 
@@ -30,12 +30,12 @@ TEST_SUITE("unit") {
                                      {{"id", "3"}, {"step_time_s", "8"}, {"source", "other"}}});
     const std::vector<RunPrediction> predictions{prediction(1.05), prediction(1.6),
                                                  prediction(8.0)};
-    const auto groups = summarise_runs(runs, predictions, {{"source"}, 0.0, {}});
+    const auto groups = summarise_runs(test::rows_of(runs, predictions), {{"source"}, 0.0, {}});
     REQUIRE(groups.size() == 3);
     CHECK(groups[0].by == "all");
     CHECK(groups[0].step_time.rows == 3);
     CHECK(groups[0].step_time.mean == doctest::Approx((0.05 + 0.2 + 0.0) / 3));
-    CHECK(groups[0].within_interval == 2);
+    CHECK(groups[0].step_time.within == 2);
     CHECK(groups[0].memory[0].mean == doctest::Approx(0.1));
     CHECK(groups[1].value == "test");
     CHECK(groups[2].value == "other");
@@ -47,7 +47,7 @@ TEST_SUITE("unit") {
                                      {{"id", "2"}, {"step_time_s", "100"}},
                                      {{"id", "3"}, {"step_time_s", "2"}}});
     const std::vector<RunPrediction> predictions{prediction(1), prediction(50), prediction(2)};
-    const auto groups = summarise_runs(runs, predictions, {{}, 0.02, {"3"}});
+    const auto groups = summarise_runs(test::rows_of(runs, predictions), {{}, 0.02, {"3"}});
     CHECK(groups[0].rows == 2);
     // 0.1 s at peak over 100 s is 0.1 %.
     CHECK(groups[0].step_time.rows == 1);
@@ -68,7 +68,7 @@ TEST_SUITE("unit") {
       predictions.push_back(p);
     }
     predictions.back().verdict = Verdict::Illegal;  // says nothing of memory
-    const RiskSummary risk = summarise_runs(runs, predictions, {})[0].risk;
+    const RiskSummary risk = summarise_runs(test::rows_of(runs, predictions), {})[0].risk;
     CHECK(risk.rows == 4);
     CHECK(risk.failed == 2);
     // Two of four failed: 0.5 x 0.5. The hard limit is wrong about one run of four.
@@ -83,7 +83,7 @@ TEST_SUITE("unit") {
     CHECK(risk.bins[2].rows == 0);
     CHECK(risk.bins[3].failed == 1);
     const auto ran = test::runs_of({{{"id", "1"}, {"step_time_s", "1"}}});
-    CHECK(summarise_runs(ran, {predictions[0]}, {})[0].risk.rows == 0);
+    CHECK(summarise_runs(test::rows_of(ran, {predictions[0]}), {})[0].risk.rows == 0);
   }
 
   TEST_CASE("sweeps are rows that differ in the plan only") {
@@ -95,7 +95,7 @@ TEST_SUITE("unit") {
     // The first sweep picks its second row (regret 1), the other picks right.
     const std::vector<RunPrediction> predictions{prediction(2), prediction(1), prediction(3),
                                                  prediction(4), prediction(6)};
-    const RankingSummary ranking = summarise_runs(runs, predictions, {})[0].ranking;
+    const RankingSummary ranking = summarise_runs(test::rows_of(runs, predictions), {})[0].ranking;
     CHECK(ranking.sweeps == 2);
     CHECK(ranking.mean_regret == doctest::Approx(0.5));
     CHECK(ranking.worst_regret == doctest::Approx(1.0));
@@ -112,7 +112,7 @@ TEST_SUITE("unit") {
     const std::vector<RunPrediction> predictions{prediction(1, Verdict::OutOfMemory), prediction(2),
                                                  prediction(4)};
     const std::array<std::size_t, 3> rows{0, 1, 2};
-    const auto sweeps = sweeps_of(runs, predictions, rows);
+    const auto sweeps = sweeps_of(test::rows_of(runs, predictions), rows);
     REQUIRE(sweeps.size() == 1);
     CHECK(sweeps[0].best == 1);
     CHECK(sweeps[0].chosen == 0);
@@ -128,7 +128,8 @@ TEST_SUITE("unit") {
     std::vector<RunPrediction> predictions{prediction(1), prediction(50), prediction(2)};
     predictions[0].regimes = {"mixture of experts", "full recomputation"};
     predictions[2].peak_seconds.reset();
-    const auto groups = summarise_runs(runs, predictions, {{"mfu", "regime"}, 0.0, {}});
+    const auto groups =
+        summarise_runs(test::rows_of(runs, predictions), {{"mfu", "regime"}, 0.0, {}});
     REQUIRE(groups.size() == 6);
     CHECK(groups[1].value == ">= 2 %");
     CHECK(groups[1].rows == 1);
@@ -153,7 +154,7 @@ TEST_SUITE("unit") {
                                                  prediction(1, Verdict::OutOfMemory),
                                                  prediction(1, Verdict::Illegal),
                                                  prediction(1, Verdict::Inexpressible)};
-    const GroupSummary all = summarise_runs(runs, predictions, {})[0];
+    const GroupSummary all = summarise_runs(test::rows_of(runs, predictions), {})[0];
     CHECK(all.step_time.rows == 2);
     CHECK(all.inexpressible == 1);
     CHECK(all.feasibility.measured == 2);
@@ -168,7 +169,7 @@ TEST_SUITE("unit") {
   TEST_CASE("columns joined by + group by both") {
     const auto runs = test::runs_of({{{"id", "1"}}, {{"id", "2"}, {"known", "0"}}});
     const std::vector<RunPrediction> predictions{prediction(0.5), prediction(0.5)};
-    const auto groups = summarise_runs(runs, predictions, {{"hw+known"}, 0.0, {}});
+    const auto groups = summarise_runs(test::rows_of(runs, predictions), {{"hw+known"}, 0.0, {}});
     REQUIRE(groups.size() == 3);
     CHECK(groups[1].value == "dgx-h100, 1");
     CHECK(groups[2].value == "dgx-h100, 0");

@@ -11,9 +11,9 @@
 #include "io/framework_reader.hpp"
 #include "io/model_reader.hpp"
 #include "io/profile_reader.hpp"
-#include "studies/architecture_table.hpp"
-#include "studies/run_prediction.hpp"
-#include "studies/run_record.hpp"
+#include "studies/validate/architecture_table.hpp"
+#include "studies/validate/run_prediction.hpp"
+#include "studies/validate/run_record.hpp"
 #include "support/source_directory.hpp"
 
 namespace plansearch::test {
@@ -88,6 +88,14 @@ inline std::vector<RunRecord> runs_of(const std::vector<Cells>& rows) {
 
 inline RunRecord run_of(const Cells& changes = {}) {
   return runs_of({changes}).front();
+}
+
+/// Rows beside what is said to be predicted for them.
+inline std::vector<PredictedRun> rows_of(const std::vector<RunRecord>& runs,
+                                         const std::vector<RunPrediction>& predictions) {
+  std::vector<PredictedRun> rows;
+  for (std::size_t i = 0; i < runs.size(); ++i) rows.push_back({runs[i], predictions.at(i)});
+  return rows;
 }
 
 inline std::filesystem::path shipped(const std::string& directory) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/site_errors.hpp"
+#include "studies/validate/run_summary.hpp"
 
 #include <doctest/doctest.h>
 
 #include "evaluate/site_population.hpp"
-#include "studies/run_sites.hpp"
+#include "studies/validate/run_sites.hpp"
 #include "unit/studies/run_tables.hpp"
 
 namespace plansearch {
@@ -49,13 +49,13 @@ TEST_SUITE("unit") {
                                                  predicted("a", 1.0, 1.1),
                                                  predicted("b", 1.0, 0.7)};
     const std::vector<std::size_t> rows{0, 1, 2, 3};
-    const auto views = summarise_sites(runs, predictions, rows);
+    const auto views = summarise_sites(test::rows_of(runs, predictions), rows);
     CHECK(views[1].errors.mean == doctest::Approx(0.15));
     CHECK(views[1].by_source.groups == 2);
     CHECK(views[1].by_source.mean == doctest::Approx(0.2));
     CHECK(views[1].by_source.bias == doctest::Approx(-0.1));
     // 1 lies in 0.99 .. 1.21, not in 0.63 .. 0.77.
-    CHECK(views[1].within == 3);
+    CHECK(views[1].errors.within == 3);
     CHECK(views[1].by_source.within == doctest::Approx(0.5));
     CHECK(views[1].by_source.rarely_inside == doctest::Approx(0.5));
     CHECK(views[0].errors.mean == 0.0);

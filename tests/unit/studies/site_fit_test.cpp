@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/site_fit.hpp"
+#include "studies/validate/site_fit.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "studies/fit_draws.hpp"
-#include "studies/fit_runs.hpp"
+#include "studies/fit/fit_runs.hpp"
+#include "studies/validate/fit_draws.hpp"
 #include "unit/studies/run_tables.hpp"
 
 namespace plansearch {
@@ -84,12 +84,14 @@ TEST_SUITE("unit") {
                        .factor = factor,
                        .spread = 0.1});
     }
-    const FitStudy study = study_fits(runs, predictions, sites, {.runs = 3, .repeat = 20});
+    const FitStudy study =
+        study_fits(test::rows_of(runs, predictions), sites, {.runs = 3, .repeat = 20});
     REQUIRE(study.groups.size() == 1);
     CHECK(study.groups[0].after == doctest::Approx(1.0 - std::pow(1.5, -1.0 / 7.0)));
     CHECK(study.groups[0].before == doctest::Approx(1.0 / 3.0));
     CHECK(study.groups[0].refused == 0.0);
-    CHECK(study_fits(runs, predictions, sites, {.runs = 5, .repeat = 20}).groups.empty());
+    CHECK(study_fits(test::rows_of(runs, predictions), sites, {.runs = 5, .repeat = 20})
+              .groups.empty());
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/statistics.hpp"
+#include "studies/validate/statistics.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// One list of columns for every form of an answer: keys of JSON, columns of CSV and of tables.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plansearch/report.hpp"
+#include "report/text_table.hpp"
+
+namespace plansearch {
+
+template <typename Row>
+struct Column {
+  std::string_view key;  ///< in JSON and CSV; empty: only in tables
+  std::function<nlohmann::ordered_json(const Row&)> value{};
+  TextColumn title{};                      ///< in tables; empty: not there
+  std::function<Cell(const Row&)> cell{};  ///< absent: the words of the value
+};
+template <typename Row>
+using Columns = std::vector<Column<Row>>;
+
+template <typename Row>
+[[nodiscard]] nlohmann::ordered_json object_of(const Columns<Row>& columns, const Row& row) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  for (const Column<Row>& column : columns) {
+    if (!column.key.empty()) object[std::string(column.key)] = column.value(row);
+  }
+  return object;
+}
+
+template <typename Row>
+[[nodiscard]] nlohmann::ordered_json objects_of(const Columns<Row>& columns,
+                                                const std::vector<Row>& rows) {
+  nlohmann::ordered_json objects = nlohmann::ordered_json::array();
+  for (const Row& row : rows) objects.push_back(object_of(columns, row));
+  return objects;
+}
+
+template <typename Row>
+[[nodiscard]] TextTable table_of(const Columns<Row>& columns, const std::vector<Row>& rows) {
+  std::vector<const Column<Row>*> shown;
+  std::vector<TextColumn> titles;
+  for (const Column<Row>& column : columns) {
+    if (column.title.title.empty()) continue;
+    shown.push_back(&column);
+    titles.push_back(column.title);
+  }
+  TextTable table(std::move(titles));
+  for (const Row& row : rows) {
+    std::vector<Cell> cells;
+    for (const Column<Row>* column : shown) {
+      cells.push_back(column->cell ? column->cell(row)
+                                   : Cell(column->value(row).template get<std::string>()));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+/// An answer for programs: its `rows` are the lines of JSON lines and of CSV.
+struct Answer {
+  nlohmann::ordered_json document;
+  nlohmann::ordered_json csv{};  ///< flat rows; absent: those of the document
+  int indent = 2;
+};
+
+/// In any format; `table` makes the text for people. Throws as require_finite.
+[[nodiscard]] std::string render_answer(const Answer& answer, Format format,
+                                        const std::function<std::string()>& table);
+
+/// The keys of a flat row, its values (0 and 1 for switches, "1/2" for lists); each a line.
+[[nodiscard]] std::string csv_header(const nlohmann::ordered_json& row);
+[[nodiscard]] std::string csv_line(const nlohmann::ordered_json& row);
+
+}  // namespace plansearch

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: factors on the constants of a curve that bring its times to measured ones.
+// Source: least squares in logarithms with a normal prior at "no change" (ridge), by Gauss-Newton
+//         with differences, from the best of a coarse scan of each parameter. The prior weighs
+//         kPriorRuns rows of usual scatter, as that of a site does: one factor on k rows moves by k
+//         / (k + 1/2) of their mean. Rows that scatter s times more than usual weigh s^2 less. A
+//         parameter on which no row depends stays.
+// Assumes: log-normal scatter; rows further than six robust standard deviations from the median,
+//          about a robust fit (Huber), are no part of it (as in studies/site_fit).
+// Units: logarithms of ratios.
+// Checked by: tests/unit/studies/curve_fit_test.cpp
+#include "studies/fit/curve_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "evaluate/site_population.hpp"
+#include "studies/validate/site_fit.hpp"
+#include "studies/validate/statistics.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr int kSteps = 12;
+constexpr int kRounds = 3;
+constexpr double kDifference = 0.01;
+constexpr double kLongestStep = 0.5;
+constexpr double kFarthest = 1.6;
+constexpr double kScanned = 0.2;
+
+using Matrix = std::vector<std::vector<double>>;
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
+
+/// Inverse of a symmetric positive definite matrix, by elimination without pivots.
+Matrix inverse(Matrix a) {
+  const std::size_t n = a.size();
+  Matrix result(n, std::vector<double>(n, 0.0));
+  for (std::size_t i = 0; i < n; ++i) result[i][i] = 1.0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double pivot = a[i][i];
+    for (std::size_t j = 0; j < n; ++j) {
+      a[i][j] /= pivot;
+      result[i][j] /= pivot;
+    }
+    for (std::size_t row = 0; row < n; ++row) {
+      if (row == i) continue;
+      const double factor = a[row][i];
+      for (std::size_t j = 0; j < n; ++j) {
+        a[row][j] -= factor * a[i][j];
+        result[row][j] -= factor * result[i][j];
+      }
+    }
+  }
+  return result;
+}
+
+/// What is left of every row at a point, and how rows depend on the parameters there.
+struct Point {
+  std::vector<double> at;
+  std::vector<double> left;  ///< ln(measured / predicted), all rows
+};
+
+class Descent {
+ public:
+  /// Beyond `linear` a row counts with its distance, not with its square (Huber).
+  Descent(const CurveProblem& problem, const std::vector<std::size_t>& kept, double prior,
+          double linear)
+      : problem_(problem), kept_(kept), prior_(prior), linear_(linear) {
+    move_to(std::vector<double>(problem.parameters, 0.0));
+  }
+
+  void run() {
+    // A link that does not bind at the start has no slope there.
+    for (std::size_t i = 0; i < problem_.parameters; ++i) scan(i);
+    for (int step = 0; step < kSteps; ++step) {
+      const Matrix covariance = inverse(curvature());
+      std::vector<double> direction(problem_.parameters, 0.0);
+      double longest = 0.0;
+      for (std::size_t i = 0; i < direction.size(); ++i) {
+        for (std::size_t j = 0; j < direction.size(); ++j) {
+          direction[i] += covariance[i][j] * slope_[j];
+        }
+        longest = std::max(longest, std::abs(direction[i]));
+      }
+      if (longest < 1e-6 || !descend(direction, std::min(1.0, kLongestStep / longest))) return;
+    }
+  }
+
+  [[nodiscard]] const Point& point() const { return point_; }
+  [[nodiscard]] Matrix covariance() { return inverse(curvature()); }
+
+ private:
+  void move_to(std::vector<double> at) {
+    point_.left = problem_.predict(at);
+    for (std::size_t row = 0; row < point_.left.size(); ++row) {
+      point_.left[row] = problem_.measured[row] - point_.left[row];
+    }
+    point_.at = std::move(at);
+    value_ = 0.0;
+    for (const std::size_t row : kept_) {
+      const double left = std::abs(point_.left[row]);
+      value_ += left <= linear_ ? left * left : linear_ * (2.0 * left - linear_);
+    }
+    for (const double moved : point_.at) value_ += prior_ * moved * moved;
+  }
+
+  /// The best of a few values of one parameter.
+  void scan(std::size_t parameter) {
+    for (double value = -kFarthest; value <= kFarthest; value += kScanned) {
+      const Point before = point_;
+      const double lowest = value_;
+      std::vector<double> at = before.at;
+      at[parameter] = value;
+      move_to(std::move(at));
+      if (value_ < lowest) continue;
+      point_ = before;
+      value_ = lowest;
+    }
+  }
+
+  bool descend(const std::vector<double>& direction, double length) {
+    const Point before = point_;
+    const double value = value_;
+    for (int halving = 0; halving < 6; ++halving, length *= 0.5) {
+      std::vector<double> at = before.at;
+      for (std::size_t i = 0; i < at.size(); ++i) at[i] += length * direction[i];
+      move_to(std::move(at));
+      if (value_ < value) return true;
+    }
+    point_ = before;
+    value_ = value;
+    return false;
+  }
+
+  /// Of half the sum of squares at the point, with the slope against it beside.
+  Matrix curvature() {
+    const std::size_t n = problem_.parameters;
+    Matrix slopes;  // of the prediction, by parameter
+    for (std::size_t i = 0; i < n; ++i) {
+      std::vector<double> at = point_.at;
+      at[i] += kDifference;
+      const std::vector<double> moved = problem_.predict(at);
+      std::vector<double> slope;
+      for (const std::size_t row : kept_) {
+        const double here = problem_.measured[row] - point_.left[row];
+        slope.push_back((moved[row] - here) / kDifference);
+      }
+      slopes.push_back(std::move(slope));
+    }
+    Matrix result(n, std::vector<double>(n, 0.0));
+    slope_.assign(n, 0.0);
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        for (std::size_t row = 0; row < kept_.size(); ++row) {
+          result[i][j] += weight(row) * slopes[i][row] * slopes[j][row];
+        }
+      }
+      result[i][i] += prior_;
+      for (std::size_t row = 0; row < kept_.size(); ++row) {
+        slope_[i] += weight(row) * slopes[i][row] * point_.left[kept_[row]];
+      }
+      slope_[i] -= prior_ * point_.at[i];
+    }
+    return result;
+  }
+
+  [[nodiscard]] double weight(std::size_t row) const {
+    const double left = std::abs(point_.left[kept_[row]]);
+    return left <= linear_ ? 1.0 : linear_ / left;
+  }
+
+  const CurveProblem& problem_;
+  const std::vector<std::size_t>& kept_;
+  double prior_;
+  double linear_;
+  Point point_;
+  double value_ = 0.0;
+  std::vector<double> slope_;
+};
+
+void split_outliers(const std::vector<double>& left, double usual, CurveFit& fit) {
+  constexpr double kNormal = 1.4826;
+  constexpr double kOutlier = 6.0;
+  const double middle = median_of(left);
+  std::vector<double> distances;
+  for (const double value : left) distances.push_back(std::abs(value - middle));
+  const double robust = std::max(kNormal * median_of(distances), usual);
+  fit.kept.clear();
+  fit.outliers.clear();
+  for (std::size_t row = 0; row < left.size(); ++row) {
+    (distances[row] > kOutlier * robust ? fit.outliers : fit.kept).push_back(row);
+  }
+}
+
+/// What is left of the rows by a fit that no few of them decide, to tell which contradict.
+std::vector<double> roughly_fitted(const CurveProblem& problem) {
+  constexpr double kRoughPrior = 0.05;
+  constexpr double kLinear = 3.0;
+  std::vector<std::size_t> all;
+  for (std::size_t row = 0; row < problem.measured.size(); ++row) all.push_back(row);
+  Descent descent(problem, all, kRoughPrior, kLinear * problem.usual);
+  descent.run();
+  return descent.point().left;
+}
+
+double median_error(const std::vector<double>& left, const std::vector<std::size_t>& kept) {
+  std::vector<double> errors;
+  for (const std::size_t row : kept) errors.push_back(std::abs(left[row]));
+  return median_of(errors);
+}
+
+/// With that of one row of usual scatter, as few rows do not know it.
+double scatter_of(const std::vector<double>& left, const CurveFit& fit, double usual) {
+  double squares = usual * usual;
+  for (const std::size_t row : fit.kept) squares += left[row] * left[row];
+  return std::sqrt(squares / static_cast<double>(fit.kept.size()));
+}
+
+}  // namespace
+
+std::variant<CurveFit, CurveFitRefusal> fit_curve(const CurveProblem& problem) {
+  const auto few = [](std::size_t rows, const char* what) {
+    return CurveFitRefusal{
+        fmt::format("{} row{}{}: a fit needs {}", rows, rows == 1 ? "" : "s", what, kFewestRuns),
+        {}};
+  };
+  if (problem.measured.size() < kFewestRuns) return few(problem.measured.size(), "");
+  CurveFit fit;
+  Point unchanged = {std::vector<double>(problem.parameters, 0.0), {}};
+  unchanged.left = problem.predict(unchanged.at);
+  for (std::size_t row = 0; row < unchanged.left.size(); ++row) {
+    unchanged.left[row] = problem.measured[row] - unchanged.left[row];
+  }
+  std::vector<double> left = roughly_fitted(problem);
+  double noise = 1.0;  // scatter of the rows over the usual
+  for (int round = 0; round < kRounds; ++round) {
+    split_outliers(left, problem.usual, fit);
+    if (fit.kept.size() < kFewestRuns) {
+      CurveFitRefusal refused = few(fit.kept.size(), " that agree");
+      refused.outliers = fit.outliers;
+      return refused;
+    }
+    Descent descent(problem, fit.kept, kPriorRuns * noise * noise, HUGE_VAL);
+    descent.run();
+    left = descent.point().left;
+    fit.moved = descent.point().at;
+    fit.scatter = scatter_of(left, fit, problem.usual);
+    if (round == 0) noise = std::max(1.0, fit.scatter / problem.usual);
+    const Matrix covariance = descent.covariance();
+    fit.spread.clear();
+    for (std::size_t i = 0; i < problem.parameters; ++i) {
+      fit.spread.push_back(fit.scatter * std::sqrt(covariance[i][i]));
+    }
+  }
+  fit.error_before = median_error(unchanged.left, fit.kept);
+  fit.error_after = median_error(left, fit.kept);
+  const double known = fit.scatter / std::sqrt(static_cast<double>(fit.kept.size()));
+  if (known >= problem.between) {
+    return CurveFitRefusal{
+        fmt::format("the rows scatter by {:.0f} %: their curve would be known to {:.0f} %, no "
+                    "better than what sites differ by ({:.0f} %)",
+                    100.0 * fit.scatter, 100.0 * known, 100.0 * problem.between),
+        fit.outliers};
+  }
+  return fit;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studies/fit/fit_tables.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "io/file.hpp"
+#include "io/nccl_log.hpp"
+#include "plansearch/error.hpp"
+#include "report/csv_text.hpp"
+
+namespace plansearch {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string csv_header(const io::CsvTable& table) {
+  CsvLine line;
+  for (const std::string& column : table.header()) line.add(column);
+  return line.text();
+}
+
+/// The rows of one test as the table of collectives that it could have been.
+KernelTable table_of(const io::NcclTest& test, const std::string& path, const Cluster& base) {
+  std::string text = "hw,gpus,nodes,collective,bytes,time_us\n";
+  std::vector<int> lines;
+  for (const io::NcclTime& time : test.times) {
+    CsvLine line;
+    line.add(base.name);
+    line.add(fmt::format("{}", test.ranks));
+    line.add(fmt::format("{}", test.nodes));
+    line.add(test.collective);
+    line.add(fmt::format("{:.0f}", time.message.value()));
+    line.add(fmt::format("{:.9g}", time.time.value() * 1e6));
+    text += line.text();
+    lines.push_back(time.line);
+  }
+  return {path, TableKind::Collective, io::CsvTable::parse(text, path), std::move(lines)};
+}
+
+bool is_base(const std::string& accelerator, const Cluster& base) {
+  return accelerator == base.accelerator.name ||
+         accelerator + " (changed)" == base.accelerator.name;
+}
+
+/// The accelerators that tables name must be that of the base, on one machine.
+class MachineCheck {
+ public:
+  MachineCheck(const Cluster& base, const ShippedData& data) : base_(base), data_(data) {}
+
+  void device(const std::string& name, FitTables& found) {
+    if (const auto known = accelerator_called(name)) {
+      accelerators_.insert(*known);
+    } else if (unknown_.insert(name).second && name != base_.accelerator.name) {
+      found.remarks.push_back(fmt::format("no shipped accelerator is called \"{}\": taken to be {}",
+                                          name, base_.accelerator.name));
+    }
+  }
+
+  void cells(const KernelTable& table) {
+    for (const char* column : {"gpu", "hw", "system"}) {
+      if (!table.table.has(column)) continue;
+      for (const io::CsvRow& row : table.table.rows()) cell(table, row, column);
+    }
+  }
+
+  [[nodiscard]] std::optional<FitRefusal> contradiction() const {
+    if (accelerators_.size() > 1) {
+      return FitRefusal{
+          fmt::format("the measurements mix accelerators: {}", fmt::join(accelerators_, ", ")),
+          "fit a profile to those of one at a time"};
+    }
+    if (!accelerators_.empty() && !is_base(*accelerators_.begin(), base_)) {
+      return FitRefusal{fmt::format("the measurements are on {}, --base {} has {}",
+                                    *accelerators_.begin(), base_.name, base_.accelerator.name),
+                        "name the profile of the machine that they are from with --base"};
+    }
+    if (machines_.size() > 1) {
+      return FitRefusal{
+          fmt::format("the measurements mix machines: {}", fmt::join(machines_, ", ")),
+          "fit a profile to those of one at a time"};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// Drivers put words without digits in front: "NVIDIA", "Tesla", "AMD Instinct".
+  [[nodiscard]] std::optional<std::string> accelerator_called(std::string name) const {
+    while (!name.empty()) {
+      try {
+        return data_.accelerator(name).name;
+      } catch (const InputError& error) {
+        if (!error.where().file.empty()) throw;
+      }
+      const std::size_t space = name.find(' ');
+      const std::string_view first = std::string_view(name).substr(0, space);
+      if (space == std::string::npos || first.find_first_of("0123456789") != first.npos) break;
+      name.erase(0, space + 1);
+    }
+    return std::nullopt;
+  }
+
+  void cell(const KernelTable& table, const io::CsvRow& row, const char* column) {
+    const std::string& name = table.table.text(row, column);
+    if (name.empty() || !known_.insert(column + name).second) return;
+    try {
+      const fs::path beside = fs::path(table.file).parent_path() / name;
+      std::error_code error;
+      const std::string found = fs::is_regular_file(beside, error) ? beside.string() : name;
+      const bool chip = std::string_view(column) == "gpu";
+      accelerators_.insert(chip ? data_.accelerator(found).name
+                                : data_.cluster(found).accelerator.name);
+      if (!chip) machines_.insert(data_.cluster(found).name);
+    } catch (const InputError& error) {
+      if (!error.where().file.empty()) throw;
+      table.table.fail(row, column, error.what(), error.hint());
+    }
+  }
+
+  const Cluster& base_;
+  const ShippedData& data_;
+  std::set<std::string> accelerators_;
+  std::set<std::string> machines_;
+  std::set<std::string> known_;
+  std::set<std::string> unknown_;
+};
+
+std::vector<int> lines_of(const io::CsvTable& table) {
+  std::vector<int> lines;
+  for (const io::CsvRow& row : table.rows()) lines.push_back(row.line);
+  return lines;
+}
+
+void read_csv(const std::string& path, std::string_view text, FitTables& found,
+              MachineCheck& check) {
+  io::CsvTable table = io::CsvTable::parse(text, path);
+  const TableKind kind = recognise_table(table);
+  if (kind == TableKind::Attention || kind == TableKind::Concurrency) {
+    table.fail_header(fmt::format("a fit does not read tables of {}", to_text(kind)),
+                      "it reads runs, matrix products, collectives and logs of nccl-tests; "
+                      "`plansearch validate` shows the error of this one");
+  }
+  if (table.rows().empty()) {
+    table.fail_header("the table has a header but no rows", "add one line per measurement");
+  }
+  if (kind == TableKind::Runs) {
+    found.runs.push_back(path);
+    return;
+  }
+  std::vector<int> lines = lines_of(table);
+  found.kernels.push_back({path, kind, std::move(table), std::move(lines)});
+  check.cells(found.kernels.back());
+}
+
+}  // namespace
+
+KernelTable KernelTable::subset(const std::vector<std::size_t>& rows) const {
+  std::string text = csv_header(table);
+  std::vector<int> kept;
+  for (const std::size_t row : rows) {
+    CsvLine line;
+    for (const io::CsvCell& cell : table.rows()[row].cells) line.add(cell.text);
+    text += line.text();
+    kept.push_back(lines[row]);
+  }
+  return {file, kind, io::CsvTable::parse(text, file), std::move(kept)};
+}
+
+std::string KernelTable::place(std::size_t row) const {
+  return fmt::format("{} line {}", fs::path(file).filename().string(), lines[row]);
+}
+
+FitTables read_fit_tables(const std::vector<std::string>& paths, const Cluster& base,
+                          const ShippedData& data) {
+  FitTables found;
+  MachineCheck check(base, data);
+  for (const std::string& path : paths) {
+    const std::string text = io::read_file(path);
+    if (!io::is_nccl_log(text)) {
+      read_csv(path, text, found, check);
+      continue;
+    }
+    for (const io::NcclTest& test : io::parse_nccl_log(text, path)) {
+      check.device(test.device, found);
+      found.kernels.push_back(table_of(test, path, base));
+    }
+  }
+  found.mixed = check.contradiction();
+  return found;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files that a fit reads, sorted by what they measure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/csv.hpp"
+#include "plansearch/cluster.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "studies/validate/kernel_validation.hpp"
+
+namespace plansearch {
+
+/// Why nothing can be fitted.
+struct FitRefusal {
+  std::string reason;
+  std::string remedy;
+};
+
+/// Matrix products or collectives.
+struct KernelTable {
+  std::string file;
+  TableKind kind = TableKind::Matmul;
+  io::CsvTable table;
+  std::vector<int> lines;  ///< of its rows in the file
+
+  /// Only these rows, by index.
+  [[nodiscard]] KernelTable subset(const std::vector<std::size_t>& rows) const;
+  [[nodiscard]] std::string place(std::size_t row) const;
+};
+
+struct FitTables {
+  std::vector<std::string> runs;  ///< paths
+  std::vector<KernelTable> kernels;
+  std::vector<std::string> remarks;  ///< what could not be checked
+  std::optional<FitRefusal> mixed;   ///< nothing may be fitted
+};
+
+/// CSV of runs, matrix products or collectives, and logs of nccl-tests. InputError for anything
+/// else and for what is wrong in a file.
+[[nodiscard]] FitTables read_fit_tables(const std::vector<std::string>& paths, const Cluster& base,
+                                        const ShippedData& data);
+
+}  // namespace plansearch

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel and link rates of a machine from its own measured matrix products and collectives.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "evaluate/site_population.hpp"
+#include "plansearch/cluster.hpp"
+#include "studies/fit/fit_tables.hpp"
+
+namespace plansearch {
+
+/// One constant, or several that move together.
+struct CurveChange {
+  std::string part;      ///< "matmul bf16", "tier nvlink"
+  std::string quantity;  ///< a constant of docs/hardware_profiles.md
+  std::string unit;      ///< empty: a share
+  double base = 0.0;
+  double own = 0.0;
+  double spread = 0.0;  ///< standard deviation of ln(own)
+};
+
+/// What one group of rows gave: a format of matrix products, or all collectives.
+struct KernelGroupFit {
+  std::string part;
+  std::vector<std::string> files;
+  std::size_t rows = 0;  ///< it rests on
+  double scatter = 0.0;
+  double error_before = 0.0;
+  double error_after = 0.0;
+  std::vector<CurveChange> changes;
+  std::vector<std::string> outliers;  ///< places of rows that contradict the others
+};
+
+struct KernelFit {
+  Cluster cluster;  ///< the base with what was fitted
+  std::vector<KernelGroupFit> groups;
+  std::vector<std::string> formats;  ///< of matrix products that were fitted, "bf16"
+  std::vector<std::string> tiers;    ///< that were fitted
+  std::vector<std::string> unused;   ///< rows that could not be predicted, with the reason
+};
+
+/// FitRefusal: no fit, and why.
+[[nodiscard]] std::variant<KernelFit, FitRefusal> fit_kernels(
+    const std::vector<KernelTable>& tables, const Cluster& base, const SitePopulation& population);
+
+}  // namespace plansearch

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studies/validate/architecture_table.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/names.hpp"
+#include "io/document.hpp"
+
+namespace plansearch {
+namespace {
+
+using io::Choice;
+using io::Node;
+
+constexpr std::array<Choice<StackKind>, 2> kStacks{
+    {{"decoder", StackKind::Decoder}, {"encoder", StackKind::Encoder}}};
+constexpr std::array<Choice<NormKind>, 4> kNorms{{{"layernorm", NormKind::LayerNorm},
+                                                  {"layernorm-no-bias", NormKind::LayerNormNoBias},
+                                                  {"layernorm-plain", NormKind::LayerNormPlain},
+                                                  {"rmsnorm", NormKind::RmsNorm}}};
+constexpr std::array<Choice<PositionKind>, 4> kPositions{{{"none", PositionKind::None},
+                                                          {"learned", PositionKind::Learned},
+                                                          {"rotary", PositionKind::Rotary},
+                                                          {"alibi", PositionKind::Alibi}}};
+constexpr std::array<Choice<QkNorm>, 3> kQkNorms{
+    {{"none", QkNorm::None}, {"per-head", QkNorm::PerHead}, {"full-width", QkNorm::FullWidth}}};
+constexpr std::array<Choice<AttentionSupport>, 2> kSupport{
+    {{"as-column", AttentionSupport::AsColumnSays}, {"unfused", AttentionSupport::UnfusedOnly}}};
+constexpr std::array<Choice<MemoryRank>, 2> kReporters{
+    {{"worst-stage", MemoryRank::Worst}, {"last-stage", MemoryRank::LastStage}}};
+
+template <typename E, std::size_t N>
+std::optional<E> choice(const Node& node, std::string_view key,
+                        const std::array<Choice<E>, N>& choices) {
+  const auto found = node.find(key);
+  if (!found) return std::nullopt;
+  return found->choice(std::span<const Choice<E>>(choices));
+}
+
+std::optional<std::int64_t> count(const Node& node, std::string_view key) {
+  const auto found = node.find(key);
+  if (!found) return std::nullopt;
+  return found->integer(io::kNonNegative);
+}
+
+std::optional<bool> flag(const Node& node, std::string_view key) {
+  const auto found = node.find(key);
+  if (!found) return std::nullopt;
+  return found->boolean();
+}
+
+LatentAttention read_latent(const Node& node) {
+  LatentAttention latent;
+  latent.query_rank = count(node, "query_rank");
+  latent.kv_rank = node.at("kv_rank").integer(io::kPositive);
+  latent.nope_size = node.at("nope_size").integer(io::kPositive);
+  latent.rope_size = node.at("rope_size").integer(io::kNonNegative);
+  latent.value_size = node.at("value_size").integer(io::kPositive);
+  return latent;
+}
+
+ArchitectureFacts read_facts(const Node& node) {
+  ArchitectureFacts facts;
+  facts.stack = choice(node, "stack", kStacks);
+  facts.norm = choice(node, "norm", kNorms);
+  facts.positions = choice(node, "positions", kPositions);
+  facts.biases = flag(node, "biases");
+  facts.tied = flag(node, "tied");
+  if (const auto dropout = node.find("dropout")) facts.dropout = dropout->number();
+  facts.qk_norm = choice(node, "qk_norm", kQkNorms);
+  facts.sinks = flag(node, "sinks");
+  facts.window = count(node, "window");
+  facts.full_attention_every = count(node, "full_attention_every");
+  if (const auto latent = node.find("latent")) facts.latent = read_latent(*latent);
+  facts.shared_width = count(node, "shared_width");
+  facts.leading_dense = count(node, "leading_dense");
+  facts.mtp_layers = count(node, "mtp_layers");
+  facts.token_types = count(node, "token_types");
+  facts.attention = choice(node, "attention", kSupport).value_or(AttentionSupport::AsColumnSays);
+  if (const auto reason = node.find("inexpressible")) facts.inexpressible = reason->text();
+  return facts;
+}
+
+std::vector<std::string> words(const Node& node, std::string_view key) {
+  std::vector<std::string> list;
+  if (const auto found = node.find(key)) {
+    for (const Node& item : found->items()) list.push_back(item.text());
+  }
+  return list;
+}
+
+ArchitectureEntry read_entry(const Node& node, const ModelFinder& find_model) {
+  ArchitectureEntry entry;
+  entry.name = node.at("name").text();
+  (void)node.at("source").text();
+  if (const auto columns = node.find("columns")) {
+    for (const auto& column : columns->entries()) {
+      entry.columns[column.key] = column.value.text();
+    }
+  }
+  entry.label_has = words(node, "label_has");
+  entry.label_lacks = words(node, "label_lacks");
+  if (const auto model = node.find("model")) entry.like = find_model(model->text());
+  if (const auto facts = node.find("facts")) entry.facts = read_facts(*facts);
+  return entry;
+}
+
+MemoryRank read_memory_figure(const Node& node) {
+  (void)node.at("source").text();
+  return node.at("stage").choice(std::span<const Choice<MemoryRank>>(kReporters));
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return canonical_name(text).find(canonical_name(part)) != std::string::npos;
+}
+
+/// The sizes that both the row and a model file state.
+bool same_sizes(const RunRecord& run, const ModelDescription& model) {
+  if (run.layers != model.layers || run.hidden != model.hidden) return false;
+  if (run.heads != model.attention.heads) return false;
+  const bool sparse = model.moe.has_value();
+  if (run.experts.has_value() != sparse) return false;
+  if (!sparse) return !run.ffn || *run.ffn == model.mlp.width;
+  return *run.experts == model.moe->experts && run.top_k == model.moe->top_k &&
+         run.expert_width == model.moe->expert_width;
+}
+
+bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
+  for (const auto& [column, value] : entry.columns) {
+    if (run.cell(column) != value) return false;
+  }
+  const auto in_label = [&](const std::string& part) { return contains(run.model, part); };
+  if (!entry.label_has.empty() &&
+      std::none_of(entry.label_has.begin(), entry.label_has.end(), in_label)) {
+    return false;
+  }
+  if (std::any_of(entry.label_lacks.begin(), entry.label_lacks.end(), in_label)) return false;
+  return !entry.like || same_sizes(run, *entry.like);
+}
+
+}  // namespace
+
+MemoryRank ArchitectureTable::memory_figure(std::string_view framework) const {
+  const auto found = memory_figures.find(framework);
+  return found == memory_figures.end() ? MemoryRank::Worst : found->second;
+}
+
+std::vector<const ArchitectureEntry*> ArchitectureTable::matching(const RunRecord& run) const {
+  std::vector<const ArchitectureEntry*> found;
+  for (const ArchitectureEntry& entry : entries) {
+    if (holds(entry, run)) found.push_back(&entry);
+  }
+  return found;
+}
+
+ArchitectureTable read_architectures(const std::filesystem::path& path,
+                                     const ModelFinder& find_model) {
+  const io::Document document = io::Document::read(path);
+  const Node root = document.root();
+  constexpr std::string_view kSchema = "plansearch/architectures/v1";
+  if (root.at("schema").text() != kSchema)
+    root.at("schema").fail("expected " + std::string(kSchema));
+  ArchitectureTable table;
+  table.default_vocab = root.at("default_vocab").integer(io::kPositive);
+  for (const auto& framework : root.at("memory_figures").entries()) {
+    table.memory_figures.emplace(framework.key, read_memory_figure(framework.value));
+  }
+  if (const auto schedules = root.find("schedules")) {
+    table.schedules = read_schedule_words(*schedules);
+  }
+  for (const Node& node : root.at("architectures").items()) {
+    table.entries.push_back(read_entry(node, find_model));
+  }
+  root.finish();
+  return table;
+}
+
+}  // namespace plansearch

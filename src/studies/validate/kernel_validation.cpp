@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: times of the kernels and collectives in published tables.
+// Source: the cost functions that price plans; benchmarks run at burst clocks.
+// Assumes: an accelerator's collectives run on the widest switched node that ships for it.
+// Units: seconds, bytes.
+// Checked by: tests/unit/studies/kernel_validation_test.cpp
+#include "studies/validate/kernel_validation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/names.hpp"
+#include "base/units.hpp"
+#include "cost/collective_cost.hpp"
+#include "cost/compute_cost.hpp"
+#include "plansearch/error.hpp"
+#include "studies/validate/concurrency_validation.hpp"
+#include "studies/validate/lookup.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kMicrosecond = 1e-6;
+constexpr double kManyRanks = 1e6;
+
+/// What cannot be predicted in a row, as a value of the row.
+struct Refusal {
+  std::string reason;
+};
+
+/// An empty cell is unknown, which is no fault of the table.
+double positive(const io::CsvTable& table, const io::CsvRow& row, std::string_view column) {
+  const auto value = table.number(row, column, 0.0);
+  if (!value) throw Refusal{fmt::format("column {} is empty", column)};
+  if (*value == 0.0) table.fail(row, column, fmt::format("column {} must be above zero", column));
+  return *value;
+}
+
+template <typename T>
+const T& known(Lookup<T>& lookup, const std::string& name) {
+  const Found<T>& found = lookup.get(name);
+  if (const auto* reason = std::get_if<std::string>(&found)) throw Refusal{*reason};
+  return *std::get<std::shared_ptr<const T>>(found);
+}
+
+class Predictor {
+ public:
+  Predictor(const io::CsvTable& table, const KernelProfiles& profiles)
+      : table_(table),
+        profiles_(profiles),
+        accelerators_(profiles.accelerator),
+        clusters_(profiles.cluster) {}
+
+  Seconds matmul(const io::CsvRow& row) {
+    const Accelerator& chip = known(accelerators_, table_.text(row, "gpu"));
+    const MatmulShape shape{1.0, number(row, "m"), number(row, "n"), number(row, "k")};
+    const std::string& dtype = table_.text(row, "dtype");
+    if (dtype == "fp8_block") return matmul_time(chip, block_kernel(chip), shape, Clock::Burst);
+    const auto type = parse_data_type(dtype);
+    if (!type) throw Refusal{fmt::format("dtype \"{}\" is unknown", dtype)};
+    return matmul_time(chip, *type, shape, Clock::Burst, rows_of(*type, shape));
+  }
+
+  Seconds attention(const io::CsvRow& row) {
+    const Accelerator& chip = known(accelerators_, table_.text(row, "gpu"));
+    const double length = number(row, "seq_len");
+    const double size = number(row, "head_dim");
+    const AttentionShape shape{number(row, "batch"),
+                               number(row, "heads"),
+                               number(row, "kv_heads"),
+                               length,
+                               length,
+                               size,
+                               size,
+                               0.5};
+    const AttentionKernel* kernel = chip.kernels.find_attention("serving");
+    if (kernel == nullptr) return attention_time(chip, DataType::Bf16, shape, Pass::Forward);
+    return attention_time(chip, kernel->forward, DataType::Bf16, shape, Pass::Forward);
+  }
+
+  Seconds collective(const io::CsvRow& row) {
+    const CommunicationKind kind = collective_kind(row);
+    const std::string_view system = system_column();
+    const double ranks = number(row, system.empty() ? "ranks" : "gpus");
+    if (ranks > kManyRanks) throw Refusal{"more than a million ranks"};
+    const Cluster& cluster = system.empty() ? node_with(table_.text(row, "gpu"), ranks)
+                                            : known(clusters_, table_.text(row, system));
+    const Bytes message(message_bytes(row));
+    return collective_cost(cluster, kind, message,
+                           {static_cast<int>(ranks), stride(row, cluster, ranks)})
+        .time;
+  }
+
+  /// Some sources publish the bus bandwidth (nccl-tests) in place of the time.
+  std::optional<Seconds> measured(const io::CsvRow& row, TableKind kind) {
+    if (kind != TableKind::Collective || !table_.has("busbw_GBps") ||
+        table_.number(row, "time_us", 0.0)) {
+      return Seconds(number(row, "time_us") * kMicrosecond);
+    }
+    // Published figures may be ranges: only a plain number can be compared.
+    const auto bus = parse_number(table_.text(row, "busbw_GBps"));
+    if (!bus || *bus <= 0.0 || table_.text(row, "bytes").empty()) return std::nullopt;
+    const double ranks = number(row, "gpus");
+    const bool twice = collective_kind(row) == CommunicationKind::AllReduce;
+    return Seconds(message_bytes(row) * (twice ? 2.0 : 1.0) * (ranks - 1.0) / ranks / (*bus * 1e9));
+  }
+
+ private:
+  [[nodiscard]] double number(const io::CsvRow& row, std::string_view column) const {
+    return positive(table_, row, column);
+  }
+
+  /// The column that names a cluster; tables of one node name the accelerator instead.
+  [[nodiscard]] std::string_view system_column() const {
+    for (const std::string_view column : {"hw", "system"}) {
+      if (table_.has(column)) return column;
+    }
+    return {};
+  }
+
+  [[nodiscard]] double message_bytes(const io::CsvRow& row) const {
+    const std::string_view column = table_.has("message_bytes") ? "message_bytes" : "bytes";
+    if (table_.text(row, column).empty()) throw Refusal{"the message size is unknown"};
+    return number(row, column);
+  }
+
+  /// Ranks spread over more nodes than they would fill.
+  [[nodiscard]] int stride(const io::CsvRow& row, const Cluster& cluster, double ranks) const {
+    if (!table_.has("nodes")) return 1;
+    const double nodes = table_.number(row, "nodes", 1.0).value_or(1.0);
+    if (nodes <= 1.0) return 1;
+    return static_cast<int>(std::max(1.0, cluster.accelerators_per_node * nodes / ranks));
+  }
+
+  [[nodiscard]] static MatmulKernel block_kernel(const Accelerator& chip) {
+    const auto peak = chip.peak[static_cast<std::size_t>(DataType::Fp8)];
+    if (!peak || !chip.kernels.matmul_fp8_block) {
+      throw Refusal{fmt::format("{} has no fp8_block rate", chip.name)};
+    }
+    // A four-byte scale for every 128 elements.
+    return {*chip.kernels.matmul_fp8_block, *peak, Bytes(1.0 + 4.0 / 128.0)};
+  }
+
+  [[nodiscard]] CommunicationKind collective_kind(const io::CsvRow& row) const {
+    std::string name = canonical_name(table_.text(row, "collective"));
+    name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
+    if (name == "allreduce") return CommunicationKind::AllReduce;
+    if (name == "allgather") return CommunicationKind::AllGather;
+    if (name == "reducescatter") return CommunicationKind::ReduceScatter;
+    if (name == "alltoall") return CommunicationKind::AllToAll;
+    if (name == "sendrecv" || name == "sendreceive" || name == "p2p") {
+      return CommunicationKind::SendReceive;
+    }
+    throw Refusal{fmt::format("collective \"{}\" is unknown", table_.text(row, "collective"))};
+  }
+
+  /// A shipped cluster whose fast links join `ranks` accelerators of the kind; switches first.
+  const Cluster& node_with(const std::string& gpu, double ranks) {
+    const std::string chip = known(accelerators_, gpu).name;
+    if (shipped_.empty()) shipped_ = profiles_.clusters();
+    const Cluster* best = nullptr;
+    for (const Cluster& cluster : shipped_) {
+      if (cluster.accelerator.name != chip || cluster.accelerators_per_node < ranks) continue;
+      const bool switched = cluster.tiers.front().kind == TierKind::Switch;
+      if (best == nullptr || (switched && best->tiers.front().kind != TierKind::Switch)) {
+        best = &cluster;
+      }
+    }
+    if (best == nullptr) throw Refusal{fmt::format("no node of {} x {}", ranks, chip)};
+    return *best;
+  }
+
+  const io::CsvTable& table_;
+  const KernelProfiles& profiles_;
+  Lookup<Accelerator> accelerators_;
+  Lookup<Cluster> clusters_;
+  std::vector<Cluster> shipped_;
+};
+
+Seconds predict(Predictor& predictor, TableKind kind, const io::CsvRow& row) {
+  switch (kind) {
+    case TableKind::Matmul:
+      return predictor.matmul(row);
+    case TableKind::Attention:
+      return predictor.attention(row);
+    case TableKind::Collective:
+      return predictor.collective(row);
+    case TableKind::Runs:
+    case TableKind::Concurrency:
+      break;
+  }
+  throw InternalError("no table of single kernels");
+}
+
+/// Shapes of training steps apart from the small ones of token generation.
+std::string shape_class(const io::CsvTable& table, const io::CsvRow& row) {
+  const bool large = positive(table, row, "m") >= 1024 && positive(table, row, "n") >= 512 &&
+                     positive(table, row, "k") >= 512;
+  return large ? "m >= 1024, n and k >= 512" : "smaller";
+}
+
+}  // namespace
+
+std::string_view to_text(TableKind kind) {
+  switch (kind) {
+    case TableKind::Runs:
+      return "runs";
+    case TableKind::Matmul:
+      return "matmul";
+    case TableKind::Attention:
+      return "attention";
+    case TableKind::Collective:
+      return "collective";
+    case TableKind::Concurrency:
+      return "concurrency";
+  }
+  throw InternalError("unknown table");
+}
+
+TableKind recognise_table(const io::CsvTable& table) {
+  if (table.has("layers") || table.has("step_time_s") || table.has("framework")) {
+    return TableKind::Runs;
+  }
+  if (table.has("gpu_to_gpu_mb")) return TableKind::Concurrency;
+  if (table.has("collective")) return TableKind::Collective;
+  if (table.has("head_dim") || table.has("kv_heads")) return TableKind::Attention;
+  if (table.has("dtype") || (table.has("m") && table.has("k"))) return TableKind::Matmul;
+  // A table of runs that still lacks columns: its reader names all of them.
+  if (table.has("gpus") || table.has("model") || table.has("hw")) return TableKind::Runs;
+  const std::string& first = table.header().front();
+  if (table.header().size() == 1 && first.find_first_of(";\t|") != std::string::npos) {
+    const char separator = first[first.find_first_of(";\t|")];
+    table.fail_header(
+        fmt::format("columns are separated by {}, not by commas",
+                    separator == '\t' ? std::string("tabs") : fmt::format("\"{}\"", separator)),
+        "save the table as comma-separated values");
+  }
+  table.fail_header(
+      "the header is that of no table known here",
+      "runs have hw, gpus, model, batch, micro_batch, step_time_s; matmuls gpu, dtype, m, n, k, "
+      "time_us; attention gpu, "
+      "batch, seq_len, heads, kv_heads, head_dim, time_us; collectives gpu, collective, ranks, "
+      "message_bytes, time_us; kernels and copies at once gpu, nodes, intra_group, inter_group, m, "
+      "n, "
+      "k, gpu_to_gpu_mb, cpu_to_gpu_mb, gpu_to_cpu_mb, time_ms");
+}
+
+std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind,
+                                       const KernelProfiles& profiles) {
+  if (kind == TableKind::Concurrency) return predict_concurrent(table, profiles);
+  Predictor predictor(table, profiles);
+  std::vector<KernelRow> rows;
+  rows.reserve(table.rows().size());
+  for (const io::CsvRow& cells : table.rows()) {
+    KernelRow row;
+    row.line = cells.line;
+    row.cells = table.cells(cells);
+    try {
+      if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
+      row.measured = predictor.measured(cells, kind);
+      row.predicted = predict(predictor, kind, cells);
+      if (!row.measured) row.reason = "neither time nor bus bandwidth is published";
+    } catch (const Refusal& refusal) {
+      row.reason = refusal.reason;
+    } catch (const InputError& error) {
+      if (!error.where().file.empty()) throw;  // a malformed cell, not a missing rate
+      row.reason = error.what();
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// From one row of measurements to a question that can be priced.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "plansearch/degree_set.hpp"
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/model_description.hpp"
+#include "plansearch/problem_request.hpp"
+#include "studies/validate/architecture_table.hpp"
+#include "studies/validate/run_record.hpp"
+
+namespace plansearch {
+
+/// What the row says about network and plan. The question is settled as anybody's.
+struct RunCase {
+  ModelDescription model;
+  ProblemRequest question;
+  PlanDegrees plan;
+  PinnedDegrees chosen;  ///< degrees of the plan that row or framework decide
+  /// Neither the row nor the framework says it: the plan has one sequence until it is priced.
+  bool open_micro_batch = false;
+  std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead
+  /// Sequences of the row over sequences of the plan: below 1 when the last micro-batch is partial.
+  double batch_share = 1.0;
+};
+
+/// The reason why a row cannot be expressed, one sentence.
+struct Inexpressible {
+  std::string reason;
+};
+
+[[nodiscard]] std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
+                                                             const ArchitectureTable& table,
+                                                             const Framework& framework);
+
+}  // namespace plansearch

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: step time, interval, memory and feasibility of every measured run.
+// Source: the evaluator that also prices searched plans; nothing here knows a kernel.
+// Assumes: rows with the same sizes, machine, framework and batch are one problem.
+// Units: seconds, bytes.
+// Checked by: tests/unit/studies/run_prediction_test.cpp
+#include "studies/validate/run_prediction.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/parallel.hpp"
+#include "base/units.hpp"
+#include "evaluate/framework_constants.hpp"
+#include "evaluate/interval.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/evaluator.hpp"
+#include "studies/validate/run_case.hpp"
+#include "studies/validate/run_groups.hpp"
+#include "studies/validate/run_problems.hpp"
+#include "studies/validate/run_sites.hpp"
+
+namespace plansearch {
+namespace {
+
+/// What a published figure counts, from the parts of a prediction.
+Bytes memory_of_kind(const DeviceMemory& device, std::optional<MemoryKind> kind,
+                     const FrameworkConstants& constants, Bytes limit) {
+  // Cached blocks go back to the driver before an allocation fails.
+  const Bytes needed = device.memory.total();
+  const Bytes held = std::max(needed, std::min(needed + device.cached, limit));
+  switch (kind.value_or(MemoryKind::Allocated)) {
+    case MemoryKind::Allocated:
+      return needed - constants.memory_context;
+    case MemoryKind::Reserved:
+    case MemoryKind::TorchPeak:
+      return held - constants.memory_context;
+    case MemoryKind::NvidiaSmi:
+      return held;
+  }
+  throw InternalError("unknown memory kind");
+}
+
+class GroupPricer {
+ public:
+  GroupPricer(const Problem& problem, const ArchitectureTable& table, const RunSites& sites)
+      : evaluator_(problem),
+        sites_(sites),
+        errors_(error_model(problem)),
+        constants_(framework_constants(*problem.framework)),
+        reporter_(table.memory_figure(problem.framework->name)),
+        workspace_(PlanEvaluator::make_workspace()) {
+    const double flops = model_training_flops(*problem.network).value();
+    const double rate = evaluator_.matmul_peak().value() * problem.gpus;
+    peak_seconds_ = flops * static_cast<double>(problem.global_batch) / rate;
+  }
+
+  /// A broken invariant is reported with its row; the other rows are priced all the same.
+  void price(PredictedRun& row, RunCase run_case) {
+    const RunRecord& run = row.run;
+    RunPrediction& prediction = row.predicted;
+    try {
+      if (run_case.open_micro_batch) {
+        settle_micro_batch(run_case);
+        prediction.filled = run_case.filled;
+        prediction.chosen_micro_batch = true;
+        prediction.plan = run_case.plan;
+        prediction.regimes = regimes_of(run, run_case, *evaluator_.problem().cluster);
+      }
+      price_row(run, run_case, prediction);
+    } catch (const InputError& error) {  // a step beyond the times that 64 bits hold
+      refuse(run_case, error.what(), prediction);
+    } catch (const InternalError& error) {
+      refuse(run_case, fmt::format("internal error: {}", error.what()), prediction);
+    }
+  }
+
+ private:
+  static void refuse(const RunCase& run_case, std::string reason, RunPrediction& prediction) {
+    std::vector<std::string> regimes = std::move(prediction.regimes);
+    prediction = RunPrediction{};
+    prediction.filled = run_case.filled;
+    prediction.regimes = std::move(regimes);
+    prediction.reason = std::move(reason);
+  }
+
+  /// The fastest micro-batch that fits where the row leaves it open, else the one that needs least.
+  void settle_micro_batch(RunCase& run_case) {
+    const PlanDegrees asked = run_case.plan;
+    std::optional<Seconds> fastest;
+    std::optional<Bytes> least;
+    for (int size = 1; size <= asked.micro_batches; size *= 2) {
+      if (asked.micro_batches % size != 0) break;
+      PlanDegrees plan = asked;
+      plan.micro_batch = size;
+      plan.micro_batches = asked.micro_batches / size;
+      if (evaluator_.obstacle(plan)) continue;
+      const Estimate estimate = evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_);
+      const Bytes needed = estimate.memory.total();
+      const bool fits = evaluator_.memory_risk(needed) <= evaluator_.problem().memory_risk;
+      const bool better = fits ? !fastest || estimate.step.total() < *fastest
+                               : !fastest && (!least || needed < *least);
+      if (!better) continue;
+      if (fits) fastest = estimate.step.total();
+      least = needed;
+      run_case.plan = plan;
+    }
+    run_case.filled.push_back(
+        fmt::format("micro_batch {} ({})", run_case.plan.micro_batch,
+                    fastest ? "the fastest that fits" : "none fits, this one needs least"));
+  }
+
+  void price_row(const RunRecord& run, const RunCase& run_case, RunPrediction& prediction) {
+    prediction.peak_seconds = peak_seconds_ * run_case.batch_share;
+    const PlanDegrees& plan = run_case.plan;
+    const auto illegal = evaluator_.legality(plan);
+    if (illegal) {
+      prediction.verdict = Verdict::Illegal;
+      prediction.reason =
+          illegal->detail.empty() ? std::string(to_text(illegal->obstacle)) : to_text(*illegal);
+      // What only the framework's rules forbid can still be priced: the run may know a newer one.
+      if (illegal->obstacle != Obstacle::FrameworkForbids) return;
+    }
+    const auto profile = evaluator_.profile(plan);
+    const Estimate estimate = evaluator_.simulate(*profile, plan, *workspace_);
+    place(run, run_case, estimate, prediction);
+    const int stage = reported_stage(run, plan, estimate);
+    const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
+    prediction.memory =
+        memory_of_kind(reported, run.memory_kind, constants_, evaluator_.memory_limit());
+    prediction.needed = run.recompute.empty() ? least_memory(plan, estimate.memory.total())
+                                              : estimate.memory.total();
+    prediction.memory_limit = evaluator_.memory_limit();
+    prediction.memory_risk = evaluator_.memory_risk(*prediction.needed);
+    if (!illegal) judge(estimate, run_case, prediction);
+  }
+
+  [[nodiscard]] SitedTime at_site(const Estimate& estimate, const SiteEffect& site,
+                                  double batch_share) const {
+    ErrorModel errors = errors_;
+    errors.site = site.spread;
+    errors.scatter = site.scatter;
+    const RelativeInterval interval =
+        relative_interval(errors, estimate.step, evaluator_.problem().gpus);
+    const Seconds time = estimate.step.total() * (batch_share * site.factor);
+    return {time, time * interval.p10, time * interval.p90};
+  }
+
+  void place(const RunRecord& run, const RunCase& run_case, const Estimate& estimate,
+             RunPrediction& prediction) const {
+    const Problem& problem = evaluator_.problem();
+    const RowSites sites = sites_.of(run, *problem.cluster, *problem.framework);
+    const auto at = [&](const SiteEffect& site) {
+      return at_site(estimate, site, run_case.batch_share);
+    };
+    if (sites.own) prediction.at_sites[0] = at(*sites.own);
+    prediction.at_sites[1] = at(sites.typical);
+    prediction.at_sites[2] = at(sites.left_out);
+    prediction.site = sites.name;
+    prediction.tuned = estimate.step.total() * run_case.batch_share;
+    const SitedTime answer = at(sites.answer);
+    prediction.step_time = answer.time;
+    prediction.p10 = answer.p10;
+    prediction.p90 = answer.p90;
+    prediction.parts = at_factor(estimate, sites.answer.factor).step;
+  }
+
+  /// The stage whose figure the row gives.
+  [[nodiscard]] int reported_stage(const RunRecord& run, const PlanDegrees& plan,
+                                   const Estimate& estimate) const {
+    switch (run.memory_rank.value_or(reporter_)) {
+      case MemoryRank::FirstStage:
+        return 0;
+      case MemoryRank::LastStage:
+        return plan.pipeline - 1;
+      case MemoryRank::Worst:
+        return estimate.worst_memory_stage;
+    }
+    throw InternalError("unknown rank of a memory figure");
+  }
+
+  /// An unknown switch condemns nobody: what the plan needs with the recompute that needs least,
+  /// `least` being what it needs as priced.
+  Bytes least_memory(PlanDegrees plan, Bytes least) {
+    for (const Recompute recompute : {Recompute::Selective, Recompute::Full}) {
+      plan.recompute = recompute;
+      if (evaluator_.obstacle(plan)) continue;
+      least = std::min(
+          least, evaluator_.estimate(*evaluator_.profile(plan), plan, *workspace_).memory.total());
+    }
+    return least;
+  }
+
+  void judge(const Estimate& estimate, const RunCase& run_case, RunPrediction& prediction) const {
+    prediction.verdict = Verdict::Feasible;
+    if (run_case.batch_share != 1.0) {
+      prediction.verdict = Verdict::Illegal;
+      prediction.reason = "the global batch is not a multiple of dp times the micro-batch";
+    } else if (!evaluator_.host_fits(estimate)) {
+      prediction.verdict = Verdict::OutOfMemory;
+      prediction.reason = fmt::format("optimizer states need {} of a host that has less",
+                                      to_text(estimate.host_memory));
+    } else if (*prediction.memory_risk > kTightMemoryRisk) {
+      prediction.verdict = Verdict::OutOfMemory;
+      prediction.reason =
+          fmt::format("stage {} needs {} of {}: {:.0f} % likely to run out of memory",
+                      estimate.worst_memory_stage, to_text(*prediction.needed),
+                      to_text(evaluator_.memory_limit()), 100.0 * *prediction.memory_risk);
+    }
+  }
+
+  PlanEvaluator evaluator_;
+  const RunSites& sites_;
+  ErrorModel errors_;  ///< at factor 1
+  FrameworkConstants constants_;
+  MemoryRank reporter_;
+  EvaluationWorkspacePtr workspace_;
+  double peak_seconds_ = 0.0;
+};
+
+}  // namespace
+
+std::string_view to_text(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Feasible:
+      return "feasible";
+    case Verdict::Illegal:
+      return "illegal";
+    case Verdict::OutOfMemory:
+      return "out of memory";
+    case Verdict::Inexpressible:
+      return "inexpressible";
+  }
+  throw InternalError("unknown verdict");
+}
+
+std::optional<double> RunPrediction::mfu(Seconds time) const {
+  if (!peak_seconds) return std::nullopt;
+  return *peak_seconds / time.value();
+}
+
+std::vector<PredictedRun> predict_runs(const std::vector<RunRecord>& runs,
+                                       const ArchitectureTable& table, const ProfileFinder& finder,
+                                       int threads) {
+  std::vector<PredictedRun> rows;
+  for (const RunRecord& run : runs) rows.push_back({run, {}});
+  const std::vector<RunGroup> groups = group_by_problem(rows, table, finder);
+  const RunSites sites(finder.sites, finder.site);
+  parallel_for(groups.size(), threads, [&](std::size_t index) {
+    const RunGroup& group = groups[index];
+    GroupPricer pricer(group.settled.problem, table, sites);
+    for (const auto& [row, asked] : group.rows) pricer.price(*row, asked);
+  });
+  return rows;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studies/validate/run_problems.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "plan/natural_defaults.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/setting_table.hpp"
+#include "schedule/table.hpp"
+#include "studies/validate/lookup.hpp"
+#include "studies/validate/run_groups.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Clusters are published for one size; runs may be larger.
+std::shared_ptr<const Cluster> at_least(const std::shared_ptr<const Cluster>& cluster, int gpus) {
+  const LinkTier& widest = cluster->tiers.back();
+  if (gpus <= widest.size || !widest.is_fabric()) return cluster;
+  auto larger = std::make_shared<Cluster>(*cluster);
+  const int node = cluster->accelerators_per_node;
+  larger->tiers.back().size = (gpus + node - 1) / node * node;
+  return larger;
+}
+
+/// The framework as measured runs have it: it ran their orders, whatever its file lists.
+std::shared_ptr<const Framework> with_all_orders(const Framework& usual) {
+  auto framework = std::make_shared<Framework>(usual);
+  framework->schedules = schedule_names();
+  return framework;
+}
+
+/// Cells that decide the network of a row without a name.
+constexpr std::array kSizes{"model",      "mlp",         "layers",   "hidden",
+                            "ffn_hidden", "heads",       "kv_heads", "head_dim",
+                            "vocab",      "moe_experts", "moe_topk", "moe_ffn"};
+
+/// Equal for rows that one evaluator can price: settings and sizes.
+std::string problem_key(const RunRecord& run, const ProblemRequest& question) {
+  std::string key;
+  for (const SettingRow& row : setting_table()) {
+    key.append(1, '\n').append(row.get(question).value_or(""));
+  }
+  for (const char* column : kSizes) key.append(1, '\n').append(run.cell(column));
+  return key;
+}
+
+/// Who decided what the columns of settings left open.
+void note_settings(const RunRecord& run, const SettledProblem& settled, RunCase& result) {
+  for (const SettingReport& report : settled.settings) {
+    const SettingRow* row = find_setting(report.key);
+    const bool noted = row != nullptr &&
+                       (row->setting == Setting::Attention || row->setting == Setting::Precision);
+    if (!noted || row->get(run.question)) continue;
+    result.filled.push_back(fmt::format("{} {}", row->key, report.value));
+  }
+}
+
+void note_degrees(const RunRecord& run, RunCase& result) {
+  for (const Degree degree : {Degree::Zero, Degree::SequenceParallel, Degree::Recompute}) {
+    const bool open =
+        !run.degrees.has(degree) && (degree != Degree::Recompute || run.recompute.empty());
+    const bool matters = degree != Degree::SequenceParallel || result.plan.tensor() > 1;
+    if (!open || !matters) continue;
+    result.filled.push_back(fmt::format("{} {}", row_of(degree).key,
+                                        value_text(degree, degree_value(result.plan, degree))));
+  }
+}
+
+class Preparation {
+ public:
+  Preparation(const ArchitectureTable& table, const ProfileFinder& finder)
+      : table_(table),
+        clusters_(finder.cluster),
+        frameworks_(finder.framework),
+        sites_(std::make_shared<const SiteTable>(finder.sites)) {}
+
+  std::vector<RunGroup> group(std::vector<PredictedRun>& rows) {
+    for (PredictedRun& row : rows) {
+      if (auto reason = add(row)) row.predicted.reason = std::move(*reason);
+    }
+    return std::move(groups_);
+  }
+
+ private:
+  /// The reason why the row is inexpressible, if it is.
+  std::optional<std::string> add(PredictedRun& row) {
+    const RunRecord& run = row.run;
+    RunPrediction& prediction = row.predicted;
+    if (!run.unknown.empty()) {
+      return fmt::format("unknown: {}", fmt::join(run.unknown, ", "));
+    }
+    const auto& cluster = clusters_.get(run.hardware);
+    if (const auto* reason = std::get_if<std::string>(&cluster)) return *reason;
+    const auto& framework = frameworks_.get(run.framework);
+    if (const auto* reason = std::get_if<std::string>(&framework)) return *reason;
+    const auto& machine = std::get<std::shared_ptr<const Cluster>>(cluster);
+    const auto& rules = std::get<std::shared_ptr<const Framework>>(framework);
+    auto made = make_case(run, table_, *rules);
+    if (const auto* refusal = std::get_if<Inexpressible>(&made)) return refusal->reason;
+    auto& run_case = std::get<RunCase>(made);
+    prediction.plan = run_case.plan;
+    prediction.filled = run_case.filled;
+    try {
+      RunGroup& group = join(run, run_case, {machine, nullptr, rules, sites_});
+      prediction.plan = run_case.plan;
+      prediction.filled = run_case.filled;
+      prediction.regimes = regimes_of(run, run_case, *machine);
+      group.rows.emplace_back(&row, std::move(run_case));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::nullopt;
+  }
+
+  /// Settles the question of a row as that of a command line; rows that ask the same share it.
+  RunGroup& join(const RunRecord& run, RunCase& run_case, ProblemFiles files) {
+    ProblemRequest& question = run_case.question;
+    question.hardware = run.hardware;
+    question.model = run_case.model.name;
+    question.framework = run.framework;
+    question.gpus = static_cast<int>(run.gpus);
+    question.site = "tuned";  // sites are factors on what is priced here (run_sites.hpp)
+    const std::string key = problem_key(run, question);
+    auto known = group_of_.find(key);
+    if (known == group_of_.end()) {
+      files.cluster = at_least(files.cluster, *question.gpus);
+      files.model = std::make_shared<const ShippedModel>(ShippedModel{run_case.model});
+      files.framework = with_all_orders(*files.framework);
+      groups_.push_back({settle_problem(question, files), {}});
+      known = group_of_.emplace(key, groups_.size() - 1).first;
+    }
+    RunGroup& group = groups_[known->second];
+    const Problem& problem = group.settled.problem;
+    note_settings(run, group.settled, run_case);
+    run_case.plan = with_legal_defaults(run_case.plan, run_case.chosen, *problem.network,
+                                        *problem.framework, problem.precision);
+    note_degrees(run, run_case);
+    return group;
+  }
+
+  const ArchitectureTable& table_;
+  Lookup<Cluster> clusters_;
+  Lookup<Framework> frameworks_;
+  std::shared_ptr<const SiteTable> sites_;
+  std::map<std::string, std::size_t> group_of_;
+  std::vector<RunGroup> groups_;
+};
+
+}  // namespace
+
+std::vector<RunGroup> group_by_problem(std::vector<PredictedRun>& rows,
+                                       const ArchitectureTable& table,
+                                       const ProfileFinder& finder) {
+  return Preparation(table, finder).group(rows);
+}
+
+}  // namespace plansearch

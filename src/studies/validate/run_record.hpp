@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured training runs: one row of the table that `plansearch validate` reads, as values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/csv.hpp"
+#include "plansearch/degree_set.hpp"
+#include "plansearch/model_description.hpp"
+#include "plansearch/problem_request.hpp"
+#include "plansearch/quantity.hpp"
+#include "studies/validate/table_problems.hpp"
+
+namespace plansearch {
+
+/// How a run ended.
+enum class Outcome : std::uint8_t {
+  Measured,     ///< it ran
+  OutOfMemory,  ///< it ran out of device memory
+  Failed,       ///< it crashed, for whatever reason
+};
+
+/// What a published memory figure counts.
+enum class MemoryKind : std::uint8_t {
+  Allocated,  ///< peak of the allocator
+  Reserved,   ///< held by the allocator
+  TorchPeak,  ///< a counter of PyTorch, not said which
+  NvidiaSmi,  ///< the whole process
+};
+inline constexpr std::size_t kMemoryKindCount = 4;
+[[nodiscard]] std::string_view to_text(MemoryKind kind);
+
+/// Whose peak a memory figure is.
+enum class MemoryRank : std::uint8_t { Worst, FirstStage, LastStage };
+
+/// Empty cells are absent: unknown, never zero.
+struct RunRecord {
+  int line = 0;
+  std::string id;
+  std::string hardware;
+  std::string framework;
+  bool framework_assumed = false;  ///< the table has no such column
+  std::string model;               ///< label; the sizes below decide
+  std::string mlp;
+  /// Settings that have a column, and what is wrong with the first cell that is.
+  ProblemRequest question;
+  std::string wrong;
+  std::string recompute;
+  std::int64_t gpus = 1;
+  std::int64_t layers = 1;
+  std::int64_t hidden = 1;
+  std::int64_t heads = 1;
+  std::int64_t seq_len = 1;
+  std::int64_t global_batch = 1;
+  std::optional<std::int64_t> ffn, kv_heads, head_size, vocab;
+  std::optional<std::int64_t> experts, top_k, expert_width;
+  PinnedDegrees degrees;  ///< but for `recompute`, whose words are the table's own
+  std::optional<Seconds> step_time;
+  std::optional<Bytes> peak_memory;
+  std::optional<MemoryKind> memory_kind;
+  std::optional<MemoryRank> memory_rank;  ///< absent: the rank whose figure the framework logs
+  Outcome outcome = Outcome::Measured;
+  /// The network, where the row has no sizes and names one that ships; the sizes above are its own.
+  std::shared_ptr<const ModelDescription> shipped;
+  /// Columns whose empty cell leaves nothing to predict; the fields above are then meaningless.
+  std::vector<std::string> unknown;
+  /// Every cell as written, by column name, for grouping.
+  std::map<std::string, std::string, std::less<>> cells;
+
+  [[nodiscard]] const std::string& cell(std::string_view column) const;
+};
+
+/// Finds a shipped model by name; InputError for unknown names.
+using ModelFinder = std::function<ModelDescription(std::string_view)>;
+
+/// All rows of a table of runs; what is wrong is noted with file, line and column: missing columns,
+/// text in a number, negative or zero times, values outside a closed set, names of models without
+/// sizes that do not ship.
+[[nodiscard]] std::vector<RunRecord> read_runs(const io::CsvTable& table,
+                                               const ModelFinder& find_model,
+                                               TableProblems& problems);
+/// The same; throws what is wrong.
+[[nodiscard]] std::vector<RunRecord> read_runs(const io::CsvTable& table,
+                                               const ModelFinder& find_model = {});
+
+/// Columns of the table that no prediction reads.
+[[nodiscard]] std::vector<std::string> unread_columns(const io::CsvTable& table);
+
+}  // namespace plansearch

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studies/validate/validate_table.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "io/csv.hpp"
+#include "studies/validate/kernel_validation.hpp"
+#include "studies/validate/run_report.hpp"
+
+namespace plansearch {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Rows may name a profile file, relative to the table that names it.
+std::string beside(const fs::path& table, std::string_view name) {
+  const fs::path path = table.parent_path() / name;
+  std::error_code error;
+  return fs::is_regular_file(path, error) ? path.string() : std::string(name);
+}
+
+ProfileFinder profiles(const ShippedData& data, const fs::path& table) {
+  return {[=](std::string_view name) { return data.cluster(beside(table, name)); },
+          [=](std::string_view name) { return data.framework(beside(table, name)); },
+          data.sites(),
+          {}};
+}
+
+KernelProfiles kernel_profiles(const ShippedData& data, const fs::path& table) {
+  KernelProfiles found;
+  found.accelerator = [=](std::string_view name) { return data.accelerator(beside(table, name)); };
+  found.cluster = profiles(data, table).cluster;
+  found.clusters = [=] {
+    std::vector<Cluster> clusters;
+    for (const ShippedFile& file : data.clusters()) {
+      clusters.push_back(data.cluster(file.path.string()));
+    }
+    return clusters;
+  };
+  return found;
+}
+
+/// Files are read once, however many rows name them.
+template <typename T>
+std::function<T(std::string_view)> remembered(std::function<T(std::string_view)> find) {
+  auto known = std::make_shared<std::map<std::string, T, std::less<>>>();
+  return [find = std::move(find), known](std::string_view name) {
+    const auto found = known->find(name);
+    if (found != known->end()) return found->second;
+    return known->emplace(std::string(name), find(name)).first->second;
+  };
+}
+
+ProfileFinder remembered(const ProfileFinder& finder) {
+  return {remembered(finder.cluster), remembered(finder.framework), finder.sites, finder.site};
+}
+
+/// A name that only a file can have.
+bool is_path(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(".yaml") ||
+         name.ends_with(".yml");
+}
+
+/// A row of an unknown machine is inexpressible; a file that is not there, or a table without any
+/// known machine, is a mistake in the table.
+template <typename T>
+void require_some_known(const io::CsvTable& table, std::string_view column,
+                        const std::function<T(std::string_view)>& find) {
+  if (!table.has(column)) return;
+  std::optional<std::pair<const io::CsvRow*, InputError>> first;
+  bool any = false;
+  for (const io::CsvRow& row : table.rows()) {
+    const std::string& name = table.text(row, column);
+    if (name.empty()) continue;
+    try {
+      (void)find(name);
+      any = true;
+    } catch (const InputError& error) {
+      const bool in_file = error.where().line > 0;  // found, and wrong inside
+      if (in_file) throw;
+      if (is_path(name) || !error.where().file.empty()) {
+        table.fail(row, column, fmt::format("\"{}\": {}", name, error.what()),
+                   "a path is relative to the folder of the table");
+      }
+      if (!first) first.emplace(&row, error);
+    }
+  }
+  if (!any && first) {
+    const auto& [row, error] = *first;
+    const std::string listing = column == "hw" ? "hw" : "frameworks";
+    const std::string hint = error.hint().empty() ? "" : error.hint() + "; ";
+    table.fail(
+        *row, column, error.what(),
+        fmt::format("{}no row names a known {}: see `plansearch list {}`", hint, column, listing));
+  }
+}
+
+std::string validate_runs(const io::CsvTable& table, const ValidationRequest& request,
+                          const ShippedData& data) {
+  ProfileFinder finder = remembered(profiles(data, request.table));
+  finder.site = request.site;
+  TableProblems problems;
+  const std::vector<RunRecord> runs = read_runs(
+      table, [&](std::string_view name) { return data.model(name).description; }, problems);
+  for (const std::string& columns : request.group_by) require_columns(table, columns);
+  problems.attempt([&] { require_some_known(table, "hw", finder.cluster); });
+  problems.attempt([&] { require_some_known(table, "framework", finder.framework); });
+  problems.refuse_any();
+  const ArchitectureTable architectures =
+      read_architectures(data.directory() / "validation" / "architectures.yaml",
+                         [&](std::string_view name) { return data.model(name).description; });
+  const std::vector<PredictedRun> rows = predict_runs(runs, architectures, finder, request.threads);
+  RunReport report{rows};
+  report.min_mfu = request.min_mfu;
+  RunSelection selection;
+  selection.min_mfu = request.min_mfu;
+  report.unread = unread_columns(table);
+  // Few rows are shown one by one; groups of them say little.
+  if (request.format == Format::Table && runs.size() <= kFewRows) selection.by.clear();
+  if (!request.group_by.empty()) selection.by = request.group_by;
+  report.sets.push_back({"all", summarise_runs(rows, selection)});
+  if (!request.suspects.empty()) {
+    report.suspects = read_ids(io::CsvTable::read(request.suspects));
+    selection.excluded = report.suspects;
+    report.sets.push_back({"without_suspects", summarise_runs(rows, selection)});
+  }
+  report.fits = study_fits(rows, finder.sites,
+                           {request.fit_on, request.repeat, request.min_mfu, report.suspects});
+  return render_runs(report, request.format, request.columns);
+}
+
+std::string validate_kernels(const io::CsvTable& table, TableKind kind,
+                             const ValidationRequest& request, const ShippedData& data) {
+  for (const std::string& columns : request.group_by) require_kernel_columns(table, columns);
+  auto rows = predict_kernels(table, kind, kernel_profiles(data, request.table));
+  return render_kernels(report_kernels(kind, std::move(rows), request.group_by), request.format,
+                        request.columns);
+}
+
+}  // namespace
+
+std::string validate_table(const ValidationRequest& request, const ShippedData& data) {
+  const io::CsvTable table = io::CsvTable::read(request.table);
+  const TableKind kind = recognise_table(table);
+  if (table.rows().empty()) {
+    table.fail_header("the table has a header but no rows", "add one line per measurement");
+  }
+  return kind == TableKind::Runs ? validate_runs(table, request, data)
+                                 : validate_kernels(table, kind, request, data);
+}
+
+}  // namespace plansearch
