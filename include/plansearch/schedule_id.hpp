@@ -10,12 +10,12 @@
 
 namespace plansearch {
 
-/// A row of the table of schedules; what it says is asked of the table, never of the number.
-enum class ScheduleId : std::uint8_t { GPipe, OneFOneB, Interleaved };
-using ScheduleKind = ScheduleId;
+/// A row of the table of schedules, or an order of a file (schedule/table.hpp). Only the row says
+/// what the order is, never the number.
+enum class ScheduleId : std::uint8_t {};
 
 /// Without a choice it is 1F1B, which every framework with a pipeline can run.
-inline constexpr ScheduleId kDefaultSchedule = ScheduleId::OneFOneB;
+inline constexpr ScheduleId kDefaultSchedule{1};
 
 [[nodiscard]] std::string_view to_text(ScheduleId schedule);
 /// By name or alias, as users type it (case, '-' and '_' do not matter).

@@ -125,14 +125,6 @@ PlanDocument read_plan_document(const Node& root) {
   return document;
 }
 
-PlanDocument to_document(const PlanDegrees& plan) {
-  PlanDocument document;
-  document.question.degrees = to_pinned(plan);
-  document.question.gpus = plan.devices();
-  document.question.batch = plan.global_batch();
-  return document;
-}
-
 std::string to_yaml(const PlanDocument& document) {
   Writer top("");
   top.line("schema", std::string(kSchema));

@@ -5,6 +5,7 @@
 
 #include "plan/layer_distribution.hpp"
 #include "plan/pipeline_shape.hpp"
+#include "support/schedules.hpp"
 #include "unit/communication/small_networks.hpp"
 
 namespace plansearch {
@@ -65,7 +66,7 @@ TEST_SUITE("unit") {
     PlanDegrees plan;
     plan.pipeline = 2;
     plan.chunks = 2;
-    plan.schedule = ScheduleKind::Interleaved;
+    plan.schedule = test::kInterleaved;
     const auto runs =
         std::get<StageRuns>(distribute_layers(decoder(8), plan, test::plain_framework()));
     CHECK(runs == StageRuns{{{1, 1}, {0, 2}}, {{0, 2}}, {{0, 2}}, {{0, 2}, {2, 1}}});
@@ -125,7 +126,7 @@ TEST_SUITE("unit") {
     plan.pipeline = 4;
     plan.chunks = 2;
     CHECK(check(plan)->obstacle == Obstacle::NoSuchFeature);
-    plan.schedule = ScheduleKind::Interleaved;
+    plan.schedule = test::kInterleaved;
     plan.micro_batches = 6;
     CHECK(check(plan)->obstacle == Obstacle::ScheduleNeedsMicroBatches);
     plan.micro_batches = 8;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules every network obeys, checked after building and after reading.
+#include "support/broken_rules.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "plansearch/network.hpp"
-
-namespace plansearch {
+namespace plansearch::test {
 namespace {
 
 class BlockChecker {
@@ -113,4 +112,4 @@ std::vector<std::string> broken_rules(const Network& network) {
   return findings;
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::test
