@@ -13,6 +13,10 @@
 namespace plansearch {
 namespace {
 
+/// Bounds and prices add the same parts up in other orders: a bound can be an exact price, rounded
+/// up.
+constexpr double kExact = 1.0 - 1e-12;
+
 void sort_by_promise(std::vector<Contender>& contenders) {
   std::sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
     return ranks_before(a.candidate, b.candidate);
@@ -22,9 +26,11 @@ void sort_by_promise(std::vector<Contender>& contenders) {
 }  // namespace
 
 bool Thresholds::exclude(const PlanBound& bound) const {
-  if (!time || bound.step_time <= *time) return false;
+  // Of plans that are as fast and need as much memory, degrees decide which one the front keeps.
+  const Seconds least = bound.step_time * kExact;
+  if (!time || least <= *time) return false;
   for (const PlanCandidate& member : front) {
-    if (member.estimate.step.total() > bound.step_time) return false;
+    if (member.estimate.step.total() >= least) return false;
     if (member.estimate.memory.total() <= bound.memory) return true;
   }
   return false;
@@ -104,7 +110,7 @@ void PlanRanking::note_time(const PlanCandidate& candidate) {
   if (!thresholds_.best || time < *thresholds_.best) thresholds_.best = time;
 }
 
-PlanCandidate PlanRanking::simulated(const PlanDegrees& plan) {
+std::optional<PlanCandidate> PlanRanking::simulated(const PlanDegrees& plan) {
   ++simulations_;
   const auto profile = evaluator_.profile(plan);
   return {plan, evaluator_.simulate(*profile, plan, *workspace_)};
