@@ -31,7 +31,7 @@ PUBLIC = {
              "infeasible", "implementation", "operator_passes", "concurrency", "site"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "model_description", "transformer_builder"],
-    "framework": ["framework"],
+    "framework": ["framework", "framework_constants"],
     "schedule": ["schedule_id"],
     "plan": ["degree_limits", "degree_set", "degree_table", "degrees", "device_mesh", "placement_names",
              "placements", "plan", "plan_stages", "problem_request", "setting_table"],

@@ -228,7 +228,8 @@ MISTAKES = [
             "src/evaluate/interval.cpp",
             "(step.compute + step.recompute).value() / total", "step.compute.value() / total"),
     Mistake("loss-traffic", "the loss reads its logits once forward and never rewrites them",
-            "src/evaluate/operator_time.cpp", "{.activation = 2.0}}", "{.activation = 1.0}}"),
+            "src/evaluate/operator_time.cpp", "kRewritten{.activation = 2.0}",
+            "kRewritten{.activation = 1.0}"),
     # Schedules.
     Mistake("late-weights", "ZB-H1 starts weight gradients one micro-batch later",
             "src/schedule/orders/zb_h1.cpp", "draining || i >= device", "draining || i > device"),

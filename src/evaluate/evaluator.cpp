@@ -19,6 +19,7 @@
 #include "evaluate/grid_bound.hpp"
 #include "evaluate/interval.hpp"
 #include "evaluate/memory_model.hpp"
+#include "evaluate/memory_risk.hpp"
 #include "evaluate/operator_report.hpp"
 #include "evaluate/overlap_report.hpp"
 #include "evaluate/plan_ground.hpp"
@@ -104,22 +105,18 @@ PlanDegrees ground_degrees(PlanDegrees plan) {
 struct PlanEvaluator::Implementation {
   explicit Implementation(const Problem& asked)
       : problem(asked),
-        constants(framework_constants(*asked.framework)),
-        precision(asked.framework->precision.at(asked.precision)),
+        context(pricing_context(problem)),
         errors(error_model(problem)),
-        grid(problem, constants, precision),
+        grid(context),
         assignments(problem),
-        context(pricing_context(problem, constants, precision)),
         profiles(context) {}
 
   Problem problem;
-  FrameworkConstants constants;
-  PrecisionPolicy precision;
+  PricingContext context;
   ErrorModel errors;
   GridBound grid;
   AssignmentCache assignments;
   mutable RouteCache routes;
-  PricingContext context;
   ProfileMaker profiles;
 
   [[nodiscard]] DeviceMesh mesh(const PlanDegrees& plan) const {
@@ -384,7 +381,7 @@ Bytes PlanEvaluator::memory_limit() const {
 }
 
 double PlanEvaluator::memory_risk(Bytes predicted) const {
-  return risk_of_memory(implementation_->constants.memory_error, predicted, memory_limit());
+  return risk_of_memory(implementation_->context.constants.memory_error, predicted, memory_limit());
 }
 
 bool PlanEvaluator::host_fits(const Estimate& estimate) const {
@@ -402,14 +399,14 @@ MemoryFit PlanEvaluator::memory_fit(Bytes predicted) const {
 Bytes PlanEvaluator::memory_up_to(MemoryFit fit) const {
   PLANSEARCH_CHECK(fit != MemoryFit::No);
   const double accepted = problem_.memory_risk;
-  return peak_at_risk(implementation_->constants.memory_error,
+  return peak_at_risk(implementation_->context.constants.memory_error,
                       fit == MemoryFit::Fits ? accepted : std::max(accepted, kTightMemoryRisk),
                       memory_limit());
 }
 
 FlopRate PlanEvaluator::matmul_peak() const {
   return problem_.cluster->accelerator
-      .peak[static_cast<std::size_t>(implementation_->precision.matmul)]
+      .peak[static_cast<std::size_t>(implementation_->context.precision.matmul)]
       .value();
 }
 

@@ -10,7 +10,6 @@
 #include <utility>
 #include <variant>
 
-#include "evaluate/framework_constants.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "problem/degrees.hpp"
@@ -114,7 +113,7 @@ class Comparison {
  private:
   /// Of plans of the row's own framework.
   static double paired_sigma_of(const SettledProblem& asked) {
-    return framework_constants(*asked.problem.framework).paired_sigma;
+    return asked.problem.framework->constants.paired_sigma;
   }
 
   ComparisonReport report_;

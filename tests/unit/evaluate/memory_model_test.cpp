@@ -158,7 +158,7 @@ TEST_SUITE("unit") {
     for (const int micro_batches : {1, 2}) {
       const PlanDegrees plan = pipeline_plan(1, 1, micro_batches, kDefaultSchedule);
       const Problem problem = test::with_framework(problem_for(plan), [](Framework& framework) {
-        framework.constants["memory_previous_logit_bytes"] = 4;
+        framework.constants.memory_previous_logit_bytes = 4;
       });
       CHECK(stages_of(problem, plan)[0].transient.value() ==
             doctest::Approx((micro_batches == 1 ? 6.0 : 10.0) * 512 * 51200));
@@ -209,18 +209,20 @@ TEST_SUITE("unit") {
     plan.sequence_parallel = SequenceParallel::On;
     const Problem plain = problem_for(plan);
     const DeviceMemory before = devices_of(plain, plan)[0];
-    const auto with = [&](const char* constant, double value) {
+    const auto with = [&](double FrameworkConstants::*constant, double value) {
       return devices_of(
-          test::with_framework(plain, [&](Framework& f) { f.constants[constant] = value; }),
+          test::with_framework(plain, [&](Framework& f) { f.constants.*constant = value; }),
           plan)[0];
     };
     // 3 bytes for each of 512 x 1024 / 2 query elements of 8 layers.
-    CHECK((with("memory_attention_copies", 3).memory.activations - before.memory.activations)
+    CHECK((with(&FrameworkConstants::memory_attention_copies, 3).memory.activations -
+           before.memory.activations)
               .value() == doctest::Approx(8 * 3 * kTokens * kHidden / 2));
     // 5 bytes for each local parameter.
     const double norms = 8 * 4 * kHidden + 2 * kHidden;
-    CHECK((with("memory_reduction_bytes", 5).memory.buffers - before.memory.buffers).value() ==
-          doctest::Approx(5 * ((kParameters - norms) / 2 + norms)));
+    CHECK((with(&FrameworkConstants::memory_reduction_bytes, 5).memory.buffers -
+           before.memory.buffers)
+              .value() == doctest::Approx(5 * ((kParameters - norms) / 2 + norms)));
   }
 
   TEST_CASE("the worst device is the one reported") {

@@ -177,7 +177,7 @@ TEST_SUITE("unit") {
     const auto host = [](double per_tensor) {
       const PlanEvaluator evaluator(test::with_framework(
           test::toy_problem(),
-          [&](Framework& framework) { framework.constants["host_parameter"] = per_tensor; }));
+          [&](Framework& framework) { framework.constants.host_parameter = Seconds(per_tensor); }));
       return Priced(evaluator, plan_of(8, 1, 2, 4)).simulated.step.host;
     };
     CHECK((host(1e-3) - host(0.0)).value() == doctest::Approx(43e-3).epsilon(1e-9));
@@ -188,7 +188,7 @@ TEST_SUITE("unit") {
     const auto host = [](double per_slice, ZeroStage zero, int shard_group) {
       const PlanEvaluator evaluator(test::with_framework(
           test::toy_problem(),
-          [&](Framework& framework) { framework.constants["host_slice"] = per_slice; }));
+          [&](Framework& framework) { framework.constants.host_slice = Seconds(per_slice); }));
       PlanDegrees plan = plan_of(8, 1, 2, 4);
       plan.zero = zero;
       plan.shard_group = shard_group;

@@ -79,7 +79,7 @@ std::vector<PlanCandidate> best_families(const PlanEvaluator& evaluator,
     const Seconds time = candidate.estimate.step.total();
     if (families.size() < top && families.insert(plan_family(candidate.plan)).second) last = time;
     const bool all = families.size() < top;
-    if (all || time <= last * tied_ratio(constants.at("paired_sigma"))) best.push_back(candidate);
+    if (all || time <= last * tied_ratio(constants.paired_sigma)) best.push_back(candidate);
   }
   return best;
 }
@@ -97,7 +97,7 @@ Problem close_contest(double memory_gib, std::int64_t experts) {
 /// step one of them may need less memory.
 Problem with_previous_logits(Problem problem, double bytes) {
   Framework framework = *problem.framework;
-  framework.constants["memory_previous_logit_bytes"] = bytes;
+  framework.constants.memory_previous_logit_bytes = bytes;
   problem.framework = std::make_shared<const Framework>(framework);
   return problem;
 }
