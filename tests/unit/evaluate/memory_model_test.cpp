@@ -153,6 +153,39 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("tensors around a block come beside those of the loss only where these live on") {
+    // 10 bytes live per token and hidden feature in the backward of a block, far less than the 6
+    // bytes a logit of the loss that was freed before.
+    const PlanDegrees plan = pipeline_plan(1, 1, 8, kDefaultSchedule);
+    const auto transient = [&](bool lives_on) {
+      const Problem problem = test::with_framework(problem_for(plan), [&](Framework& framework) {
+        framework.constants.memory_live_bytes = 10;
+        framework.constants.memory_loss_through_backward = lives_on;
+      });
+      return stages_of(problem, plan)[0].transient.value();
+    };
+    const double loss = 6.0 * 512 * 51200;
+    CHECK(transient(false) == doctest::Approx(loss));
+    CHECK(transient(true) == doctest::Approx(loss + 10 * kTokens * kHidden));
+  }
+
+  TEST_CASE("gathered inputs stay in the allocator only where no stage boundary waits for it") {
+    // Sequence parallelism gathers the inputs of query-key-value and of the MLP of 8 layers and
+    // that of the head; half of them stays cached. Over two stages nothing does.
+    const auto cached = [](int pipeline, double share) {
+      PlanDegrees plan = pipeline_plan(pipeline, 1, 8, kDefaultSchedule);
+      plan.tensor_out = 2;
+      plan.data = 8 / pipeline;
+      plan.sequence_parallel = SequenceParallel::On;
+      const Problem problem = test::with_framework(problem_for(plan), [&](Framework& framework) {
+        framework.constants.memory_gathered_cached = share;
+      });
+      return devices_of(problem, plan)[0].cached.value();
+    };
+    CHECK(cached(1, 0.5) - cached(1, 0.0) == doctest::Approx(0.5 * (8 * 2 + 1) * kStream));
+    CHECK(cached(2, 0.5) == cached(2, 0.0));
+  }
+
   TEST_CASE("logits of the micro-batch before stay only where there was one") {
     // 6 bytes a logit of this micro-batch, 4 more of the one before.
     for (const int micro_batches : {1, 2}) {

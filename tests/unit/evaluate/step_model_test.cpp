@@ -317,6 +317,20 @@ TEST_SUITE("unit") {
     CHECK(expected > Seconds(0));
   }
 
+  TEST_CASE("messages between stages that fill a node each leave the node") {
+    // Nodes of 8: stages of 8 ranks stand on a node each, two stages of 4 share one.
+    const auto priced = [](int data) {
+      return Priced(PlanEvaluator(untied(data)), plan_of(data, 1, 2, 1));
+    };
+    const Priced apart = priced(8);
+    CHECK(apart.exposed(Purpose::Pipeline) > Seconds(0));
+    CHECK(apart.simulated.step.between_nodes.value() ==
+          doctest::Approx(apart.exposed(Purpose::Pipeline).value()));
+    const Priced together = priced(4);
+    CHECK(together.exposed(Purpose::Pipeline) > Seconds(0));
+    CHECK(together.simulated.step.between_nodes == Seconds(0));
+  }
+
   TEST_CASE("what messages cost is what the step would save without them; the rest is bubble") {
     // Devices also wait for the waits of their neighbours, so no device's own waits tell it.
     const PlanEvaluator evaluator(untied(128));

@@ -133,6 +133,29 @@ TEST_SUITE("unit") {
     CHECK_FALSE(check(plan).has_value());
   }
 
+  TEST_CASE("legality: sequence parallelism cuts the sequence over context and tensor ranks") {
+    Network network = decoder(8);
+    for (Dimension& dimension : network.dimensions) {
+      if (dimension.role == DimRole::Sequence) dimension.extent = 1022;
+    }
+    const Framework framework = test::plain_framework();
+    const auto check = [&](const PlanDegrees& plan) {
+      return check_legality(plan, network, framework, plan.devices());
+    };
+    PlanDegrees plan;
+    plan.tensor_out = 4;
+    CHECK_FALSE(check(plan).has_value());
+    plan.sequence_parallel = SequenceParallel::On;
+    REQUIRE(check(plan).has_value());
+    CHECK(check(plan)->obstacle == Obstacle::SequenceNotDivisible);
+    CHECK(check(plan)->detail ==
+          "1022 tokens of a sequence do not divide by context x tensor degree 4");
+    plan.tensor_out = 2;
+    CHECK_FALSE(check(plan).has_value());
+    plan.context = 2;
+    CHECK(check(plan)->obstacle == Obstacle::SequenceNotDivisible);
+  }
+
   TEST_CASE("legality: pieces divide the micro-batch and need messages that kernels run beside") {
     const Network network = decoder(8);
     Framework framework = test::plain_framework();
