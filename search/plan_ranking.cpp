@@ -10,6 +10,8 @@
 #include <iterator>
 #include <utility>
 
+#include "plansearch/error.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -83,7 +85,7 @@ void PlanRanking::take_fitting(std::vector<Contender> contenders) {
     if (is_late(contender)) continue;  // thresholds tighten on the way
     const PlanDegrees& plan = contender.candidate.plan;
     if (is_known(plan)) continue;
-    insert(simulated(plan), {plan_family(plan)});
+    if (auto candidate = simulated(plan)) insert(*std::move(candidate), {plan_family(plan)});
   }
 }
 
@@ -96,7 +98,7 @@ void PlanRanking::take_tight(std::vector<Contender> contenders) {
   for (const Contender& contender : contenders) {
     if (is_late(contender)) continue;
     if (tight_ && !tight_->written && tight_->plan == contender.candidate.plan) continue;
-    take_tight(simulated(contender.candidate.plan));
+    if (auto candidate = simulated(contender.candidate.plan)) take_tight(*std::move(candidate));
   }
 }
 
@@ -113,7 +115,11 @@ void PlanRanking::note_time(const PlanCandidate& candidate) {
 std::optional<PlanCandidate> PlanRanking::simulated(const PlanDegrees& plan) {
   ++simulations_;
   const auto profile = evaluator_.profile(plan);
-  return {plan, evaluator_.simulate(*profile, plan, *workspace_)};
+  try {
+    return PlanCandidate{plan, evaluator_.simulate(*profile, plan, *workspace_)};
+  } catch (const SimulationLimit&) {
+    return std::nullopt;
+  }
 }
 
 bool PlanRanking::is_known(const PlanDegrees& plan) const {
@@ -166,9 +172,12 @@ void PlanRanking::note_leader(const PlanFamily& family, Seconds time) {
 
 void PlanRanking::conclude(SearchResult& result) {
   result.counts.simulated += simulations_;
-  for (PlanCandidate& member : thresholds_.front) {
-    if (!member.written) member = simulated(member.plan);
-  }
+  std::erase_if(thresholds_.front, [&](PlanCandidate& member) {
+    if (member.written) return false;
+    auto candidate = simulated(member.plan);
+    if (candidate) member = *std::move(candidate);
+    return !candidate.has_value();
+  });
   result.front = pareto_front(std::move(thresholds_.front));
   const bool faster = tight_ && (best_.empty() || tight_->estimate.step.total() < *fastest());
   if (faster) result.tight = std::move(tight_);

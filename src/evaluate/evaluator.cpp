@@ -329,8 +329,14 @@ std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) cons
 Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {
   if (auto bad = legality(plan)) return InfeasiblePlan{*std::move(bad), std::nullopt};
   const auto workspace = make_workspace();
-  return implementation_->with_view(plan, [&](const PlanView& view) {
-    return within(implementation_->evaluate(view, MakespanMethod::Simulation, *workspace), *this);
+  return implementation_->with_view(plan, [&](const PlanView& view) -> Evaluation {
+    try {
+      return within(implementation_->evaluate(view, MakespanMethod::Simulation, *workspace), *this);
+    } catch (const SimulationLimit& limit) {
+      return InfeasiblePlan{{.obstacle = Obstacle::BeyondSimulation,
+                             .detail = fmt::format("{}; {}", limit.what(), limit.hint())},
+                            std::nullopt};
+    }
   });
 }
 
