@@ -30,6 +30,7 @@
 #include "plan/legality.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 
@@ -92,9 +93,10 @@ PlanDegrees without_form(PlanDegrees plan) {
   return plan;
 }
 
-/// The fields that a ground does not depend on, set to one value.
+/// The fields that a ground of one form does not depend on, set to one value.
 PlanDegrees ground_degrees(PlanDegrees plan) {
   plan.micro_batch = plan.micro_batches = 1;
+  plan.schedule = kDefaultSchedule;
   plan.recompute = Recompute::None;
   plan.recompute_layers = 0;
   return plan;
@@ -147,7 +149,7 @@ struct PlanEvaluator::Implementation {
     // A profile of another class would give a price without a meaning.
     PLANSEARCH_CHECK(same_class(profile.made_for, plan));
     const PlanDegrees degrees = ground_degrees(plan);
-    PlanGround& ground = workspace.grounds.place_of(degrees);
+    PlanGround& ground = workspace.grounds[{plan.chunks, schedule_row(plan.schedule).placement}];
     const bool known = ground.context == context.id && ground.degrees == degrees;
     if (!known) {
       ground.mesh = mesh(plan);
