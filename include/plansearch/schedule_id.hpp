@@ -18,9 +18,9 @@ enum class ScheduleId : std::uint8_t {};
 inline constexpr ScheduleId kDefaultSchedule{1};
 
 [[nodiscard]] std::string_view to_text(ScheduleId schedule);
-/// By name or alias, as users type it (case, '-' and '_' do not matter).
+/// A row of the table, by name or alias, as users type it (case, '-' and '_' do not matter).
 [[nodiscard]] std::optional<ScheduleId> find_schedule(std::string_view name);
-/// All schedules, in the order of the table.
+/// The rows of the table, in its order; no orders of files.
 [[nodiscard]] const std::vector<ScheduleId>& all_schedules();
 /// Their names, for messages and hints.
 [[nodiscard]] const std::vector<std::string>& schedule_names();

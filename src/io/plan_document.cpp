@@ -68,8 +68,7 @@ int read_degree(const Node& node, Degree degree) {
       break;
   }
   const std::string word = node.text();
-  if (degree == Degree::Schedule) take_schedule_files(word);
-  if (const auto value = row.find(word)) return *value;
+  if (const auto value = parse_degree(degree, word)) return *value;
   node.fail(fmt::format("'{}' is no {}", word, row.key), legal_text(degree));
 }
 
