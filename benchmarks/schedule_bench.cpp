@@ -106,11 +106,11 @@ void report_task_graph(const PipelineShape& shape) {
 int main() {
   for (const int micro_batches : {64, 512, 4096}) {
     for (const unsigned spread : {0U, 5U}) {
-      report({ScheduleKind::GPipe, 16, micro_batches}, spread);
-      report({ScheduleKind::OneFOneB, 16, micro_batches}, spread);
-      report({ScheduleKind::Interleaved, 16, micro_batches, 4}, spread);
+      report({*find_schedule("gpipe"), 16, micro_batches}, spread);
+      report({kDefaultSchedule, 16, micro_batches}, spread);
+      report({*find_schedule("interleaved"), 16, micro_batches, 4}, spread);
     }
   }
-  report_task_graph({ScheduleKind::OneFOneB, 16, 64});
-  report_task_graph({ScheduleKind::OneFOneB, 64, 512});
+  report_task_graph({kDefaultSchedule, 16, 64});
+  report_task_graph({kDefaultSchedule, 64, 512});
 }

@@ -11,6 +11,8 @@
 #include <memory>
 #include <utility>
 
+#include "plansearch/error.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -81,23 +83,30 @@ class FamilyPricer::Worker {
     }
     std::shared_ptr<const ClassProfile> profile;
     const auto visit_plan = [&](const PlanDegrees& plan) {
-      if (is_too_large(plan)) {
-        reject(Obstacle::OutOfMemory, 1);
-        return;
+      if (is_too_large(plan)) return reject(Obstacle::OutOfMemory, 1);
+      try {
+        visit_legal(plan, grid.step_time, profile);
+      } catch (const SimulationLimit&) {
+        reject(Obstacle::BeyondSimulation, 1);
       }
-      // Memory needs neither kernels nor communication, which most plans of large models never get.
-      if (!profile) {
-        const Bytes memory = evaluator_.memory_bound(plan, *workspace_);
-        if (memory > limits_.tight) return refuse_for_memory(plan);
-        if (is_pruned({grid.step_time, memory})) {
-          ++result_.counts.pruned;
-          return;
-        }
-        profile = evaluator_.profile(plan);
-      }
-      price_plan(*profile, plan);
     };
     walk_.visit(level_ + 1, walk_.space().depth(), batching, visit_plan, rejecter());
+  }
+
+  /// Memory needs neither kernels nor communication, which most plans of large models never get:
+  /// the profile that plans of one micro-batch share is made when the first of them has room.
+  void visit_legal(const PlanDegrees& plan, Seconds least_time,
+                   std::shared_ptr<const ClassProfile>& profile) {
+    if (!profile) {
+      const Bytes memory = evaluator_.memory_bound(plan, *workspace_);
+      if (memory > limits_.tight) return refuse_for_memory(plan);
+      if (is_pruned({least_time, memory})) {
+        ++result_.counts.pruned;
+        return;
+      }
+      profile = evaluator_.profile(plan);
+    }
+    price_plan(*profile, plan);
   }
 
   /// A form that exceeds memory does so all the more with larger micro-batches.
@@ -117,12 +126,12 @@ class FamilyPricer::Worker {
     const Bytes memory = estimate.memory.total();
     if (memory > limits_.tight) return refuse_for_memory(plan);
     if (!evaluator_.host_fits(estimate)) return reject(Obstacle::OutOfMemory, 1);
-    ++result_.counts.evaluated;
-    const MemoryFit fit = memory > limits_.fits ? MemoryFit::Tight : MemoryFit::Fits;
-    result_.contenders.push_back({{plan, estimate}, bound.step_time, fit});
     if (keeps_priced_) {
       result_.priced.push_back({plan, evaluator_.simulate(profile, plan, *workspace_)});
     }
+    ++result_.counts.evaluated;
+    const MemoryFit fit = memory > limits_.fits ? MemoryFit::Tight : MemoryFit::Fits;
+    result_.contenders.push_back({{plan, estimate}, bound.step_time, fit});
   }
 
   /// A bound beyond what fits is that of a tight plan, or of plans that all are.

@@ -11,6 +11,7 @@
 
 #include "base/parallel.hpp"
 #include "base/pool.hpp"
+#include "plansearch/error.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
@@ -59,7 +60,12 @@ class MissFinder {
     const SpaceWalk& space = walk_.space();
     const std::size_t level = space.level_of(Degree::MicroBatch);
     excluded_.clear();
-    const auto visit_plan = [&](const PlanDegrees& plan) { look_at(plan); };
+    const auto visit_plan = [&](const PlanDegrees& plan) {
+      try {
+        look_at(plan);
+      } catch (const SimulationLimit&) {  // how near it is cannot be said
+      }
+    };
     walk_.visit(level, space.depth(), family, visit_plan,
                 [](Obstacle, std::size_t, const PlanDegrees&) {});
   }

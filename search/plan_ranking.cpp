@@ -10,8 +10,14 @@
 #include <iterator>
 #include <utility>
 
+#include "plansearch/error.hpp"
+
 namespace plansearch {
 namespace {
+
+/// Bounds and prices add the same parts up in other orders: a bound can be an exact price, rounded
+/// up.
+constexpr double kExact = 1.0 - 1e-12;
 
 void sort_by_promise(std::vector<Contender>& contenders) {
   std::sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
@@ -22,9 +28,11 @@ void sort_by_promise(std::vector<Contender>& contenders) {
 }  // namespace
 
 bool Thresholds::exclude(const PlanBound& bound) const {
-  if (!time || bound.step_time <= *time) return false;
+  // Of plans that are as fast and need as much memory, degrees decide which one the front keeps.
+  const Seconds least = bound.step_time * kExact;
+  if (!time || least <= *time) return false;
   for (const PlanCandidate& member : front) {
-    if (member.estimate.step.total() > bound.step_time) return false;
+    if (member.estimate.step.total() >= least) return false;
     if (member.estimate.memory.total() <= bound.memory) return true;
   }
   return false;
@@ -77,7 +85,7 @@ void PlanRanking::take_fitting(std::vector<Contender> contenders) {
     if (is_late(contender)) continue;  // thresholds tighten on the way
     const PlanDegrees& plan = contender.candidate.plan;
     if (is_known(plan)) continue;
-    insert(simulated(plan), {plan_family(plan)});
+    if (auto candidate = simulated(plan)) insert(*std::move(candidate), {plan_family(plan)});
   }
 }
 
@@ -90,7 +98,7 @@ void PlanRanking::take_tight(std::vector<Contender> contenders) {
   for (const Contender& contender : contenders) {
     if (is_late(contender)) continue;
     if (tight_ && !tight_->written && tight_->plan == contender.candidate.plan) continue;
-    take_tight(simulated(contender.candidate.plan));
+    if (auto candidate = simulated(contender.candidate.plan)) take_tight(*std::move(candidate));
   }
 }
 
@@ -104,10 +112,14 @@ void PlanRanking::note_time(const PlanCandidate& candidate) {
   if (!thresholds_.best || time < *thresholds_.best) thresholds_.best = time;
 }
 
-PlanCandidate PlanRanking::simulated(const PlanDegrees& plan) {
+std::optional<PlanCandidate> PlanRanking::simulated(const PlanDegrees& plan) {
   ++simulations_;
   const auto profile = evaluator_.profile(plan);
-  return {plan, evaluator_.simulate(*profile, plan, *workspace_)};
+  try {
+    return PlanCandidate{plan, evaluator_.simulate(*profile, plan, *workspace_)};
+  } catch (const SimulationLimit&) {
+    return std::nullopt;
+  }
 }
 
 bool PlanRanking::is_known(const PlanDegrees& plan) const {
@@ -160,9 +172,12 @@ void PlanRanking::note_leader(const PlanFamily& family, Seconds time) {
 
 void PlanRanking::conclude(SearchResult& result) {
   result.counts.simulated += simulations_;
-  for (PlanCandidate& member : thresholds_.front) {
-    if (!member.written) member = simulated(member.plan);
-  }
+  std::erase_if(thresholds_.front, [&](PlanCandidate& member) {
+    if (member.written) return false;
+    auto candidate = simulated(member.plan);
+    if (candidate) member = *std::move(candidate);
+    return !candidate.has_value();
+  });
   result.front = pareto_front(std::move(thresholds_.front));
   const bool faster = tight_ && (best_.empty() || tight_->estimate.step.total() < *fastest());
   if (faster) result.tight = std::move(tight_);

@@ -95,7 +95,8 @@ class PlanRanking {
   void take_fitting(std::vector<Contender> contenders);
   void take_tight(std::vector<Contender> contenders);
   void take_tight(PlanCandidate simulated);
-  [[nodiscard]] PlanCandidate simulated(const PlanDegrees& plan);
+  /// Nothing where the plan has a closed form but is too long to simulate.
+  [[nodiscard]] std::optional<PlanCandidate> simulated(const PlanDegrees& plan);
   /// Of any plan that fits or is tight.
   void note_time(const PlanCandidate& candidate);
   [[nodiscard]] bool is_known(const PlanDegrees& plan) const;

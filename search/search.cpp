@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "evaluate/framework_constants.hpp"
 #include "search/strategy.hpp"
 
 namespace plansearch {
@@ -78,7 +77,7 @@ class SearchPass {
              const SearchOptions& options, const Deadline& deadline, MemoryLimits limits)
       : parts_(parts),
         ranking_(evaluator, limits, options.top,
-                 tied_ratio(framework_constants(*evaluator.problem().framework).paired_sigma)),
+                 tied_ratio(evaluator.problem().framework->constants.paired_sigma)),
         task_{evaluator, options, deadline, ranking_, result_} {}
 
   [[nodiscard]] SearchResult run() {

@@ -76,6 +76,16 @@ class Layers(unittest.TestCase):
         self.refused("src/base/a.hpp", wrapped.replace("  g();", "  g();\n  g();", 1),
                      "a.hpp:4: a function of 60 lines")
 
+    def test_two_types_of_one_name(self):
+        types = "namespace plansearch {\n%s\nstruct Move {\n};\n}  // namespace plansearch\n"
+        first = {"src/base/a.hpp": LICENCE + types % ""}
+        status, output = lint(first | {"tests/b.cpp": LICENCE + types % ""})
+        self.assertEqual(status, 1)
+        self.assertIn("tests/b.cpp:4: plansearch::Move is also the name of a type in src/base/a.hpp", output)
+        own = "namespace plansearch {\nnamespace {\nclass Move : public A {\n};\n}  // namespace\n"
+        other = "namespace plansearch::test {\nenum class Move : int { A };\n}  // namespace plansearch::test\n"
+        self.assertEqual(lint(first | {"tests/b.cpp": LICENCE + own, "tests/c.cpp": LICENCE + other})[0], 0)
+
 
 def words(files):
     """What the lint of words finds in a tree of these files."""

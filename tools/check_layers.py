@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Lint of the tree: layers include only layers below them, files and functions stay small, headers
-of sources that compute something are complete, the licence line stands first. Exit 1, one line each.
+of sources that compute something are complete, no two types have one name, the licence line stands
+first. Exit 1, one line each.
 
 usage: check_layers.py [ROOT]
 """
@@ -30,7 +31,7 @@ PUBLIC = {
              "infeasible", "implementation", "operator_passes", "concurrency", "site"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "operator_kind", "model_description", "transformer_builder"],
-    "framework": ["framework"],
+    "framework": ["framework", "framework_constants"],
     "schedule": ["schedule_id"],
     "plan": ["degree_limits", "degree_set", "degree_table", "degrees", "device_mesh", "placement_names",
              "placements", "plan", "plan_stages", "problem_request", "setting_table"],
@@ -46,6 +47,8 @@ HEADER_KEYS = ["Computes:", "Source:", "Assumes:", "Units:", "Checked by:"]
 HEADED = ("communication", "cost", "schedule")  # files of other layers only where they hold an equation
 MOST_LINES = 500
 MOST_LINES_OF_FUNCTION = 59
+NAMESPACE = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{[^}]*$")
+TYPE = re.compile(r"(?:struct|class|union|enum(?: class)?) (\w[\w:]*)(?: final)?(?: : [^;{]*)? \{")
 INCLUDE = re.compile(r'#include "([a-z_]+)/(?:[a-z_]+/)*([a-z_0-9]+)\.hpp"')
 
 
@@ -111,6 +114,28 @@ def faults(path, root):
                 yield 1, f"the header comment lacks \"{key}\""
 
 
+def named_types(text):
+    """Types of named namespaces, with their line. Those of unnamed ones are each file's own."""
+    namespaces = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if opened := NAMESPACE.match(line):
+            namespaces.append(opened.group(1))
+        elif line.startswith("}  // namespace") and namespaces:
+            namespaces.pop()
+        elif (found := TYPE.match(line)) and "" not in namespaces:
+            yield number, "::".join([*namespaces, found.group(1)])
+
+
+def shared_names(root):
+    """Two types of one name are one type to the linker (the one-definition rule)."""
+    first = {}
+    for path in [*sources(root), *tests(root)]:
+        for line, name in named_types(path.read_text()):
+            if name in first:
+                yield path, line, f"{name} is also the name of a type in {first[name]}"
+            first.setdefault(name, path.relative_to(root))
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
     count = 0
@@ -122,6 +147,9 @@ def main():
         for line, message in long_functions(path.read_text()):
             print(f"{path.relative_to(root)}:{line}: {message}")
             count += 1
+    for path, line, message in shared_names(root):
+        print(f"{path.relative_to(root)}:{line}: {message}")
+        count += 1
     return 1 if count else 0
 
 

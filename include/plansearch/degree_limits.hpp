@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plansearch/degree_set.hpp"
+#include "plansearch/degree_table.hpp"
 
 namespace plansearch {
 
@@ -47,11 +48,15 @@ class DegreeLimits {
 /// "tp 1,2,4, pp 2..8"
 [[nodiscard]] std::string to_text(const DegreeLimits& limits);
 
+/// Reads one value of a degree, as parse_value does.
+using DegreeParser = std::optional<int> (*)(Degree degree, std::string_view text);
+
 /// Reads the value of a flag of a degree: one value (pinned), a list "1,2,4" of values or words, a
 /// range "2..8" of numbers. InputError, naming `flag`, for anything else.
 void read_degree(std::string_view flag, std::string_view text, Degree degree, PinnedDegrees& pinned,
-                 DegreeLimits& limits);
+                 DegreeLimits& limits, DegreeParser parse = parse_value);
 /// One value of a degree. InputError for anything else.
-[[nodiscard]] int read_degree_value(std::string_view flag, std::string_view text, Degree degree);
+[[nodiscard]] int read_degree_value(std::string_view flag, std::string_view text, Degree degree,
+                                    DegreeParser parse = parse_value);
 
 }  // namespace plansearch

@@ -34,6 +34,14 @@ class InputError : public std::runtime_error {
   std::string hint_;
 };
 
+/// A step of more time or more pieces than can be simulated. Of a plan that somebody gave it is
+/// wrong input; in a search it is one plan that cannot be priced.
+class SimulationLimit : public InputError {
+ public:
+  SimulationLimit(const std::string& message, std::string hint)
+      : InputError({}, message, std::move(hint)) {}
+};
+
 /// Several wrong inputs; as one it is the first of them.
 class InputErrors : public InputError {
  public:

@@ -12,6 +12,7 @@
 
 #include "plansearch/axis.hpp"
 #include "plansearch/data_type.hpp"
+#include "plansearch/framework_constants.hpp"
 #include "plansearch/implementation.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
@@ -33,17 +34,6 @@ struct PrecisionPolicy {
   DataType gather = DataType::Bf16;                   ///< parameters on the wire
   bool operator==(const PrecisionPolicy&) const = default;
 };
-
-/// Communication that a framework can hide, and behind what.
-enum class Overlap : std::uint8_t {
-  GradientReduction,  ///< bucketed, under the last backward
-  ParameterGather,    ///< under the next forward (ZeRO-1) or one unit ahead (FSDP)
-  PipelineSend,       ///< asynchronous sends under compute
-  TensorParallel,     ///< user-buffer or decomposed collectives under matmuls
-  ContextRing,        ///< K/V ring under attention
-  ExpertAllToAll,
-};
-inline constexpr std::size_t kOverlapCount = 6;
 
 /// When kernels wait for a message that a pass has posted.
 enum class MessageWait : std::uint8_t {
@@ -225,9 +215,9 @@ struct Framework {
   std::optional<std::string> attention_kernel;
   int vocab_multiple = 1;  ///< padded to a multiple of this times tp; 0: not padded
   std::vector<FrameworkRule> rules;
-  std::map<std::string, int> natural_degrees;    ///< by key: values where nobody chose
-  std::map<std::string, int> fixed_degrees;      ///< by key: values it has whatever a log says
-  std::map<std::string, double> constants;       ///< fitted numbers, see docs/frameworks.md
+  std::map<std::string, int> natural_degrees;  ///< by key: values where nobody chose
+  std::map<std::string, int> fixed_degrees;    ///< by key: values it has whatever a log says
+  FrameworkConstants constants;
   std::map<std::string, Provenance> provenance;  ///< by field path, e.g. "constants.host_launch"
   std::string validation;          ///< the measured steps it was compared with; empty: none
   std::uint64_t content_hash = 0;  ///< of every file it was read from
@@ -236,16 +226,6 @@ struct Framework {
 /// What is kept for backward, from the implementations that are chosen.
 void take_kept_tensors(Framework& framework);
 
-/// The constants a framework file may hold: name, unit and meaning.
-enum class ConstantUnit : std::uint8_t { Number, Time, Data };
-struct ConstantDescription {
-  std::string_view name;
-  ConstantUnit unit = ConstantUnit::Number;
-  std::string_view meaning;
-};
-[[nodiscard]] const std::vector<ConstantDescription>& framework_constant_descriptions();
-
-[[nodiscard]] std::string_view to_text(Overlap overlap);
 [[nodiscard]] std::string_view to_text(LayerDistribution value);
 [[nodiscard]] std::string_view to_text(OptimizerStart value);
 

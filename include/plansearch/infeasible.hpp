@@ -27,8 +27,9 @@ enum class Obstacle : std::uint8_t {
   FrameworkForbids,  ///< a rule of the framework file
   NoSuchFeature,     ///< the framework cannot express it
   OutOfMemory,
+  BeyondSimulation,  ///< a step of more time or pieces than the simulator counts
 };
-inline constexpr std::size_t kObstacleCount = 15;
+inline constexpr std::size_t kObstacleCount = 16;
 [[nodiscard]] std::string_view to_text(Obstacle obstacle);
 
 /// `needed` and `available` are in the unit the obstacle speaks of (bytes for OutOfMemory).

@@ -217,9 +217,5 @@ struct Network {
 [[nodiscard]] bool trains_weight(const Block& block, const Operator& op);
 /// The number of layers: runs of blocks that are neither embedding nor head nor other.
 [[nodiscard]] std::int64_t layer_count(const Network& network);
-/// The broken rules of a network, one sentence each; empty when it is well formed: ids in range,
-/// operators in topological order, every tensor produced once, saved at most once, every
-/// parameter used, dimensions inside the loop nest, fused operators side by side.
-[[nodiscard]] std::vector<std::string> broken_rules(const Network& network);
 
 }  // namespace plansearch

@@ -68,34 +68,4 @@ constexpr FlopRate operator/(Flops work, Seconds time) {
   return FlopRate(work.value() / time.value());
 }
 
-namespace literals {
-constexpr Seconds operator""_s(long double v) {
-  return Seconds(static_cast<double>(v));
-}
-constexpr Seconds operator""_ms(long double v) {
-  return Seconds(static_cast<double>(v) * 1e-3);
-}
-constexpr Seconds operator""_us(long double v) {
-  return Seconds(static_cast<double>(v) * 1e-6);
-}
-constexpr Bytes operator""_B(unsigned long long v) {
-  return Bytes(static_cast<double>(v));
-}
-constexpr Bytes operator""_KiB(unsigned long long v) {
-  return Bytes(static_cast<double>(v) * 1024);
-}
-constexpr Bytes operator""_MiB(unsigned long long v) {
-  return Bytes(static_cast<double>(v) * 1048576);
-}
-constexpr Bytes operator""_GiB(unsigned long long v) {
-  return Bytes(static_cast<double>(v) * 1073741824);
-}
-constexpr Bandwidth operator""_GBps(long double v) {
-  return Bandwidth(static_cast<double>(v) * 1e9);
-}
-constexpr FlopRate operator""_TFLOPs(long double v) {
-  return FlopRate(static_cast<double>(v) * 1e12);
-}
-}  // namespace literals
-
 }  // namespace plansearch

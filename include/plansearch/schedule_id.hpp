@@ -10,17 +10,17 @@
 
 namespace plansearch {
 
-/// A row of the table of schedules; what it says is asked of the table, never of the number.
-enum class ScheduleId : std::uint8_t { GPipe, OneFOneB, Interleaved };
-using ScheduleKind = ScheduleId;
+/// A row of the table of schedules, or an order of a file (schedule/table.hpp). Only the row says
+/// what the order is, never the number.
+enum class ScheduleId : std::uint8_t {};
 
 /// Without a choice it is 1F1B, which every framework with a pipeline can run.
-inline constexpr ScheduleId kDefaultSchedule = ScheduleId::OneFOneB;
+inline constexpr ScheduleId kDefaultSchedule{1};
 
 [[nodiscard]] std::string_view to_text(ScheduleId schedule);
-/// By name or alias, as users type it (case, '-' and '_' do not matter).
+/// A row of the table, by name or alias, as users type it (case, '-' and '_' do not matter).
 [[nodiscard]] std::optional<ScheduleId> find_schedule(std::string_view name);
-/// All schedules, in the order of the table.
+/// The rows of the table, in its order; no orders of files.
 [[nodiscard]] const std::vector<ScheduleId>& all_schedules();
 /// Their names, for messages and hints.
 [[nodiscard]] const std::vector<std::string>& schedule_names();

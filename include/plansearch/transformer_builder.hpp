@@ -52,7 +52,4 @@ struct AdapterProblem {
 /// Parameters that are trained; shared ones count once.
 [[nodiscard]] std::int64_t trainable_parameter_count(const Network& network);
 
-/// Rows of the vocabulary after padding to a multiple of `multiple` (Megatron: 128 x tp).
-[[nodiscard]] std::int64_t pad_vocabulary(std::int64_t vocab, std::int64_t multiple);
-
 }  // namespace plansearch

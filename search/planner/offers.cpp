@@ -78,8 +78,14 @@ void Offers::offer_batch(std::size_t count, const std::function<Made(std::size_t
 }
 
 void Offers::take(const ParallelPlan& plan, Evaluation evaluation, const PlanFamily& family) {
-  ++task_.result.counts.evaluated;
-  ++task_.result.counts.simulated;
+  SearchCounts& counts = task_.result.counts;
+  const auto* infeasible = std::get_if<InfeasiblePlan>(&evaluation);
+  if (infeasible != nullptr && infeasible->reason.obstacle == Obstacle::BeyondSimulation) {
+    ++counts.rejected[static_cast<std::size_t>(Obstacle::BeyondSimulation)];
+    return;
+  }
+  ++counts.evaluated;
+  ++counts.simulated;
   auto* estimate = std::get_if<Estimate>(&evaluation);
   if (estimate == nullptr || estimate->memory.total() > task_.limits().tight) return;
   PlanCandidate candidate{plan.transform_at(0).degrees, std::move(*estimate),

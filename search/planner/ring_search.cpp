@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "plan/ring_placements.hpp"
+#include "plansearch/error.hpp"
 #include "search/planner/group_degrees.hpp"
 #include "search/planner/offers.hpp"
 
@@ -38,7 +39,13 @@ class RingSearch : public Strategy {
         offers_(task) {}
 
   void run() override {
-    const auto visit = [&](const PlanDegrees& plan) { add(plan); };
+    const auto visit = [&](const PlanDegrees& plan) {
+      try {
+        add(plan);
+      } catch (const SimulationLimit&) {
+        ++task_.result.counts.rejected[static_cast<std::size_t>(Obstacle::BeyondSimulation)];
+      }
+    };
     walk_->visit(0, walk_->space().depth(), PlanDegrees{}, visit,
                  [](Obstacle, std::size_t, const PlanDegrees&) {});
     std::stable_sort(candidates_.begin(), candidates_.end(),

@@ -25,6 +25,7 @@ std::string_view to_text(Obstacle obstacle) {
       "forbidden by the framework",
       "no such feature",
       "out of memory",
+      "too long to simulate",
   };
   return kNames[static_cast<std::size_t>(obstacle)];
 }

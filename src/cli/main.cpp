@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <pthread.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -8,6 +11,7 @@
 #include <new>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -128,6 +132,25 @@ int run(int argc, char** argv) {
   }
 }
 
+/// Where `ulimit -s` leaves less than the deepest calls take, the program runs on a thread: threads
+/// get the stack that they ask for.
+int run_with_stack(int argc, char** argv) {
+  constexpr rlim_t kEnough = 1U << 20U;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kEnough) return run(argc, argv);
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kEnough);
+  ::pthread_setattr_default_np(&attributes);
+  int code = kExitInternalError;
+  std::thread program([&] { code = run(argc, argv); });
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals are for those who read and write
+  program.join();
+  return code;
+}
+
 }  // namespace
 }  // namespace plansearch::cli
 
@@ -135,5 +158,5 @@ int main(int argc, char** argv) {
   std::set_terminate(plansearch::cli::end_at_once);
   plansearch::cli::keep_standard_descriptors();
   plansearch::cli::install_signal_handlers();
-  return plansearch::cli::run(argc, argv);
+  return plansearch::cli::run_with_stack(argc, argv);
 }

@@ -161,8 +161,7 @@ void add_degree(CLI::App& app, Options& o, Degree degree, std::string_view key,
   CLI::Option* option = app.add_option_function<std::string>(
       flag,
       [&o, degree, flag](const std::string& text) {
-        if (degree == Degree::Schedule) io::take_schedule_files(text);
-        read_degree(flag, text, degree, o.degrees, o.limits);
+        read_degree(flag, text, degree, o.degrees, o.limits, io::parse_degree);
       },
       std::string(help));
   constexpr int kFew = 9;

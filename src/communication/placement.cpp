@@ -316,26 +316,6 @@ FixedVector<int, kMaxTensorRank> loop_positions(const Network& network, const Bl
   return positions;
 }
 
-FixedVector<SliceMap, kMaxTensorRank> tensor_slices(const Network& network, const Block& block,
-                                                    std::size_t operator_index, TensorId id,
-                                                    OperatorPhase phase,
-                                                    const PlacementRules& rules,
-                                                    const BlockPlacement& placement) {
-  const Operator& op = block.operators[operator_index];
-  const OperatorPlacement& placed = placement.operators[operator_index];
-  const std::vector<DimId>& dims = block.tensor(id).dims;
-  const auto positions = loop_positions(network, block, operator_index, id);
-  FixedVector<SliceMap, kMaxTensorRank> slices;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const bool grouped_head = network.dimension(dims[i]).role == DimRole::KvHead &&
-                              find_dim(op.loop, dims[i]) == op.loop.size();
-    slices.push_back(positions[i] < 0 || grouped_head
-                         ? rules.slice(placed.variant, dims[i])
-                         : placed.slices(phase)[static_cast<std::size_t>(positions[i])]);
-  }
-  return slices;
-}
-
 Layout edge_layout(const Network& network, const Block& block, TensorId id,
                    const PlacementRules& rules, const std::optional<FactorCuts>& cuts) {
   const std::vector<DimId>& dims = block.tensor(id).dims;

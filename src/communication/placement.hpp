@@ -96,11 +96,6 @@ void place_operator(const Block& block, const BlockIndex& index, const Placement
 
 /// The slices under which an operator sees the dimensions of one of its tensors: keys and values
 /// are read with their tokens as KeySequence and their heads grouped under the query heads.
-[[nodiscard]] FixedVector<SliceMap, kMaxTensorRank> tensor_slices(
-    const Network& network, const Block& block, std::size_t operator_index, TensorId tensor,
-    OperatorPhase phase, const PlacementRules& rules, const BlockPlacement& placement);
-
-/// The same for a tensor use that is known already.
 [[nodiscard]] FixedVector<SliceMap, kMaxTensorRank> used_slices(const Block& block,
                                                                 const TensorUse& use,
                                                                 const OperatorPlacement& placed,

@@ -100,7 +100,6 @@ void RedistributionSearch::write(const WaySearch::Moves& moves, const Layout& fr
 void WaySearch::run(const WayPattern& pattern, WayFactors factors, Moves& moves) {
   pattern_ = &pattern;
   factors_ = factors;
-  looked_at_ = 0;
   limit_ = std::numeric_limits<double>::infinity();
   if (factors == WayFactors::Many) {
     order_ = Order::InAll;
@@ -127,7 +126,6 @@ std::uint32_t WaySearch::find_goal() {
     const Open next = open_.back();
     open_.pop_back();
     if (next.rank != rank_of(nodes_[next.node])) continue;
-    ++looked_at_;
     if (nodes_[next.node].state == pattern_->goal) return next.node;
     expand(next.node);
   }

@@ -24,8 +24,6 @@ class WaySearch {
   using Moves = std::vector<WayMove>;
   /// `many`: layouts on no way of least cost are left out.
   void run(const WayPattern& pattern, WayFactors factors, Moves& moves);
-  /// Layouts that the last search visited.
-  [[nodiscard]] std::size_t looked_at() const { return looked_at_; }
 
  private:
   struct Node {
@@ -71,7 +69,6 @@ class WaySearch {
   WayState here_;
   double local_ = 0.0;
   std::uint32_t held_ = 0;  ///< units that cut it
-  std::size_t looked_at_ = 0;
 };
 
 /// Keeps its buffers from one search to the next.

@@ -159,18 +159,19 @@ class PassAdder {
     if (posts_ahead(context_, parts_)) {
       Timelines timelines(context_, parts_, profile_);
       timelines.run();
-      for_each_message(parts_, [&](const PassMessage& m, Pieces pieces) {
-        write_line(timelines.of(m), calls_of(m, pieces));
+      for_each_message(parts_, [&](const PassMessage& m, Senders senders) {
+        write_line(timelines.of(m), calls_of(m, senders));
       });
     } else {
       ClosedForm form(context_, parts_, profile_);
-      for_each_message(parts_, [&](const PassMessage& m, Pieces pieces) {
-        write_line(form.add(m, calls_of(m, pieces), repeated(m)), calls_of(m, pieces));
+      for_each_message(parts_, [&](const PassMessage& m, Senders senders) {
+        write_line(form.add(m, calls_of(m, senders), repeated(m)), calls_of(m, senders));
       });
       form.finish();
     }
-    for_each_message(
-        parts_, [&](const PassMessage& m, Pieces pieces) { count_calls(m, calls_of(m, pieces)); });
+    for_each_message(parts_, [&](const PassMessage& m, Senders senders) {
+      count_calls(m, calls_of(m, senders));
+    });
     finish();
   }
 
@@ -180,8 +181,8 @@ class PassAdder {
     issued.kernels = kernels.launches * parts_.pieces;
   }
 
-  [[nodiscard]] double calls_of(const PassMessage& message, Pieces pieces) const {
-    return message.communication.count * (pieces == Pieces::Each ? parts_.pieces : 1.0);
+  [[nodiscard]] double calls_of(const PassMessage& message, Senders senders) const {
+    return message.communication.count * (senders == Senders::EachPiece ? parts_.pieces : 1.0);
   }
 
   [[nodiscard]] bool repeated(const PassMessage& message) const {

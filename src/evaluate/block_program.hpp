@@ -41,8 +41,8 @@ struct SharedTime {
 [[nodiscard]] SharedTime share_of(const PricingContext& context, const PassMessage& message,
                                   double calls, Seconds window);
 
-/// Whether every piece of a micro-batch sends a message, or one goes for all.
-enum class Pieces : std::uint8_t { Each, Together };
+/// Whether every piece of a micro-batch sends the message, or one message goes for all.
+enum class Senders : std::uint8_t { EachPiece, AllPieces };
 
 /// Messages of operators and of kept states, in the order in which they happen.
 template <typename Visit>
@@ -51,11 +51,11 @@ void for_each_message(const BlockParts& parts, Visit visit) {
   auto next = kept.begin();
   for (const PassMessage& message : parts.work.messages) {
     while (next != kept.end() && comes_before(next->communication, message.communication)) {
-      visit(*next++, Pieces::Together);
+      visit(*next++, Senders::AllPieces);
     }
-    visit(message, Pieces::Each);
+    visit(message, Senders::EachPiece);
   }
-  while (next != kept.end()) visit(*next++, Pieces::Together);
+  while (next != kept.end()) visit(*next++, Senders::AllPieces);
 }
 
 /// Whether kernels run on while a message of this block is on its way.

@@ -51,9 +51,7 @@ ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, s
                            double copies, std::shared_ptr<ReshardingPrices> moves)
     : problem_(problem),
       degrees_(without_pipeline(degrees)),
-      constants_(framework_constants(*problem_.framework)),
-      precision_(problem_.framework->precision.at(problem_.precision)),
-      context_(pricing_context(problem_, constants_, precision_)),
+      context_(pricing_context(problem_)),
       mesh_(with_factors(make_device_mesh(degrees_, problem_.framework->rank_order),
                          bit_factors(bits_of(degrees_.tensor_out).value()))),
       placements_(all_whole(*problem_.network, degrees_.tensor_out)),
@@ -163,7 +161,7 @@ void ChoicePricer::add_parameters(std::size_t op, const LocalSizes& sizes, Launc
     if (block_.parameter(id).trainable == Trainable::Yes) trained += local;
   }
   const Bytes traffic(trained * copies_ * statics_.dense.optimizer_traffic *
-                      constants_.optimizer_factor);
+                      context_.constants.optimizer_factor);
   cost.step += stream_time(problem_.cluster->accelerator, traffic, 0) / copies_;
   cost.states += elements * statics_.dense.parameter +
                  trained * (statics_.dense.gradient + statics_.dense.optimizer);
@@ -212,7 +210,7 @@ void ChoicePricer::add_saved(std::size_t reader, const Saved& saved, double elem
                              ByRecompute<double>& bytes) const {
   const Bytes element = saved.as == SavedAs::Single
                             ? Bytes(4)
-                            : element_size(block_.tensor(saved.tensor).element, precision_);
+                            : element_size(block_.tensor(saved.tensor).element, context_.precision);
   for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
     if (repeats_whole(block_, static_cast<Recompute>(level)) || repeated_[level][reader] > 0.0) {
       continue;
@@ -247,7 +245,7 @@ ByRecompute<double> ChoicePricer::saved_inputs() const {
   for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
     if (!repeats_whole(block_, static_cast<Recompute>(level))) continue;
     for (const TensorId id : block_.inputs) {
-      bytes[level] += element_size(precision_.activation).value() * sizes.edge(id);
+      bytes[level] += element_size(context_.precision.activation).value() * sizes.edge(id);
     }
   }
   return bytes;

@@ -99,8 +99,6 @@ class ChoicePricer {
 
   const Problem problem_;
   PlanDegrees degrees_;
-  FrameworkConstants constants_;
-  PrecisionPolicy precision_;
   PricingContext context_;
   DeviceMesh mesh_;
   Placements placements_;

@@ -19,6 +19,7 @@
 #include "evaluate/grid_bound.hpp"
 #include "evaluate/interval.hpp"
 #include "evaluate/memory_model.hpp"
+#include "evaluate/memory_risk.hpp"
 #include "evaluate/operator_report.hpp"
 #include "evaluate/overlap_report.hpp"
 #include "evaluate/plan_ground.hpp"
@@ -29,6 +30,7 @@
 #include "plan/legality.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 
@@ -91,9 +93,10 @@ PlanDegrees without_form(PlanDegrees plan) {
   return plan;
 }
 
-/// The fields that a ground does not depend on, set to one value.
+/// The fields that a ground of one form does not depend on, set to one value.
 PlanDegrees ground_degrees(PlanDegrees plan) {
   plan.micro_batch = plan.micro_batches = 1;
+  plan.schedule = kDefaultSchedule;
   plan.recompute = Recompute::None;
   plan.recompute_layers = 0;
   return plan;
@@ -104,22 +107,18 @@ PlanDegrees ground_degrees(PlanDegrees plan) {
 struct PlanEvaluator::Implementation {
   explicit Implementation(const Problem& asked)
       : problem(asked),
-        constants(framework_constants(*asked.framework)),
-        precision(asked.framework->precision.at(asked.precision)),
+        context(pricing_context(problem)),
         errors(error_model(problem)),
-        grid(problem, constants, precision),
+        grid(context),
         assignments(problem),
-        context(pricing_context(problem, constants, precision)),
         profiles(context) {}
 
   Problem problem;
-  FrameworkConstants constants;
-  PrecisionPolicy precision;
+  PricingContext context;
   ErrorModel errors;
   GridBound grid;
   AssignmentCache assignments;
   mutable RouteCache routes;
-  PricingContext context;
   ProfileMaker profiles;
 
   [[nodiscard]] DeviceMesh mesh(const PlanDegrees& plan) const {
@@ -150,7 +149,7 @@ struct PlanEvaluator::Implementation {
     // A profile of another class would give a price without a meaning.
     PLANSEARCH_CHECK(same_class(profile.made_for, plan));
     const PlanDegrees degrees = ground_degrees(plan);
-    PlanGround& ground = workspace.grounds.place_of(degrees);
+    PlanGround& ground = workspace.grounds[{plan.chunks, schedule_row(plan.schedule).placement}];
     const bool known = ground.context == context.id && ground.degrees == degrees;
     if (!known) {
       ground.mesh = mesh(plan);
@@ -332,8 +331,14 @@ std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) cons
 Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {
   if (auto bad = legality(plan)) return InfeasiblePlan{*std::move(bad), std::nullopt};
   const auto workspace = make_workspace();
-  return implementation_->with_view(plan, [&](const PlanView& view) {
-    return within(implementation_->evaluate(view, MakespanMethod::Simulation, *workspace), *this);
+  return implementation_->with_view(plan, [&](const PlanView& view) -> Evaluation {
+    try {
+      return within(implementation_->evaluate(view, MakespanMethod::Simulation, *workspace), *this);
+    } catch (const SimulationLimit& limit) {
+      return InfeasiblePlan{{.obstacle = Obstacle::BeyondSimulation,
+                             .detail = fmt::format("{}; {}", limit.what(), limit.hint())},
+                            std::nullopt};
+    }
   });
 }
 
@@ -384,7 +389,7 @@ Bytes PlanEvaluator::memory_limit() const {
 }
 
 double PlanEvaluator::memory_risk(Bytes predicted) const {
-  return risk_of_memory(implementation_->constants.memory_error, predicted, memory_limit());
+  return risk_of_memory(implementation_->context.constants.memory_error, predicted, memory_limit());
 }
 
 bool PlanEvaluator::host_fits(const Estimate& estimate) const {
@@ -402,14 +407,14 @@ MemoryFit PlanEvaluator::memory_fit(Bytes predicted) const {
 Bytes PlanEvaluator::memory_up_to(MemoryFit fit) const {
   PLANSEARCH_CHECK(fit != MemoryFit::No);
   const double accepted = problem_.memory_risk;
-  return peak_at_risk(implementation_->constants.memory_error,
+  return peak_at_risk(implementation_->context.constants.memory_error,
                       fit == MemoryFit::Fits ? accepted : std::max(accepted, kTightMemoryRisk),
                       memory_limit());
 }
 
 FlopRate PlanEvaluator::matmul_peak() const {
   return problem_.cluster->accelerator
-      .peak[static_cast<std::size_t>(implementation_->precision.matmul)]
+      .peak[static_cast<std::size_t>(implementation_->context.precision.matmul)]
       .value();
 }
 

@@ -52,28 +52,27 @@ double best_rate(const Accelerator& chip, const PrecisionPolicy& precision) {
 
 }  // namespace
 
-GridBound::GridBound(const Problem& problem, const FrameworkConstants& constants,
-                     const PrecisionPolicy& precision)
-    : gpus_(problem.gpus),
-      global_batch_(static_cast<double>(problem.global_batch)),
-      gradients_(constants.gradients),
-      reserve_(constants.memory_workspace + constants.memory_context),
-      parameters_(whole_network(*problem.network)) {
-  const Network& network = *problem.network;
-  const double rate = best_rate(problem.cluster->accelerator, precision);
+GridBound::GridBound(const PricingContext& context)
+    : gpus_(context.problem.gpus),
+      global_batch_(static_cast<double>(context.problem.global_batch)),
+      gradients_(context.problem.framework->implementation.gradients),
+      reserve_(context.constants.memory_workspace + context.constants.memory_context),
+      parameters_(whole_network(*context.problem.network)) {
+  const Network& network = *context.problem.network;
+  const SelectiveRule selective = context.problem.framework->selective;
+  const double rate = best_rate(context.problem.cluster->accelerator, context.precision);
   if (rate <= 0.0) return;
   for (const BlockRun& run : network.order) {
     const Block& block = network.blocks[run.block];
     std::array<std::vector<double>, 3> repeated;
     for (std::size_t level = 0; level < repeated.size(); ++level) {
-      repeated[level] =
-          repeated_shares(block, static_cast<Recompute>(level), problem.framework->selective);
+      repeated[level] = repeated_shares(block, static_cast<Recompute>(level), selective);
     }
     for (std::size_t i = 0; i < block.operators.size(); ++i) {
       const Operator& op = block.operators[i];
       if (!traits(op).multiplies_weight()) continue;
       const bool grouped = traits(op).second_operand == SecondOperand::GroupedWeights;
-      const double slow = grouped ? op.useful_fraction / constants.grouped_efficiency : 1.0;
+      const double slow = grouped ? op.useful_fraction / context.constants.grouped_efficiency : 1.0;
       const Seconds once(2.0 * element_count(network, op.loop) * slow *
                          static_cast<double>(run.count) / rate);
       work_.forward += once;

@@ -3,15 +3,14 @@
 #pragma once
 
 #include "evaluate/class_profile.hpp"
-#include "evaluate/framework_constants.hpp"
+#include "evaluate/pass_message.hpp"
 
 namespace plansearch {
 
 /// Sums over the whole network, made once per problem.
 class GridBound {
  public:
-  GridBound(const Problem& problem, const FrameworkConstants& constants,
-            const PrecisionPolicy& precision);
+  explicit GridBound(const PricingContext& context);
 
   /// Below the bound of `plan` and of every plan that differs from it in schedule and chunks, in
   /// more recompute or in larger micro-batches. `statics` are the plan's own.

@@ -69,7 +69,7 @@ ProcessGroup pair_over(int left_domain) {
 
 void fill_passes(const PlanView& view, EvaluationWorkspace& workspace) {
   const bool split = splits_backward(view.order.schedule);
-  const bool by_block = view.constants.run_ahead == HostRunAhead::Block;
+  const bool by_block = !view.constants.host_runs_ahead_of_stage;
   workspace.passes.clear();
   for (const GroupContent& content : view.assignment().contents) {
     const PassLengths lengths =
@@ -143,9 +143,9 @@ BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary)
   const ProcessGroup tensor = process_group(*transform.mesh, {Axis::Out});
   const bool cut = transform.placements != nullptr &&
                    transform.placements->blocks[sender.last_block].leaving.has_value();
-  const bool scatters =
-      alike && !cut && view.constants.boundary == BoundaryMessage::ScatterGather &&
-      transform.degrees->sequence_parallel == SequenceParallel::Off && tensor.size() > 1;
+  const bool scatters = alike && !cut && view.constants.boundary_scatter_gather &&
+                        transform.degrees->sequence_parallel == SequenceParallel::Off &&
+                        tensor.size() > 1;
   const auto gathering = [&](const RouteGather& gather) {
     if (scatters) return price_call(view, CommunicationKind::AllGather, tile, tensor).cost.time;
     if (gather.ranks <= 1) return Seconds(0);

@@ -14,7 +14,6 @@
 #include <optional>
 #include <variant>
 
-#include "evaluate/framework_constants.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -58,7 +57,7 @@ void add_tier(const LinkTier& tier, double unmeasured, ErrorModel& model) {
 }  // namespace
 
 ErrorModel error_model(const Problem& problem) {
-  const FrameworkConstants constants = framework_constants(*problem.framework);
+  const FrameworkConstants& constants = problem.framework->constants;
   const Cluster& cluster = *problem.cluster;
   const DataType matmul = problem.framework->precision.at(problem.precision).matmul;
   ErrorModel model;

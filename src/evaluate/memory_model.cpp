@@ -50,14 +50,14 @@ Bytes transient_bytes(const PlanView& view, const BlockShares& most) {
       view.order.micro_batches > 1 ? constants.memory_previous_logit_bytes : 0.0;
   const Bytes loss((constants.memory_logit_bytes + previous) * most.logits);
   const Bytes block = most.working_set + Bytes(constants.memory_live_bytes * most.stream);
-  if (constants.loss_lifetime == LossLifetime::ThroughBackward) return loss + block;
+  if (constants.memory_loss_through_backward) return loss + block;
   return std::max(loss, block - most.loss);
 }
 
 /// Gradients beside all activations. Where only backward makes them, the first micro-batch frees
 /// activations for them: the peak is at its start or at its end.
 Bytes gradients_at_peak(const PlanView& view, Bytes gradients, Bytes activations) {
-  const bool made = view.constants.gradients == GradientStorage::Backward;
+  const bool made = view.problem.framework->implementation.gradients == GradientStorage::Backward;
   if (!made || view.order.micro_batches > 1) return gradients;
   return std::max(gradients - activations, Bytes(0));
 }

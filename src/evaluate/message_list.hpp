@@ -52,8 +52,8 @@ class MessageList {
     happening_.clear();
     travels_ = false;
     first_.assign(parts.work.operators.size() + 2, 0);
-    for_each_message(parts, [&](const PassMessage& message, Pieces pieces) {
-      happening_.push_back({&message, pieces == Pieces::Together});
+    for_each_message(parts, [&](const PassMessage& message, Senders senders) {
+      happening_.push_back({&message, senders == Senders::AllPieces});
       ++first_[message.communication.operator_index + 2];
       travels_ = travels_ || message.communication.steps > 1;
     });

@@ -38,9 +38,7 @@ struct OperatorSplit::Parts {
   Parts(const Problem& asked, const PlanDegrees& plan, std::size_t number)
       : problem(asked),
         degrees(plan),
-        constants(framework_constants(*problem.framework)),
-        precision(problem.framework->precision.at(problem.precision)),
-        context(pricing_context(problem, constants, precision)),
+        context(pricing_context(problem)),
         mesh(make_device_mesh(plan, problem.framework->rank_order)),
         rules(rules_without_tensor(problem, plan, mesh)),
         policies(tensor_policies(plan, mesh, *problem.framework, problem.precision)),
@@ -78,8 +76,6 @@ struct OperatorSplit::Parts {
 
   Problem problem;
   PlanDegrees degrees;
-  FrameworkConstants constants;
-  PrecisionPolicy precision;
   PricingContext context;
   DeviceMesh mesh;
   PlacementRules rules;

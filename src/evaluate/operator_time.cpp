@@ -224,8 +224,7 @@ class OperatorPricer {
 
   /// Of an operator, whichever of its products they are of.
   [[nodiscard]] Rows rows(DataType type, const MatmulShape& shape) const {
-    return context_.constants.product_rows == ProductRows::Padded ? Rows::Aligned
-                                                                  : rows_of(type, shape);
+    return context_.constants.pads_products ? Rows::Aligned : rows_of(type, shape);
   }
 
   /// Several matmuls of one launch share their input; their output widths add.
@@ -333,7 +332,7 @@ class OperatorPricer {
   }
 
   OperatorTime streaming(std::size_t index, const Operator& op) {
-    if (const auto& passes = passes_of(op)) return counted(index, op, *passes);
+    if (const OperatorPasses* passes = passes_of(op)) return counted(index, op, *passes);
     Bytes inputs;
     Bytes outputs;
     for (const TensorId id : op.inputs) inputs += bytes(index, id);
@@ -347,8 +346,8 @@ class OperatorPricer {
     return time;
   }
 
-  [[nodiscard]] const std::optional<PassCounts>& passes_of(const Operator& op) const {
-    return context_.constants.passes.at(static_cast<std::size_t>(op.passes));
+  [[nodiscard]] const OperatorPasses* passes_of(const Operator& op) const {
+    return context_.passes.at(static_cast<std::size_t>(op.passes));
   }
 
   [[nodiscard]] Seconds pass_time(const PassCount& passes, double elements, int kernels) const {
@@ -360,7 +359,7 @@ class OperatorPricer {
   }
 
   /// Passes as counted are per element of what backward hands on: results that have a gradient.
-  OperatorTime counted(std::size_t index, const Operator& op, const PassCounts& passes) const {
+  OperatorTime counted(std::size_t index, const Operator& op, const OperatorPasses& passes) const {
     double elements = 0.0;
     for (const TensorId id : op.outputs) {
       if (differentiable(block_.tensor(id))) elements += sizes_.tensor(index, id);
@@ -374,11 +373,14 @@ class OperatorPricer {
   /// Logits are read in forward, in backward read and rewritten into gradients.
   OperatorTime loss(std::size_t index, const Operator& op) {
     const double logits = sizes_.tensor(index, op.inputs.front());
-    static constexpr PassCounts kOnce{{.activation = 1.0}, {.activation = 2.0}};
-    const PassCounts passes = passes_of(op).value_or(kOnce);
+    static constexpr PassCount kRead{.activation = 1.0};
+    static constexpr PassCount kRewritten{.activation = 2.0};
+    const OperatorPasses* passes = passes_of(op);
     OperatorTime time;
-    time.forward = pass_time(passes.forward, logits, op.forward_kernels);
-    time.backward = pass_time(passes.backward, logits, op.backward_kernels);
+    time.forward =
+        pass_time(passes != nullptr ? passes->forward : kRead, logits, op.forward_kernels);
+    time.backward =
+        pass_time(passes != nullptr ? passes->backward : kRewritten, logits, op.backward_kernels);
     return time;
   }
 

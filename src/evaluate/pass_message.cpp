@@ -49,10 +49,15 @@ CallPrice price_call(const PricingContext& context, CommunicationKind kind, Byte
   return memo.get(key, [&] { return compute_call(context, kind, bytes, group); });
 }
 
-PricingContext pricing_context(const Problem& problem, const FrameworkConstants& constants,
-                               const PrecisionPolicy& precision) {
+PricingContext pricing_context(const Problem& problem) {
   static std::atomic<std::uint64_t> last{0};
-  return {problem, constants, precision, ++last};
+  const Framework& framework = *problem.framework;
+  PricingContext context{problem, framework.constants, framework.precision.at(problem.precision),
+                         ++last};
+  for (std::size_t i = 0; i < kMemoryBoundCount; ++i) {
+    context.passes[i] = framework.operators.passes(static_cast<MemoryBound>(i));
+  }
+  return context;
 }
 
 PassMessage price_message(const PricingContext& context, const DeviceMesh& mesh,

@@ -2,10 +2,10 @@
 // A communication inside a pass with its price, before anyone asks what hides it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "cost/collective_cost.hpp"
-#include "evaluate/framework_constants.hpp"
 #include "plansearch/communication.hpp"
 #include "plansearch/device_mesh.hpp"
 #include "plansearch/problem.hpp"
@@ -18,10 +18,11 @@ struct PricingContext {
   const FrameworkConstants& constants;
   const PrecisionPolicy& precision;
   std::uint64_t id = 0;  ///< a number of its own for every such context of the process
+  /// Nothing where every tensor is read or written once.
+  std::array<const OperatorPasses*, kMemoryBoundCount> passes{};
 };
-[[nodiscard]] PricingContext pricing_context(const Problem& problem,
-                                             const FrameworkConstants& constants,
-                                             const PrecisionPolicy& precision);
+/// The problem must outlive the context.
+[[nodiscard]] PricingContext pricing_context(const Problem& problem);
 
 /// One call of a collective inside a training step.
 struct CallPrice {

@@ -3,9 +3,11 @@
 // memory model read.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "evaluate/boundary.hpp"
@@ -72,7 +74,7 @@ struct TransferTicks {
 /// What plans share that differ in micro-batches and recomputation only.
 struct PlanGround {
   std::uint64_t context = 0;  ///< of whose prices; 0: of nobody's
-  PlanDegrees degrees;        ///< of a uniform plan, what it does not depend on set to 1
+  PlanDegrees degrees;        ///< of a uniform plan, what it does not depend on set to defaults
   DeviceMesh mesh;            ///< of a uniform plan
   std::vector<TransformGround> transforms;
   const RoutedAssignment* routed = nullptr;
@@ -112,20 +114,16 @@ struct KindWork {
   Seconds reduction;
 };
 
-/// Grounds of the plans that were asked for last. Neighbours in a search differ in micro-batch,
-/// chunks and schedule: every pair of the last two has a place.
-class GroundMemo {
- public:
-  /// The ground of these degrees, or one to be made anew.
-  [[nodiscard]] PlanGround& place_of(const PlanDegrees& degrees) {
-    const auto form = static_cast<std::size_t>(degrees.chunks) * kSchedules +
-                      static_cast<std::size_t>(degrees.schedule);
-    return grounds_[form % grounds_.size()];
+/// What plans of equal degrees can differ in before micro-batches and recomputation do.
+struct GroundForm {
+  int chunks = 1;
+  const Placement* placement = nullptr;
+  bool operator==(const GroundForm&) const = default;
+};
+struct GroundFormHash {
+  [[nodiscard]] std::size_t operator()(const GroundForm& form) const noexcept {
+    return std::hash<const Placement*>()(form.placement) + static_cast<std::size_t>(form.chunks);
   }
-
- private:
-  static constexpr std::size_t kSchedules = 15;  ///< about as many as there are
-  std::array<PlanGround, 64> grounds_;
 };
 
 /// The class whose memory was asked for last; no times.
@@ -136,7 +134,8 @@ struct MemoryOnly {
 
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
-  GroundMemo grounds;
+  /// The last ground of every form: neighbours in a search differ in form and micro-batch.
+  std::unordered_map<GroundForm, PlanGround, GroundFormHash> grounds;
   std::vector<GroupLengths> passes;      ///< by content of the assignment
   std::vector<DeviceEnd> ends;           ///< by position
   std::vector<KindWork> work;            ///< by kind

@@ -39,11 +39,7 @@ TransformGround ground_of(const StageForm& form, const PlanDegrees& degrees) {
 }  // namespace
 
 StagePricer::StagePricer(const Problem& problem)
-    : problem_(problem),
-      constants_(framework_constants(*problem_.framework)),
-      precision_(problem_.framework->precision.at(problem_.precision)),
-      context_(pricing_context(problem_, constants_, precision_)),
-      profiles_(context_) {}
+    : problem_(problem), context_(pricing_context(problem_)), profiles_(context_) {}
 
 StageForm StagePricer::form(const PlanDegrees& degrees) const {
   PLANSEARCH_CHECK(!splits_backward(degrees.schedule));

@@ -56,8 +56,6 @@ class StagePricer {
 
  private:
   Problem problem_;
-  FrameworkConstants constants_;
-  PrecisionPolicy precision_;
   PricingContext context_;
   ProfileMaker profiles_;
 };

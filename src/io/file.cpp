@@ -77,11 +77,25 @@ fs::path behind_links(fs::path path) {
   return path;
 }
 
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+std::string link_to(const Descriptor& file) {
+  return fmt::format("/proc/self/fd/{}", file.get());
+}
+
+/// A file without a name, of which a process that is killed leaves nothing. Invalid where the file
+/// system has none, or where it could not be given a name later.
+Descriptor open_unnamed(const fs::path& folder) {
+  Descriptor file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (file.valid() && ::access(link_to(file).c_str(), F_OK) != 0) static_cast<void>(file.close());
+  return file;
+}
+
 /// Not every file system syncs folders; a rename that is not on disk yet shows the old file.
 void sync_folder_of(const fs::path& path) {
-  const fs::path parent = path.parent_path();
-  const Descriptor folder(
-      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.valid()) static_cast<void>(::fsync(folder.get()));
 }
 
@@ -130,6 +144,9 @@ Descriptor NewFile::open() {
   }
   path_ = behind_links(path_);
   temporary_ = path_.string() + ".tmp-XXXXXX";
+  Descriptor unnamed = open_unnamed(folder_of(path_));
+  named_ = !unnamed.valid();
+  if (!named_) return unnamed;
   return Descriptor(::mkostemp(temporary_.data(), O_CLOEXEC));
 }
 
@@ -141,7 +158,16 @@ NewFile::NewFile(const fs::path& path) : path_(path), out_(open()) {
 }
 
 NewFile::~NewFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (named_ && !temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+bool NewFile::take_name() {
+  if (named_) return true;
+  temporary_ = fmt::format("{}.tmp-{}", path_.string(), ::getpid());
+  ::unlink(temporary_.c_str());  // of a process of this number that was killed right here
+  named_ = ::linkat(AT_FDCWD, link_to(out_).c_str(), AT_FDCWD, temporary_.c_str(),
+                    AT_SYMLINK_FOLLOW) == 0;
+  return named_;
 }
 
 void NewFile::append(std::string_view content) {
@@ -153,7 +179,8 @@ void NewFile::commit() {
   // On disk before it takes the name, so that whatever happens the name has the old file or all of
   // the new one.
   const bool placed = ::fchmod(out_.get(), wanted_mode(path_)) == 0 && ::fsync(out_.get()) == 0 &&
-                      out_.close() && std::rename(temporary_.c_str(), path_.c_str()) == 0;
+                      take_name() && out_.close() &&
+                      std::rename(temporary_.c_str(), path_.c_str()) == 0;
   if (!placed) fail_with_errno(path_, "cannot write");
   temporary_.clear();
   sync_folder_of(path_);

@@ -37,8 +37,9 @@ class Descriptor {
   int fd_;
 };
 
-/// A file that is written piece by piece under a temporary name beside `path` and replaces it when
-/// it is complete: a failure leaves the old file (or none) and nothing half-written. Devices and
+/// A file that is written piece by piece beside `path`, without a name where the system can, and
+/// replaces it when it is complete: a failure leaves the old file (or none) and nothing
+/// half-written. Devices and
 /// pipes (/dev/stdout) are written directly. Every failure is an InputError.
 class NewFile {
  public:
@@ -53,9 +54,12 @@ class NewFile {
 
  private:
   [[nodiscard]] Descriptor open();
+  /// The temporary name, under which it can replace another file.
+  [[nodiscard]] bool take_name();
 
   std::filesystem::path path_;
   std::string temporary_;  ///< empty: written directly, or in its place
+  bool named_ = true;
   Descriptor out_;
 };
 

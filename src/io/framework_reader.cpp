@@ -127,36 +127,40 @@ void read_degrees(const Node& map, std::map<std::string, int>& degrees) {
   }
 }
 
-double read_constant(const Node& node, ConstantUnit unit) {
-  switch (unit) {
-    case ConstantUnit::Time:
-      return node.non_negative<Seconds>().value();
-    case ConstantUnit::Data:
-      return node.non_negative<Bytes>().value();
-    case ConstantUnit::Number:
-      break;
-  }
-  const double value = node.number();
-  if (value < 0.0) node.fail("must not be negative");
+template <typename Quantity>
+void read_constant(const Node& node, Quantity& constant) {
+  constant = node.non_negative<Quantity>();
+}
+
+void read_constant(const Node& node, double& constant) {
+  constant = node.number();
+  if (constant < 0.0) node.fail("must not be negative");
   constexpr double kMost = 1e4;  // bytes per logit, factors, standard deviations
-  if (value > kMost) node.fail(fmt::format("{} is above the limit {}", value, kMost));
-  return value;
+  if (constant > kMost) node.fail(fmt::format("{} is above the limit {}", constant, kMost));
+}
+
+void read_constant(const Node& node, bool& constant) {
+  constant = node.count(0, 1) == 1;
+}
+
+std::string field_of(std::string_view constant) {
+  return fmt::format("constants.{}", constant);
 }
 
 void read_constants(const Node& map, Framework& framework, FieldLog& log) {
-  const auto& known = framework_constant_descriptions();
+  const auto& known = framework_constant_rows();
   for (const Node::Entry& entry : map.entries()) {
-    const auto found = std::find_if(known.begin(), known.end(), [&](const ConstantDescription& d) {
-      return d.name == entry.key;
-    });
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const auto& row) { return row.name == entry.key; });
     if (found == known.end()) {
       std::vector<std::string> names;
-      for (const ConstantDescription& d : known) names.emplace_back(d.name);
+      for (const ConstantRow& row : known) names.emplace_back(row.name);
       throw InputError(entry.where, fmt::format("unknown constant '{}'", entry.key),
                        did_you_mean(entry.key, names));
     }
-    framework.constants[entry.key] = read_constant(entry.value, found->unit);
-    log.given("constants." + entry.key);
+    std::visit([&](auto* constant) { read_constant(entry.value, *constant); },
+               found->field(framework.constants));
+    log.given(field_of(entry.key));
   }
 }
 
@@ -194,9 +198,9 @@ void read_overlap(const Node& map, Framework& framework, FieldLog& log) {
 void require_everything(const Node& root, const Framework& framework) {
   if (framework.rank_order.empty()) static_cast<void>(root.at("rank_order"));
   if (framework.precision.empty()) static_cast<void>(root.at("precision"));
-  for (const ConstantDescription& d : framework_constant_descriptions()) {
-    if (!framework.constants.contains(std::string(d.name))) {
-      root.fail(fmt::format("constant '{}' is missing ({})", d.name, d.meaning),
+  for (const ConstantRow& row : framework_constant_rows()) {
+    if (!framework.provenance.contains(field_of(row.name))) {
+      root.fail(fmt::format("constant '{}' is missing ({})", row.name, row.meaning),
                 "give it under constants:, or take a base with like:");
     }
   }

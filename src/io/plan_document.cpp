@@ -68,8 +68,7 @@ int read_degree(const Node& node, Degree degree) {
       break;
   }
   const std::string word = node.text();
-  if (degree == Degree::Schedule) take_schedule_files(word);
-  if (const auto value = row.find(word)) return *value;
+  if (const auto value = parse_degree(degree, word)) return *value;
   node.fail(fmt::format("'{}' is no {}", word, row.key), legal_text(degree));
 }
 
@@ -122,14 +121,6 @@ PlanDocument read_plan_document(const Node& root) {
   if (const auto degrees = root.find("degrees"))
     document.question.degrees = read_degrees(*degrees, {});
   root.finish();
-  return document;
-}
-
-PlanDocument to_document(const PlanDegrees& plan) {
-  PlanDocument document;
-  document.question.degrees = to_pinned(plan);
-  document.question.gpus = plan.devices();
-  document.question.batch = plan.global_batch();
   return document;
 }
 

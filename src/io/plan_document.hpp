@@ -34,9 +34,6 @@ struct PlanDocument {
 [[nodiscard]] PlanDocument read_plan_document(const std::filesystem::path& path);
 [[nodiscard]] PlanDocument read_plan_document(const Node& root);
 
-/// The degrees of a plan as a document; the caller adds what it was made for.
-[[nodiscard]] PlanDocument to_document(const PlanDegrees& plan);
-
 /// YAML text that `read_plan_document` reads back to the same document.
 [[nodiscard]] std::string to_yaml(const PlanDocument& document);
 

@@ -13,6 +13,7 @@
 
 #include "io/csv.hpp"
 #include "io/file.hpp"
+#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/order_check.hpp"
 #include "schedule/table.hpp"
@@ -336,17 +337,17 @@ ComputeOrder read_schedule(const std::filesystem::path& path) {
   return parse_schedule(read_file(path, std::size_t{64} << 20U), path.string());
 }
 
-void take_schedule_files(std::string_view list) {
-  constexpr std::string_view kEnding = ".csv";
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    const std::string word(trimmed(list.substr(at, end - at)));
-    at = end + 1;
-    const bool file = word.find('/') != std::string::npos || word.ends_with(kEnding);
-    if (file && word.find('\0') == std::string::npos) {
-      add_given_schedule(word, read_schedule(word));
-    }
-  }
+std::optional<ScheduleId> find_or_read_schedule(std::string_view word) {
+  const std::string name(trimmed(word));
+  const bool file = name.find('/') != std::string::npos || name.ends_with(".csv");
+  if (!file || name.find('\0') != std::string::npos) return find_schedule(word);
+  return given_schedule(name, read_schedule(name));
+}
+
+std::optional<int> parse_degree(Degree degree, std::string_view text) {
+  if (degree != Degree::Schedule) return parse_value(degree, text);
+  const auto schedule = find_or_read_schedule(text);
+  return schedule ? std::optional(static_cast<int>(*schedule)) : std::nullopt;
 }
 
 }  // namespace plansearch::io

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "plansearch/degree_set.hpp"
+#include "plansearch/schedule_id.hpp"
 #include "schedule/compute_order.hpp"
 
 namespace plansearch::io {
@@ -22,9 +25,10 @@ inline constexpr std::string_view kOverlapWord = "OVERLAP_F_B";
 [[nodiscard]] ComputeOrder read_schedule(const std::filesystem::path& path);
 [[nodiscard]] ComputeOrder parse_schedule(std::string_view text, const std::string& file_name);
 
-/// Makes the files in a list of schedules known by their paths (schedule/table.hpp). A word that no
-/// schedule has is a file when it ends in .csv or holds a slash.
-void take_schedule_files(std::string_view list);
+/// A schedule of the table, or the order in a file: a word that ends in .csv or holds a slash.
+[[nodiscard]] std::optional<ScheduleId> find_or_read_schedule(std::string_view word);
+/// As parse_value; a schedule may be a file.
+[[nodiscard]] std::optional<int> parse_degree(Degree degree, std::string_view text);
 
 /// Compute actions only, or with every send behind what makes its message and every receive where
 /// the runtime puts it. What is read back is the same order.

@@ -77,8 +77,9 @@ std::string to_text(const DegreeLimits& limits) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-int read_degree_value(std::string_view flag, std::string_view text, Degree degree) {
-  if (const auto value = parse_value(degree, text)) return *value;
+int read_degree_value(std::string_view flag, std::string_view text, Degree degree,
+                      DegreeParser parse) {
+  if (const auto value = parse(degree, text)) return *value;
   const DegreeRow& row = row_of(degree);
   std::string hint;
   if (row.kind == DegreeKind::Word) hint = did_you_mean(std::string(text), row.words());
@@ -87,11 +88,11 @@ int read_degree_value(std::string_view flag, std::string_view text, Degree degre
 }
 
 void read_degree(std::string_view flag, std::string_view text, Degree degree, PinnedDegrees& pinned,
-                 DegreeLimits& limits) {
+                 DegreeLimits& limits, DegreeParser parse) {
   const std::size_t range = text.find(kRange);
   if (range != std::string_view::npos && row_of(degree).kind == DegreeKind::Number) {
-    const int low = read_degree_value(flag, text.substr(0, range), degree);
-    const int high = read_degree_value(flag, text.substr(range + kRange.size()), degree);
+    const int low = read_degree_value(flag, text.substr(0, range), degree, parse);
+    const int high = read_degree_value(flag, text.substr(range + kRange.size()), degree, parse);
     if (low > high) {
       throw InputError({}, fmt::format("{} {}: the range is empty", flag, text),
                        "write the lower end first");
@@ -103,7 +104,7 @@ void read_degree(std::string_view flag, std::string_view text, Degree degree, Pi
   std::vector<int> values;
   for (std::string_view rest = text;;) {
     const std::size_t end = rest.find(',');
-    values.push_back(read_degree_value(flag, rest.substr(0, end), degree));
+    values.push_back(read_degree_value(flag, rest.substr(0, end), degree, parse));
     if (end == std::string_view::npos) break;
     rest.remove_prefix(end + 1);
   }

@@ -32,9 +32,18 @@ std::optional<int> find_in(std::string_view word) {
   return static_cast<int>(found - Names.begin());
 }
 
+template <const auto& Names>
+std::string_view word_in(int value) {
+  return Names.at(static_cast<std::size_t>(value));
+}
+
 std::optional<int> find_schedule_value(std::string_view word) {
   const auto schedule = find_schedule(word);
   return schedule ? std::optional(static_cast<int>(*schedule)) : std::nullopt;
+}
+
+std::string_view schedule_word(int value) {
+  return to_text(static_cast<ScheduleId>(value));
 }
 
 template <auto Member>
@@ -62,10 +71,12 @@ constexpr DegreeRow number(Degree degree, std::string_view key, std::string_view
 template <auto Member>
 constexpr DegreeRow words(Degree degree, std::string_view key, std::string_view help,
                           const std::vector<std::string>& (*all)(),
-                          std::optional<int> (*find)(std::string_view)) {
+                          std::optional<int> (*find)(std::string_view),
+                          std::string_view (*word)(int)) {
   DegreeRow result = row<Member>(degree, key, DegreeKind::Word, 0, kAny, help);
   result.words = all;
   result.find = find;
+  result.word = word;
   return result;
 }
 
@@ -81,7 +92,8 @@ constexpr std::array<DegreeRow, kDegreeCount> kTable{
      number<&P::tensor_depth>(D::TensorDepth, "tp_z", "tensor axis that shards weights and batch"),
      number<&P::context>(D::Context, "cp", "context-parallel degree"),
      words<&P::context_kind>(D::ContextKind, "cp_kind", "how attention is split over cp",
-                             list_of<kContextKinds>, find_in<kContextKinds>),
+                             list_of<kContextKinds>, find_in<kContextKinds>,
+                             word_in<kContextKinds>),
      number<&P::expert>(D::Expert, "ep", "expert-parallel degree, spans dp x cp x tp"),
      number<&P::expert_tensor>(D::ExpertTensor, "etp", "tensor-parallel degree inside an expert"),
      number<&P::zero>(D::Zero, "zero", "0: nothing, 1: optimizer, 2: gradients, 3: parameters", 0,
@@ -95,13 +107,13 @@ constexpr std::array<DegreeRow, kDegreeCount> kTable{
                         "pieces of a micro-batch: messages of one run under kernels of another", 1,
                         64),
      words<&P::recompute>(D::Recompute, "recompute", "activations computed again in backward",
-                          list_of<kRecompute>, find_in<kRecompute>),
+                          list_of<kRecompute>, find_in<kRecompute>, word_in<kRecompute>),
      number<&P::recompute_layers>(D::RecomputeLayers, "recompute_layers",
                                   "layers of every chunk, its first ones, that full recomputation "
                                   "repeats; 0: all",
                                   0),
      words<&P::schedule>(D::Schedule, "schedule", "pipeline schedule", schedule_names,
-                         find_schedule_value)}};
+                         find_schedule_value, schedule_word)}};
 
 /// Rows are found by their place.
 constexpr bool in_order() {
@@ -136,7 +148,7 @@ std::string_view key_of(Degree degree, const PinnedDegrees& pinned) {
 std::string value_text(Degree degree, int value) {
   const DegreeRow& row = row_of(degree);
   if (row.kind != DegreeKind::Word) return fmt::format("{}", value);
-  return row.words().at(static_cast<std::size_t>(value));
+  return std::string(row.word(value));
 }
 
 std::optional<int> parse_value(Degree degree, std::string_view text) {

@@ -11,6 +11,7 @@
 #include "plan/expand.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "schedule/stage_places.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -30,7 +31,7 @@ bool contains(std::size_t count, int index) {
 }
 
 Result check_order(const ParallelPlan& plan) {
-  if (static_cast<std::size_t>(plan.order.schedule) >= schedule_names().size()) {
+  if (!is_schedule(plan.order.schedule)) {
     return broken("the plan names a schedule that does not exist");
   }
   if (plan.order.micro_batches < 1) return broken("the plan has no micro-batches");

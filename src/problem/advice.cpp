@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/units.hpp"
-#include "evaluate/framework_constants.hpp"
 #include "plansearch/ranking.hpp"
 #include "problem/gpu_count.hpp"
 #include "report/plan_cells.hpp"
@@ -40,7 +39,7 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Settl
       !request.degrees.empty()) {
     return std::nullopt;
   }
-  const double tie = tied_ratio(framework_constants(*asked.problem.framework).paired_sigma);
+  const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
   std::optional<std::string> found;
   for (int gpus = report.question.gpus; gpus % 2 == 0 && !session.stopped();) {
     gpus /= 2;
@@ -65,7 +64,7 @@ std::optional<std::string> better_batches(const ProblemRequest& request,
   const std::int64_t shared = std::gcd(batch, static_cast<std::int64_t>(gpus));
   if (shared * kAwkward > unit) return std::nullopt;
   const PlanReport& first = report.plans.front();
-  const double tie = tied_ratio(framework_constants(*asked.problem.framework).paired_sigma);
+  const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
   std::string found;
   for (const std::int64_t other : {batch / unit * unit, (batch / unit + 1) * unit}) {
     if (session.stopped()) break;

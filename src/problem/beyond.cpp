@@ -6,7 +6,6 @@
 #include <memory>
 #include <set>
 
-#include "evaluate/framework_constants.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "schedule/table.hpp"
 
@@ -74,7 +73,7 @@ void try_step(const Step& step, const PlanEvaluator& evaluator,
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return a.estimate.step.total() < b.estimate.step.total();
   });
-  const double sigma = framework_constants(*problem.framework).paired_sigma;
+  const double sigma = problem.framework->constants.paired_sigma;
   const Seconds best = ranked.front().estimate.step.total();
   std::set<ScheduleId> shown;  // the best plan of each order
   for (const PlanCandidate& plan : found) {

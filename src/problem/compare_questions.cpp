@@ -9,7 +9,6 @@
 #include <utility>
 #include <variant>
 
-#include "evaluate/framework_constants.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "problem/advice.hpp"
@@ -128,7 +127,7 @@ class Comparison {
   }
   /// Of plans of the row's own framework.
   static double paired_sigma_of(const SettledProblem& asked) {
-    return framework_constants(*asked.problem.framework).paired_sigma;
+    return asked.problem.framework->constants.paired_sigma;
   }
 
   ComparisonReport report_;

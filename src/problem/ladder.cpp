@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "evaluate/framework_constants.hpp"
 #include "plansearch/ranking.hpp"
 #include "problem/advice.hpp"
 #include "problem/gpu_count.hpp"
@@ -53,7 +52,7 @@ void choose(LadderReport& ladder, bool cut_short) {
 
 /// The smallest size than which no larger one is faster by more than a tie.
 void note_ceiling(const SettledProblem& asked, LadderReport& ladder) {
-  const double tie = tied_ratio(framework_constants(*asked.problem.framework).paired_sigma);
+  const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
   const LadderRung* ceiling = nullptr;
   Seconds best;  // of the larger sizes
   for (auto rung = ladder.rungs.rbegin(); rung != ladder.rungs.rend(); ++rung) {

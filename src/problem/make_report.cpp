@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "evaluate/framework_constants.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "problem/gpu_count.hpp"
@@ -19,7 +18,7 @@ namespace {
 /// The plans that stand for a group first, in ranks 1 and on; their variants behind them.
 std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
                                        const std::vector<PlanCandidate>& ranked, std::size_t top) {
-  const double sigma = framework_constants(*evaluator.problem().framework).paired_sigma;
+  const double sigma = evaluator.problem().framework->constants.paired_sigma;
   const auto ties_with = [&](const PlanReport& better, const PlanReport& report) {
     return probability_faster(better.estimate.step.total(), report.estimate.step.total(), sigma) <
            kTieProbability;
@@ -54,7 +53,7 @@ constexpr double kSameMemory = 0.05;
 /// variants.
 std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
                                       const std::vector<PlanCandidate>& front) {
-  const double tie = tied_ratio(framework_constants(*evaluator.problem().framework).paired_sigma);
+  const double tie = tied_ratio(evaluator.problem().framework->constants.paired_sigma);
   std::vector<PlanReport> reports;
   for (const PlanCandidate& member : front) {
     PlanReport report = report_plan(evaluator, whole_plan(evaluator, member), member.estimate);
@@ -78,7 +77,7 @@ std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
 /// The tight plan beside the ranking, where it is not as good as tied with the first.
 std::optional<PlanReport> faster_tight(const PlanEvaluator& evaluator, const SearchResult& result) {
   if (!result.tight || result.ranked.empty()) return std::nullopt;
-  const double sigma = framework_constants(*evaluator.problem().framework).paired_sigma;
+  const double sigma = evaluator.problem().framework->constants.paired_sigma;
   const PlanCandidate& first = result.ranked.front();
   const double surely =
       probability_faster(result.tight->estimate.step.total(), first.estimate.step.total(), sigma);

@@ -13,8 +13,7 @@ namespace plansearch {
 namespace {
 
 ScheduleId named_schedule(const std::string& name) {
-  io::take_schedule_files(name);
-  if (const auto id = find_schedule(name)) return *id;
+  if (const auto id = io::find_or_read_schedule(name)) return *id;
   const std::string guess = did_you_mean(name, schedule_names());
   throw InputError({}, fmt::format("unknown schedule '{}'", name),
                    guess.empty()

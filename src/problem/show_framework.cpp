@@ -76,21 +76,18 @@ ShownSection rule_section(const Framework& framework) {
 
 ShownSection constant_section(const Framework& framework) {
   ShownRows rows("constants", framework.provenance);
-  for (const ConstantDescription& known : framework_constant_descriptions()) {
-    const double value = framework.constants.at(std::string(known.name));
-    const std::string field = fmt::format("constants.{}", known.name);
-    const std::string meaning{known.meaning};
-    switch (known.unit) {
-      case ConstantUnit::Time:
-        rows.quantity(field, Seconds(value), meaning);
-        break;
-      case ConstantUnit::Data:
-        rows.quantity(field, Bytes(value), meaning);
-        break;
-      case ConstantUnit::Number:
-        rows.number(field, value, "", meaning);
-        break;
-    }
+  FrameworkConstants constants = framework.constants;
+  for (const ConstantRow& row : framework_constant_rows()) {
+    const std::string field = fmt::format("constants.{}", row.name);
+    std::visit(
+        [&](const auto* value) {
+          if constexpr (requires { rows.quantity(field, *value, ""); }) {
+            rows.quantity(field, *value, std::string(row.meaning));
+          } else {
+            rows.number(field, *value, "", std::string(row.meaning));
+          }
+        },
+        row.field(constants));
   }
   return rows.take();
 }

@@ -93,9 +93,8 @@ void apply_recipe(Framework& framework, const std::string& text) {
 void apply_graphs(Framework& framework, const std::string& text) {
   if (text == "0" || text == "none") return;
   if (text != "1" && text != "full") refuse("--cuda-graphs", text, {"0", "1"});
-  for (const char* key : {"host_launch", "collective_skew", "collective_skew_across_nodes"}) {
-    framework.constants[key] = 0.0;
-  }
+  FrameworkConstants& c = framework.constants;
+  c.host_launch = c.collective_skew = c.collective_skew_across_nodes = Seconds(0);
 }
 
 void apply_operators(Framework& framework, const std::optional<std::string>& set,

@@ -27,6 +27,11 @@ struct DeviceBound {
 
 /// The device enters the pipeline at the first virtual stage of one of its replicas and leaves it
 /// at such a stage: what follows a gradient of a later one is longer.
+/// Admissible for *every* order of the pieces, however clever: the latest of
+///   - device r cannot start before its first input, computes all its work and is followed by what
+///     its last gradient still has to pass: head_r + work_r + tail_r, for every r;
+///   - one micro-batch passes all stages and all boundaries forward and backward.
+/// Weight gradients are inside the backward where the schedule does not split it.
 Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, WeightGradients split) {
   thread_local std::vector<DeviceBound> devices;
   const PlacedPieces pieces(shape, times);
@@ -63,10 +68,6 @@ Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, Weigh
 }
 
 }  // namespace
-
-Ticks work_bound(const PipelineShape& shape, const PipelineTimes& times) {
-  return placed_bound(shape, times, WeightGradients::Separate);
-}
 
 Ticks order_bound(const PipelineShape& shape, const PipelineTimes& times) {
   check_total(shape, times);

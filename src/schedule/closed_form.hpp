@@ -4,7 +4,7 @@
 // All functions allocate nothing once they have seen a pipeline of this size, and need a legal
 // shape (obstacle_of) with arrays that fit it. Bounds cost O(virtual stages). How they relate, for
 // every pipeline (asserted in tests):
-//   work_bound <= order_bound <= PipelineSimulator::run().makespan
+//   order_bound <= PipelineSimulator::run().makespan
 //   estimate_makespan is neither above nor below; see its comment for how far off it is.
 #pragma once
 
@@ -12,15 +12,9 @@
 
 namespace plansearch {
 
-/// Admissible for *every* order of the pieces, however clever: the latest of
-///   - device r cannot start before its first input, computes all its work and is followed by what
-///     its last gradient still has to pass: head_r + work_r + tail_r, for every r;
-///   - one micro-batch passes all stages and all boundaries forward and backward.
-[[nodiscard]] Ticks work_bound(const PipelineShape& shape, const PipelineTimes& times);
-
 /// Admissible for the schedule of the shape: what its row offers (1F1B: that device r waits for its
-/// first gradient after the forwards it may run ahead; GPipe: the exact makespan), otherwise
-/// work_bound, with the weight gradient inside the backward where the schedule does not split it.
+/// first gradient after the forwards it may run ahead; GPipe: the exact makespan), otherwise that
+/// of its work as placed.
 [[nodiscard]] Ticks order_bound(const PipelineShape& shape, const PipelineTimes& times);
 
 /// Admissible for the span, the longest time from the first start to the last end of one device,

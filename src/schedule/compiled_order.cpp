@@ -295,11 +295,10 @@ std::shared_ptr<const CompiledOrder> compiled(Memory& memory, const PipelineShap
   const Key key = key_of(shape);
   const double pieces = 3.0 * shape.virtual_stages() * shape.micro_batches;
   if (pieces > kMostPieces) {
-    throw InputError({},
-                     "an order of " + std::to_string(shape.virtual_stages()) +
-                         " virtual stages and " + std::to_string(shape.micro_batches) +
-                         " micro-batches has too many pieces to be simulated",
-                     "fewer stages or micro-batches, or a schedule that repeats itself");
+    throw SimulationLimit("an order of " + std::to_string(shape.virtual_stages()) +
+                              " virtual stages and " + std::to_string(shape.micro_batches) +
+                              " micro-batches has too many pieces to be simulated",
+                          "fewer stages or micro-batches, or a schedule that repeats itself");
   }
   auto& slot = memory.compiled[key];
   if (!slot) {

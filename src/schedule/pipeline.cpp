@@ -43,11 +43,10 @@ void check_total(const PipelineShape& shape, const PipelineTimes& times) {
   }
   // No order takes longer than all pieces and messages one after the other.
   if (sum * shape.micro_batches < kMostTicks) return;
-  throw InputError({},
-                   "the pieces of one step add up to more than " +
-                       std::to_string(std::numeric_limits<Ticks>::max()) +
-                       " ticks, all that 64 bits hold (106 days of picoseconds)",
-                   "a smaller batch or network, or shorter times");
+  throw SimulationLimit("the pieces of one step add up to more than " +
+                            std::to_string(std::numeric_limits<Ticks>::max()) +
+                            " ticks, all that 64 bits hold (106 days of picoseconds)",
+                        "a smaller batch or network, or shorter times");
 }
 
 void check_times(const PipelineShape& shape, const PipelineTimes& times) {

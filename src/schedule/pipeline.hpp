@@ -129,8 +129,8 @@ struct PipelineDurations {
 /// All others as they are.
 [[nodiscard]] PipelineShape placed_for(const PipelineShape& tuned, const PipelineTimes& times);
 
-/// Throws InputError when all pieces and messages of a step one after the other take so many ticks
-/// that sums could leave 64 bits.
+/// Throws SimulationLimit when all pieces and messages of a step one after the other take so many
+/// ticks that sums could leave 64 bits.
 void check_total(const PipelineShape& shape, const PipelineTimes& times);
 
 /// Throws InternalError when the arrays do not fit the shape or a duration is negative, and what

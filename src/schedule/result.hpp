@@ -22,10 +22,9 @@ struct PipelineResult {
   std::vector<DeviceUse> devices;
   int micro_batches_simulated = 0;  ///< the others were extrapolated (0: closed form)
 
-  [[nodiscard]] Ticks idle(std::size_t device) const { return makespan - devices[device].busy; }
   /// Idle for lack of work: neither computing nor waiting for a transfer.
   [[nodiscard]] Ticks bubble(std::size_t device) const {
-    return idle(device) - devices[device].exposed_transfer;
+    return makespan - devices[device].busy - devices[device].exposed_transfer;
   }
   /// Longest time between a device's first start and its last end.
   [[nodiscard]] Ticks span() const;

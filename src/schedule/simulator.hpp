@@ -6,7 +6,7 @@
 //   PipelineShape shape{*find_schedule("zb-h1"), 16, 64};
 //   if (auto obstacle = obstacle_of(shape)) ...        // legality first, run() only checks sizes
 //   const PipelineResult& result = simulator.run(shape, times);   // valid until the next run
-//   result.makespan; result.devices[r].busy; result.idle(r); result.bubble(r);
+//   result.makespan; result.devices[r].busy; result.bubble(r);
 // run() allocates nothing once the simulator has seen a pipeline of this shape. Durations are taken
 // from the spans of `times`, indexed by virtual stage (schedule/pipeline.hpp). Schedules that have
 // rounds (schedule/rounds.hpp) are run by them, all others step by step (order_simulator.hpp).

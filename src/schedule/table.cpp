@@ -7,8 +7,11 @@
 #include "schedule/table.hpp"
 
 #include <algorithm>
-#include <deque>
+#include <array>
+#include <atomic>
 #include <limits>
+#include <memory>
+#include <mutex>
 
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
@@ -63,62 +66,80 @@ const std::vector<Schedule>& table() {
 
 /// An order that somebody wrote, with what its row points to.
 struct GivenSchedule {
-  std::string name;
-  ComputeOrder order;
-  Placement placement;
+  GivenSchedule(std::string text, ComputeOrder steps)
+      : name(std::move(text)), order(std::move(steps)) {
+    const int chunks = order.chunks() / order.replicas;
+    row.name = name;
+    row.summary = "an order read from a file";
+    row.placement = &placement;
+    row.chunks = {chunks, chunks};
+    row.weight_gradients = order.weight_gradients;
+    row.given = &order;
+  }
+  GivenSchedule(const GivenSchedule&) = delete;
+  GivenSchedule& operator=(const GivenSchedule&) = delete;
+
+  const std::string name;
+  const ComputeOrder order;
+  const Placement placement{"file", "as the file says", [this](int, int) { return order.pipeline; },
+                            order.replicas};
   Schedule row;
 };
 
-/// Grows while files are read, never forgets: plans name rows by number.
-std::deque<GivenSchedule>& given_schedules() {
-  static std::deque<GivenSchedule> given;
+/// Values by number, which equal ones share. They live as long as the process: plans and caches
+/// hold numbers.
+class GivenSchedules {
+ public:
+  std::size_t number_of(const std::string& name, ComputeOrder order) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t count = count_.load();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (rows_[i]->name == name && rows_[i]->order == order) return i;
+    }
+    if (table().size() + count == kNumbers) {
+      throw InputError({name}, "too many schedules from files", "ask about fewer at a time");
+    }
+    rows_.at(count) = std::make_unique<const GivenSchedule>(name, std::move(order));
+    count_.store(count + 1, std::memory_order_release);
+    return count;
+  }
+  [[nodiscard]] const Schedule* find(std::size_t number) const {
+    return number < count_.load(std::memory_order_acquire) ? &rows_[number]->row : nullptr;
+  }
+
+ private:
+  static constexpr std::size_t kNumbers =
+      std::size_t{1} + std::numeric_limits<std::underlying_type_t<ScheduleId>>::max();
+  std::mutex mutex_;
+  std::array<std::unique_ptr<const GivenSchedule>, kNumbers> rows_;
+  std::atomic<std::size_t> count_{0};  ///< rows before it never change
+};
+
+GivenSchedules& given_schedules() {
+  static GivenSchedules given;
   return given;
 }
 
-/// Of the table and of files, by number.
-std::vector<std::string>& names() {
-  static std::vector<std::string> names = [] {
-    std::vector<std::string> listed;
-    for (const Schedule& row : table()) listed.emplace_back(row.name);
-    return listed;
-  }();
-  return names;
+const Schedule* find_row(ScheduleId id) {
+  const auto row = static_cast<std::size_t>(id);
+  return row < table().size() ? &table()[row] : given_schedules().find(row - table().size());
 }
 
 }  // namespace
 
 const Schedule& schedule_row(ScheduleId id) {
-  const auto row = static_cast<std::size_t>(id);
-  if (row < table().size()) return table()[row];
-  PLANSEARCH_CHECK(row - table().size() < given_schedules().size());
-  return given_schedules()[row - table().size()].row;
+  const Schedule* row = find_row(id);
+  PLANSEARCH_CHECK(row != nullptr);
+  return *row;
 }
 
-ScheduleId add_given_schedule(const std::string& name, ComputeOrder order) {
-  auto& given = given_schedules();
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (given[i].name == name && given[i].order == order) {
-      return static_cast<ScheduleId>(table().size() + i);
-    }
-  }
-  const std::size_t number = table().size() + given.size();
-  if (number > std::numeric_limits<std::underlying_type_t<ScheduleId>>::max()) {
-    throw InputError({name}, "too many schedules from files", "ask about fewer at a time");
-  }
-  GivenSchedule& made = given.emplace_back();
-  made.name = name;
-  names().push_back(name);
-  made.order = std::move(order);
-  made.placement = {"file", "as the file says", [&made](int, int) { return made.order.pipeline; },
-                    made.order.replicas};
-  const int chunks = made.order.chunks() / made.order.replicas;
-  made.row.name = made.name;
-  made.row.summary = "an order read from a file";
-  made.row.placement = &made.placement;
-  made.row.chunks = {chunks, chunks};
-  made.row.weight_gradients = made.order.weight_gradients;
-  made.row.given = &made.order;
-  return static_cast<ScheduleId>(number);
+bool is_schedule(ScheduleId id) {
+  return find_row(id) != nullptr;
+}
+
+ScheduleId given_schedule(const std::string& name, ComputeOrder order) {
+  return static_cast<ScheduleId>(table().size() +
+                                 given_schedules().number_of(name, std::move(order)));
 }
 
 ComputeOrder order_of(const PipelineShape& shape) {
@@ -139,10 +160,6 @@ std::string_view to_text(ScheduleId schedule) {
 }
 
 std::optional<ScheduleId> find_schedule(std::string_view name) {
-  const auto& given = given_schedules();
-  for (std::size_t i = given.size(); i-- > 0;) {
-    if (given[i].name == name) return static_cast<ScheduleId>(table().size() + i);
-  }
   const std::string wanted = canonical_name(name);
   for (const ScheduleId id : all_schedules()) {
     const Schedule& row = schedule_row(id);
@@ -164,7 +181,12 @@ const std::vector<ScheduleId>& all_schedules() {
 }
 
 const std::vector<std::string>& schedule_names() {
-  return names();
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const Schedule& row : table()) names.emplace_back(row.name);
+    return names;
+  }();
+  return kNames;
 }
 
 }  // namespace plansearch

@@ -70,10 +70,11 @@ struct Schedule {
 };
 
 [[nodiscard]] const Schedule& schedule_row(ScheduleId id);
-/// A row for an order that somebody wrote, beside the table: all_schedules() leaves it out,
-/// find_schedule() knows it by this name. The order is complete and can run (order_check.hpp). Not
-/// while other threads look rows up.
-ScheduleId add_given_schedule(const std::string& name, ComputeOrder order);
+[[nodiscard]] bool is_schedule(ScheduleId id);
+/// An order that somebody wrote as a schedule: its row never changes, equal names and orders have
+/// one. The order is complete and can run (order_check.hpp). Thread-safe, beside look-ups of rows
+/// as well.
+[[nodiscard]] ScheduleId given_schedule(const std::string& name, ComputeOrder order);
 /// The row's order for a legal shape.
 [[nodiscard]] ComputeOrder order_of(const PipelineShape& shape);
 /// Whether the order runs input and weight gradients as pieces of their own.

@@ -57,7 +57,5 @@ struct Grid {
 /// Requires that starts and ends are multiples of `slot`.
 [[nodiscard]] Grid make_grid(const Timeline& timeline, Ticks slot);
 [[nodiscard]] std::string to_text(const Grid& grid);
-/// Throws InputError at the line and column of what is not a grid.
-[[nodiscard]] Grid parse_grid(std::string_view text);
 
 }  // namespace plansearch

@@ -138,9 +138,4 @@ Network build_network(const ModelDescription& description, const NetworkOptions&
   return network;
 }
 
-std::int64_t pad_vocabulary(std::int64_t vocab, std::int64_t multiple) {
-  PLANSEARCH_CHECK(vocab > 0 && multiple > 0);
-  return (vocab + multiple - 1) / multiple * multiple;
-}
-
 }  // namespace plansearch

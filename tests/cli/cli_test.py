@@ -610,6 +610,15 @@ class OutFile(Case):
             self.assertEqual(len(list(self.directory.iterdir())), 1 if content else 0)
         self.assertEqual(out.read_text(), "old")
 
+    def test_small_stack(self):
+        """64 KiB of stack, of which the environment takes some."""
+        for command in (QUESTION, ["predict", *QUESTION]):
+            result = subprocess.run(
+                [BINARY, *command, "--gpus", "8"], capture_output=True, text=True, timeout=60,
+                check=False,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 16, 1 << 16)))
+            self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_a_failing_run_keeps_the_old_file(self):
         out = self.file("answer.json", "old")
         self.refuse(*QUESTION, "--gpus", "0", "--out", out, expect=["--gpus 0"])

@@ -26,10 +26,8 @@ class ToyClass {
   ToyClass(Problem problem, const PlanDegrees& plan)
       : problem_(std::move(problem)),
         plan_(plan),
-        constants_(framework_constants(*problem_.framework)),
-        precision_(problem_.framework->precision.at(problem_.precision)),
         mesh_(make_device_mesh(plan_, problem_.framework->rank_order)),
-        context_(pricing_context(problem_, constants_, precision_)),
+        context_(pricing_context(problem_)),
         maker_(context_) {}
   ToyClass(const ToyClass&) = delete;
   ToyClass& operator=(const ToyClass&) = delete;
@@ -82,8 +80,6 @@ class ToyClass {
  private:
   Problem problem_;
   PlanDegrees plan_;
-  FrameworkConstants constants_;
-  PrecisionPolicy precision_;
   DeviceMesh mesh_;
   PricingContext context_;
   ProfileMaker maker_;

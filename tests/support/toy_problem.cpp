@@ -45,45 +45,25 @@ Framework toy_framework() {
   precision.reduction = DataType::Fp32;
   framework.precision[DataType::Bf16] = precision;
   framework.vocab_multiple = 128;
-  framework.constants = {{"host_launch", 20e-6},
-                         {"host_step", 5e-3},
-                         {"host_runs_ahead_of_stage", 0},
-                         {"host_parameter", 0},
-                         {"host_slice", 0},
-                         {"boundary_scatter_gather", 0},
-                         {"collective_call", 40e-6},
-                         {"collective_rank", 4e-6},
-                         {"collective_skew", 4e-6},
-                         {"collective_skew_across_nodes", 4e-6},
-                         {"attention_factor", 1},
-                         {"accumulation_bytes", 6},
-                         {"optimizer_factor", 1.1},
-                         {"expert_launch", 20e-6},
-                         {"pads_products", 0},
-                         {"grouped_efficiency", 0.75},
-                         {"sink_attention_factor", 7},
-                         {"contention_gradient_reduction", 0.2},
-                         {"contention_parameter_gather", 0.2},
-                         {"contention_pipeline_send", 0},
-                         {"contention_tensor_parallel", 0},
-                         {"contention_context_ring", 0},
-                         {"contention_expert_all_to_all", 0},
-                         {"memory_logit_bytes", 6},
-                         {"memory_previous_logit_bytes", 0},
-                         {"memory_live_bytes", 0},
-                         {"memory_loss_through_backward", 0},
-                         {"memory_attention_copies", 0},
-                         {"memory_reduction_bytes", 0},
-                         {"memory_gathered_cached", 0},
-                         {"memory_context", 6e8},
-                         {"memory_workspace", 1e8},
-                         {"memory_fragmentation", 1.05},
-                         {"memory_error_median", 1.02},
-                         {"memory_error_below", 0.05},
-                         {"memory_error_above", 0.1},
-                         {"sigma", 0.05},
-                         {"sigma_experts", 0},
-                         {"paired_sigma", 0.02}};
+  FrameworkConstants& c = framework.constants;
+  c.host_launch = Seconds(20e-6);
+  c.host_step = Seconds(5e-3);
+  c.collective_call = Seconds(40e-6);
+  c.collective_rank = c.collective_skew = c.collective_skew_across_nodes = Seconds(4e-6);
+  c.accumulation_bytes = 6;
+  c.optimizer_factor = 1.1;
+  c.expert_launch = Seconds(20e-6);
+  c.grouped_efficiency = 0.75;
+  c.sink_attention_factor = 7;
+  c.contention[static_cast<std::size_t>(Overlap::GradientReduction)] = 0.2;
+  c.contention[static_cast<std::size_t>(Overlap::ParameterGather)] = 0.2;
+  c.memory_logit_bytes = 6;
+  c.memory_context = Bytes(6e8);
+  c.memory_workspace = Bytes(1e8);
+  c.memory_fragmentation = 1.05;
+  c.memory_error = {1.02, 0.05, 0.1};
+  c.sigma = 0.05;
+  c.paired_sigma = 0.02;
   return framework;
 }
 

@@ -62,11 +62,11 @@ class EarlyReceives {
       free_[receive] = true;
       return;
     }
-    QueueMove move{receive, 0, Side::Before};
+    QueueMove move{receive, 0, QueueSide::Before};
     if (n >= buffers_) {
       const InstructionId user = program_.messages[messages[n - buffers_]].consumer;
       move.anchor = places_[user].position;
-      move.side = Side::After;
+      move.side = QueueSide::After;
       while (move.anchor + 1 < queue.order.size() &&
              program_.instructions[queue.order[move.anchor + 1]].opcode == Opcode::Free) {
         ++move.anchor;
@@ -75,8 +75,8 @@ class EarlyReceives {
     const BufferId buffer = program_.messages[messages[n]].arriving;
     const InstructionId allocate = beside(program_, place, Opcode::Allocate, buffer);
     const std::uint32_t first = allocate == kNoId ? place.position : place.position - 1;
-    if (move.side == Side::After && move.anchor + 1 >= first) return;
-    const bool there = move.side == Side::Before && first == 0;
+    if (move.side == QueueSide::After && move.anchor + 1 >= first) return;
+    const bool there = move.side == QueueSide::Before && first == 0;
     if (allocate != kNoId) moves_.push_back({allocate, move.anchor, move.side});
     moves_.push_back(move);
     if (!there) ++moved_;

@@ -36,7 +36,7 @@ PassResult run(Program program, const PassOptions&) {
         earliest = places[send].position;
         continue;
       }
-      moves.push_back({send, earliest, Side::After});
+      moves.push_back({send, earliest, QueueSide::After});
       ++moved;
     }
   }

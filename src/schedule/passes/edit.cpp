@@ -96,7 +96,7 @@ void move_in_queues(Program& program, std::span<const QueueMove> moves) {
   std::vector<bool> touched(program.queues.size(), false);
   for (std::size_t id = 0; id < keys.size(); ++id) keys[id].at = places[id].position;
   for (const QueueMove& move : moves) {
-    keys[move.id] = {move.anchor, static_cast<std::int8_t>(move.side == Side::After ? 1 : -1)};
+    keys[move.id] = {move.anchor, static_cast<std::int8_t>(move.side == QueueSide::After ? 1 : -1)};
     touched[places[move.id].queue] = true;
   }
   for (std::size_t q = 0; q < program.queues.size(); ++q) {

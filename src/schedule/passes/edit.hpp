@@ -45,12 +45,12 @@ void await_at_waits(Program& program, const std::vector<InstructionId>& wait_of)
 /// instead. By instruction: whether it leaves. Queues are as before.
 void hand_over_events(Program& program, const std::vector<bool>& leaves);
 
-enum class Side : std::uint8_t { Before, After };
+enum class QueueSide : std::uint8_t { Before, After };
 /// `id` is to stand next to what stands at `anchor` in the same queue.
 struct QueueMove {
   InstructionId id = kNoId;
   std::uint32_t anchor = 0;
-  Side side = Side::After;
+  QueueSide side = QueueSide::After;
 };
 /// Several at one place keep their sequence.
 void move_in_queues(Program& program, std::span<const QueueMove> moves);

@@ -59,19 +59,19 @@ class LateWaits {
     const InstructionId wait = sites_[messages[n]].sent;
     if (wait == kNoId) return false;
     const Place& place = places_[wait];
-    QueueMove move{wait, last_run(place), Side::After};
+    QueueMove move{wait, last_run(place), QueueSide::After};
     if (n + buffers_ < messages.size()) {
       InstructionId reuse = program_.messages[messages[n + buffers_]].producer;
       if (program_.instructions[reuse].opcode != Opcode::Run) reuse = kNoId;
       if (reuse != kNoId && places_[reuse].queue == place.queue) {
         move.anchor = before_piece(reuse);
-        move.side = Side::Before;
+        move.side = QueueSide::Before;
       }
     }
     const BufferId buffer = program_.messages[messages[n]].leaving;
     const InstructionId free = beside(program_, place, Opcode::Free, buffer);
     const std::uint32_t last = free == kNoId ? place.position : place.position + 1;
-    const std::uint32_t stays = move.side == Side::Before ? last + 1 : last;
+    const std::uint32_t stays = move.side == QueueSide::Before ? last + 1 : last;
     if (move.anchor <= stays) return false;
     moves_.push_back(move);
     if (free != kNoId) moves_.push_back({free, move.anchor, move.side});
@@ -85,7 +85,7 @@ class LateWaits {
     if (wait == kNoId || reader == kNoId || places_[wait].queue != places_[reader].queue) return;
     const std::uint32_t anchor = before_piece(reader);
     if (anchor <= places_[wait].position + 1) return;
-    moves_.push_back({wait, anchor, Side::Before});
+    moves_.push_back({wait, anchor, QueueSide::Before});
     ++moved_;
   }
 

@@ -39,8 +39,7 @@ std::vector<PredictedRun> predictions_of(const std::vector<RunRecord>& runs,
   const ProfileFinder finder{[&](std::string_view name) { return data.cluster(name); },
                              [&](std::string_view name) {
                                Framework framework = data.framework(name);
-                               framework.constants["boundary_scatter_gather"] =
-                                   scatters ? 1.0 : 0.0;
+                               framework.constants.boundary_scatter_gather = scatters;
                                return framework;
                              }};
   return predict_runs(

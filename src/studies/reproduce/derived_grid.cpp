@@ -22,10 +22,9 @@ bool is_product(const PricedCommunication& line) {
 /// Launches and skew are no part of a closed form; neither is what hides what.
 Problem bare(Problem problem, DataType reduction) {
   Framework framework = *problem.framework;
-  for (const char* constant :
-       {"collective_call", "collective_rank", "collective_skew", "collective_skew_across_nodes"}) {
-    framework.constants[constant] = 0.0;
-  }
+  FrameworkConstants& c = framework.constants;
+  c.collective_call = c.collective_rank = Seconds(0);
+  c.collective_skew = c.collective_skew_across_nodes = Seconds(0);
   framework.precision[problem.precision].reduction = reduction;
   problem.framework = std::make_shared<const Framework>(std::move(framework));
   return problem;

@@ -177,7 +177,7 @@ Problem layer_problem(const LayerQuestion& question, std::int64_t layers, const 
   Problem problem = settle_problem(request, files).problem;
   // The paper's times are those of forward, backward and their messages.
   Framework framework = *problem.framework;
-  framework.constants["optimizer_factor"] = 0.0;
+  framework.constants.optimizer_factor = 0.0;
   problem.framework = std::make_shared<const Framework>(std::move(framework));
   if (question.part == Part::Mlp) {
     problem.network = std::make_shared<const Network>(MlpCutter(*problem.network).run(layers));

@@ -14,7 +14,6 @@
 
 #include "base/parallel.hpp"
 #include "base/units.hpp"
-#include "evaluate/framework_constants.hpp"
 #include "evaluate/interval.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
@@ -50,7 +49,6 @@ class GroupPricer {
       : evaluator_(problem),
         sites_(sites),
         errors_(error_model(problem)),
-        constants_(framework_constants(*problem.framework)),
         reporter_(table.memory_figure(problem.framework->name)),
         workspace_(PlanEvaluator::make_workspace()) {
     const double flops = model_training_flops(*problem.network).value();
@@ -130,7 +128,8 @@ class GroupPricer {
     const int stage = reported_stage(run, plan, estimate);
     const DeviceMemory reported = evaluator_.stage_memory(*profile, plan, stage, *workspace_);
     prediction.memory =
-        memory_of_kind(reported, run.memory_kind, constants_, evaluator_.memory_limit());
+        memory_of_kind(reported, run.memory_kind, evaluator_.problem().framework->constants,
+                       evaluator_.memory_limit());
     prediction.needed = run.recompute.empty() ? least_memory(plan, estimate.memory.total())
                                               : estimate.memory.total();
     prediction.memory_limit = evaluator_.memory_limit();
@@ -215,7 +214,6 @@ class GroupPricer {
   PlanEvaluator evaluator_;
   const RunSites& sites_;
   ErrorModel errors_;  ///< at factor 1
-  FrameworkConstants constants_;
   MemoryRank reporter_;
   EvaluationWorkspacePtr workspace_;
   double peak_seconds_ = 0.0;

@@ -9,8 +9,8 @@
 
 #include "base/units.hpp"
 #include "plansearch/plan_report.hpp"
-#include "report/plan_row.hpp"
 #include "report/columns.hpp"
+#include "report/plan_row.hpp"
 #include "report/plan_text.hpp"
 #include "studies/validate/run_report.hpp"
 

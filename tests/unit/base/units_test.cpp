@@ -4,27 +4,26 @@
 #include "base/units.hpp"
 
 using namespace plansearch;
-using namespace plansearch::literals;
 
 TEST_SUITE("unit") {
   TEST_CASE("units: decimal and binary sizes differ") {
-    CHECK(parse_quantity<Bytes>("80 GiB") == 80_GiB);
+    CHECK(parse_quantity<Bytes>("80 GiB") == Bytes(80 * 1073741824.0));
     CHECK(parse_quantity<Bytes>("80GB") == Bytes(80e9));
     CHECK(parse_quantity<Bytes>("1.5 kB") == Bytes(1500));
     CHECK(parse_quantity<Bytes>("2 TiB") == Bytes(2199023255552.0));
   }
 
   TEST_CASE("units: bits are an eighth of bytes") {
-    CHECK(parse_quantity<Bandwidth>("25 GB/s") == 25.0_GBps);
-    CHECK(parse_quantity<Bandwidth>("200 Gbit/s") == 25.0_GBps);
-    CHECK(parse_quantity<Bandwidth>("200 Gb/s") == 25.0_GBps);
+    CHECK(parse_quantity<Bandwidth>("25 GB/s") == Bandwidth(25e9));
+    CHECK(parse_quantity<Bandwidth>("200 Gbit/s") == Bandwidth(25e9));
+    CHECK(parse_quantity<Bandwidth>("200 Gb/s") == Bandwidth(25e9));
     CHECK(parse_quantity<Bandwidth>("1 GiB/s") == Bandwidth(1073741824.0));
   }
 
   TEST_CASE("units: times, rates, power and price") {
     CHECK(parse_quantity<Seconds>("4.2 us") == Seconds(4.2 * 1e-6));
     CHECK(parse_quantity<Seconds>("-3 ms") == Seconds(-3 * 1e-3));
-    CHECK(parse_quantity<FlopRate>("312 TFLOP/s") == 312.0_TFLOPs);
+    CHECK(parse_quantity<FlopRate>("312 TFLOP/s") == FlopRate(312e12));
     CHECK(parse_quantity<FlopRate>("1.2 EFLOP/s") == FlopRate(1.2e18));
     CHECK(parse_quantity<Watts>("400 W") == Watts{400});
     CHECK(parse_quantity<UsdPerHour>("4.10 $/h") == UsdPerHour{4.10});
@@ -58,8 +57,8 @@ TEST_SUITE("unit") {
     CHECK(to_text(Bytes(512)) == "512 B");
     CHECK(to_text(Bytes(1023.9 * 1024.0)) == "1.00 MiB");
     CHECK(to_text(Bytes(1000.0 * 1024.0)) == "1000 KiB");
-    CHECK(to_text(25.0_GBps) == "25.0 GB/s");
-    CHECK(to_text(312.0_TFLOPs) == "312 TFLOP/s");
+    CHECK(to_text(Bandwidth(25e9)) == "25.0 GB/s");
+    CHECK(to_text(FlopRate(312e12)) == "312 TFLOP/s");
     CHECK(to_text(FlopRate(999.6e12)) == "1.00 PFLOP/s");
   }
 }

@@ -9,6 +9,7 @@
 #include "plansearch/transformer_builder.hpp"
 #include "random_plans.hpp"
 #include "small_networks.hpp"
+#include "support/schedules.hpp"
 #include "unit/communication/reference_sizes.hpp"
 #include "unit/workload/descriptions.hpp"
 #include "workload/operator_traits.hpp"
@@ -70,7 +71,7 @@ TEST_SUITE("property") {
       PlanDegrees plan;
       plan.pipeline = 1 + static_cast<int>(engine() % 8);
       plan.chunks = plan.pipeline > 1 ? 1 + static_cast<int>(engine() % 3) : 1;
-      plan.schedule = plan.chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+      plan.schedule = plan.chunks > 1 ? test::kInterleaved : kDefaultSchedule;
       Framework framework = test::plain_framework();
       framework.layers = static_cast<LayerDistribution>(engine() % 4);
       const auto made = distribute_layers(network, plan, framework);

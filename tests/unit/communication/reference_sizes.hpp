@@ -32,6 +32,25 @@ inline double local_points(std::size_t operator_index, const Block& block,
   return points;
 }
 
+/// The slices under which an operator sees the dimensions of one of its tensors.
+inline FixedVector<SliceMap, kMaxTensorRank> tensor_slices(
+    const Network& network, const Block& block, std::size_t operator_index, TensorId id,
+    OperatorPhase phase, const PlacementRules& rules, const BlockPlacement& placement) {
+  const Operator& op = block.operators[operator_index];
+  const OperatorPlacement& placed = placement.operators[operator_index];
+  const std::vector<DimId>& dims = block.tensor(id).dims;
+  const auto positions = loop_positions(network, block, operator_index, id);
+  FixedVector<SliceMap, kMaxTensorRank> slices;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const bool grouped_head = network.dimension(dims[i]).role == DimRole::KvHead &&
+                              std::find(op.loop.begin(), op.loop.end(), dims[i]) == op.loop.end();
+    slices.push_back(positions[i] < 0 || grouped_head
+                         ? rules.slice(placed.variant, dims[i])
+                         : placed.slices(phase)[static_cast<std::size_t>(positions[i])]);
+  }
+  return slices;
+}
+
 /// Of a tensor as this operator uses it.
 inline double local_tensor_elements(const Network& network, const Block& block,
                                     std::size_t operator_index, TensorId tensor,

@@ -13,6 +13,7 @@
 
 #include "plan/expand.hpp"
 #include "plansearch/evaluator.hpp"
+#include "support/schedules.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
@@ -128,7 +129,7 @@ TEST_SUITE("evaluate") {
     CHECK(reason(twin.evaluate(*own, degrees(), *workspace)).detail == expected);
     // Plans of one class share a profile: here they differ in the schedule alone.
     PlanDegrees other_order = degrees();
-    other_order.schedule = ScheduleId::GPipe;
+    other_order.schedule = test::kGPipe;
     CHECK(std::holds_alternative<Estimate>(evaluator.evaluate(*own, other_order, *workspace)));
   }
 

@@ -22,7 +22,7 @@ PlanDegrees tensor_plan(int tensor) {
 Problem hiding(double share) {
   Problem problem = test::with_framework(test::toy_problem(), [&](Framework& framework) {
     framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)].share = share;
-    framework.constants["contention_tensor_parallel"] = 0.5;
+    framework.constants.contention[static_cast<std::size_t>(Overlap::TensorParallel)] = 0.5;
   });
   Cluster cluster = *problem.cluster;
   cluster.accelerator.user_buffers = true;

@@ -19,7 +19,7 @@ Problem ahead(std::vector<Overlap> kinds) {
     for (const Overlap kind : kinds) {
       framework.overlap[static_cast<std::size_t>(kind)] = {0.0, MessageWait::Use, {}, 1};
     }
-    framework.constants["host_launch"] = 0.0;
+    framework.constants.host_launch = Seconds(0);
     framework.sharding.unit = ParameterUnit::Parameter;
   });
 }
@@ -133,7 +133,7 @@ TEST_SUITE("unit") {
     const auto with_share = [](bool user_buffers) {
       Problem problem = test::with_framework(ahead({Overlap::TensorParallel}), [](Framework& f) {
         f.overlap[static_cast<std::size_t>(Overlap::TensorParallel)].share = 0.5;
-        f.constants["contention_tensor_parallel"] = 0.0;
+        f.constants.contention[static_cast<std::size_t>(Overlap::TensorParallel)] = 0.0;
       });
       Cluster cluster = *problem.cluster;
       cluster.accelerator.user_buffers = user_buffers;

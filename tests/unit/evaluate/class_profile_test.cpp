@@ -5,6 +5,7 @@
 
 #include "plansearch/evaluator.hpp"
 #include "random_plans.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch {
 
@@ -69,7 +70,7 @@ TEST_SUITE("property") {
     plan.zero = ZeroStage::None;
     PlanDegrees chunked = plan;
     chunked.chunks = 2;
-    chunked.schedule = ScheduleKind::Interleaved;
+    chunked.schedule = test::kInterleaved;
     CHECK(evaluator.profile(plan) == evaluator.profile(chunked));
     chunked.micro_batches = 8;
     chunked.data = 4;

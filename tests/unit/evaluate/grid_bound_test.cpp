@@ -26,7 +26,7 @@ int check_grid_bounds(const Problem& problem, unsigned seed) {
     PlanDegrees prefix = *plan;
     prefix.chunks = prefix.micro_batch = prefix.micro_batches = 1;
     prefix.recompute = Recompute::None;
-    prefix.schedule = ScheduleKind::OneFOneB;
+    prefix.schedule = kDefaultSchedule;
     const PlanBound early = evaluator.grid_bound(prefix);
     CHECK(early.step_time <= grid.step_time);
     CHECK(early.memory <= grid.memory);

@@ -95,6 +95,18 @@ TEST_SUITE("unit") {
           doctest::Approx(8 * kOwned * 30 / 50e9 + kOwned * 2 / 10e12));
   }
 
+  // One micro-batch: nothing to add its gradients to, so that they leave once, beside its backward.
+  TEST_CASE("gradients of the only micro-batch go to the host once") {
+    Host slow = host();
+    slow.from_device = Bandwidth(1e9);
+    PlanDegrees once = plan();
+    once.micro_batches = 1;
+    const Priced p = price(offloaded({GradientsToHost::AsReduced, 0}, slow), once);
+    const double exposed = kOwned * 4 / 1e9 - p.backward.value();
+    CHECK(exposed > 0.0);
+    CHECK(p.estimate.step.optimizer.value() == doctest::Approx(update_seconds(0) + exposed));
+  }
+
   TEST_CASE("gradients that no micro-batch reduces stay until the step") {
     const Priced p =
         price(offloaded({GradientsToHost::AsReduced, 0}, host()), plan(ZeroStage::Optimizer));

@@ -86,7 +86,7 @@ TEST_SUITE("unit") {
     Problem dense = test::toy_problem();
     Problem mixed = test::toy_problem({.experts = 8});
     Framework framework = *dense.framework;
-    framework.constants["sigma_experts"] = 0.2;
+    framework.constants.sigma_experts = 0.2;
     dense.framework = mixed.framework = std::make_shared<const Framework>(framework);
     CHECK(error_model(dense).experts == 0.0);
     // Experts do part of the FLOPs: attention, router and head the rest.

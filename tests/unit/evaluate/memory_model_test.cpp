@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "plansearch/evaluator.hpp"
+#include "support/schedules.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {
@@ -39,7 +40,7 @@ std::vector<MemoryBreakdown> stages_of(const Problem& problem, const PlanDegrees
   return stages;
 }
 
-PlanDegrees pipeline_plan(int pipeline, int chunks, int micro_batches, ScheduleKind schedule) {
+PlanDegrees pipeline_plan(int pipeline, int chunks, int micro_batches, ScheduleId schedule) {
   PlanDegrees plan;
   plan.pipeline = pipeline;
   plan.chunks = chunks;
@@ -65,7 +66,7 @@ TEST_SUITE("unit") {
          {Row{ZeroStage::None, 2, 4, 12}, Row{ZeroStage::Optimizer, 2, 4, 12.0 / 16},
           Row{ZeroStage::Gradients, 2, 4.0 / 16, 12.0 / 16},
           Row{ZeroStage::Parameters, 2.0 / 16, 4.0 / 16, 12.0 / 16}}) {
-      PlanDegrees plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
+      PlanDegrees plan = pipeline_plan(1, 1, 2, kDefaultSchedule);
       plan.zero = row.zero;
       const MemoryBreakdown memory = stages_of(problem_for(plan), plan)[0];
       CHECK(memory.parameters.value() == doctest::Approx(row.parameters * kParameters));
@@ -75,7 +76,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("stages hold the network once, and both ends the tied table") {
-    const PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const PlanDegrees plan = pipeline_plan(4, 1, 8, kDefaultSchedule);
     const auto stages = stages_of(problem_for(plan), plan);
     CHECK(stages[0].parameters.value() == doctest::Approx(2 * (2 * kLayer + kTable)));
     CHECK(stages[1].parameters.value() == doctest::Approx(2 * 2 * kLayer));
@@ -94,11 +95,11 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("1F1B: stage r of 4 keeps 4 - r micro-batches, GPipe all of them") {
-    for (const ScheduleKind schedule : {ScheduleKind::OneFOneB, ScheduleKind::GPipe}) {
+    for (const ScheduleId schedule : {kDefaultSchedule, test::kGPipe}) {
       const PlanDegrees plan = pipeline_plan(4, 1, 8, schedule);
       const auto stages = stages_of(problem_for(plan), plan);
       for (const std::size_t r : {1U, 2U}) {  // without embedding and head
-        const double in_flight = schedule == ScheduleKind::GPipe ? 8 : 4 - static_cast<double>(r);
+        const double in_flight = schedule == test::kGPipe ? 8 : 4 - static_cast<double>(r);
         CHECK(stages[r].activations.value() == doctest::Approx(in_flight * 2 * kKept));
       }
     }
@@ -106,14 +107,14 @@ TEST_SUITE("unit") {
 
   TEST_CASE("interleaved: device r of 4 with 2 chunks keeps 2 (3 - r) + 4 + 1 of them") {
     // One layer a chunk; device 1 has no embedding and no head: 9 chunks.
-    const PlanDegrees plan = pipeline_plan(4, 2, 8, ScheduleKind::Interleaved);
+    const PlanDegrees plan = pipeline_plan(4, 2, 8, test::kInterleaved);
     const auto stages = stages_of(problem_for(plan), plan);
     CHECK(stages[1].activations.value() == doctest::Approx(9 * kKept));
     CHECK(stages[2].activations.value() == doctest::Approx(7 * kKept));
   }
 
   TEST_CASE("full recompute keeps the input of every layer and works on one layer") {
-    PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    PlanDegrees plan = pipeline_plan(4, 1, 8, kDefaultSchedule);
     plan.recompute = Recompute::Full;
     const auto stages = stages_of(problem_for(plan), plan);
     CHECK(stages[1].activations.value() == doctest::Approx(3 * 2 * kStream));
@@ -121,7 +122,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("sequence parallelism divides all that a layer keeps") {
-    PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    PlanDegrees plan = pipeline_plan(4, 1, 8, kDefaultSchedule);
     plan.data = 2;
     plan.tensor_out = 2;
     plan.sequence_parallel = SequenceParallel::On;
@@ -138,7 +139,7 @@ TEST_SUITE("unit") {
   TEST_CASE("the last stage peaks on its logits; the allocator keeps a share of what was needed") {
     // 512 x 51200 logits, 6 bytes each beyond what the loss saves (logits and probabilities);
     // 600 MB of context outside the allocator, a twentieth of what is needed inside.
-    const PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const PlanDegrees plan = pipeline_plan(4, 1, 8, kDefaultSchedule);
     const auto devices = devices_of(problem_for(plan), plan);
     CHECK(devices[3].memory.transient.value() == doctest::Approx(6.0 * 512 * 51200));
     for (const DeviceMemory& device : devices) {
@@ -152,12 +153,45 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("tensors around a block come beside those of the loss only where these live on") {
+    // 10 bytes live per token and hidden feature in the backward of a block, far less than the 6
+    // bytes a logit of the loss that was freed before.
+    const PlanDegrees plan = pipeline_plan(1, 1, 8, kDefaultSchedule);
+    const auto transient = [&](bool lives_on) {
+      const Problem problem = test::with_framework(problem_for(plan), [&](Framework& framework) {
+        framework.constants.memory_live_bytes = 10;
+        framework.constants.memory_loss_through_backward = lives_on;
+      });
+      return stages_of(problem, plan)[0].transient.value();
+    };
+    const double loss = 6.0 * 512 * 51200;
+    CHECK(transient(false) == doctest::Approx(loss));
+    CHECK(transient(true) == doctest::Approx(loss + 10 * kTokens * kHidden));
+  }
+
+  TEST_CASE("gathered inputs stay in the allocator only where no stage boundary waits for it") {
+    // Sequence parallelism gathers the inputs of query-key-value and of the MLP of 8 layers and
+    // that of the head; half of them stays cached. Over two stages nothing does.
+    const auto cached = [](int pipeline, double share) {
+      PlanDegrees plan = pipeline_plan(pipeline, 1, 8, kDefaultSchedule);
+      plan.tensor_out = 2;
+      plan.data = 8 / pipeline;
+      plan.sequence_parallel = SequenceParallel::On;
+      const Problem problem = test::with_framework(problem_for(plan), [&](Framework& framework) {
+        framework.constants.memory_gathered_cached = share;
+      });
+      return devices_of(problem, plan)[0].cached.value();
+    };
+    CHECK(cached(1, 0.5) - cached(1, 0.0) == doctest::Approx(0.5 * (8 * 2 + 1) * kStream));
+    CHECK(cached(2, 0.5) == cached(2, 0.0));
+  }
+
   TEST_CASE("logits of the micro-batch before stay only where there was one") {
     // 6 bytes a logit of this micro-batch, 4 more of the one before.
     for (const int micro_batches : {1, 2}) {
-      const PlanDegrees plan = pipeline_plan(1, 1, micro_batches, ScheduleKind::OneFOneB);
+      const PlanDegrees plan = pipeline_plan(1, 1, micro_batches, kDefaultSchedule);
       const Problem problem = test::with_framework(problem_for(plan), [](Framework& framework) {
-        framework.constants["memory_previous_logit_bytes"] = 4;
+        framework.constants.memory_previous_logit_bytes = 4;
       });
       CHECK(stages_of(problem, plan)[0].transient.value() ==
             doctest::Approx((micro_batches == 1 ? 6.0 : 10.0) * 512 * 51200));
@@ -166,14 +200,14 @@ TEST_SUITE("unit") {
 
   TEST_CASE("the head keeps logits in bf16 and probabilities in fp32") {
     // Its norm keeps its input and statistics, its product the norm's output: 4 sbh + 8 sb.
-    const PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const PlanDegrees plan = pipeline_plan(4, 1, 8, kDefaultSchedule);
     CHECK(stages_of(problem_for(plan), plan)[3].activations.value() ==
           doctest::Approx(2 * kKept + 4 * kTokens * kHidden + 8 * kTokens + 6 * kTokens * 51200));
   }
 
   TEST_CASE("full sharding holds two gathered units and a gradient of the largest") {
     // The table with the final norm: bf16 twice, fp32 once.
-    PlanDegrees plan = pipeline_plan(1, 1, 2, ScheduleKind::OneFOneB);
+    PlanDegrees plan = pipeline_plan(1, 1, 2, kDefaultSchedule);
     plan.zero = ZeroStage::Parameters;
     CHECK(stages_of(problem_for(plan), plan)[0].buffers.value() ==
           doctest::Approx(1e8 + (2 * 2 + 4) * (kTable + 2 * kHidden)));
@@ -208,22 +242,24 @@ TEST_SUITE("unit") {
     plan.sequence_parallel = SequenceParallel::On;
     const Problem plain = problem_for(plan);
     const DeviceMemory before = devices_of(plain, plan)[0];
-    const auto with = [&](const char* constant, double value) {
+    const auto with = [&](double FrameworkConstants::*constant, double value) {
       return devices_of(
-          test::with_framework(plain, [&](Framework& f) { f.constants[constant] = value; }),
+          test::with_framework(plain, [&](Framework& f) { f.constants.*constant = value; }),
           plan)[0];
     };
     // 3 bytes for each of 512 x 1024 / 2 query elements of 8 layers.
-    CHECK((with("memory_attention_copies", 3).memory.activations - before.memory.activations)
+    CHECK((with(&FrameworkConstants::memory_attention_copies, 3).memory.activations -
+           before.memory.activations)
               .value() == doctest::Approx(8 * 3 * kTokens * kHidden / 2));
     // 5 bytes for each local parameter.
     const double norms = 8 * 4 * kHidden + 2 * kHidden;
-    CHECK((with("memory_reduction_bytes", 5).memory.buffers - before.memory.buffers).value() ==
-          doctest::Approx(5 * ((kParameters - norms) / 2 + norms)));
+    CHECK((with(&FrameworkConstants::memory_reduction_bytes, 5).memory.buffers -
+           before.memory.buffers)
+              .value() == doctest::Approx(5 * ((kParameters - norms) / 2 + norms)));
   }
 
   TEST_CASE("the worst device is the one reported") {
-    const PlanDegrees plan = pipeline_plan(4, 1, 8, ScheduleKind::OneFOneB);
+    const PlanDegrees plan = pipeline_plan(4, 1, 8, kDefaultSchedule);
     const PlanEvaluator evaluator(problem_for(plan));
     const auto workspace = PlanEvaluator::make_workspace();
     const Estimate e = evaluator.estimate(*evaluator.profile(plan), plan, *workspace);

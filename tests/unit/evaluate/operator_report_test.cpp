@@ -14,8 +14,8 @@ TEST_SUITE("unit") {
     const PlanEvaluator evaluator(
         test::with_framework(test::toy_problem({}), [](Framework& framework) {
           framework.overlap.fill({});
-          framework.constants["host_launch"] = 0.0;  // a slow host would add to the passes
-          framework.constants["collective_skew"] = 0.0;
+          framework.constants.host_launch = Seconds(0);  // a slow host would add to the passes
+          framework.constants.collective_skew = Seconds(0);
         }));
     PlanDegrees plan;
     plan.tensor_out = 2;

@@ -48,9 +48,7 @@ struct Priced {
   [[nodiscard]] OperatorTime time(const std::string& name) const {
     const Transform& transform = plan.transforms.front();
     const Network& network = *problem.network;
-    const FrameworkConstants constants = framework_constants(*problem.framework);
-    const PrecisionPolicy precision = problem.framework->precision.at(problem.precision);
-    const PricingContext context = pricing_context(problem, constants, precision);
+    const PricingContext context = pricing_context(problem);
     const PlacementRules rules = placement_rules(network, transform.degrees, transform.mesh,
                                                  *problem.framework, transform.placements.get());
     for (std::size_t b = 0; b < network.blocks.size(); ++b) {

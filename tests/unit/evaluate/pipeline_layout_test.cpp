@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "plansearch/evaluator.hpp"
+#include "support/schedules.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
@@ -21,7 +22,7 @@ std::vector<double> parameters_of(std::int64_t layers, int pipeline, int chunks,
   PlanDegrees plan;
   plan.pipeline = pipeline;
   plan.chunks = chunks;
-  plan.schedule = chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+  plan.schedule = chunks > 1 ? test::kInterleaved : kDefaultSchedule;
   plan.data = 16 / pipeline;
   plan.micro_batches = 32 / plan.data;
   REQUIRE_FALSE(evaluator.obstacle(plan));

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "random_plans.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch {
 namespace {
@@ -22,7 +23,7 @@ void for_each_plan(const PlanEvaluator& evaluator, Visit visit) {
             plan.tensor_out = tensor;
             plan.pipeline = pipeline;
             plan.chunks = chunks;
-            plan.schedule = chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+            plan.schedule = chunks > 1 ? test::kInterleaved : kDefaultSchedule;
             plan.data = problem.gpus / tensor / pipeline;
             if (plan.data == 0) continue;
             plan.micro_batch = micro_batch;

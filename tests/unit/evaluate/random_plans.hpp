@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plansearch/evaluator.hpp"
+#include "support/schedules.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch::test {
@@ -35,8 +36,8 @@ inline PlanDegrees any_plan(std::mt19937& engine, const Problem& problem) {
   plan.tensor_depth = up_to(4) == 0 ? take(2) : 1;
   plan.data = left;
   if (plan.pipeline > 1) {
-    plan.schedule = static_cast<ScheduleKind>(up_to(3));
-    if (plan.schedule == ScheduleKind::Interleaved) plan.chunks = 2;
+    plan.schedule = static_cast<ScheduleId>(up_to(3));
+    if (plan.schedule == test::kInterleaved) plan.chunks = 2;
   }
   plan.context_kind = static_cast<ContextKind>(up_to(2));
   plan.sequence_parallel = static_cast<SequenceParallel>(up_to(2));

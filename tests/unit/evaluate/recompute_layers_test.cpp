@@ -6,6 +6,7 @@
 #include "plan/legality.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
+#include "support/schedules.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {
@@ -28,7 +29,7 @@ PlanDegrees plan_of(int chunks) {
   plan.pipeline = 2;
   plan.chunks = chunks;
   plan.micro_batches = 4;
-  plan.schedule = chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+  plan.schedule = chunks > 1 ? test::kInterleaved : kDefaultSchedule;
   return plan;
 }
 

@@ -177,7 +177,7 @@ TEST_SUITE("unit") {
     const auto host = [](double per_tensor) {
       const PlanEvaluator evaluator(test::with_framework(
           test::toy_problem(),
-          [&](Framework& framework) { framework.constants["host_parameter"] = per_tensor; }));
+          [&](Framework& framework) { framework.constants.host_parameter = Seconds(per_tensor); }));
       return Priced(evaluator, plan_of(8, 1, 2, 4)).simulated.step.host;
     };
     CHECK((host(1e-3) - host(0.0)).value() == doctest::Approx(43e-3).epsilon(1e-9));
@@ -188,7 +188,7 @@ TEST_SUITE("unit") {
     const auto host = [](double per_slice, ZeroStage zero, int shard_group) {
       const PlanEvaluator evaluator(test::with_framework(
           test::toy_problem(),
-          [&](Framework& framework) { framework.constants["host_slice"] = per_slice; }));
+          [&](Framework& framework) { framework.constants.host_slice = Seconds(per_slice); }));
       PlanDegrees plan = plan_of(8, 1, 2, 4);
       plan.zero = zero;
       plan.shard_group = shard_group;
@@ -315,6 +315,20 @@ TEST_SUITE("unit") {
     CHECK(priced.exposed(Purpose::Pipeline).value() ==
           doctest::Approx(expected.value()).epsilon(1e-6));
     CHECK(expected > Seconds(0));
+  }
+
+  TEST_CASE("messages between stages that fill a node each leave the node") {
+    // Nodes of 8: stages of 8 ranks stand on a node each, two stages of 4 share one.
+    const auto priced = [](int data) {
+      return Priced(PlanEvaluator(untied(data)), plan_of(data, 1, 2, 1));
+    };
+    const Priced apart = priced(8);
+    CHECK(apart.exposed(Purpose::Pipeline) > Seconds(0));
+    CHECK(apart.simulated.step.between_nodes.value() ==
+          doctest::Approx(apart.exposed(Purpose::Pipeline).value()));
+    const Priced together = priced(4);
+    CHECK(together.exposed(Purpose::Pipeline) > Seconds(0));
+    CHECK(together.simulated.step.between_nodes == Seconds(0));
   }
 
   TEST_CASE("what messages cost is what the step would save without them; the rest is bubble") {

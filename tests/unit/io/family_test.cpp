@@ -11,6 +11,7 @@
 #include "io/family_file.hpp"
 #include "io/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "support/broken_rules.hpp"
 #include "support/json_schema.hpp"
 #include "support/source_directory.hpp"
 #include "unit/io/temporary_directory.hpp"
@@ -70,7 +71,7 @@ TEST_SUITE("unit") {
       options.seq_len = table.integer(row, "sequence", 1);
       options.decoder_seq_len = options.seq_len;
       const Network network = build_network(file.model, options);
-      CHECK(broken_rules(network).empty());
+      CHECK(test::broken_rules(network).empty());
       CHECK(parameter_count(network) == table.integer(row, "parameters", 1));
       // torch counts every product of the first layers; rounding of expert loads is left.
       if (const auto flops = table.number(row, "forward_flops", 1.0)) {

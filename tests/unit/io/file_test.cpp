@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <iterator>
@@ -37,6 +38,9 @@ TEST_SUITE("unit") {
       io::NewFile abandoned(path);
       abandoned.append("half");
       CHECK(io::read_file(path) == "old");
+      // What a process that is killed here leaves behind.
+      const io::Descriptor unnamed(::open(dir.path().c_str(), O_TMPFILE | O_WRONLY, 0600));
+      if (unnamed.valid()) CHECK(files_in(dir.path()) == 1);
     }
     CHECK(files_in(dir.path()) == 1);
     io::NewFile file(path);

@@ -84,8 +84,8 @@ TEST_SUITE("unit") {
     CHECK(load_framework("Megatron_LM", shipped()).name == "megatron");
     const Framework newer = load_framework("megatron-2026", shipped());
     const Framework base = load_framework("megatron", shipped());
-    CHECK(newer.constants.at("grouped_efficiency") == 1.0);
-    CHECK(newer.constants.at("host_launch") == base.constants.at("host_launch"));
+    CHECK(newer.constants.grouped_efficiency == 1.0);
+    CHECK(newer.constants.host_launch == base.constants.host_launch);
     CHECK(newer.rules == base.rules);
     CHECK(newer.schedules == std::vector<std::string>{"1f1b", "interleaved"});
     CHECK(newer.optimizer_start == OptimizerStart::Together);
@@ -148,10 +148,10 @@ TEST_SUITE("unit") {
         directory.write("example.yaml", page.substr(start, page.find("```", start) - start));
     const Framework framework = load_framework(path.string(), shipped());
     CHECK(framework.layers == LayerDistribution::EvenInner);
-    CHECK(framework.constants.at("host_launch") == doctest::Approx(25e-6));
+    CHECK(framework.constants.host_launch.value() == doctest::Approx(25e-6));
     CHECK(framework.precision.at(DataType::Bf16).reduction == DataType::Bf16);
     CHECK_FALSE(framework.precision.contains(DataType::Nvfp4));
-    for (const ConstantDescription& constant : framework_constant_descriptions()) {
+    for (const ConstantRow& constant : framework_constant_rows()) {
       CHECK(contains(page, "`" + std::string(constant.name) + "`"));
     }
     for (const RuleDescription& rule : framework_rules()) {

@@ -9,6 +9,7 @@
 #include "io/hf_config.hpp"
 #include "io/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"
 
 using namespace plansearch;
@@ -107,7 +108,7 @@ TEST_SUITE("unit") {
       CHECK(file.model.name == name);
       const Network network = build_network(file.model);
       CHECK(parameter_count(network) == count);
-      CHECK(broken_rules(network).empty());
+      CHECK(test::broken_rules(network).empty());
     }
   }
 

@@ -10,6 +10,7 @@
 #include "base/names.hpp"
 #include "io/model_reader.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "support/broken_rules.hpp"
 #include "support/source_directory.hpp"
 
 using namespace plansearch;
@@ -48,7 +49,7 @@ TEST_SUITE("unit") {
       CHECK_FALSE(file.model.source.empty());
       CHECK(file.model.training.global_batch > 0);
       const Network network = build_network(file.model, {.attention = AttentionKind::Unfused});
-      CHECK(broken_rules(network).empty());
+      CHECK(test::broken_rules(network).empty());
       CHECK(model_forward_flops(network).value() > 0.0);
     }
   }

@@ -4,6 +4,10 @@
 #include "io/schedule_csv.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <thread>
+#include <vector>
 
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
@@ -119,14 +123,42 @@ TEST_SUITE("io") {
   }
 
   TEST_CASE("a file is a schedule of its own") {
-    const ScheduleId id = add_given_schedule("mine.csv", parse_schedule("0F0,0B0\n1F0,1B0\n", "x"));
-    CHECK(find_schedule("mine.csv") == id);
-    CHECK(add_given_schedule("mine.csv", parse_schedule("0F0,0B0\n1F0,1B0\n", "x")) == id);
+    const auto mine = [](std::string_view text) {
+      return given_schedule("mine.csv", parse_schedule(text, "x"));
+    };
+    const ScheduleId id = mine("0F0,0B0\n1F0,1B0\n");
+    CHECK(mine("0F0,0B0\n1F0,1B0\n") == id);
+    CHECK(mine("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n") != id);
+    CHECK_FALSE(find_schedule("mine.csv"));
+    CHECK(is_schedule(id));
+    CHECK_FALSE(is_schedule(static_cast<ScheduleId>(255)));
     CHECK(to_text(id) == "mine.csv");
     CHECK_FALSE(fault_of({id, 2, 1}));
     CHECK(to_text(id, *fault_of({id, 4, 1})) == "mine.csv takes 2 pipeline stages, not 4");
     CHECK(to_text(id, *fault_of({id, 2, 8})) == "mine.csv takes 1 micro-batch, not 8");
     for (const ScheduleId listed : all_schedules()) CHECK(listed != id);
+  }
+
+  TEST_CASE("orders become schedules while other threads look rows up") {
+    const ComputeOrder order = parse_schedule("0F0,0B0\n1F0,1B0\n", "x");
+    constexpr int kNames = 20;
+    std::vector<std::vector<ScheduleId>> found(4);
+    std::vector<std::thread> threads;
+    for (std::vector<ScheduleId>& ids : found) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < kNames; ++i) {
+          const std::string name = fmt::format("threads-{}.csv", i);
+          ids.push_back(given_schedule(name, order));
+          for (const ScheduleId id : ids) {
+            if (*schedule_row(id).given != order) ids.clear();
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::vector<ScheduleId>& ids : found) CHECK(ids == found.front());
+    CHECK(found.front().size() == kNames);
+    CHECK(to_text(found.front()[kNames - 1]) == "threads-19.csv");
   }
 }
 

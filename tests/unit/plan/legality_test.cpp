@@ -5,6 +5,7 @@
 
 #include "plan/layer_distribution.hpp"
 #include "plan/pipeline_shape.hpp"
+#include "support/schedules.hpp"
 #include "unit/communication/small_networks.hpp"
 
 namespace plansearch {
@@ -65,7 +66,7 @@ TEST_SUITE("unit") {
     PlanDegrees plan;
     plan.pipeline = 2;
     plan.chunks = 2;
-    plan.schedule = ScheduleKind::Interleaved;
+    plan.schedule = test::kInterleaved;
     const auto runs =
         std::get<StageRuns>(distribute_layers(decoder(8), plan, test::plain_framework()));
     CHECK(runs == StageRuns{{{1, 1}, {0, 2}}, {{0, 2}}, {{0, 2}}, {{0, 2}, {2, 1}}});
@@ -125,11 +126,34 @@ TEST_SUITE("unit") {
     plan.pipeline = 4;
     plan.chunks = 2;
     CHECK(check(plan)->obstacle == Obstacle::NoSuchFeature);
-    plan.schedule = ScheduleKind::Interleaved;
+    plan.schedule = test::kInterleaved;
     plan.micro_batches = 6;
     CHECK(check(plan)->obstacle == Obstacle::ScheduleNeedsMicroBatches);
     plan.micro_batches = 8;
     CHECK_FALSE(check(plan).has_value());
+  }
+
+  TEST_CASE("legality: sequence parallelism cuts the sequence over context and tensor ranks") {
+    Network network = decoder(8);
+    for (Dimension& dimension : network.dimensions) {
+      if (dimension.role == DimRole::Sequence) dimension.extent = 1022;
+    }
+    const Framework framework = test::plain_framework();
+    const auto check = [&](const PlanDegrees& plan) {
+      return check_legality(plan, network, framework, plan.devices());
+    };
+    PlanDegrees plan;
+    plan.tensor_out = 4;
+    CHECK_FALSE(check(plan).has_value());
+    plan.sequence_parallel = SequenceParallel::On;
+    REQUIRE(check(plan).has_value());
+    CHECK(check(plan)->obstacle == Obstacle::SequenceNotDivisible);
+    CHECK(check(plan)->detail ==
+          "1022 tokens of a sequence do not divide by context x tensor degree 4");
+    plan.tensor_out = 2;
+    CHECK_FALSE(check(plan).has_value());
+    plan.context = 2;
+    CHECK(check(plan)->obstacle == Obstacle::SequenceNotDivisible);
   }
 
   TEST_CASE("legality: pieces divide the micro-batch and need messages that kernels run beside") {

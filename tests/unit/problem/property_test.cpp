@@ -39,9 +39,7 @@ bool shares_links(const Framework& framework) {
 /// Without contention and with the same order, every part only gets shorter.
 Problem without_contention(Problem problem) {
   Framework framework = *problem.framework;
-  for (auto& [name, value] : framework.constants) {
-    if (name.starts_with("contention_")) value = 0.0;
-  }
+  framework.constants.contention = {};
   problem.framework = std::make_shared<const Framework>(framework);
   Cluster cluster = *problem.cluster;
   cluster.accelerator.concurrency = {};

@@ -103,7 +103,7 @@ Seconds makespan_by_hand(const Problem& problem, const std::vector<PlanDegrees>&
     durations.activation_transfer.push_back(send(edges[k].forward));
     durations.gradient_transfer.push_back(send(edges[k].backward));
   }
-  const PipelineShape shape{.schedule = ScheduleId::OneFOneB, .stages = 3, .micro_batches = 8};
+  const PipelineShape shape{.schedule = kDefaultSchedule, .stages = 3, .micro_batches = 8};
   const auto order = make_order(shape);
   const bool hidden =
       problem.framework->overlap[static_cast<std::size_t>(Overlap::PipelineSend)].hides();

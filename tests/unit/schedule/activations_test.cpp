@@ -3,32 +3,33 @@
 
 #include "pipeline_support.hpp"
 #include "schedule/simulator.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch::testing {
 
 TEST_SUITE("unit") {
   TEST_CASE("GPipe keeps all micro-batches, 1F1B no more than p - r") {
     for (int r = 0; r < 4; ++r) {
-      CHECK(peak_chunks({ScheduleKind::GPipe, 4, 9}, r) == 9);
-      CHECK(peak_chunks({ScheduleKind::OneFOneB, 4, 9}, r) == 4 - r);
-      CHECK(peak_chunks({ScheduleKind::OneFOneB, 4, 2}, r) == std::min(2, 4 - r));
+      CHECK(peak_chunks({test::kGPipe, 4, 9}, r) == 9);
+      CHECK(peak_chunks({kDefaultSchedule, 4, 9}, r) == 4 - r);
+      CHECK(peak_chunks({kDefaultSchedule, 4, 2}, r) == std::min(2, 4 - r));
     }
   }
 
   TEST_CASE("over all devices 1F1B keeps p (p + 1) / 2 micro-batches") {
     for (int p = 1; p <= 12; ++p) {
       int sum = 0;
-      for (int r = 0; r < p; ++r) sum += peak_chunks({ScheduleKind::OneFOneB, p, 2 * p}, r);
+      for (int r = 0; r < p; ++r) sum += peak_chunks({kDefaultSchedule, p, 2 * p}, r);
       CHECK(sum == p * (p + 1) / 2);
     }
   }
 
   TEST_CASE("interleaved 1F1B keeps (v - 1) p + 2 (p - 1 - r) + 1 chunks") {
-    const PipelineShape shape{ScheduleKind::Interleaved, 4, 16, 2};
+    const PipelineShape shape{test::kInterleaved, 4, 16, 2};
     CHECK(peak_chunks(shape, 0) == 11);
     CHECK(peak_chunks(shape, 1) == 9);
     CHECK(peak_chunks(shape, 3) == 5);
-    CHECK(peak_chunks({ScheduleKind::Interleaved, 4, 4, 2}, 0) == 8);
+    CHECK(peak_chunks({test::kInterleaved, 4, 4, 2}, 0) == 8);
   }
 
   // Device 3 of 4 with 2 chunks keeps F0-F3 of chunk 0 and F0 of chunk 1 at its first peak.
@@ -51,11 +52,10 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("chunks of different size count with their size") {
-    const PipelineShape shape{ScheduleKind::Interleaved, 4, 4, 2};
+    const PipelineShape shape{test::kInterleaved, 4, 4, 2};
     const std::vector<Bytes> bytes{Bytes(100.0), Bytes(1.0)};
     CHECK(peak_activation_bytes(shape, 3, bytes) == Bytes(401.0));
-    CHECK(peak_activation_bytes({ScheduleKind::OneFOneB, 4, 8}, 1, {bytes.data(), 1}) ==
-          Bytes(300.0));
+    CHECK(peak_activation_bytes({kDefaultSchedule, 4, 8}, 1, {bytes.data(), 1}) == Bytes(300.0));
   }
 }
 

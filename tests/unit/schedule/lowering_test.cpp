@@ -8,6 +8,7 @@
 
 #include "pipeline_support.hpp"
 #include "schedule/timeline.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch::testing {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 enum class ChannelEnd { Send, Receive };
 using Words = std::vector<std::string>;
 
-ComputeOrder order_of(ScheduleKind schedule, int p, int m, int v = 1) {
+ComputeOrder order_of(ScheduleId schedule, int p, int m, int v = 1) {
   return std::get<ComputeOrder>(make_order({schedule, p, m, v}));
 }
 
@@ -58,7 +59,7 @@ Ticks makespan_of(const ComputeOrder& order, const PipelineTimes& times,
   return std::get<Timeline>(simulate_order(order, times, options)).makespan();
 }
 
-const Program kPair = lower(order_of(ScheduleKind::GPipe, 2, 1));
+const Program kPair = lower(order_of(test::kGPipe, 2, 1));
 
 }  // namespace
 
@@ -91,8 +92,8 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("1F1B with blocking rendezvous in list order deadlocks, and the cycle is told") {
-    const auto built = build_task_graph(
-        lower(order_of(ScheduleKind::OneFOneB, 2, 2), {SendPolicy::Rendezvous, {}}));
+    const auto built =
+        build_task_graph(lower(order_of(kDefaultSchedule, 2, 2), {SendPolicy::Rendezvous, {}}));
     const auto* fault = std::get_if<ProgramFault>(&built);
     REQUIRE(fault != nullptr);
     CHECK(fault->kind == FaultKind::Deadlock);
@@ -111,14 +112,14 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("GPipe runs with blocking rendezvous in list order") {
-    CHECK(std::holds_alternative<TaskGraph>(build_task_graph(
-        lower(order_of(ScheduleKind::GPipe, 4, 8), {SendPolicy::Rendezvous, {}}))));
+    CHECK(std::holds_alternative<TaskGraph>(
+        build_task_graph(lower(order_of(test::kGPipe, 4, 8), {SendPolicy::Rendezvous, {}}))));
   }
 
   TEST_CASE("an order with a backward before its forward deadlocks") {
-    auto order = order_of(ScheduleKind::OneFOneB, 2, 2);
+    auto order = order_of(kDefaultSchedule, 2, 2);
     std::swap(order.devices[1][0], order.devices[1][1]);
-    const auto times = uniform_durations({ScheduleKind::OneFOneB, 2, 2}, {1, 2, 0});
+    const auto times = uniform_durations({kDefaultSchedule, 2, 2}, {1, 2, 0});
     const auto simulated = simulate_order(order, times.view());
     const auto* fault = std::get_if<ProgramFault>(&simulated);
     REQUIRE(fault != nullptr);
@@ -128,7 +129,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("two ends of a channel that disagree are told") {
-    auto order = order_of(ScheduleKind::GPipe, 2, 3);
+    auto order = order_of(test::kGPipe, 2, 3);
     std::swap(order.devices[1][0], order.devices[1][1]);
     const auto built = build_task_graph(lower(order));
     const auto* fault = std::get_if<ProgramFault>(&built);
@@ -174,8 +175,8 @@ TEST_SUITE("unit") {
   // A receive buffer is free again when the piece that used it has ended: with one buffer, F1 may
   // be sent only when device 1 is done with F0 (at 1 + 4 + 10), with two it is sent at once.
   TEST_CASE("receive slots delay the sender") {
-    const auto order = order_of(ScheduleKind::GPipe, 2, 2);
-    PipelineDurations times = uniform_durations({ScheduleKind::GPipe, 2, 2}, {1, 1, 4});
+    const auto order = order_of(test::kGPipe, 2, 2);
+    PipelineDurations times = uniform_durations({test::kGPipe, 2, 2}, {1, 1, 4});
     times.forward[1] = 10;
     const auto second_forward = [&](int slots) {
       const auto timeline = std::get<Timeline>(
@@ -191,7 +192,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("eager messages do not wait for the receiver to post") {
-    auto program = lower(order_of(ScheduleKind::OneFOneB, 2, 2), {SendPolicy::Rendezvous, {}});
+    auto program = lower(order_of(kDefaultSchedule, 2, 2), {SendPolicy::Rendezvous, {}});
     for (Channel& channel : program.channels) channel.semantics = ChannelSemantics::Eager;
     CHECK(std::holds_alternative<TaskGraph>(build_task_graph(program)));
   }
@@ -208,9 +209,9 @@ TEST_SUITE("unit") {
          {Row{4, 16, 5, 7935, 7740}, Row{4, 16, 10, 8270, 7880}, Row{4, 16, 20, 8940, 8160},
           Row{4, 32, 10, 15310, 14520}, Row{4, 32, 20, 16620, 15040}, Row{8, 32, 10, 17070, 16280},
           Row{8, 64, 20, 33900, 30880}, Row{2, 16, 20, 7440, 7120}}) {
-      const auto order = order_of(ScheduleKind::OneFOneB, row.p, row.m);
+      const auto order = order_of(kDefaultSchedule, row.p, row.m);
       const auto times =
-          uniform_durations({ScheduleKind::OneFOneB, row.p, row.m}, {100, 300, row.transfer});
+          uniform_durations({kDefaultSchedule, row.p, row.m}, {100, 300, row.transfer});
       CHECK(makespan_of(order, times.view(), {SendPolicy::JustInTime, {}}) == row.just_in_time);
       CHECK(makespan_of(order, times.view(), {}) == row.asynchronous);
     }
@@ -219,8 +220,7 @@ TEST_SUITE("unit") {
 
 TEST_SUITE("property") {
   TEST_CASE("no order deadlocks, and both ends of every channel name the same messages") {
-    for (const ScheduleKind schedule :
-         {ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved}) {
+    for (const ScheduleId schedule : {test::kGPipe, kDefaultSchedule, test::kInterleaved}) {
       for (int p = 1; p <= 8; ++p) {
         for (int m = 1; m <= 32; ++m) {
           for (int v = 1; v <= 4; ++v) {
@@ -257,7 +257,7 @@ TEST_SUITE("property") {
   }
 
   TEST_CASE("the same order gives the same program and graph") {
-    const auto order = order_of(ScheduleKind::Interleaved, 4, 8, 2);
+    const auto order = order_of(test::kInterleaved, 4, 8, 2);
     CHECK(lower(order) == lower(order));
     CHECK(build_task_graph(lower(order)) == build_task_graph(lower(order)));
   }

@@ -132,7 +132,6 @@ TEST_SUITE("schedule") {
         INFO(describe(shape));
         const Ticks makespan = simulator.run(shape, times.view()).makespan;
         const Ticks bound = order_bound(shape, times.view());
-        REQUIRE(work_bound(shape, times.view()) <= bound);
         REQUIRE(bound <= makespan);
         REQUIRE(bound <= estimate_makespan(shape, times.view()));
       }
@@ -171,7 +170,7 @@ TEST_SUITE("schedule") {
   }
 
   TEST_CASE("times that add up beyond 64 bits are refused") {
-    const PipelineShape shape{ScheduleId::OneFOneB, 2, 1'000'000};
+    const PipelineShape shape{kDefaultSchedule, 2, 1'000'000};
     const auto times = uniform_durations(shape, {5'000'000'000'000, 5'000'000'000'000, 0});
     PipelineSimulator simulator;
     CHECK_THROWS_AS(simulator.run(shape, times.view()), InputError);

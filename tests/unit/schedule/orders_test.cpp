@@ -3,6 +3,7 @@
 
 #include "pipeline_support.hpp"
 #include "schedule/compute_order.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch::testing {
 namespace {
@@ -30,27 +31,27 @@ std::string forwards_of(const std::vector<ComputeStep>& steps) {
 
 TEST_SUITE("unit") {
   TEST_CASE("GPipe runs all forwards, then all backwards, on every device") {
-    const auto order = gpipe_order({ScheduleKind::GPipe, 2, 3});
+    const auto order = gpipe_order({test::kGPipe, 2, 3});
     for (const auto& device : order.devices) {
       CHECK(written(device) == "F0/0 F1/0 F2/0 B0/0 B1/0 B2/0");
     }
   }
 
   TEST_CASE("1F1B runs p - 1 - r forwards ahead") {
-    const auto order = one_f_one_b_order({ScheduleKind::OneFOneB, 3, 4});
+    const auto order = one_f_one_b_order({kDefaultSchedule, 3, 4});
     CHECK(written(order.devices[0]) == "F0/0 F1/0 F2/0 B0/0 F3/0 B1/0 B2/0 B3/0");
     CHECK(written(order.devices[1]) == "F0/0 F1/0 B0/0 F2/0 B1/0 F3/0 B2/0 B3/0");
     CHECK(written(order.devices[2]) == "F0/0 B0/0 F1/0 B1/0 F2/0 B2/0 F3/0 B3/0");
   }
 
   TEST_CASE("1F1B with fewer micro-batches than stages is GPipe on the first device") {
-    const auto order = one_f_one_b_order({ScheduleKind::OneFOneB, 4, 2});
+    const auto order = one_f_one_b_order({kDefaultSchedule, 4, 2});
     CHECK(written(order.devices[0]) == "F0/0 F1/0 B0/0 B1/0");
     CHECK(written(order.devices[3]) == "F0/0 B0/0 F1/0 B1/0");
   }
 
   TEST_CASE("interleaved 1F1B: two stages, two chunks") {
-    const auto order = interleaved_order({ScheduleKind::Interleaved, 2, 4, 2});
+    const auto order = interleaved_order({test::kInterleaved, 2, 4, 2});
     CHECK(written(order.devices[0]) ==
           "F0/0 F1/0 F0/1 F1/1 F2/0 B0/1 F3/0 B1/1 F2/1 B0/0 F3/1 B1/0 B2/1 B3/1 B2/0 B3/0");
     CHECK(written(order.devices[1]) ==
@@ -59,7 +60,7 @@ TEST_SUITE("unit") {
 
   // Megatron's own example: groups of 3, 5 micro-batches, 2 chunks.
   TEST_CASE("the last group of micro-batches may be shorter") {
-    PipelineShape shape{ScheduleKind::Interleaved, 2, 5, 2};
+    PipelineShape shape{test::kInterleaved, 2, 5, 2};
     shape.group = 3;
     REQUIRE_FALSE(obstacle_of(shape));
     const auto order = interleaved_order(shape);
@@ -76,8 +77,8 @@ TEST_SUITE("unit") {
       CHECK_FALSE(infeasible->detail.empty());
       return infeasible->obstacle;
     };
-    constexpr ScheduleId GPipe = ScheduleId::GPipe, OneFOneB = ScheduleId::OneFOneB,
-                         Interleaved = ScheduleId::Interleaved;
+    const ScheduleId GPipe = test::kGPipe, OneFOneB = kDefaultSchedule,
+                     Interleaved = test::kInterleaved;
     CHECK(obstacle({Interleaved, 4, 6, 2}) == Obstacle::ScheduleNeedsMicroBatches);
     CHECK(obstacle({Interleaved, 4, 3, 2}) == Obstacle::ScheduleNeedsMicroBatches);
     CHECK(obstacle({Interleaved, 4, 8, 2, 3}) == Obstacle::ScheduleNeedsMicroBatches);
@@ -93,7 +94,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("an order that lacks, repeats or invents a piece is told so") {
-    auto order = one_f_one_b_order({ScheduleKind::OneFOneB, 2, 3});
+    auto order = one_f_one_b_order({kDefaultSchedule, 2, 3});
     CHECK(order_faults(order).empty());
     order.devices[0][1] = order.devices[0][0];
     order.devices[1].push_back({0, 7, Phase::Forward});
@@ -106,8 +107,7 @@ TEST_SUITE("unit") {
 
 TEST_SUITE("property") {
   TEST_CASE("every order is complete and runs to its end") {
-    for (const ScheduleKind schedule :
-         {ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved}) {
+    for (const ScheduleId schedule : {test::kGPipe, kDefaultSchedule, test::kInterleaved}) {
       for (int p = 1; p <= 8; ++p) {
         for (int m = 1; m <= 32; ++m) {
           for (int v = 1; v <= 4; ++v) {

@@ -12,6 +12,7 @@
 
 #include "schedule/compute_order.hpp"
 #include "schedule/simulator.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch::testing {
 
@@ -36,7 +37,7 @@ inline PipelineShape random_shape(Dice& dice, int most_rounds) {
   shape.schedule = static_cast<ScheduleId>(dice.between(0, 2));
   shape.stages = dice.between(1, 8);
   shape.micro_batches = dice.between(1, 8 * most_rounds);
-  if (shape.schedule == ScheduleId::Interleaved) {
+  if (shape.schedule == test::kInterleaved) {
     shape.stages = std::max(shape.stages, 2);
     shape.chunks = dice.between(2, 4);
     shape.micro_batches = shape.stages * dice.between(1, most_rounds);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "schedule/table.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch {
 namespace {
@@ -21,11 +22,11 @@ TEST_SUITE("schedule") {
   }
 
   TEST_CASE("places of a shape are those of its schedule, and stay where they are") {
-    const PipelineShape shape{ScheduleId::Interleaved, 3, 3, 2};
+    const PipelineShape shape{test::kInterleaved, 3, 3, 2};
     const auto places = stage_places(shape);
     REQUIRE(places.size() == 6);
     CHECK(places[4] == StagePlace{1, 1});
-    static_cast<void>(stage_places({ScheduleId::OneFOneB, 5, 3}));
+    static_cast<void>(stage_places({kDefaultSchedule, 5, 3}));
     CHECK(stage_places(shape).data() == places.data());
   }
 
@@ -37,7 +38,7 @@ TEST_SUITE("schedule") {
       }
     }
     CHECK(find_schedule("1F1B") == kDefaultSchedule);
-    CHECK(find_schedule("GPipe") == ScheduleId::GPipe);
+    CHECK(find_schedule("GPipe") == test::kGPipe);
     CHECK_FALSE(find_schedule("2f2b"));
     CHECK(schedule_names().front() == "gpipe");
   }

@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include "parse_grid.hpp"
 #include "pipeline_support.hpp"
 #include "plansearch/error.hpp"
+#include "support/schedules.hpp"
 #include "timeline_faults.hpp"
 
 namespace plansearch::testing {
@@ -20,34 +22,34 @@ Grid drawn(const PipelineShape& shape, UniformTimes times, Ticks slot = 1) {
 
 TEST_SUITE("pipeline") {
   TEST_CASE("1F1B, 2 stages, 4 micro-batches") {
-    const Grid grid = drawn({ScheduleKind::OneFOneB, 2, 4}, {1, 2, 0});
+    const Grid grid = drawn({kDefaultSchedule, 2, 4}, {1, 2, 0});
     CHECK(to_text(grid) ==
           "stage 0 | F0 F1 .  .  B0 B0 F2 B1 B1 F3 B2 B2 .  B3 B3\n"
           "stage 1 | .  F0 B0 B0 F1 B1 B1 F2 B2 B2 F3 B3 B3 .  .\n");
   }
 
   TEST_CASE("GPipe, 2 stages, 3 micro-batches") {
-    CHECK(drawn({ScheduleKind::GPipe, 2, 3}, {1, 2, 0}) == parse_grid(R"(
+    CHECK(drawn({test::kGPipe, 2, 3}, {1, 2, 0}) == parse_grid(R"(
       stage 0 | F0 F1 F2 .  .  .  B0 B0 B1 B1 B2 B2
       stage 1 | .  F0 F1 F2 B0 B0 B1 B1 B2 B2 .  . )"));
   }
 
   TEST_CASE("GPipe, 3 stages, 3 micro-batches") {
-    CHECK(drawn({ScheduleKind::GPipe, 3, 3}, {1, 1, 0}) == parse_grid(R"(
+    CHECK(drawn({test::kGPipe, 3, 3}, {1, 1, 0}) == parse_grid(R"(
       stage 0 | F0 F1 F2 .  .  .  .  B0 B1 B2
       stage 1 | .  F0 F1 F2 .  .  B0 B1 B2 .
       stage 2 | .  .  F0 F1 F2 B0 B1 B2 .  . )"));
   }
 
   TEST_CASE("1F1B, 3 stages, 4 micro-batches") {
-    CHECK(drawn({ScheduleKind::OneFOneB, 3, 4}, {1, 1, 0}) == parse_grid(R"(
+    CHECK(drawn({kDefaultSchedule, 3, 4}, {1, 1, 0}) == parse_grid(R"(
       stage 0 | F0 F1 F2 .  .  B0 F3 B1 .  B2 .  B3
       stage 1 | .  F0 F1 .  B0 F2 B1 F3 B2 .  B3 .
       stage 2 | .  .  F0 B0 F1 B1 F2 B2 F3 B3 .  . )"));
   }
 
   TEST_CASE("1F1B, 4 stages, 4 micro-batches") {
-    CHECK(drawn({ScheduleKind::OneFOneB, 4, 4}, {1, 1, 0}) == parse_grid(R"(
+    CHECK(drawn({kDefaultSchedule, 4, 4}, {1, 1, 0}) == parse_grid(R"(
       stage 0 | F0 F1 F2 F3 .  .  .  B0 .  B1 .  B2 .  B3
       stage 1 | .  F0 F1 F2 .  .  B0 F3 B1 .  B2 .  B3 .
       stage 2 | .  .  F0 F1 .  B0 F2 B1 F3 B2 .  B3 .  .
@@ -55,19 +57,19 @@ TEST_SUITE("pipeline") {
   }
 
   TEST_CASE("interleaved, 2 stages, 4 micro-batches, 2 chunks") {
-    CHECK(drawn({ScheduleKind::Interleaved, 2, 4, 2}, {1, 1, 0}) == parse_grid(R"(
+    CHECK(drawn({test::kInterleaved, 2, 4, 2}, {1, 1, 0}) == parse_grid(R"(
       stage 0 | F0a F1a F0b F1b F2a B0b F3a B1b F2b B0a F3b B1a .   B2b .   B3b B2a B3a
       stage 1 | .   F0a F1a F0b B0b F1b B1b F2a B0a F3a B1a F2b B2b F3b B3b B2a B3a . )"));
   }
 
   TEST_CASE("a transfer of half a slot shows when slots are halves") {
-    CHECK(drawn({ScheduleKind::GPipe, 2, 1}, {2, 2, 1}) == parse_grid(R"(
+    CHECK(drawn({test::kGPipe, 2, 1}, {2, 2, 1}) == parse_grid(R"(
       stage 0 | F0 F0 .  .  .  .  .  .  B0 B0
       stage 1 | .  .  .  F0 F0 B0 B0 .  .  . )"));
   }
 
   TEST_CASE("the longest common slot") {
-    const PipelineShape shape{ScheduleKind::OneFOneB, 2, 4};
+    const PipelineShape shape{kDefaultSchedule, 2, 4};
     const auto order = std::get<ComputeOrder>(make_order(shape));
     const auto times = uniform_durations(shape, {500, 1000, 0});
     CHECK(common_slot(std::get<Timeline>(simulate_order(order, times.view()))) == 500);
@@ -95,7 +97,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("a correct timeline has no faults, a wrong one is told what is wrong") {
-    const PipelineShape shape{ScheduleKind::OneFOneB, 2, 2};
+    const PipelineShape shape{kDefaultSchedule, 2, 2};
     const auto order = std::get<ComputeOrder>(make_order(shape));
     const auto times = uniform_durations(shape, {10, 20, 5});
     const auto good = std::get<Timeline>(simulate_order(order, times.view()));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "schedule/pipeline.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch::testing {
 
@@ -21,7 +22,7 @@ inline std::optional<Ticks> uniform_makespan(const PipelineShape& shape, Uniform
   const Ticks plain = m * shape.chunks * t + (p - 1) * t;
   if (times.transfer == 0 || p == 1) return plain;
   if (shape.transfers == TransferMode::Blocking || shape.chunks > 1) return std::nullopt;
-  if (shape.schedule == ScheduleId::GPipe) {
+  if (shape.schedule == test::kGPipe) {
     const auto longest = [&](Ticks duration) { return std::max(duration, times.transfer); };
     return p * t + 2 * (p - 1) * times.transfer +
            (m - 1) * (longest(times.forward) + longest(times.backward));

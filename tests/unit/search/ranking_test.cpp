@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "plansearch/schedule_id.hpp"
+#include "search/plan_ranking.hpp"
 
 namespace plansearch {
 namespace {
@@ -58,6 +61,20 @@ TEST_SUITE("unit") {
     CHECK(front[0].estimate.step.total() == Seconds(1));
     CHECK(front[1].estimate.step.total() == Seconds(2));
     CHECK(front[2].estimate.step.total() == Seconds(3));
+  }
+
+  TEST_CASE("a bound excludes what the front beats, not what may tie with a member of it") {
+    Thresholds thresholds;
+    thresholds.time = Seconds(1);
+    thresholds.front = {candidate(2, 10), candidate(3, 5)};
+    CHECK(thresholds.exclude({Seconds(2.1), Bytes(10)}));
+    CHECK(thresholds.exclude({Seconds(3.1), Bytes(5)}));
+    CHECK_FALSE(thresholds.exclude({Seconds(2.1), Bytes(9)}));
+    CHECK_FALSE(thresholds.exclude({Seconds(3.1), Bytes(4)}));
+    // Degrees decide which of two equal plans the front keeps, and bounds may be rounded up.
+    CHECK_FALSE(thresholds.exclude({Seconds(2), Bytes(10)}));
+    CHECK_FALSE(thresholds.exclude({Seconds(std::nextafter(2.0, 3.0)), Bytes(10)}));
+    CHECK_FALSE(thresholds.exclude({Seconds(1), Bytes(20)}));
   }
 
   TEST_CASE("the chance of being faster is that of a normal difference of logarithms") {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/divisors.hpp"
+#include "support/schedules.hpp"
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
 
@@ -33,7 +34,7 @@ SearchSpace plain_space(int gpus) {
   for (const Degree degree : {Degree::Pipeline, Degree::TensorOut, Degree::Context, Degree::Data}) {
     space.dimension(degree).values = divisors(gpus);
   }
-  space.dimension(Degree::Schedule).values = {static_cast<int>(ScheduleKind::OneFOneB)};
+  space.dimension(Degree::Schedule).values = {static_cast<int>(kDefaultSchedule)};
   return space;
 }
 
@@ -110,7 +111,7 @@ TEST_SUITE("perft") {
   TEST_CASE("orders that are the same are looked at once") {
     bool has_gpipe = false;
     for (const PlanDegrees& plan : all_plans(rich_space())) {
-      if (plan.schedule != ScheduleKind::GPipe) continue;
+      if (plan.schedule != test::kGPipe) continue;
       has_gpipe = true;
       CHECK(plan.micro_batches > 1);
       CHECK(plan.pipeline > 1);
@@ -119,7 +120,7 @@ TEST_SUITE("perft") {
     SearchSpace pinned = plain_space(4);
     pinned.dimension(Degree::Pipeline).values = {4};
     pinned.global_batch = 1;
-    pinned.dimension(Degree::Schedule).values = {static_cast<int>(ScheduleKind::GPipe)};
+    pinned.dimension(Degree::Schedule).values = {static_cast<int>(test::kGPipe)};
     look_at_equal_orders_once(pinned);
     CHECK(count_plans(pinned) == 1);
   }

@@ -79,7 +79,7 @@ std::vector<PlanCandidate> best_families(const PlanEvaluator& evaluator,
     const Seconds time = candidate.estimate.step.total();
     if (families.size() < top && families.insert(plan_family(candidate.plan)).second) last = time;
     const bool all = families.size() < top;
-    if (all || time <= last * tied_ratio(constants.at("paired_sigma"))) best.push_back(candidate);
+    if (all || time <= last * tied_ratio(constants.paired_sigma)) best.push_back(candidate);
   }
   return best;
 }
@@ -97,7 +97,7 @@ Problem close_contest(double memory_gib, std::int64_t experts) {
 /// step one of them may need less memory.
 Problem with_previous_logits(Problem problem, double bytes) {
   Framework framework = *problem.framework;
-  framework.constants["memory_previous_logit_bytes"] = bytes;
+  framework.constants.memory_previous_logit_bytes = bytes;
   problem.framework = std::make_shared<const Framework>(framework);
   return problem;
 }
@@ -232,6 +232,32 @@ TEST_SUITE("differential") {
       CHECK(pruned.front == all.front);
       CHECK(all.counts.evaluated > pruned.counts.evaluated);
     }
+  }
+
+  TEST_CASE("a plan whose step is too long to simulate is one plan that cannot be priced") {
+    // Kernels that the host issues in half a second each: 2^20 sequences take one data rank longer
+    // than the 106 days that 64 bits of picoseconds hold, 16 of them less.
+    test::ToyOptions toy;
+    toy.global_batch = 1 << 20;
+    Problem problem = test::toy_problem(toy);
+    Framework framework = *problem.framework;
+    framework.constants.host_launch = Seconds(0.5);
+    problem.framework = std::make_shared<const Framework>(framework);
+    const PlanEvaluator evaluator(problem);
+    const SearchSpace space = toy_space(problem);
+    const SearchResult pruned = search(evaluator, space, options(Pruning::On, 1));
+    const SearchResult all = search(evaluator, space, options(Pruning::Off, 1));
+    CHECK_FALSE(pruned.ranked.empty());
+    CHECK(pruned.ranked == all.ranked);
+    const SearchCounts& c = all.counts;
+    CHECK(c.rejected[static_cast<std::size_t>(Obstacle::BeyondSimulation)] > 0);
+    CHECK(c.evaluated + c.pruned + c.rejected_total() == c.space);
+    PlanDegrees slowest;
+    slowest.tensor_out = 16;
+    slowest.micro_batches = 1 << 20;
+    const Evaluation evaluation = evaluator.evaluate(slowest);
+    REQUIRE(std::holds_alternative<InfeasiblePlan>(evaluation));
+    CHECK(std::get<InfeasiblePlan>(evaluation).reason.obstacle == Obstacle::BeyondSimulation);
   }
 
   TEST_CASE("every plan is accounted for exactly once") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "run_tables.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch {
 namespace {
@@ -41,7 +42,7 @@ TEST_SUITE("unit") {
     CHECK(run.model.embedding.tied);
     CHECK(run.plan.micro_batches == 8);  // 64 / (4 x 2)
     CHECK(run.plan.zero == ZeroStage::Optimizer);
-    CHECK(run.plan.schedule == ScheduleKind::OneFOneB);
+    CHECK(run.plan.schedule == kDefaultSchedule);
     CHECK(run.batch_share == 1.0);
     CHECK(run.filled == std::vector<std::string>{"vocab 51200", "gpt-2 style"});
   }
@@ -73,7 +74,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("chunks make an interleaved schedule") {
-    CHECK(case_of({{"vpp", "3"}}).plan.schedule == ScheduleKind::Interleaved);
+    CHECK(case_of({{"vpp", "3"}}).plan.schedule == test::kInterleaved);
     CHECK(case_of({{"vpp", "3"}, {"pp", "1"}, {"dp", "8"}}).plan.chunks == 1);
   }
 

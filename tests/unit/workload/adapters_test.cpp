@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "descriptions.hpp"
+#include "support/broken_rules.hpp"
 
 using namespace plansearch;
 using test::block_named;
@@ -40,7 +41,7 @@ double kept_per_token(const Network& network, const Block& block) {
 TEST_SUITE("unit") {
   TEST_CASE("adapters add in x rank and rank x out, and only they are trained") {
     const Network network = network_of(adapted());
-    CHECK(broken_rules(network).empty());
+    CHECK(test::broken_rules(network).empty());
     // Two layers: q has 64 inputs and outputs, v 64 and 16.
     CHECK(trainable_parameter_count(network) == 2 * 4 * ((64 + 64) + (64 + 16)));
     const std::int64_t base = parameter_count(network_of(test::llama(2, 64, 8, 2, 96, 128)));
@@ -56,7 +57,7 @@ TEST_SUITE("unit") {
     model.attention.fused_projection = true;
     model.training.lora = LoraDescription{4, {"qkv"}};
     const Network network = build_network(model);
-    CHECK(broken_rules(network).empty());
+    CHECK(test::broken_rules(network).empty());
     CHECK(trainable_parameter_count(network) == 2 * 4 * (64 + 3 * 64));
     CHECK(adapter_targets(model) == std::vector<std::string>{"qkv", "o", "up", "down"});
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "descriptions.hpp"
+#include "support/broken_rules.hpp"
 #include "workload/operator_traits.hpp"
 
 using namespace plansearch;
@@ -90,7 +91,7 @@ TEST_SUITE("unit") {
     for (const ModelDescription& model : zoo()) {
       for (const AttentionKind kind : {AttentionKind::Fused, AttentionKind::Unfused}) {
         const Network network = build_network(model, {.attention = kind});
-        for (const std::string& rule : broken_rules(network)) FAIL_CHECK(rule);
+        for (const std::string& rule : test::broken_rules(network)) FAIL_CHECK(rule);
         CHECK(parameter_count(network) > 0);
       }
     }
@@ -109,7 +110,7 @@ TEST_SUITE("unit") {
   TEST_CASE("a broken rule is found") {
     Network network = build_network(test::gpt(2, 64, 4, 128, 32));
     network.blocks[1].operators[1].inputs[0] = static_cast<TensorId>(10000);
-    CHECK_FALSE(broken_rules(network).empty());
+    CHECK_FALSE(test::broken_rules(network).empty());
   }
 
   TEST_CASE("saved tensors of the unfused GPT block are sbh(34 + 5as/h)") {
@@ -211,9 +212,6 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("padding the vocabulary") {
-    CHECK(pad_vocabulary(50257, 128) == 50304);
-    CHECK(pad_vocabulary(50257, 1024) == 51200);
-    CHECK(pad_vocabulary(51200, 1024) == 51200);
     const ModelDescription model = test::gpt(2, 64, 4, 100, 32);
     CHECK(parameter_count(build_network(model, {.padded_vocab = 128})) -
               parameter_count(build_network(model)) ==

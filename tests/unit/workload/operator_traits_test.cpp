@@ -48,7 +48,7 @@ Kinds gathering(ReadsAgain when) {
 }
 
 bool names_rule(const Network& network, const std::string& words) {
-  const std::vector<std::string> rules = broken_rules(network);
+  const std::vector<std::string> rules = test::broken_rules(network);
   return std::any_of(rules.begin(), rules.end(), [&](const std::string& rule) {
     return rule.find(words) != std::string::npos;
   });

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules every network obeys, checked after building and after reading.
+#include "support/broken_rules.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "plansearch/network.hpp"
 #include "workload/operator_traits.hpp"
 
-namespace plansearch {
+namespace plansearch::test {
 namespace {
 
 class BlockChecker {
@@ -142,4 +142,4 @@ std::vector<std::string> broken_rules(const Network& network) {
   return findings;
 }
 
-}  // namespace plansearch
+}  // namespace plansearch::test
