@@ -13,9 +13,9 @@
 #include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
 #include "schedule/passes/pass.hpp"
-#include "search/planner/alpa_planner.hpp"
 #include "search/planner/intra_op.hpp"
 #include "search/planner/uneven_search.hpp"
+#include "studies/reproduce/alpa/alpa_planner.hpp"
 #include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {
