@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "plansearch/error.hpp"
 #include "search/planner/end_layers.hpp"
-#include "search/planner/operator_search.hpp"
 #include "search/planner/ring_search.hpp"
 #include "search/planner/temporal_search.hpp"
 #include "search/planner/uneven_search.hpp"
@@ -57,7 +57,17 @@ Parts layers(const Question& question) {
 }
 
 Parts operators(const Question& question) {
-  return {operator_part(question.request)};
+  SearchRequest request = question.request;
+  if (!request.admits(Degree::Pipeline, 1)) {
+    const auto pipeline = request.pinned.get(Degree::Pipeline);
+    throw InputError(
+        {},
+        fmt::format("space operators has no pipeline (pp {})",
+                    pipeline ? std::to_string(*pipeline) : request.limits.text(Degree::Pipeline)),
+        "leave --pp out, or write the placements into a plan file with pp");
+  }
+  request.pinned.pin(Degree::Pipeline, 1);
+  return {sequence_part("operators", request, SequenceSpace::OneDimension)};
 }
 
 Parts primepar(const Question& question) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One choice per node of a graph, with costs at nodes and between neighbours, under a memory bound:
-// the intra-operator problem.
+// One choice per node of a graph, with costs at nodes and between neighbours: the intra-operator
+// problem.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,7 +14,6 @@ namespace plansearch {
 /// The options of one operator or tensor. Infinite costs are impossible ones.
 struct ChoiceNode {
   std::vector<double> costs;
-  std::vector<double> memory{};  ///< empty: none
 };
 
 /// Costs by option of the last node, for options of those before it.
@@ -33,17 +31,5 @@ struct ChoiceGraph {
   std::vector<ChoiceNode> nodes;
   std::vector<ChoiceEdge> edges;
 };
-
-struct Choices {
-  double cost = 0.0;
-  double memory = 0.0;
-  std::vector<std::size_t> options;  ///< by node
-};
-
-/// The choices of least cost whose memory sums to at most `memory`; nothing where there are none.
-/// Exact. Time and memory grow with the product of options over the widest front of the graph:
-/// chains with branches that join again are cheap.
-[[nodiscard]] std::optional<Choices> best_choices(
-    const ChoiceGraph& graph, double memory = std::numeric_limits<double>::infinity());
 
 }  // namespace plansearch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choices without a memory bound: dense tables, min-plus products, and layers that repeat.
+// The cheapest choices: dense tables, min-plus products, and layers that repeat.
 #pragma once
 
 #include <cstddef>

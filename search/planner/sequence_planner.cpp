@@ -90,13 +90,16 @@ std::string words_of(const ChoiceTables& tables, const std::vector<std::size_t>&
 
 struct SequencePlanner::Parts {
   explicit Parts(const Request& request)
-      : problem(request.problem), degrees(request.degrees), moves(request.moves) {
+      : problem(request.problem),
+        degrees(request.degrees),
+        factors(factors_of(request.space, request.degrees.tensor_out)),
+        moves(request.moves) {
     const Network& network = *problem.network;
     for (std::size_t b = 0; b < network.blocks.size(); ++b) {
       const double copies = copies_of(network, b);
       auto& made = tables.emplace_back();
       if (!is_layer(network.blocks[b].kind)) {
-        ends.push_back(std::make_unique<ChoicePricer>(problem, degrees, b, copies));
+        ends.push_back(std::make_unique<ChoicePricer>(problem, degrees, b, copies, factors));
         continue;
       }
       ends.emplace_back();
@@ -146,7 +149,7 @@ struct SequencePlanner::Parts {
     const std::scoped_lock lock(pricing_ends);
     Ends& known = end_sums[static_cast<std::size_t>(level)];
     if (!known.before.empty()) return known;
-    for (const FactorCuts& cuts : first_layer().edges()) {
+    for (const std::optional<FactorCuts>& cuts : first_layer().edges()) {
       bool behind = false;
       double before = 0.0;
       double after = 0.0;
@@ -179,6 +182,7 @@ struct SequencePlanner::Parts {
 
   Problem problem;
   PlanDegrees degrees;
+  std::vector<int> factors;  ///< of the tensor group
   std::shared_ptr<ReshardingPrices> moves;
   std::vector<std::unique_ptr<ChoiceTables>> tables;  ///< by block; null for blocks beside layers
   std::vector<std::unique_ptr<ChoicePricer>> ends;    ///< by block; null for layers
@@ -260,8 +264,8 @@ std::optional<SequencePlan> SequencePlanner::best(Recompute level, Rings rings,
   if (least == sums.end() || *least == ChoiceGraph::kImpossible) return std::nullopt;
   const auto edge = static_cast<std::size_t>(least - sums.begin());
   SequencePlan plan;
-  plan.placements.factors = bit_factors(bits_of(p.degrees.tensor_out).value());
-  const FactorCuts& cuts = p.first_layer().edges()[edge];
+  plan.placements.factors = p.factors;
+  const std::optional<FactorCuts>& cuts = p.first_layer().edges()[edge];
   for (std::size_t b = 0; b < p.tables.size(); ++b) {
     BlockChoice& choice = plan.placements.blocks.emplace_back();
     if (!p.tables[b]) {

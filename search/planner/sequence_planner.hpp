@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best sequences of dimensions and squares for the operators of all layers on one tensor group.
+// The best options of the operators of all layers on one tensor group: one dimension, or sequences
+// of dimensions and squares.
 #pragma once
 
 #include <memory>
@@ -34,7 +35,7 @@ class SequencePlanner {
  public:
   struct Request {
     const Problem& problem;
-    const PlanDegrees& degrees;  ///< tensor_out a power of two; of a pipeline, all layers
+    const PlanDegrees& degrees;  ///< bits: tensor_out a power of two; of a pipeline, all layers
     SequenceSpace space = SequenceSpace::All;
     std::shared_ptr<ReshardingPrices> moves{};  ///< of a planner on the same mesh
     StopAsked stop{};

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/parallel.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -16,7 +18,7 @@ const Seconds kNever(std::numeric_limits<double>::infinity());
 
 }  // namespace
 
-StageBounds::StageBounds(const StageCatalog& catalog, int devices)
+StageBounds::StageBounds(const StageCatalog& catalog, int devices, int threads)
     : catalog_(catalog), devices_(devices) {
   from_.assign(index(0, catalog.layers() + 1, 0), kNever);
   behind_ = from_;
@@ -24,7 +26,13 @@ StageBounds::StageBounds(const StageCatalog& catalog, int devices)
     behind_[index(layout, catalog.layers(), 0)] = Seconds(0);
   }
   for (int first = catalog.layers() - 1; first >= 0; --first) {
-    for (int d = 1; d <= devices; ++d) fill(first, d);
+    parallel_for(static_cast<std::size_t>(devices), threads, [&](std::size_t d) {
+      for (int layout = 0; layout < catalog_.layouts(); ++layout) {
+        const auto used = static_cast<int>(d) + 1;
+        from_[index(layout, first, used)] = from(layout, first, used);
+      }
+    });
+    for (int d = 1; d <= devices && first > 0; ++d) fill_behind(first, d);
   }
 }
 
@@ -42,11 +50,7 @@ Seconds StageBounds::from(int layout, int first, int devices) const {
   return best;
 }
 
-void StageBounds::fill(int first, int devices) {
-  for (int layout = 0; layout < catalog_.layouts(); ++layout) {
-    from_[index(layout, first, devices)] = from(layout, first, devices);
-  }
-  if (first == 0) return;
+void StageBounds::fill_behind(int first, int devices) {
   for (int next = 0; next < catalog_.layouts(); ++next) {
     const Seconds rest = from_[index(next, first, devices)];
     if (rest == kNever) continue;

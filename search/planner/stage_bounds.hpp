@@ -13,7 +13,7 @@ namespace plansearch {
 /// pass.
 class StageBounds {
  public:
-  StageBounds(const StageCatalog& catalog, int devices);
+  StageBounds(const StageCatalog& catalog, int devices, int threads);
 
   /// Of the layers from `first` on over so many devices, whatever the first stage.
   [[nodiscard]] Seconds any(int first, int devices) const;
@@ -28,7 +28,7 @@ class StageBounds {
     const auto of = [](int value) { return static_cast<std::size_t>(value); };
     return (of(first) * (of(devices_) + 1) + of(devices)) * of(catalog_.layouts()) + of(layout);
   }
-  void fill(int first, int devices);
+  void fill_behind(int first, int devices);
   [[nodiscard]] Seconds from(int layout, int first, int devices) const;
 
   const StageCatalog& catalog_;

@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
+
+#include "base/parallel.hpp"
 
 namespace plansearch {
 namespace {
@@ -52,11 +55,12 @@ void place_largest_first(std::vector<StageDescription>& stages) {
 
 StageCatalog::StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
                            const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges,
-                           Bytes limit)
+                           Bytes limit, int threads)
     : pricer_(pricer), problem_(problem), order_(order), ranges_(ranges) {
   for (const PlanDegrees& d : degrees) forms_.push_back(pricer.form(d));
   find_layouts();
-  price_all(limit);
+  price_all(limit, threads);
+  price_transfers();
 }
 
 void StageCatalog::find_layouts() {
@@ -69,10 +73,11 @@ void StageCatalog::find_layouts() {
   }
 }
 
-void StageCatalog::price_all(Bytes limit) {
+void StageCatalog::price_all(Bytes limit, int threads) {
   stages_.assign(static_cast<std::size_t>(ranges_.size()),
                  std::vector<std::vector<PricedStage>>(layout_forms_.size()));
-  for (int c = 0; c < ranges_.size(); ++c) {
+  parallel_for(stages_.size(), threads, [&](std::size_t range) {
+    const auto c = static_cast<int>(range);
     const bool all = c == ranges_.number(0, layers() - 1);
     for (std::size_t f = 0; f < forms_.size(); ++f) {
       // All devices are for a stage of all layers.
@@ -80,9 +85,9 @@ void StageCatalog::price_all(Bytes limit) {
       const StagePrice price = pricer_.price(forms_[f], ranges_.runs(c));
       if (price.fixed + price.activations > limit) continue;
       add_to_front({static_cast<int>(f), price},
-                   stages_[static_cast<std::size_t>(c)][static_cast<std::size_t>(layout_of_[f])]);
+                   stages_[range][static_cast<std::size_t>(layout_of_[f])]);
     }
-  }
+  });
 }
 
 const std::vector<PricedStage>& StageCatalog::stages(int first, int last, int layout) const {
@@ -130,21 +135,31 @@ double StageCatalog::plans() const {
 }
 
 StageTransfer StageCatalog::transfer(int from, int to, int last) const {
-  const std::size_t block = blocks(last, last).back().block;
-  const auto [place, is_new] = transfers_.try_emplace({from, to, block});
-  if (is_new) {
-    // Stages that fit into one node may share it; others never do.
-    const int taken = devices_of(from);
-    const int needed = devices_of(to);
-    const int node = problem_.cluster->accelerators_per_node;
-    const bool inside = taken + needed <= node;
-    const int unit = inside ? needed : std::max(needed, node);
-    const int first_rank = (taken + unit - 1) / unit * unit;
-    place->second =
-        pricer_.transfer(form(layout_forms_[static_cast<std::size_t>(from)]),
-                         form(layout_forms_[static_cast<std::size_t>(to)]), block, first_rank);
+  return transfers_[transfer_index(from, to, blocks(last, last).back().block)];
+}
+
+void StageCatalog::price_transfers() {
+  transfers_.resize(transfer_index(0, 0, problem_.network->blocks.size()));
+  std::vector<std::size_t> ends;  // blocks that a stage may end with
+  for (int last = 0; last < layers(); ++last) ends.push_back(blocks(last, last).back().block);
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  const int node = problem_.cluster->accelerators_per_node;
+  for (int from = 0; from < layouts(); ++from) {
+    for (int to = 0; to < layouts(); ++to) {
+      // Stages that fit into one node may share it; others never do.
+      const int taken = devices_of(from);
+      const int needed = devices_of(to);
+      if (taken + needed > problem_.gpus) continue;
+      const int unit = taken + needed <= node ? needed : std::max(needed, node);
+      const int first_rank = (taken + unit - 1) / unit * unit;
+      for (const std::size_t block : ends) {
+        transfers_[transfer_index(from, to, block)] =
+            pricer_.transfer(form(layout_forms_[static_cast<std::size_t>(from)]),
+                             form(layout_forms_[static_cast<std::size_t>(to)]), block, first_rank);
+      }
+    }
   }
-  return place->second;
 }
 
 }  // namespace plansearch

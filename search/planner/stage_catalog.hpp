@@ -4,8 +4,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <map>
-#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -33,7 +31,8 @@ class StageCatalog {
   /// Prices every range of layers under every form that `limit` leaves room for. Of stages of
   /// one layout, those that another equals or beats in time, end of step and memory are left out.
   StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
-               const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges, Bytes limit);
+               const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges, Bytes limit,
+               int threads = 1);
 
   [[nodiscard]] const PipelineOrder& order() const { return order_; }
   [[nodiscard]] int layers() const { return ranges_.layers(); }
@@ -61,7 +60,12 @@ class StageCatalog {
 
  private:
   void find_layouts();
-  void price_all(Bytes limit);
+  void price_all(Bytes limit, int threads);
+  void price_transfers();
+  [[nodiscard]] std::size_t transfer_index(int from, int to, std::size_t block) const {
+    const auto of = [](int value) { return static_cast<std::size_t>(value); };
+    return (block * of(layouts()) + of(to)) * of(layouts()) + of(from);
+  }
 
   const StagePricer& pricer_;
   const Problem& problem_;
@@ -71,7 +75,7 @@ class StageCatalog {
   std::vector<int> layout_of_;
   std::vector<int> layout_forms_;                              ///< one form of each
   std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by range number and layout
-  mutable std::map<std::tuple<int, int, std::size_t>, StageTransfer> transfers_;
+  std::vector<StageTransfer> transfers_;                       ///< by layouts and last block
 };
 
 }  // namespace plansearch

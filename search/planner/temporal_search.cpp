@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: plans whose operators are cut by sequences, the best of every group of degrees.
+// Computes: plans whose operators are cut one by one, the best of every group of degrees.
 // Source: the choice of least sum (sequence_planner.hpp); steps by PlanEvaluator::evaluate.
-// Assumes: all layers of a block share one partition; embedding and head by role.
+// Assumes: one choice for all layers of a block; embedding and head by role.
 // Units: seconds, bytes.
-// Checked by: tests/unit/search/sequence_planner_test.cpp
+// Checked by: tests/unit/search/sequence_planner_test.cpp, operator_search_test.cpp
 #include "search/planner/temporal_search.hpp"
 
 #include <fmt/format.h>
@@ -49,8 +49,13 @@ class TemporalSearch : public Strategy {
 
   void run() override {
     std::vector<std::string>& left_out = task_.result.left_out;
+    if (!over_bits()) {
+      left_out.insert(left_out.end(), {"pipelines", "batch and tokens cut over the tensor group"});
+    }
     left_out.emplace_back("layers of one kind that are cut differently");
-    left_out.push_back(fmt::format("tensor groups of more than {} devices", 1 << kMostBits));
+    if (over_bits()) {
+      left_out.push_back(fmt::format("tensor groups of more than {} devices", 1 << kMostBits));
+    }
     std::vector<PlanDegrees> groups;
     for (const int tensor : tensor_degrees()) {
       for (const int pipeline : pipelines()) {
@@ -60,7 +65,7 @@ class TemporalSearch : public Strategy {
         }
       }
     }
-    for (const PlanDegrees& degrees : groups) offer_by_role(degrees);
+    if (over_bits()) offer_by_role(groups);
     for (const PlanDegrees& degrees : groups) {
       if (!task_.deadline.passed())
         offer_choices(degrees);
@@ -89,13 +94,19 @@ class TemporalSearch : public Strategy {
     });
   }
 
+  /// Whether operators are cut bit by bit.
+  [[nodiscard]] bool over_bits() const { return space_ != SequenceSpace::OneDimension; }
+
+  /// One dimension is cut inside a node.
   [[nodiscard]] std::vector<int> tensor_degrees() const {
     std::vector<int> found = values_of(request_, Degree::TensorOut, [&] {
-      std::vector<int> sizes;
-      for (int bits = 1; bits <= kMostBits; ++bits) sizes.push_back(1 << bits);
+      std::vector<int> sizes = divisors(problem_.gpus);
+      std::erase_if(sizes, [&](int size) {
+        return !over_bits() && size > problem_.cluster->accelerators_per_node;
+      });
       return sizes;
     });
-    std::erase_if(found, [](int size) { return !has_sequences(size); });
+    std::erase_if(found, [&](int size) { return over_bits() ? !has_sequences(size) : size < 2; });
     return found;
   }
 
@@ -120,12 +131,16 @@ class TemporalSearch : public Strategy {
 
   void stop() { task_.result.completeness = Completeness::Stopped; }
 
-  void offer_by_role(PlanDegrees degrees) {
-    for (const Recompute level : recomputations_of(request_)) {
-      degrees.recompute = level;
-      offers_.count(1.0);
-      offers_.offer(expand(degrees, *problem_.network, *problem_.framework), family_of(degrees));
-    }
+  void offer_by_role(const std::vector<PlanDegrees>& groups) {
+    const std::vector<Recompute> levels = recomputations_of(request_);
+    const std::size_t count = groups.size() * levels.size();
+    offers_.count(static_cast<double>(count));
+    offers_.offer_batch(count, [&](std::size_t i) {
+      PlanDegrees degrees = groups[i / levels.size()];
+      degrees.recompute = levels[i % levels.size()];
+      return Offers::Made{expand(degrees, *problem_.network, *problem_.framework),
+                          family_of(degrees)};
+    });
   }
 
   void offer_choices(PlanDegrees degrees) {
@@ -144,9 +159,8 @@ class TemporalSearch : public Strategy {
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
       if (!may_rank(degrees, planner.bound(level))) continue;
-      for (const Rings rings : {Rings::Hidden, Rings::Exposed}) {
-        asked.push_back({planner, degrees, rings, sorted});
-      }
+      asked.push_back({planner, degrees, Rings::Hidden, sorted});
+      if (over_bits()) asked.push_back({planner, degrees, Rings::Exposed, sorted});
     }
     // Over very many devices the tables of one sum fill the memory.
     parallel_for(asked.size(), sorted ? 1 : task_.options.threads, [&](std::size_t i) {
@@ -211,8 +225,9 @@ class TemporalSearch : public Strategy {
         static_policy(tensor_policies(degrees, mesh, *problem_.framework, problem_.precision), mesh,
                       optimizer_moments(problem_.model->training.optimizer))
             .dense;
-    const double parameters = static_cast<double>(parameter_count(*problem_.network)) /
-                              (degrees.tensor_out * degrees.pipeline);
+    const double parameters =
+        static_cast<double>(parameter_count(*problem_.network)) /
+        (degrees.tensor_out * degrees.pipeline * degrees.expert * degrees.expert_tensor);
     return parameters * (bytes.parameter + bytes.gradient + bytes.optimizer) <=
            offers_.limit().value();
   }
@@ -243,7 +258,8 @@ class TemporalSearch : public Strategy {
   }
 
   [[nodiscard]] SequenceSpace space_of(const PlanDegrees& degrees) const {
-    return *bits_of(degrees.tensor_out) > kMostBitsInFull ? SequenceSpace::Sorted : space_;
+    const bool sorted = over_bits() && *bits_of(degrees.tensor_out) > kMostBitsInFull;
+    return sorted ? SequenceSpace::Sorted : space_;
   }
 
   [[nodiscard]] std::string claim(const PlanCandidate& first) const override {
@@ -292,7 +308,7 @@ bool runs_squares(const Framework& framework, const SearchRequest& request) {
 
 SearchPart sequence_part(std::string space, const SearchRequest& request, SequenceSpace sequences) {
   const auto tensor = request.pinned.get(Degree::TensorOut);
-  if (tensor && !has_sequences(*tensor)) {
+  if (sequences != SequenceSpace::OneDimension && tensor && !has_sequences(*tensor)) {
     throw InputError({}, fmt::format("--tp {}: sequences cut a tensor group bit by bit", *tensor),
                      "2, 4, 8, 16, 32, 64, 128 or 256 devices");
   }

@@ -129,15 +129,15 @@ class UnevenSearch : public Strategy {
     const std::vector<std::pair<PipelineOrder, std::vector<PlanDegrees>>> orders(degrees.begin(),
                                                                                  degrees.end());
     catalogs_.resize(orders.size());
-    parallel_for(orders.size(), task_.options.threads, [&](std::size_t i) {
-      if (task_.deadline.passed()) return;
+    // Orders differ very much in their work: threads share that of each.
+    const int threads = task_.options.threads;
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      if (task_.deadline.passed()) return false;
       catalogs_[i].catalog = std::make_unique<StageCatalog>(
-          pricer_, problem_, orders[i].first, orders[i].second, ranges_, offers_.limit());
-      catalogs_[i].bounds = std::make_unique<StageBounds>(*catalogs_[i].catalog, problem_.gpus);
-    });
-    for (const OrderCatalog& known : catalogs_) {
-      if (!known.catalog) return false;
-      offers_.count(known.catalog->plans());
+          pricer_, problem_, orders[i].first, orders[i].second, ranges_, offers_.limit(), threads);
+      catalogs_[i].bounds =
+          std::make_unique<StageBounds>(*catalogs_[i].catalog, problem_.gpus, threads);
+      offers_.count(catalogs_[i].catalog->plans());
     }
     return true;
   }
@@ -220,12 +220,17 @@ class UnevenSearch : public Strategy {
     ++extended_;
     const StageCatalog& catalog = catalog_of(partial);
     const StageBounds& bounds = *catalogs_[static_cast<std::size_t>(partial.catalog)].bounds;
-    Partial next = partial;
-    next.before = index;
-    next.first = partial.last + 1;
-    for (int layout = 0; layout < catalog.layouts(); ++layout) {
+    Partial begun = partial;
+    begun.before = index;
+    begun.first = partial.last + 1;
+    // Nothing is offered meanwhile: what is late does not depend on the number of threads.
+    std::vector<std::vector<std::pair<Partial, Seconds>>> found(
+        static_cast<std::size_t>(catalog.layouts()));
+    parallel_for(found.size(), task_.options.threads, [&](std::size_t l) {
+      const auto layout = static_cast<int>(l);
+      Partial next = begun;
       next.devices = partial.devices + catalog.devices_of(layout);
-      if (next.devices > problem_.gpus) continue;
+      if (next.devices > problem_.gpus) return;
       for (next.last = next.first; next.last < layers(); ++next.last) {
         const Seconds rest = bounds.behind(layout, next.last + 1, problem_.gpus - next.devices);
         if (rest.value() == std::numeric_limits<double>::infinity()) continue;
@@ -234,9 +239,14 @@ class UnevenSearch : public Strategy {
           if (!has_asked_stages(next) || !fits(next)) continue;
           const Seconds bound = bound_of(next);
           if (offers_.is_late(bound)) continue;
-          partials_.push_back(next);
-          queue_.push({bound, static_cast<int>(partials_.size()) - 1});
+          found[l].emplace_back(next, bound);
         }
+      }
+    });
+    for (const auto& continued : found) {
+      for (const auto& [next, bound] : continued) {
+        partials_.push_back(next);
+        queue_.push({bound, static_cast<int>(partials_.size()) - 1});
       }
     }
   }

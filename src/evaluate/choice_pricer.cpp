@@ -34,8 +34,8 @@ PlanDegrees of_one_sequence(PlanDegrees degrees) {
   return degrees;
 }
 
-Placements all_whole(const Network& network, int tensor) {
-  Placements placements{bit_factors(bits_of(tensor).value()), {}};
+Placements all_whole(const Network& network, const std::vector<int>& factors) {
+  Placements placements{factors, {}};
   for (const Block& block : network.blocks) {
     BlockChoice& choice = placements.blocks.emplace_back();
     choice.operators.resize(block.operators.size(), FactorCuts{});
@@ -48,13 +48,13 @@ Placements all_whole(const Network& network, int tensor) {
 }  // namespace
 
 ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block,
-                           double copies, std::shared_ptr<ReshardingPrices> moves)
+                           double copies, const std::vector<int>& factors,
+                           std::shared_ptr<ReshardingPrices> moves)
     : problem_(problem),
       degrees_(without_pipeline(degrees)),
       context_(pricing_context(problem_)),
-      mesh_(with_factors(make_device_mesh(degrees_, problem_.framework->rank_order),
-                         bit_factors(bits_of(degrees_.tensor_out).value()))),
-      placements_(all_whole(*problem_.network, degrees_.tensor_out)),
+      mesh_(with_factors(make_device_mesh(degrees_, problem_.framework->rank_order), factors)),
+      placements_(all_whole(*problem_.network, factors)),
       rules_(placement_rules(*problem_.network, of_one_sequence(degrees_), mesh_,
                              *problem_.framework, &placements_)),
       policies_(tensor_policies(degrees_, mesh_, *problem_.framework, problem_.precision)),
@@ -79,7 +79,7 @@ void ChoicePricer::place(const std::vector<std::size_t>& operators, const Sequen
   }
 }
 
-void ChoicePricer::place_edges(const FactorCuts& cuts) {
+void ChoicePricer::place_edges(const std::optional<FactorCuts>& cuts) {
   choice_.entering = choice_.leaving = cuts;
 }
 
@@ -167,7 +167,7 @@ void ChoicePricer::add_parameters(std::size_t op, const LocalSizes& sizes, Launc
                  trained * (statics_.dense.gradient + statics_.dense.optimizer);
 }
 
-Seconds ChoicePricer::by_role(const FactorCuts& edges, Recompute level) {
+Seconds ChoicePricer::by_role(const std::optional<FactorCuts>& edges, Recompute level) {
   for (auto& cuts : choice_.operators) cuts.reset();
   place_edges(edges);
   place_block(block_, index_, rules_, placement_,

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "communication/tensor_layouts.hpp"
@@ -52,10 +53,11 @@ struct LaunchCost {
 
 class ChoicePricer {
  public:
-  /// `copies` of the block, whose reductions at the end of a step go together. `moves`: of another
-  /// pricer on the same mesh, whose ways need not be looked for again.
+  /// `factors`: of the tensor group. `copies` of the block, whose reductions at the end of a step
+  /// go together. `moves`: of another pricer on the same mesh, whose ways need not be looked for
+  /// again.
   ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block, double copies,
-               std::shared_ptr<ReshardingPrices> moves = nullptr);
+               const std::vector<int>& factors, std::shared_ptr<ReshardingPrices> moves = nullptr);
   ChoicePricer(const ChoicePricer&) = delete;
   ChoicePricer& operator=(const ChoicePricer&) = delete;
 
@@ -65,7 +67,7 @@ class ChoicePricer {
 
   /// Places the operators of a launch, or what enters and leaves the block; everything else whole.
   void place(const std::vector<std::size_t>& operators, const SequenceOption& option);
-  void place_edges(const FactorCuts& cuts);
+  void place_edges(const std::optional<FactorCuts>& cuts);
 
   /// Of what was placed last.
   [[nodiscard]] LaunchCost launch(const std::vector<std::size_t>& operators);
@@ -77,7 +79,7 @@ class ChoicePricer {
   [[nodiscard]] ByRecompute<double> saved_inputs() const;
 
   /// One copy whose operators all lie by role between edges that are cut so: embedding, head.
-  [[nodiscard]] Seconds by_role(const FactorCuts& edges, Recompute level);
+  [[nodiscard]] Seconds by_role(const std::optional<FactorCuts>& edges, Recompute level);
 
   /// What brings a tensor from some layouts to others. Lives as long as the pricer.
   [[nodiscard]] const ReshardingCosts& moves(TensorId tensor, const ReshardingPrices::Layouts& from,

@@ -55,7 +55,8 @@ TensorTouches collect(std::size_t node, std::size_t options, Make make) {
 }  // namespace
 
 ChoiceTables::ChoiceTables(const Request& request)
-    : pricer_(request.problem, request.degrees, request.block, request.copies, request.moves),
+    : pricer_(request.problem, request.degrees, request.block, request.copies,
+              factors_of(request.space, request.degrees.tensor_out), request.moves),
       launches_(sequence_options(request.problem, request.degrees, pricer_.block(), request.space)),
       edges_(edge_options(request.problem, request.degrees, pricer_.block(), request.space)) {
   pricer_.move_prices()->stop_when(request.stop);
@@ -82,7 +83,7 @@ void ChoiceTables::add_nodes() {
     }
   }
   ChoiceNodeCosts& entry = nodes_.emplace_back();
-  for (const FactorCuts& cuts : edges_) {
+  for (const std::optional<FactorCuts>& cuts : edges_) {
     pricer_.place_edges(cuts);
     entry.costs.emplace_back();
     entry.saved.push_back(pricer_.saved_inputs());

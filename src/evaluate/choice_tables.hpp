@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "evaluate/tensor_prices.hpp"
@@ -44,7 +45,7 @@ class ChoiceTables {
   void price_tensors();
 
   [[nodiscard]] const std::vector<LaunchOptions>& launches() const { return launches_; }
-  [[nodiscard]] const std::vector<FactorCuts>& edges() const { return edges_; }
+  [[nodiscard]] const std::vector<std::optional<FactorCuts>>& edges() const { return edges_; }
   [[nodiscard]] std::size_t entry() const { return launches_.size(); }
   [[nodiscard]] std::size_t exit() const { return launches_.size() + 1; }
   /// Messages of tensors that a node both makes and reads are not in it before `price_tensors`.
@@ -74,7 +75,7 @@ class ChoiceTables {
 
   ChoicePricer pricer_;
   std::vector<LaunchOptions> launches_;
-  std::vector<FactorCuts> edges_;
+  std::vector<std::optional<FactorCuts>> edges_;
   std::vector<ChoiceNodeCosts> nodes_;
   std::vector<ChoiceTable> tables_;
   bool exact_ = true;

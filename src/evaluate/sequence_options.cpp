@@ -34,11 +34,6 @@ std::size_t letter(Kind kind) {
   return static_cast<std::size_t>(kind);
 }
 
-bool is_feature(DimRole role) {
-  return role == DimRole::Hidden || role == DimRole::Head || role == DimRole::KvHead ||
-         role == DimRole::Ffn || role == DimRole::Latent || role == DimRole::Vocab;
-}
-
 Letters letters_of(const Network& network, const Block& block, const Operator& op) {
   Letters letters;
   const bool linear = traits(op).runs_in_steps;
@@ -58,13 +53,14 @@ Letters letters_of(const Network& network, const Block& block, const Operator& o
 /// The cuts of a sequence; nothing where the operator has no such dimension.
 std::optional<OperatorCut> cut_of(const OperatorSequence& sequence, const Letters& letters,
                                   Kind rows_of_squares) {
-  OperatorCut result;
+  OperatorCut result{FactorCuts{}};
+  FactorCuts& cuts = *result.cuts;
   int bit = 0;
   for (const SequencePart& part : sequence) bit += part.bits();
   const auto add = [&](DimId dim, std::uint8_t factor) {
-    auto cut = std::find_if(result.cuts.begin(), result.cuts.end(),
+    auto cut = std::find_if(cuts.begin(), cuts.end(),
                             [&](const DimensionCut& known) { return known.dim == dim; });
-    if (cut == result.cuts.end()) cut = result.cuts.insert(cut, {dim, {}});
+    if (cut == cuts.end()) cut = cuts.insert(cut, {dim, {}});
     cut->factors.push_back(factor);
   };
   for (const SequencePart& part : sequence) {
@@ -165,8 +161,8 @@ class OptionMaker {
     return launch;
   }
 
-  [[nodiscard]] std::vector<FactorCuts> edges() const {
-    std::vector<FactorCuts> found;
+  [[nodiscard]] std::vector<std::optional<FactorCuts>> edges() const {
+    std::vector<std::optional<FactorCuts>> found;
     Letters letters;
     for (const TensorId id : block_.outputs) {
       for (const DimId dim : block_.tensor(id).dims) {
@@ -180,7 +176,7 @@ class OptionMaker {
       for (const OperatorSequence& sequence : *sequences) {
         const auto cut = cut_of(sequence, letters, Kind::Rows);
         if (!cut || !cut->squares.empty()) continue;
-        if (!check_edge(*problem_.network, block_, cut->cuts, plan_)) found.push_back(cut->cuts);
+        if (!check_edge(*problem_.network, block_, *cut->cuts, plan_)) found.push_back(cut->cuts);
       }
     }
     return found;
@@ -207,8 +203,8 @@ class OptionMaker {
       auto cut = cut_of(sequence, letters_of(network, block_, op), rows);
       if (!cut) return;
       const auto bad = cut->squares.empty()
-                           ? check_cuts(network, op, cut->cuts, plan_)
-                           : check_squares(network, block_, op, cut->cuts, cut->squares, plan_);
+                           ? check_cuts(network, op, *cut->cuts, plan_)
+                           : check_squares(network, block_, op, *cut->cuts, cut->squares, plan_);
       if (bad) return;
       option.operators.push_back(*std::move(cut));
     }
@@ -237,23 +233,42 @@ std::vector<int> bit_factors(int bits) {
   return std::vector<int>(static_cast<std::size_t>(bits), 2);
 }
 
+std::vector<int> factors_of(SequenceSpace space, int tensor) {
+  if (space == SequenceSpace::OneDimension) return {tensor};
+  return bit_factors(bits_of(tensor).value());
+}
+
+bool is_feature(DimRole role) {
+  return role == DimRole::Hidden || role == DimRole::Head || role == DimRole::KvHead ||
+         role == DimRole::Ffn || role == DimRole::Latent || role == DimRole::Vocab;
+}
+
+std::vector<std::vector<std::size_t>> launches_of(const Block& block) {
+  std::vector<std::vector<std::size_t>> launches;
+  for (std::size_t i = 0; i < block.operators.size(); ++i) {
+    const std::string& key = block.operators[i].fused_key;
+    const bool joins = i > 0 && !key.empty() && block.operators[i - 1].fused_key == key;
+    if (!joins) launches.emplace_back();
+    launches.back().push_back(i);
+  }
+  return launches;
+}
+
 std::vector<LaunchOptions> sequence_options(const Problem& problem, const PlanDegrees& degrees,
                                             const Block& block, SequenceSpace space) {
+  if (space == SequenceSpace::OneDimension) return dimension_options(problem, degrees, block);
   const OptionMaker maker(problem, degrees, block, space);
   std::vector<LaunchOptions> launches;
-  for (std::size_t i = 0; i < block.operators.size();) {
-    std::vector<std::size_t> operators{i};
-    const std::string& key = block.operators[i].fused_key;
-    for (++i; i < block.operators.size() && !key.empty() && block.operators[i].fused_key == key;) {
-      operators.push_back(i++);
-    }
+  for (std::vector<std::size_t>& operators : launches_of(block)) {
     launches.push_back(maker.options_of(std::move(operators)));
   }
   return launches;
 }
 
-std::vector<FactorCuts> edge_options(const Problem& problem, const PlanDegrees& degrees,
-                                     const Block& block, SequenceSpace space) {
+std::vector<std::optional<FactorCuts>> edge_options(const Problem& problem,
+                                                    const PlanDegrees& degrees, const Block& block,
+                                                    SequenceSpace space) {
+  if (space == SequenceSpace::OneDimension) return {std::nullopt};
   return OptionMaker(problem, degrees, block, space).edges();
 }
 

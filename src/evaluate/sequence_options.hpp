@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to cut the operators of a block over the bits of its tensor group: sequences of
-// dimensions and squares, as cuts that a plan may hold.
+// The options of the operators of a block on its tensor group, as cuts that a plan may hold: one
+// dimension over all devices, or sequences of dimensions and squares over the bits of the group.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,10 @@
 
 namespace plansearch {
 
-/// Which sequences are looked at.
+/// Which options an operator has.
 enum class SequenceSpace : std::uint8_t {
-  Paper,  ///< PrimePar's: rows of squares are tokens
+  OneDimension,  ///< whole, or one of its features over all devices; blocks hand on by role
+  Paper,         ///< PrimePar's sequences: rows of squares are tokens
   /// Rows of squares are tokens or sequences of the batch. What carries the residual stream may be
   /// replicated behind bits that cut the batch: norms of Megatron, norms around squares.
   All,
@@ -25,14 +27,14 @@ enum class SequenceSpace : std::uint8_t {
 
 /// How one operator is cut.
 struct OperatorCut {
-  FactorCuts cuts;
-  std::vector<SquareCut> squares;
+  std::optional<FactorCuts> cuts;  ///< absent: by role
+  std::vector<SquareCut> squares{};
   bool operator==(const OperatorCut&) const = default;
 };
 
 /// One way to cut the operators of a launch.
 struct SequenceOption {
-  std::string name;                    ///< "N P2x2"
+  std::string name;                    ///< "N P2x2", "ffn"
   std::vector<OperatorCut> operators;  ///< of the launch, in order
 };
 
@@ -48,15 +50,31 @@ struct LaunchOptions {
 /// Factors of two, as many as there are bits.
 [[nodiscard]] std::vector<int> bit_factors(int bits);
 
+/// The factors of a tensor group that the options of a space cut over: one, or its bits.
+[[nodiscard]] std::vector<int> factors_of(SequenceSpace space, int tensor);
+
+/// Dimensions of an operator that are neither tokens nor places of attention.
+[[nodiscard]] bool is_feature(DimRole role);
+
+/// Operators that run as one kernel, in order.
+[[nodiscard]] std::vector<std::vector<std::size_t>> launches_of(const Block& block);
+
 /// The launches of a block with the cuts that a plan of these degrees may hold; a launch that
 /// cannot be cut over all bits has none. Cuts are tried on the plan's own rules.
 [[nodiscard]] std::vector<LaunchOptions> sequence_options(const Problem& problem,
                                                           const PlanDegrees& degrees,
                                                           const Block& block, SequenceSpace space);
 
-/// The ways to cut what a block hands on: batch, tokens and features over all bits.
-[[nodiscard]] std::vector<FactorCuts> edge_options(const Problem& problem,
-                                                   const PlanDegrees& degrees, const Block& block,
-                                                   SequenceSpace space);
+/// The same where every operator is whole or cut along one feature, also inside a launch. Operators
+/// that no plan may name lie by role.
+[[nodiscard]] std::vector<LaunchOptions> dimension_options(const Problem& problem,
+                                                           const PlanDegrees& degrees,
+                                                           const Block& block);
+
+/// The ways to cut what a block hands on: batch, tokens and features over all bits; or by role.
+[[nodiscard]] std::vector<std::optional<FactorCuts>> edge_options(const Problem& problem,
+                                                                  const PlanDegrees& degrees,
+                                                                  const Block& block,
+                                                                  SequenceSpace space);
 
 }  // namespace plansearch

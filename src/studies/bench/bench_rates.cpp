@@ -17,7 +17,7 @@
 #include "schedule/order_check.hpp"
 #include "schedule/simulator.hpp"
 #include "schedule/table.hpp"
-#include "search/planner/stage_dp.hpp"
+#include "studies/reproduce/alpa/stage_dp.hpp"
 
 namespace plansearch {
 namespace {

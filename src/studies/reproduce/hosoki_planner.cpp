@@ -4,18 +4,21 @@
 // the abstract is public: its machine, batch and plan are not known, so that its gain is printed as
 // published and compared with nothing.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <memory>
 
 #include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
 #include "schedule/passes/pass.hpp"
-#include "search/planner/alpa_planner.hpp"
-#include "search/planner/intra_op.hpp"
+#include "search/planner/sequence_planner.hpp"
 #include "search/planner/uneven_search.hpp"
+#include "studies/reproduce/alpa/alpa_planner.hpp"
 #include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {
@@ -176,6 +179,38 @@ void add_planner(const std::string& hardware, const StudyContext& context, Figur
   row("error of (iii)'s own estimate", "%", percent(plans.own_estimate / planned - 1.0), -3.0, 3.0);
 }
 
+/// The dimensions that are cut, and of which operators: "ffn (mlp_in, mlp_out)"; "nothing".
+std::string cuts_text(const Network& network, const Block& block, const BlockChoice& choice) {
+  std::map<std::string, std::vector<std::string>> cut;  // operators by dimension
+  for (std::size_t op = 0; op < block.operators.size(); ++op) {
+    for (const DimensionCut& one : *choice.operators[op]) {
+      cut[network.dimension(one.dim).name].push_back(block.operators[op].name);
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [dimension, operators] : cut) {
+    parts.push_back(fmt::format("{} ({})", dimension, fmt::join(operators, ", ")));
+  }
+  return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// Kernels and messages of one copy of a layer.
+Seconds layer_time(const ChoiceTables& tables, const BlockChoice& choice) {
+  std::vector<std::size_t> options(tables.nodes().size(), 0);
+  for (std::size_t n = 0; n < tables.launches().size(); ++n) {
+    const LaunchOptions& launch = tables.launches()[n];
+    const auto chosen = [&](const SequenceOption& option) {
+      for (std::size_t i = 0; i < launch.operators.size(); ++i) {
+        if (option.operators[i].cuts != choice.operators[launch.operators[i]]) return false;
+      }
+      return true;
+    };
+    const auto found = std::find_if(launch.options.begin(), launch.options.end(), chosen);
+    options[n] = static_cast<std::size_t>(found - launch.options.begin());
+  }
+  return tables.sum(options, Recompute::None, Rings::Hidden);
+}
+
 /// 25 heads go over no power of two.
 void add_operators(const StudyContext& context, Figures& figures) {
   for (const char* hardware : kMachines) {
@@ -192,14 +227,22 @@ void add_operators(const StudyContext& context, Figures& figures) {
     const auto layer = std::find_if(blocks.begin(), blocks.end(), [](const Block& block) {
       return block.kind == BlockKind::Decoder;
     });
-    const OperatorSplit split(problem, degrees, static_cast<std::size_t>(layer - blocks.begin()));
-    const auto found = best_split(split);
+    // Of one pass: reductions and updates of a step do not count.
+    PlanDegrees endless = degrees;
+    endless.micro_batches = std::numeric_limits<int>::max();
+    const SequencePlanner planner({problem, endless, SequenceSpace::OneDimension});
+    const auto found = planner.best(Recompute::None, Rings::Hidden, 0.0);
     PLANSEARCH_CHECK(found.has_value());
-    const Seconds whole = split.price(SplitChoice(found->choice.size(), kWhole));
+    const auto number = static_cast<std::size_t>(layer - blocks.begin());
+    const BlockChoice& choice = found->placements.blocks[number];
+    BlockChoice whole = choice;
+    for (auto& cuts : whole.operators) cuts->clear();
+    const ChoiceTables& tables = *planner.tables(number);
     figures.add(
         ReproducedRow{fmt::format("{}: a layer on 8 devices, split along {}, over one device",
-                                  hardware, split_text(split, found->choice)),
-                      "", std::nullopt, found->time / whole, std::nullopt, 1.0 + 1e-9, kHere});
+                                  hardware, cuts_text(*problem.network, *layer, choice)),
+                      "", std::nullopt, layer_time(tables, choice) / layer_time(tables, whole),
+                      std::nullopt, 1.0 + 1e-9, kHere});
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <random>
+#include <string>
 
 #include "plan/expand.hpp"
 #include "plansearch/evaluator.hpp"
@@ -20,9 +21,9 @@ namespace {
 
 /// Kernels and messages of one copy of the layer, from the report of the whole plan.
 Seconds reported(const Problem& problem, const PlanDegrees& degrees, std::size_t layer,
-                 const BlockChoice& choice) {
+                 const std::vector<int>& factors, const BlockChoice& choice) {
   const Network& network = *problem.network;
-  Placements placements{bit_factors(bits_of(degrees.tensor_out).value()), {}};
+  Placements placements{factors, {}};
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     BlockChoice& block = placements.blocks.emplace_back();
     block.operators.resize(network.blocks[b].operators.size());
@@ -43,9 +44,9 @@ Seconds reported(const Problem& problem, const PlanDegrees& degrees, std::size_t
 
 /// Whether no two factors cut together everywhere: in a plan they would be one, and ways through
 /// layouts that tell them apart closed.
-bool keeps_factors(const Problem& problem, int tensor, std::size_t layer,
+bool keeps_factors(const Problem& problem, const std::vector<int>& factors, std::size_t layer,
                    const ChoiceTables& tables, const std::vector<std::size_t>& chosen) {
-  Placements placements{bit_factors(bits_of(tensor).value()), {}};
+  Placements placements{factors, {}};
   placements.blocks.resize(problem.network->blocks.size());
   for (std::size_t b = 0; b < placements.blocks.size(); ++b) {
     placements.blocks[b].operators.resize(problem.network->blocks[b].operators.size());
@@ -57,6 +58,7 @@ bool keeps_factors(const Problem& problem, int tensor, std::size_t layer,
 void compare(const Problem& problem, int tensor, int micro_batch, SequenceSpace space, int rounds) {
   const PlanDegrees degrees = test::tensor_groups(problem, tensor, micro_batch);
   const std::size_t layer = test::layer_block(*problem.network);
+  const std::vector<int> factors = factors_of(space, tensor);
   ChoiceTables tables({problem, degrees, layer, 1.0, space});
   tables.price_tensors();
   CHECK(tables.exact());
@@ -70,8 +72,9 @@ void compare(const Problem& problem, int tensor, int micro_batch, SequenceSpace 
       const auto drawn = by_count.try_emplace(node.costs.size(), random() % node.costs.size());
       chosen.push_back(round % 2 == 0 ? drawn.first->second : random() % node.costs.size());
     }
-    const double expected = reported(problem, degrees, layer, tables.choice(chosen)).value();
-    if (!keeps_factors(problem, tensor, layer, tables, chosen)) continue;
+    const double expected =
+        reported(problem, degrees, layer, factors, tables.choice(chosen)).value();
+    if (!keeps_factors(problem, factors, layer, tables, chosen)) continue;
     CHECK(tables.sum(chosen, Recompute::None, Rings::Exposed).value() ==
           doctest::Approx(expected).epsilon(1e-9));
   }
@@ -97,6 +100,39 @@ TEST_SUITE("unit") {
     flat->accelerators_per_node = 32;
     problem.cluster = flat;
     compare(problem, 16, 16, SequenceSpace::Paper, 60);
+  }
+
+  TEST_CASE("choice tables: operators along one dimension, over groups of any size") {
+    // GPT-2 XL's widths: 25 heads of 64, 6400 features of the FFN.
+    test::ToyOptions options;
+    options.heads = 25;
+    options.hidden = 1600;
+    options.gpus = 8;
+    compare(test::toy_problem(options), 8, 4, SequenceSpace::OneDimension, 40);
+    options.heads = 6;
+    options.hidden = 384;
+    options.gpus = 6;
+    options.global_batch = 12;
+    compare(test::toy_problem(options), 3, 2, SequenceSpace::OneDimension, 40);
+  }
+
+  TEST_CASE("choice tables: one dimension of an operator, where it divides") {
+    test::ToyOptions options;
+    options.heads = 25;
+    options.hidden = 1600;
+    options.gpus = 8;
+    const Problem problem = test::toy_problem(options);
+    const Block& block = problem.network->blocks[test::layer_block(*problem.network)];
+    std::map<std::string, std::vector<std::string>> names;
+    for (const LaunchOptions& launch : sequence_options(problem, test::tensor_groups(problem, 8, 4),
+                                                        block, SequenceSpace::OneDimension)) {
+      for (const SequenceOption& option : launch.options) {
+        names[block.operators[launch.operators.front()].name].push_back(option.name);
+      }
+    }
+    CHECK(names.at("attention") == std::vector<std::string>{"whole"});
+    CHECK(names.at("mlp_in").size() == 3);  // whole, features of the stream, FFN
+    CHECK(std::count(names.at("mlp_in").begin(), names.at("mlp_in").end(), "ffn") == 1);
   }
 
   TEST_CASE("choice tables: a linear operator has all sequences of the paper") {

@@ -1,35 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/planner/choice_graph.hpp"
-
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <optional>
 #include <random>
-#include <string>
+#include <vector>
+
+#include "search/planner/cost_table.hpp"
 
 using namespace plansearch;
 
 namespace {
 
+double cost_of(const ChoiceGraph& graph, const std::vector<std::size_t>& options) {
+  double cost = 0.0;
+  for (std::size_t n = 0; n < options.size(); ++n) cost += graph.nodes[n].costs[options[n]];
+  for (const ChoiceEdge& edge : graph.edges) {
+    std::size_t at = 0;
+    for (const std::size_t n : edge.nodes) at = at * graph.nodes[n].costs.size() + options[n];
+    cost += edge.costs[at];
+  }
+  return cost;
+}
+
+double least(const ChoiceGraph& graph) {
+  return Elimination(graph, {}).costs().costs.front();
+}
+
 /// Every assignment, one after the other.
-std::optional<Choices> brute(const ChoiceGraph& graph, double memory) {
-  std::optional<Choices> best;
+double brute(const ChoiceGraph& graph) {
+  double best = ChoiceGraph::kImpossible;
   std::vector<std::size_t> options(graph.nodes.size(), 0);
   for (bool more = true; more;) {
-    Choices choices{0.0, 0.0, options};
-    for (std::size_t n = 0; n < options.size(); ++n) {
-      choices.cost += graph.nodes[n].costs[options[n]];
-      if (!graph.nodes[n].memory.empty()) choices.memory += graph.nodes[n].memory[options[n]];
-    }
-    for (const ChoiceEdge& edge : graph.edges) {
-      std::size_t at = 0;
-      for (const std::size_t n : edge.nodes) at = at * graph.nodes[n].costs.size() + options[n];
-      choices.cost += edge.costs[at];
-    }
-    const bool fits = choices.memory <= memory && choices.cost < ChoiceGraph::kImpossible;
-    if (fits && (!best || choices.cost < best->cost)) best = choices;
+    best = std::min(best, cost_of(graph, options));
     more = false;
     for (std::size_t n = 0; n < options.size() && !more; ++n) {
       more = ++options[n] < graph.nodes[n].costs.size();
@@ -46,7 +51,6 @@ ChoiceGraph random_graph(std::mt19937& random) {
     const std::size_t options = 1 + random() % 3;
     for (std::size_t o = 0; o < options; ++o) {
       node.costs.push_back(static_cast<double>(random() % 100));
-      node.memory.push_back(static_cast<double>(random() % 20));
     }
   }
   for (std::size_t a = 0; a < graph.nodes.size(); ++a) {
@@ -221,12 +225,12 @@ class TrainingGraph {
     }
   }
 
-  [[nodiscard]] double best() const { return best_choices(graph_)->cost; }
+  [[nodiscard]] double best() const { return least(graph_); }
 
  private:
   std::size_t add(std::vector<Spec> specs, std::vector<double> costs) {
     specs_.push_back(std::move(specs));
-    graph_.nodes.push_back({std::move(costs), {}});
+    graph_.nodes.push_back({std::move(costs)});
     return specs_.size() - 1;
   }
 
@@ -326,23 +330,15 @@ TEST_SUITE("unit") {
     int possible = 0;
     for (int round = 0; round < 150; ++round) {
       const ChoiceGraph graph = random_graph(random);
-      const double memory =
-          round % 2 == 0 ? ChoiceGraph::kImpossible : 6.0 * static_cast<double>(graph.nodes.size());
-      const auto found = best_choices(graph, memory);
-      const auto expected = brute(graph, memory);
-      REQUIRE(found.has_value() == expected.has_value());
-      if (!found) continue;
+      const Elimination found(graph, {});
+      const double expected = brute(graph);
+      CHECK(found.costs().costs.front() == expected);
+      if (expected == ChoiceGraph::kImpossible) continue;
       ++possible;
-      CHECK(found->cost == expected->cost);
-      CHECK(found->memory <= memory);
       // The options really cost that.
-      ChoiceGraph fixed = graph;
-      for (std::size_t n = 0; n < fixed.nodes.size(); ++n) {
-        for (std::size_t o = 0; o < fixed.nodes[n].costs.size(); ++o) {
-          if (o != found->options[n]) fixed.nodes[n].costs[o] = ChoiceGraph::kImpossible;
-        }
-      }
-      CHECK(best_choices(fixed)->cost == found->cost);
+      std::vector<std::size_t> options(graph.nodes.size(), 0);
+      found.complete(options);
+      CHECK(cost_of(graph, options) == expected);
     }
     CHECK(possible > 60);
   }

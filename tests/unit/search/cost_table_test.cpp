@@ -107,10 +107,12 @@ TEST_SUITE("unit") {
     for (const auto& [states, seeds] : {std::pair{2U, 300}, {3U, 20}}) {
       for (int seed = 0; seed < seeds; ++seed) {
         const ChoiceGraph graph = layer_of(states, random);
-        const auto best = best_choices(graph);
-        REQUIRE(best);
-        CHECK(best->cost == Exhaustive(graph).least());
-        CHECK(cost_of(graph, best->options) == best->cost);
+        const Elimination best(graph, {});
+        const double least = best.costs().costs.front();
+        CHECK(least == Exhaustive(graph).least());
+        std::vector<std::size_t> options(kLayer, 0);
+        best.complete(options);
+        CHECK(cost_of(graph, options) == least);
       }
     }
   }
@@ -142,9 +144,8 @@ TEST_SUITE("unit") {
         const ChoiceGraph layer = layer_of(states, random);
         const auto repeated = repeated_choices(layer, 0, kLayer - 1, copies);
         const ChoiceGraph graph = unrolled(layer, copies);
-        const auto whole = best_choices(graph);
         REQUIRE(repeated);
-        CHECK(repeated->cost == whole->cost);
+        CHECK(repeated->cost == Elimination(graph, {}).costs().costs.front());
         REQUIRE(repeated->options.size() == copies);
         std::vector<std::size_t> options{repeated->options.front().front()};
         for (const auto& layer_options : repeated->options) {
@@ -160,7 +161,7 @@ TEST_SUITE("unit") {
     std::mt19937 random(4);
     ChoiceGraph layer = layer_of(2, random);
     for (double& cost : layer.edges[4].costs) cost = ChoiceGraph::kImpossible;
-    CHECK_FALSE(best_choices(layer));
+    CHECK(Elimination(layer, {}).costs().costs.front() == ChoiceGraph::kImpossible);
     CHECK_FALSE(repeated_choices(layer, 0, kLayer - 1, 4));
   }
 

@@ -119,9 +119,16 @@ TEST_SUITE("unit") {
   TEST_CASE("sequences: over one bit the planner's choice is the best of all choices") {
     // Four options for each of four products, three for six other launches: 4^4 x 3^6 = 186,624
     // choices between every pair of equal edges; embedding and head cost what they cost alone.
+    SequenceSpace space = SequenceSpace::All;
+    int tensor = 2;
+    SUBCASE("sequences") {}
+    SUBCASE("one dimension of every operator") {
+      space = SequenceSpace::OneDimension;
+      tensor = 4;
+    }
     const Problem problem = steps_problem();
-    const PlanDegrees degrees = test::tensor_groups(problem, 2, 2);
-    const SequencePlanner planner({problem, degrees});
+    const PlanDegrees degrees = test::tensor_groups(problem, tensor, 2);
+    const SequencePlanner planner({problem, degrees, space});
     REQUIRE(planner.obstacle().empty());
     const std::size_t layer = test::layer_block(*problem.network);
     const ChoiceTables& tables = *planner.tables(layer);
@@ -132,7 +139,7 @@ TEST_SUITE("unit") {
       double end = 0.0;
       for (const BlockRun& run : problem.network->order) {
         if (run.block == layer) continue;
-        ChoicePricer pricer(problem, degrees, run.block, 1.0);
+        ChoicePricer pricer(problem, degrees, run.block, 1.0, factors_of(space, tensor));
         end += pricer.by_role(tables.edges()[edge], Recompute::None).value();
       }
       chosen.assign(tables.nodes().size(), 0);

@@ -4,8 +4,8 @@
 //         alpa/pipeline_parallel/layer_construction.py (cluster_jaxpr_by_cost).
 // Assumes: a tensor that several operators of one cluster read is received once.
 // Units: bytes, FLOPs.
-// Checked by: tests/unit/search/operator_clusters_test.cpp (brute force).
-#include "search/planner/operator_clusters.hpp"
+// Checked by: tests/unit/studies/operator_clusters_test.cpp (brute force).
+#include "studies/reproduce/alpa/operator_clusters.hpp"
 
 #include <algorithm>
 #include <cstddef>

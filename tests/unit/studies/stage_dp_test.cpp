@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/planner/stage_dp.hpp"
+#include "studies/reproduce/alpa/stage_dp.hpp"
 
 #include <doctest/doctest.h>
 

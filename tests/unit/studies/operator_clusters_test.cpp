@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/planner/operator_clusters.hpp"
+#include "studies/reproduce/alpa/operator_clusters.hpp"
 
 #include <doctest/doctest.h>
 

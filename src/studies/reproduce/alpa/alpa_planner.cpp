@@ -4,16 +4,16 @@
 //         not synchronised while stages are profiled), stage_construction.py (memory).
 // Assumes: stages are cut between blocks of the network.
 // Units: seconds.
-// Checked by: tests/unit/search/alpa_planner_test.cpp
-#include "search/planner/alpa_planner.hpp"
+// Checked by: tests/unit/studies/alpa_planner_test.cpp
+#include "studies/reproduce/alpa/alpa_planner.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "plan/expand.hpp"
-#include "search/planner/operator_clusters.hpp"
 #include "search/planner/stage_catalog.hpp"
-#include "search/planner/stage_dp.hpp"
+#include "studies/reproduce/alpa/operator_clusters.hpp"
+#include "studies/reproduce/alpa/stage_dp.hpp"
 
 namespace plansearch {
 namespace {

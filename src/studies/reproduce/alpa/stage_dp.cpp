@@ -5,8 +5,8 @@
 // Assumes: micro-batches pass the stages in 1F1B order, so that a stage keeps one more activation
 //          than stages follow it.
 // Units: seconds of one micro-batch, devices.
-// Checked by: tests/unit/search/stage_dp_test.cpp (Alpa's own test tensor; brute force).
-#include "search/planner/stage_dp.hpp"
+// Checked by: tests/unit/studies/stage_dp_test.cpp (Alpa's own test tensor; brute force).
+#include "studies/reproduce/alpa/stage_dp.hpp"
 
 #include <algorithm>
 #include <utility>
