@@ -97,8 +97,8 @@ PlanSummary::PlanSummary(const ParallelPlan& plan) : degrees(plan.transform_at(0
 PlanSummary::PlanSummary(const PlanEvaluator& evaluator, const ParallelPlan& plan)
     : PlanSummary(plan) {
   const Problem& problem = evaluator.problem();
-  const auto& placed = plan.transforms.front().placements;
-  if (placed) placements = names_of(*placed, *problem.network);
+  const bool placed = plan.transforms.front().is_placed();
+  if (placed) placements = names_of(*plan.transforms.front().placements, *problem.network);
   const ParallelPlan by_role = placed ? without_placements(plan, *problem.framework) : plan;
   const auto uniform =
       placed ? expand(degrees, *problem.network, *problem.framework) : evaluator.expand(degrees);

@@ -14,6 +14,7 @@
 #include "plan/expand.hpp"
 #include "plan/legality_parts.hpp"
 #include "plan/pipeline_shape.hpp"
+#include "plan/ring_placements.hpp"
 #include "schedule/stage_places.hpp"
 
 namespace plansearch {
@@ -123,7 +124,7 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
     degrees.micro_batches = order.micro_batches;
     degrees.micro_batch = static_cast<int>(
         batch / (std::int64_t{1} * order.micro_batches * degrees.data * degrees.tensor_depth));
-    Transform transform{degrees, std::move(placed.meshes[s])};
+    Transform transform = make_transform(degrees, std::move(placed.meshes[s]), network);
     const auto same = std::find(plan.transforms.begin(), plan.transforms.end(), transform);
     assignment->positions.push_back({static_cast<int>(same - plan.transforms.begin()),
                                      stages[s].first_rank.value_or(placed.first[s])});
@@ -157,6 +158,10 @@ std::variant<ParallelPlan, Infeasible> with_placements(ParallelPlan plan,
     }
     transform.mesh = with_factors(std::move(transform.mesh), merged->factors);
     transform.placements = merged;
+    const bool rings = merged->over_rings() &&
+                       transform.degrees.sequence_parallel == SequenceParallel::On &&
+                       *merged == *ring_placements(network, transform.degrees.tensor_out);
+    transform.degrees.temporal = rings ? Temporal::Ring : Temporal::None;
   }
   return plan;
 }
@@ -166,6 +171,7 @@ ParallelPlan without_placements(ParallelPlan plan, const Framework& framework) {
     if (!transform.placements) continue;
     const int ranks = transform.mesh.ranks;
     transform.placements = nullptr;
+    transform.degrees.temporal = Temporal::None;
     transform.mesh = make_device_mesh(transform.degrees, framework.rank_order);
     transform.mesh.ranks = ranks;
   }

@@ -63,7 +63,8 @@ std::string short_plan(const PlanSummary& plan) {
   add("vpp ", [&](Degrees d) { return number(d.chunks); });
   add("tp ", [&](Degrees d) {
     const bool spread = d.tensor() > 1 && d.sequence_parallel == SequenceParallel::On;
-    return number(d.tensor()) + (spread ? "+sp" : "");
+    const bool ring = d.temporal == Temporal::Ring;
+    return number(d.tensor()) + (spread ? "+sp" : "") + (ring ? " ring" : "");
   });
   add("cp ", [&](Degrees d) {
     const bool ring = d.context == 1 || d.context_kind == ContextKind::Ring;
@@ -130,6 +131,7 @@ std::string tensor_cell(const PlanDegrees& plan) {
           ? fmt::format("{}", plan.tensor_out)
           : fmt::format("{}x{}x{}", plan.tensor_in, plan.tensor_out, plan.tensor_depth);
   if (plan.tensor() > 1 && plan.sequence_parallel == SequenceParallel::On) text += "+sp";
+  if (plan.temporal == Temporal::Ring) text += " ring";
   return text;
 }
 
