@@ -12,9 +12,11 @@
 
 #include "plan/check_placements.hpp"
 #include "plan/expand.hpp"
+#include "plan/layer_distribution.hpp"
 #include "plan/legality_parts.hpp"
 #include "plan/pipeline_shape.hpp"
 #include "plan/ring_placements.hpp"
+#include "plansearch/placement_names.hpp"
 #include "schedule/stage_places.hpp"
 
 namespace plansearch {
@@ -98,6 +100,29 @@ StageMeshes meshes_of(std::span<const StageDescription> stages, const Framework&
 }
 
 }  // namespace
+
+std::vector<NamedBlocks> named_blocks(const std::vector<BlockRun>& runs, const Network& network) {
+  std::vector<NamedBlocks> named;
+  for (const BlockRun& run : runs) {
+    const std::string name = plain_block_name(network.blocks[run.block].name);
+    if (!named.empty() && named.back().block == name) {
+      named.back().count += run.count;
+    } else {
+      named.push_back({name, run.count});
+    }
+  }
+  return named;
+}
+
+std::int64_t layers_of(const StageDescription& stage, const Network& network) {
+  std::int64_t layers = 0;
+  for (const std::vector<BlockRun>& chunk : stage.chunks) {
+    for (const BlockRun& run : chunk) {
+      if (is_layer(network.blocks[run.block].kind)) layers += run.count;
+    }
+  }
+  return layers;
+}
 
 std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescription> stages,
                                                       Order order, std::int64_t batch,

@@ -28,7 +28,9 @@ std::string by_stage(const std::vector<std::string>& values) {
 
 std::string layers_by_stage(const PlanSummary& plan) {
   std::vector<std::string> layers;
-  for (const SpelledStage& stage : plan.spelled) layers.push_back(fmt::format("{}", stage.layers));
+  for (const StageDescription& stage : plan.written) {
+    layers.push_back(fmt::format("{}", layers_of(stage, *plan.network)));
+  }
   return by_stage(layers);
 }
 
@@ -57,7 +59,7 @@ std::string short_plan(const PlanSummary& plan) {
   const auto number = [](int value) { return fmt::format("{}", value); };
   add("dp ", [&](Degrees d) { return number(d.data); });
   add("pp ", [&](Degrees d) { return number(d.pipeline); });
-  if (!plan.spelled.empty()) {
+  if (!plan.written.empty()) {
     text += fmt::format("{}layers {}", text.empty() ? "" : ", ", layers_by_stage(plan));
   }
   add("vpp ", [&](Degrees d) { return number(d.chunks); });
