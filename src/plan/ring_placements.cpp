@@ -69,10 +69,8 @@ std::optional<Infeasible> check_rings(const PlanDegrees& degrees, const Network&
                                       const Framework& framework) {
   if (degrees.temporal == Temporal::None) return std::nullopt;
   if (framework.operator_steps != OperatorSteps::Rings) {
-    return Infeasible{.obstacle = Obstacle::FrameworkForbids,
-                      .detail = fmt::format("{} runs no operator in steps over rings "
-                                            "(operator_steps)",
-                                            framework.name)};
+    return broken(
+        fmt::format("{} runs no operator in steps over rings (operator_steps)", framework.name));
   }
   if (degrees.tensor_out < 2) return broken("a ring of one device: rings take --tp 2 or more");
   if (degrees.tensor() > degrees.tensor_out) {
