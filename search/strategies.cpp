@@ -13,7 +13,6 @@
 
 #include "plansearch/error.hpp"
 #include "search/planner/end_layers.hpp"
-#include "search/planner/ring_search.hpp"
 #include "search/planner/temporal_search.hpp"
 #include "search/planner/uneven_search.hpp"
 #include "search/strategy.hpp"
@@ -33,10 +32,17 @@ struct Question {
 using Parts = std::vector<SearchPart>;
 using Walk = std::shared_ptr<const LegalWalk>;
 
-/// Null where the request leaves no plan of that space of degrees.
-Walk walk_of(const Question& question, std::string_view space) {
-  auto made =
-      make_space(space, question.problem(), question.request.pinned, question.request.limits);
+/// Null where the request leaves no plan of that space of degrees. Where the framework can, plans
+/// run over rings and without, unless the request decides it.
+enum class Rings { No, Yes };
+Walk walk_of(const Question& question, std::string_view space, Rings rings = Rings::No) {
+  DegreeLimits limits = question.request.limits;
+  if (rings == Rings::Yes && question.framework().operator_steps == OperatorSteps::Rings &&
+      question.request.is_open(Degree::Temporal)) {
+    limits.allow(Degree::Temporal,
+                 {static_cast<int>(Temporal::None), static_cast<int>(Temporal::Ring)});
+  }
+  auto made = make_space(space, question.problem(), question.request.pinned, limits);
   auto* found = std::get_if<SearchSpace>(&made);
   return found == nullptr
              ? nullptr
@@ -83,9 +89,7 @@ Parts temporal(const Question& question) {
     case OperatorSteps::Squares:
       return {sequence_part("temporal", question.request, SequenceSpace::All)};
     case OperatorSteps::Rings:
-      if (const Walk walk = walk_of(question, "framework")) {
-        parts = {degree_part("framework", walk), ring_part(walk)};
-      }
+      add_degrees(walk_of(question, "framework", Rings::Yes), parts);
       return parts;
     case OperatorSteps::None:
       break;
@@ -104,7 +108,7 @@ SearchRequest with_pipelines(SearchRequest request, const Walk& walk) {
 }
 
 Parts full(const Question& question) {
-  const Walk walk = walk_of(question, "4d");
+  const Walk walk = walk_of(question, "4d", Rings::Yes);
   Parts parts;
   add_degrees(walk, parts);
   if (question.framework().own_layers != OwnLayers::None) {
@@ -113,9 +117,6 @@ Parts full(const Question& question) {
   if (runs_squares(question.framework(), question.request)) {
     parts.push_back(
         sequence_part("temporal", with_pipelines(question.request, walk), SequenceSpace::All));
-  }
-  if (question.framework().operator_steps == OperatorSteps::Rings) {
-    if (const Walk rings = walk_of(question, "framework")) parts.push_back(ring_part(rings));
   }
   return parts;
 }

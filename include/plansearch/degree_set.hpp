@@ -26,13 +26,14 @@ enum class Degree : std::uint8_t {
   Zero,
   ShardGroup,
   SequenceParallel,
+  Temporal,
   MicroBatch,
   Pieces,
   Recompute,
   RecomputeLayers,
   Schedule,
 };
-inline constexpr std::size_t kDegreeCount = 18;
+inline constexpr std::size_t kDegreeCount = 19;
 
 class DegreeSet {
  public:

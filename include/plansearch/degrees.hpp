@@ -19,6 +19,9 @@ enum class Recompute : std::uint8_t { None, Selective, Full };
 /// AllGather: every rank gathers all keys and values.
 enum class ContextKind : std::uint8_t { Ring, Ulysses, AllGather };
 enum class SequenceParallel : std::uint8_t { Off, On };
+/// Ring: products of layers take their rows tile by tile over the tensor group, in place of the
+/// gathers and scatters of sequence parallelism (collective matmul).
+enum class Temporal : std::uint8_t { None, Ring };
 /// What data parallelism shards: nothing, optimizer states, + gradients, + parameters.
 enum class ZeroStage : std::uint8_t { None = 0, Optimizer = 1, Gradients = 2, Parameters = 3 };
 
@@ -51,6 +54,7 @@ struct PlanDegrees {
   int pieces = 1;
   ContextKind context_kind = ContextKind::Ring;
   SequenceParallel sequence_parallel = SequenceParallel::Off;
+  Temporal temporal = Temporal::None;
   ZeroStage zero = ZeroStage::None;
   Recompute recompute = Recompute::None;
   int recompute_layers = 0;  ///< of full recomputation: first layers of every chunk; 0: all

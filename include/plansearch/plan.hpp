@@ -23,6 +23,8 @@ struct Transform {
   DeviceMesh mesh;
   /// Placements of single operators; their factors are axes of the mesh. Null: nothing.
   std::shared_ptr<const Placements> placements{};
+  /// Whether the placements say more than the degrees, of which rings follow.
+  [[nodiscard]] bool is_placed() const { return placements && degrees.temporal == Temporal::None; }
   bool operator==(const Transform& other) const;
 };
 

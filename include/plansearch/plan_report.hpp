@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "plansearch/evaluator.hpp"
 #include "plansearch/placement_names.hpp"
 #include "plansearch/plan.hpp"
+#include "plansearch/plan_stages.hpp"
 #include "plansearch/problem.hpp"
 
 namespace plansearch {
@@ -23,38 +25,24 @@ struct Ties {
   bool with_first = false;
 };
 
-/// Copies of a block of the network, by its name.
-struct HeldBlocks {
-  std::string block;
-  std::int64_t count = 1;
-  bool operator==(const HeldBlocks&) const = default;
-};
-
-/// One stage of a plan that degrees alone do not describe.
-struct SpelledStage {
-  PlanDegrees degrees;
-  std::vector<std::vector<HeldBlocks>> chunks;
-  std::int64_t layers = 0;  ///< of all chunks
-  int first_rank = 0;
-  bool operator==(const SpelledStage&) const = default;
-};
-
 /// A plan as reports name it: its degrees, stage by stage where those differ.
 struct PlanSummary {
   PlanDegrees degrees;              ///< of all stages, of the first one where they differ
   std::vector<PlanDegrees> stages;  ///< empty where all are alike
-  /// Empty where the framework makes this very plan of the degrees.
-  std::vector<SpelledStage> spelled;
+  /// Empty where the framework makes this very plan of the degrees; else every stage, with its
+  /// first rank.
+  std::vector<StageDescription> written;
   /// Operators that are not cut by role, where there are any.
   std::optional<PlacementNames> placements{};
+  std::shared_ptr<const ParallelPlan> plan{};  ///< as priced; null where degrees are all there is
+  std::shared_ptr<const Network> network{};    ///< that the blocks of `written` are of
 
   PlanSummary() = default;
   PlanSummary(const PlanDegrees& uniform) : degrees(uniform) {}
   explicit PlanSummary(const ParallelPlan& plan);
-  /// The same with `spelled`.
+  /// The same with `written`, placements and the plan itself.
   PlanSummary(const PlanEvaluator& evaluator, const ParallelPlan& plan);
   [[nodiscard]] int devices() const;
-  bool operator==(const PlanSummary&) const = default;
 };
 
 /// What one pass over the program of a step did.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -25,6 +26,18 @@ struct StageDescription {
   std::optional<int> first_rank;
   bool operator==(const StageDescription&) const = default;
 };
+
+/// Copies of a block by its name, as files and answers say it.
+struct NamedBlocks {
+  std::string block;
+  std::int64_t count = 1;
+  bool operator==(const NamedBlocks&) const = default;
+};
+/// Blocks that differ in how their operators are cut have one name.
+[[nodiscard]] std::vector<NamedBlocks> named_blocks(const std::vector<BlockRun>& runs,
+                                                    const Network& network);
+/// Layers of all chunks.
+[[nodiscard]] std::int64_t layers_of(const StageDescription& stage, const Network& network);
 
 /// `batch` sequences per step go in `order.micro_batches` micro-batches. Infeasible when a stage's
 /// share of a micro-batch is not a whole number of sequences, stages have different numbers of

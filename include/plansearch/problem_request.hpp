@@ -54,7 +54,7 @@ struct ProblemRequest {
   std::optional<int> memory_cap{};      ///< micro-batches that orders made for the case may keep
   std::optional<std::string> passes{};  ///< over the program of a step: all, none, or a list
 
-  std::string temporal{};   ///< "2x2": linear operators in steps over a square, in one given plan
+  std::string square{};     ///< "2x2": linear operators in steps over a square, in one given plan
   std::string space{};      ///< the plans to search, by name; default: framework
   PinnedDegrees degrees{};  ///< decided ones; the others are searched, or take their defaults
   DegreeLimits limits{};    ///< of degrees that are searched

@@ -78,7 +78,8 @@ std::optional<PlanDegrees> group_degrees(const Problem& problem, const SearchReq
   degrees.micro_batches = static_cast<int>(problem.global_batch / degrees.data / micro_batch);
   const bool asked = request.admits(Degree::TensorOut, tensor) &&
                      request.admits(Degree::Data, degrees.data) &&
-                     request.admits(Degree::Chunks, degrees.chunks);
+                     request.admits(Degree::Chunks, degrees.chunks) &&
+                     request.admits(Degree::Temporal, static_cast<int>(Temporal::None));
   if (degrees.devices() != problem.gpus || !asked) return std::nullopt;
   return degrees;
 }

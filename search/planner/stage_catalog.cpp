@@ -99,17 +99,16 @@ const std::vector<BlockRun>& StageCatalog::blocks(int first, int last) const {
   return ranges_.runs(ranges_.number(first, last));
 }
 
+StageDescription StageCatalog::stage(int first, int last, int form) const {
+  StageDescription stage{this->form(form).degrees, {blocks(first, last)}, {}};
+  stage.degrees.pipeline = 1;
+  return stage;
+}
+
 std::variant<ParallelPlan, Infeasible> StageCatalog::plan(
-    const std::vector<ChosenStage>& stages) const {
-  std::vector<StageDescription> described;
-  for (const ChosenStage& chosen : stages) {
-    StageDescription& stage = described.emplace_back();
-    stage.degrees = form(chosen.form).degrees;
-    stage.degrees.pipeline = 1;
-    stage.chunks = {blocks(chosen.first, chosen.last)};
-  }
-  place_largest_first(described);
-  return plan_of_stages(described, {order_.schedule, order_.micro_batches}, problem_.global_batch,
+    std::vector<StageDescription> stages) const {
+  place_largest_first(stages);
+  return plan_of_stages(stages, {order_.schedule, order_.micro_batches}, problem_.global_batch,
                         *problem_.framework, *problem_.network);
 }
 

@@ -19,13 +19,6 @@ struct PricedStage {
   StagePrice price;
 };
 
-/// Layers first .. last under one of the forms of a catalogue.
-struct ChosenStage {
-  int first = 0;
-  int last = 0;
-  int form = 0;
-};
-
 class StageCatalog {
  public:
   /// Prices every range of layers under every form that `limit` leaves room for. Of stages of
@@ -48,10 +41,12 @@ class StageCatalog {
   /// Layers first .. last in one layout.
   [[nodiscard]] const std::vector<PricedStage>& stages(int first, int last, int layout) const;
   [[nodiscard]] const std::vector<BlockRun>& blocks(int first, int last) const;
+  /// Layers first .. last under a form.
+  [[nodiscard]] StageDescription stage(int first, int last, int form) const;
   /// The plan of these stages. Alike ones lie as the framework orders ranks; others the largest
   /// first, so that none straddles a node it fits into.
   [[nodiscard]] std::variant<ParallelPlan, Infeasible> plan(
-      const std::vector<ChosenStage>& stages) const;
+      std::vector<StageDescription> stages) const;
   /// Sequences of stages that hold all layers on all devices, whatever fits.
   [[nodiscard]] double plans() const;
   /// From a stage that ends with layer `last` to one of another layout, on neighbouring devices:

@@ -279,10 +279,10 @@ class UnevenSearch : public Strategy {
     return std::max(bound, step_bound(ends, order.schedule));
   }
 
-  [[nodiscard]] std::vector<ChosenStage> stages_of_chain(const Partial& end) const {
-    std::vector<ChosenStage> stages;
+  [[nodiscard]] std::vector<StageDescription> stages_of_chain(const Partial& end) const {
+    std::vector<StageDescription> stages;
     for (const Partial* partial : chain_of(end)) {
-      stages.push_back({partial->first, partial->last, partial->stage->form});
+      stages.push_back(catalog_of(end).stage(partial->first, partial->last, partial->stage->form));
     }
     return stages;
   }

@@ -91,8 +91,9 @@ void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
 }
 
 /// Degrees that spaces leave at one value unless they are asked for.
-constexpr DegreeSet kOnRequest{Degree::TensorIn,   Degree::TensorDepth,     Degree::ExpertTensor,
-                               Degree::ShardGroup, Degree::RecomputeLayers, Degree::Pieces};
+constexpr DegreeSet kOnRequest{Degree::TensorIn,       Degree::TensorDepth, Degree::ExpertTensor,
+                               Degree::ShardGroup,     Degree::Temporal,    Degree::Pieces,
+                               Degree::RecomputeLayers};
 
 /// What a plan may have of a degree that was asked for by its ends alone.
 std::vector<int> possible_values(const Problem& problem, Degree degree) {

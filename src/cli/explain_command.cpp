@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -12,7 +13,6 @@
 #include "problem/degrees.hpp"
 #include "problem/given_plan.hpp"
 #include "problem/make_report.hpp"
-#include "problem/summarized_plan.hpp"
 #include "problem/write_trace.hpp"
 #include "report/comparison.hpp"
 #include "report/plan_timeline.hpp"
@@ -26,7 +26,7 @@ constexpr const char* kBestOther = "the best other plan";
 struct Explained {
   SearchReport report;
   Problem problem;
-  std::optional<ParallelPlan> plan;  ///< absent: the search has found none
+  std::shared_ptr<const ParallelPlan> plan;  ///< null: the search has found none
   std::optional<Rival> rival;
 };
 
@@ -56,9 +56,7 @@ Explained searched(const Options& options, SearchRun& run) {
                    {},
                    {}};
   const SearchReport& report = result.report;
-  if (!report.plans.empty()) {
-    result.plan = plan_of(report.plans.front().plan, PlanEvaluator(result.problem));
-  }
+  if (!report.plans.empty()) result.plan = report.plans.front().plan.plan;
   if (report.plans.size() > 1) result.rival = {kBestOther, report.question, report.plans[1]};
   return result;
 }
@@ -67,7 +65,8 @@ Explained searched(const Options& options, SearchRun& run) {
 Explained given(const Options& options, SearchRun& run) {
   const AskedPlan asked = complete_from_plan(options, options.plan);
   const GivenPlan plan = load_plan(asked, options);
-  Explained result{priced(plan), plan.problem, plan.plan, {}};
+  Explained result{priced(plan), plan.problem, {}, {}};
+  result.plan = result.report.plans.front().plan.plan;
   if (!options.rival.empty()) {
     SearchReport other = priced(load_plan(complete_from_plan(options, options.rival), options));
     result.rival = {options.rival, other.question, std::move(other.plans.front())};
@@ -78,7 +77,7 @@ Explained given(const Options& options, SearchRun& run) {
   SearchReport found =
       run.report(plan.asked, search, plan.problem.gpus, "looking for rivals", NameMisses::No);
   for (PlanReport& rival : found.plans) {
-    if (plan.degrees && rival.plan == *plan.degrees) continue;
+    if (*rival.plan.plan == plan.plan) continue;
     rival.rank = 2;
     rival.ties = {};
     result.report.plans.push_back(rival);

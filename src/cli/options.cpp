@@ -153,22 +153,33 @@ void add_question(CLI::App& app, Options& o) {
   }
 }
 
+bool is_digit(char letter) {
+  return letter >= '0' && letter <= '9';
+}
+
 /// A degree, its bounds where it is a number, and what it may be.
 void add_degree(CLI::App& app, Options& o, Degree degree, std::string_view key,
                 std::string_view help) {
   const DegreeRow& row = row_of(degree);
   const std::string flag = flag_of(key);
+  // One plan may run over squares too, which are placements.
+  const bool squares = degree == Degree::Temporal && app.get_name() == "predict";
   CLI::Option* option = app.add_option_function<std::string>(
       flag,
-      [&o, degree, flag](const std::string& text) {
+      [&o, degree, flag, squares](const std::string& text) {
+        if (squares && !text.empty() && is_digit(text.front())) {
+          o.square = text;
+          return;
+        }
         read_degree(flag, text, degree, o.degrees, o.limits, io::parse_degree);
       },
-      std::string(help));
+      fmt::format("{}{}", help,
+                  squares ? "; 2x2: linear operators over squares of the tensor group" : ""));
   constexpr int kFew = 9;
   option->type_name("N");
   if (row.high <= kFew) option->type_name(number_choices(row.low, row.high));
   if (row.kind == DegreeKind::Word)
-    option->type_name(fmt::format("{}", fmt::join(row.words(), "|")));
+    option->type_name(fmt::format("{}{}", fmt::join(row.words(), "|"), squares ? "|KxK" : ""));
   if (row.kind != DegreeKind::Number) return;
   const auto bound = [&](std::string_view side, void (DegreeLimits::*set)(Degree, int)) {
     const std::string name = fmt::format("--{}-{}", side, flag.substr(2));
@@ -270,11 +281,6 @@ void add_schedule(CLI::App& app, Options& o) {
 
 void add_predict(CLI::App& app, Options& o) {
   app.add_option("--plan", o.plan, "plan document or result.json#RANK")->type_name("PLAN");
-  app.add_option(
-         "--temporal", o.temporal,
-         "linear operators of layers in steps over a square of the tensor group, such as 2x2; or "
-         "ring: its gathers and scatters under products")
-      ->type_name("KxK|ring");
   app.add_option("--write-plan", o.write_plan, "write the plan as a plan document")
       ->type_name("FILE");
   app.add_option("--write-stages", o.write_stages, "the same with its stages listed")

@@ -9,9 +9,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
+#include "base/divisors.hpp"
 #include "base/units.hpp"
 #include "communication/derive.hpp"
 #include "evaluate/class_profile.hpp"
@@ -29,6 +31,7 @@
 #include "plan/expand.hpp"
 #include "plan/legality.hpp"
 #include "plan/pipeline_shape.hpp"
+#include "plan/ring_placements.hpp"
 #include "plansearch/error.hpp"
 #include "schedule/table.hpp"
 
@@ -47,8 +50,8 @@ Bytes least_memory(const PlanView& view, EvaluationWorkspace& workspace) {
 bool same_class(const PlanDegrees& a, const PlanDegrees& b) {
   const auto shared = [](const PlanDegrees& p) {
     return std::tuple(p.tensor_in, p.tensor_out, p.tensor_depth, p.context, p.context_kind,
-                      p.expert, p.expert_tensor, p.sequence_parallel, p.micro_batch, p.pieces,
-                      p.recompute, p.recompute_layers > 0);
+                      p.expert, p.expert_tensor, p.sequence_parallel, p.temporal, p.micro_batch,
+                      p.pieces, p.recompute, p.recompute_layers > 0);
   };
   return shared(a) == shared(b);
 }
@@ -111,7 +114,12 @@ struct PlanEvaluator::Implementation {
         errors(error_model(problem)),
         grid(context),
         assignments(problem),
-        profiles(context) {}
+        profiles(context) {
+    if (problem.framework->operator_steps != OperatorSteps::Rings) return;
+    for (const int ranks : divisors(problem.gpus)) {
+      rings.emplace(ranks, ring_placements(*problem.network, ranks));
+    }
+  }
 
   Problem problem;
   PricingContext context;
@@ -120,9 +128,18 @@ struct PlanEvaluator::Implementation {
   AssignmentCache assignments;
   mutable RouteCache routes;
   ProfileMaker profiles;
+  std::map<int, std::shared_ptr<const Placements>> rings;  ///< by tensor degree
+
+  /// What degrees say of single operators; null: nothing.
+  [[nodiscard]] const std::shared_ptr<const Placements>& placements(const PlanDegrees& plan) const {
+    static const std::shared_ptr<const Placements> kNothing;
+    return plan.temporal == Temporal::None ? kNothing : rings.at(plan.tensor_out);
+  }
 
   [[nodiscard]] DeviceMesh mesh(const PlanDegrees& plan) const {
-    return make_device_mesh(plan, problem.framework->rank_order);
+    DeviceMesh mesh = make_device_mesh(plan, problem.framework->rank_order);
+    const auto& placed = placements(plan);
+    return placed ? with_factors(std::move(mesh), placed->factors) : mesh;
   }
 
   /// Adam keeps two moments, the others fewer.
@@ -139,7 +156,7 @@ struct PlanEvaluator::Implementation {
     const bool known =
         memory.context == context.id && without_form(memory.profile.made_for) == without_form(plan);
     if (known) return;
-    profiles.fill_memory(plan, mesh(plan), memory.profile);
+    profiles.fill_memory(plan, mesh(plan), placements(plan), memory.profile);
     memory.context = context.id;
   }
 
@@ -153,7 +170,8 @@ struct PlanEvaluator::Implementation {
     const bool known = ground.context == context.id && ground.degrees == degrees;
     if (!known) {
       ground.mesh = mesh(plan);
-      ground.transforms.assign(1, {&plan, &ground.mesh, &profile, statics(plan, ground.mesh)});
+      ground.transforms.assign(
+          1, {&plan, &ground.mesh, &profile, statics(plan, ground.mesh), placements(plan).get()});
       ground.routed = &assignments.get(plan, ground.mesh);
       complete_kinds(context, ground);
       ground.messages_known = false;
@@ -248,7 +266,8 @@ std::optional<Obstacle> PlanEvaluator::obstacle(const PlanDegrees& plan) const {
 }
 
 std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& plan) const {
-  return implementation_->profiles.profile(plan, implementation_->mesh(plan));
+  return implementation_->profiles.profile(plan, implementation_->mesh(plan),
+                                           implementation_->placements(plan));
 }
 
 PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {

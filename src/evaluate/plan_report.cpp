@@ -14,7 +14,6 @@
 #include "evaluate/priced_program.hpp"
 #include "evaluate/slow_mode.hpp"
 #include "plan/expand.hpp"
-#include "plan/layer_distribution.hpp"
 #include "plan/recompute.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
@@ -61,49 +60,31 @@ ParallelPlan expanded(const PlanEvaluator& evaluator, const PlanDegrees& degrees
   return std::get<ParallelPlan>(std::move(plan));
 }
 
-std::vector<SpelledStage> spelled_stages(const Problem& problem, const ParallelPlan& plan) {
-  std::vector<SpelledStage> result;
-  const auto stages = stages_of(plan, *problem.framework);
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    SpelledStage& spelled = result.emplace_back();
-    spelled.degrees = stages[s].degrees;
-    spelled.first_rank = plan.assignment->positions[s].first;
-    for (const std::vector<BlockRun>& chunk : stages[s].chunks) {
-      std::vector<HeldBlocks>& held = spelled.chunks.emplace_back();
-      for (const BlockRun& run : chunk) {
-        const Block& block = problem.network->blocks[run.block];
-        const std::string name = plain_block_name(block.name);
-        if (!held.empty() && held.back().block == name) {
-          held.back().count += run.count;
-        } else {
-          held.push_back({name, run.count});
-        }
-        if (is_layer(block.kind)) spelled.layers += run.count;
-      }
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
-PlanSummary::PlanSummary(const ParallelPlan& plan) : degrees(plan.transform_at(0).degrees) {
-  if (plan.transforms.size() == 1) return;
-  for (int p = 0; p < plan.assignment->stages(); ++p) {
-    stages.push_back(plan.transform_at(p).degrees);
+PlanSummary::PlanSummary(const ParallelPlan& priced) : degrees(priced.transform_at(0).degrees) {
+  if (priced.transforms.size() == 1) return;
+  for (int p = 0; p < priced.assignment->stages(); ++p) {
+    stages.push_back(priced.transform_at(p).degrees);
   }
 }
 
-PlanSummary::PlanSummary(const PlanEvaluator& evaluator, const ParallelPlan& plan)
-    : PlanSummary(plan) {
+PlanSummary::PlanSummary(const PlanEvaluator& evaluator, const ParallelPlan& priced)
+    : PlanSummary(priced) {
   const Problem& problem = evaluator.problem();
-  const auto& placed = plan.transforms.front().placements;
-  if (placed) placements = names_of(*placed, *problem.network);
-  const ParallelPlan by_role = placed ? without_placements(plan, *problem.framework) : plan;
+  plan = std::make_shared<const ParallelPlan>(priced);
+  network = problem.network;
+  const bool placed = priced.transforms.front().is_placed();
+  if (placed) placements = names_of(*priced.transforms.front().placements, *network);
+  const ParallelPlan by_role = placed ? without_placements(priced, *problem.framework) : priced;
   const auto uniform =
       placed ? expand(degrees, *problem.network, *problem.framework) : evaluator.expand(degrees);
   const auto* same = std::get_if<ParallelPlan>(&uniform);
-  if (same == nullptr || *same != by_role) spelled = spelled_stages(problem, by_role);
+  if (same != nullptr && *same == by_role) return;
+  written = stages_of(by_role, *problem.framework);
+  for (std::size_t s = 0; s < written.size(); ++s) {
+    written[s].first_rank = by_role.assignment->positions[s].first;
+  }
 }
 
 int PlanSummary::devices() const {

@@ -61,8 +61,9 @@ ProfileMaker::ProfileMaker(const PricingContext& context)
 std::uint32_t ProfileMaker::number_of(const std::shared_ptr<const Placements>& placements) const {
   if (!placements) return 0;
   const std::lock_guard lock(mutex_);
-  const auto known = std::find_if(numbered_.begin(), numbered_.end(),
-                                  [&](const auto& other) { return *other == *placements; });
+  const auto known = std::find_if(numbered_.begin(), numbered_.end(), [&](const auto& other) {
+    return other == placements || *other == *placements;
+  });
   const auto number = static_cast<std::uint32_t>(known - numbered_.begin()) + 1U;
   if (known == numbered_.end()) numbered_.push_back(placements);
   return number;
@@ -181,8 +182,10 @@ void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const P
 }
 
 void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
+                               const std::shared_ptr<const Placements>& placements,
                                ClassProfile& profile) const {
-  const auto where = placed(states_key(plan, mesh, *context_.problem.framework), plan, mesh);
+  const auto key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
+  const auto where = placed(key, plan, mesh, placements.get());
   set_memory(memory(where, plan.micro_batch), plan, profile);
   profile.made_for = plan;
   profile.kept.reset();

@@ -26,7 +26,9 @@ class ProfileMaker {
       const PlanDegrees& plan, const DeviceMesh& mesh,
       const std::shared_ptr<const Placements>& placements = nullptr) const;
   /// Memory and parameters of every block of the class of `plan`, and no times.
-  void fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh, ClassProfile& profile) const;
+  void fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
+                   const std::shared_ptr<const Placements>& placements,
+                   ClassProfile& profile) const;
   /// Whether `profile` would make this profile for the plan.
   [[nodiscard]] bool is_own(const ClassProfile& profile, const PlanDegrees& plan,
                             const DeviceMesh& mesh) const;

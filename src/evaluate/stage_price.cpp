@@ -47,9 +47,11 @@ StageForm StagePricer::form(const PlanDegrees& degrees) const {
   form.degrees = degrees;
   PlanDegrees alone = degrees;
   alone.pipeline = 1;
-  form.mesh = make_device_mesh(alone, problem_.framework->rank_order);
+  Transform placed = make_transform(alone, make_device_mesh(alone, problem_.framework->rank_order),
+                                    *problem_.network);
+  form.mesh = std::move(placed.mesh);
   form.mesh.ranks = problem_.gpus;
-  form.profile = profiles_.profile(degrees, form.mesh);
+  form.profile = profiles_.profile(degrees, form.mesh, placed.placements);
   form.statics =
       static_policy(tensor_policies(degrees, form.mesh, *problem_.framework, problem_.precision),
                     form.mesh, optimizer_moments(problem_.model->training.optimizer));

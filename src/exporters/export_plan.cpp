@@ -75,8 +75,9 @@ std::vector<std::string> notes_of(const Exporter& exporter, const Handover& hand
   if (!handover.prediction.fits) {
     notes.emplace_back("the prediction says that the plan does not fit in memory");
   }
-  // With rings the target is the framework that runs them.
-  const bool other = exporter.framework != handover.problem.framework->name && !handover.rings;
+  // A target with rings is the framework that runs them.
+  const bool other = exporter.framework != handover.problem.framework->name &&
+                     handover.degrees.temporal == Temporal::None;
   if (!exporter.framework.empty() && other) {
     notes.push_back(fmt::format("predicted as {}, which {} is not; --framework {} tells its time",
                                 handover.problem.framework->name, exporter.name,

@@ -178,17 +178,9 @@ std::string name_of(Setting setting) {
   if (const auto overlap = overlap_of(setting))
     return std::string(kOverlapNames.at(static_cast<std::size_t>(*overlap)));
   if (const SettingRow* row = chosen_row(setting)) return std::string(row->key);
-  constexpr std::array<std::string_view, 11> kNames{"micro_batches",
-                                                    "batch",
-                                                    "seq_len",
-                                                    "precision",
-                                                    "optimizer",
-                                                    "attention",
-                                                    "rank_order",
-                                                    "layers",
-                                                    "gpus",
-                                                    "model",
-                                                    "operators in steps over"};
+  constexpr std::array<std::string_view, 10> kNames{
+      "micro_batches", "batch",      "seq_len", "precision", "optimizer",
+      "attention",     "rank_order", "layers",  "gpus",      "model"};
   return std::string(kNames.at(static_cast<std::size_t>(setting) - kDegreeCount));
 }
 
@@ -269,8 +261,6 @@ std::string value_of(Setting setting, const Handover& h) {
       return std::string(is_even(h.stages) ? kEven : kUneven);
     case Setting::Gpus:
       return fmt::format("{}", h.problem.gpus);
-    case Setting::Steps:
-      return std::string(h.rings ? kRings : kNoSteps);
     default:
       return h.model().name;
   }
@@ -280,7 +270,6 @@ std::string neutral_value(Setting setting) {
   if (const auto degree = degree_of(setting))
     return value_text(*degree, degree_value(PlanDegrees{}, *degree));
   if (overlap_of(setting)) return std::string(kOff);
-  if (setting == Setting::Steps) return std::string(kNoSteps);
   if (setting == setting_of(plansearch::Setting::Offload)) return "none";
   if (setting == setting_of(plansearch::Setting::CudaGraphs)) return "0";
   return setting == Setting::Layers ? std::string(kEven) : std::string();

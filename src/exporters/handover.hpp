@@ -33,7 +33,6 @@ enum class Setting : std::uint8_t {
   Layers,  ///< which virtual stage holds which layers
   Gpus,
   Model,
-  Steps,         ///< rings: gathers and scatters in steps under products
   FirstOverlap,  ///< six of them, in the order of `Overlap`
   /// Settings of the question that somebody chose, in the order of their table. A target that says
   /// nothing of one refuses plans with it.
@@ -86,7 +85,6 @@ struct Handover {
   Prediction prediction;
   std::string identity;  ///< hash of the plan and of what it was made for
   std::string version;   ///< of this program
-  bool rings = false;    ///< under the products of all layers
 
   [[nodiscard]] const ModelDescription& model() const { return *problem.model; }
   [[nodiscard]] int nodes() const;
@@ -116,8 +114,6 @@ struct EqualStages {
 
 inline constexpr std::string_view kOn = "on";
 inline constexpr std::string_view kOff = "off";
-inline constexpr std::string_view kRings = "rings";
-inline constexpr std::string_view kNoSteps = "nothing";
 inline constexpr std::string_view kEven = "even";
 inline constexpr std::string_view kUneven = "uneven";
 /// Offered by targets that split the layers themselves.

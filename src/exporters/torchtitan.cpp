@@ -79,8 +79,8 @@ std::vector<Key> keys() {
       {"--parallelism.pipeline_parallel_layers_per_stage", {s(D::Chunks), S::Layers},
        [](const Handover& h) { return layers_per_stage(h); }},
       // CompileConfig.__post_init__: rings are made by the compiler.
-      {"--compile.enable", {S::Steps}, [](const Handover& h) { return flag(h.rings); }},
-      {"--compile.enable_async_tensor_parallel", {S::Steps}, [](const Handover& h) { return flag(h.rings); }},
+      {"--compile.enable", {s(D::Temporal)}, over_rings},
+      {"--compile.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings},
       // A subcommand: it ends the command line.
       {"activation-checkpoint:none", {s(D::Recompute)},
        [](const Handover& h) { return is_level(h, Recompute::None); }},
@@ -154,6 +154,10 @@ Value layers_per_stage(const Handover& h) {
   return made == stages && h.stages == h.own_stages ? Value(layers) : Value();
 }
 
+Value over_rings(const Handover& h) {
+  return flag(h.degrees.temporal == Temporal::Ring);
+}
+
 Value is_level(const Handover& h, Recompute level) {
   return h.degrees.recompute == level ? Value(true) : Value();
 }
@@ -169,6 +173,7 @@ std::vector<Accepts> torchtitan_accepts() {
           {s(D::Zero), {"2", "3"}},
           {s(D::ShardGroup)},
           {s(D::SequenceParallel)},
+          {s(D::Temporal)},
           {s(D::MicroBatch)},
           {s(D::Recompute)},
           {s(D::Schedule), {"gpipe", "1f1b", "interleaved", "breadth-first", "zb-v", "dualpipe-v"}},
@@ -181,7 +186,6 @@ std::vector<Accepts> torchtitan_accepts() {
           {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
           {S::Gpus},
           {S::Model, {}, By::Script},
-          {S::Steps, {kNoSteps, kRings}},
           {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
           {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
           {setting_of(Overlap::PipelineSend), {}, By::Target},

@@ -37,6 +37,8 @@ struct RegisteredModel {
 [[nodiscard]] Value layers_per_stage(const Handover& handover);
 /// True where the plan recomputes at this level.
 [[nodiscard]] Value is_level(const Handover& handover, Recompute level);
+/// True where products run over rings.
+[[nodiscard]] Value over_rings(const Handover& handover);
 /// All but the line of the layers.
 [[nodiscard]] std::vector<Accepts> torchtitan_accepts();
 /// PYTORCH_ALLOC_CONF as in torchtitan's run_train.sh.

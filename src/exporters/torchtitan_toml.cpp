@@ -99,8 +99,8 @@ std::vector<Key> keys() {
        [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batch) : Value(); }},
       {"parallelism.module_fqns_per_model_part", {S::Layers, s(D::Chunks)}, module_names},
       // tensor_parallel.py, maybe_enable_async_tp: rings are made by the compiler.
-      {"parallelism.enable_async_tensor_parallel", {S::Steps}, [](const Handover& h) { return flag(h.rings); }},
-      {"compile.enable", {S::Steps}, [](const Handover& h) { return flag(h.rings); }},
+      {"parallelism.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings},
+      {"compile.enable", {s(D::Temporal)}, over_rings},
       {"activation_checkpoint.mode", {s(D::Recompute)},
        [](const Handover& h) { return Value(checkpoint_mode(h)); }},
       {"activation_checkpoint.selective_ac_option", {s(D::Recompute)},

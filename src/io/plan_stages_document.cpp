@@ -7,8 +7,6 @@
 #include "io/plan_text.hpp"
 #include "plan/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
-#include "plansearch/placement_names.hpp"
-#include "plansearch/plan_stages.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -57,29 +55,11 @@ StageEntry read_stage(const Node& node) {
   return stage;
 }
 
-ChunkEntry to_entry(const std::vector<BlockRun>& runs, bool by_layers, const Network& network) {
-  ChunkEntry entry;
-  std::int64_t layers = 0;
-  for (const BlockRun& run : runs) {
-    const Block& block = network.blocks[run.block];
-    if (is_layer(block.kind)) layers += run.count;
-    if (by_layers) continue;
-    const std::string name = plain_block_name(block.name);
-    if (!entry.blocks.empty() && entry.blocks.back().block == name) {
-      entry.blocks.back().count += run.count;
-    } else {
-      entry.blocks.push_back({name, run.count});
-    }
-  }
-  if (by_layers) entry.layers = layers;
-  return entry;
-}
-
 /// Whether the numbers of layers alone lead back to the groups of the plan.
 bool layers_suffice(const ParallelPlan& plan, const Network& network) {
   std::vector<std::int64_t> layers;
   for (const OperatorGroup& group : plan.assignment->groups) {
-    layers.push_back(*to_entry(group.blocks, true, network).layers);
+    layers.push_back(layers_of({{}, {group.blocks}, {}}, network));
   }
   const auto placed = place_layers(network, layers);
   const auto* runs = std::get_if<StageRuns>(&placed);
@@ -167,7 +147,11 @@ StagesDocument to_stages(const ParallelPlan& plan, const Framework& framework,
       }
     }
     for (const auto& chunk : stage.chunks) {
-      entry.chunks.push_back(to_entry(chunk, by_layers, network));
+      ChunkEntry& held = entry.chunks.emplace_back();
+      if (by_layers)
+        held.layers = layers_of({{}, {chunk}, {}}, network);
+      else
+        held.blocks = named_blocks(chunk, network);
     }
     document.stages.push_back(std::move(entry));
   }

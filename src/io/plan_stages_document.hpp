@@ -13,6 +13,7 @@
 #include "plansearch/framework.hpp"
 #include "plansearch/network.hpp"
 #include "plansearch/plan.hpp"
+#include "plansearch/plan_stages.hpp"
 
 namespace plansearch::io {
 
@@ -20,12 +21,6 @@ namespace plansearch::io {
 struct FilePlace {
   SourceLocation where;
   bool operator==(const FilePlace&) const { return true; }
-};
-
-struct NamedBlocks {
-  std::string block;
-  std::int64_t count = 1;
-  bool operator==(const NamedBlocks&) const = default;
 };
 
 /// What one chunk of a stage holds: a number of layers, or blocks by name.

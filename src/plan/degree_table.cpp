@@ -14,6 +14,7 @@ namespace plansearch {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
+constexpr std::array<std::string_view, 2> kTemporal{"none", "ring"};
 constexpr std::array<std::string_view, 3> kContextKinds{"ring", "ulysses", "all-gather"};
 
 constexpr int kAny = std::numeric_limits<int>::max();
@@ -102,6 +103,9 @@ constexpr std::array<DegreeRow, kDegreeCount> kTable{
                              "data ranks that share one ZeRO copy (hybrid shard); 0: all", 0),
      row<&P::sequence_parallel>(D::SequenceParallel, "sp", DegreeKind::Switch, 0, 1,
                                 "sequence parallelism with tp"),
+     words<&P::temporal>(D::Temporal, "temporal",
+                         "ring: gathers and scatters of sp in steps under products",
+                         list_of<kTemporal>, find_in<kTemporal>),
      number<&P::micro_batch>(D::MicroBatch, "micro_batch", "sequences per device and micro-batch"),
      number<&P::pieces>(D::Pieces, "overdecompose",
                         "pieces of a micro-batch: messages of one run under kernels of another", 1,

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "plan/pipeline_shape.hpp"
+#include "plan/ring_placements.hpp"
 #include "schedule/stage_places.hpp"
 
 namespace plansearch {
@@ -118,10 +119,19 @@ std::variant<std::shared_ptr<const Assignment>, Infeasible> uniform_assignment(
   return assignment;
 }
 
+Transform make_transform(const PlanDegrees& degrees, DeviceMesh mesh, const Network& network) {
+  Transform transform{degrees, std::move(mesh)};
+  if (degrees.temporal == Temporal::None || degrees.tensor_out == 1) return transform;
+  transform.placements = ring_placements(network, degrees.tensor_out);
+  transform.mesh = with_factors(std::move(transform.mesh), transform.placements->factors);
+  return transform;
+}
+
 std::variant<ParallelPlan, Infeasible> expand(const PlanDegrees& degrees, const Network& network,
                                               const Framework& framework) {
   ParallelPlan plan;
-  plan.transforms.push_back({degrees, make_device_mesh(degrees, framework.rank_order)});
+  plan.transforms.push_back(
+      make_transform(degrees, make_device_mesh(degrees, framework.rank_order), network));
   plan.order = {degrees.schedule, degrees.micro_batches};
   const int stride = plan.transforms.front().mesh.neighbour_distance(Axis::Pipeline);
   auto assignment = uniform_assignment(degrees, network, framework, stride);

@@ -21,6 +21,10 @@ namespace plansearch {
                                                             const Network& network,
                                                             const Framework& framework);
 
+/// Degrees on their mesh, with the placements that follow from them.
+[[nodiscard]] Transform make_transform(const PlanDegrees& degrees, DeviceMesh mesh,
+                                       const Network& network);
+
 /// The assignment of `expand` alone. `stride`: ranks between neighbouring stages.
 [[nodiscard]] std::variant<std::shared_ptr<const Assignment>, Infeasible> uniform_assignment(
     const PlanDegrees& degrees, const Network& network, const Framework& framework, int stride);

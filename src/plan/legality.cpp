@@ -12,6 +12,7 @@
 #include "plan/legality_parts.hpp"
 #include "plan/network_facts.hpp"
 #include "plan/pipeline_shape.hpp"
+#include "plan/ring_placements.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -321,6 +322,9 @@ constexpr std::array kConditions{
               [](const Case& c, Wording w) { return check_expert_order(c.plan, c.framework, w); }},
     Condition{{Degree::Context, Degree::ContextKind},
               [](const Case& c, Wording w) { return check_ring(c.plan, c.network, w); }},
+    Condition{{Degree::Temporal, Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
+               Degree::Context, Degree::SequenceParallel},
+              [](const Case& c, Wording) { return check_rings(c.plan, c.network, c.framework); }},
     Condition{{Degree::Data, Degree::ShardGroup},
               [](const Case& c, Wording w) { return check_shard_group(c.plan, w); }},
     Condition{{Degree::Pipeline, Degree::Chunks, Degree::Recompute, Degree::RecomputeLayers},

@@ -52,6 +52,9 @@ PlanDegrees with_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
     if (value && !chosen.has(row.degree)) row.set(plan, *value);
     if (const auto always = fixed.get(row.degree)) row.set(plan, *always);
   }
+  if (plan.temporal == Temporal::Ring && !chosen.has(Degree::SequenceParallel)) {
+    plan.sequence_parallel = SequenceParallel::On;
+  }
   // Without tensor ranks there is nothing to spread the tokens over.
   if (plan.tensor() == 1) plan.sequence_parallel = SequenceParallel::Off;
   return plan;

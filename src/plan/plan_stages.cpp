@@ -12,8 +12,11 @@
 
 #include "plan/check_placements.hpp"
 #include "plan/expand.hpp"
+#include "plan/layer_distribution.hpp"
 #include "plan/legality_parts.hpp"
 #include "plan/pipeline_shape.hpp"
+#include "plan/ring_placements.hpp"
+#include "plansearch/placement_names.hpp"
 #include "schedule/stage_places.hpp"
 
 namespace plansearch {
@@ -98,6 +101,29 @@ StageMeshes meshes_of(std::span<const StageDescription> stages, const Framework&
 
 }  // namespace
 
+std::vector<NamedBlocks> named_blocks(const std::vector<BlockRun>& runs, const Network& network) {
+  std::vector<NamedBlocks> named;
+  for (const BlockRun& run : runs) {
+    const std::string name = plain_block_name(network.blocks[run.block].name);
+    if (!named.empty() && named.back().block == name) {
+      named.back().count += run.count;
+    } else {
+      named.push_back({name, run.count});
+    }
+  }
+  return named;
+}
+
+std::int64_t layers_of(const StageDescription& stage, const Network& network) {
+  std::int64_t layers = 0;
+  for (const std::vector<BlockRun>& chunk : stage.chunks) {
+    for (const BlockRun& run : chunk) {
+      if (is_layer(network.blocks[run.block].kind)) layers += run.count;
+    }
+  }
+  return layers;
+}
+
 std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescription> stages,
                                                       Order order, std::int64_t batch,
                                                       const Framework& framework,
@@ -123,7 +149,7 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
     degrees.micro_batches = order.micro_batches;
     degrees.micro_batch = static_cast<int>(
         batch / (std::int64_t{1} * order.micro_batches * degrees.data * degrees.tensor_depth));
-    Transform transform{degrees, std::move(placed.meshes[s])};
+    Transform transform = make_transform(degrees, std::move(placed.meshes[s]), network);
     const auto same = std::find(plan.transforms.begin(), plan.transforms.end(), transform);
     assignment->positions.push_back({static_cast<int>(same - plan.transforms.begin()),
                                      stages[s].first_rank.value_or(placed.first[s])});
@@ -157,6 +183,10 @@ std::variant<ParallelPlan, Infeasible> with_placements(ParallelPlan plan,
     }
     transform.mesh = with_factors(std::move(transform.mesh), merged->factors);
     transform.placements = merged;
+    const bool rings = merged->over_rings() &&
+                       transform.degrees.sequence_parallel == SequenceParallel::On &&
+                       *merged == *ring_placements(network, transform.degrees.tensor_out);
+    transform.degrees.temporal = rings ? Temporal::Ring : Temporal::None;
   }
   return plan;
 }
@@ -166,6 +196,7 @@ ParallelPlan without_placements(ParallelPlan plan, const Framework& framework) {
     if (!transform.placements) continue;
     const int ranks = transform.mesh.ranks;
     transform.placements = nullptr;
+    transform.degrees.temporal = Temporal::None;
     transform.mesh = make_device_mesh(transform.degrees, framework.rank_order);
     transform.mesh.ranks = ranks;
   }

@@ -10,6 +10,7 @@
 #include "base/checked.hpp"
 #include "plan/expand.hpp"
 #include "plan/pipeline_shape.hpp"
+#include "plan/ring_placements.hpp"
 #include "schedule/stage_places.hpp"
 #include "schedule/table.hpp"
 
@@ -38,7 +39,7 @@ Result check_order(const ParallelPlan& plan) {
   return std::nullopt;
 }
 
-Result check_degrees(const Transform& transform, const ParallelPlan& plan) {
+Result check_degrees(const Transform& transform, const ParallelPlan& plan, const Network& network) {
   const PlanDegrees& d = transform.degrees;
   if (auto bad = check_range(d)) return bad;
   const Assignment& assignment = *plan.assignment;
@@ -56,6 +57,10 @@ Result check_degrees(const Transform& transform, const ParallelPlan& plan) {
                 transform.mesh[factor_axis(f)].size == placements->factors[f];
     }
     if (!on_mesh) return broken("the factors of the placements are not axes of the mesh");
+  }
+  if (d.temporal == Temporal::Ring && d.tensor_out > 1 &&
+      (!transform.placements || *transform.placements != *ring_placements(network, d.tensor_out))) {
+    return broken("the degrees of a transform say rings, its placements do not");
   }
   if (transform.mesh.size(kDense) != devices_of(transform)) {
     return broken(fmt::format("a mesh of {} ranks for degrees of {}", transform.mesh.size(kDense),
@@ -183,7 +188,7 @@ std::optional<Infeasible> check_structure(const ParallelPlan& plan, const Networ
   }
   if (auto bad = check_order(plan)) return bad;
   for (const Transform& transform : plan.transforms) {
-    if (auto bad = check_degrees(transform, plan)) return bad;
+    if (auto bad = check_degrees(transform, plan, network)) return bad;
   }
   if (auto bad = check_indices(plan, network)) return bad;
   if (auto bad = check_tables(*plan.assignment, network)) return bad;

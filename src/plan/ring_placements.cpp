@@ -4,13 +4,15 @@
 //         fused_matmul_reduce_scatter); collective matmul (Wang et al., ASPLOS 2023).
 // Assumes: tokens are cut over the tensor group between the operators (sequence parallelism).
 // Units: numbers of factors.
-// Checked by: tests/unit/plan/square_placements_test.cpp
+// Checked by: tests/unit/evaluate/operator_steps_test.cpp, tests/unit/search/rings_test.cpp
 #include "plan/ring_placements.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
+#include "plan/check_placements.hpp"
 #include "plan/layer_distribution.hpp"
-#include "plansearch/error.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -21,54 +23,82 @@ bool is_inner(DimRole role) {
   return role == DimRole::Head || role == DimRole::KvHead || role == DimRole::Ffn;
 }
 
-const Dimension* find_role(const Network& network, const Operator& op, bool (*wanted)(DimRole)) {
+bool is_sequence(DimRole role) {
+  return role == DimRole::Sequence;
+}
+
+const DimId* find_role(const Network& network, const Operator& op, bool (*wanted)(DimRole)) {
   const auto dim = std::find_if(op.loop.begin(), op.loop.end(),
                                 [&](DimId id) { return wanted(network.dimension(id).role); });
-  return dim == op.loop.end() ? nullptr : &network.dimension(*dim);
+  return dim == op.loop.end() ? nullptr : &*dim;
+}
+
+BlockChoice rings_of(const Block& block, const Network& network) {
+  BlockChoice choice;
+  choice.operators.resize(block.operators.size());
+  if (!is_layer(block.kind)) return choice;
+  FactorList all;
+  all.push_back(0);
+  for (std::size_t i = 0; i < block.operators.size(); ++i) {
+    const Operator& op = block.operators[i];
+    const bool linear = traits(op).runs_in_steps;
+    const DimId* inner = find_role(network, op, is_inner);
+    const DimId* tokens = find_role(network, op, is_sequence);
+    if (!linear || inner == nullptr || tokens == nullptr) continue;
+    choice.operators[i] = FactorCuts{{*inner, all}};
+    choice.rings.resize(block.operators.size());
+    choice.rings[i] = RingCut{all, *tokens};
+  }
+  return choice;
+}
+
+Infeasible broken(std::string detail) {
+  return {.obstacle = Obstacle::NoSuchFeature, .detail = std::move(detail)};
 }
 
 }  // namespace
 
-std::variant<PlacementNames, PlacementFault> ring_placements(const Network& network,
-                                                             const PlanDegrees& degrees) {
-  if (degrees.tensor_out < 2) {
-    return PlacementFault{false, {}, "a ring of one device", "--tp 2 or more"};
-  }
-  PlacementNames names;
-  names.factors = {degrees.tensor_out};
-  FactorList all;
-  all.push_back(0);
-  for (const Block& block : network.blocks) {
-    for (const Operator& op : block.operators) {
-      const bool linear = traits(op).runs_in_steps;
-      const Dimension* inner = find_role(network, op, is_inner);
-      const Dimension* tokens =
-          find_role(network, op, [](DimRole role) { return role == DimRole::Sequence; });
-      if (!is_layer(block.kind) || !linear || inner == nullptr || tokens == nullptr) continue;
-      PlacementEntry entry{{op.name}, {block.name}, {}, {{inner->name, all}}, {}};
-      entry.ring = NamedRing{all, tokens->name};
-      names.operators.push_back(std::move(entry));
-    }
-  }
-  if (!names.operators.empty()) return names;
-  return PlacementFault{false,
-                        {},
-                        "no linear operator of a layer is cut over the tensor group",
-                        "say for single operators what runs in steps: placements: of a plan file, "
-                        "with ring:"};
+std::shared_ptr<const Placements> ring_placements(const Network& network, int tensor_ranks) {
+  auto placements = std::make_shared<Placements>();
+  placements->factors = {tensor_ranks};
+  for (const Block& block : network.blocks) placements->blocks.push_back(rings_of(block, network));
+  return placements;
 }
 
-std::optional<Placements> ring_choice(const Network& network, const PlanDegrees& degrees,
+std::optional<Infeasible> check_rings(const PlanDegrees& degrees, const Network& network,
                                       const Framework& framework) {
-  const auto names = ring_placements(network, degrees);
-  if (!std::holds_alternative<PlacementNames>(names)) return std::nullopt;
-  const auto resolved =
-      resolve_placements(std::get<PlacementNames>(names), network, degrees, framework);
-  const auto* made = std::get_if<DistinguishedNetwork>(&resolved);
-  if (made == nullptr) return std::nullopt;
-  // All layers of a block are cut alike: the network is the one that was asked about.
-  PLANSEARCH_CHECK(made->network->order == network.order);
-  return with_merged_factors(made->placements);
+  if (degrees.temporal == Temporal::None) return std::nullopt;
+  if (framework.operator_steps != OperatorSteps::Rings) {
+    return broken(
+        fmt::format("{} runs no operator in steps over rings (operator_steps)", framework.name));
+  }
+  if (degrees.tensor_out < 2) return broken("a ring of one device: rings take --tp 2 or more");
+  if (degrees.tensor() > degrees.tensor_out) {
+    return broken("rings run over the tensor group of --tp, not over a grid");
+  }
+  if (degrees.sequence_parallel == SequenceParallel::Off) {
+    return broken("rings are the gathers and scatters of sequence parallelism: --sp 1");
+  }
+  const auto rings = ring_placements(network, degrees.tensor_out);
+  if (!rings->over_rings()) {
+    return broken(
+        "no linear operator of a layer is cut over the tensor group; placements: of a plan file "
+        "say for single operators what runs in steps, with ring:");
+  }
+  const PlacedDegrees placed{degrees, framework, rings->factors};
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    const Block& block = network.blocks[b];
+    const BlockChoice& choice = rings->blocks[b];
+    for (std::size_t i = 0; i < block.operators.size(); ++i) {
+      const RingCut* ring = choice.ring(i);
+      if (ring == nullptr) continue;
+      const Operator& op = block.operators[i];
+      const FactorCuts& cuts = *choice.operators[i];
+      if (auto bad = check_cuts(network, op, cuts, placed)) return bad;
+      if (auto bad = check_ring(network, block, op, cuts, *ring, placed)) return bad;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace plansearch

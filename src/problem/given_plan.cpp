@@ -8,7 +8,6 @@
 
 #include "plan/expand.hpp"
 #include "plan/legality.hpp"
-#include "plan/ring_placements.hpp"
 #include "plan/square_placements.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -19,9 +18,6 @@
 
 namespace plansearch {
 namespace {
-
-/// The value of --temporal that is no square.
-constexpr std::string_view kRing = "ring";
 
 bool is_about_framework(Obstacle obstacle) {
   return obstacle == Obstacle::FrameworkForbids || obstacle == Obstacle::NoSuchFeature;
@@ -86,6 +82,16 @@ std::vector<std::string> run_by(OperatorSteps steps) {
   return names;
 }
 
+/// Why the framework runs no operator in these steps, with the frameworks that do.
+std::optional<Infeasible> check_steps(const Framework& framework, OperatorSteps steps) {
+  if (steps == OperatorSteps::None || framework.operator_steps == steps) return std::nullopt;
+  return Infeasible{
+      .obstacle = Obstacle::FrameworkForbids,
+      .detail = fmt::format("{} runs no operator in steps over {} (operator_steps)", framework.name,
+                            steps == OperatorSteps::Squares ? "squares" : "rings"),
+      .legal_words = run_by(steps)};
+}
+
 /// Places the operators of a plan; what a target runs follows from roles alone.
 void place_operators(const Placements& placements, const io::PlacementsDocument& document,
                      const ProblemRequest& request, GivenPlan& given) {
@@ -97,20 +103,11 @@ void place_operators(const Placements& placements, const io::PlacementsDocument&
                      fmt::format("{}: {}", to_text(bad->obstacle), bad->detail), remedy_for(*bad));
   }
   given.plan = std::get<ParallelPlan>(std::move(placed));
-  const OperatorSteps runs = problem.framework->operator_steps;
-  const bool squares = placements.over_squares();
-  const bool rings = placements.over_rings();
-  if (squares || rings) {
-    std::optional<Infeasible> bad;
-    if ((squares && runs != OperatorSteps::Squares) || (rings && runs != OperatorSteps::Rings)) {
-      bad = Infeasible{
-          .obstacle = Obstacle::FrameworkForbids,
-          .detail = fmt::format("{} runs no operator in steps over {} "
-                                "(operator_steps)",
-                                problem.framework->name, squares ? "squares" : "rings"),
-          .legal_words = run_by(squares ? OperatorSteps::Squares : OperatorSteps::Rings)};
+  for (const auto& [runs, steps] : {std::pair{placements.over_squares(), OperatorSteps::Squares},
+                                    std::pair{placements.over_rings(), OperatorSteps::Rings}}) {
+    if (runs) {
+      return judge(check_steps(*problem.framework, steps), document.place.where, request, given);
     }
-    return judge(bad, document.place.where, request, given);
   }
   if (request.target.empty()) return;
   const InputError error(
@@ -157,6 +154,10 @@ void take_degrees(const ProblemRequest& request, GivenPlan& given) {
   given.degrees = degrees;
   given.problem = with_gpus(given.asked, degrees.devices());
   const Problem& problem = given.problem;
+  const bool rings = degrees.temporal == Temporal::Ring;
+  judge(check_steps(*problem.framework, rings ? OperatorSteps::Rings : OperatorSteps::None), {},
+        request, given);
+  if (given.inexpressible) return;
   judge(check_legality(degrees, *problem.network, *problem.framework, problem.gpus,
                        problem.precision),
         {}, request, given);
@@ -200,13 +201,11 @@ int read_square(const std::string& text) {
 /// What the plan file says of operators, or what squares for all linear ones come to.
 io::PlacementsDocument placements_asked(const AskedPlan& asked, const PlanDegrees& degrees,
                                         const Problem& problem) {
-  const std::string& temporal = asked.request.temporal;
-  if (temporal.empty()) return *asked.placements;
-  auto made = temporal == kRing
-                  ? ring_placements(*problem.network, degrees)
-                  : square_placements(*problem.network, degrees, read_square(temporal));
+  const std::string& square = asked.request.square;
+  if (square.empty()) return *asked.placements;
+  auto made = square_placements(*problem.network, degrees, read_square(square));
   if (const auto* fault = std::get_if<PlacementFault>(&made)) {
-    throw InputError({}, fmt::format("--temporal {}: {}", temporal, fault->message), fault->hint);
+    throw InputError({}, fmt::format("--temporal {}: {}", square, fault->message), fault->hint);
   }
   return {std::get<PlacementNames>(std::move(made)), {}, {}, {}};
 }
@@ -223,8 +222,7 @@ void take_placed(const AskedPlan& asked, GivenPlan& given) {
   PinnedDegrees pinned = request.degrees;
   // What the tensor group does is said by the placements.
   // Rings bring together and take apart what lies over its tokens.
-  const bool rings =
-      request.temporal == kRing || (asked.placements && over_rings(*asked.placements));
+  const bool rings = asked.placements && over_rings(*asked.placements);
   if (!pinned.has(Degree::SequenceParallel)) pinned.pin(Degree::SequenceParallel, rings ? 1 : 0);
   const PlanDegrees degrees = plan_from_degrees(pinned, given.asked.problem, given.asked.gpus);
   check_devices(*given.asked.problem.cluster, degrees.devices(), {});
@@ -266,8 +264,10 @@ GivenPlan load_given_plan(const AskedPlan& asked) {
   refuse_several(asked.request);
   check_degrees(asked.request.degrees);
   GivenPlan given{load_problem(asked.request), {}, {}, {}, {}};
-  const bool squares = !asked.request.temporal.empty();
-  if (squares && (asked.stages || asked.placements)) {
+  const bool squares = !asked.request.square.empty();
+  const bool rings =
+      asked.request.degrees.get(Degree::Temporal) == static_cast<int>(Temporal::Ring);
+  if ((squares && (asked.stages || asked.placements)) || (rings && asked.placements)) {
     throw InputError({}, "--temporal beside a plan that says how its operators are cut",
                      "leave one of them out; placements: takes square: for single operators");
   }

@@ -9,7 +9,6 @@
 #include "exporters/export_plan.hpp"
 #include "plan/expand.hpp"
 #include "plan/legality.hpp"
-#include "plan/ring_placements.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/shipped_data.hpp"
@@ -65,20 +64,10 @@ std::vector<exporters::StageContent> own_stages(const Handover& h, const Framewo
   return stages == nullptr ? std::vector<exporters::StageContent>{} : stages->stages;
 }
 
-/// Whether all that is placed are rings under the products of all layers.
-bool runs_over_rings(const GivenPlan& given) {
+/// What the rules of the target's framework say against the plan; of rings its table says more.
+std::optional<std::string> broken_rule(const GivenPlan& given, Framework target) {
   const Problem& problem = given.problem;
-  return std::all_of(
-      given.plan.transforms.begin(), given.plan.transforms.end(), [&](const Transform& transform) {
-        if (!transform.placements) return false;
-        const auto rings = ring_choice(*problem.network, transform.degrees, *problem.framework);
-        return rings && *rings == *transform.placements;
-      });
-}
-
-/// What the rules of the target's framework say against the plan.
-std::optional<std::string> broken_rule(const GivenPlan& given, const Framework& target) {
-  const Problem& problem = given.problem;
+  target.operator_steps = problem.framework->operator_steps;
   const auto bad = check_plan(given.plan, *problem.network, target, problem.gpus,
                               problem.global_batch, problem.precision);
   return bad ? std::optional(bad->detail) : std::nullopt;
@@ -141,8 +130,7 @@ std::variant<HandedOver, RefusedPlan> hand_over(const GivenPlan& given, const st
                                                 const std::string& launcher,
                                                 const std::string& version) {
   const Exporter& exporter = exporter_of(target);
-  const bool rings = runs_over_rings(given);
-  if (given.plan.transforms.front().placements && !rings) {
+  if (given.plan.transforms.front().is_placed()) {
     return refuse(exporter, {"operators are placed one by one (placements)"}, {});
   }
   const auto equal =
@@ -159,8 +147,7 @@ std::variant<HandedOver, RefusedPlan> hand_over(const GivenPlan& given, const st
                     chosen_settings(given),
                     predict(given),
                     plan_identity(given),
-                    version,
-                    rings};
+                    version};
   std::optional<std::string> rule;
   if (!exporter.framework.empty()) {
     const Framework rules = shipped_data().framework(std::string(exporter.framework));

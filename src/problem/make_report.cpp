@@ -59,7 +59,7 @@ std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
     PlanReport report = report_plan(evaluator, whole_plan(evaluator, member), member.estimate);
     const auto leads = [&](const PlanReport& faster) {
       const Estimate& best = faster.estimate;
-      return !member.written && faster.plan.spelled.empty() && !faster.variant_of &&
+      return !member.written && faster.plan.written.empty() && !faster.variant_of &&
              plan_family(faster.plan.degrees) == plan_family(member.plan) &&
              report.estimate.step.total() < best.step.total() * tie &&
              report.estimate.memory.total() > best.memory.total() * (1.0 - kSameMemory);

@@ -105,7 +105,7 @@ class SpelledPlan {
   void place_by_name() {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       for (std::size_t c = 0; c < chunks_; ++c) {
-        for (const io::NamedBlocks& named : document_.stages[s].chunks[c].blocks) {
+        for (const NamedBlocks& named : document_.stages[s].chunks[c].blocks) {
           stages_[s].chunks[c].push_back(
               {block_index(named.block, document_.stages[s].place.where), named.count});
         }

@@ -49,9 +49,9 @@ ProblemRequest question_of(const GivenPlan& given, SettingEffect least, Settings
 }
 
 std::optional<io::PlacementsDocument> placements_of(const GivenPlan& given) {
-  const auto& placements = given.plan.transforms.front().placements;
-  if (!placements) return std::nullopt;
-  return io::PlacementsDocument{names_of(*placements, *given.problem.network), {}, {}, {}};
+  const Transform& first = given.plan.transforms.front();
+  if (!first.is_placed()) return std::nullopt;
+  return io::PlacementsDocument{names_of(*first.placements, *given.problem.network), {}, {}, {}};
 }
 
 void add_plan(const GivenPlan& given, io::PlanDocument& document) {

@@ -175,32 +175,34 @@ Json counts_json(const CountsReport& counts) {
 }
 
 /// What a chunk holds, as in plan files.
-Json held_json(const std::vector<HeldBlocks>& chunk) {
+Json held_json(const std::vector<BlockRun>& chunk, const Network& network) {
   Json blocks = Json::array();
-  for (const HeldBlocks& held : chunk) {
-    blocks.push_back({{"block", held.block}, {"count", held.count}});
+  for (const NamedBlocks& named : named_blocks(chunk, network)) {
+    blocks.push_back({{"block", named.block}, {"count", named.count}});
   }
   return {{"blocks", std::move(blocks)}};
 }
 
 /// As in plan files: a result can be read back.
-void add_spelled(const PlanSummary& plan, Json& json) {
-  if (plan.spelled.empty()) return;
+void add_stages(const PlanSummary& plan, Json& json) {
+  if (plan.written.empty()) return;
   json["order"] = {
       {"schedule", value_text(Degree::Schedule, static_cast<int>(plan.degrees.schedule))},
       {"micro_batches", plan.degrees.micro_batches}};
   Json stages = Json::array();
-  for (const SpelledStage& spelled : plan.spelled) {
+  for (const StageDescription& written : plan.written) {
     Json stage = Json::object();
-    if (spelled.chunks.size() == 1) {
-      stage = held_json(spelled.chunks.front());
-    } else {
-      for (const auto& chunk : spelled.chunks) stage["chunks"].push_back(held_json(chunk));
+    for (const auto& chunk : written.chunks) {
+      Json held = held_json(chunk, *plan.network);
+      if (written.chunks.size() == 1)
+        stage = std::move(held);
+      else
+        stage["chunks"].push_back(std::move(held));
     }
-    stage["first_rank"] = spelled.first_rank;
+    stage["first_rank"] = *written.first_rank;
     for (const DegreeRow& row : degree_table()) {
       if (kPipelineDegrees.contains(row.degree)) continue;
-      stage[std::string(row.key)] = degree_json(row, row.get(spelled.degrees));
+      stage[std::string(row.key)] = degree_json(row, row.get(written.degrees));
     }
     stages.push_back(std::move(stage));
   }
@@ -271,7 +273,7 @@ Json to_json(const PlanSummary& plan) {
     json[std::string(row.key)] =
         stages_or_one([&](const PlanDegrees& stage) { return degree_json(row, row.get(stage)); });
   }
-  add_spelled(plan, json);
+  add_stages(plan, json);
   add_placements(plan, json);
   return json;
 }

@@ -28,7 +28,9 @@ std::string by_stage(const std::vector<std::string>& values) {
 
 std::string layers_by_stage(const PlanSummary& plan) {
   std::vector<std::string> layers;
-  for (const SpelledStage& stage : plan.spelled) layers.push_back(fmt::format("{}", stage.layers));
+  for (const StageDescription& stage : plan.written) {
+    layers.push_back(fmt::format("{}", layers_of(stage, *plan.network)));
+  }
   return by_stage(layers);
 }
 
@@ -57,13 +59,14 @@ std::string short_plan(const PlanSummary& plan) {
   const auto number = [](int value) { return fmt::format("{}", value); };
   add("dp ", [&](Degrees d) { return number(d.data); });
   add("pp ", [&](Degrees d) { return number(d.pipeline); });
-  if (!plan.spelled.empty()) {
+  if (!plan.written.empty()) {
     text += fmt::format("{}layers {}", text.empty() ? "" : ", ", layers_by_stage(plan));
   }
   add("vpp ", [&](Degrees d) { return number(d.chunks); });
   add("tp ", [&](Degrees d) {
     const bool spread = d.tensor() > 1 && d.sequence_parallel == SequenceParallel::On;
-    return number(d.tensor()) + (spread ? "+sp" : "");
+    const bool ring = d.temporal == Temporal::Ring;
+    return number(d.tensor()) + (spread ? "+sp" : "") + (ring ? " ring" : "");
   });
   add("cp ", [&](Degrees d) {
     const bool ring = d.context == 1 || d.context_kind == ContextKind::Ring;
@@ -130,6 +133,7 @@ std::string tensor_cell(const PlanDegrees& plan) {
           ? fmt::format("{}", plan.tensor_out)
           : fmt::format("{}x{}x{}", plan.tensor_in, plan.tensor_out, plan.tensor_depth);
   if (plan.tensor() > 1 && plan.sequence_parallel == SequenceParallel::On) text += "+sp";
+  if (plan.temporal == Temporal::Ring) text += " ring";
   return text;
 }
 

@@ -21,9 +21,11 @@ using Json = nlohmann::ordered_json;
 
 /// By stage, where the degrees do not say them.
 Json layers_json(const PlanSummary& plan) {
-  if (plan.spelled.empty()) return nullptr;
+  if (plan.written.empty()) return nullptr;
   Json layers = Json::array();
-  for (const SpelledStage& stage : plan.spelled) layers.push_back(stage.layers);
+  for (const StageDescription& stage : plan.written) {
+    layers.push_back(layers_of(stage, *plan.network));
+  }
   return layers;
 }
 

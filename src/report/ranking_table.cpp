@@ -105,7 +105,7 @@ std::vector<PlanColumn> degree_columns() {
       degree_column({"pp"}, [](Plan p) { return number(p.pipeline); }),
       {{"layers"},
        [](const PlanReport& p) { return layers_by_stage(p.plan); },
-       [](const PlanReport& p) { return !p.plan.spelled.empty(); }},
+       [](const PlanReport& p) { return !p.plan.written.empty(); }},
       {{"vpp"},
        chunks_cell,
        [](const PlanReport& p) {

@@ -120,8 +120,9 @@ class Usage(Case):
 
     def test_options_a_command_does_not_take(self):
         self.refuse("list", "hw", "--tp", "2", expect=["list takes no --tp"])
-        self.refuse("explain", "--hw", "dgx-h100", "--temporal", "2x2",
-                    expect=["explain takes no --temporal", "taken by predict"])
+        self.refuse("explain", "--hw", "dgx-h100", "--write-plan", "x.yaml",
+                    expect=["explain takes no --write-plan", "taken by predict"])
+        self.refuse("search", "--hw", "dgx-h100", "--temporal", "2x2", expect=["--temporal 2x2", "one of none, ring"])
         self.refuse("--tp", "2", "predict", "--tp", "4", expect=["--tp: given more than once"])
 
     def test_models_from_a_folder_and_from_standard_input(self):
@@ -292,6 +293,7 @@ class Degrees(Case):
             broken = self.file("broken.yaml", text.replace(old, new))
             self.refuse("predict", "--plan", str(broken), expect=wanted)
         self.refuse("predict", "--plan", str(written), "--temporal", "2x2", expect=["beside a plan"])
+        self.refuse("predict", "--plan", str(written), "--temporal", "ring", expect=["temporal ring is asked for"])
 
     def test_rings_under_products(self):
         asked = ["predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "8", "--batch", "16", "--tp", "8",
@@ -307,12 +309,15 @@ class Degrees(Case):
         self.assertIn("8+sp ring", self.succeed(*ring))
         self.refuse(*asked, "--temporal", "ring", expect=["no operator in steps over rings", "--framework torchtitan-async-tp"])
         self.refuse(*[f if f != "8" else "1" for f in ring], expect=["a ring of one device", "--tp 2"])
-        text = written.read_text()
-        for old, new, wanted in (("rows: sequence", "rows: positions", ["no dimension"]), ("rows: sequence", "rows: hidden", ["rows of a ring"]),
-                                 ("factors: [t0]}", "factors: [t9]}", ["no factor t9"])):
-            self.assertIn(old, text)
-            broken = self.file("broken.yaml", text.replace(old, new))
-            self.refuse("predict", "--plan", str(broken), expect=[*wanted, "hint:"])
+        self.assertIn("temporal: ring", written.read_text())
+        self.refuse(*ring, "--sp", "0", expect=["--sp 1"])
+        # A degree of every search, and of one list: with and without.
+        searched = [*asked[1:], "--framework", "torchtitan-async-tp"]
+        both = self.answer("search", *searched, "--temporal", "none,ring")["plans"]
+        self.assertEqual({plan["config"]["temporal"] for plan in both}, {"none", "ring"})
+        for space in ([], ["--space", "temporal"]):
+            for plan in self.answer("search", *searched, *space, "--temporal", "ring")["plans"]:
+                self.assertEqual(plan["config"]["temporal"], "ring")
 
     def test_pieces_of_a_micro_batch(self):
         asked = ["--hw", "perlmutter", "--model", "gpt-80b", "--gpus", "64", "--batch", "32"]
@@ -1060,6 +1065,7 @@ class Answers(Case):
                 ("torchtitan-async-tp", ring, ring, square, ["over squares", "--framework primepar"]),
                 ("torchtitan-async-tp", ring, "t2]", "t5]", ["placed.yaml:10:7: error:", "no factor t5", there]),
                 ("torchtitan-async-tp", ring, "t2]", "t1]", ["no dimension of its weight is cut over"]),
+                ("torchtitan-async-tp", ring, "rows: sequence", "rows: positions", ["no dimension 'positions'"]),
                 ("torchtitan-async-tp", ring, "rows: sequence", "rows: hidden", ["rows of a ring are of its input"])):
             self.assertIn(old, steps)
             self.refuse("predict", "--plan", path(framework, steps.replace(old, new, 1)), expect=expect)

@@ -191,11 +191,15 @@ class ReadBack(Case):
         run("predict", *asked, "--temporal", "ring", "--write-plan", path)
         refused = run("export", path, "--to", "nanotron")
         self.assertEqual(refused.returncode, 4)
-        self.assertIn("operators in steps over rings (takes nothing)", refused.stderr)
-        # Rings under some products are no flag of any target.
-        some = path.read_text()
-        self.assertIn('["mlp_in", "mlp_out"]', some)
-        path.write_text("".join(line for line in some.splitlines(True) if '"mlp_in"' not in line))
+        self.assertIn("temporal ring (takes none)", refused.stderr)
+        # Rings under some products are no flag of any target; written out under all they are the degree.
+        ring = "cut: {%s: [t0]}, ring: {rows: sequence, factors: [t0]}"
+        lines = [("query", "heads"), ("key", "kv_heads"), ("value", "kv_heads"), ("projection", "heads"), ("mlp_in", "ffn"), ("mlp_out", "ffn")]
+        written = [f"    - {{operators: [{op}], blocks: [decoder], {ring % dim}}}\n" for op, dim in lines]
+        degrees = path.read_text().replace("  temporal: ring\n", "") + "placements:\n  factors: [8]\n  operators:\n"
+        path.write_text(degrees + "".join(written))
+        self.assertEqual(run("export", path, "--to", "torchtitan").returncode, 0)
+        path.write_text(degrees + "".join(written[:-1]))
         refused = run("export", path, "--to", "torchtitan")
         self.assertEqual(refused.returncode, 4)
         self.assertIn("placed one by one", refused.stderr)

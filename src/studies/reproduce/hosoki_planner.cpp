@@ -78,10 +78,11 @@ std::string plan_text(const PlanEvaluator& evaluator, const ParallelPlan& plan) 
   const PlanSummary summary(evaluator, plan);
   std::string stages = fmt::format("pp {}, dp {}, tp {}", summary.degrees.pipeline,
                                    summary.degrees.data, summary.degrees.tensor());
-  if (!summary.spelled.empty()) {
+  if (!summary.written.empty()) {
     stages.clear();
-    for (const SpelledStage& stage : summary.spelled) {
-      stages += fmt::format("{}{}x{}", stages.empty() ? "layers x GPUs " : " ", stage.layers,
+    for (const StageDescription& stage : summary.written) {
+      stages += fmt::format("{}{}x{}", stages.empty() ? "layers x GPUs " : " ",
+                            layers_of(stage, *summary.network),
                             stage.degrees.devices() / stage.degrees.pipeline);
     }
   }

@@ -98,10 +98,16 @@ class RowReader {
   [[nodiscard]] std::optional<int> degree(std::string_view column, Degree degree) const {
     if (text(column).empty()) return std::nullopt;
     return problems_.attempt([&]() -> std::optional<int> {
-      const auto value = table_.integer(row_, column, row_of(degree).low);
-      if (in_range(degree, *value)) return static_cast<int>(*value);
+      const std::string& cell = text(column);
+      const bool word = row_of(degree).kind == DegreeKind::Word;
+      std::optional<std::int64_t> value;
+      if (word)
+        value = parse_value(degree, cell);
+      else
+        value = table_.integer(row_, column, row_of(degree).low);
+      if (value && (word || in_range(degree, *value))) return static_cast<int>(*value);
       table_.fail(row_, column,
-                  fmt::format("{} in column {} is not {}", *value, column, legal_text(degree)));
+                  fmt::format("{} in column {} is not {}", cell, column, legal_text(degree)));
     });
   }
 

@@ -87,13 +87,9 @@ PlacedBlockCase ring_pair(int ranks) {
   plan.tensor_out = ranks;
   plan.sequence_parallel = SequenceParallel::On;
   const Framework framework = test::plain_framework();
-  const Network pair = test::linear_pair(2 * ranks, 6, 2 * ranks);
-  auto names = ring_placements(pair, plan);
-  auto resolved = resolve_placements(std::get<PlacementNames>(names), pair, plan, framework);
-  auto& distinguished = std::get<DistinguishedNetwork>(resolved);
   PlacedBlockCase made;
-  made.network = *distinguished.network;
-  made.placements = std::make_shared<const Placements>(std::move(distinguished.placements));
+  made.network = test::linear_pair(2 * ranks, 6, 2 * ranks);
+  made.placements = ring_placements(made.network, ranks);
   const DeviceMesh mesh =
       with_factors(make_device_mesh(plan, framework.rank_order), made.placements->factors);
   made.rules = placement_rules(made.network, plan, mesh, framework, made.placements.get());

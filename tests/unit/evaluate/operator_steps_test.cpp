@@ -345,9 +345,9 @@ TEST_SUITE("unit") {
   TEST_CASE("steps: rings take gathers and scatters under products, the work of a step its rows") {
     const auto rings = [](const Problem& problem, PlanDegrees plan) {
       plan.sequence_parallel = SequenceParallel::On;
-      auto made = ring_placements(*problem.network, plan);
-      if (const auto* fault = std::get_if<PlacementFault>(&made)) FAIL(fault->message);
-      return priced(problem, plan, std::get<PlacementNames>(made));
+      return priced(
+          problem, plan,
+          names_of(*ring_placements(*problem.network, plan.tensor_out), *problem.network));
     };
     const auto spatial = [](const Problem& problem, PlanDegrees plan) {
       plan.sequence_parallel = SequenceParallel::On;
@@ -391,12 +391,14 @@ TEST_SUITE("unit") {
   TEST_CASE("steps: a policy by operator keeps sums that are scattered in steps") {
     const Problem problem = test::with_framework(test::toy_problem(), [](Framework& framework) {
       framework.selective = SelectiveRule::AlternateMatmuls;
+      framework.operator_steps = OperatorSteps::Rings;
     });
     PlanDegrees plan = degrees(4);
     plan.sequence_parallel = SequenceParallel::On;
     plan.recompute = Recompute::Selective;
-    const auto made = ring_placements(*problem.network, plan);
-    const Priced ring = priced(problem, plan, std::get<PlacementNames>(made));
+    const auto names =
+        names_of(*ring_placements(*problem.network, plan.tensor_out), *problem.network);
+    const Priced ring = priced(problem, plan, names);
     CHECK(ring.estimate().memory.activations ==
           priced(problem, plan, {}).estimate().memory.activations);
   }

@@ -103,6 +103,8 @@ const std::map<Degree, Example> kDegrees{
     {D::Zero, {"2", {}, {}}},
     {D::ShardGroup, {"4", {{S::Framework, "fsdp"}}, {{D::Zero, 3}}}},
     {D::SequenceParallel, {"0", {}, {{D::TensorOut, 2}}}},
+    {D::Temporal,
+     {"ring", {{S::Framework, "torchtitan-async-tp"}}, {{D::TensorOut, 2}, {D::Recompute, 0}}}},
     {D::MicroBatch, {"2", {}, {}}},
     {D::Pieces, {"2", {{S::Framework, "tensor3d"}}, {{D::TensorIn, 2}, {D::MicroBatch, 2}}}},
     {D::Recompute, {"full", {}, {}}},

@@ -68,12 +68,12 @@ class CatalogTable {
   }
 
   [[nodiscard]] const StageTable& table() const { return table_; }
-  [[nodiscard]] std::vector<ChosenStage> chosen(const StagePartition& partition) const {
-    std::vector<ChosenStage> stages;
+  [[nodiscard]] std::vector<StageDescription> chosen(const StagePartition& partition) const {
+    std::vector<StageDescription> stages;
     for (const StageChoice& choice : partition.stages) {
       const auto ways = stages_of(choice.first, choice.last, choice.mesh);
-      stages.push_back(
-          {choice.first, choice.last, ways[static_cast<std::size_t>(choice.configuration)]->form});
+      const int form = ways[static_cast<std::size_t>(choice.configuration)]->form;
+      stages.push_back(catalog_.stage(choice.first, choice.last, form));
     }
     return stages;
   }

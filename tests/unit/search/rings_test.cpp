@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/planner/ring_search.hpp"
-
+// Rings as a degree of a plan: searched, bounded and priced as other degrees are.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -33,13 +32,12 @@ Problem rings_problem(double memory_gib = 80) {
   });
 }
 
-/// `predict --temporal ring`.
+/// The same degrees with every ring written out as a placement, as a plan file may.
 std::optional<Estimate> over_rings_of(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
   const Problem& problem = evaluator.problem();
-  const auto names = ring_placements(*problem.network, degrees);
-  if (!std::holds_alternative<PlacementNames>(names)) return std::nullopt;
-  const auto resolved = resolve_placements(std::get<PlacementNames>(names), *problem.network,
-                                           degrees, *problem.framework);
+  const auto names =
+      names_of(*ring_placements(*problem.network, degrees.tensor_out), *problem.network);
+  const auto resolved = resolve_placements(names, *problem.network, degrees, *problem.framework);
   if (!std::holds_alternative<DistinguishedNetwork>(resolved)) return std::nullopt;
   auto plan = evaluator.expand(degrees);
   REQUIRE(std::holds_alternative<ParallelPlan>(plan));
@@ -47,6 +45,11 @@ std::optional<Estimate> over_rings_of(const PlanEvaluator& evaluator, const Plan
                                       std::get<DistinguishedNetwork>(resolved).placements,
                                       *problem.network, *problem.framework);
   REQUIRE(std::holds_alternative<ParallelPlan>(placed));
+  PlanDegrees rings = degrees;
+  rings.temporal = Temporal::Ring;
+  const auto by_degree = evaluator.expand(rings);
+  REQUIRE(std::holds_alternative<ParallelPlan>(by_degree));
+  CHECK(std::get<ParallelPlan>(by_degree) == std::get<ParallelPlan>(placed));
   const Evaluation priced = evaluator.evaluate(std::get<ParallelPlan>(placed));
   const auto* estimate = std::get_if<Estimate>(&priced);
   if (estimate == nullptr) return std::nullopt;
@@ -99,6 +102,80 @@ TEST_SUITE("unit") {
       CHECK(over_rings);
       CHECK((placements && placements->over_rings()) == over_rings);
     }
+  }
+
+  TEST_CASE("rings: bounds hold, and a known profile gives the price of the plan") {
+    const PlanEvaluator evaluator(rings_problem());
+    const auto workspace = PlanEvaluator::make_workspace();
+    int plans = 0;
+    for (const int tensor : {2, 4, 8}) {
+      for (const int pipeline : {1, 2}) {
+        for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
+          PlanDegrees plan;
+          plan.tensor_out = tensor;
+          plan.pipeline = pipeline;
+          plan.data = 8 / tensor / pipeline;
+          if (plan.data == 0) continue;
+          plan.micro_batches = static_cast<int>(evaluator.problem().global_batch) / plan.data;
+          plan.sequence_parallel = SequenceParallel::On;
+          plan.temporal = Temporal::Ring;
+          plan.recompute = recompute;
+          CAPTURE(tensor);
+          CAPTURE(pipeline);
+          const auto whole = evaluator.expand(plan);
+          REQUIRE(std::holds_alternative<ParallelPlan>(whole));
+          const Evaluation priced = evaluator.evaluate(std::get<ParallelPlan>(whole));
+          REQUIRE(std::holds_alternative<Estimate>(priced));
+          const auto& price = std::get<Estimate>(priced);
+          const auto profile = evaluator.profile(plan);
+          CHECK(evaluator.simulate(*profile, plan, *workspace) == price);
+          const PlanBound bound = evaluator.bound(*profile, plan, *workspace);
+          CHECK(bound.step_time <= price.step.total());
+          CHECK(bound.memory <= price.memory.total());
+          CHECK(evaluator.memory_bound(plan, *workspace) == bound.memory);
+          CHECK(evaluator.grid_bound(plan).step_time <= bound.step_time);
+          ++plans;
+        }
+      }
+    }
+    CHECK(plans == 10);
+  }
+
+  TEST_CASE("rings: what cannot run over them is refused") {
+    const PlanEvaluator evaluator(rings_problem());
+    PlanDegrees plan;
+    plan.tensor_out = 8;
+    plan.micro_batches = static_cast<int>(evaluator.problem().global_batch);
+    plan.sequence_parallel = SequenceParallel::On;
+    plan.temporal = Temporal::Ring;
+    CHECK_FALSE(evaluator.legality(plan).has_value());
+    const auto refused = [&](const PlanDegrees& bad) {
+      const auto found = evaluator.legality(bad);
+      REQUIRE(found.has_value());
+      CHECK(evaluator.obstacle(bad) == found->obstacle);
+      return found->detail;
+    };
+    PlanDegrees bad = plan;
+    bad.sequence_parallel = SequenceParallel::Off;
+    CHECK(refused(bad).find("--sp 1") != std::string::npos);
+    bad = plan;
+    bad.tensor_out = 1;
+    bad.data = 8;
+    bad.micro_batches /= 8;
+    CHECK(refused(bad).find("a ring of one device") != std::string::npos);
+    bad = plan;
+    bad.tensor_out = 4;
+    bad.tensor_in = 2;
+    CHECK(refused(bad).find("not over a grid") != std::string::npos);
+    const PlanEvaluator other(test::with_framework(rings_problem(), [](Framework& framework) {
+      framework.operator_steps = OperatorSteps::None;
+    }));
+    CHECK(other.legality(plan)->detail.find("operator_steps") != std::string::npos);
+    // The degrees and the placements of a transform say the same.
+    auto whole = evaluator.expand(plan);
+    auto& made = std::get<ParallelPlan>(whole);
+    made.transforms.front().placements = nullptr;
+    CHECK(evaluator.legality(made)->detail.find("say rings") != std::string::npos);
   }
 
   TEST_CASE("space temporal: of a framework that runs rings it looks at rings") {
