@@ -8,9 +8,9 @@
 #include <new>
 #include <string_view>
 
-#include "schedule/closed_form.hpp"
-#include "schedule/lowering.hpp"
-#include "schedule/simulator.hpp"
+#include "schedule/program/lowering.hpp"
+#include "schedule/simulation/closed_form.hpp"
+#include "schedule/simulation/simulator.hpp"
 
 namespace {
 long allocations = 0;

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/load_problem.hpp"
-#include "search/planner/sequence_planner.hpp"
+#include "search/strategies/partition/sequence_planner.hpp"
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "search/strategy.hpp"
+#include "search/strategies/strategy.hpp"
 
 namespace plansearch {
 

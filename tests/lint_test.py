@@ -42,12 +42,12 @@ class Layers(unittest.TestCase):
         self.assertIn(part, output)
 
     def test_lower_layers_may_be_included(self):
-        text = LICENCE + HEADER + '#include "plan/legality.hpp"\n#include <vector>\n'
+        text = LICENCE + HEADER + '#include "plan/legality/legality.hpp"\n#include <vector>\n'
         status, output = lint({"src/cost/a.cpp": text})
         self.assertEqual(status, 0, output)
 
     def test_higher_layers_may_not(self):
-        self.refused("src/base/a.cpp", LICENCE + '#include "plan/legality.hpp"\n',
+        self.refused("src/base/a.cpp", LICENCE + '#include "plan/legality/legality.hpp"\n',
                      "layer base must not include layer plan")
         self.refused("src/cost/a.hpp",
                      LICENCE + '#include "plansearch/evaluation.hpp"\n', "cost")

@@ -20,8 +20,10 @@ ROWS = [
     ["communication"],
     ["cost"],
     ["evaluate"],
+    ["partition"],
     ["search", "report", "io", "exporters"],
-    ["problem"],
+    ["question"],
+    ["answer"],
     ["studies"],
     ["cli"],
 ]
@@ -39,7 +41,8 @@ PUBLIC = {
     "evaluate": ["evaluation", "problem", "evaluator", "plan_report"],
     "search": ["space", "search", "ranking"],
     "report": ["report"],
-    "problem": ["shipped_data", "load_problem", "plansearch"],
+    "question": ["shipped_data", "load_problem"],
+    "answer": ["plansearch"],
 }
 LAYER_OF_PUBLIC = {name: layer for layer, names in PUBLIC.items() for name in names}
 RANK = {layer: rank for rank, row in enumerate(ROWS) for layer in row}

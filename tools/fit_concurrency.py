@@ -7,7 +7,7 @@
 The table has gpu, nodes, intra_group, inter_group, m, n, k, gpu_to_gpu_mb, cpu_to_gpu_mb,
 gpu_to_cpu_mb, time_ms: parts alone (one of the four sizes above zero) and together, all started at
 once. Combinations are predicted from their parts measured alone, with the equation of
-src/cost/concurrency.cpp. For every seed, coefficients are fitted to a random 70 % of the combinations
+src/cost/kernels/concurrency.cpp. For every seed, coefficients are fitted to a random 70 % of the combinations
 and the error on the other 30 % is printed; the coefficients of the first seed ship, and the sample is
 drawn from what its fit has not seen. Only the standard library is needed.
 """

@@ -27,7 +27,7 @@ struct PlanBound {
 /// many micro-batches run and how many replicas there are. Opaque to callers.
 struct ClassProfile;
 
-/// Every instruction of one step and when it runs (src/evaluate/priced_program.hpp).
+/// Every instruction of one step and when it runs (src/evaluate/step/priced_program.hpp).
 struct PricedProgram;
 
 /// Whether the messages of a rank in both directions share its network cards, or each travels as if

@@ -28,7 +28,7 @@ enum class OperatorKind : std::uint8_t {
 };
 inline constexpr auto kOperatorKindCount = static_cast<std::size_t>(OperatorKind::Count);
 
-/// One price function each, in src/evaluate/operator_time.cpp.
+/// One price function each, in src/evaluate/block/operator_time.cpp.
 enum class CostClass : std::uint8_t {
   Product,            ///< with one weight
   GroupedProduct,     ///< one launch of a product per group of rows

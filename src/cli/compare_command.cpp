@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "answer/compare_questions.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"
-#include "problem/compare_questions.hpp"
-#include "problem/degrees.hpp"
+#include "question/degrees.hpp"
 
 namespace plansearch::cli {
 

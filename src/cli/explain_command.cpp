@@ -5,15 +5,15 @@
 #include <optional>
 #include <utility>
 
+#include "answer/make_report.hpp"
+#include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"
-#include "problem/degrees.hpp"
-#include "problem/given_plan.hpp"
-#include "problem/make_report.hpp"
-#include "problem/write_trace.hpp"
+#include "question/degrees.hpp"
+#include "question/given_plan.hpp"
 #include "report/comparison.hpp"
 #include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "answer/hand_over.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
-#include "problem/given_plan.hpp"
-#include "problem/hand_over.hpp"
+#include "question/given_plan.hpp"
 
 namespace plansearch::cli {
 

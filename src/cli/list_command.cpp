@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "answer/listings.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
-#include "problem/listings.hpp"
 
 namespace plansearch::cli {
 

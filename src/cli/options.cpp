@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "answer/hand_over.hpp"
+#include "answer/listings.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "cli/help.hpp"
@@ -21,9 +23,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/space.hpp"
-#include "problem/hand_over.hpp"
-#include "problem/listings.hpp"
-#include "problem/number_list.hpp"
+#include "question/number_list.hpp"
 #include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch::cli {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "answer/schedule_question.hpp"
 #include "plansearch/degree_set.hpp"
 #include "plansearch/load_problem.hpp"
-#include "problem/schedule_question.hpp"
 
 namespace CLI {
 class App;

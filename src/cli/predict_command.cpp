@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "answer/make_report.hpp"
+#include "answer/remedies.hpp"
+#include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
-#include "problem/degrees.hpp"
-#include "problem/given_plan.hpp"
-#include "problem/make_report.hpp"
-#include "problem/remedies.hpp"
-#include "problem/write_plan.hpp"
-#include "problem/write_trace.hpp"
+#include "question/degrees.hpp"
+#include "question/given_plan.hpp"
+#include "question/write_plan.hpp"
 #include "report/plan_timeline.hpp"
 
 namespace plansearch::cli {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "answer/advice.hpp"
+#include "answer/compare_questions.hpp"
+#include "answer/ladder.hpp"
+#include "answer/remedies.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/space.hpp"
-#include "problem/advice.hpp"
-#include "problem/compare_questions.hpp"
-#include "problem/degrees.hpp"
-#include "problem/ladder.hpp"
-#include "problem/remedies.hpp"
+#include "question/degrees.hpp"
 
 namespace plansearch::cli {
 namespace {

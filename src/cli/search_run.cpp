@@ -3,11 +3,11 @@
 
 #include <utility>
 
+#include "answer/advice.hpp"
 #include "base/parallel.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
-#include "problem/advice.hpp"
 
 namespace plansearch::cli {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "answer/plan_file.hpp"
+#include "answer/search_session.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
-#include "problem/plan_file.hpp"
-#include "problem/search_session.hpp"
 
 namespace plansearch::cli {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "answer/show.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
-#include "problem/show.hpp"
 
 namespace plansearch::cli {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch::exporters {

@@ -7,7 +7,7 @@
 
 #include "base/names.hpp"
 #include "io/framework_parts.hpp"
-#include "plan/legality.hpp"
+#include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/schedule_id.hpp"
 

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "io/plan_text.hpp"
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch::io {

@@ -15,7 +15,7 @@
 #include "io/file.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "schedule/order_check.hpp"
+#include "schedule/order/order_check.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::io {

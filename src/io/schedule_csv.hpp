@@ -10,7 +10,7 @@
 
 #include "plansearch/degree_set.hpp"
 #include "plansearch/schedule_id.hpp"
-#include "schedule/compute_order.hpp"
+#include "schedule/order/compute_order.hpp"
 
 namespace plansearch::io {
 

@@ -6,8 +6,8 @@
 
 #include "plansearch/error.hpp"
 #include "report/schedule_report.hpp"
-#include "schedule/closed_form.hpp"
-#include "schedule/order_check.hpp"
+#include "schedule/order/order_check.hpp"
+#include "schedule/simulation/closed_form.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/units.hpp"
-#include "plan/pipeline_shape.hpp"
+#include "plan/stages/pipeline_shape.hpp"
 #include "report/program_picture.hpp"
 #include "report/text_table.hpp"
 #include "schedule/table.hpp"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "evaluate/priced_program.hpp"
+#include "evaluate/step/priced_program.hpp"
 #include "plansearch/evaluator.hpp"
 
 namespace plansearch {

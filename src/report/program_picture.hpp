@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "schedule/simulated_program.hpp"
+#include "schedule/simulation/simulated_program.hpp"
 
 namespace plansearch {
 

@@ -11,7 +11,7 @@
 #include "report/json_text.hpp"
 #include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"
-#include "schedule/stage_places.hpp"
+#include "schedule/order/stage_places.hpp"
 
 namespace plansearch {
 namespace {

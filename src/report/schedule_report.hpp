@@ -6,8 +6,8 @@
 #include <string>
 
 #include "plansearch/report.hpp"
-#include "schedule/simulated_program.hpp"
-#include "schedule/summary.hpp"
+#include "schedule/simulation/simulated_program.hpp"
+#include "schedule/simulation/summary.hpp"
 
 namespace plansearch {
 

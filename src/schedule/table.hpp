@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/compute_order.hpp"
-#include "schedule/pipeline.hpp"
-#include "schedule/rounds.hpp"
-#include "schedule/stage_places.hpp"
+#include "schedule/order/compute_order.hpp"
+#include "schedule/order/stage_places.hpp"
+#include "schedule/simulation/pipeline.hpp"
+#include "schedule/simulation/rounds.hpp"
 
 namespace plansearch {
 

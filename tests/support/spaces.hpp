@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "search/spaces/degrees_of_freedom.hpp"
+#include "search/space/degrees_of_freedom.hpp"
 
 namespace plansearch::test {
 

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/problem.hpp"
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "evaluate/operator_time.hpp"
-#include "evaluate/profile_maker.hpp"
+#include "evaluate/block/operator_time.hpp"
+#include "evaluate/block/profile_maker.hpp"
 #include "plansearch/error.hpp"
 #include "support/toy_problem.hpp"
 

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "cost/collective/algorithm.hpp"
-#include "cost/collective_cost.hpp"
+#include "cost/collective/collective_cost.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

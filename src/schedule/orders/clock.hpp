@@ -2,7 +2,7 @@
 // Orders by the clock of equal pieces, for schedules whose rule is one of choice.
 #pragma once
 
-#include "schedule/compute_order.hpp"
+#include "schedule/order/compute_order.hpp"
 
 namespace plansearch {
 

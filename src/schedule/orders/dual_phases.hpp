@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "schedule/compute_order.hpp"
+#include "schedule/order/compute_order.hpp"
 
 namespace plansearch {
 

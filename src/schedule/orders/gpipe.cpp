@@ -4,7 +4,7 @@
 // Assumes:    backwards in the sequence of the forwards.
 // Units:      none.
 // Checked by: tests/unit/schedule/orders_test.cpp
-#include "schedule/closed_form.hpp"
+#include "schedule/simulation/closed_form.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {

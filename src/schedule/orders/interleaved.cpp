@@ -7,7 +7,7 @@
 // Checked by: tests/unit/schedule/orders_test.cpp
 #include <algorithm>
 
-#include "schedule/alternating.hpp"
+#include "schedule/simulation/alternating.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "schedule/compute_order.hpp"
+#include "schedule/order/compute_order.hpp"
 
 namespace plansearch {
 

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "schedule/order_simulator.hpp"
 #include "schedule/orders/list_rules.hpp"
+#include "schedule/simulation/order_simulator.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {

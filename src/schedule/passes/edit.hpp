@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "schedule/program.hpp"
+#include "schedule/program/program.hpp"
 
 namespace plansearch {
 

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "schedule/simulated_program.hpp"
+#include "schedule/simulation/simulated_program.hpp"
 
 namespace plansearch {
 

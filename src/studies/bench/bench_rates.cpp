@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "plansearch/error.hpp"
-#include "schedule/lowering.hpp"
-#include "schedule/order_check.hpp"
-#include "schedule/simulator.hpp"
+#include "schedule/order/order_check.hpp"
+#include "schedule/program/lowering.hpp"
+#include "schedule/simulation/simulator.hpp"
 #include "schedule/table.hpp"
 #include "studies/reproduce/alpa/stage_dp.hpp"
 

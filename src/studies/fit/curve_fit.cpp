@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "evaluate/site_population.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "studies/validate/site_fit.hpp"
 #include "studies/validate/statistics.hpp"
 

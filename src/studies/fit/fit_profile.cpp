@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "evaluate/site_population.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "io/link_writer.hpp"
 #include "io/plan_text.hpp"
 #include "plansearch/error.hpp"

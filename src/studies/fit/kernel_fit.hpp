@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "evaluate/site_population.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "plansearch/cluster.hpp"
 #include "studies/fit/fit_tables.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "io/csv.hpp"
 #include "plansearch/error.hpp"
-#include "search/planner/uneven_search.hpp"
+#include "search/strategies/uneven/uneven_search.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/reproduce.hpp"
 #include "studies/validate/run_prediction.hpp"

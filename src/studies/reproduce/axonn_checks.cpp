@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cost/collective_cost.hpp"
+#include "cost/collective/collective_cost.hpp"
 #include "io/csv.hpp"
 #include "plansearch/error.hpp"
 #include "studies/reproduce/derived_grid.hpp"

@@ -16,8 +16,8 @@
 #include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
 #include "schedule/passes/pass.hpp"
-#include "search/planner/sequence_planner.hpp"
-#include "search/planner/uneven_search.hpp"
+#include "search/strategies/partition/sequence_planner.hpp"
+#include "search/strategies/uneven/uneven_search.hpp"
 #include "studies/reproduce/alpa/alpa_planner.hpp"
 #include "studies/reproduce/reproduce.hpp"
 

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "plan/expand.hpp"
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/expand.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/load_problem.hpp"
-#include "search/planner/group_degrees.hpp"
-#include "search/planner/sequence_front.hpp"
+#include "search/strategies/partition/group_degrees.hpp"
+#include "search/strategies/partition/sequence_front.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {

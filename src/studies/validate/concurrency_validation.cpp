@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-#include "cost/concurrency.hpp"
+#include "cost/kernels/concurrency.hpp"
 #include "studies/validate/lookup.hpp"
 
 namespace plansearch {

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/hash.hpp"
-#include "evaluate/site_population.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "report/text_table.hpp"
 #include "studies/validate/error_columns.hpp"
 #include "studies/validate/site_fit.hpp"

@@ -13,8 +13,8 @@
 
 #include "base/names.hpp"
 #include "base/units.hpp"
-#include "cost/collective_cost.hpp"
-#include "cost/compute_cost.hpp"
+#include "cost/collective/collective_cost.hpp"
+#include "cost/kernels/compute_cost.hpp"
 #include "plansearch/error.hpp"
 #include "studies/validate/concurrency_validation.hpp"
 #include "studies/validate/lookup.hpp"

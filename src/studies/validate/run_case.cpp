@@ -13,8 +13,8 @@
 #include <limits>
 
 #include "base/checked.hpp"
-#include "plan/natural_defaults.hpp"
-#include "plan/pipeline_shape.hpp"
+#include "plan/degrees/natural_defaults.hpp"
+#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 

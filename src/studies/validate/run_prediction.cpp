@@ -14,7 +14,7 @@
 
 #include "base/parallel.hpp"
 #include "base/units.hpp"
-#include "evaluate/interval.hpp"
+#include "evaluate/answer/interval.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "studies/validate/run_case.hpp"

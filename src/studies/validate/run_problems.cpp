@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include "plan/natural_defaults.hpp"
+#include "plan/degrees/natural_defaults.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/names.hpp"
-#include "evaluate/site_population.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "evaluate/site_population.hpp"
+#include "evaluate/answer/site_population.hpp"
 
 namespace plansearch {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "communication/redistribution.hpp"
+#include "communication/redistribution/redistribution.hpp"
 #include "small_networks.hpp"
 #include "unit/communication/reference_sizes.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "random_plans.hpp"
 #include "small_networks.hpp"

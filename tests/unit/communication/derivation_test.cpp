@@ -2,7 +2,7 @@
 // The six worked derivations: small operators, the list of communication written by hand.
 #include <doctest/doctest.h>
 
-#include "communication/redistribution.hpp"
+#include "communication/redistribution/redistribution.hpp"
 #include "small_networks.hpp"
 #include "unit/communication/reference_sizes.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "communication/tile_moves.hpp"
+#include "communication/slices/tile_moves.hpp"
 #include "small_networks.hpp"
 
 namespace plansearch::test {

@@ -5,10 +5,10 @@
 
 #include <array>
 
-#include "communication/operator_sequence.hpp"
-#include "communication/redistribution.hpp"
+#include "communication/derive/operator_sequence.hpp"
+#include "communication/redistribution/redistribution.hpp"
 #include "execution.hpp"
-#include "plan/ring_placements.hpp"
+#include "plan/placements/ring_placements.hpp"
 #include "plansearch/placement_names.hpp"
 
 namespace plansearch {

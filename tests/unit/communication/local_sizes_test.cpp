@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes by cuts are the sizes that the placements themselves give.
-#include "communication/local_sizes.hpp"
+#include "communication/slices/local_sizes.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "communication/mesh_transfer.hpp"
+#include "communication/redistribution/mesh_transfer.hpp"
 
 #include <doctest/doctest.h>
 

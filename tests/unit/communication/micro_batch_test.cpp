@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages grow with the micro-batch exactly where they say so, and nothing else about them
 // changes.
-#include "communication/derive.hpp"
+#include "communication/derive/derive.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
-#include "communication/redistribution.hpp"
-#include "communication/redistribution_search.hpp"
+#include "communication/redistribution/redistribution.hpp"
+#include "communication/redistribution/redistribution_search.hpp"
 
 namespace plansearch {
 namespace {

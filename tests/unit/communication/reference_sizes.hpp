@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "communication/placement.hpp"
+#include "communication/derive/placement.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "communication/derive.hpp"
+#include "communication/derive/derive.hpp"
 
 namespace plansearch::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cost/collective_cost.hpp"
+#include "cost/collective/collective_cost.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cost/concurrency.hpp"
+#include "cost/kernels/concurrency.hpp"
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 // gets 0.8 and a step 0.5; a group with some ranks of a node 0.6 of that, with all of them 0.9.
 #include <doctest/doctest.h>
 
-#include "cost/collective_cost.hpp"
+#include "cost/collective/collective_cost.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cost/kernel_shape.hpp"
+#include "cost/kernels/kernel_shape.hpp"
 
 #include <doctest/doctest.h>
 

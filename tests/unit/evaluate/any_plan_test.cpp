@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "plan/expand.hpp"
+#include "plan/stages/expand.hpp"
 #include "plansearch/evaluator.hpp"
 #include "support/schedules.hpp"
 #include "support/toy_problem.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times, communication and parameters of one block. One sequence of 512 tokens, h = 1024.
-#include "evaluate/block_profile.hpp"
+#include "evaluate/block/block_profile.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Overlap as a rule of when to post and when to wait. One sequence of 512 tokens, h = 1024.
-#include "evaluate/block_program.hpp"
+#include "evaluate/block/block_program.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ways between stages, counted by hand on the toy machine: nodes of eight.
-#include "evaluate/boundary.hpp"
+#include "evaluate/step/boundary.hpp"
 
 #include <doctest/doctest.h>
 
 #include <variant>
 
-#include "plan/expand.hpp"
+#include "plan/stages/expand.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"
 

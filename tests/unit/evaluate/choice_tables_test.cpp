@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of choices against whole plans: what a plan's report says of its layers is what the tables
 // of its choices sum to.
-#include "evaluate/choice_tables.hpp"
+#include "partition/choice_tables.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "plan/expand.hpp"
+#include "plan/stages/expand.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"

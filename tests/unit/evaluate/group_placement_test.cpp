@@ -3,7 +3,7 @@
 // group spelled out by hand. The toy machine has nodes of eight.
 #include <doctest/doctest.h>
 
-#include "cost/collective_cost.hpp"
+#include "cost/collective/collective_cost.hpp"
 #include "plansearch/evaluator.hpp"
 #include "support/toy_class.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluate/interval.hpp"
+#include "evaluate/answer/interval.hpp"
 
 #include <doctest/doctest.h>
 

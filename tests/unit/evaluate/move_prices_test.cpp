@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ways between layouts that are looked for once for all that are alike, against a search each.
-#include "evaluate/move_prices.hpp"
+#include "partition/move_prices.hpp"
 
 #include <doctest/doctest.h>
 
-#include "communication/operator_sequence.hpp"
+#include "communication/derive/operator_sequence.hpp"
 #include "plansearch/device_mesh.hpp"
 #include "support/toy_problem.hpp"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators and edges are the parts of a block: where nothing hides they sum to its passes, to the
 // tick, and every message is paid for once.
-#include "evaluate/operator_price.hpp"
+#include "evaluate/block/operator_price.hpp"
 
 #include <doctest/doctest.h>
 
 #include "random_plans.hpp"
-#include "schedule/ticks.hpp"
+#include "schedule/simulation/ticks.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {

@@ -8,12 +8,12 @@
 #include <optional>
 #include <random>
 
-#include "communication/operator_sequence.hpp"
-#include "cost/compute_cost.hpp"
-#include "evaluate/operator_time.hpp"
-#include "evaluate/profile_maker.hpp"
-#include "plan/ring_placements.hpp"
-#include "plan/square_placements.hpp"
+#include "communication/derive/operator_sequence.hpp"
+#include "cost/kernels/compute_cost.hpp"
+#include "evaluate/block/operator_time.hpp"
+#include "evaluate/block/profile_maker.hpp"
+#include "plan/placements/ring_placements.hpp"
+#include "plan/placements/square_placements.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"

@@ -3,7 +3,7 @@
 // hidden 1024, 16 heads of 64, tensor parallelism 2.
 #include <doctest/doctest.h>
 
-#include "cost/compute_cost.hpp"
+#include "cost/kernels/compute_cost.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {

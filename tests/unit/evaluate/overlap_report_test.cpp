@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "evaluate/priced_program.hpp"
+#include "evaluate/step/priced_program.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "support/toy_class.hpp"

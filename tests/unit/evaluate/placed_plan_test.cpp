@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-#include "communication/placement.hpp"
+#include "communication/derive/placement.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/placement_names.hpp"
 #include "plansearch/plan_stages.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of a plan against the two answers that are made without it: the step time of the
 // fast simulators and the peak of the memory model.
-#include "evaluate/priced_program.hpp"
+#include "evaluate/step/priced_program.hpp"
 
 #include <doctest/doctest.h>
 

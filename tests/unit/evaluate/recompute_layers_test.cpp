@@ -3,7 +3,7 @@
 // layer that is run again takes its forward time once more and keeps its input alone.
 #include <doctest/doctest.h>
 
-#include "plan/legality.hpp"
+#include "plan/legality/legality.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "support/schedules.hpp"

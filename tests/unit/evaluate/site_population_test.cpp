@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluate/site_population.hpp"
+#include "evaluate/answer/site_population.hpp"
 
 #include <doctest/doctest.h>
 

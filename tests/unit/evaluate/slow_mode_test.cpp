@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluate/slow_mode.hpp"
+#include "evaluate/answer/slow_mode.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stage priced by itself costs what it costs in a whole plan.
-#include "evaluate/stage_price.hpp"
+#include "evaluate/step/stage_price.hpp"
 
 #include <doctest/doctest.h>
 
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/toy_problem.hpp"

@@ -4,7 +4,7 @@
 // a final norm of 2 h; h = 1024.
 #include <doctest/doctest.h>
 
-#include "cost/compute_cost.hpp"
+#include "cost/kernels/compute_cost.hpp"
 #include "plansearch/evaluator.hpp"
 #include "support/toy_class.hpp"
 #include "unit/schedule/pipeline_support.hpp"

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "plansearch/evaluator.hpp"
-#include "schedule/timeline.hpp"
+#include "schedule/program/timeline.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {

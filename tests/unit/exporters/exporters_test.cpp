@@ -8,7 +8,7 @@
 #include <set>
 
 #include "exporters/export_plan.hpp"
-#include "plan/expand.hpp"
+#include "plan/stages/expand.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/setting_table.hpp"

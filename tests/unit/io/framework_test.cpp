@@ -6,7 +6,7 @@
 
 #include "io/file.hpp"
 #include "io/framework_reader.hpp"
-#include "plan/legality.hpp"
+#include "plan/legality/legality.hpp"
 #include "support/source_directory.hpp"
 #include "unit/communication/small_networks.hpp"
 #include "unit/io/temporary_directory.hpp"

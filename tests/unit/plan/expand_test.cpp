@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans made from degrees and from stages, and what is refused.
-#include "plan/expand.hpp"
+#include "plan/stages/expand.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "plan/legality.hpp"
-#include "plan/network_facts.hpp"
+#include "plan/legality/legality.hpp"
+#include "plan/legality/network_facts.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "unit/communication/small_networks.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/layer_distribution.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/legality.hpp"
+#include "plan/legality/legality.hpp"
 
 #include <doctest/doctest.h>
 
-#include "plan/layer_distribution.hpp"
-#include "plan/pipeline_shape.hpp"
+#include "plan/stages/layer_distribution.hpp"
+#include "plan/stages/pipeline_shape.hpp"
 #include "support/schedules.hpp"
 #include "unit/communication/small_networks.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/natural_defaults.hpp"
+#include "plan/degrees/natural_defaults.hpp"
 
 #include <doctest/doctest.h>
 

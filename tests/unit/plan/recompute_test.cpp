@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/recompute.hpp"
+#include "plan/primitives/recompute.hpp"
 
 #include <doctest/doctest.h>
 

@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
+#include "answer/ladder.hpp"
+#include "answer/remedies.hpp"
+#include "answer/search_session.hpp"
 #include "plansearch/load_problem.hpp"
-#include "problem/ladder.hpp"
-#include "problem/remedies.hpp"
-#include "problem/search_session.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "problem/number_list.hpp"
+#include "question/number_list.hpp"
 
 #include <doctest/doctest.h>
 

@@ -7,16 +7,16 @@
 #include <map>
 #include <string>
 
+#include "answer/make_report.hpp"
 #include "io/file.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/setting_table.hpp"
-#include "problem/given_plan.hpp"
-#include "problem/make_report.hpp"
-#include "problem/plan_source.hpp"
-#include "problem/write_plan.hpp"
+#include "question/given_plan.hpp"
+#include "question/plan_source.hpp"
+#include "question/write_plan.hpp"
 #include "studies/validate/run_prediction.hpp"
 #include "studies/validate/run_record.hpp"
 #include "unit/io/temporary_directory.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "problem/software_choice.hpp"
+#include "question/software_choice.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan files that spell out stages: what they are priced at, and what is refused where.
-#include "problem/spelled_plan.hpp"
+#include "question/spelled_plan.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,15 +11,15 @@
 #include <variant>
 #include <vector>
 
-#include "cost/collective_cost.hpp"
+#include "cost/collective/collective_cost.hpp"
 #include "io/plan_document.hpp"
-#include "plan/expand.hpp"
-#include "plan/pipeline_shape.hpp"
+#include "plan/stages/expand.hpp"
+#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/load_problem.hpp"
-#include "schedule/compute_order.hpp"
+#include "schedule/order/compute_order.hpp"
+#include "schedule/program/timeline.hpp"
 #include "schedule/table.hpp"
-#include "schedule/timeline.hpp"
 #include "support/toy_class.hpp"
 #include "unit/evaluate/random_plans.hpp"
 #include "unit/io/temporary_directory.hpp"

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "pipeline_support.hpp"
-#include "schedule/simulator.hpp"
+#include "schedule/simulation/simulator.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::testing {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/closed_form.hpp"
+#include "schedule/simulation/closed_form.hpp"
 
 #include <doctest/doctest.h>
 

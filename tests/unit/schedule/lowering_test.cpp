@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/lowering.hpp"
+#include "schedule/program/lowering.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "pipeline_support.hpp"
-#include "schedule/timeline.hpp"
+#include "schedule/program/timeline.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::testing {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts are compared with an independent simulator that passes tokens: a device may run the next
 // action of its row once all tokens it takes are there. It knows files, not our orders.
-#include "schedule/order_check.hpp"
+#include "schedule/order/order_check.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@
 #include "orders/golden.hpp"
 #include "pipeline_support.hpp"
 #include "plansearch/error.hpp"
-#include "schedule/timeline.hpp"
+#include "schedule/program/timeline.hpp"
 
 namespace plansearch::testing {
 namespace {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every schedule of the table, random times: the simulator against the task graph, shortened orders
 // against whole ones, bounds against both.
-#include "schedule/order_simulator.hpp"
+#include "schedule/simulation/order_simulator.hpp"
 
 #include <doctest/doctest.h>
 
 #include "pipeline_support.hpp"
 #include "plansearch/error.hpp"
-#include "schedule/closed_form.hpp"
-#include "schedule/simulator.hpp"
+#include "schedule/program/timeline.hpp"
+#include "schedule/simulation/closed_form.hpp"
+#include "schedule/simulation/simulator.hpp"
 #include "schedule/table.hpp"
-#include "schedule/timeline.hpp"
 
 namespace plansearch::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "pipeline_support.hpp"
-#include "schedule/compute_order.hpp"
+#include "schedule/order/compute_order.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::testing {

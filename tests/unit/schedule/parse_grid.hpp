@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "plansearch/error.hpp"
-#include "schedule/timeline.hpp"
+#include "schedule/program/timeline.hpp"
 
 namespace plansearch::testing {
 

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "schedule/compute_order.hpp"
-#include "schedule/simulator.hpp"
+#include "schedule/order/compute_order.hpp"
+#include "schedule/simulation/simulator.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::testing {

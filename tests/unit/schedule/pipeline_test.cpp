@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/pipeline.hpp"
+#include "schedule/simulation/pipeline.hpp"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "pipeline_support.hpp"
-#include "schedule/simulated_program.hpp"
+#include "schedule/simulation/simulated_program.hpp"
 
 namespace plansearch::testing {
 namespace {

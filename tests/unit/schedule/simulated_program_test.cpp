@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/simulated_program.hpp"
+#include "schedule/simulation/simulated_program.hpp"
 
 #include <doctest/doctest.h>
 

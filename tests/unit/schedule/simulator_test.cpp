@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/simulator.hpp"
+#include "schedule/simulation/simulator.hpp"
 
 #include <doctest/doctest.h>
 
 #include "pipeline_support.hpp"
-#include "schedule/lowering.hpp"
+#include "schedule/program/lowering.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::testing {

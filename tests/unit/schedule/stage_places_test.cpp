@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/stage_places.hpp"
+#include "schedule/order/stage_places.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions on streams, against timelines drawn by hand.
-#include "schedule/stream_program.hpp"
+#include "schedule/simulation/stream_program.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/summary.hpp"
+#include "schedule/simulation/summary.hpp"
 
 #include <doctest/doctest.h>
 

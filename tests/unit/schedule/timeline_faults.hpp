@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/timeline.hpp"
+#include "schedule/program/timeline.hpp"
 
 namespace plansearch::testing {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/timeline.hpp"
+#include "schedule/program/timeline.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "schedule/pipeline.hpp"
+#include "schedule/simulation/pipeline.hpp"
 #include "support/schedules.hpp"
 
 namespace plansearch::testing {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "search/planner/cost_table.hpp"
+#include "search/solvers/cost_table.hpp"
 
 using namespace plansearch;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choices without a bound, against every assignment tried. The layer of 13 operators is that of
 // PrimePar (ASPLOS 2024, section 5): a chain with edges 0-7, 7-12 (residuals) and 2-5 (values).
-#include "search/planner/cost_table.hpp"
+#include "search/solvers/cost_table.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-#include "search/planner/min_plus.hpp"
+#include "search/solvers/min_plus.hpp"
 
 namespace plansearch {
 namespace {

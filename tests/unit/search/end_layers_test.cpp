@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/planner/end_layers.hpp"
+#include "search/strategies/uneven/end_layers.hpp"
 
 #include <doctest/doctest.h>
 
 #include <memory>
 #include <numeric>
 
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
-#include "search/planner/stage_forms.hpp"
+#include "search/strategies/uneven/stage_forms.hpp"
 #include "support/search_space.hpp"
 #include "support/toy_problem.hpp"
 

@@ -5,10 +5,10 @@
 #include <array>
 #include <set>
 
-#include "plan/legality.hpp"
+#include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "search/legal_walk.hpp"
+#include "search/walk/legal_walk.hpp"
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
 

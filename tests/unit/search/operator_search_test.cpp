@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "search/planner/group_degrees.hpp"
+#include "search/strategies/partition/group_degrees.hpp"
 #include "support/search_space.hpp"
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "plansearch/schedule_id.hpp"
-#include "search/plan_ranking.hpp"
+#include "search/ranking/plan_ranking.hpp"
 
 namespace plansearch {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <variant>
 
-#include "plan/ring_placements.hpp"
+#include "plan/placements/ring_placements.hpp"
 #include "plansearch/placement_names.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "plansearch/space.hpp"

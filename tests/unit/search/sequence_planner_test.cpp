@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The planner of sequences against all choices one by one, and its plans against whole plans.
-#include "search/planner/sequence_planner.hpp"
+#include "search/strategies/partition/sequence_planner.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,13 +8,13 @@
 #include <map>
 #include <random>
 
-#include "plan/expand.hpp"
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/expand.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/plan_stages.hpp"
-#include "search/planner/cost_table.hpp"
-#include "search/planner/sequence_front.hpp"
-#include "search/planner/temporal_search.hpp"
+#include "search/solvers/cost_table.hpp"
+#include "search/strategies/partition/sequence_front.hpp"
+#include "search/strategies/partition/temporal_search.hpp"
 #include "support/search_space.hpp"
 #include "support/tensor_group.hpp"
 #include "support/toy_problem.hpp"

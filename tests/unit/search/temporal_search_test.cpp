@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search of sequences against plans that a user names.
-#include "search/planner/temporal_search.hpp"
+#include "search/strategies/partition/temporal_search.hpp"
 
 #include <doctest/doctest.h>
 
-#include "plan/expand.hpp"
-#include "plan/square_placements.hpp"
+#include "plan/placements/square_placements.hpp"
+#include "plan/stages/expand.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "support/search_space.hpp"
 #include "support/tensor_group.hpp"

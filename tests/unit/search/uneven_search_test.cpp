@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/planner/uneven_search.hpp"
+#include "search/strategies/uneven/uneven_search.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,10 +7,10 @@
 #include <functional>
 #include <numeric>
 
-#include "plan/layer_distribution.hpp"
+#include "plan/stages/layer_distribution.hpp"
 #include "plansearch/plan_stages.hpp"
-#include "search/planner/stage_bounds.hpp"
-#include "search/planner/stage_forms.hpp"
+#include "search/strategies/uneven/stage_bounds.hpp"
+#include "search/strategies/uneven/stage_forms.hpp"
 #include "support/search_space.hpp"
 #include "support/toy_problem.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/variants.hpp"
+#include "search/ranking/variants.hpp"
 
 #include <doctest/doctest.h>
 
-#include "problem/advice.hpp"
+#include "answer/advice.hpp"
 
 namespace plansearch {
 namespace {

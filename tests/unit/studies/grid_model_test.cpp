@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "cost/collective_cost.hpp"
+#include "cost/collective/collective_cost.hpp"
 #include "studies/reproduce/derived_grid.hpp"
 #include "studies/reproduce/figures.hpp"
 

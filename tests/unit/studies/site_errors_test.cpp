@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "evaluate/site_population.hpp"
+#include "evaluate/answer/site_population.hpp"
 #include "studies/validate/run_sites.hpp"
 #include "unit/studies/run_tables.hpp"
 

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/expand.hpp"
-#include "search/planner/stage_catalog.hpp"
+#include "plan/stages/expand.hpp"
+#include "search/strategies/uneven/stage_catalog.hpp"
 #include "studies/reproduce/alpa/operator_clusters.hpp"
 #include "studies/reproduce/alpa/stage_dp.hpp"
 

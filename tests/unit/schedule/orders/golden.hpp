@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "schedule/summary.hpp"
+#include "schedule/simulation/summary.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch::testing {

@@ -7,7 +7,7 @@
 
 #include "../pipeline_support.hpp"
 #include "golden.hpp"
-#include "schedule/order_simulator.hpp"
+#include "schedule/simulation/order_simulator.hpp"
 
 namespace plansearch::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "golden.hpp"
-#include "schedule/closed_form.hpp"
+#include "schedule/simulation/closed_form.hpp"
 
 namespace plansearch::testing {
 namespace {

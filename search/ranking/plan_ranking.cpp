@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the best K simulated families of plans and the Pareto front of all that are offered.
+// Source: branch and bound: a contender whose bound exceeds the K-th best is never simulated.
+// Assumes: bound <= simulation (tests/unit/evaluate/bound_test.cpp).
+// Units: seconds and bytes.
+// Checked by: tests/unit/search/search_test.cpp
+#include "search/ranking/plan_ranking.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Bounds and prices add the same parts up in other orders: a bound can be an exact price, rounded
+/// up.
+constexpr double kExact = 1.0 - 1e-12;
+
+void sort_by_promise(std::vector<Contender>& contenders) {
+  std::sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
+    return ranks_before(a.candidate, b.candidate);
+  });
+}
+
+}  // namespace
+
+bool Thresholds::exclude(const PlanBound& bound) const {
+  // Of plans that are as fast and need as much memory, degrees decide which one the front keeps.
+  const Seconds least = bound.step_time * kExact;
+  if (!time || least <= *time) return false;
+  for (const PlanCandidate& member : front) {
+    if (member.estimate.step.total() >= least) return false;
+    if (member.estimate.memory.total() <= bound.memory) return true;
+  }
+  return false;
+}
+
+std::optional<Seconds> PlanRanking::fastest() const {
+  if (best_.empty()) return std::nullopt;
+  return best_.front().candidate.estimate.step.total();
+}
+
+std::optional<Seconds> PlanRanking::last_leader() const {
+  if (top_ == 0 || leader_times_.size() < top_) return std::nullopt;
+  return leader_times_[top_ - 1];
+}
+
+std::optional<Seconds> PlanRanking::leader_of(const PlanFamily& family) const {
+  const auto leader = leaders_.find(family);
+  if (leader == leaders_.end()) return std::nullopt;
+  return leader->second;
+}
+
+void PlanRanking::take(std::vector<Contender> contenders) {
+  const auto tight =
+      std::stable_partition(contenders.begin(), contenders.end(),
+                            [](const Contender& c) { return c.fit == MemoryFit::Fits; });
+  std::vector<Contender> beside(std::make_move_iterator(tight),
+                                std::make_move_iterator(contenders.end()));
+  contenders.erase(tight, contenders.end());
+  take_fitting(std::move(contenders));
+  take_tight(std::move(beside));
+}
+
+void PlanRanking::take(PlanCandidate simulated, const PlanFamily& family) {
+  if (simulated.estimate.memory.total() > limits_.fits) return take_tight(std::move(simulated));
+  add_to_front(thresholds_.front, simulated);
+  if (is_known(simulated)) return;
+  insert(std::move(simulated), family);
+}
+
+void PlanRanking::take_fitting(std::vector<Contender> contenders) {
+  std::vector<PlanCandidate> pool = std::move(thresholds_.front);
+  for (const Contender& contender : contenders) pool.push_back(contender.candidate);
+  thresholds_.front = pareto_front(std::move(pool));
+  const auto is_late = [&](const Contender& contender) {
+    return thresholds_.time && contender.bound > *thresholds_.time;
+  };
+  std::erase_if(contenders, is_late);
+  sort_by_promise(contenders);
+  for (const Contender& contender : contenders) {
+    if (is_late(contender)) continue;  // thresholds tighten on the way
+    const PlanDegrees& plan = contender.candidate.plan;
+    if (is_known(plan)) continue;
+    if (auto candidate = simulated(plan)) insert(*std::move(candidate), {plan_family(plan)});
+  }
+}
+
+void PlanRanking::take_tight(std::vector<Contender> contenders) {
+  const auto is_late = [&](const Contender& contender) {
+    return thresholds_.exclude_tight(contender.bound);
+  };
+  std::erase_if(contenders, is_late);
+  sort_by_promise(contenders);
+  for (const Contender& contender : contenders) {
+    if (is_late(contender)) continue;
+    if (tight_ && !tight_->written && tight_->plan == contender.candidate.plan) continue;
+    if (auto candidate = simulated(contender.candidate.plan)) take_tight(*std::move(candidate));
+  }
+}
+
+void PlanRanking::take_tight(PlanCandidate simulated) {
+  note_time(simulated);
+  if (!tight_ || ranks_before(simulated, *tight_)) tight_ = std::move(simulated);
+}
+
+void PlanRanking::note_time(const PlanCandidate& candidate) {
+  const Seconds time = candidate.estimate.step.total();
+  if (!thresholds_.best || time < *thresholds_.best) thresholds_.best = time;
+}
+
+std::optional<PlanCandidate> PlanRanking::simulated(const PlanDegrees& plan) {
+  ++simulations_;
+  const auto profile = evaluator_.profile(plan);
+  try {
+    return PlanCandidate{plan, evaluator_.simulate(*profile, plan, *workspace_)};
+  } catch (const SimulationLimit&) {
+    return std::nullopt;
+  }
+}
+
+bool PlanRanking::is_known(const PlanDegrees& plan) const {
+  return std::any_of(best_.begin(), best_.end(), [&](const Ranked& known) {
+    return !known.candidate.written && known.candidate.plan == plan;
+  });
+}
+
+bool PlanRanking::is_known(const PlanCandidate& candidate) const {
+  if (!candidate.written) return is_known(candidate.plan);
+  return std::any_of(best_.begin(), best_.end(), [&](const Ranked& known) {
+    const Estimate& estimate = known.candidate.estimate;
+    if (estimate.step.total() != candidate.estimate.step.total()) return false;
+    return whole_plan(evaluator_, known.candidate) == *candidate.written;
+  });
+}
+
+void PlanRanking::insert(PlanCandidate candidate, const PlanFamily& family) {
+  note_time(candidate);
+  const Seconds time = candidate.estimate.step.total();
+  if (candidate.written) {
+    const auto known = std::find_if(best_.begin(), best_.end(), [&](const Ranked& other) {
+      return other.candidate.written && other.family == family;
+    });
+    if (known != best_.end()) {
+      if (known->candidate.estimate.step.total() <= time) return;
+      best_.erase(known);
+    }
+  }
+  note_leader(family, time);
+  const auto place = std::upper_bound(
+      best_.begin(), best_.end(), candidate,
+      [](const PlanCandidate& a, const Ranked& b) { return ranks_before(a, b.candidate); });
+  best_.insert(place, {std::move(candidate), family, part_});
+  if (leader_times_.size() < top_) return;
+  thresholds_.time = leader_times_[top_ - 1] * slack_;
+  while (best_.back().candidate.estimate.step.total() > *thresholds_.time) best_.pop_back();
+}
+
+void PlanRanking::note_leader(const PlanFamily& family, Seconds time) {
+  const auto [leader, is_new] = leaders_.emplace(family, time);
+  if (!is_new) {
+    if (leader->second <= time) return;
+    leader_times_.erase(
+        std::lower_bound(leader_times_.begin(), leader_times_.end(), leader->second));
+    leader->second = time;
+  }
+  leader_times_.insert(std::upper_bound(leader_times_.begin(), leader_times_.end(), time), time);
+}
+
+void PlanRanking::conclude(SearchResult& result) {
+  result.counts.simulated += simulations_;
+  std::erase_if(thresholds_.front, [&](PlanCandidate& member) {
+    if (member.written) return false;
+    auto candidate = simulated(member.plan);
+    if (candidate) member = *std::move(candidate);
+    return !candidate.has_value();
+  });
+  result.front = pareto_front(std::move(thresholds_.front));
+  const bool faster = tight_ && (best_.empty() || tight_->estimate.step.total() < *fastest());
+  if (faster) result.tight = std::move(tight_);
+  for (Ranked& ranked : best_) result.ranked.push_back(std::move(ranked.candidate));
+}
+
+}  // namespace plansearch

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: groups of ranked plans of one family that tie.
+// Source: the chance that one is really faster (ranking.hpp).
+// Assumes: of plans that differ in chunks and order people want the simplest.
+// Units: none.
+// Checked by: tests/unit/search/variants_test.cpp
+#include "search/ranking/variants.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace plansearch {
+namespace {
+
+/// Of the fastest and what differs from it in chunks and order only.
+PlanGroup::iterator simplest(PlanGroup& group) {
+  const PlanDegrees fastest = group.front().plan;
+  const auto key = [&](const PlanCandidate& candidate) {
+    const PlanDegrees& plan = candidate.plan;
+    const bool twin = plan.zero != fastest.zero || plan.context_kind != fastest.context_kind;
+    return std::tuple(twin, plan.chunks, plan.schedule);
+  };
+  return std::min_element(
+      group.begin(), group.end(),
+      [&](const PlanCandidate& a, const PlanCandidate& b) { return key(a) < key(b); });
+}
+
+}  // namespace
+
+std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked,
+                                        double paired_sigma, std::size_t top) {
+  std::vector<PlanGroup> groups;
+  for (const PlanCandidate& candidate : ranked) {
+    const auto ties = [&](const PlanGroup& group) {
+      if (candidate.written || group.front().written) return false;
+      return plan_family(group.front().plan) == plan_family(candidate.plan) &&
+             probability_faster(group.front().estimate.step.total(),
+                                candidate.estimate.step.total(), paired_sigma) < kTieProbability;
+    };
+    const auto group = std::find_if(groups.begin(), groups.end(), ties);
+    if (group == groups.end()) {
+      groups.push_back({candidate});
+    } else {
+      group->push_back(candidate);
+    }
+  }
+  if (groups.size() > top) groups.resize(top);
+  for (PlanGroup& group : groups) {
+    const auto first = simplest(group);
+    std::rotate(group.begin(), first, first + 1);
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const PlanGroup& a, const PlanGroup& b) {
+    return ranks_before(a.front(), b.front());
+  });
+  return groups;
+}
+
+}  // namespace plansearch

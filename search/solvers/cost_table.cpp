@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the cheapest assignment of a graph of choices, node by node and layer by layer.
+// Source: variable elimination (Dechter, Bucket elimination, 1999), of which the segmented dynamic
+//         program of PrimePar (ASPLOS 2024, section 5) is one order: a segment ends where a long
+//         edge begins or ends. The order here is the one with the smallest tables.
+// Assumes: costs add up; layers that repeat are alike.
+// Units: those of the caller.
+// Checked by: tests/unit/search/cost_table_test.cpp (exhaustive; layers one by one)
+#include "search/solvers/cost_table.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/rows.hpp"
+#include "search/solvers/min_plus.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kImpossible = ChoiceGraph::kImpossible;
+
+bool contains(const std::vector<std::size_t>& nodes, std::size_t node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+/// How far apart the options of a node lie in a table; 0 where it is none of its nodes.
+std::size_t stride(const CostTable& table, std::size_t node,
+                   const std::vector<std::vector<double>>& options) {
+  std::size_t step = 1;
+  for (std::size_t i = table.nodes.size(); i-- > 0;) {
+    if (table.nodes[i] == node) return step;
+    step *= options[table.nodes[i]].size();
+  }
+  return 0;
+}
+
+/// Calls visit(options) for all options of some nodes, those of the last one fastest.
+template <typename Visit>
+void for_each_choice(std::span<const std::size_t> nodes,
+                     const std::vector<std::vector<double>>& options, Visit visit) {
+  std::vector<std::size_t> chosen(nodes.size(), 0);
+  while (true) {
+    visit(chosen);
+    std::size_t i = nodes.size();
+    while (i > 0 && ++chosen[i - 1] == options[nodes[i - 1]].size()) chosen[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+/// The same costs, all of them at hand.
+CostTable written_out(CostTable table, const std::vector<std::vector<double>>& options) {
+  if (!table.line) return table;
+  const std::size_t width = options[table.nodes.back()].size();
+  const std::span<const std::size_t> outer(table.nodes.data(), table.nodes.size() - 1);
+  for_each_choice(outer, options, [&](const std::vector<std::size_t>& chosen) {
+    table.costs.resize(table.costs.size() + width);
+    table.line(chosen, std::span(table.costs).last(width));
+  });
+  table.line = nullptr;
+  return table;
+}
+
+/// The same costs with the nodes in another order.
+CostTable reordered(const CostTable& table, std::vector<std::size_t> nodes,
+                    const std::vector<std::vector<double>>& options) {
+  if (table.nodes == nodes) return table;
+  CostTable result{std::move(nodes), {}};
+  result.costs.resize(table.costs.size());
+  std::vector<std::size_t> strides;
+  for (const std::size_t node : result.nodes) strides.push_back(stride(table, node, options));
+  if (result.costs.empty()) return result;
+  double* cost = result.costs.data();
+  for_each_choice(result.nodes, options, [&](const std::vector<std::size_t>& chosen) {
+    *cost++ = table.costs[std::inner_product(chosen.begin(), chosen.end(), strides.begin(),
+                                             std::size_t{0})];
+  });
+  return result;
+}
+
+/// Sums tables over the options of the nodes of `sum`, row by row, the cheapest option of one more
+/// node taken: one min-plus product per row and option.
+class Contraction {
+ public:
+  Contraction(std::size_t node, const std::vector<CostTable>& used, CostTable& sum,
+              const std::vector<std::vector<double>>& options)
+      : options_(options), node_(node), sum_(sum) {
+    const std::size_t last = sum.nodes.empty() ? node : sum.nodes.back();
+    outer_.assign(sum.nodes.begin(), sum.nodes.end() - (sum.nodes.empty() ? 0 : 1));
+    for (const CostTable& table : used) {
+      if (table.line && last != node && table.nodes.back() == last) {
+        lines_.push_back(line(table));
+      } else if (contains(table.nodes, last) && last != node) {
+        std::vector<std::size_t> nodes = table.nodes;
+        std::erase(nodes, last);
+        nodes.push_back(last);
+        rows_.push_back(placed(reordered(written_out(table, options), std::move(nodes), options)));
+      } else {
+        points_.push_back(placed(written_out(table, options)));
+      }
+    }
+    width_ = last == node ? 1 : options[last].size();
+  }
+
+  void run() {
+    std::vector<std::size_t> chosen(outer_.size(), 0);
+    joined_.resize(width_);
+    more_.resize(width_);
+    for (std::size_t row = 0; row < sum_.costs.size(); row += width_) {
+      for (std::size_t option = 0; option < options_[node_].size(); ++option) {
+        double base = options_[node_][option];
+        for (const Placed& table : points_) base += table.table.costs[at(table, chosen, option)];
+        if (base == kImpossible) continue;
+        min_plus_row(&sum_.costs[row], row_of(chosen, option), base, width_);
+      }
+      advance(chosen);
+    }
+  }
+
+ private:
+  struct Placed {
+    CostTable table;
+    std::vector<std::size_t> strides;  ///< by outer node
+    std::size_t own = 0;               ///< of the node that is chosen
+  };
+
+  [[nodiscard]] Placed placed(CostTable table) const {
+    Placed result{std::move(table), {}, 0};
+    for (std::size_t i = 0; i + 1 < sum_.nodes.size(); ++i) {
+      result.strides.push_back(stride(result.table, sum_.nodes[i], options_));
+    }
+    result.own = stride(result.table, node_, options_);
+    return result;
+  }
+
+  static std::size_t at(const Placed& table, const std::vector<std::size_t>& chosen,
+                        std::size_t option) {
+    return std::inner_product(chosen.begin(), chosen.end(), table.strides.begin(),
+                              option * table.own);
+  }
+
+  /// Costs that are made line by line: the places of the nodes before the last among the outer
+  /// ones; behind them, the node that is chosen.
+  struct Line {
+    CostLine line;
+    std::vector<std::size_t> places;
+  };
+
+  [[nodiscard]] Line line(const CostTable& table) const {
+    Line result{table.line, {}};
+    for (std::size_t i = 0; i + 1 < table.nodes.size(); ++i) {
+      const auto place = std::find(outer_.begin(), outer_.end(), table.nodes[i]);
+      result.places.push_back(static_cast<std::size_t>(place - outer_.begin()));
+    }
+    return result;
+  }
+
+  const double* row_of(const std::vector<std::size_t>& chosen, std::size_t option) {
+    if (rows_.size() == 1 && lines_.empty()) {
+      return &rows_.front().table.costs[at(rows_.front(), chosen, option)];
+    }
+    std::fill(joined_.begin(), joined_.end(), 0.0);
+    for (const Placed& table : rows_) {
+      add_row(joined_.data(), &table.table.costs[at(table, chosen, option)], width_);
+    }
+    for (const Line& line : lines_) {
+      own_.clear();
+      for (const std::size_t place : line.places) {
+        own_.push_back(place < chosen.size() ? chosen[place] : option);
+      }
+      line.line(own_, more_);
+      add_row(joined_.data(), more_.data(), width_);
+    }
+    return joined_.data();
+  }
+
+  void advance(std::vector<std::size_t>& chosen) const {
+    for (std::size_t i = chosen.size(); i-- > 0;) {
+      if (++chosen[i] < options_[outer_[i]].size()) return;
+      chosen[i] = 0;
+    }
+  }
+
+  const std::vector<std::vector<double>>& options_;
+  std::size_t node_;
+  CostTable& sum_;
+  std::vector<std::size_t> outer_;  ///< nodes of the sum but the last
+  std::vector<Placed> rows_;        ///< tables with that last node
+  std::vector<Line> lines_;
+  std::vector<Placed> points_;  ///< the others
+  std::vector<double> joined_, more_;
+  std::vector<std::size_t> own_;
+  std::size_t width_ = 1;
+};
+
+std::vector<std::size_t> neighbours(std::size_t node, const std::vector<CostTable>& tables) {
+  std::vector<std::size_t> found;
+  for (const CostTable& table : tables) {
+    if (!contains(table.nodes, node)) continue;
+    for (const std::size_t other : table.nodes) {
+      if (other != node && !contains(found, other)) found.push_back(other);
+    }
+  }
+  return found;
+}
+
+double cost_of(const CostTable& table, const std::vector<std::size_t>& chosen,
+               const std::vector<std::vector<double>>& options) {
+  if (table.line) {
+    std::vector<std::size_t> own;
+    for (const std::size_t node : table.nodes) own.push_back(chosen[node]);
+    std::vector<double> costs(options[table.nodes.back()].size());
+    table.line(std::span(own).first(own.size() - 1), costs);
+    return costs[own.back()];
+  }
+  std::size_t at = 0;
+  for (const std::size_t node : table.nodes) at = at * options[node].size() + chosen[node];
+  return table.costs[at];
+}
+
+}  // namespace
+
+Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept)
+    : tables_(std::move(graph.edges)) {
+  for (ChoiceNode& node : graph.nodes) nodes_.push_back(std::move(node.costs));
+  std::vector<std::size_t> left;
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    if (!contains(kept, n)) left.push_back(n);
+  }
+  const auto table_size = [&](std::size_t node) {
+    auto size = static_cast<double>(nodes_[node].size());
+    for (const std::size_t other : neighbours(node, tables_)) {
+      size *= static_cast<double>(nodes_[other].size());
+    }
+    return size;
+  };
+  while (!left.empty()) {
+    const std::size_t node = *std::min_element(
+        left.begin(), left.end(),
+        [&](std::size_t a, std::size_t b) { return table_size(a) < table_size(b); });
+    eliminate(node);
+    std::erase(left, node);
+  }
+  // What is left is added up over the kept nodes.
+  costs_.nodes = std::move(kept);
+  std::size_t size = 1;
+  for (const std::size_t node : costs_.nodes) size *= nodes_[node].size();
+  costs_.costs.assign(size, 0.0);
+  std::vector<std::size_t> chosen(nodes_.size(), 0);
+  for (std::size_t entry = 0; entry < size; ++entry) {
+    std::size_t rest = entry;
+    for (std::size_t i = costs_.nodes.size(); i-- > 0;) {
+      const std::size_t node = costs_.nodes[i];
+      chosen[node] = rest % nodes_[node].size();
+      rest /= nodes_[node].size();
+      costs_.costs[entry] += nodes_[node][chosen[node]];
+    }
+    for (const CostTable& table : tables_) costs_.costs[entry] += cost_of(table, chosen, nodes_);
+  }
+}
+
+void Elimination::eliminate(std::size_t node) {
+  CostTable made{neighbours(node, tables_), {}};
+  // The widest one last: its options are the rows.
+  std::stable_sort(made.nodes.begin(), made.nodes.end(), [&](std::size_t a, std::size_t b) {
+    return nodes_[a].size() < nodes_[b].size();
+  });
+  // Costs that come in lines stay lines.
+  for (const CostTable& table : tables_) {
+    if (!table.line || !contains(table.nodes, node)) continue;
+    const auto last = std::find(made.nodes.begin(), made.nodes.end(), table.nodes.back());
+    if (last == made.nodes.end()) continue;
+    std::rotate(last, last + 1, made.nodes.end());
+    break;
+  }
+  const auto used = std::stable_partition(
+      tables_.begin(), tables_.end(), [&](const CostTable& t) { return !contains(t.nodes, node); });
+  Step step{node, {std::make_move_iterator(used), std::make_move_iterator(tables_.end())}};
+  tables_.erase(used, tables_.end());
+  std::size_t size = 1;
+  for (const std::size_t other : made.nodes) size *= nodes_[other].size();
+  made.costs.assign(size, kImpossible);
+  Contraction(node, step.used, made, nodes_).run();
+  tables_.push_back(std::move(made));
+  steps_.push_back(std::move(step));
+}
+
+void Elimination::complete(std::vector<std::size_t>& options) const {
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    const std::vector<double>& own = nodes_[step->node];
+    double least = kImpossible;
+    std::size_t best = 0;
+    for (std::size_t option = 0; option < own.size(); ++option) {
+      options[step->node] = option;
+      double cost = own[option];
+      for (const CostTable& table : step->used) cost += cost_of(table, options, nodes_);
+      if (cost < least) {
+        least = cost;
+        best = option;
+      }
+    }
+    options[step->node] = best;
+  }
+}
+
+std::optional<RepeatedChoices> repeated_choices(const ChoiceGraph& layer, std::size_t entry,
+                                                std::size_t exit, std::size_t copies,
+                                                const std::vector<double>& after) {
+  ChoiceGraph inner = layer;
+  std::fill(inner.nodes[entry].costs.begin(), inner.nodes[entry].costs.end(), 0.0);
+  const Elimination one(std::move(inner), {entry, exit});
+  const std::size_t size = layer.nodes[entry].costs.size();
+  // powers[k]: 2^k layers; from the first ones on, the least of `done` layers by their last option.
+  std::vector<std::vector<double>> powers{one.costs().costs};
+  while (copies >> powers.size() != 0)
+    powers.push_back(min_plus(powers.back(), powers.back(), size));
+  std::vector<std::vector<double>> least{layer.nodes[entry].costs};
+  std::vector<std::size_t> parts;
+  for (std::size_t k = 0; k < powers.size(); ++k) {
+    if ((copies >> k & 1U) == 0) continue;
+    std::vector<double> next(size, kImpossible);
+    for (std::size_t a = 0; a < size; ++a) {
+      if (least.back()[a] != kImpossible) {
+        min_plus_row(next.data(), &powers[k][a * size], least.back()[a], size);
+      }
+    }
+    least.push_back(std::move(next));
+    parts.push_back(k);
+  }
+  add_row(least.back().data(), after.data(), after.size());  // none: nothing is added
+  const auto best = std::min_element(least.back().begin(), least.back().end());
+  if (*best == kImpossible) return std::nullopt;
+
+  // Backwards: the option between two parts, then between the halves of each.
+  std::vector<std::size_t> between{static_cast<std::size_t>(best - least.back().begin())};
+  const auto middle = [&](auto left, const std::vector<double>& right, std::size_t last) {
+    std::size_t found = 0;
+    for (std::size_t b = 1; b < size; ++b) {
+      if (left(b) + right[b * size + last] < left(found) + right[found * size + last]) found = b;
+    }
+    return found;
+  };
+  const auto split = [&](auto& self, std::size_t k, std::size_t first, std::size_t last) -> void {
+    if (k == 0) return between.push_back(first);
+    const std::vector<double>& half = powers[k - 1];
+    const std::size_t b = middle([&](std::size_t o) { return half[first * size + o]; }, half, last);
+    self(self, k - 1, b, last);
+    self(self, k - 1, first, b);
+  };
+  for (std::size_t i = parts.size(); i-- > 0;) {
+    const std::size_t last = between.back();
+    const std::size_t first =
+        middle([&](std::size_t o) { return least[i][o]; }, powers[parts[i]], last);
+    split(split, parts[i], first, last);
+  }
+  RepeatedChoices result{*best, {}};
+  for (std::size_t i = between.size() - 1; i-- > 0;) {
+    std::vector<std::size_t> options(layer.nodes.size(), 0);
+    options[entry] = between[i + 1];
+    options[exit] = between[i];
+    one.complete(options);
+    result.options.push_back(std::move(options));
+  }
+  return result;
+}
+
+}  // namespace plansearch

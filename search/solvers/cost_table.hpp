@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cheapest choices: dense tables, min-plus products, and layers that repeat.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "search/solvers/choice_graph.hpp"
+
+namespace plansearch {
+
+/// Costs by the options of some nodes, those of the last one side by side.
+using CostTable = ChoiceEdge;
+
+/// A graph of which all nodes but some have been chosen at their cheapest, whatever the others are.
+class Elimination {
+ public:
+  Elimination(ChoiceGraph graph, std::vector<std::size_t> kept);
+
+  /// What the whole graph costs by the options of the nodes that are kept, in their order; their
+  /// own costs are in it. Without kept nodes one number.
+  [[nodiscard]] const CostTable& costs() const { return costs_; }
+  /// Fills in the nodes that were chosen; `options`, by node, has those of the kept ones.
+  void complete(std::vector<std::size_t>& options) const;
+
+ private:
+  /// A node, and the tables it stood in when it was chosen.
+  struct Step {
+    std::size_t node = 0;
+    std::vector<CostTable> used;
+  };
+  void eliminate(std::size_t node);
+
+  std::vector<std::vector<double>> nodes_;  ///< own costs
+  std::vector<CostTable> tables_;           ///< of nodes that are left
+  std::vector<Step> steps_;
+  CostTable costs_;
+};
+
+/// The cheapest choices of `copies` layers in a row. Node `exit` of a layer is node `entry` of the
+/// next one: they have the same options, and the costs of `entry` count in the first layer only.
+struct RepeatedChoices {
+  double cost = 0.0;
+  std::vector<std::vector<std::size_t>> options;  ///< by layer and node
+};
+/// Nothing where every assignment is impossible. Exact; layers are merged by doubling, so that time
+/// grows with the logarithm of `copies`. `after`: what follows the last layer costs by its option
+/// of `exit`; empty: nothing.
+[[nodiscard]] std::optional<RepeatedChoices> repeated_choices(
+    const ChoiceGraph& layer, std::size_t entry, std::size_t exit, std::size_t copies,
+    const std::vector<double>& after = {});
+
+}  // namespace plansearch

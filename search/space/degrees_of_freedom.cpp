@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the degrees of freedom of a problem and how they depend on each other.
+// Source: factorisations of the GPU count over (dp, pp, tp, cp); Megatron's expert folding.
+// Assumes: orders of a pipeline differ only where there is one and it has several micro-batches.
+// Units: degrees and counts.
+// Checked by: tests/unit/search/search_space_test.cpp, tests/unit/search/named_spaces_test.cpp
+#include "search/space/degrees_of_freedom.hpp"
+
+#include <algorithm>
+
+#include "base/divisors.hpp"
+#include "plan/primitives/recompute.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Context parallelism stops where a rank would hold fewer tokens than this.
+constexpr std::int64_t kTokensPerContextRank = 256;
+
+using Plan = const PlanDegrees&;
+
+template <typename... Values>
+std::vector<int> numbers(Values... values) {
+  return {static_cast<int>(values)...};
+}
+
+std::vector<int> context_degrees(const Problem& problem) {
+  std::vector<int> degrees =
+      divisors(problem.gpus, std::max<std::int64_t>(1, problem.seq_len / kTokensPerContextRank));
+  std::erase_if(degrees, [&](int degree) { return problem.seq_len % degree != 0; });
+  return degrees;
+}
+
+/// Rings and exchanged heads, and what else the framework does by default. Gathered keys are longer
+/// in memory than a ring and as long on the wire: nobody need look at them unasked.
+std::vector<int> context_kinds(const Framework& framework) {
+  std::vector<int> kinds = numbers(ContextKind::Ring, ContextKind::Ulysses);
+  const auto natural = framework.natural_degrees.find("cp_kind");
+  if (natural == framework.natural_degrees.end()) return kinds;
+  if (std::find(kinds.begin(), kinds.end(), natural->second) == kinds.end()) {
+    kinds.push_back(natural->second);
+  }
+  return kinds;
+}
+
+/// Where selective recompute drops nothing it is the same as none, and counted once.
+std::vector<int> recompute_levels(const Problem& problem) {
+  if (selective_drops(*problem.network, problem.framework->selective)) {
+    return numbers(Recompute::None, Recompute::Selective, Recompute::Full);
+  }
+  return numbers(Recompute::None, Recompute::Full);
+}
+
+/// Outermost first: what decides the parameters of a device, then what it keeps, then the order.
+std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
+  const auto layers = static_cast<std::int64_t>(layer_count(*problem.network));
+  const std::int64_t heads = std::max<std::int64_t>(1, problem.model->attention.heads);
+  return {
+      {Degree::Pipeline, divisors(problem.gpus, layers), {}},
+      {Degree::TensorIn, {1}, {}},
+      {Degree::TensorOut, divisors(problem.gpus, heads), {}},
+      {Degree::TensorDepth, {1}, {}},
+      {Degree::Context, context_degrees(problem), {}},
+      {Degree::Data, divisors(problem.gpus), {}},
+      {Degree::Expert,
+       problem.model->moe ? divisors(problem.model->moe->experts) : std::vector<int>{1},
+       {}},
+      {Degree::ExpertTensor, {1}, {}},
+      {Degree::ContextKind,
+       context_kinds(*problem.framework),
+       {{Degree::Context}, [](Plan p) { return p.context > 1; }},
+       static_cast<int>(ContextKind::Ring)},
+      {Degree::SequenceParallel,
+       numbers(SequenceParallel::Off, SequenceParallel::On),
+       {{Degree::TensorOut}, [](Plan p) { return p.tensor_out > 1; }},
+       static_cast<int>(SequenceParallel::Off)},
+      {Degree::Temporal,
+       numbers(Temporal::None),
+       {{Degree::TensorOut, Degree::SequenceParallel},
+        [](Plan p) { return p.tensor_out > 1 && p.sequence_parallel == SequenceParallel::On; }},
+       static_cast<int>(Temporal::None)},
+      {Degree::Zero,
+       numbers(ZeroStage::None, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters),
+       {{Degree::Data, Degree::Context}, [](Plan p) { return p.data * p.context > 1; }},
+       static_cast<int>(ZeroStage::None)},
+      {Degree::ShardGroup,
+       {0},
+       {{Degree::Data, Degree::Zero},
+        [](Plan p) { return p.data > 1 && p.zero != ZeroStage::None; }},
+       0},
+      {Degree::Recompute, recompute_levels(problem), {}},
+      {Degree::RecomputeLayers,
+       {0},
+       {{Degree::Recompute}, [](Plan p) { return p.recompute == Recompute::Full; }},
+       0},
+      {Degree::Pieces,
+       {1},
+       {{Degree::TensorIn, Degree::TensorOut},
+        [](Plan p) { return p.tensor_in * p.tensor_out > 1; }},
+       1},
+      {Degree::MicroBatch, divisors(problem.global_batch), {}},
+      {Degree::Chunks, divisors(layers), {}},
+      // What a framework runs that says nothing of its schedules.
+      {Degree::Schedule, order_values(Framework{}), {}},
+  };
+}
+
+/// The experts' ranks divide those of a stage.
+SpaceConstraint expert_constraint() {
+  return {{kMeshDegrees | DegreeSet{Degree::Expert, Degree::ExpertTensor}, [](Plan p) {
+             const std::int64_t ranks = std::int64_t{1} * p.data * p.context * p.tensor();
+             return ranks % (std::int64_t{1} * p.expert * p.expert_tensor) == 0;
+           }}};
+}
+
+SpaceConstraint shard_group_constraint() {
+  return {{{Degree::Data, Degree::ShardGroup},
+           [](Plan p) { return p.shard_group == 0 || p.data % p.shard_group == 0; }}};
+}
+
+SpaceConstraint pieces_constraint() {
+  return {
+      {{Degree::MicroBatch, Degree::Pieces}, [](Plan p) { return p.micro_batch % p.pieces == 0; }}};
+}
+
+/// Several chunks need a pipeline; without one all orders are the default one.
+std::vector<SpaceConstraint> order_constraints() {
+  return {{{{Degree::Pipeline, Degree::Chunks},
+            [](Plan p) { return p.chunks == 1 || p.pipeline > 1; }}},
+          {{{Degree::Chunks, Degree::Schedule},
+            [](Plan p) { return schedule_row(p.schedule).chunks.contains(p.chunks); }}},
+          {{{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
+            [](Plan p) { return p.schedule == kDefaultSchedule || p.pipeline > 1; }}}};
+}
+
+}  // namespace
+
+std::vector<int> order_values(const Framework& framework) {
+  std::vector<int> values;
+  for (const ScheduleId id : schedules_of(framework)) values.push_back(static_cast<int>(id));
+  // One stage runs micro-batches one after the other, whatever orders of pipelines are listed.
+  const auto plain = static_cast<int>(kDefaultSchedule);
+  if (std::find(values.begin(), values.end(), plain) == values.end()) values.push_back(plain);
+  return values;
+}
+
+SearchSpace all_degrees(const Problem& problem) {
+  SearchSpace space;
+  space.global_batch = problem.global_batch;
+  space.dimensions = dimensions_of(problem);
+  space.constraints = mesh_constraints(problem.gpus, problem.global_batch);
+  space.constraints.push_back(expert_constraint());
+  space.constraints.push_back(shard_group_constraint());
+  space.constraints.push_back(pieces_constraint());
+  for (SpaceConstraint& constraint : order_constraints()) {
+    space.constraints.push_back(std::move(constraint));
+  }
+  if (space.dimension(Degree::Recompute).values.size() < 3) {
+    space.left_out.push_back("selective recompute (fused attention leaves it nothing to drop)");
+  }
+  return space;
+}
+
+void look_at_equal_orders_once(SearchSpace& space) {
+  const std::vector<int>& orders = space.dimension(Degree::Schedule).values;
+  const auto plain = static_cast<int>(kDefaultSchedule);
+  if (std::find(orders.begin(), orders.end(), plain) == orders.end()) return;
+  space.constraints.push_back(
+      {{kBatchDegrees | DegreeSet{Degree::Chunks, Degree::Schedule}, [](Plan p) {
+          return p.schedule == kDefaultSchedule || p.chunks > 1 || p.micro_batches > 1 ||
+                 splits_backward(p.schedule);
+        }}});
+}
+
+}  // namespace plansearch

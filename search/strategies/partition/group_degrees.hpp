@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The degrees around one tensor group that planners of single operators search.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "plansearch/placements.hpp"
+#include "plansearch/plan.hpp"
+#include "plansearch/problem.hpp"
+#include "search/strategies/uneven/stage_forms.hpp"
+
+namespace plansearch {
+
+/// The value that was asked for, or those of `all` that the limits admit.
+[[nodiscard]] std::vector<int> values_of(const SearchRequest& request, Degree degree,
+                                         const std::function<std::vector<int>()>& all);
+
+/// Powers of two that divide what one replica of `devices` gets of the batch.
+[[nodiscard]] std::vector<int> micro_batches_of(const Problem& problem,
+                                                const SearchRequest& request, int devices);
+
+/// None and full, as the request admits.
+[[nodiscard]] std::vector<Recompute> recomputations_of(const SearchRequest& request);
+
+/// The first stage of sharding that the framework runs beside operators cut one by one, and those
+/// that shard more where there are replicas.
+[[nodiscard]] std::vector<ZeroStage> zeros_of(const Problem& problem, const SearchRequest& request,
+                                              PlanDegrees degrees);
+
+/// Tensor groups of so many ranks beside what was asked for, without sequence parallelism; nothing
+/// where that does not fill the GPUs.
+[[nodiscard]] std::optional<PlanDegrees> group_degrees(const Problem& problem,
+                                                       const SearchRequest& request, int tensor,
+                                                       int micro_batch);
+
+/// The plan of these degrees with its operators placed one by one.
+[[nodiscard]] std::variant<ParallelPlan, Infeasible> placed_plan(const Problem& problem,
+                                                                 const PlanDegrees& degrees,
+                                                                 const Placements& placements);
+
+}  // namespace plansearch

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: plans whose operators are cut one by one, the best of every group of degrees.
+// Source: the choice of least sum (sequence_planner.hpp); steps by PlanEvaluator::evaluate.
+// Assumes: one choice for all layers of a block; embedding and head by role.
+// Units: seconds, bytes.
+// Checked by: tests/unit/search/sequence_planner_test.cpp, operator_search_test.cpp
+#include "search/strategies/partition/temporal_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/divisors.hpp"
+#include "base/parallel.hpp"
+#include "base/units.hpp"
+#include "plan/stages/expand.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "search/strategies/offers.hpp"
+#include "search/strategies/partition/group_degrees.hpp"
+#include "search/strategies/partition/sequence_front.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Above it only sequences that are sorted inside every tier are searched.
+constexpr int kMostBitsInFull = 5;
+constexpr int kMostBits = 8;
+
+/// Whether tensor groups of so many devices are cut bit by bit.
+bool has_sequences(int tensor) {
+  const auto bits = bits_of(tensor);
+  return bits && *bits >= 1 && *bits <= kMostBits;
+}
+
+class TemporalSearch : public Strategy {
+ public:
+  TemporalSearch(const SearchTask& task, SearchRequest request, SequenceSpace space)
+      : problem_(task.evaluator.problem()),
+        request_(std::move(request)),
+        space_(space),
+        task_(task),
+        offers_(task) {}
+
+  void run() override {
+    std::vector<std::string>& left_out = task_.result.left_out;
+    if (!over_bits()) {
+      left_out.insert(left_out.end(), {"pipelines", "batch and tokens cut over the tensor group"});
+    }
+    left_out.emplace_back("layers of one kind that are cut differently");
+    if (over_bits()) {
+      left_out.push_back(fmt::format("tensor groups of more than {} devices", 1 << kMostBits));
+    }
+    std::vector<PlanDegrees> groups;
+    for (const int tensor : tensor_degrees()) {
+      for (const int pipeline : pipelines()) {
+        if (problem_.gpus % (tensor * pipeline) != 0) continue;
+        for (const int micro_batch : micro_batches_of(problem_, request_, tensor * pipeline)) {
+          add_groups(tensor, pipeline, micro_batch, groups);
+        }
+      }
+    }
+    if (over_bits()) offer_by_role(groups);
+    for (const PlanDegrees& degrees : groups) {
+      if (!task_.deadline.passed())
+        offer_choices(degrees);
+      else
+        stop();
+    }
+    task_.result.families += static_cast<std::int64_t>(groups.size());
+    if (!obstacle_.empty()) left_out.push_back(obstacle_);
+  }
+
+ private:
+  struct Offered {
+    PlanDegrees degrees;
+    Placements placements;
+    Seconds sum;  ///< of a step, by stage of a pipeline
+    std::string words;
+    Rings rings = Rings::Hidden;
+    bool sorted = false;
+    bool exact = true;
+  };
+
+  /// Those that were asked for, or none.
+  [[nodiscard]] std::vector<int> pipelines() const {
+    return values_of(request_, Degree::Pipeline, [&] {
+      return request_.limits.has(Degree::Pipeline) ? divisors(problem_.gpus) : std::vector{1};
+    });
+  }
+
+  /// Whether operators are cut bit by bit.
+  [[nodiscard]] bool over_bits() const { return space_ != SequenceSpace::OneDimension; }
+
+  /// One dimension is cut inside a node.
+  [[nodiscard]] std::vector<int> tensor_degrees() const {
+    std::vector<int> found = values_of(request_, Degree::TensorOut, [&] {
+      std::vector<int> sizes = divisors(problem_.gpus);
+      std::erase_if(sizes, [&](int size) {
+        return !over_bits() && size > problem_.cluster->accelerators_per_node;
+      });
+      return sizes;
+    });
+    std::erase_if(found, [&](int size) { return over_bits() ? !has_sequences(size) : size < 2; });
+    return found;
+  }
+
+  void add_groups(int tensor, int pipeline, int micro_batch,
+                  std::vector<PlanDegrees>& groups) const {
+    SearchRequest request = request_;
+    request.pinned.pin(Degree::Pipeline, pipeline);
+    auto degrees = group_degrees(problem_, request, tensor, micro_batch);
+    if (!degrees) return;
+    if (!request_.pinned.has(Degree::Schedule)) {
+      degrees->schedule = default_schedule(*problem_.framework, degrees->pipeline, degrees->chunks);
+    }
+    if (!request_.admits(Degree::Schedule, static_cast<int>(degrees->schedule))) return;
+    for (const ZeroStage zero : zeros_of(problem_, request_, *degrees)) {
+      degrees->zero = zero;
+      groups.push_back(*degrees);
+    }
+  }
+
+  /// Ranks the best plan of each tuple of degrees, by role or by sequences.
+  [[nodiscard]] static PlanFamily family_of(const PlanDegrees& degrees) { return {degrees, {1}}; }
+
+  void stop() { task_.result.completeness = Completeness::Stopped; }
+
+  void offer_by_role(const std::vector<PlanDegrees>& groups) {
+    const std::vector<Recompute> levels = recomputations_of(request_);
+    const std::size_t count = groups.size() * levels.size();
+    offers_.count(static_cast<double>(count));
+    offers_.offer_batch(count, [&](std::size_t i) {
+      PlanDegrees degrees = groups[i / levels.size()];
+      degrees.recompute = levels[i % levels.size()];
+      return Offers::Made{expand(degrees, *problem_.network, *problem_.framework),
+                          family_of(degrees)};
+    });
+  }
+
+  void offer_choices(PlanDegrees degrees) {
+    if (!has_room(degrees)) return;
+    const SequenceSpace space = space_of(degrees);
+    const bool sorted = space == SequenceSpace::Sorted;
+    std::shared_ptr<ReshardingPrices>& moves = moves_[degrees.tensor_out];
+    const SequencePlanner planner(
+        {problem_, degrees, space, moves, [this] { return task_.deadline.passed(); }});
+    moves = planner.moves();
+    if (!planner.obstacle().empty()) {
+      obstacle_ = planner.obstacle();
+      return;
+    }
+    std::vector<Asked> asked;
+    for (const Recompute level : recomputations_of(request_)) {
+      degrees.recompute = level;
+      if (!may_rank(degrees, planner.bound(level))) continue;
+      asked.push_back({planner, degrees, Rings::Hidden, sorted});
+      if (over_bits()) asked.push_back({planner, degrees, Rings::Exposed, sorted});
+    }
+    // Over very many devices the tables of one sum fill the memory.
+    parallel_for(asked.size(), sorted ? 1 : task_.options.threads, [&](std::size_t i) {
+      if (!task_.deadline.passed()) search_sum(asked[i]);
+    });
+    for (const Asked& sums : asked) {
+      if (!sums.looked) stop();
+      if (sums.choice) offer(sums, *sums.choice);
+    }
+  }
+
+  /// Whether any choice of these degrees has room, and may be ranked.
+  [[nodiscard]] bool may_rank(const PlanDegrees& degrees, const SequenceBound& bound) const {
+    const double stages = degrees.pipeline;
+    return Bytes(bound.bytes / stages) <= offers_.limit() &&
+           offers_.may_rank(family_of(degrees), bound.kernels * (degrees.micro_batches / stages));
+  }
+
+  /// A way to add up sums, and what is best by it.
+  struct Asked {
+    const SequencePlanner& planner;
+    PlanDegrees degrees;
+    Rings rings;
+    bool sorted;
+    bool looked = false;
+    std::optional<SequencePlan> choice{};
+  };
+
+  void search_sum(Asked& asked) const {
+    try {
+      asked.choice = choice_for(asked);
+      asked.looked = true;
+    } catch (const PricingStopped&) {
+      // Not looked at.
+    }
+  }
+
+  /// The least sum; where it has no room, and is fast enough, the least that has.
+  [[nodiscard]] std::optional<SequencePlan> choice_for(const Asked& asked) const {
+    const Recompute level = asked.degrees.recompute;
+    const auto judge = [&](const SequencePlan& choice) {
+      return offers_.judge(plan_of(asked, choice), family_of(asked.degrees));
+    };
+    auto least = asked.planner.best(level, asked.rings, 0.0);
+    if (!least) return std::nullopt;
+    const auto verdict = judge(*least);
+    if (verdict.has_room) return least;
+    if (!verdict.in_time) return std::nullopt;
+    return fastest_with_room(asked.planner, level, asked.rings, *least,
+                             [&](const SequencePlan& choice) { return judge(choice).has_room; });
+  }
+
+  [[nodiscard]] std::variant<ParallelPlan, Infeasible> plan_of(const Asked& asked,
+                                                               const SequencePlan& choice) const {
+    return placed_plan(problem_, asked.degrees, choice.placements);
+  }
+
+  /// Whether states that are cut over everything leave room at all.
+  [[nodiscard]] bool has_room(const PlanDegrees& degrees) const {
+    const DeviceMesh mesh = make_device_mesh(degrees, problem_.framework->rank_order);
+    const StaticBytes bytes =
+        static_policy(tensor_policies(degrees, mesh, *problem_.framework, problem_.precision), mesh,
+                      optimizer_moments(problem_.model->training.optimizer))
+            .dense;
+    const double parameters =
+        static_cast<double>(parameter_count(*problem_.network)) /
+        (degrees.tensor_out * degrees.pipeline * degrees.expert * degrees.expert_tensor);
+    return parameters * (bytes.parameter + bytes.gradient + bytes.optimizer) <=
+           offers_.limit().value();
+  }
+
+  void offer(const Asked& asked, const SequencePlan& choice) {
+    const PlanDegrees& degrees = asked.degrees;
+    const bool known = std::any_of(offered_.begin(), offered_.end(), [&](const Offered& other) {
+      return other.degrees == degrees && other.placements == choice.placements;
+    });
+    if (known) return;
+    offers_.count(1.0);
+    offers_.offer(plan_of(asked, choice), family_of(degrees));
+    offered_.push_back(
+        {degrees, choice.placements,
+         choice.sum * (static_cast<double>(degrees.micro_batches) / degrees.pipeline), choice.words,
+         asked.rings, asked.sorted, asked.planner.exact()});
+  }
+
+  /// What the least sum gains where every layer is cut in a way of its own.
+  [[nodiscard]] double gap_of(const Offered& offered) const {
+    if (task_.result.completeness == Completeness::Stopped) return 0.0;
+    const SequencePlanner planner({problem_, offered.degrees, space_of(offered.degrees),
+                                   moves_.at(offered.degrees.tensor_out)});
+    const Recompute level = offered.degrees.recompute;
+    const auto alike = planner.best(level, offered.rings, 0.0);
+    const auto least = planner.least_sum(level, offered.rings);
+    return alike && least ? alike->sum / *least - 1.0 : 0.0;
+  }
+
+  [[nodiscard]] SequenceSpace space_of(const PlanDegrees& degrees) const {
+    const bool sorted = over_bits() && *bits_of(degrees.tensor_out) > kMostBitsInFull;
+    return sorted ? SequenceSpace::Sorted : space_;
+  }
+
+  [[nodiscard]] std::string claim(const PlanCandidate& first) const override {
+    const Transform& transform = first.written->transforms.front();
+    if (!transform.placements) {
+      return "plan 1 cuts by role; no sum of sequences that was offered beats it once priced";
+    }
+    for (const Offered& offered : offered_) {
+      if (!(offered.degrees == transform.degrees)) continue;
+      if (!(with_merged_factors(offered.placements) == *transform.placements)) continue;
+      std::string text = fmt::format(
+          "plan 1 is of the choices with the least sum of kernels and messages, {} a step with "
+          "nothing hidden but tiles under their own products; its step is priced as any plan's "
+          "({})",
+          to_text(offered.sum), offered.words);
+      if (offered.sorted) text += "; sequences sorted inside every tier of the network";
+      if (!offered.exact) {
+        text +=
+            "; the sum is an upper bound: several readers of one tensor are supplied one by one";
+      }
+      const double gap = gap_of(offered);
+      if (gap > 1e-9) {
+        text += fmt::format("; layers cut one by one would sum to {:.2g} % less", 100.0 * gap);
+      }
+      return text;
+    }
+    return {};
+  }
+
+  const Problem& problem_;
+  SearchRequest request_;
+  SequenceSpace space_;
+  const SearchTask& task_;
+  Offers offers_;
+  std::vector<Offered> offered_;
+  std::map<int, std::shared_ptr<ReshardingPrices>> moves_;  ///< by tensor degree
+  std::string obstacle_;
+};
+
+}  // namespace
+
+bool runs_squares(const Framework& framework, const SearchRequest& request) {
+  const auto tensor = request.pinned.get(Degree::TensorOut);
+  return framework.operator_steps == OperatorSteps::Squares && has_sequences(tensor.value_or(2));
+}
+
+SearchPart sequence_part(std::string space, const SearchRequest& request, SequenceSpace sequences) {
+  const auto tensor = request.pinned.get(Degree::TensorOut);
+  if (sequences != SequenceSpace::OneDimension && tensor && !has_sequences(*tensor)) {
+    throw InputError({}, fmt::format("--tp {}: sequences cut a tensor group bit by bit", *tensor),
+                     "2, 4, 8, 16, 32, 64, 128 or 256 devices");
+  }
+  return {std::move(space), [request, sequences](const SearchTask& task) {
+            return std::make_unique<TemporalSearch>(task, request, sequences);
+          }};
+}
+
+}  // namespace plansearch

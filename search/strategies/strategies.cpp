@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row a space whose plans are more than degrees; spaces/named_spaces.cpp describes all.
+#include "search/strategies/strategies.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plansearch/error.hpp"
+#include "search/strategies/partition/temporal_search.hpp"
+#include "search/strategies/strategy.hpp"
+#include "search/strategies/uneven/end_layers.hpp"
+#include "search/strategies/uneven/uneven_search.hpp"
+
+namespace plansearch {
+namespace {
+
+/// The question that parts are made for.
+struct Question {
+  const PlanEvaluator& evaluator;
+  const SearchRequest& request;
+
+  [[nodiscard]] const Problem& problem() const { return evaluator.problem(); }
+  [[nodiscard]] const Framework& framework() const { return *problem().framework; }
+};
+
+using Parts = std::vector<SearchPart>;
+using Walk = std::shared_ptr<const LegalWalk>;
+
+/// Null where the request leaves no plan of that space of degrees. Where the framework can, plans
+/// run over rings and without, unless the request decides it.
+enum class Rings { No, Yes };
+Walk walk_of(const Question& question, std::string_view space, Rings rings = Rings::No) {
+  DegreeLimits limits = question.request.limits;
+  if (rings == Rings::Yes && question.framework().operator_steps == OperatorSteps::Rings &&
+      question.request.is_open(Degree::Temporal)) {
+    limits.allow(Degree::Temporal,
+                 {static_cast<int>(Temporal::None), static_cast<int>(Temporal::Ring)});
+  }
+  auto made = make_space(space, question.problem(), question.request.pinned, limits);
+  auto* found = std::get_if<SearchSpace>(&made);
+  return found == nullptr
+             ? nullptr
+             : std::make_shared<const LegalWalk>(question.evaluator, std::move(*found));
+}
+
+void add_degrees(const Walk& walk, Parts& parts) {
+  if (walk) parts.push_back(degree_part(walk->space().space().name, walk));
+}
+
+[[noreturn]] void refuse_steps(const Framework& framework, const std::string& hint) {
+  throw InputError({}, fmt::format("{} runs no operator in steps (operator_steps)", framework.name),
+                   fmt::format("{}; --space operators cuts them without steps", hint));
+}
+
+Parts layers(const Question& question) {
+  return {end_layers_part(question.problem(), question.request)};
+}
+
+Parts operators(const Question& question) {
+  SearchRequest request = question.request;
+  if (!request.admits(Degree::Pipeline, 1)) {
+    const auto pipeline = request.pinned.get(Degree::Pipeline);
+    throw InputError(
+        {},
+        fmt::format("space operators has no pipeline (pp {})",
+                    pipeline ? std::to_string(*pipeline) : request.limits.text(Degree::Pipeline)),
+        "leave --pp out, or write the placements into a plan file with pp");
+  }
+  request.pinned.pin(Degree::Pipeline, 1);
+  return {sequence_part("operators", request, SequenceSpace::OneDimension)};
+}
+
+Parts primepar(const Question& question) {
+  if (question.framework().operator_steps != OperatorSteps::Squares) {
+    refuse_steps(question.framework(), "--framework primepar does");
+  }
+  return {sequence_part("primepar", question.request, SequenceSpace::Paper)};
+}
+
+Parts temporal(const Question& question) {
+  Parts parts;
+  switch (question.framework().operator_steps) {
+    case OperatorSteps::Squares:
+      return {sequence_part("temporal", question.request, SequenceSpace::All)};
+    case OperatorSteps::Rings:
+      add_degrees(walk_of(question, "framework", Rings::Yes), parts);
+      return parts;
+    case OperatorSteps::None:
+      break;
+  }
+  refuse_steps(question.framework(),
+               "--framework primepar (squares) and torchtitan-async-tp (rings) do");
+}
+
+/// Pipelines of every depth of a walk, where nothing is said of them.
+SearchRequest with_pipelines(SearchRequest request, const Walk& walk) {
+  if (request.is_open(Degree::Pipeline) && walk) {
+    request.limits.allow(Degree::Pipeline,
+                         walk->space().space().dimension(Degree::Pipeline).values);
+  }
+  return request;
+}
+
+Parts full(const Question& question) {
+  const Walk walk = walk_of(question, "4d", Rings::Yes);
+  Parts parts;
+  add_degrees(walk, parts);
+  if (question.framework().own_layers != OwnLayers::None) {
+    parts.push_back(end_layers_part(question.problem(), question.request));
+  }
+  if (runs_squares(question.framework(), question.request)) {
+    parts.push_back(
+        sequence_part("temporal", with_pipelines(question.request, walk), SequenceSpace::All));
+  }
+  return parts;
+}
+
+Parts uneven(const Question& question) {
+  return {uneven_part(question.request)};
+}
+
+/// What a space does to the operators of a tensor group.
+enum class Cuts { ByRole, OneByOne, InSteps };
+
+struct StagedSpace {
+  std::string_view name;
+  Parts (*parts)(const Question& question);
+  Cuts cuts;
+};
+
+constexpr std::array kStagedSpaces{
+    StagedSpace{"layers", layers, Cuts::ByRole},
+    StagedSpace{"operators", operators, Cuts::OneByOne},
+    StagedSpace{"primepar", primepar, Cuts::InSteps},
+    StagedSpace{"temporal", temporal, Cuts::InSteps},
+    StagedSpace{"full", full, Cuts::InSteps},
+    StagedSpace{"uneven", uneven, Cuts::ByRole},
+};
+
+const StagedSpace* find(std::string_view name) {
+  const auto* row = std::find_if(kStagedSpaces.begin(), kStagedSpaces.end(),
+                                 [&](const StagedSpace& space) { return space.name == name; });
+  return row == kStagedSpaces.end() ? nullptr : row;
+}
+
+}  // namespace
+
+std::variant<SearchResult, Infeasible> search(const PlanEvaluator& evaluator,
+                                              std::string_view space, const SearchRequest& request,
+                                              const SearchOptions& options) {
+  const StagedSpace* row = find(space);
+  if (row == nullptr) {
+    auto made = make_space(space, evaluator.problem(), request.pinned, request.limits);
+    if (auto* infeasible = std::get_if<Infeasible>(&made)) return std::move(*infeasible);
+    return search(evaluator, std::get<SearchSpace>(made), options);
+  }
+  const Question question{evaluator, request};
+  const Parts parts = row->parts(question);
+  // Plans of degrees stand for all that exceed memory.
+  SearchResult result = run_search(parts, evaluator, options, walk_of(question, "framework").get());
+  result.space = space;
+  return result;
+}
+
+bool cuts_one_by_one(std::string_view space, const Framework& framework) {
+  const StagedSpace* row = find(space);
+  if (row == nullptr) return false;
+  return row->cuts == Cuts::OneByOne ||
+         (row->cuts == Cuts::InSteps && framework.operator_steps == OperatorSteps::Squares);
+}
+
+}  // namespace plansearch

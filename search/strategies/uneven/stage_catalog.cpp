@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: prices of all stages that a planner may choose from.
+// Source: evaluate/step/stage_price.hpp.
+// Assumes: the time of a step does not fall, nor its memory, when a stage gets longer or larger.
+// Units: seconds, bytes.
+// Checked by: tests/unit/search/uneven_search_test.cpp
+#include "search/strategies/uneven/stage_catalog.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "base/parallel.hpp"
+
+namespace plansearch {
+namespace {
+
+/// What decides the tiles that devices hold between stages, and where.
+auto layout_key(const PlanDegrees& d) {
+  return std::tuple(d.data, d.tensor_in, d.tensor_out, d.tensor_depth, d.context,
+                    d.sequence_parallel);
+}
+
+bool at_most(const StagePrice& a, const StagePrice& b) {
+  return a.forward <= b.forward && a.backward <= b.backward && a.reduction <= b.reduction &&
+         a.after <= b.after && a.fixed <= b.fixed && a.activations <= b.activations;
+}
+
+/// Keeps the front; of equal stages the first.
+void add_to_front(PricedStage stage, std::vector<PricedStage>& front) {
+  for (const PricedStage& known : front) {
+    if (at_most(known.price, stage.price)) return;
+  }
+  std::erase_if(front, [&](const PricedStage& known) { return at_most(stage.price, known.price); });
+  front.push_back(std::move(stage));
+}
+
+/// Nothing where all are as large: the order of ranks then says where they lie.
+void place_largest_first(std::vector<StageDescription>& stages) {
+  const auto size = [](const StageDescription& s) { return s.degrees.devices(); };
+  std::vector<std::size_t> order(stages.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return size(stages[a]) > size(stages[b]); });
+  if (size(stages[order.front()]) == size(stages[order.back()])) return;
+  int next = 0;
+  for (const std::size_t s : order) {
+    stages[s].first_rank = next;
+    next += size(stages[s]);
+  }
+}
+
+}  // namespace
+
+StageCatalog::StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
+                           const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges,
+                           Bytes limit, int threads)
+    : pricer_(pricer), problem_(problem), order_(order), ranges_(ranges) {
+  for (const PlanDegrees& d : degrees) forms_.push_back(pricer.form(d));
+  find_layouts();
+  price_all(limit, threads);
+  price_transfers();
+}
+
+void StageCatalog::find_layouts() {
+  for (std::size_t f = 0; f < forms_.size(); ++f) {
+    const auto same = std::find_if(layout_forms_.begin(), layout_forms_.end(), [&](int known) {
+      return layout_key(form(known).degrees) == layout_key(forms_[f].degrees);
+    });
+    layout_of_.push_back(static_cast<int>(same - layout_forms_.begin()));
+    if (same == layout_forms_.end()) layout_forms_.push_back(static_cast<int>(f));
+  }
+}
+
+void StageCatalog::price_all(Bytes limit, int threads) {
+  stages_.assign(static_cast<std::size_t>(ranges_.size()),
+                 std::vector<std::vector<PricedStage>>(layout_forms_.size()));
+  parallel_for(stages_.size(), threads, [&](std::size_t range) {
+    const auto c = static_cast<int>(range);
+    const bool all = c == ranges_.number(0, layers() - 1);
+    for (std::size_t f = 0; f < forms_.size(); ++f) {
+      // All devices are for a stage of all layers.
+      if ((forms_[f].devices() == problem_.gpus) != all) continue;
+      const StagePrice price = pricer_.price(forms_[f], ranges_.runs(c));
+      if (price.fixed + price.activations > limit) continue;
+      add_to_front({static_cast<int>(f), price},
+                   stages_[range][static_cast<std::size_t>(layout_of_[f])]);
+    }
+  });
+}
+
+const std::vector<PricedStage>& StageCatalog::stages(int first, int last, int layout) const {
+  const auto content = static_cast<std::size_t>(ranges_.number(first, last));
+  return stages_[content][static_cast<std::size_t>(layout)];
+}
+
+const std::vector<BlockRun>& StageCatalog::blocks(int first, int last) const {
+  return ranges_.runs(ranges_.number(first, last));
+}
+
+StageDescription StageCatalog::stage(int first, int last, int form) const {
+  StageDescription stage{this->form(form).degrees, {blocks(first, last)}, {}};
+  stage.degrees.pipeline = 1;
+  return stage;
+}
+
+std::variant<ParallelPlan, Infeasible> StageCatalog::plan(
+    std::vector<StageDescription> stages) const {
+  place_largest_first(stages);
+  return plan_of_stages(stages, {order_.schedule, order_.micro_batches}, problem_.global_batch,
+                        *problem_.framework, *problem_.network);
+}
+
+double StageCatalog::plans() const {
+  const auto devices = static_cast<std::size_t>(problem_.gpus);
+  std::vector<double> forms(devices + 1, 0.0);  // by devices
+  for (const StageForm& form : forms_) ++forms[static_cast<std::size_t>(form.devices())];
+  double plans = forms[devices];
+  std::vector<double> ways(devices + 1, 0.0);  // to fill devices with so many stages
+  ways[0] = 1.0;
+  double cuts = 1.0;  // of the layers into so many parts
+  for (int stages = 1; stages <= layers(); ++stages) {
+    std::vector<double> more(devices + 1, 0.0);
+    for (std::size_t used = 0; used <= devices; ++used) {
+      for (std::size_t n = 1; n <= used && n < devices; ++n)
+        more[used] += forms[n] * ways[used - n];
+    }
+    ways = std::move(more);
+    plans += cuts * ways[devices];
+    cuts *= static_cast<double>(layers() - stages) / stages;
+  }
+  return plans;
+}
+
+StageTransfer StageCatalog::transfer(int from, int to, int last) const {
+  return transfers_[transfer_index(from, to, blocks(last, last).back().block)];
+}
+
+void StageCatalog::price_transfers() {
+  transfers_.resize(transfer_index(0, 0, problem_.network->blocks.size()));
+  std::vector<std::size_t> ends;  // blocks that a stage may end with
+  for (int last = 0; last < layers(); ++last) ends.push_back(blocks(last, last).back().block);
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  const int node = problem_.cluster->accelerators_per_node;
+  for (int from = 0; from < layouts(); ++from) {
+    for (int to = 0; to < layouts(); ++to) {
+      // Stages that fit into one node may share it; others never do.
+      const int taken = devices_of(from);
+      const int needed = devices_of(to);
+      if (taken + needed > problem_.gpus) continue;
+      const int unit = taken + needed <= node ? needed : std::max(needed, node);
+      const int first_rank = (taken + unit - 1) / unit * unit;
+      for (const std::size_t block : ends) {
+        transfers_[transfer_index(from, to, block)] =
+            pricer_.transfer(form(layout_forms_[static_cast<std::size_t>(from)]),
+                             form(layout_forms_[static_cast<std::size_t>(to)]), block, first_rank);
+      }
+    }
+  }
+}
+
+}  // namespace plansearch

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// All stages that a plan of one pipeline order can be made of, with their prices.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <variant>
+#include <vector>
+
+#include "plansearch/plan_stages.hpp"
+#include "search/strategies/uneven/layer_ranges.hpp"
+#include "search/strategies/uneven/stage_forms.hpp"
+
+namespace plansearch {
+
+/// One way to run some layers on a sub-mesh.
+struct PricedStage {
+  int form = 0;  ///< index into StageCatalog::forms
+  StagePrice price;
+};
+
+class StageCatalog {
+ public:
+  /// Prices every range of layers under every form that `limit` leaves room for. Of stages of
+  /// one layout, those that another equals or beats in time, end of step and memory are left out.
+  StageCatalog(const StagePricer& pricer, const Problem& problem, PipelineOrder order,
+               const std::vector<PlanDegrees>& degrees, const LayerRanges& ranges, Bytes limit,
+               int threads = 1);
+
+  [[nodiscard]] const PipelineOrder& order() const { return order_; }
+  [[nodiscard]] int layers() const { return ranges_.layers(); }
+  [[nodiscard]] const StageForm& form(int index) const {
+    return forms_[static_cast<std::size_t>(index)];
+  }
+  /// Forms that hand on the same tiles from the same devices have one layout.
+  [[nodiscard]] int layouts() const { return static_cast<int>(layout_forms_.size()); }
+  [[nodiscard]] int layout_of(int form) const { return layout_of_[static_cast<std::size_t>(form)]; }
+  [[nodiscard]] int devices_of(int layout) const {
+    return form(layout_forms_[static_cast<std::size_t>(layout)]).devices();
+  }
+  /// Layers first .. last in one layout.
+  [[nodiscard]] const std::vector<PricedStage>& stages(int first, int last, int layout) const;
+  [[nodiscard]] const std::vector<BlockRun>& blocks(int first, int last) const;
+  /// Layers first .. last under a form.
+  [[nodiscard]] StageDescription stage(int first, int last, int form) const;
+  /// The plan of these stages. Alike ones lie as the framework orders ranks; others the largest
+  /// first, so that none straddles a node it fits into.
+  [[nodiscard]] std::variant<ParallelPlan, Infeasible> plan(
+      std::vector<StageDescription> stages) const;
+  /// Sequences of stages that hold all layers on all devices, whatever fits.
+  [[nodiscard]] double plans() const;
+  /// From a stage that ends with layer `last` to one of another layout, on neighbouring devices:
+  /// never more than where the stages end up to lie.
+  [[nodiscard]] StageTransfer transfer(int from, int to, int last) const;
+
+ private:
+  void find_layouts();
+  void price_all(Bytes limit, int threads);
+  void price_transfers();
+  [[nodiscard]] std::size_t transfer_index(int from, int to, std::size_t block) const {
+    const auto of = [](int value) { return static_cast<std::size_t>(value); };
+    return (block * of(layouts()) + of(to)) * of(layouts()) + of(from);
+  }
+
+  const StagePricer& pricer_;
+  const Problem& problem_;
+  PipelineOrder order_;
+  const LayerRanges& ranges_;
+  std::vector<StageForm> forms_;
+  std::vector<int> layout_of_;
+  std::vector<int> layout_forms_;                              ///< one form of each
+  std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by range number and layout
+  std::vector<StageTransfer> transfers_;                       ///< by layouts and last block
+};
+
+}  // namespace plansearch

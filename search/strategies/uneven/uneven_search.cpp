@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the fastest plans of unequal stages.
+// Source: best-first search over partial plans; bounds of stage_bounds.hpp, and of whole plans the
+//         simulation of their stages as priced alone; those that may be ranked by
+//         PlanEvaluator::evaluate.
+// Assumes: what a partial plan is bounded by holds for all its continuations: simulation and
+//          memory are monotone in the durations and bytes of stages.
+// Units: seconds, bytes.
+// Checked by: tests/unit/search/uneven_search_test.cpp (equal to pricing every plan).
+#include "search/strategies/uneven/uneven_search.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <memory>
+#include <queue>
+#include <utility>
+
+#include "base/parallel.hpp"
+#include "evaluate/step/priced_program.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+#include "schedule/simulation/simulator.hpp"
+#include "search/strategies/offers.hpp"
+#include "search/strategies/uneven/stage_bounds.hpp"
+#include "search/strategies/uneven/stage_catalog.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Ticks are rounded: a bound this close below a time is none above it.
+constexpr double kRounding = 1.0 - 1e-9;
+
+/// Partial plans that are remembered.
+constexpr std::size_t kMostPartials = 4'000'000;
+
+/// Stages from the first one on; the last of them is here, those before it at `before`.
+struct Partial {
+  int catalog = 0;
+  int before = -1;  ///< index of a partial plan
+  int first = 0;    ///< layers of the last stage
+  int last = -1;
+  int devices = 0;  ///< of all its stages
+  const PricedStage* stage = nullptr;
+};
+
+/// What is still to be looked at, the least bound first; of equal ones the later, which is longer.
+struct Promise {
+  Seconds bound;
+  int partial = 0;
+  bool operator<(const Promise& other) const {
+    return bound != other.bound ? bound > other.bound : partial < other.partial;
+  }
+};
+
+/// When the last stage has reduced its gradients, what optimizers take, and when the last has ended
+/// if none waits for another.
+struct StepEnds {
+  Seconds reduced;
+  Seconds after;
+  Seconds apart;
+  void add(Seconds own, Seconds optimizer) {
+    reduced = std::max(reduced, own);
+    after = std::max(after, optimizer);
+    apart = std::max(apart, own + optimizer);
+  }
+};
+
+/// The catalogue of one order, and the bounds of what is left.
+struct OrderCatalog {
+  std::unique_ptr<StageCatalog> catalog;
+  std::unique_ptr<StageBounds> bounds;
+};
+
+class UnevenSearch : public Strategy {
+ public:
+  UnevenSearch(const SearchTask& task, SearchRequest request, std::int64_t most_extended)
+      : problem_(task.evaluator.problem()),
+        task_(task),
+        pricer_(problem_),
+        offers_(task),
+        ranges_(layer_pieces(*problem_.network)),
+        most_extended_(most_extended),
+        request_(std::move(request)) {
+    task_.result.left_out.emplace_back(kOrdersLeftOut);
+    for (int stages = 1; stages <= ranges_.layers(); ++stages) {
+      if (request_.admits(Degree::Pipeline, stages)) most_stages_ = stages;
+    }
+  }
+
+  void run() override {
+    if (!price_stages()) {
+      task_.result.completeness = Completeness::Stopped;
+      return;
+    }
+    for (std::size_t c = 0; c < catalogs_.size(); ++c) {
+      Partial start;
+      start.catalog = static_cast<int>(c);
+      extend(start, -1);
+    }
+    while (!queue_.empty()) {
+      const Promise next = queue_.top();
+      if (offers_.is_late(next.bound)) break;
+      const bool enough = extended_ >= most_extended_ || partials_.size() >= kMostPartials ||
+                          task_.deadline.passed();
+      if (enough) {
+        // Those behind the best were only looked at for the ranking.
+        if (offers_.best() && next.bound > *offers_.best()) break;
+        task_.result.completeness = Completeness::Stopped;
+        task_.result.bound = next.bound;
+        break;
+      }
+      queue_.pop();
+      const Partial partial = partials_[static_cast<std::size_t>(next.partial)];
+      if (partial.last + 1 == layers()) {
+        simulate(next);
+      } else {
+        extend(partial, next.partial);
+      }
+    }
+    task_.result.families += extended_;
+  }
+
+ private:
+  /// The catalogue of every order; false where there was no time for one of them.
+  [[nodiscard]] bool price_stages() {
+    const auto sizes = submesh_sizes(problem_.cluster->accelerators_per_node, problem_.gpus);
+    const auto degrees = stage_degrees(problem_, request_, sizes);
+    const std::vector<std::pair<PipelineOrder, std::vector<PlanDegrees>>> orders(degrees.begin(),
+                                                                                 degrees.end());
+    catalogs_.resize(orders.size());
+    // Orders differ very much in their work: threads share that of each.
+    const int threads = task_.options.threads;
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      if (task_.deadline.passed()) return false;
+      catalogs_[i].catalog = std::make_unique<StageCatalog>(
+          pricer_, problem_, orders[i].first, orders[i].second, ranges_, offers_.limit(), threads);
+      catalogs_[i].bounds =
+          std::make_unique<StageBounds>(*catalogs_[i].catalog, problem_.gpus, threads);
+      offers_.count(catalogs_[i].catalog->plans());
+    }
+    return true;
+  }
+
+  [[nodiscard]] int layers() const { return ranges_.layers(); }
+  [[nodiscard]] const StageCatalog& catalog_of(const Partial& partial) const {
+    return *catalogs_[static_cast<std::size_t>(partial.catalog)].catalog;
+  }
+
+  /// The stages of a partial plan, first to last.
+  [[nodiscard]] std::vector<const Partial*> chain_of(const Partial& end) const {
+    std::vector<const Partial*> chain{&end};
+    while (chain.back()->before >= 0) {
+      chain.push_back(&partials_[static_cast<std::size_t>(chain.back()->before)]);
+    }
+    std::reverse(chain.begin(), chain.end());
+    return chain;
+  }
+
+  [[nodiscard]] StageTransfer between(const Partial& from, const Partial& to) const {
+    const StageCatalog& catalog = catalog_of(from);
+    return catalog.transfer(catalog.layout_of(from.stage->form), catalog.layout_of(to.stage->form),
+                            from.last);
+  }
+
+  /// No step of a plan that begins like this is shorter.
+  [[nodiscard]] Seconds bound_of(const Partial& end) const {
+    const StageCatalog& catalog = catalog_of(end);
+    const std::vector<const Partial*> chain = chain_of(end);
+    Seconds rest = catalogs_[static_cast<std::size_t>(end.catalog)].bounds->behind(
+        catalog.layout_of(end.stage->form), end.last + 1, problem_.gpus - end.devices);
+    Seconds head;  // until the first input of the stage
+    for (std::size_t s = 0; s + 1 < chain.size(); ++s) {
+      head += chain[s]->stage->price.forward + between(*chain[s], *chain[s + 1]).activation;
+    }
+    StepEnds ends;
+    for (std::size_t s = chain.size(); s-- > 0;) {
+      const StagePrice& price = chain[s]->stage->price;
+      rest = with_rest(price.both(), catalog.order().micro_batches, rest);
+      ends.add(head + rest + price.reduction, price.after);
+      if (s == 0) break;
+      const StageTransfer way = between(*chain[s - 1], *chain[s]);
+      head -= chain[s - 1]->stage->price.forward + way.activation;
+      rest += way.activation + way.gradient;
+    }
+    return step_bound(ends, catalog.order().schedule);
+  }
+
+  [[nodiscard]] Seconds step_bound(const StepEnds& ends, ScheduleId schedule) const {
+    const bool together =
+        optimizer_start(*problem_.framework, schedule) == OptimizerStart::Together;
+    return (together ? ends.reduced + ends.after : ends.apart) * kRounding;
+  }
+
+  /// Whether every stage has room for the micro-batches that must be in flight by now.
+  [[nodiscard]] bool fits(const Partial& end) const {
+    const std::vector<const Partial*> chain = chain_of(end);
+    const PipelineOrder& order = catalog_of(end).order();
+    PipelineShape shape;
+    shape.schedule = order.schedule;
+    shape.micro_batches = order.micro_batches;
+    shape.stages = static_cast<int>(chain.size()) + (end.last + 1 == layers() ? 0 : 1);
+    for (std::size_t s = 0; s < chain.size(); ++s) {
+      const StagePrice& price = chain[s]->stage->price;
+      const int in_flight = peak_chunks(shape, static_cast<int>(s));
+      const Bytes needed = price.fixed + price.activations * static_cast<double>(in_flight);
+      if (needed > offers_.limit()) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool has_asked_stages(const Partial& end) const {
+    const auto stages = static_cast<int>(chain_of(end).size());
+    if (end.last + 1 < layers()) return stages < most_stages_;
+    return request_.admits(Degree::Pipeline, stages);
+  }
+
+  /// Puts every continuation by one stage that may lead to the best into the queue.
+  void extend(const Partial& partial, int index) {
+    ++extended_;
+    const StageCatalog& catalog = catalog_of(partial);
+    const StageBounds& bounds = *catalogs_[static_cast<std::size_t>(partial.catalog)].bounds;
+    Partial begun = partial;
+    begun.before = index;
+    begun.first = partial.last + 1;
+    // Nothing is offered meanwhile: what is late does not depend on the number of threads.
+    std::vector<std::vector<std::pair<Partial, Seconds>>> found(
+        static_cast<std::size_t>(catalog.layouts()));
+    parallel_for(found.size(), task_.options.threads, [&](std::size_t l) {
+      const auto layout = static_cast<int>(l);
+      Partial next = begun;
+      next.devices = partial.devices + catalog.devices_of(layout);
+      if (next.devices > problem_.gpus) return;
+      for (next.last = next.first; next.last < layers(); ++next.last) {
+        const Seconds rest = bounds.behind(layout, next.last + 1, problem_.gpus - next.devices);
+        if (rest.value() == std::numeric_limits<double>::infinity()) continue;
+        for (const PricedStage& stage : catalog.stages(next.first, next.last, layout)) {
+          next.stage = &stage;
+          if (!has_asked_stages(next) || !fits(next)) continue;
+          const Seconds bound = bound_of(next);
+          if (offers_.is_late(bound)) continue;
+          found[l].emplace_back(next, bound);
+        }
+      }
+    });
+    for (const auto& continued : found) {
+      for (const auto& [next, bound] : continued) {
+        partials_.push_back(next);
+        queue_.push({bound, static_cast<int>(partials_.size()) - 1});
+      }
+    }
+  }
+
+  /// The same of a whole plan, by the simulation of its stages. Runtimes with lists have another.
+  [[nodiscard]] Seconds simulated_bound(const Partial& end, Seconds bound) {
+    if (is_listed(problem_)) return bound;
+    const std::vector<const Partial*> chain = chain_of(end);
+    durations_ = {};
+    for (std::size_t s = 0; s < chain.size(); ++s) {
+      durations_.forward.push_back(to_ticks(chain[s]->stage->price.forward));
+      durations_.backward.push_back(to_ticks(chain[s]->stage->price.backward));
+      if (s + 1 == chain.size()) break;
+      const StageTransfer way = between(*chain[s], *chain[s + 1]);
+      durations_.activation_transfer.push_back(to_ticks(way.activation));
+      durations_.gradient_transfer.push_back(to_ticks(way.gradient));
+    }
+    const PipelineOrder& order = catalog_of(end).order();
+    PlanDegrees degrees;
+    degrees.pipeline = static_cast<int>(chain.size());
+    degrees.micro_batches = order.micro_batches;
+    degrees.schedule = order.schedule;
+    const PipelineShape shape = pipeline_shape(degrees, *problem_.framework);
+    const PipelineResult& run = simulator_.run(shape, durations_.view());
+    StepEnds ends;
+    for (std::size_t s = 0; s < chain.size(); ++s) {
+      const StagePrice& price = chain[s]->stage->price;
+      ends.add(to_seconds(run.devices[s].last_end) + price.reduction, price.after);
+    }
+    return std::max(bound, step_bound(ends, order.schedule));
+  }
+
+  [[nodiscard]] std::vector<StageDescription> stages_of_chain(const Partial& end) const {
+    std::vector<StageDescription> stages;
+    for (const Partial* partial : chain_of(end)) {
+      stages.push_back(catalog_of(end).stage(partial->first, partial->last, partial->stage->form));
+    }
+    return stages;
+  }
+
+  /// Plans that differ in layers and recomputation only.
+  [[nodiscard]] PlanFamily family_of(const Partial& end) const {
+    PlanFamily family{{}, {end.catalog}};
+    for (const Partial* partial : chain_of(end)) {
+      family.stages.push_back(catalog_of(end).layout_of(partial->stage->form));
+    }
+    return family;
+  }
+
+  void simulate(const Promise& promise) {
+    const Partial& end = partials_[static_cast<std::size_t>(promise.partial)];
+    const PlanFamily family = family_of(end);
+    if (!offers_.may_rank(family, simulated_bound(end, promise.bound))) return;
+    offers_.offer(catalog_of(end).plan(stages_of_chain(end)), family);
+  }
+
+  const Problem& problem_;
+  const SearchTask& task_;
+  StagePricer pricer_;
+  Offers offers_;
+  LayerRanges ranges_;
+  std::int64_t most_extended_;
+  std::int64_t extended_ = 0;  ///< partial plans that were continued
+  SearchRequest request_;
+  int most_stages_ = 0;  ///< that are admitted
+  std::vector<OrderCatalog> catalogs_;
+  std::deque<Partial> partials_;
+  std::priority_queue<Promise> queue_;
+  PipelineSimulator simulator_;
+  PipelineDurations durations_;  ///< of the plan that is bounded
+};
+
+}  // namespace
+
+SearchPart uneven_part(const SearchRequest& request, std::int64_t most_extended) {
+  return {"uneven", [request, most_extended](const SearchTask& task) {
+            return std::make_unique<UnevenSearch>(task, request, most_extended);
+          }};
+}
+
+}  // namespace plansearch

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the best plans of a space by looking at all of them, batch by batch.
+// Source: exhaustive enumeration, subtree rejection by legality, pruning by admissible bounds.
+// Assumes: thresholds frozen per batch make the answer independent of the number of threads.
+// Units: plans.
+// Checked by: tests/unit/search/search_test.cpp (exhaustive = pruned; 1, 2 and 5 threads equal).
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.hpp"
+#include "base/parallel.hpp"
+#include "search/strategies/strategy.hpp"
+#include "search/walk/family.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Families per thread task and per batch. Part of the answer's definition: thresholds are frozen
+/// for a batch, so these must not depend on the machine.
+constexpr std::size_t kChunkFamilies = 8;
+constexpr std::size_t kBatchFamilies = 512;
+/// Families sampled below each way to spread the GPUs over the mesh.
+constexpr std::size_t kSamplesPerMesh = 16;
+
+/// What the states of a device depend on.
+constexpr DegreeSet kStateDegrees = kMeshDegrees | DegreeSet{Degree::Expert, Degree::ExpertTensor,
+                                                             Degree::Zero, Degree::ShardGroup};
+
+void add(SearchCounts& to, const SearchCounts& counts) {
+  to.evaluated += counts.evaluated;
+  to.pruned += counts.pruned;
+  for (std::size_t i = 0; i < kObstacleCount; ++i) to.rejected[i] += counts.rejected[i];
+}
+
+class Enumeration : public Strategy {
+ public:
+  Enumeration(const SearchTask& task, std::shared_ptr<const LegalWalk> walk)
+      : task_(task),
+        result_(task.result),
+        walk_(std::move(walk)),
+        counter_(walk_->space()),
+        mesh_level_(walk_->space().level_above(kMeshDegrees)),
+        states_level_(walk_->space().level_above(kStateDegrees)),
+        pricer_(task, *walk_),
+        family_level_(walk_->space().level_of(Degree::MicroBatch)) {}
+
+  void run() override {
+    const std::vector<std::string>& left_out = walk_->space().space().left_out;
+    result_.left_out.insert(result_.left_out.end(), left_out.begin(), left_out.end());
+    space_ = counter_.all();
+    result_.counts.space = saturated_sum(result_.counts.space, space_);
+    const auto reject = [&](Obstacle obstacle, std::size_t level, const PlanDegrees& plan) {
+      result_.counts.rejected[static_cast<std::size_t>(obstacle)] += counter_.below(level, plan);
+    };
+    if (const auto obstacle = walk_->obstacle(0, PlanDegrees{})) {
+      reject(*obstacle, 0, PlanDegrees{});
+      return;
+    }
+    if (task_.options.pruning == Pruning::On) seed();
+    std::vector<Family> batch;
+    const auto visit = [&](const PlanDegrees& plan) {
+      batch.push_back({plan, {}});
+      if (batch.size() == kBatchFamilies) process(batch);
+    };
+    visit_families(0, PlanDegrees{}, visit, reject);
+    process(batch);
+  }
+
+ private:
+  /// Families below a partial plan of a level above the states; whose states alone exceed memory
+  /// are rejected as one.
+  template <typename Visit, typename Reject>
+  void visit_families(std::size_t from, const PlanDegrees& plan, const Visit& visit,
+                      const Reject& reject) const {
+    const auto visit_states = [&](const PlanDegrees& states) {
+      if (task_.evaluator.grid_bound(states).memory > task_.limits().tight) {
+        reject(Obstacle::OutOfMemory, states_level_, states);
+      } else {
+        walk_->visit(states_level_, family_level_, states, visit, reject);
+      }
+    };
+    walk_->visit(from, states_level_, plan, visit_states, reject);
+  }
+
+  /// Prices a thin sample first, so that thresholds are good when the walk begins.
+  void seed() {
+    const auto ignore = [](Obstacle, std::size_t, const PlanDegrees&) {};
+    std::vector<Family> sample;
+    std::vector<Family> below;
+    const auto sample_mesh = [&](const PlanDegrees& mesh) {
+      below.clear();
+      const auto keep = [&](const PlanDegrees& plan) { below.push_back({plan, below.size()}); };
+      visit_families(mesh_level_, mesh, keep, ignore);
+      const std::size_t stride = std::max<std::size_t>(1, below.size() / kSamplesPerMesh);
+      for (std::size_t i = 0; i < below.size(); i += stride) {
+        sample.push_back({below[i].plan, sample.size()});
+      }
+    };
+    walk_->visit(0, mesh_level_, PlanDegrees{}, sample_mesh, ignore);
+    std::vector<Contender> contenders;
+    for (FamilyResult& part : price(sample)) move_contenders(part, contenders);
+    task_.ranking.take(std::move(contenders));
+  }
+
+  [[nodiscard]] std::vector<FamilyResult> price(std::span<const Family> families) {
+    const std::size_t chunks = (families.size() + kChunkFamilies - 1) / kChunkFamilies;
+    std::vector<FamilyResult> results(chunks);
+    parallel_for(chunks, task_.options.threads, [&](std::size_t i) {
+      const std::size_t first = i * kChunkFamilies;
+      const std::size_t count = std::min(kChunkFamilies, families.size() - first);
+      results[i] = pricer_.price(families.subspan(first, count), task_.ranking.thresholds());
+    });
+    return results;
+  }
+
+  static void move_contenders(FamilyResult& part, std::vector<Contender>& into) {
+    into.insert(into.end(), part.contenders.begin(), part.contenders.end());
+  }
+
+  void process(std::vector<Family>& batch) {
+    if (!batch.empty() && task_.deadline.passed()) result_.completeness = Completeness::Stopped;
+    // After a stop the remaining plans are counted, not priced.
+    if (result_.completeness == Completeness::Optimal && !batch.empty()) {
+      std::vector<Contender> contenders;
+      result_.families += static_cast<std::int64_t>(batch.size());
+      for (FamilyResult& part : price(batch)) {
+        add(result_.counts, part.counts);
+        if (task_.options.priced) task_.options.priced(part.priced);
+        move_contenders(part, contenders);
+      }
+      task_.ranking.take(std::move(contenders));
+      report_progress();
+    }
+    batch.clear();
+  }
+
+  void report_progress() const {
+    if (!task_.options.progress) return;
+    const SearchCounts& c = result_.counts;
+    const auto done = c.evaluated + c.pruned + c.rejected_total();
+    task_.options.progress(
+        {static_cast<double>(done) / static_cast<double>(space_), task_.ranking.fastest()});
+  }
+
+  const SearchTask& task_;
+  SearchResult& result_;
+  std::shared_ptr<const LegalWalk> walk_;
+  SpaceCounter counter_;
+  std::int64_t space_ = 0;  ///< plans
+  std::size_t mesh_level_;
+  std::size_t states_level_;
+  FamilyPricer pricer_;
+  std::size_t family_level_;
+};
+
+}  // namespace
+
+SearchPart degree_part(std::string space, std::shared_ptr<const LegalWalk> walk) {
+  const auto make = [walk = std::move(walk)](const SearchTask& task) {
+    return std::make_unique<Enumeration>(task, walk);
+  };
+  return {std::move(space), make, true};
+}
+
+}  // namespace plansearch

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: plans that recompute as few layers of every chunk as have room.
+// Source: every recomputed layer takes time and gives memory back: of plans that differ in their
+//         number alone, the one with the fewest that fit is the fastest. Found by bisection.
+// Assumes: a good plan of this kind is near a good one that recomputes all layers and has no room
+//          for recomputing none: only those that were ranked or are on the front are looked into.
+// Units: layers, bytes, seconds.
+// Checked by: tests/unit/search/fewest_layers_test.cpp, against every number of layers
+#include "search/walk/fewest_layers.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "plan/stages/layer_distribution.hpp"
+
+namespace plansearch {
+namespace {
+
+class FewestLayers {
+ public:
+  FewestLayers(const PlanEvaluator& evaluator, MemoryFit admitted)
+      : evaluator_(evaluator),
+        layers_(count_layers(*evaluator.problem().network)),
+        limit_(evaluator.memory_up_to(admitted)) {}
+
+  [[nodiscard]] bool has_room_for_all(PlanDegrees plan) {
+    plan.recompute = Recompute::None;
+    return fits(candidate(plan));
+  }
+
+  [[nodiscard]] std::optional<PlanCandidate> of(const PlanDegrees& all) {
+    const std::int64_t chunks = std::int64_t{1} * all.pipeline * all.chunks;
+    std::optional<PlanCandidate> found;
+    int too_few = 0;
+    auto enough = static_cast<int>((layers_ + chunks - 1) / chunks);  // all: known to fit
+    while (enough - too_few > 1) {
+      const int middle = (too_few + enough) / 2;
+      PlanCandidate looked = with_layers(all, middle);
+      const bool room = fits(looked);
+      (room ? enough : too_few) = middle;
+      if (room) found = std::move(looked);
+    }
+    return found;
+  }
+
+ private:
+  [[nodiscard]] PlanCandidate with_layers(PlanDegrees plan, int layers) {
+    plan.recompute_layers = layers;
+    return candidate(plan);
+  }
+  [[nodiscard]] PlanCandidate candidate(const PlanDegrees& plan) {
+    return {plan, evaluator_.simulate(*evaluator_.profile(plan), plan, *workspace_)};
+  }
+  [[nodiscard]] bool fits(const PlanCandidate& candidate) const {
+    return candidate.estimate.memory.total() <= limit_;
+  }
+
+  const PlanEvaluator& evaluator_;
+  EvaluationWorkspacePtr workspace_ = PlanEvaluator::make_workspace();
+  std::int64_t layers_;
+  Bytes limit_;
+};
+
+bool recomputes_all(const PlanCandidate& candidate) {
+  return !candidate.written && candidate.plan.recompute == Recompute::Full &&
+         candidate.plan.recompute_layers == 0;
+}
+
+}  // namespace
+
+int add_fewest_layers(const PlanEvaluator& evaluator, SearchResult& result) {
+  if (evaluator.problem().framework->partial_recompute == PartialRecompute::None) return 0;
+  std::vector<PlanCandidate> all;
+  for (const auto* plans : {&result.ranked, &result.front}) {
+    std::copy_if(plans->begin(), plans->end(), std::back_inserter(all), recomputes_all);
+  }
+  FewestLayers fewest(evaluator, result.admitted);
+  std::set<PlanDegrees> seen;
+  int looked_into = 0;
+  for (const PlanCandidate& candidate : all) {
+    if (!seen.insert(candidate.plan).second || fewest.has_room_for_all(candidate.plan)) continue;
+    ++looked_into;
+    const auto less = fewest.of(candidate.plan);
+    if (!less || less->estimate.step.total() >= candidate.estimate.step.total()) continue;
+    const auto place =
+        std::upper_bound(result.ranked.begin(), result.ranked.end(), *less, ranks_before);
+    // What ranks behind the last is not known to be next.
+    if (place != result.ranked.end()) result.ranked.insert(place, *less);
+  }
+  return looked_into;
+}
+
+}  // namespace plansearch

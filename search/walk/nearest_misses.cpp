@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the legal plans of a space that exceed memory least.
+// Source: branch and bound on peak memory, families in order, thresholds frozen per batch.
+// Assumes: memory does not fall when micro-batches grow and there still are several.
+// Units: bytes.
+// Checked by: tests/unit/search/search_test.cpp (equal to a look at every plan).
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "base/parallel.hpp"
+#include "base/pool.hpp"
+#include "plansearch/error.hpp"
+#include "search/strategies/strategy.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::size_t kBatchFamilies = 256;
+
+bool nearer(const NearMiss& a, const NearMiss& b) {
+  return std::tuple(a.estimate.memory.total(), a.plan) <
+         std::tuple(b.estimate.memory.total(), b.plan);
+}
+
+/// The nearest of a list, never more than asked for.
+class Nearest {
+ public:
+  explicit Nearest(std::size_t count) : count_(count) {}
+
+  [[nodiscard]] const std::vector<NearMiss>& misses() const { return misses_; }
+  /// Whether a plan that needs at least this much is out of the question.
+  [[nodiscard]] bool excludes(Bytes memory) const {
+    return misses_.size() == count_ && memory > misses_.back().estimate.memory.total();
+  }
+  void insert(NearMiss miss) {
+    const auto place = std::upper_bound(misses_.begin(), misses_.end(), miss, nearer);
+    misses_.insert(place, std::move(miss));
+    if (misses_.size() > count_) misses_.pop_back();
+  }
+
+ private:
+  std::size_t count_;
+  std::vector<NearMiss> misses_;
+};
+
+/// Looks through one family, beginning with what was nearest before.
+class MissFinder {
+ public:
+  MissFinder(const SearchTask& task, const LegalWalk& walk, Nearest nearest,
+             EvaluationWorkspace& workspace)
+      : task_(task),
+        walk_(walk),
+        limit_(task.limits().tight),
+        workspace_(workspace),
+        nearest_(std::move(nearest)) {}
+
+  void visit(const PlanDegrees& family) {
+    const SpaceWalk& space = walk_.space();
+    const std::size_t level = space.level_of(Degree::MicroBatch);
+    excluded_.clear();
+    const auto visit_plan = [&](const PlanDegrees& plan) {
+      try {
+        look_at(plan);
+      } catch (const SimulationLimit&) {  // how near it is cannot be said
+      }
+    };
+    walk_.visit(level, space.depth(), family, visit_plan,
+                [](Obstacle, std::size_t, const PlanDegrees&) {});
+  }
+
+  [[nodiscard]] const Nearest& nearest() const { return nearest_; }
+
+ private:
+  void look_at(const PlanDegrees& plan) {
+    const std::tuple form(plan.chunks, plan.schedule, plan.micro_batches > 1);
+    if (std::find(excluded_.begin(), excluded_.end(), form) != excluded_.end()) return;
+    if (nearest_.excludes(task_.evaluator.memory_bound(plan, workspace_))) {
+      excluded_.push_back(form);
+      return;
+    }
+    const auto profile = task_.evaluator.profile(plan);
+    nearest_.insert({plan, task_.evaluator.estimate(*profile, plan, workspace_), limit_});
+  }
+
+  const SearchTask& task_;
+  const LegalWalk& walk_;
+  Bytes limit_;
+  EvaluationWorkspace& workspace_;
+  Nearest nearest_;
+  std::vector<std::tuple<int, ScheduleId, bool>> excluded_;  ///< with a smaller micro-batch
+};
+
+}  // namespace
+
+std::vector<NearMiss> nearest_misses(const SearchTask& task, const LegalWalk& walk,
+                                     std::size_t count) {
+  if (count == 0 || walk.obstacle(0, PlanDegrees{})) return {};
+  Nearest nearest(count);
+  Pool<EvaluationWorkspacePtr> workspaces(PlanEvaluator::make_workspace);
+  std::vector<PlanDegrees> batch;
+  const auto process = [&] {
+    if (task.deadline.passed()) batch.clear();
+    std::vector<std::vector<NearMiss>> found(batch.size());
+    parallel_for(batch.size(), task.options.threads, [&](std::size_t i) {
+      found[i] = workspaces.with([&](EvaluationWorkspacePtr& workspace) {
+        MissFinder finder(task, walk, nearest, *workspace);
+        finder.visit(batch[i]);
+        return finder.nearest().misses();
+      });
+    });
+    for (const auto& misses : found) {
+      for (const NearMiss& miss : misses) {
+        const auto& known = nearest.misses();
+        const bool is_new = std::none_of(known.begin(), known.end(),
+                                         [&](const NearMiss& k) { return k.plan == miss.plan; });
+        if (is_new) nearest.insert(miss);
+      }
+    }
+    batch.clear();
+  };
+  const auto visit = [&](const PlanDegrees& family) {
+    if (nearest.excludes(task.evaluator.grid_bound(family).memory)) return;
+    batch.push_back(family);
+    if (batch.size() == kBatchFamilies) process();
+  };
+  walk.visit(0, walk.space().level_of(Degree::MicroBatch), PlanDegrees{}, visit,
+             [](Obstacle, std::size_t, const PlanDegrees&) {});
+  process();
+  return nearest.misses();
+}
+
+}  // namespace plansearch

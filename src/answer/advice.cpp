@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/advice.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <optional>
+
+#include "base/units.hpp"
+#include "plansearch/ranking.hpp"
+#include "question/gpu_count.hpp"
+#include "report/plan_cells.hpp"
+
+namespace plansearch {
+namespace {
+
+/// A batch may be rounded by half of this share.
+constexpr std::int64_t kRounding = 20;
+/// A batch is awkward when it shares so many times less with the GPUs than a neighbour would.
+constexpr std::int64_t kAwkward = 4;
+/// Work of the device, as a share of the step, below which fewer GPUs are tried.
+constexpr double kIdle = 0.5;
+
+/// The largest divisor of the GPUs to multiples of which the batch may be rounded.
+std::int64_t rounding_unit(int gpus, std::int64_t batch) {
+  std::int64_t unit = 1;
+  for (std::int64_t d = 1; d <= gpus && d * kRounding <= batch; ++d) {
+    if (gpus % d == 0) unit = d;
+  }
+  return unit;
+}
+
+/// Half the GPUs, and half of those, as long as they are no slower.
+std::optional<std::string> fewer_gpus(const ProblemRequest& request, const SettledProblem& asked,
+                                      const SearchReport& report, SearchSession& session) {
+  const PlanReport& first = report.plans.front();
+  const StepTimeBreakdown& step = first.estimate.step;
+  if ((step.compute + step.recompute) / (step.total() - step.site) >= kIdle ||
+      !request.degrees.empty()) {
+    return std::nullopt;
+  }
+  const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
+  std::optional<std::string> found;
+  for (int gpus = report.question.gpus; gpus % 2 == 0 && !session.stopped();) {
+    gpus /= 2;
+    if (bad_gpu_count(*asked.problem.cluster, gpus)) break;
+    const auto best = session.best(asked, request, gpus, fmt::format("{} GPUs", gpus));
+    if (!best || best->estimate.step.total() > step.total() * tie) break;
+    if (gpus > asked.problem.cluster->accelerators()) continue;
+    found = fmt::format("use {}: {} GPUs are not slower, {} takes {}", grouped(gpus), grouped(gpus),
+                        short_plan(best->plan), to_text(best->estimate.step.total()));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<std::string> better_batches(const ProblemRequest& request,
+                                          const SettledProblem& asked, const SearchReport& report,
+                                          SearchSession& session) {
+  const int gpus = report.question.gpus;
+  const std::int64_t batch = report.question.global_batch;
+  const std::int64_t unit = rounding_unit(gpus, batch);
+  const std::int64_t shared = std::gcd(batch, static_cast<std::int64_t>(gpus));
+  if (shared * kAwkward > unit) return std::nullopt;
+  const PlanReport& first = report.plans.front();
+  const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
+  std::string found;
+  for (const std::int64_t other : {batch / unit * unit, (batch / unit + 1) * unit}) {
+    if (session.stopped()) break;
+    ProblemRequest changed = request;
+    changed.batch = other;
+    const SettledProblem settled = settle_problem(changed, asked.files);
+    const auto best = session.best(settled, changed, gpus, fmt::format("batch {}", other));
+    if (!best) continue;
+    const Seconds step = best->estimate.step.total();
+    const double sequences = static_cast<double>(other) / static_cast<double>(batch);
+    const double gain = first.estimate.step.total() * sequences / step;
+    if (gain <= tie) continue;
+    found += fmt::format("{}{} takes {} ({} MFU)", found.empty() ? "" : ", ", grouped(other),
+                         to_text(step), share_text(first.mfu * gain));
+  }
+  if (found.empty()) return std::nullopt;
+  return fmt::format("batch {} = {} shares only {} with {} GPUs, so that replicas are few: {}",
+                     grouped(batch), factors_text(batch), shared, grouped(gpus), found);
+}
+
+std::string factors_text(std::int64_t number) {
+  std::string text;
+  const auto add = [&](std::int64_t prime, int power) {
+    if (!text.empty()) text += " x ";
+    text += power == 1 ? fmt::format("{}", prime) : fmt::format("{}^{}", prime, power);
+  };
+  for (std::int64_t prime = 2; prime * prime <= number; ++prime) {
+    int power = 0;
+    for (; number % prime == 0; number /= prime) ++power;
+    if (power > 0) add(prime, power);
+  }
+  if (number > 1 || text.empty()) add(number, 1);
+  return text;
+}
+
+std::vector<std::string> find_advice(const ProblemRequest& request, const SettledProblem& asked,
+                                     const SearchReport& report, SearchSession& session) {
+  std::vector<std::string> advice;
+  if (report.plans.empty() || session.stopped()) return advice;
+  if (auto text = better_batches(request, asked, report, session)) {
+    advice.push_back(*std::move(text));
+  }
+  if (auto text = fewer_gpus(request, asked, report, session)) advice.push_back(*std::move(text));
+  return advice;
+}
+
+std::vector<std::string> near_gpu_counts(const ProblemRequest& request, const SettledProblem& asked,
+                                         int gpus, SearchSession& session) {
+  std::vector<std::string> near;
+  std::int64_t unit = 1;
+  while (unit * 2 * kRounding <= gpus) unit *= 2;
+  for (const std::int64_t other : {gpus / unit * unit, (gpus / unit + 1) * unit}) {
+    const int count = static_cast<int>(other);
+    const Cluster& cluster = *asked.problem.cluster;
+    const bool there = other <= cluster.accelerators() && !bad_gpu_count(cluster, other);
+    if (session.stopped() || count == gpus || !there) continue;
+    const auto best = session.best(asked, request, count, fmt::format("{} GPUs", count));
+    if (!best) continue;
+    near.push_back(fmt::format("on {} GPUs {} takes {} per step", grouped(other),
+                               short_plan(best->plan), to_text(best->estimate.step.total())));
+  }
+  return near;
+}
+
+}  // namespace plansearch

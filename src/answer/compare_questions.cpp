@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/compare_questions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+#include <variant>
+
+#include "answer/advice.hpp"
+#include "answer/make_report.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/ranking.hpp"
+#include "question/degrees.hpp"
+#include "question/evidence.hpp"
+#include "question/given_plan.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::size_t kMostQuestions = 64;
+
+/// "a,b"; the name of a file may hold commas.
+std::vector<std::string> names_of(const std::string& text) {
+  std::error_code error;
+  if (text.find(',') == std::string::npos || std::filesystem::exists(text, error)) return {text};
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    if (end > at) names.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
+/// Every question so far, once for each value.
+template <typename T, typename Set>
+void vary(std::vector<ProblemRequest>& questions, const std::vector<T>& values, const Set& set) {
+  if (values.empty()) return;
+  std::vector<ProblemRequest> varied;
+  for (const ProblemRequest& question : questions) {
+    for (const T& value : values) set(varied.emplace_back(question), value);
+  }
+  if (varied.size() > kMostQuestions) {
+    throw InputError({}, fmt::format("more than {} questions to compare", kMostQuestions),
+                     "shorten the lists");
+  }
+  questions = std::move(varied);
+}
+
+/// Spread of the error of one prediction, by the interval that holds 80 % of outcomes.
+double sigma_of(const PlanReport& plan) {
+  constexpr double kEightyPercent = 2.0 * 1.2815515655446004;
+  return std::log(plan.p90 / plan.p10) / kEightyPercent;
+}
+
+/// Whether one is a change of the other, or both are of a third.
+bool are_relatives(const Cluster& a, const Cluster& b) {
+  std::vector<std::string> names = b.like;
+  names.push_back(b.name);
+  const auto among = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return among(a.name) || std::any_of(a.like.begin(), a.like.end(), among);
+}
+
+/// Whether times on both rest on the same measured curves, as on a machine and one that is like it
+/// but for some sizes and rates.
+bool share_curves(const Cluster& a, const Cluster& b) {
+  if (!are_relatives(a, b) || a.tiers.size() != b.tiers.size() ||
+      a.accelerator.kernels != b.accelerator.kernels) {
+    return false;
+  }
+  const auto same_origin = [](const LinkTier& p, const LinkTier& q) {
+    if (p.curve == q.curve) return true;
+    const auto origin = [](const auto& curve) { return curve.origin; };
+    const std::string name = std::visit(origin, p.curve);
+    return !name.empty() && name == std::visit(origin, q.curve);
+  };
+  return std::equal(a.tiers.begin(), a.tiers.end(), b.tiers.begin(), same_origin);
+}
+
+/// Errors that two rows share cancel only where kernels, links and framework are the same.
+double sigma_between(const ComparedRow& a, const ComparedRow& b, bool same_curves,
+                     double paired_sigma) {
+  const QuestionReport& p = a.question;
+  const QuestionReport& q = b.question;
+  const bool shared = same_curves && p.model == q.model && p.framework == q.framework &&
+                      p.precision == q.precision && p.gpus == q.gpus;
+  return shared ? paired_sigma : std::hypot(sigma_of(*a.plan), sigma_of(*b.plan));
+}
+
+class Comparison {
+ public:
+  /// `asked`: the question of the row, absent where it cannot be asked.
+  void add(ComparedRow row, const SettledProblem* asked) {
+    if (asked != nullptr) {
+      const auto measured = static_cast<std::size_t>(Evidence::Measured);
+      row.measured = count_evidence(*asked->problem.cluster)[measured] > 0;
+      if (report_.rows.empty()) first_ = asked->problem.cluster;
+    }
+    if (row.plan && !report_.rows.empty() && report_.rows.front().plan) {
+      const ComparedRow& first = report_.rows.front();
+      row.speed = row.plan->tokens_per_s / first.plan->tokens_per_s;
+      const double sure = probability_faster(
+          Seconds(1.0), Seconds(std::max(*row.speed, 1.0 / *row.speed)),
+          sigma_between(first, row, share_curves(*first_, *asked->problem.cluster),
+                        paired_sigma_of(*asked)));
+      row.tie_with_first = sure < kTieProbability;
+    } else if (row.plan && report_.rows.empty()) {
+      row.speed = 1.0;
+    }
+    report_.rows.push_back(std::move(row));
+  }
+  void rests_on(const Problem& problem) { add_new(evidence_of(problem), report_.evidence); }
+  void note(const std::vector<std::string>& notes) { add_new(notes, report_.notes); }
+  [[nodiscard]] ComparisonReport take() { return std::move(report_); }
+
+ private:
+  static void add_new(const std::vector<std::string>& lines, std::vector<std::string>& known) {
+    for (const std::string& line : lines) {
+      if (std::find(known.begin(), known.end(), line) == known.end()) known.push_back(line);
+    }
+  }
+  /// Of plans of the row's own framework.
+  static double paired_sigma_of(const SettledProblem& asked) {
+    return asked.problem.framework->constants.paired_sigma;
+  }
+
+  ComparisonReport report_;
+  decltype(Problem::cluster) first_;
+};
+
+/// Empty where any will do.
+std::string asked_order(const ProblemRequest& question) {
+  const auto order = question.degrees.get(Degree::Schedule);
+  return order ? std::string(to_text(static_cast<ScheduleId>(*order))) : std::string();
+}
+
+/// The best plan of a question whose files are read.
+ComparedRow answer_of(const ProblemRequest& question, const SettledProblem& asked,
+                      SearchSession& session) {
+  ComparedRow row;
+  row.question = question_report(asked, asked.problem);
+  row.schedule = asked_order(question);
+  check_degrees_fit(question, asked.problem);
+  const QuestionReport& q = row.question;
+  auto found = session.report(asked, question, *asked.gpus,
+                              fmt::format("{} on {} {}, {}, batch {}", q.model, q.gpus, q.hardware,
+                                          q.framework, q.global_batch),
+                              NameMisses::No);
+  if (const auto* none = std::get_if<Infeasible>(&found)) {
+    row.why_none = none->detail;
+    return row;
+  }
+  auto& report = std::get<SearchReport>(found);
+  if (report.plans.empty()) {
+    row.why_none = report.stopped ? "cut short, nothing found" : "no plan fits";
+  } else {
+    if (auto advice = better_batches(question, asked, report, session)) {
+      row.advice = *std::move(advice);
+    }
+    row.plan = std::move(report.plans.front());
+  }
+  return row;
+}
+
+/// What can be said of a question that cannot be asked.
+QuestionReport unsettled(const ProblemRequest& question, const ProblemFiles& files) {
+  QuestionReport report;
+  report.hardware = files.cluster->name;
+  report.accelerator = files.cluster->accelerator.name;
+  report.model = files.model->description.name;
+  report.framework = files.framework->name;
+  report.framework_validation = files.framework->validation;
+  report.precision = question.precision.value_or("-");
+  const int nodes = question.nodes.value_or(1);
+  report.gpus = question.gpus.value_or(nodes * files.cluster->accelerators_per_node);
+  const TrainingDefaults& defaults = files.model->description.training;
+  report.global_batch = question.batch.value_or(defaults.global_batch);
+  report.seq_len = question.seq_len.value_or(defaults.seq_len);
+  report.memory_capacity = files.cluster->accelerator.memory;
+  return report;
+}
+
+}  // namespace
+
+bool asks_several(const ProblemRequest& request) {
+  const auto is_list = [](const std::string& text) { return names_of(text).size() > 1; };
+  return is_list(request.hardware) || is_list(request.model) || is_list(request.framework) ||
+         is_list(request.precision.value_or("")) || !request.batch_list.empty() ||
+         !request.seq_len_list.empty();
+}
+
+std::vector<ProblemRequest> separate_questions(const ProblemRequest& request) {
+  const bool sized =
+      request.gpus || request.nodes || !request.gpu_list.empty() || !request.node_list.empty();
+  if (!sized) {
+    throw InputError({}, "a comparison needs a number of GPUs",
+                     "give --gpus N or --nodes N, or lists of them");
+  }
+  ProblemRequest one = request;
+  one.gpu_list.clear();
+  one.node_list.clear();
+  one.batch_list.clear();
+  one.seq_len_list.clear();
+  std::vector<ProblemRequest> questions{one};
+  using Request = ProblemRequest;
+  vary(questions, names_of(request.hardware),
+       [](Request& r, const std::string& v) { r.hardware = v; });
+  vary(questions, names_of(request.model), [](Request& r, const std::string& v) { r.model = v; });
+  vary(questions, names_of(request.framework),
+       [](Request& r, const std::string& v) { r.framework = v; });
+  if (request.precision) {
+    vary(questions, names_of(*request.precision),
+         [](Request& r, const std::string& v) { r.precision = v; });
+  }
+  vary(questions, request.seq_len_list, [](Request& r, std::int64_t v) { r.seq_len = v; });
+  vary(questions, request.gpu_list, [](Request& r, int v) { r.gpus = v; });
+  vary(questions, request.node_list, [](Request& r, int v) { r.nodes = v; });
+  vary(questions, request.batch_list, [](Request& r, std::int64_t v) { r.batch = v; });
+  vary(questions, request.limits.listed(Degree::Schedule), [](Request& r, int v) {
+    r.limits.release(Degree::Schedule);
+    r.degrees.pin(Degree::Schedule, v);
+  });
+  return questions;
+}
+
+ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
+                                   SearchSession& session) {
+  Comparison comparison;
+  std::optional<InputError> first_refusal;
+  bool any = false;
+  for (const ProblemRequest& question : questions) {
+    if (session.stopped()) break;
+    const ProblemFiles files = read_problem_files(question);
+    try {
+      const SettledProblem asked = settle_problem(question, files);
+      comparison.note(asked.notes);
+      comparison.add(answer_of(question, asked, session), &asked);
+      comparison.rests_on(asked.problem);
+      any = true;
+    } catch (const InputError& refusal) {
+      if (!first_refusal) first_refusal = refusal;
+      ComparedRow row;
+      row.question = unsettled(question, files);
+      row.schedule = asked_order(question);
+      row.why_none = refusal.what();
+      comparison.add(std::move(row), nullptr);
+    }
+  }
+  if (!any && first_refusal) throw InputError(*first_refusal);
+  return comparison.take();
+}
+
+ComparisonReport compare_given_plans(const ProblemRequest& request,
+                                     const std::vector<std::string>& plans) {
+  Comparison comparison;
+  for (const std::string& name : plans) {
+    const GivenPlan given = load_given_plan(complete_from_plan(request, name));
+    if (given.inexpressible) throw InputError({}, *given.inexpressible);
+    SearchReport priced = make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
+    ComparedRow row;
+    row.question = priced.question;
+    row.name = name;
+    row.plan = std::move(priced.plans.front());
+    row.fits = priced.misses.empty();
+    comparison.add(std::move(row), &given.asked);
+    comparison.rests_on(given.problem);
+  }
+  return comparison.take();
+}
+
+}  // namespace plansearch

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several questions at once: every combination of lists, or plans from files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "answer/search_session.hpp"
+#include "plansearch/load_problem.hpp"
+#include "report/compared.hpp"
+
+namespace plansearch {
+
+/// Whether a search of this request is a comparison: a list of hardware, models, frameworks,
+/// precisions, batches or sequences. A list of sizes alone is a ladder.
+[[nodiscard]] bool asks_several(const ProblemRequest& request);
+
+/// One question for every combination of the lists, the first list outermost. InputError for too
+/// many of them, and when nothing says how many GPUs.
+[[nodiscard]] std::vector<ProblemRequest> separate_questions(const ProblemRequest& request);
+
+/// The best plan of each question. What one question cannot have is said in its row; InputError for
+/// unknown names and broken files, and when no question can be asked.
+[[nodiscard]] ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
+                                                 SearchSession& session);
+
+/// Each plan as it is priced ("result.json#2", "plan.yaml"); flags of `request` override them.
+[[nodiscard]] ComparisonReport compare_given_plans(const ProblemRequest& request,
+                                                   const std::vector<std::string>& plans);
+
+}  // namespace plansearch

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/listings.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/units.hpp"
+#include "exporters/export_plan.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/setting_table.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "plansearch/space.hpp"
+#include "plansearch/transformer_builder.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Those one would type; the others are how tables of measurements call the machine.
+std::string aliases_text(std::vector<std::string> aliases) {
+  std::erase_if(aliases,
+                [](const std::string& alias) { return alias.find(' ') != std::string::npos; });
+  return fmt::format("{}", fmt::join(aliases, " "));
+}
+
+Listing list_hardware(const ShippedData& data) {
+  Listing listing{{{"hardware", Align::Left},
+                   {"accelerator", Align::Left},
+                   {"memory"},
+                   {"per node"},
+                   {"in all"},
+                   {"aliases", Align::Left}},
+                  {"name", "accelerator", "memory", "per_node", "accelerators", "aliases"},
+                  {}};
+  for (const ShippedFile& file : data.clusters()) {
+    const Cluster cluster = data.cluster(file.path.string());
+    listing.rows.push_back({file.name, cluster.accelerator.name,
+                            to_text(cluster.accelerator.memory),
+                            fmt::format("{}", cluster.accelerators_per_node),
+                            fmt::format("{}", cluster.accelerators()), aliases_text(file.aliases)});
+  }
+  return listing;
+}
+
+Listing list_models(const ShippedData& data) {
+  Listing listing{
+      {{"model", Align::Left},
+       {"parameters"},
+       {"layers"},
+       {"hidden"},
+       {"heads"},
+       {"sequence"},
+       {"batch"},
+       {"aliases", Align::Left}},
+      {"name", "parameters", "layers", "hidden", "heads", "seq_len", "batch", "aliases"},
+      {}};
+  for (const ShippedFile& file : data.models()) {
+    const ModelDescription model = data.model(file.path.string()).description;
+    listing.rows.push_back(
+        {file.name, fmt::format("{}", parameter_count(build_network(model))),
+         fmt::format("{}", model.layers), fmt::format("{}", model.hidden),
+         fmt::format("{}", model.attention.heads), fmt::format("{}", model.training.seq_len),
+         fmt::format("{}", model.training.global_batch), aliases_text(file.aliases)});
+  }
+  return listing;
+}
+
+Listing list_frameworks(const ShippedData& data) {
+  Listing listing{{{"framework", Align::Left}, {"measured", Align::Left}, {"aliases", Align::Left}},
+                  {"name", "validation", "aliases"},
+                  {}};
+  for (const ShippedFile& file : data.frameworks()) {
+    const std::string validation = data.framework(file.path.string()).validation;
+    listing.rows.push_back({file.name, validation.empty() ? "nothing: unvalidated" : validation,
+                            aliases_text(file.aliases)});
+  }
+  return listing;
+}
+
+std::string chunks_text(const ChunkRange& chunks) {
+  if (!chunks.most) return fmt::format("{} or more", chunks.fewest);
+  if (chunks.fewest == *chunks.most) return fmt::format("{}", chunks.fewest);
+  return fmt::format("{} to {}", chunks.fewest, *chunks.most);
+}
+
+Listing list_schedules() {
+  Listing listing{{{"schedule", Align::Left},
+                   {"chunks per stage", Align::Left},
+                   {"placement", Align::Left, 1},
+                   {"backward", Align::Left},
+                   {"needs", Align::Left},
+                   {"order", Align::Left},
+                   {"aliases", Align::Left, 2}},
+                  {"name", "chunks", "placement", "backward", "needs", "order", "aliases"},
+                  {}};
+  for (const ScheduleId id : all_schedules()) {
+    const Schedule& row = schedule_row(id);
+    listing.rows.push_back(
+        {std::string(row.name), chunks_text(row.chunks), std::string(row.placement->name),
+         splits_backward(id) ? "split" : "whole", std::string(row.needs), std::string(row.summary),
+         fmt::format("{}", fmt::join(row.aliases, " "))});
+  }
+  return listing;
+}
+
+std::string effect_text(const SettingRow& row) {
+  switch (row.effect) {
+    case SettingEffect::Price:
+      return "price";
+    case SettingEffect::Room:
+      return "room";
+    case SettingEffect::Summary:
+      return "summary";
+  }
+  throw InternalError("unknown effect of a setting");
+}
+
+/// The table of settings; an empty cell: it has no such key or column.
+Listing list_settings() {
+  Listing listing{{{"flag", Align::Left},
+                   {"value", Align::Left},
+                   {"plan file", Align::Left},
+                   {"column of runs", Align::Left},
+                   {"changes", Align::Left},
+                   {"what it is", Align::Left}},
+                  {"flag", "value", "key", "column", "changes", "help"},
+                  {}};
+  for (const SettingRow& row : setting_table()) {
+    const bool written = row.effect != SettingEffect::Summary;
+    listing.rows.push_back({flag_of(row), std::string(row.type),
+                            std::string(written ? row.key : ""), std::string(row.column),
+                            effect_text(row), std::string(row.help)});
+  }
+  return listing;
+}
+
+/// What targets can express, one line each; neutral values only where a cell is 1, 0, none or off.
+Listing list_exporters() {
+  using exporters::Setting;
+  const std::vector<Setting> shown{exporters::setting_of(Degree::Pipeline),
+                                   exporters::setting_of(Degree::Chunks),
+                                   exporters::setting_of(Degree::TensorOut),
+                                   exporters::setting_of(Degree::Context),
+                                   exporters::setting_of(Degree::ContextKind),
+                                   exporters::setting_of(Degree::Expert),
+                                   exporters::setting_of(Degree::ExpertTensor),
+                                   exporters::setting_of(Degree::Zero),
+                                   exporters::setting_of(Degree::Recompute),
+                                   exporters::setting_of(Degree::Schedule),
+                                   Setting::Layers};
+  Listing listing{{{"exporter", Align::Left}}, {"name"}, {}};
+  for (const Setting setting : shown) {
+    listing.columns.push_back({exporters::name_of(setting), Align::Left});
+    listing.keys.push_back(exporters::name_of(setting));
+  }
+  listing.columns.push_back({"writes", Align::Left, 1});
+  listing.keys.emplace_back("writes");
+  listing.keys.emplace_back("checked");
+  listing.columns.push_back({"keys as in", Align::Left, 2});
+  for (const exporters::Exporter& exporter : exporters::exporter_table()) {
+    std::vector<std::string> row{std::string(exporter.name)};
+    for (const Setting setting : shown) row.push_back(capability_text(exporter, setting));
+    row.emplace_back(exporter.title);
+    row.emplace_back(exporter.checked);
+    listing.rows.push_back(std::move(row));
+  }
+  return listing;
+}
+
+Listing list_spaces() {
+  Listing listing{
+      {{"space", Align::Left}, {"what it holds", Align::Left}}, {"name", "summary"}, {}};
+  for (const NamedSpace& space : named_spaces()) {
+    listing.rows.push_back({std::string(space.name), std::string(space.summary)});
+  }
+  return listing;
+}
+
+struct ListingRow {
+  std::string_view name;
+  Listing (*list)();
+};
+
+constexpr std::array kListings{
+    ListingRow{"hw", [] { return list_hardware(shipped_data()); }},
+    ListingRow{"models", [] { return list_models(shipped_data()); }},
+    ListingRow{"frameworks", [] { return list_frameworks(shipped_data()); }},
+    ListingRow{"schedules", list_schedules},
+    ListingRow{"spaces", list_spaces},
+    ListingRow{"exporters", list_exporters},
+    ListingRow{"settings", list_settings},
+};
+
+}  // namespace
+
+std::vector<std::string> listing_names() {
+  std::vector<std::string> names;
+  for (const ListingRow& row : kListings) names.emplace_back(row.name);
+  return names;
+}
+
+Listing shipped_listing(std::string_view what) {
+  const auto row = std::find_if(kListings.begin(), kListings.end(),
+                                [&](const ListingRow& known) { return known.name == what; });
+  PLANSEARCH_CHECK(row != kListings.end());
+  return row->list();
+}
+
+}  // namespace plansearch

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/make_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "answer/padding_advice.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/ranking.hpp"
+#include "question/gpu_count.hpp"
+#include "search/ranking/variants.hpp"
+
+namespace plansearch {
+namespace {
+
+/// The plans that stand for a group first, in ranks 1 and on; their variants behind them.
+std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
+                                       const std::vector<PlanCandidate>& ranked, std::size_t top) {
+  const double sigma = evaluator.problem().framework->constants.paired_sigma;
+  const auto ties_with = [&](const PlanReport& better, const PlanReport& report) {
+    return probability_faster(better.estimate.step.total(), report.estimate.step.total(), sigma) <
+           kTieProbability;
+  };
+  const std::vector<PlanGroup> groups = grouped_variants(ranked, sigma, top);
+  std::vector<PlanReport> reports;
+  const auto add = [&](const PlanCandidate& candidate) -> PlanReport& {
+    PlanReport report =
+        report_plan(evaluator, whole_plan(evaluator, candidate), candidate.estimate);
+    report.rank = static_cast<int>(reports.size()) + 1;
+    if (!reports.empty()) {
+      report.ties = {ties_with(reports.back(), report), ties_with(reports.front(), report)};
+    }
+    return reports.emplace_back(std::move(report));
+  };
+  for (const PlanGroup& group : groups) add(group.front());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (std::size_t i = 1; i < groups[g].size(); ++i) {
+      PlanReport& variant = add(groups[g][i]);
+      variant.variant_of = static_cast<int>(g) + 1;
+      variant.ties.with_previous = true;
+      reports[g].variants.push_back(variant.plan.degrees);
+    }
+  }
+  return reports;
+}
+
+/// Memory of plans that is as good as the same.
+constexpr double kSameMemory = 0.05;
+
+/// The front; members that tie with a faster variant and spare hardly any memory beside it are its
+/// variants.
+std::vector<PlanReport> front_reports(const PlanEvaluator& evaluator,
+                                      const std::vector<PlanCandidate>& front) {
+  const double tie = tied_ratio(evaluator.problem().framework->constants.paired_sigma);
+  std::vector<PlanReport> reports;
+  for (const PlanCandidate& member : front) {
+    PlanReport report = report_plan(evaluator, whole_plan(evaluator, member), member.estimate);
+    const auto leads = [&](const PlanReport& faster) {
+      const Estimate& best = faster.estimate;
+      return !member.written && faster.plan.written.empty() && !faster.variant_of &&
+             plan_family(faster.plan.degrees) == plan_family(member.plan) &&
+             report.estimate.step.total() < best.step.total() * tie &&
+             report.estimate.memory.total() > best.memory.total() * (1.0 - kSameMemory);
+    };
+    const auto leader = std::find_if(reports.begin(), reports.end(), leads);
+    if (leader != reports.end()) {
+      report.variant_of = static_cast<int>(leader - reports.begin()) + 1;
+      leader->variants.push_back(member.plan);
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+/// The tight plan beside the ranking, where it is not as good as tied with the first.
+std::optional<PlanReport> faster_tight(const PlanEvaluator& evaluator, const SearchResult& result) {
+  if (!result.tight || result.ranked.empty()) return std::nullopt;
+  const double sigma = evaluator.problem().framework->constants.paired_sigma;
+  const PlanCandidate& first = result.ranked.front();
+  const double surely =
+      probability_faster(result.tight->estimate.step.total(), first.estimate.step.total(), sigma);
+  if (surely < kTieProbability) return std::nullopt;
+  return report_plan(evaluator, whole_plan(evaluator, *result.tight), result.tight->estimate);
+}
+
+void advise_padding(SearchReport& report, const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                    const Estimate& estimate) {
+  if (auto text = padding_advice(evaluator.problem(), plan, estimate.step.total())) {
+    report.advice.push_back(*std::move(text));
+  }
+}
+
+CountsReport counts_report(const SearchResult& result) {
+  const SearchCounts& counts = result.counts;
+  CountsReport report;
+  report.space = result.space;
+  report.left_out = result.left_out;
+  report.total = counts.space;
+  report.evaluated = counts.evaluated;
+  report.simulated = counts.simulated;
+  report.pruned = counts.pruned;
+  report.unvisited = counts.unvisited;
+  for (std::size_t i = 0; i < kObstacleCount; ++i) {
+    if (counts.rejected[i] == 0) continue;
+    report.rejected.emplace_back(to_text(static_cast<Obstacle>(i)), counts.rejected[i]);
+  }
+  std::stable_sort(report.rejected.begin(), report.rejected.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return report;
+}
+
+std::string optimality(const SearchResult& result) {
+  const std::string& space = result.space;
+  if (result.completeness == Completeness::Optimal) {
+    if (!result.claim.empty()) return result.claim;
+    return result.ranked.empty()
+               ? fmt::format("no plan of space {} runs: all were checked", space)
+               : fmt::format("optimal within space {}: no plan of it is predicted to be faster",
+                             space);
+  }
+  if (result.bound > Seconds() && !result.ranked.empty()) {
+    const Seconds best = result.ranked.front().estimate.step.total();
+    return fmt::format(
+        "stopped early: no plan of space {} is more than {:.1f} % faster than the "
+        "best so far",
+        space, 100.0 * (best / result.bound - 1.0));
+  }
+  if (result.ranked.empty()) return "stopped early: nothing was found so far";
+  const double left = static_cast<double>(result.counts.unvisited) /
+                      static_cast<double>(std::max<std::int64_t>(1, result.counts.space));
+  return fmt::format("stopped early: the best so far, {:.1f} % of space {} not searched",
+                     left * 100.0, space);
+}
+
+}  // namespace
+
+std::string evidence_text(const SettledProblem& asked, const QuestionReport& question) {
+  return asked.evidence + (question.beyond_machine.empty() ? "" : "; " + question.beyond_machine);
+}
+
+QuestionReport question_report(const SettledProblem& asked, const Problem& problem) {
+  QuestionReport question;
+  question.hardware = problem.cluster->name;
+  question.accelerator = problem.cluster->accelerator.name;
+  question.model = problem.model->name;
+  question.parameters = parameter_count(*problem.network);
+  question.framework = problem.framework->name;
+  question.framework_validation = problem.framework->validation;
+  question.precision = to_text(problem.precision);
+  question.gpus = problem.gpus;
+  question.beyond_machine = beyond_machine(*problem.cluster, problem.gpus);
+  question.global_batch = problem.global_batch;
+  question.seq_len = problem.seq_len;
+  if (const auto& lora = problem.model->training.lora) {
+    question.lora_rank = lora->rank;
+    question.lora_targets = fmt::format("{}", fmt::join(lora->targets, ","));
+  }
+  question.memory_capacity = problem.cluster->accelerator.memory;
+  question.memory_risk = problem.memory_risk;
+  question.gpu_power_watt = problem.cluster->accelerator.power_watt;
+  question.gpu_price_usd_per_hour = problem.cluster->price_usd_per_accelerator_hour;
+  question.tokens = asked.tokens;
+  question.site = problem.site;
+  question.settings = asked.settings;
+  return question;
+}
+
+SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
+                         const SearchResult& result, std::size_t top, FrontShown front) {
+  SearchReport report;
+  report.question = question_report(asked, evaluator.problem());
+  report.plans = ranked_reports(evaluator, result.ranked, top);
+  if (front == FrontShown::Yes) report.front = front_reports(evaluator, result.front);
+  for (const NearMiss& miss : result.misses) {
+    if (!evaluator.host_fits(miss.estimate)) continue;  // what is missing is not device memory
+    report.misses.push_back({miss.plan, miss.estimate.memory, miss.limit});
+  }
+  report.admitted = result.admitted;
+  report.faster_tight = faster_tight(evaluator, result);
+  report.counts = counts_report(result);
+  if (!result.ranked.empty()) {
+    const PlanCandidate& first = result.ranked.front();
+    advise_padding(report, evaluator, whole_plan(evaluator, first), first.estimate);
+  }
+  report.stopped = result.completeness == Completeness::Stopped;
+  report.optimality = optimality(result);
+  report.evidence = evidence_text(asked, report.question);
+  return report;
+}
+
+SearchReport make_prediction(const SettledProblem& asked, const PlanEvaluator& evaluator,
+                             const ParallelPlan& plan) {
+  const Evaluation evaluation = evaluator.evaluate(plan);
+  const auto* beyond = std::get_if<InfeasiblePlan>(&evaluation);
+  if (beyond != nullptr && !beyond->estimate) {
+    throw InputError(
+        {}, fmt::format("{}: {}", to_text(beyond->reason.obstacle), beyond->reason.detail));
+  }
+  const Estimate& estimate = beyond == nullptr ? std::get<Estimate>(evaluation) : *beyond->estimate;
+  SearchReport report;
+  report.question = question_report(asked, evaluator.problem());
+  report.plans.push_back(report_plan(evaluator, plan, estimate));
+  if (beyond != nullptr) {
+    report.misses.push_back(
+        {PlanSummary(plan), estimate.memory, evaluator.memory_up_to(MemoryFit::Tight)});
+  }
+  advise_padding(report, evaluator, plan, estimate);
+  report.evidence = evidence_text(asked, report.question);
+  return report;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/remedies.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "answer/ladder.hpp"
+#include "base/units.hpp"
+#include "plansearch/degree_table.hpp"
+#include "report/plan_text.hpp"
+
+namespace plansearch {
+namespace {
+
+/// One thing the user could do differently.
+struct Change {
+  std::string words;
+  ProblemRequest request;
+};
+
+/// In the order they are tried: what changes the plan least comes first.
+constexpr std::array kUnpinned{Degree::Recompute,        Degree::Zero,     Degree::MicroBatch,
+                               Degree::SequenceParallel, Degree::Schedule, Degree::Chunks,
+                               Degree::TensorOut,        Degree::Pipeline, Degree::Context,
+                               Degree::Expert,           Degree::Data};
+
+std::vector<Change> possible_changes(const ProblemRequest& request, const SettledProblem& asked) {
+  std::vector<Change> changes;
+  for (const Degree degree : kUnpinned) {
+    if (!request.degrees.has(degree) && !request.limits.has(degree)) continue;
+    changes.push_back(
+        {fmt::format("with another {}", flag_of(key_of(degree, request.degrees))), request});
+    changes.back().request.degrees.release(degree);
+    changes.back().request.limits.release(degree);
+  }
+  if (request.mem_reserve) {
+    changes.push_back({"without --mem-reserve", request});
+    changes.back().request.mem_reserve.reset();
+  }
+  if (request.space == "data") {
+    changes.push_back({"without --space data", request});
+    changes.back().request.space.clear();
+  }
+  if (asked.problem.model->training.optimizer == OptimizerKind::Adam) {
+    changes.push_back({"with --optimizer muon, one moment instead of two,", request});
+    changes.back().request.optimizer = "muon";
+    changes.push_back({"with --optimizer adafactor, no moments,", request});
+    changes.back().request.optimizer = "adafactor";
+  }
+  if (asked.problem.seq_len >= 2048 && asked.problem.model->stack != StackKind::Vision) {
+    const std::int64_t half = asked.problem.seq_len / 2;
+    changes.push_back({fmt::format("with --seq-len {}", half), request});
+    changes.back().request.seq_len = half;
+  }
+  return changes;
+}
+
+/// The best plan after a change; the files are not read again.
+std::optional<PlanCandidate> best_after(const SettledProblem& asked, const Change& change, int gpus,
+                                        SearchSession& session) {
+  const SettledProblem changed = settle_problem(change.request, asked.files);
+  return session.best(changed, change.request, gpus, change.words);
+}
+
+std::string fits(const std::string& how, const PlanCandidate& best) {
+  return fmt::format("{} it fits: {} takes {} per step", how, short_plan(best.plan),
+                     to_text(best.estimate.step.total()));
+}
+
+std::optional<PlanCandidate> best_on(const SettledProblem& asked, const ProblemRequest& request,
+                                     int gpus, SearchSession& session) {
+  return session.best(asked, request, gpus, fmt::format("{} GPUs", gpus));
+}
+
+/// The smallest size on which something fits, of the ladder and the size half-way below it.
+std::optional<std::string> more_gpus(const SettledProblem& asked, const ProblemRequest& request,
+                                     int gpus, const std::string& words, SearchSession& session) {
+  const Cluster& cluster = *asked.problem.cluster;
+  int smaller = gpus;
+  for (const int count : ladder_sizes(cluster)) {
+    if (count <= gpus) continue;
+    if (!session.may_go_on()) return std::nullopt;
+    const auto best = best_on(asked, request, count, session);
+    if (!best) {
+      smaller = count;
+      continue;
+    }
+    const int between = (smaller + count) / 2;
+    const bool whole = between > smaller && between % cluster.accelerators_per_node == 0;
+    const auto fewer = whole ? best_on(asked, request, between, session) : std::nullopt;
+    return fits(fmt::format("on {} GPUs{}", fewer ? between : count, words),
+                fewer ? *fewer : *best);
+  }
+  return std::nullopt;
+}
+
+/// Every degree free again; nothing when none was pinned or limited.
+std::optional<ProblemRequest> unpinned(const ProblemRequest& request) {
+  if (request.degrees.empty() && request.limits.empty()) return std::nullopt;
+  ProblemRequest free = request;
+  free.degrees = {};
+  free.limits = {};
+  return free;
+}
+
+/// More GPUs, with the degrees asked for or, failing that, with any.
+std::string remedy_by_gpus(const SettledProblem& asked, const ProblemRequest& request, int gpus,
+                           SearchSession& session) {
+  if (auto found = more_gpus(asked, request, gpus, "", session)) return *std::move(found);
+  const auto free = unpinned(request);
+  if (free) {
+    if (auto found = more_gpus(asked, *free, gpus, " and with other degrees", session)) {
+      return *std::move(found);
+    }
+  }
+  const Cluster& cluster = *asked.problem.cluster;
+  if (!session.may_go_on() || gpus >= cluster.accelerators()) return {};
+  return fmt::format("more GPUs of {} do not help: tried up to all {}", cluster.name,
+                     cluster.accelerators());
+}
+
+}  // namespace
+
+std::vector<std::string> find_remedies(const ProblemRequest& request, const SettledProblem& asked,
+                                       int gpus, SearchSession& session) {
+  constexpr std::size_t kEnough = 4;
+  constexpr std::int64_t kWorthwhileFamilies = 50'000;  // seconds
+  session.allow(kWorthwhileFamilies);
+  std::vector<std::string> remedies;
+  const auto attempt = [&](const Change& change) {
+    if (remedies.size() + 1 >= kEnough || !session.may_go_on()) return;
+    if (const auto best = best_after(asked, change, gpus, session)) {
+      remedies.push_back(fits(change.words, *best));
+    }
+  };
+  for (const Change& change : possible_changes(request, asked)) attempt(change);
+  const auto free = unpinned(request);
+  if (remedies.empty() && free) attempt({"with other degrees", *free});
+  if (!session.may_go_on()) return remedies;
+  if (std::string more = remedy_by_gpus(asked, request, gpus, session); !more.empty()) {
+    remedies.push_back(std::move(more));
+  }
+  return remedies;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "answer/show.hpp"
+#include "answer/shown_rows.hpp"
+#include "plansearch/transformer_builder.hpp"
+#include "report/plan_cells.hpp"
+
+namespace plansearch {
+namespace {
+
+/// A model file says of all its sizes where they come from at once.
+std::map<std::string, Provenance> evidence_of(const ModelDescription& model) {
+  std::map<std::string, Provenance> known;
+  if (model.source.empty()) return known;
+  const bool assumed = model.source.starts_with("assumed");
+  known["sizes"] = {assumed ? Evidence::Assumed : Evidence::Published, model.source};
+  return known;
+}
+
+void add_experts(ShownRows& rows, const MoeDescription& moe) {
+  rows.count("moe.experts", moe.experts);
+  rows.count("moe.top_k", moe.top_k, {}, "experts per token");
+  rows.count("moe.expert_width", moe.expert_width);
+  if (moe.shared_width > 0) rows.count("moe.shared_width", moe.shared_width);
+  if (moe.leading_dense > 0) rows.count("moe.leading_dense", moe.leading_dense);
+  rows.number("moe.imbalance", moe.imbalance, "", "load of the fullest expert rank over the mean");
+}
+
+ShownSection size_section(const ModelDescription& model,
+                          const std::map<std::string, Provenance>& known) {
+  ShownRows rows("sizes", known);
+  rows.under("sizes");
+  rows.count("layers", model.layers);
+  if (model.decoder) rows.count("decoder.layers", model.decoder->layers);
+  rows.count("hidden", model.hidden);
+  rows.count("attention.heads", model.attention.heads);
+  rows.count("attention.kv_heads", model.attention.kv_heads);
+  rows.count("attention.head_size", model.attention.head_size);
+  if (model.attention.window) rows.count("attention.window", *model.attention.window);
+  rows.count("mlp.width", model.mlp.width, {}, model.mlp.gated ? "gated: three matrices" : "");
+  if (model.moe) add_experts(rows, *model.moe);
+  rows.count("embedding.vocab", model.embedding.vocab, {},
+             model.embedding.tied ? "logits use the embedding" : "");
+  if (model.max_positions) rows.count("max_positions", *model.max_positions);
+  return rows.take();
+}
+
+ShownSection block_section(const Network& network, const std::map<std::string, Provenance>& known) {
+  ShownRows rows("blocks", known);
+  for (const BlockRun& run : network.order) {
+    const Block& block = network.blocks[run.block];
+    rows.count(block.name, run.count,
+               fmt::format("{} x {}", run.count, count_text(block_parameter_count(network, block))),
+               "copies x parameters of one");
+  }
+  return rows.take();
+}
+
+ShownSection total_section(const ModelDescription& model, const Network& network,
+                           const std::map<std::string, Provenance>& known) {
+  ShownRows rows("derived", known);
+  const std::int64_t parameters = parameter_count(network);
+  rows.count(
+      "parameters", parameters,
+      fmt::format("{} ({})", count_text(static_cast<double>(parameters)), grouped(parameters)));
+  const auto tokens = static_cast<double>(std::max<std::int64_t>(1, model.training.seq_len));
+  const double flops = 3.0 * model_forward_flops(network).value() / tokens;
+  rows.number("flops_per_token", flops, "FLOP",
+              "matmuls, causal attention and logits, forward x 3, at the default sequence");
+  return rows.take();
+}
+
+ShownSection training_section(const ModelDescription& model,
+                              const std::map<std::string, Provenance>& known) {
+  ShownRows rows("defaults of training", known);
+  const TrainingDefaults& training = model.training;
+  rows.count("training.seq_len", training.seq_len, {}, "tokens");
+  if (training.global_batch > 0) {
+    rows.count("training.global_batch", training.global_batch, {}, "sequences per step");
+  }
+  if (training.precision)
+    rows.text("training.precision", std::string(to_text(*training.precision)));
+  for (const std::string& pattern : training.frozen) rows.text("training.frozen", pattern);
+  return rows.take();
+}
+
+}  // namespace
+
+Shown show_model(const ModelDescription& model) {
+  const std::map<std::string, Provenance> known = evidence_of(model);
+  const Network network = build_network(model);
+  Shown shown{"model", model.name, "", {}, {}};
+  shown.sections.push_back(total_section(model, network, known));
+  shown.sections.push_back(size_section(model, known));
+  shown.sections.push_back(block_section(network, known));
+  shown.sections.push_back(training_section(model, known));
+  return shown;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: where every state of a parameter lives and where it is used: storage and use cuts,
+// scopes. Source: ZeRO stages (Rajbhandari et al., SC 2020), FSDP, the depth axis of AxoNN, as
+// settings of one type. Assumes: flat cuts of equal pieces; the scopes and formats of the framework
+// file. Units: mesh axes, scopes, number formats. Checked by:
+// tests/unit/communication/derivation_test.cpp, tests/unit/communication/micro_batch_test.cpp
+#include "communication/derive/tensor_policy.hpp"
+
+#include <algorithm>
+
+#include "plansearch/error.hpp"
+#include "workload/operator_traits.hpp"
+
+namespace plansearch {
+namespace {
+
+const PrecisionPolicy& precision_policy(const Framework& framework, DataType precision) {
+  const auto found = framework.precision.find(precision);
+  PLANSEARCH_CHECK(found != framework.precision.end());
+  return found->second;
+}
+
+/// A cut over `outer` (AxoNN's z) and, where the ZeRO stage reaches `threshold`, over `data`.
+FlatCut cut(AxisSet outer, AxisSet data, ZeroStage stage, ZeroStage threshold) {
+  FlatCut result;
+  if (!outer.empty()) result.push_back(outer);
+  if (stage >= threshold && !data.empty()) result.push_back(data);
+  return result;
+}
+
+/// Gradients that every micro-batch reduces into shards leave as they are made.
+void to_host(const OptimizerOffload& offload, Scope reduce, ParameterPolicy& policy) {
+  policy.master.on_host = policy.moment.on_host = true;
+  const bool leave = offload.gradients == GradientsToHost::AsReduced && reduce == Scope::MicroBatch;
+  policy.gradient.on_host = policy.main_gradient.on_host = leave;
+}
+
+ParameterPolicy make_policy(const PlanDegrees& plan, const Framework& framework,
+                            const PrecisionPolicy& precision, AxisSet depth, AxisSet shard,
+                            AxisSet data) {
+  const ShardingRules& rules = framework.sharding;
+  const FlatCut parameters = cut(depth, shard, plan.zero, ZeroStage::Parameters);
+  const Scope reduce = gradient_reduce_scope(plan, rules);
+  // Gradients that are summed at the end of a step are whole until then.
+  const FlatCut gradients =
+      cut(depth, reduce == Scope::Step ? AxisSet{} : shard, plan.zero, ZeroStage::Gradients);
+  const FlatCut states = cut(depth, shard, plan.zero, ZeroStage::Optimizer);
+  const bool parameters_sharded = plan.zero == ZeroStage::Parameters && !shard.empty();
+  const Scope sharded_gather =
+      plan.pipeline > 1 ? rules.parameter_gather_pipelined : rules.parameter_gather;
+  const Scope gather = parameters_sharded ? sharded_gather : rules.depth_gather;
+  ParameterPolicy policy;
+  policy.parameter = {parameters, {}, gather, Scope::Step, precision.parameter};
+  policy.gradient = {gradients, {}, Scope::Step, reduce, precision.gradient};
+  policy.main_gradient = {gradients, {}, Scope::Step, reduce, precision.main_gradient};
+  policy.master = {states, {}, Scope::Step, Scope::Step, precision.master};
+  policy.moment = {states, {}, Scope::Step, Scope::Step, precision.moment};
+  policy.data = data;
+  if (framework.offloads_optimizer) to_host(*framework.optimizer_offload, reduce, policy);
+  return policy;
+}
+
+}  // namespace
+
+int pieces(const FlatCut& cut, const DeviceMesh& mesh) {
+  int product = 1;
+  for (const AxisSet axes : cut) product *= mesh.size(axes);
+  return product;
+}
+
+bool depth_cuts(const Network& network, const Block& block, const Operator& op,
+                ParameterId parameter, const ShardingRules& rules) {
+  if (rules.depth_parameters == DepthParameters::All) return true;
+  const std::vector<DimId>& dims = block.parameter(parameter).dims;
+  const bool vocabulary = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+    return network.dimension(dim).role == DimRole::Vocab;
+  });
+  // A bias has the dimensions of the output only, however many those are.
+  const bool summed = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+    return std::none_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+      const auto& of_output = block.tensor(id).dims;
+      return std::find(of_output.begin(), of_output.end(), dim) != of_output.end();
+    });
+  });
+  return traits(op).second_operand == SecondOperand::Weight && summed && !vocabulary;
+}
+
+Scope gradient_reduce_scope(const PlanDegrees& plan, const ShardingRules& rules) {
+  if (plan.pipeline > 1 && rules.gradient_reduce_pipelined) return *rules.gradient_reduce_pipelined;
+  return rules.gradient_reduce[static_cast<std::size_t>(plan.zero)];
+}
+
+TensorPolicies tensor_policies(const PlanDegrees& plan, const DeviceMesh& mesh,
+                               const Framework& framework, DataType precision) {
+  const PrecisionPolicy& types = precision_policy(framework, precision);
+  const bool hybrid = mesh[Axis::Replica].size > 1;
+  const AxisSet replicas = hybrid ? AxisSet{Axis::Shard, Axis::Replica} : AxisSet{Axis::Data};
+  const AxisSet own = hybrid ? AxisSet{Axis::Shard} : AxisSet{Axis::Data};
+  const AxisSet depth = mesh.active({Axis::Depth});
+  const AxisSet shard = mesh.active(own | framework.sharding.shard_with);
+  const AxisSet data = mesh.active(replicas | AxisSet{Axis::Context});
+  const AxisSet expert_data = mesh.active({Axis::ExpertData});
+  return {make_policy(plan, framework, types, depth, shard, data),
+          make_policy(plan, framework, types, {}, expert_data, expert_data)};
+}
+
+}  // namespace plansearch

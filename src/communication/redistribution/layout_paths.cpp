@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the steps of ways between layouts, numbers of layouts.
+// Source: communication/redistribution/redistribution.hpp.
+// Assumes: one mesh. Units: elements of the whole message.
+// Checked by: tests/unit/evaluate/choice_tables_test.cpp
+#include "communication/redistribution/layout_paths.hpp"
+
+namespace plansearch {
+namespace {
+
+template <typename T>
+void put(std::string& key, T value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+std::string key_of(const Layout& layout) {
+  std::string key;
+  for (const SliceMap& map : layout.dims) {
+    for (const SliceDigit& digit : map.digits()) {
+      put(key, digit.modulus);
+      put(key, static_cast<std::uint8_t>(digit.terms.size()));
+      for (const SliceTerm& term : digit.terms) {
+        put(key, term.axis);
+        put(key, term.coefficient);
+      }
+      put(key, digit.time);
+      put(key, digit.last);
+      put(key, digit.offset);
+      put(key, digit.period);
+    }
+    key += '|';
+  }
+  put(key, layout.partial.bits());
+  return key;
+}
+
+}  // namespace
+
+void write_path(const std::vector<RedistributionStep>& steps, const DeviceMesh& mesh,
+                std::span<const double> extents, Path& path) {
+  path.clear();
+  for (const RedistributionStep& step : steps) {
+    path.push_back({step.kind, step.axes, step.group_size, step.elements,
+                    local_elements(step.result, mesh, extents)});
+  }
+}
+
+std::uint32_t LayoutNumbers::number(const Layout& layout) {
+  const auto next = static_cast<std::uint32_t>(layouts_.size() + 1);
+  return layouts_.try_emplace(key_of(layout), next).first->second;
+}
+
+}  // namespace plansearch

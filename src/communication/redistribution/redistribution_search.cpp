@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the cheapest steps between two plain layouts.
+// Source: Dijkstra over layouts; of equal costs the one that was reached first.
+// Assumes: only cuts that differ move: the common leading digits of every dimension stay where they
+//          are. Units: elements that a device sends, a small charge per step.
+// Checked by: tests/unit/communication/redistribution_test.cpp
+#include "communication/redistribution/redistribution_search.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Breaks ties toward fewer steps; far below one element of any real message.
+constexpr double kStepCharge = 1e-3;
+/// Over more factors a bound on what is left pays.
+constexpr int kFewFactors = 2;
+
+std::size_t hash_of(const WayState& state) {
+  std::uint64_t sum = state.partial;
+  for (const WayCuts& cuts : state.dims) {
+    sum = (sum ^ cuts.bytes()) * 0x9E3779B97F4A7C15ULL;
+    sum ^= sum >> 29U;
+  }
+  return static_cast<std::size_t>(sum);
+}
+
+/// Over all cuts of the dimension, those that stay included.
+void name_permutation(const SliceMap& map, RedistributionStep& step) {
+  step.axes = one_group(map.digits().begin(), map.digits().end())
+                  ? map.axes()
+                  : AxisSet{map.digits().back().terms[0].axis};
+  step.group_size = map.slices();
+}
+
+}  // namespace
+
+bool one_group(const SliceDigit* first, const SliceDigit* last) {
+  return last - first == 1 || std::all_of(first, last, [](const SliceDigit& digit) {
+           return kFactorAxes.contains(digit.terms[0].axis);
+         });
+}
+
+std::size_t common_prefix(const SliceDigits& a, const SliceDigits& b) {
+  std::size_t n = 0;
+  while (n < a.size() && n < b.size() && a[n] == b[n]) ++n;
+  return n;
+}
+
+void RedistributionSearch::run(const DeviceMesh& mesh, std::span<const double> extents,
+                               const Layout& from, const Layout& to,
+                               std::vector<RedistributionStep>& steps) {
+  const bool few = ((from.axes() | to.axes() | from.partial) & kFactorAxes).count() <= kFewFactors;
+  run(mesh, extents, from, to, few ? WayFactors::Few : WayFactors::Many, steps);
+}
+
+void RedistributionSearch::run(const DeviceMesh& mesh, std::span<const double> extents,
+                               const Layout& from, const Layout& to, WayFactors factors,
+                               std::vector<RedistributionStep>& steps) {
+  units_.set(mesh, extents, from, to, factors);
+  if (remember_ == Remember::No || !units_.pattern().key(key_)) {
+    search_.run(units_.pattern(), factors, moves_);
+    return write(moves_, from, steps);
+  }
+  const auto [place, is_new] = known_.try_emplace(key_);
+  if (is_new) {
+    search_.run(units_.pattern(), factors, moves_);
+    place->second = moves_;
+  }
+  write(place->second, from, steps);
+}
+
+void RedistributionSearch::write(const WaySearch::Moves& moves, const Layout& from,
+                                 std::vector<RedistributionStep>& steps) const {
+  const WayPattern& pattern = units_.pattern();
+  WayState state = pattern.start;
+  const Layout* before = &from;
+  steps.reserve(steps.size() + moves.size());
+  for (const WayMove& move : moves) {
+    const double local = pattern.local_elements(state) * units_.scale();
+    const int ranks = pattern.group_size(move, state);
+    state = pattern.after(state, move);
+    RedistributionStep& step = steps.emplace_back(RedistributionStep{
+        move.kind, units_.axes(move.units), ranks, pattern.message(move, local),
+        static_cast<std::int8_t>(units_.dim(move.from_dim)),
+        static_cast<std::int8_t>(units_.dim(move.to_dim)), units_.layout(state)});
+    if (move.kind == CommunicationKind::Permute) {
+      name_permutation(before->dims[static_cast<std::size_t>(step.from_dim)], step);
+    }
+    before = &step.result;
+  }
+}
+
+/// Of many factors, the least cost first: then only layouts on ways of that cost are looked at, in
+/// the order of few ones, so that of equal costs the same is taken.
+void WaySearch::run(const WayPattern& pattern, WayFactors factors, Moves& moves) {
+  pattern_ = &pattern;
+  factors_ = factors;
+  limit_ = std::numeric_limits<double>::infinity();
+  if (factors == WayFactors::Many) {
+    order_ = Order::InAll;
+    limit_ = nodes_[find_goal()].cost + kStepCharge / 2.0;
+  }
+  order_ = Order::Sent;
+  moves.clear();
+  for (std::uint32_t node = find_goal(); node != 0; node = nodes_[node].parent) {
+    moves.push_back(nodes_[node].move);
+  }
+  std::reverse(moves.begin(), moves.end());
+}
+
+std::uint32_t WaySearch::find_goal() {
+  nodes_.clear();
+  open_.clear();
+  places_.assign(64, 0);
+  nodes_.push_back({pattern_->start, 0.0, 0.0, 0, {}});
+  *place_of(pattern_->start) = 1;
+  open_.push_back({0.0, 0});
+  while (true) {
+    PLANSEARCH_CHECK(!open_.empty());
+    std::pop_heap(open_.begin(), open_.end(), later);
+    const Open next = open_.back();
+    open_.pop_back();
+    if (next.rank != rank_of(nodes_[next.node])) continue;
+    if (nodes_[next.node].state == pattern_->goal) return next.node;
+    expand(next.node);
+  }
+}
+
+void WaySearch::expand(std::uint32_t node) {
+  here_number_ = node;
+  here_ = nodes_[node].state;
+  local_ = pattern_->local_elements(here_);
+  held_ = 0;
+  for (std::size_t dim = 0; dim < pattern_->rank; ++dim) held_ |= here_.dims[dim].units();
+  reduce_partials();
+  for (std::size_t dim = 0; dim < pattern_->rank; ++dim) {
+    remove_cuts(dim);
+    slice(dim);
+  }
+}
+
+/// Sums the parts along one axis, or along several factors of a tensor group in one go.
+void WaySearch::reduce_partials() {
+  const std::uint32_t left = here_.partial & ~pattern_->goal.partial;
+  FixedVector<std::uint32_t, WayPattern::kMostUnits> factors;
+  for (const std::uint8_t part : pattern_->parts) {
+    const std::uint32_t bit = 1U << part;
+    if ((left & bit) == 0) continue;
+    reduce(bit);
+    if ((pattern_->factors & bit) != 0) factors.push_back(bit);
+  }
+  const auto all = (std::uint32_t{1} << factors.size()) - 1U;
+  for (std::uint32_t some = all; some != 0; some = (some - 1U) & all) {
+    if (std::popcount(some) < 2) continue;
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      if ((some >> i & 1U) != 0) bits |= factors[i];
+    }
+    reduce(bits);
+  }
+}
+
+void WaySearch::reduce(std::uint32_t units) {
+  push({CommunicationKind::AllReduce, -1, -1, units});
+  for (std::size_t dim = 0; dim < pattern_->rank; ++dim) {
+    if ((units & ~(pattern_->goal.dims[dim].units() & pattern_->full)) != 0) continue;
+    push({CommunicationKind::ReduceScatter, -1, static_cast<std::int8_t>(dim), units});
+  }
+}
+
+/// Gathers the innermost cuts of `dim`, moves them to another dimension, or reorders the cuts.
+/// Several at a time where they are factors of one tensor group.
+void WaySearch::remove_cuts(std::size_t dim) {
+  const WayCuts& cuts = here_.dims[dim];
+  const WayCuts& wanted = pattern_->goal.dims[dim];
+  const int size = cuts.size();
+  const int kept = cuts.common(wanted);
+  const auto is_factor = [&](int place) { return (pattern_->factors >> cuts[place] & 1U) != 0; };
+  for (int count = 1; count <= size - kept; ++count) {
+    if (count > 1 && !(is_factor(size - 1) && is_factor(size - count))) break;
+    remove_cuts(dim, count);
+  }
+  if (size == kept || size != wanted.size() || cuts.units() != wanted.units()) return;
+  const auto number = static_cast<std::int8_t>(dim);
+  push({CommunicationKind::Permute, number, number, cuts.units()});
+}
+
+void WaySearch::remove_cuts(std::size_t dim, int count) {
+  const auto number = static_cast<std::int8_t>(dim);
+  const std::uint32_t lost = here_.dims[dim].units(here_.dims[dim].size() - count);
+  push({CommunicationKind::AllGather, number, -1, lost});
+  if ((lost & ~pattern_->full) != 0) return;
+  for (std::size_t other = 0; other < pattern_->rank; ++other) {
+    if (other == dim || (lost & ~pattern_->goal.dims[other].units()) != 0) continue;
+    push({CommunicationKind::AllToAll, number, static_cast<std::int8_t>(other), lost});
+  }
+}
+
+void WaySearch::slice(std::size_t dim) {
+  const WayCuts& wanted = pattern_->goal.dims[dim];
+  for (int i = 0; i < wanted.size(); ++i) {
+    const auto unit = static_cast<std::size_t>(wanted[i]);
+    const std::uint32_t bit = 1U << unit;
+    if ((bit & (here_.partial | pattern_->taken)) != 0) continue;
+    if ((held_ & pattern_->same_axes[unit]) != 0) continue;
+    push({CommunicationKind::Slice, -1, static_cast<std::int8_t>(dim), bit});
+  }
+}
+
+/// Where the number of a state's node stands, or belongs.
+std::uint32_t* WaySearch::place_of(const WayState& state) {
+  const std::size_t mask = places_.size() - 1;
+  std::size_t at = hash_of(state) & mask;
+  while (places_[at] != 0 && !(nodes_[places_[at] - 1].state == state)) at = (at + 1) & mask;
+  return &places_[at];
+}
+
+void WaySearch::grow() {
+  places_.assign(places_.size() * 4, 0);
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) *place_of(nodes_[i].state) = i + 1;
+}
+
+/// Whether a dimension has room for the cuts it gets.
+bool WaySearch::lands(const WayMove& move) const {
+  if (move.to_dim < 0 || move.kind == CommunicationKind::Permute) return true;
+  return here_.dims[static_cast<std::size_t>(move.to_dim)].size() + std::popcount(move.units) <=
+         WayCuts::kMost;
+}
+
+void WaySearch::push(const WayMove& move) {
+  if (!lands(move)) return;
+  const double price =
+      elements_moved(move.kind, pattern_->group_size(move, here_), pattern_->message(move, local_));
+  const double cost = nodes_[here_number_].cost + price + kStepCharge;
+  if (cost > limit_) return;
+  const WayState state = pattern_->after(here_, move);
+  std::uint32_t* place = place_of(state);
+  std::uint32_t number = *place;
+  if (number == 0) {
+    const double left =
+        factors_ == WayFactors::Few ? 0.0 : pattern_->least_left(state, kStepCharge);
+    if (cost + left > limit_) return;
+    nodes_.push_back({state, cost, left, here_number_, move});
+    number = static_cast<std::uint32_t>(nodes_.size());
+    *place = number;
+    if (2 * nodes_.size() > places_.size()) grow();
+  } else {
+    Node& known = nodes_[number - 1];
+    if (cost >= known.cost) return;
+    known.cost = cost;
+    known.parent = here_number_;
+    known.move = move;
+  }
+  open_.push_back({rank_of(nodes_[number - 1]), number - 1});
+  std::push_heap(open_.begin(), open_.end(), later);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cheapest sequence of single collectives between two layouts of plain cuts; not installed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "communication/redistribution/redistribution.hpp"
+#include "communication/redistribution/way_units.hpp"
+
+namespace plansearch {
+
+/// Whether digits may take part in one collective: one digit, or factors of one tensor group.
+[[nodiscard]] bool one_group(const SliceDigit* first, const SliceDigit* last);
+/// Digits that two cuts begin with alike.
+[[nodiscard]] std::size_t common_prefix(const SliceDigits& a, const SliceDigits& b);
+
+/// The cheapest moves from the start of a pattern to its goal. Keeps its buffers.
+class WaySearch {
+ public:
+  using Moves = std::vector<WayMove>;
+  /// `many`: layouts on no way of least cost are left out.
+  void run(const WayPattern& pattern, WayFactors factors, Moves& moves);
+
+ private:
+  struct Node {
+    WayState state;
+    double cost = 0.0;
+    double left = 0.0;  ///< at least
+    std::uint32_t parent = 0;
+    WayMove move;
+  };
+  /// What comes first: the layout to which least was sent, or on whose ways least is sent in all.
+  enum class Order : std::uint8_t { Sent, InAll };
+  struct Open {
+    double rank;
+    std::uint32_t node;
+  };
+  static bool later(const Open& a, const Open& b) {
+    return a.rank != b.rank ? a.rank > b.rank : a.node > b.node;
+  }
+  [[nodiscard]] double rank_of(const Node& node) const {
+    return order_ == Order::Sent ? node.cost : node.cost + node.left;
+  }
+
+  std::uint32_t find_goal();
+  void expand(std::uint32_t node);
+  void reduce_partials();
+  void reduce(std::uint32_t units);
+  void remove_cuts(std::size_t dim);
+  void remove_cuts(std::size_t dim, int count);
+  void slice(std::size_t dim);
+  void push(const WayMove& move);
+  [[nodiscard]] bool lands(const WayMove& move) const;
+  [[nodiscard]] std::uint32_t* place_of(const WayState& state);
+  void grow();
+
+  const WayPattern* pattern_ = nullptr;
+  WayFactors factors_ = WayFactors::Few;
+  Order order_ = Order::Sent;
+  double limit_ = 0.0;  ///< ways that cost more are left out
+  std::vector<Node> nodes_;
+  std::vector<Open> open_;             ///< a heap; entries of nodes that got cheaper are stale
+  std::vector<std::uint32_t> places_;  ///< nodes by hash of their state, from 1; 0: none
+  std::uint32_t here_number_ = 0;      ///< the node that is expanded
+  WayState here_;
+  double local_ = 0.0;
+  std::uint32_t held_ = 0;  ///< units that cut it
+};
+
+/// Keeps its buffers from one search to the next.
+class RedistributionSearch {
+ public:
+  explicit RedistributionSearch(Remember remember = Remember::No) : remember_(remember) {}
+
+  /// Appends the steps. Both layouts are plain and have the same flat cut; parts that `to` has,
+  /// `from` has too.
+  void run(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
+           const Layout& to, std::vector<RedistributionStep>& steps);
+  /// The same as for so many factors.
+  void run(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
+           const Layout& to, WayFactors factors, std::vector<RedistributionStep>& steps);
+
+ private:
+  void write(const WaySearch::Moves& moves, const Layout& from,
+             std::vector<RedistributionStep>& steps) const;
+
+  Remember remember_;
+  WayUnits units_;
+  WaySearch search_;
+  std::unordered_map<std::string, WaySearch::Moves> known_;  ///< by pattern
+  std::string key_;
+  WaySearch::Moves moves_;
+};
+
+}  // namespace plansearch

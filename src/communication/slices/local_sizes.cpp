@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: elements of loop nests, tensors and parameters on one device.
+// Source: extent over number of slices, dimension by dimension
+//         (communication/slices/slice_map.hpp).
+// Assumes: sizes of the forward phase hold for both gradients.
+// Units: elements.
+// Checked by: tests/unit/communication/local_sizes_test.cpp
+#include "communication/slices/local_sizes.hpp"
+
+namespace plansearch {
+
+BlockCuts cut_block(const Network& network, const Block& block, const BlockIndex& index,
+                    const PlacementRules& rules, const BlockPlacement& placement) {
+  BlockCuts cuts;
+  cuts.slices.assign(index.cuts, 1);
+  cuts.steps.reserve(block.operators.size());
+  const auto write = [&](std::size_t first, std::size_t i, const SliceMap& map) {
+    cuts.slices[first + i] = map.slices();
+  };
+  for (std::size_t i = 0; i < block.operators.size(); ++i) {
+    const OperatorIndex& op = index.operators[i];
+    const OperatorPlacement& placed = placement.operators[i];
+    cuts.steps.push_back(placed.steps);
+    for (std::size_t p = 0; p < placed.loop.size(); ++p) write(op.first_cut, p, placed.loop[p]);
+    for (const TensorUse& use : op.uses) {
+      const auto slices = used_slices(block, use, placed, OperatorPhase::Forward, rules);
+      const bool stays = placed.stays(use.tensor);
+      for (std::size_t d = 0; d < slices.size(); ++d) {
+        write(use.first_cut, d, stays ? slices[d].held() : slices[d]);
+      }
+    }
+  }
+  for (std::size_t t = 0; t < block.tensors.size(); ++t) {
+    if (index.producers[t] != kEdge && !index.leaves[t]) continue;
+    const auto id = static_cast<TensorId>(t);
+    const Layout layout = index.leaves[t] ? leaving_layout(network, block, id, rules, placement)
+                                          : entering_layout(network, block, id, rules, placement);
+    for (std::size_t d = 0; d < layout.dims.size(); ++d) {
+      write(index.edge_cut[t], d, layout.dims[d]);
+    }
+  }
+  return cuts;
+}
+
+void placed_extents(const Network& network, const PlanDegrees& plan, const Framework& framework,
+                    std::vector<double>& extents) {
+  extents.clear();
+  for (const Dimension& dimension : network.dimensions) {
+    extents.push_back(placed_extent(dimension, plan, framework));
+  }
+}
+
+double LocalSizes::loop(std::size_t op, std::size_t position) const {
+  const DimId dim = block_.operators[op].loop[position];
+  return extents_[static_cast<std::size_t>(dim)] /
+         cuts_.slices[index_.operators[op].first_cut + position];
+}
+
+double LocalSizes::product(const std::vector<DimId>& dims, std::uint32_t first_cut) const {
+  double count = 1.0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    count *= extents_[static_cast<std::size_t>(dims[i])] / cuts_.slices[first_cut + i];
+  }
+  return count;
+}
+
+double LocalSizes::tensor(std::size_t op, TensorId id) const {
+  return product(block_.tensor(id).dims, index_.operators[op].use(id).first_cut);
+}
+
+double LocalSizes::edge(TensorId id) const {
+  return product(block_.tensor(id).dims, index_.edge_cut[static_cast<std::size_t>(id)]);
+}
+
+double LocalSizes::parameter(std::size_t op, ParameterId id) const {
+  double count = 1.0;
+  for (const std::int8_t position : index_.operators[op].use(id).positions) {
+    count *= loop(op, static_cast<std::size_t>(position));
+  }
+  return count;
+}
+
+}  // namespace plansearch

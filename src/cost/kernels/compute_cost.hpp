@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long one kernel takes on one accelerator.
+#pragma once
+
+#include <cstdint>
+
+#include "cost/kernels/kernel_shape.hpp"
+#include "plansearch/cluster.hpp"
+#include "plansearch/data_type.hpp"
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+enum class Pass { Forward, Backward };
+
+/// A chip that trains is hot and runs at its sustained clock; a benchmark of one kernel does not
+/// last long enough to lower the clock.
+enum class Clock { Sustained, Burst };
+
+/// Whether the rows of operands and result are whole vectors of what kernels load and store.
+enum class Rows : std::uint8_t { Aligned, Unaligned };
+
+/// Rows of a product of `type` that are `n` and `k` elements long. Tokens make no rows.
+[[nodiscard]] Rows rows_of(DataType type, const MatmulShape& shape);
+
+/// Kernels of one input format: their speed, the peak they are a share of, bytes of an element.
+struct MatmulKernel {
+  const MatmulCurve& curve;
+  FlopRate peak;
+  Bytes element;
+};
+
+/// The kernels of `type`; InputError when the accelerator has none (see `require_data_type`).
+[[nodiscard]] MatmulKernel matmul_kernel(const Accelerator& accelerator, DataType type);
+
+/// Throws InputError when the accelerator has no rate for `type`: the caller checks once, up front
+/// (see `require_data_type`).
+[[nodiscard]] Seconds matmul_time(const Accelerator& accelerator, DataType type,
+                                  const MatmulShape& shape, Clock clock = Clock::Sustained,
+                                  Rows rows = Rows::Aligned);
+/// The same for kernels that belong to no data type of their own (fp8 with block scales).
+[[nodiscard]] Seconds matmul_time(const Accelerator& accelerator, const MatmulKernel& kernel,
+                                  const MatmulShape& shape, Clock clock, Rows rows = Rows::Aligned);
+/// Fused attention. Backward is the whole of it: both gradients of the two products.
+[[nodiscard]] Seconds attention_time(const Accelerator& accelerator, DataType type,
+                                     const AttentionShape& shape, Pass pass);
+/// The same for a given implementation.
+[[nodiscard]] Seconds attention_time(const Accelerator& accelerator, const AttentionCurve& curve,
+                                     DataType type, const AttentionShape& shape, Pass pass);
+/// A memory-bound kernel (or several in a row) that moves `traffic` bytes in total.
+[[nodiscard]] Seconds stream_time(const Accelerator& accelerator, Bytes traffic, int kernels);
+
+/// Refuses formats the accelerator cannot run, naming those it can.
+void require_data_type(const Accelerator& accelerator, DataType type);
+
+}  // namespace plansearch

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of the busiest device and the stages of a plan, by the same profiles, passes and
+// collectives that the step is made of.
+#include "evaluate/answer/communication_report.hpp"
+
+#include <algorithm>
+
+#include "evaluate/block/message_name.hpp"
+#include "evaluate/memory/memory_model.hpp"
+#include "evaluate/states/host_update.hpp"
+#include "evaluate/step/group_pass.hpp"
+#include "evaluate/step/step_collectives.hpp"
+#include "evaluate/step/step_model.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+
+namespace plansearch {
+namespace {
+
+bool same_message(const PricedCommunication& a, const PricedCommunication& b) {
+  const Communication& x = a.communication;
+  const Communication& y = b.communication;
+  return a.what == b.what && x.kind == y.kind && x.axes == y.axes && x.group_size == y.group_size &&
+         a.bytes == b.bytes && a.time == b.time;
+}
+
+/// Joins messages that are alike, as several chunks of a device send them.
+void append(PricedCommunication line, std::vector<PricedCommunication>& lines) {
+  const auto known = std::find_if(lines.begin(), lines.end(), [&](const PricedCommunication& l) {
+    return same_message(l, line);
+  });
+  if (known == lines.end()) {
+    lines.push_back(std::move(line));
+  } else {
+    known->count += line.count;
+    known->exposed += line.exposed;
+  }
+}
+
+void append_passes(const ProfileMaker& profiles, const PlanView& view, int position,
+                   std::vector<PricedCommunication>& lines) {
+  for (const int index : view.contents_at(position)) {
+    const auto add = [&](const ClassProfile& profile, std::size_t b, double copies) {
+      for (PassLine& pass : profiles.passes(profile, b)) {
+        PricedCommunication& line = pass.line;
+        line.what = message_name(view.problem.network->blocks[b], line.communication,
+                                 view.problem.framework->sharding.unit);
+        line.count *= copies * view.repeats();
+        line.exposed = (line.exposed * copies + pass.edge) * static_cast<double>(view.repeats());
+        append(std::move(line), lines);
+      }
+    };
+    for_each_profile(view, view.content(index), add);
+  }
+}
+
+void append_steps(const PlanView& view, std::vector<PricedCommunication> collectives,
+                  std::vector<PricedCommunication>& lines) {
+  for (PricedCommunication& line : collectives) {
+    line.what = line.communication.axes.contains(Axis::Pipeline)
+                    ? "gradient of shared parameters"
+                    : message_name(view.problem.network->blocks.front(), line.communication,
+                                   view.problem.framework->sharding.unit);
+    append(std::move(line), lines);
+  }
+}
+
+/// Activations sent on and gradients sent back by one position. What the device waited for is
+/// shared out over both by their time.
+void append_boundaries(const PlanView& view, int position, Seconds exposed,
+                       std::vector<PricedCommunication>& lines) {
+  const auto& groups = view.assignment().groups;
+  std::vector<PricedCommunication> own;
+  Seconds sum;
+  const auto add = [&](const BoundaryTransfer& transfer, const char* what) {
+    if (transfer.time == Seconds(0)) return;
+    PricedCommunication line;
+    line.what = what;
+    line.communication.kind = CommunicationKind::SendReceive;
+    line.communication.axes = {Axis::Pipeline};
+    line.communication.group_size = 2;
+    line.bytes = line.wire_bytes = transfer.bytes;
+    line.count = view.repeats();
+    line.time = transfer.time;
+    sum += transfer.time * line.count;
+    append(std::move(line), own);
+  };
+  for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
+    const BoundaryTransfers transfers = boundary_transfers(view, k);
+    if (groups[k].position == position) add(transfers.activation, "stage boundary");
+    if (groups[k + 1].position == position) add(transfers.gradient, "stage boundary, gradient");
+  }
+  for (PricedCommunication& line : own) {
+    line.exposed = exposed * (line.time * line.count / sum);
+    lines.push_back(std::move(line));
+  }
+}
+
+double layers_in(const PlanView& view, int position) {
+  double layers = 0.0;
+  for (const int index : view.contents_at(position)) {
+    const std::vector<double>& copies = view.content(index).copies;
+    for (std::size_t b = 0; b < copies.size(); ++b) {
+      const BlockKind kind = view.problem.network->blocks[b].kind;
+      const bool layer = kind != BlockKind::Embedding && kind != BlockKind::Head;
+      if (layer) layers += copies[b];
+    }
+  }
+  return layers;
+}
+
+}  // namespace
+
+std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
+                                                  const PlanView& view,
+                                                  EvaluationWorkspace& workspace) {
+  std::vector<PricedCommunication> lines;
+  const StepResult result = step_time(view, MakespanMethod::Simulation, workspace);
+  append_passes(profiles, view, result.busiest, lines);
+  std::vector<PricedCommunication> collectives =
+      step_collectives(view, position_lengths(view, workspace, result.busiest), result.busiest);
+  Seconds waited = result.step.exposed[static_cast<std::size_t>(Purpose::Pipeline)];
+  for (const PricedCommunication& c : collectives) {
+    if (purpose_of(c.communication) == Purpose::Pipeline) waited -= c.exposed;
+  }
+  append_boundaries(view, result.busiest, std::max(waited, Seconds(0)), lines);
+  append_steps(view, std::move(collectives), lines);
+  return lines;
+}
+
+std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspace& workspace) {
+  fill_passes(view, workspace);
+  fill_durations(view, workspace);
+  const PipelineResult result = workspace.simulator.run(view.shape(), workspace.durations.view());
+  const bool goes_on = optimizer_start(*view.problem.framework, view.order.schedule) ==
+                       OptimizerStart::PostValidated;
+  std::vector<StageReport> stages;
+  for (int p = 0; p < view.assignment().stages(); ++p) {
+    const PassLengths pass = position_lengths(view, workspace, p);
+    const TransformGround& transform = view.transform_at(p);
+    const DeviceUse& use = result.devices[static_cast<std::size_t>(p)];
+    StageReport stage;
+    stage.stage = p;
+    stage.first_rank = view.assignment().positions[static_cast<std::size_t>(p)].first;
+    stage.degrees = *transform.degrees;
+    stage.layers = layers_in(view, p);
+    stage.forward = pass.forward;
+    stage.backward = pass.backward + pass.weight;
+    stage.weight_gradient = pass.weight;
+    stage.recompute = position_pass(view, p).recompute.device();
+    stage.busy = to_seconds(use.busy);
+    stage.waiting = to_seconds((goes_on ? result.span() : result.makespan) - use.busy);
+    for (const PricedCommunication& c : step_collectives(view, pass, p)) {
+      stage.reduction += c.exposed;
+    }
+    const KindStatics& statics = view.statics_at(p);
+    stage.optimizer = statics.optimizer + exposed_copies(view, statics.offload, pass);
+    const auto& groups = view.assignment().groups;
+    for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
+      if (groups[k].position != p) continue;
+      const BoundaryTransfers transfers = boundary_transfers(view, k);
+      stage.edge_bytes = std::max(stage.edge_bytes, transfers.activation.bytes);
+      stage.edge_time = std::max(stage.edge_time, transfers.activation.time);
+      stage.edge_leaves_node =
+          stage.edge_leaves_node ||
+          view.boundary(k).left_domain >= view.problem.cluster->accelerators_per_node;
+    }
+    stage.memory = device_memory(view, p, workspace).memory.total();
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: p10 and p90 of a step time around its prediction.
+// Source: residual quantiles of kernel and link curves (data files), residuals of published runs
+//         per framework, spread between sites (docs/validation.md).
+// Assumes: log-normal, independent errors; a curve without residual is twice as wrong as a fitted
+//          one; stragglers slow a step in proportion to the logarithm of the nodes, independently
+//          of the rest: their 90th percentile and that of all errors add in quadrature.
+// Units: ratios; logarithms inside.
+// Checked by: tests/unit/evaluate/interval_test.cpp; coverage in docs/validation.md
+#include "evaluate/answer/interval.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <variant>
+
+#include "workload/operator_traits.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr double kNormalP90 = 1.2815515655446004;
+/// Matmuls of a block whose errors average out: attention in and out, MLP in and out.
+constexpr double kMatmulShapes = 4.0;
+
+double sigma_of(const std::optional<Residual>& residual, double unmeasured) {
+  return residual ? (residual->p90 - residual->p10) / (2.0 * kNormalP90) : unmeasured;
+}
+
+/// FLOPs of grouped matmuls over all FLOPs of the network.
+double expert_share(const Network& network) {
+  double all = 0.0;
+  double experts = 0.0;
+  for (const BlockRun& run : network.order) {
+    for (const Operator& op : network.blocks[run.block].operators) {
+      const double flops =
+          operator_forward_flops(network, op).value() * static_cast<double>(run.count);
+      all += flops;
+      if (traits(op).second_operand == SecondOperand::GroupedWeights) experts += flops;
+    }
+  }
+  return all > 0.0 ? experts / all : 0.0;
+}
+
+void add_tier(const LinkTier& tier, double unmeasured, ErrorModel& model) {
+  if (const auto* local = std::get_if<LocalLinkCurve>(&tier.curve)) {
+    model.links = std::max(model.links, sigma_of(local->residual, unmeasured));
+    return;
+  }
+  const auto& fabric = std::get<FabricCurve>(tier.curve);
+  model.network =
+      std::max(model.network, fabric.residual ? sigma_of(fabric.residual, unmeasured)
+                                              : std::log(fabric.jitter_p90) / kNormalP90);
+  model.straggler = std::max(model.straggler, fabric.straggler);
+}
+
+}  // namespace
+
+ErrorModel error_model(const Problem& problem) {
+  const FrameworkConstants& constants = problem.framework->constants;
+  const Cluster& cluster = *problem.cluster;
+  const DataType matmul = problem.framework->precision.at(problem.precision).matmul;
+  ErrorModel model;
+  model.framework = constants.sigma;
+  model.site = problem.site.spread;
+  model.scatter = problem.site.scatter;
+  model.accelerators_per_node = cluster.accelerators_per_node;
+  const auto& curve = cluster.accelerator.kernels.matmul[static_cast<std::size_t>(matmul)];
+  model.kernels = sigma_of(curve ? curve->residual : std::nullopt, cluster.unmeasured_sigma) /
+                  std::sqrt(kMatmulShapes);
+  model.experts = constants.sigma_experts * expert_share(*problem.network);
+  for (const LinkTier& tier : cluster.tiers) add_tier(tier, cluster.unmeasured_sigma, model);
+  return model;
+}
+
+RelativeInterval relative_interval(const ErrorModel& model, const StepTimeBreakdown& step,
+                                   int devices) {
+  const double total = step.total().value();
+  if (total <= 0.0) return {};
+  const double between = step.between_nodes.value() / total;
+  const double inside = step.exposed_total().value() / total - between;
+  const double compute = (step.compute + step.recompute).value() / total;
+  const auto square = [](double x) { return x * x; };
+  const double variance = square(model.framework) + square(model.kernels * compute) +
+                          square(model.links * inside) + square(model.network * between) +
+                          square(model.experts);
+  // What runs of a site were seen to scatter by holds the errors above.
+  const double scattered = std::max(variance, square(model.scatter));
+  const double spread = kNormalP90 * std::sqrt(scattered + square(model.site));
+  const double nodes = static_cast<double>(devices) / model.accelerators_per_node;
+  const double tail = nodes > 1.0 ? model.straggler * std::log2(nodes) : 0.0;
+  return {std::exp(-spread), std::exp(std::hypot(spread, tail))};
+}
+
+}  // namespace plansearch

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: rates and utilisation of a priced plan.
+// Source: model FLOPs = 3 x forward (matmul, causal attention, logits); hardware FLOPs add what
+//         recompute repeats; utilisation against the dense peak of the matmul format.
+// Assumes: every device carries the same share of the FLOPs.
+// Units: FLOP/s, tokens per second, shares.
+// Checked by: tests/unit/evaluate/plan_report_test.cpp
+#include "plansearch/plan_report.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "evaluate/answer/slow_mode.hpp"
+#include "evaluate/step/priced_program.hpp"
+#include "plan/primitives/recompute.hpp"
+#include "plan/stages/expand.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/plan_stages.hpp"
+
+namespace plansearch {
+namespace {
+
+/// The blocks of a plan in their order, each with what is recomputed of it.
+std::vector<RecomputedRun> recompute_of(const Network& network, const ParallelPlan& plan) {
+  std::vector<RecomputedRun> runs;
+  for (const OperatorGroup& group : plan.assignment->groups) {
+    const PlanDegrees& degrees = plan.transform_at(group.position).degrees;
+    for (const RecomputedRun& run :
+         recomputed_runs(network, group.blocks, degrees.recompute, degrees.recompute_layers)) {
+      const bool goes_on =
+          !runs.empty() && runs.back().level == run.level && runs.back().run.block == run.run.block;
+      if (goes_on) runs.back().run.count += run.run.count;
+      if (!goes_on) runs.push_back(run);
+    }
+  }
+  return runs;
+}
+
+std::vector<PassReport> passes_of(const PricedProgram& program) {
+  std::vector<PassReport> reports;
+  for (const PassOutcome& outcome : program.passes) {
+    PassReport& report = reports.emplace_back();
+    report.name = outcome.pass->name;
+    report.moves = outcome.pass->moves;
+    report.moved = outcome.moved;
+    report.kept = outcome.kept;
+    report.before = to_seconds(outcome.before);
+    report.after = to_seconds(outcome.after);
+    if (!outcome.kept) continue;
+    for (const Bytes slots : outcome.slots) report.slots = std::max(report.slots, slots);
+    for (const Bytes peak : outcome.peaks) report.peak = std::max(report.peak, peak);
+  }
+  return reports;
+}
+
+ParallelPlan expanded(const PlanEvaluator& evaluator, const PlanDegrees& degrees) {
+  auto plan = evaluator.expand(degrees);
+  PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(plan));
+  return std::get<ParallelPlan>(std::move(plan));
+}
+
+}  // namespace
+
+PlanSummary::PlanSummary(const ParallelPlan& priced) : degrees(priced.transform_at(0).degrees) {
+  if (priced.transforms.size() == 1) return;
+  for (int p = 0; p < priced.assignment->stages(); ++p) {
+    stages.push_back(priced.transform_at(p).degrees);
+  }
+}
+
+PlanSummary::PlanSummary(const PlanEvaluator& evaluator, const ParallelPlan& priced)
+    : PlanSummary(priced) {
+  const Problem& problem = evaluator.problem();
+  plan = std::make_shared<const ParallelPlan>(priced);
+  network = problem.network;
+  const bool placed = priced.transforms.front().is_placed();
+  if (placed) placements = names_of(*priced.transforms.front().placements, *network);
+  const ParallelPlan by_role = placed ? without_placements(priced, *problem.framework) : priced;
+  const auto uniform =
+      placed ? expand(degrees, *problem.network, *problem.framework) : evaluator.expand(degrees);
+  const auto* same = std::get_if<ParallelPlan>(&uniform);
+  if (same != nullptr && *same == by_role) return;
+  written = stages_of(by_role, *problem.framework);
+  for (std::size_t s = 0; s < written.size(); ++s) {
+    written[s].first_rank = by_role.assignment->positions[s].first;
+  }
+}
+
+int PlanSummary::devices() const {
+  if (stages.empty()) return degrees.devices();
+  int sum = 0;
+  for (const PlanDegrees& stage : stages) sum += stage.devices() / stage.pipeline;
+  return sum;
+}
+
+PlanReport rate_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                     const Estimate& estimate) {
+  return rate_plan(evaluator, expanded(evaluator, plan), estimate);
+}
+
+PlanReport rate_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                     const Estimate& estimate) {
+  const Problem& problem = evaluator.problem();
+  PlanReport report;
+  report.plan = PlanSummary(evaluator, plan);
+  report.estimate = at_factor(estimate, problem.site.factor);
+  const Seconds step = report.estimate.step.total();
+  report.p10 = step * estimate.relative_p10;
+  report.p90 = step * estimate.relative_p90;
+  report.slow = slow_runs(*problem.cluster, report.plan.degrees, plan.devices());
+  const auto sequences = static_cast<double>(report.plan.degrees.global_batch());
+  report.tokens_per_s = sequences * static_cast<double>(problem.seq_len) / step.value();
+
+  const Flops forward = model_forward_flops(*problem.network) * sequences;
+  const Seconds gpu_time = step * static_cast<double>(plan.devices());
+  const Flops model = model_training_flops(*problem.network) * sequences;
+  report.model_rate_per_gpu = model / gpu_time;
+  const double repeated = repeated_flops_share(
+      *problem.network, recompute_of(*problem.network, plan), problem.framework->selective);
+  report.hardware_rate_per_gpu = (model + forward * repeated) / gpu_time;
+  const FlopRate peak = evaluator.matmul_peak();
+  report.mfu = report.model_rate_per_gpu / peak;
+  report.hfu = report.hardware_rate_per_gpu / peak;
+  const Bytes peak_memory = estimate.memory.total();
+  report.memory_risk = evaluator.memory_risk(peak_memory);
+  report.memory_fit =
+      evaluator.host_fits(estimate) ? evaluator.memory_fit(peak_memory) : MemoryFit::No;
+  return report;
+}
+
+PlanReport report_plan(const PlanEvaluator& evaluator, const PlanDegrees& plan,
+                       const Estimate& estimate) {
+  return report_plan(evaluator, expanded(evaluator, plan), estimate);
+}
+
+PlanReport report_plan(const PlanEvaluator& evaluator, const ParallelPlan& plan,
+                       const Estimate& estimate) {
+  PlanReport report = rate_plan(evaluator, plan, estimate);
+  PlanDetails details = evaluator.details(plan);
+  report.communication = std::move(details.communication);
+  report.stages = std::move(details.stages);
+  report.operators = std::move(details.operators);
+  report.hidden = std::move(details.hidden);
+  report.why = explain(evaluator, report.plan.degrees, report.estimate);
+  std::string steps = steps_text(report.communication, report.plan.degrees.tensor_out);
+  if (!steps.empty()) {
+    report.why.push_back(std::move(steps));
+    const Framework& framework = *evaluator.problem().framework;
+    const Evaluation space = evaluator.evaluate(without_placements(plan, framework));
+    const auto* priced = std::get_if<Estimate>(&space);
+    const auto* other = std::get_if<InfeasiblePlan>(&space);
+    if (other != nullptr && other->estimate) priced = &*other->estimate;
+    if (priced != nullptr) report.why.push_back(space_text(report.estimate.step, priced->step));
+  }
+  if (evaluator.problem().passes) report.passes = passes_of(*evaluator.program(plan));
+  return report;
+}
+
+}  // namespace plansearch

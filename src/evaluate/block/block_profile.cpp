@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: time and exposed communication of one block on one device.
+// Source: sum of kernels; communication derived from placement (communication/derive/derive.hpp);
+//         hidden
+//         share by framework data; a host CPU that issues kernels slower than the device runs
+//         them.
+// Assumes: what is hidden slows what hides it by the framework's contention factor.
+// Units: seconds.
+// Checked by: tests/unit/evaluate/block_profile_test.cpp
+#include "evaluate/block/block_program.hpp"
+
+#include <algorithm>
+
+#include "plan/primitives/recompute.hpp"
+
+namespace plansearch {
+namespace {
+
+/// What the host CPU issues in one pass.
+struct IssueCount {
+  double kernels = 0.0;
+  double collectives = 0.0;
+  double ring_ranks = 0.0;  ///< ranks of every tensor-parallel collective, summed
+};
+
+void count(const Communication& demand, double calls, IssueCount& sum) {
+  sum.collectives += calls;
+  if (!(demand.axes & kTensorAxes).empty()) sum.ring_ranks += calls * demand.group_size;
+}
+
+void book(PassProfile& pass, const PassMessage& message, Seconds exposed) {
+  pass.exposed[static_cast<std::size_t>(message.purpose)] += exposed;
+  if (message.between_nodes) pass.between_nodes += exposed;
+}
+
+/// What is exposed of one message in one copy, and at the ends of a run of copies.
+struct Exposed {
+  const PassMessage* message = nullptr;
+  Seconds steady;
+  Seconds edge;
+};
+
+/// Every message waited for at once, in turn: nothing runs beside kernels but what shares hide.
+class ClosedForm {
+ public:
+  ClosedForm(const PricingContext& context, const BlockParts& parts, BlockTimes& profile)
+      : context_(context),
+        profile_(profile),
+        forward_(parts.work.forward.time * parts.pieces),
+        backward_(parts.work.backward.time * parts.pieces),
+        recompute_(parts.work.repeated[static_cast<std::size_t>(parts.recompute)].time *
+                   parts.pieces) {}
+
+  /// The first ones hide first.
+  Exposed add(const PassMessage& message, double calls, bool again) {
+    const bool forward = message.communication.phase == DemandPhase::Forward;
+    Exposed exposed{&message,
+                    expose(forward ? profile_.forward : profile_.backward,
+                           forward ? forward_ : backward_, message, calls),
+                    {}};
+    // The weight gradient is a part of backward: what waits for it there waits for it here.
+    if (message.communication.phase == DemandPhase::WeightGradient) {
+      book(profile_.weight_gradient, message, exposed.steady);
+    }
+    if (again) exposed.steady += expose(profile_.recompute, recompute_, message, calls);
+    return exposed;
+  }
+
+  void finish() {
+    profile_.input_gradient = profile_.backward;
+    profile_.input_gradient.add(profile_.weight_gradient, -1.0);
+  }
+
+ private:
+  Seconds expose(PassProfile& pass, Seconds& window, const PassMessage& message, double calls) {
+    const SharedTime time = share_of(context_, message, calls, window);
+    window -= time.hidden;  // what is hidden here cannot hide more
+    book(pass, message, time.exposed);
+    return time.exposed;
+  }
+
+  const PricingContext& context_;
+  BlockTimes& profile_;
+  Seconds forward_;  ///< kernel time of the pass that nothing hides behind yet
+  Seconds backward_;
+  Seconds recompute_;
+};
+
+/// Messages that kernels run beside: the increment of one more copy of the block, simulated.
+class Timelines {
+ public:
+  Timelines(const PricingContext& context, const BlockParts& parts, BlockTimes& profile)
+      : context_(context), parts_(parts), profile_(profile) {}
+
+  void run() {
+    PassProfile none;
+    simulate(BlockPass::Forward, profile_.forward, none, &profile_.forward_edges);
+    simulate(BlockPass::Backward, profile_.backward, profile_.recompute, &profile_.backward_edges);
+    profile_.input_gradient = profile_.backward;
+    profile_.input_gradient.compute -= profile_.weight_gradient.compute;
+    if (!parts_.splits_backward) return;  // nobody asks for the halves
+    profile_.input_gradient.exposed = {};
+    profile_.input_gradient.between_nodes = Seconds(0);
+    const std::size_t seen = exposed_.size();
+    simulate(BlockPass::InputGradient, profile_.input_gradient, none, nullptr);
+    simulate(BlockPass::WeightGradient, profile_.weight_gradient, none, nullptr);
+    exposed_.resize(seen);  // the parts of backward, once more
+  }
+
+  [[nodiscard]] Exposed of(const PassMessage& message) const {
+    Exposed sum{&message, {}, {}};
+    for (const Exposed& part : exposed_) {
+      if (part.message != &message) continue;
+      sum.steady += part.steady;
+      sum.edge += part.edge;
+    }
+    return sum;
+  }
+
+ private:
+  void simulate(BlockPass pass, PassProfile& profile, PassProfile& repeated, PassProfile* edges) {
+    thread_local BlockProgram program;
+    thread_local SteadyRun run;
+    build_block_program(context_, parts_, pass, program);
+    StreamSimulator simulator(parts_.rates);
+    simulator.steady(program.streams, run);
+    for (std::size_t i = 0; i < program.issued.size(); ++i) {
+      const IssuedWork& posted = program.issued[i];
+      if (posted.message == nullptr) continue;
+      const Exposed exposed{posted.message, Seconds(run.steady.exposed[i]),
+                            Seconds(run.edges.exposed[i])};
+      book(posted.repeated ? repeated : profile, *posted.message, exposed.steady);
+      if (edges != nullptr) book(*edges, *posted.message, exposed.edge);
+      exposed_.push_back(exposed);
+    }
+  }
+
+  const PricingContext& context_;
+  const BlockParts& parts_;
+  BlockTimes& profile_;
+  std::vector<Exposed> exposed_;
+};
+
+class PassAdder {
+ public:
+  PassAdder(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
+            std::vector<PassLine>* lines)
+      : context_(context),
+        parts_(parts),
+        profile_(profile),
+        lines_(lines),
+        sends_again_(sends_again(parts.recompute, context.problem.framework->selective)) {}
+
+  void run() {
+    const KernelSum& again = parts_.work.repeated[static_cast<std::size_t>(parts_.recompute)];
+    start(parts_.work.forward, forward_, profile_.forward);
+    start(parts_.work.backward, backward_, profile_.backward);
+    start(again, recompute_, profile_.recompute);
+    start(parts_.work.weight_gradient, weights_, profile_.weight_gradient);
+    if (posts_ahead(context_, parts_)) {
+      Timelines timelines(context_, parts_, profile_);
+      timelines.run();
+      for_each_message(parts_, [&](const PassMessage& m, Senders senders) {
+        write_line(timelines.of(m), calls_of(m, senders));
+      });
+    } else {
+      ClosedForm form(context_, parts_, profile_);
+      for_each_message(parts_, [&](const PassMessage& m, Senders senders) {
+        write_line(form.add(m, calls_of(m, senders), repeated(m)), calls_of(m, senders));
+      });
+      form.finish();
+    }
+    for_each_message(parts_, [&](const PassMessage& m, Senders senders) {
+      count_calls(m, calls_of(m, senders));
+    });
+    finish();
+  }
+
+ private:
+  void start(const KernelSum& kernels, IssueCount& issued, PassProfile& pass) const {
+    pass.compute = kernels.time * parts_.pieces;
+    issued.kernels = kernels.launches * parts_.pieces;
+  }
+
+  [[nodiscard]] double calls_of(const PassMessage& message, Senders senders) const {
+    return message.communication.count * (senders == Senders::EachPiece ? parts_.pieces : 1.0);
+  }
+
+  [[nodiscard]] bool repeated(const PassMessage& message) const {
+    const Communication& demand = message.communication;
+    return demand.phase == DemandPhase::Forward && sends_again_ &&
+           parts_.repeated[demand.operator_index] > 0.0 &&
+           demand.on_recompute == RecomputeGather::Repeated;
+  }
+
+  void count_calls(const PassMessage& message, double calls) {
+    const Communication& demand = message.communication;
+    count(demand, calls, demand.phase == DemandPhase::Forward ? forward_ : backward_);
+    if (demand.phase == DemandPhase::WeightGradient) weights_.collectives += calls;
+    if (repeated(message)) count(demand, calls, recompute_);
+  }
+
+  void write_line(const Exposed& exposed, double calls) {
+    if (lines_ == nullptr) return;
+    const PassMessage& message = *exposed.message;
+    PricedCommunication line{.communication = message.communication};
+    line.bytes = message.bytes;
+    line.wire_bytes = message.wire_bytes;
+    line.count = (repeated(message) ? 2.0 : 1.0) * calls;
+    line.time = message.time;
+    line.exposed = exposed.steady;
+    lines_->push_back({std::move(line), exposed.edge});
+  }
+
+  void finish() {
+    profile_.forward.issue = issue_time(forward_);
+    profile_.backward.issue = issue_time(backward_);
+    profile_.recompute.issue = issue_time(recompute_);
+    profile_.weight_gradient.issue = issue_time(weights_);
+    profile_.input_gradient.issue = profile_.backward.issue - profile_.weight_gradient.issue;
+    profile_.forward_length = profile_.forward.length();
+    profile_.backward_length = joint_length(profile_.backward, profile_.recompute);
+    profile_.input_length = joint_length(profile_.input_gradient, profile_.recompute);
+    profile_.weight_length = profile_.weight_gradient.length();
+  }
+
+  [[nodiscard]] Seconds issue_time(const IssueCount& sum) const {
+    return context_.constants.host_launch * (sum.kernels + sum.collectives) +
+           parts_.skew * sum.ring_ranks;
+  }
+
+  const PricingContext& context_;
+  const BlockParts& parts_;
+  BlockTimes& profile_;
+  std::vector<PassLine>* lines_;
+  bool sends_again_;
+  IssueCount forward_;
+  IssueCount backward_;
+  IssueCount recompute_;
+  IssueCount weights_;  ///< part of backward_
+};
+
+}  // namespace
+
+Seconds PassProfile::exposed_total() const {
+  Seconds sum;
+  for (const Seconds part : exposed) sum += part;
+  return sum;
+}
+
+Seconds PassProfile::device() const {
+  return compute + exposed_total();
+}
+
+void PassProfile::add(const PassProfile& other, double copies) {
+  compute += other.compute * copies;
+  for (std::size_t i = 0; i < kPurposeCount; ++i) exposed[i] += other.exposed[i] * copies;
+  between_nodes += other.between_nodes * copies;
+  issue += other.issue * copies;
+}
+
+Seconds PassProfile::length() const {
+  return std::max(device(), issue);
+}
+
+Seconds joint_length(const PassProfile& first, const PassProfile& second) {
+  return std::max(first.device() + second.device(), first.issue + second.issue);
+}
+
+void sum_passes(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
+                std::vector<PassLine>* lines) {
+  PassAdder(context, parts, profile, lines).run();
+}
+
+}  // namespace plansearch

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the order in which one block issues kernels and messages, and what waits for what.
+// Source: framework data (OverlapRule): AxoNN's overlap of all-reduce, reduce-scatter and
+//         all-gather (axonn/intra_layer/fully_connected.py), FSDP's prefetch (PyTorch FSDP, VLDB
+//         2023), Megatron's asynchronous reduction of input gradients; pieces in turns:
+//         DeepSpeed-Domino (deepspeed/runtime/domino/transformer.py: inter_layer_overlap_forward).
+// Assumes: an operator forms its input gradient before its weight gradient; messages of one set of
+//          axes and one direction of parameters queue behind each other.
+// Units: seconds.
+// Checked by: tests/unit/evaluate/block_program_test.cpp
+#include "evaluate/block/block_program.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "evaluate/block/message_list.hpp"
+#include "plan/primitives/recompute.hpp"
+#include "plansearch/fixed_vector.hpp"
+
+namespace plansearch {
+namespace {
+
+const OverlapRule& rule_of(const PricingContext& context, const PassMessage& message) {
+  return context.problem.framework->overlap[static_cast<std::size_t>(message.overlap)];
+}
+
+/// Half of an operator in one part of a pass: what comes before its kernels, or they and the rest.
+struct Step {
+  enum class Part : std::uint8_t { Forward, Recompute, Backward };
+  Part part = Part::Forward;
+  Side side = Side::Before;
+  std::size_t op = 0;
+};
+
+/// A message of parameters that is posted ahead of its use.
+struct Gather {
+  std::size_t instruction = 0;
+  std::size_t use = 0;  ///< the kernel before the one that reads it
+  int ahead = 1;
+};
+
+/// Where one piece of the micro-batch stands.
+struct Turn {
+  std::optional<std::size_t> entry;   ///< a kernel without time before its first one
+  std::vector<std::size_t> held;      ///< messages that it goes on after
+  std::vector<std::size_t> results;   ///< input gradients on their way
+  std::vector<std::size_t> operands;  ///< of its next weight gradient
+
+  void clear() {
+    entry.reset();
+    held.clear();
+    results.clear();
+    operands.clear();
+  }
+};
+
+/// Messages of one direction of parameters over one set of axes wait for each other.
+struct MessageQueue {
+  AxisSet axes;
+  bool parameters = false;
+  bool operator==(const MessageQueue&) const = default;
+};
+
+/// Buffers of one thread; no allocation once they have grown.
+struct Scratch {
+  MessageList list;
+  std::vector<Step> steps;
+  std::vector<Turn> turns;  ///< by piece
+  std::vector<Gather> gathers;
+  std::vector<const PassMessage*> served;
+  std::vector<MessageQueue> streams;
+};
+
+Scratch& scratch() {
+  thread_local Scratch buffers;
+  return buffers;
+}
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const PricingContext& context, const BlockParts& parts, BlockPass pass,
+                 BlockProgram& program)
+      : context_(context),
+        parts_(parts),
+        pass_(pass),
+        sends_again_(sends_again(parts.recompute, context.problem.framework->selective)),
+        program_(program) {
+    list_.assign(parts);
+    served_.clear();
+    steps_.clear();
+    list_steps();
+  }
+
+  /// Blocks follow each other: a piece goes on to the next block where it would wait at the end of
+  /// its turn, so that what comes after the last wait opens the next copy.
+  void build() {
+    const std::size_t last_turn = run();
+    if (parts_.pieces == 1 || last_turn == 0) return;
+    std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(last_turn),
+                steps_.end());
+    run();
+  }
+
+ private:
+  [[nodiscard]] std::size_t operators() const { return parts_.work.operators.size(); }
+  [[nodiscard]] Turn& turn() { return turns_[turn_]; }
+  [[nodiscard]] Seconds& window_of(Step::Part part) {
+    return windows_[static_cast<std::size_t>(part)];
+  }
+
+  void list_steps() {
+    const auto list = [&](Step::Part part) {
+      for (std::size_t i = 0; i < operators(); ++i) {
+        const std::size_t op = part == Step::Part::Backward ? operators() - 1 - i : i;
+        steps_.push_back({part, Side::Before, op});
+        steps_.push_back({part, Side::After, op});
+      }
+    };
+    if (pass_ == BlockPass::Forward) return list(Step::Part::Forward);
+    if (pass_ != BlockPass::WeightGradient && parts_.recompute != Recompute::None) {
+      list(Step::Part::Recompute);
+    }
+    list(Step::Part::Backward);
+  }
+
+  /// Every piece runs until it would have to wait; then it is the next one's turn. Returns the
+  /// step at which the last turns begin.
+  std::size_t run() {
+    start();
+    std::size_t first = 0;
+    for (std::size_t next = 0;; first = next) {
+      for (turn_ = 0; turn_ < turns_.size(); ++turn_) {
+        enter();
+        resume();
+        next = first;
+        do {
+          take(steps_[next++]);
+        } while (next < steps_.size() && turn().held.empty());
+      }
+      if (next == steps_.size()) break;
+    }
+    finish();
+    return first;
+  }
+
+  void start() {
+    program_.streams.instructions.clear();
+    program_.issued.clear();
+    gathers_.clear();
+    streams_.clear();
+    turns_.resize(static_cast<std::size_t>(parts_.pieces));
+    for (Turn& turn : turns_) turn.clear();
+    turns_.front().entry = mark();  // where a copy begins
+    const BlockWork& work = parts_.work;
+    window_of(Step::Part::Forward) = work.forward.time;
+    window_of(Step::Part::Recompute) =
+        work.repeated[static_cast<std::size_t>(parts_.recompute)].time;
+    Seconds& backward = window_of(Step::Part::Backward);
+    if (pass_ == BlockPass::Backward) backward = work.backward.time;
+    if (pass_ == BlockPass::InputGradient) {
+      backward = work.backward.time - work.weight_gradient.time;
+    }
+    if (pass_ == BlockPass::WeightGradient) backward = work.weight_gradient.time;
+    for (Seconds& window : windows_) window *= parts_.pieces;
+  }
+
+  void take(const Step& step) {
+    part_ = step.part;
+    switch (step.part) {
+      case Step::Part::Forward:
+        return forward(step.op, step.side);
+      case Step::Part::Recompute:
+        return recompute(step.op, step.side);
+      case Step::Part::Backward:
+        return backward(step.op, step.side);
+    }
+  }
+
+  void forward(std::size_t op, Side side) {
+    if (side == Side::After) {
+      steps(op, DemandPhase::Forward, parts_.work.operators[op].forward, false);
+    }
+    post_at(DemandPhase::Forward, op, side);
+  }
+
+  void recompute(std::size_t op, Side side) {
+    const Seconds again = parts_.work.operators[op].forward * parts_.repeated[op];
+    const bool sends = sends_again_ && parts_.repeated[op] > 0.0;
+    if (side == Side::After && sends) steps(op, DemandPhase::Forward, again, true);
+    if (side == Side::After && !sends) kernel(op, again);
+    if (sends) repeat_messages(op, side);
+  }
+
+  void backward(std::size_t op, Side side) {
+    const bool inputs = pass_ != BlockPass::WeightGradient;
+    const bool weights = pass_ != BlockPass::InputGradient;
+    const OperatorTime& time = parts_.work.operators[op];
+    if (side == Side::Before && weights) post_early(op);
+    if (side == Side::After && inputs) {
+      steps(op, DemandPhase::InputGradient, time.backward - time.weight_gradient, false);
+    }
+    if (inputs) post_at(DemandPhase::InputGradient, op, side);
+    if (side == Side::Before) return;
+    if (weights) weight_gradient(op, time.weight_gradient);
+    hold_results();
+  }
+
+  void weight_gradient(std::size_t op, Seconds time) {
+    for (const std::size_t posted : turn().operands) await(posted);
+    turn().operands.clear();
+    post_blocking_operands(op);
+    steps(op, DemandPhase::WeightGradient, time, false);
+    post_at(DemandPhase::WeightGradient, op, Side::After);
+  }
+
+  void finish() {
+    for (turn_ = 0; turn_ < turns_.size(); ++turn_) {
+      if (turns_.size() == 1 || turn().held.size() > kMostAwaited) resume();
+    }
+    flush();
+    for (const Turn& turn : turns_) carry_over(turn);
+    for (const Gather& gather : gathers_) link(gather);
+    program_.streams.streams = 1 + static_cast<int>(streams_.size());
+  }
+
+  void enter() {
+    if (turn().entry) return;
+    flush();
+    turn().entry = mark();
+  }
+
+  /// The piece goes on when its messages have come.
+  void resume() {
+    for (const std::size_t posted : turn().held) await(posted);
+    turn().held.clear();
+  }
+
+  /// What a piece still waits for at the end of the block, its next block waits for.
+  void carry_over(const Turn& turn) {
+    for (const std::size_t posted : turn.held) {
+      program_.streams.instructions[*turn.entry].after.push_back(
+          {static_cast<std::uint16_t>(posted), 1});
+    }
+  }
+
+  void hold_results() {
+    turn().held.insert(turn().held.end(), turn().results.begin(), turn().results.end());
+    turn().results.clear();
+  }
+
+  /// Tiles that travel for an operator in steps do so while it works on others.
+  [[nodiscard]] bool runs_under(const PassMessage& message) const {
+    return message.communication.steps > 1 &&
+           rule_of(context_, message).wait_of_steps() == MessageWait::Use;
+  }
+
+  /// Kernels of an operator and the tiles that travel under them. Steps are alike: as many of them
+  /// as there are moves in a row run beside the moves, then all tiles have come.
+  void steps(std::size_t op, DemandPhase phase, Seconds time, bool repeated) {
+    if (list_.travels()) return travel(op, phase, time, repeated);
+    kernel(op, time);
+  }
+
+  void travel(std::size_t op, DemandPhase phase, Seconds time, bool repeated) {
+    FixedVector<std::size_t, kMostTravelling> posted;
+    Travelling travelling;
+    for (std::size_t part = op; part < end_of_launch(parts_.block, op); ++part) {
+      list_.at(phase, part, Side::Before, [&](const Listed& listed) {
+        if (!runs_under(*listed.message)) return;
+        posted.push_back(post(*listed.message, repeated));
+        travelling.push_back(&listed.message->communication);
+      });
+    }
+    if (posted.empty()) return kernel(op, time);
+    const double beside = std::min(1.0, moves_in_a_row(travelling) / travelling[0]->steps);
+    kernel(op, time * beside);
+    for (const std::size_t move : posted) await(move);
+    kernel(op, time * (1.0 - beside));
+  }
+
+  void kernel(std::size_t op, Seconds time) {
+    if (pending_ == Seconds(0)) first_ = op;
+    if (time > Seconds(0)) last_ = op;
+    pending_ += time;
+  }
+
+  /// Ends the kernel that has been added up so far; the next one waits for what is in `awaited_`.
+  std::size_t flush() { return pending_ == Seconds(0) && awaited_.empty() ? last_kernel_ : mark(); }
+
+  /// The same, with or without time.
+  std::size_t mark() {
+    auto& instructions = program_.streams.instructions;
+    StreamInstruction kernel;
+    kernel.work = pending_.value();
+    kernel.after = awaited_;
+    program_.issued.push_back(pending_ > Seconds(0) ? IssuedWork{nullptr, false, first_, last_}
+                                                    : IssuedWork{});
+    pending_ = Seconds(0);
+    awaited_.clear();
+    last_kernel_ = instructions.size();
+    instructions.push_back(kernel);
+    return last_kernel_;
+  }
+
+  void await(std::size_t instruction) {
+    if (pending_ != Seconds(0) || awaited_.size() == kMostAwaited) flush();
+    awaited_.push_back({static_cast<std::uint16_t>(instruction), 0});
+  }
+
+  /// Parameters are there from the first piece on; gradients are whole after the last.
+  [[nodiscard]] bool is_due(const Listed& listed, Side side) const {
+    return !listed.once || turn_ == (side == Side::Before ? 0 : turns_.size() - 1);
+  }
+
+  void post_at(DemandPhase phase, std::size_t op, Side side) {
+    list_.at(phase, op, side, [&](const Listed& listed) {
+      if (runs_under(*listed.message)) return;
+      if (is_due(listed, side) && !is_served(*listed.message)) {
+        place(*listed.message, phase, side, false);
+      }
+    });
+  }
+
+  /// What a recomputation sends again; what it does not send again the backward pass brings early.
+  void repeat_messages(std::size_t op, Side side) {
+    list_.at(DemandPhase::Forward, op, side, [&](const Listed& listed) {
+      if (!is_due(listed, side) || runs_under(*listed.message)) return;
+      const PassMessage& message = *listed.message;
+      if (message.communication.on_recompute == RecomputeGather::Repeated) {
+        place(message, DemandPhase::Forward, side, true);
+      } else if (const PassMessage* early = list_.backward_gather(message)) {
+        place(*early, DemandPhase::InputGradient, Side::Before, false);
+        served_.push_back(early);
+      }
+    });
+  }
+
+  [[nodiscard]] bool is_served(const PassMessage& message) const {
+    return std::find(served_.begin(), served_.end(), &message) != served_.end();
+  }
+
+  /// Messages of a piece follow each other; gradients of parameters go as soon as they are there.
+  void place(const PassMessage& message, DemandPhase phase, Side side, bool repeated) {
+    const OverlapRule& rule = rule_of(context_, message);
+    const bool parameter = message.communication.subject == Subject::Parameter;
+    if (phase != DemandPhase::WeightGradient) resume();
+    if (rule.wait == MessageWait::AtOnce) return await(post_rest(message, repeated));
+    if (parameter && side == Side::Before) return gather(message, rule, repeated);
+    if (phase == DemandPhase::WeightGradient) {
+      post(message, repeated);  // read when the pass is over
+    } else if (phase == DemandPhase::InputGradient && side == Side::After) {
+      turn().results.push_back(post(message, repeated));
+    } else {  // only other pieces run beside it
+      turn().held.push_back(turns_.size() == 1 ? post_rest(message, repeated)
+                                               : post(message, repeated));
+    }
+  }
+
+  /// Operands of a weight gradient that nobody else waits for: posted when the operator begins.
+  void post_early(std::size_t op) {
+    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const Listed& listed) {
+      if (rule_of(context_, *listed.message).wait == MessageWait::AtOnce) return;
+      if (runs_under(*listed.message)) return;
+      turn().operands.push_back(post(*listed.message, false));
+    });
+  }
+
+  void post_blocking_operands(std::size_t op) {
+    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const Listed& listed) {
+      if (rule_of(context_, *listed.message).wait == MessageWait::Use) return;
+      if (runs_under(*listed.message)) return;
+      await(post_rest(*listed.message, false));
+    });
+  }
+
+  void gather(const PassMessage& message, const OverlapRule& rule, bool repeated) {
+    const std::size_t use = flush();
+    const std::size_t posted = append(message, repeated, message.time, message.transfer);
+    gathers_.push_back({posted, use, rule.ahead});
+    await(posted);
+  }
+
+  /// A gather is posted when the one `ahead` places before it is waited for, in this copy or in
+  /// the one before.
+  void link(const Gather& gather) {
+    const auto count = static_cast<int>(gathers_.size());
+    const int own = static_cast<int>(&gather - gathers_.data());
+    const int copies = (gather.ahead + count - 1 - own) / count;
+    const int other = own - gather.ahead + copies * count;
+    const std::size_t use = gathers_[static_cast<std::size_t>(other)].use;
+    program_.streams.instructions[gather.instruction].after.push_back(
+        {static_cast<std::uint16_t>(use), static_cast<std::uint8_t>(copies)});
+  }
+
+  /// What the kernels around a message leave of it, by its share.
+  std::size_t post_rest(const PassMessage& message, bool repeated) {
+    Seconds& window = window_of(part_);
+    const SharedTime time = share_of(context_, message, message.communication.count, window);
+    window -= time.hidden;
+    const Seconds moving =
+        std::min(time.exposed, message.transfer * static_cast<double>(message.communication.count));
+    const std::size_t before = flush();
+    const std::size_t posted = append(message, repeated, time.exposed, moving);
+    after(posted, before);
+    return posted;
+  }
+
+  std::size_t post(const PassMessage& message, bool repeated) {
+    const double count = message.communication.count;
+    const std::size_t before = flush();
+    const std::size_t posted =
+        append(message, repeated, message.time * count, message.transfer * count);
+    after(posted, before);
+    return posted;
+  }
+
+  void after(std::size_t instruction, std::size_t kernel) {
+    program_.streams.instructions[instruction].after.push_back(
+        {static_cast<std::uint16_t>(kernel), 0});
+  }
+
+  std::size_t append(const PassMessage& message, bool repeated, Seconds time, Seconds moving) {
+    StreamInstruction instruction;
+    instruction.stream = stream_of(message.communication);
+    instruction.activity = message.between_nodes ? Activity::Fabric : Activity::Local;
+    instruction.work = std::min(moving, time).value();
+    instruction.latency = time.value() - instruction.work;
+    program_.streams.instructions.push_back(instruction);
+    program_.issued.push_back({&message, repeated});
+    return program_.streams.instructions.size() - 1;
+  }
+
+  std::uint8_t stream_of(const Communication& communication) {
+    const MessageQueue queue{communication.axes, communication.subject == Subject::Parameter};
+    const auto known = std::find(streams_.begin(), streams_.end(), queue);
+    const auto index = static_cast<std::size_t>(known - streams_.begin());
+    if (known == streams_.end()) streams_.push_back(queue);
+    return static_cast<std::uint8_t>(1 + index);
+  }
+
+  static constexpr std::size_t kMostAwaited = 4;
+
+  const PricingContext& context_;
+  const BlockParts& parts_;
+  BlockPass pass_;
+  bool sends_again_;  ///< operators that run again exchange their messages again
+  BlockProgram& program_;
+  Scratch& scratch_ = scratch();
+  MessageList& list_ = scratch_.list;
+  std::vector<Step>& steps_ = scratch_.steps;
+  Seconds pending_;
+  std::size_t first_ = 0;  ///< operator of the kernels that are pending
+  std::size_t last_ = 0;
+  /// Kernel time of every part of the pass that shares may still hide behind.
+  std::array<Seconds, 3> windows_;
+  Step::Part part_ = Step::Part::Forward;
+  std::size_t last_kernel_ = 0;
+  FixedVector<StreamDependency, kMostAwaited> awaited_;
+  std::vector<Turn>& turns_ = scratch_.turns;
+  std::size_t turn_ = 0;
+  std::vector<Gather>& gathers_ = scratch_.gathers;
+  std::vector<const PassMessage*>& served_ = scratch_.served;
+  std::vector<MessageQueue>& streams_ = scratch_.streams;
+};
+
+}  // namespace
+
+SharedTime share_of(const PricingContext& context, const PassMessage& message, double count,
+                    Seconds window) {
+  const auto kind = static_cast<std::size_t>(message.overlap);
+  const bool possible = message.overlap != Overlap::TensorParallel ||
+                        context.problem.cluster->accelerator.user_buffers;
+  const double share = possible ? context.problem.framework->overlap[kind].share : 0.0;
+  const Seconds total = message.time * count;
+  const Seconds hidden = std::min(total * share, window);
+  const Seconds moving = std::min(hidden, message.transfer * count);
+  return {hidden, total - hidden + moving * context.constants.contention[kind]};
+}
+
+bool posts_ahead(const PricingContext& context, const BlockParts& parts) {
+  const auto ahead = [&](const PassMessage& message) {
+    const OverlapRule& rule = rule_of(context, message);
+    const bool steps = message.communication.steps > 1;
+    return (steps ? rule.wait_of_steps() : rule.wait) == MessageWait::Use;
+  };
+  return std::any_of(parts.work.messages.begin(), parts.work.messages.end(), ahead) ||
+         std::any_of(parts.kept.passes.begin(), parts.kept.passes.end(), ahead);
+}
+
+void build_block_program(const PricingContext& context, const BlockParts& parts, BlockPass pass,
+                         BlockProgram& program) {
+  ProgramBuilder(context, parts, pass, program).build();
+}
+
+}  // namespace plansearch

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: keys of equivalence classes and static bytes per parameter.
+// Source: mixed-precision training keeps parameters, gradients, a master copy and moments
+//         (Micikevicius et al., arXiv 1710.03740); ZeRO shards them (arXiv 1910.02054).
+// Assumes: block profiles depend on the data degree only where data ranks communicate inside a
+//          micro-batch.
+// Units: bytes per element.
+// Checked by: tests/unit/evaluate/class_profile_test.cpp
+#include "evaluate/block/class_profile.hpp"
+
+#include <bit>
+
+#include "base/hash.hpp"
+
+namespace plansearch {
+namespace {
+
+double size_of(const TensorPolicy& policy, const DeviceMesh& mesh) {
+  if (!policy.dtype) return 0.0;
+  return element_size(*policy.dtype).value() / pieces(policy.storage, mesh);
+}
+
+double kept(const TensorPolicy& policy, const DeviceMesh& mesh) {
+  return policy.on_host ? 0.0 : size_of(policy, mesh);
+}
+
+/// Gradients are summed on the host in single precision; parameters are written back in their
+/// own format from a buffer there.
+void add_host_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double moments,
+                    StaticBytes& bytes) {
+  const double owned = 1.0 / pieces(policy.moment.storage, mesh);
+  const double sum = element_size(DataType::Fp32).value() * owned;
+  const double states = size_of(policy.master, mesh) + moments * size_of(policy.moment, mesh);
+  const TensorPolicy& gradient =
+      policy.main_gradient.dtype ? policy.main_gradient : policy.gradient;
+  bytes.host_parameter = element_size(*policy.parameter.dtype).value() * owned;
+  bytes.host = states + sum + bytes.host_parameter;
+  bytes.host_traffic = sum + 2.0 * states + bytes.host_parameter;
+  bytes.host_share = owned;
+  bytes.gradient_at_step = sum;
+  if (gradient.on_host) bytes.gradient_reduced = element_size(*gradient.dtype).value() * owned;
+}
+
+StaticBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double moments) {
+  StaticBytes bytes;
+  bytes.parameter = kept(policy.parameter, mesh);
+  bytes.gradient = kept(policy.gradient, mesh) + kept(policy.main_gradient, mesh);
+  bytes.optimizer = kept(policy.master, mesh) + moments * kept(policy.moment, mesh);
+  if (policy.moment.on_host) {
+    add_host_bytes(policy, mesh, moments, bytes);
+    return bytes;
+  }
+  const double gradient =
+      policy.main_gradient.dtype ? kept(policy.main_gradient, mesh) : kept(policy.gradient, mesh);
+  // Gradient read, master and moments read and written, parameter written; all by the rank that
+  // owns the piece of the optimizer state.
+  const double owners = pieces(policy.moment.storage, mesh);
+  const double full_gradient =
+      gradient *
+      pieces(policy.main_gradient.dtype ? policy.main_gradient.storage : policy.gradient.storage,
+             mesh) /
+      owners;
+  bytes.optimizer_traffic = full_gradient + 2.0 * bytes.optimizer +
+                            element_size(*policy.parameter.dtype).value() / owners;
+  return bytes;
+}
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
+  return hash * 0xFF51AFD7ED558CCDULL;
+}
+
+std::uint64_t packed(AxisExtent extent) {
+  return static_cast<std::uint64_t>(extent.size) << 32U | static_cast<std::uint32_t>(extent.stride);
+}
+
+/// Exact for one extent, which nearly all axes have.
+std::uint64_t geometry(const DeviceMesh& mesh, Axis axis) {
+  const MeshRole& role = mesh[axis];
+  if (role.size == 1) return packed({});
+  if (std::has_single_bit(role.factors)) {
+    return packed(mesh.factors[static_cast<std::size_t>(std::countr_zero(role.factors))]);
+  }
+  const ProcessGroup group = process_group(mesh, {axis});
+  std::uint64_t value = 0;
+  for (const AxisExtent& extent : group.extents) {
+    value = value == 0 ? packed(extent) : mixed(value, packed(extent));
+  }
+  return value;
+}
+
+/// Over these, ranks hold other sequences: nothing of one micro-batch is sent along them.
+constexpr std::array kDataAxes{Axis::Data, Axis::ExpertData, Axis::Shard, Axis::Replica};
+
+std::uint64_t whether_active(std::uint64_t where) {
+  return where == packed({}) ? where : packed({2, 1});
+}
+
+}  // namespace
+
+StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh, double moments) {
+  return {static_bytes(policies.dense, mesh, moments),
+          static_bytes(policies.expert, mesh, moments)};
+}
+
+StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh, const Framework& framework,
+                     std::uint32_t placements) {
+  StatesKey key;
+  key.placements = placements;
+  key.plan = plan;
+  key.plan.chunks = 1;
+  key.plan.micro_batch = 1;
+  key.plan.micro_batches = 1;
+  key.plan.pieces = 1;
+  key.plan.recompute = Recompute::None;
+  key.plan.recompute_layers = 0;
+  key.plan.schedule = kDefaultSchedule;
+  // A pipeline matters only by how long gathered parameters and whole gradients are kept.
+  key.plan.pipeline = plan.pipeline > 1 && plan.zero >= ZeroStage::Gradients ? 2 : 1;
+  const bool inside = plan.zero == ZeroStage::Parameters ||
+                      gradient_reduce_scope(plan, framework.sharding) != Scope::Step;
+  if (!inside) {
+    key.plan.data = plan.data > 1 ? 2 : 1;
+    key.plan.shard_group = 0;
+  }
+  for (const Axis axis :
+       {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Expert, Axis::ExpertTensor}) {
+    key.axes[static_cast<std::size_t>(axis)] = geometry(mesh, axis);
+  }
+  for (const Axis axis : kDataAxes) {
+    const std::uint64_t exact = geometry(mesh, axis);
+    key.axes[static_cast<std::size_t>(axis)] = inside ? exact : whether_active(exact);
+  }
+  return key;
+}
+
+StatesKey placement_key(StatesKey key) {
+  key.plan.data = key.plan.data > 1 ? 2 : 1;
+  key.plan.pipeline = 1;
+  key.plan.shard_group = 0;
+  key.plan.zero = ZeroStage::None;
+  for (const Axis axis : kDataAxes) {
+    std::uint64_t& where = key.axes[static_cast<std::size_t>(axis)];
+    where = whether_active(where);
+  }
+  return key;
+}
+
+std::size_t StatesKey::hash() const noexcept {
+  std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
+  const auto mix = [&](std::uint64_t value) { hash = mixed(hash, value); };
+  for (const int field :
+       {plan.data, plan.pipeline, plan.tensor_in, plan.tensor_out, plan.tensor_depth, plan.context,
+        plan.expert, plan.expert_tensor, plan.shard_group, static_cast<int>(plan.context_kind),
+        static_cast<int>(plan.sequence_parallel), static_cast<int>(plan.zero)}) {
+    mix(static_cast<std::uint64_t>(field));
+  }
+  for (const std::uint64_t axis : axes) mix(axis);
+  if (placements != 0) mix(placements);
+  return static_cast<std::size_t>(hash ^ hash >> 29U);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all plans of one equivalence class share, and the cache that hands it out.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "evaluate/block/block_profile.hpp"
+#include "plansearch/evaluator.hpp"
+
+namespace plansearch {
+
+/// Bytes kept per local parameter element, before sharding is divided out.
+struct StaticBytes {
+  double parameter = 0.0;
+  double gradient = 0.0;
+  double optimizer = 0.0;
+  double optimizer_traffic = 0.0;  ///< read and written by one optimizer step
+  /// The same in memory of the host, where optimizer states live there.
+  double host = 0.0;
+  double host_traffic = 0.0;
+  double host_parameter = 0.0;    ///< copied to the device after the update
+  double host_share = 0.0;        ///< of the elements, what a rank updates
+  double gradient_at_step = 0.0;  ///< copied to the host once per step
+  double gradient_reduced = 0.0;  ///< copied there and back as micro-batches reduce it
+};
+
+struct ClassProfile {
+  std::vector<BlockProfile> blocks;  ///< by index into Network::blocks
+  /// Gradient reductions of parameters that several blocks use, due when a pipeline parts them.
+  std::span<const StepMessage> shared;
+
+  std::shared_ptr<const LocalMemory> memory;
+  std::shared_ptr<const KeptStates> states;
+  std::shared_ptr<const LocalWork> work;
+  PlanDegrees made_for;     ///< one of the plans of the class
+  std::uint64_t maker = 0;  ///< id of the PricingContext it was made in
+  Recompute recompute = Recompute::None;
+  /// Where some layers of a chunk alone are recomputed: the profile of the others.
+  std::shared_ptr<const ClassProfile> kept;
+  Seconds skew;  ///< see BlockParts
+};
+
+/// Sharding of the static memory of one plan: cheap, computed per plan, not per class.
+struct StaticPolicy {
+  StaticBytes dense;
+  StaticBytes expert;
+};
+[[nodiscard]] StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
+                                         double moments);
+
+/// Everything the states of a class depend on; equal keys have equal states. The number of
+/// sequences and the recompute level come on top of it.
+struct StatesKey {
+  PlanDegrees plan;  ///< with the fields set to 1 that do not matter
+  /// Where the ranks of an axis lie: size and stride, or a hash of them where there are gaps.
+  std::array<std::uint64_t, kRoleCount> axes{};
+  std::uint32_t placements = 0;  ///< number of what the plan says of single operators; 0: nothing
+  [[nodiscard]] std::size_t hash() const noexcept;
+  bool operator==(const StatesKey&) const = default;
+};
+[[nodiscard]] StatesKey states_key(const PlanDegrees& plan, const DeviceMesh& mesh,
+                                   const Framework& framework, std::uint32_t placements = 0);
+/// What of it the placement depends on: policies and the sizes of data groups left out.
+[[nodiscard]] StatesKey placement_key(StatesKey key);
+
+}  // namespace plansearch

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: kernel sums of a block by pass, prices of the messages of its operators.
+// Source: evaluate/block/operator_time.hpp, evaluate/block/pass_message.hpp.
+// Assumes: messages grow with the sequences of a micro-batch or do not depend on them.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/block_profile_test.cpp
+#include "evaluate/block/local_work.hpp"
+
+#include "plan/primitives/recompute.hpp"
+
+namespace plansearch {
+namespace {
+
+void add(KernelSum& sum, Seconds time, double launches) {
+  sum.time += time;
+  sum.launches += launches;
+}
+
+}  // namespace
+
+RepeatedShares repeated_shares(const Block& block, SelectiveRule rule) {
+  RepeatedShares shares;
+  for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
+    shares[level] = repeated_shares(block, static_cast<Recompute>(level), rule);
+  }
+  return shares;
+}
+
+void add_block_work(const PricingContext& context, const LocalBlock& local, LocalWork& work) {
+  BlockWork& own = work.blocks.emplace_back();
+  const std::size_t first_operator = work.operators.size();
+  append_operator_times(context, local.block, local.sizes, work.operators);
+  own.operators = std::span(work.operators).subspan(first_operator);
+  for (std::size_t i = 0; i < own.operators.size(); ++i) {
+    const OperatorTime& time = own.operators[i];
+    add(own.forward, time.forward, time.forward_kernels);
+    add(own.backward, time.backward, time.backward_kernels);
+    add(own.weight_gradient, time.weight_gradient, time.weight_kernels);
+    for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
+      const double share = local.repeated[level][i];
+      add(own.repeated[level], time.forward * share, time.forward_kernels * share);
+    }
+  }
+  const std::size_t first_message = work.messages.size();
+  for (const SequenceMessage& message : local.placed.messages) {
+    work.messages.push_back(price_message(context, work.placed->mesh, message.communication,
+                                          message.elements(local.micro_batch)));
+  }
+  own.messages = std::span(work.messages).subspan(first_message);
+}
+
+}  // namespace plansearch

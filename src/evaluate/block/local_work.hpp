@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// One micro-batch of one block on one device, before recomputation and policies are chosen: kernel
+// times, the messages of its operators, the bytes it keeps.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "evaluate/block/operator_time.hpp"
+#include "evaluate/block/pass_message.hpp"
+#include "evaluate/block/placed_network.hpp"
+#include "plansearch/degrees.hpp"
+
+namespace plansearch {
+
+/// None, Selective, Full: what depends on the level alone is known for all of them at once.
+inline constexpr std::size_t kRecomputeLevels = 3;
+template <typename T>
+using ByRecompute = std::array<T, kRecomputeLevels>;
+
+/// Share of every operator that runs again in backward, by level; the same for all plans.
+using RepeatedShares = ByRecompute<std::vector<double>>;
+[[nodiscard]] RepeatedShares repeated_shares(const Block& block, SelectiveRule rule);
+
+/// What one micro-batch of one block holds on one device.
+struct BlockMemory {
+  Bytes saved;        ///< kept from forward to backward
+  Bytes working_set;  ///< kept in addition while its own backward runs
+  Bytes loss;         ///< share of `saved` that the loss needs (head block)
+  /// Of linear operators with trainable weights: inputs and output gradients, which stay from the
+  /// input gradient to a weight gradient that runs later.
+  Bytes kept_for_weights;
+  Bytes cached;                ///< gathered inputs, freed after use
+  double gathered_unit = 0.0;  ///< elements of the largest launch's weights, gathered over depth
+  Bytes gathered_for_step;     ///< weights gathered over depth that stay until the next step
+  Bytes boundary;              ///< output activation, the message to the next stage
+  double stream = 0.0;         ///< elements of the residual stream as matmuls read it
+  double logits = 0.0;         ///< local elements of vocabulary scores (head block)
+};
+
+/// Kernels of one pass.
+struct KernelSum {
+  Seconds time;
+  double launches = 0.0;
+};
+
+/// Operators and messages lie in the LocalWork that the block stands in.
+struct BlockWork {
+  std::span<const OperatorTime> operators;
+  KernelSum forward;
+  KernelSum backward;         ///< both gradients
+  KernelSum weight_gradient;  ///< the part of `backward` that a schedule may run later
+  ByRecompute<KernelSum> repeated;
+  std::span<const PassMessage> messages;  ///< of operators, in the order of derivation
+};
+
+/// Times of all blocks of a network. Blocks point into it: moved, never copied.
+struct LocalWork {
+  LocalWork() = default;
+  LocalWork(const LocalWork&) = delete;
+  LocalWork& operator=(const LocalWork&) = delete;
+  LocalWork(LocalWork&&) = default;
+  LocalWork& operator=(LocalWork&&) = default;
+
+  std::shared_ptr<const PlacedNetwork> placed;
+  std::vector<BlockWork> blocks;
+  std::vector<OperatorTime> operators;  ///< of all blocks, one after the other
+  std::vector<PassMessage> messages;
+};
+/// Bytes of all blocks: known before any time is.
+struct LocalMemory {
+  std::shared_ptr<const PlacedNetwork> placed;
+  std::vector<ByRecompute<BlockMemory>> blocks;
+};
+
+/// One block of a placed network with `micro_batch` sequences per device.
+struct LocalBlock {
+  const Block& block;
+  const BlockIndex& index;
+  const PlacedBlock& placed;
+  const RepeatedShares& repeated;
+  LocalSizes sizes;
+  int micro_batch = 1;
+};
+
+/// Appends a block to `work`, which has room for all its operators and messages.
+void add_block_work(const PricingContext& context, const LocalBlock& local, LocalWork& work);
+[[nodiscard]] ByRecompute<BlockMemory> block_memory(const PricingContext& context,
+                                                    const LocalBlock& local);
+
+}  // namespace plansearch

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a placement decides once for every micro-batch, recompute level and policy: into how many
+// slices everything is cut, the messages between operators, which parameters a device holds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "communication/derive/derive.hpp"
+#include "communication/slices/local_sizes.hpp"
+#include "plansearch/problem.hpp"
+
+namespace plansearch {
+
+/// Local elements of the parameters of a block, before any sharding over data ranks.
+struct ParameterCount {
+  double dense = 0.0;
+  double expert = 0.0;
+  double trainable_dense = 0.0;
+  double trainable_expert = 0.0;
+  ParameterCount& operator+=(const ParameterCount& other);
+  friend ParameterCount operator*(ParameterCount count, double copies);
+  bool operator==(const ParameterCount&) const = default;
+};
+
+/// A parameter with a key: every block that uses it names the same one.
+struct SharedCount {
+  std::string key;
+  ParameterCount count;
+};
+
+/// A message of an operator for a micro-batch of one sequence.
+struct SequenceMessage {
+  Communication communication;
+  bool grows = false;  ///< with the sequences of a micro-batch
+  [[nodiscard]] double elements(int micro_batch) const {
+    return communication.elements * (grows ? micro_batch : 1);
+  }
+};
+
+/// Local elements of parameters that the depth axis cuts, once they are gathered; 0 with one rank.
+struct GatheredElements {
+  double all = 0.0;
+  double largest = 0.0;  ///< of one launch
+};
+
+struct PlacedBlock {
+  BlockCuts cuts;
+  std::vector<SequenceMessage> messages;
+  GatheredElements gathered;
+  ParameterCount parameters;  ///< without shared ones
+  std::vector<SharedCount> shared;
+};
+
+struct PlacedNetwork {
+  PlanDegrees plan;  ///< the one it was made for, with one sequence per micro-batch
+  DeviceMesh mesh;
+  std::vector<PlacedBlock> blocks;  ///< by index into Network::blocks
+};
+
+[[nodiscard]] PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
+                                          const PlanDegrees& plan, const DeviceMesh& mesh,
+                                          const Placements* placements = nullptr);
+
+}  // namespace plansearch

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: class profiles, each part once.
+// Source: placed_network.hpp (placement), kept_states.hpp (policies), local_work.hpp (micro-batch).
+// Assumes: plans are legal.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/class_profile_test.cpp (no plan sees another one's numbers)
+#include "evaluate/block/profile_maker.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "cost/kernels/concurrency.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+std::size_t mixed(const void* part, std::uint64_t number) {
+  std::uint64_t hash = reinterpret_cast<std::uintptr_t>(part);
+  hash = (hash ^ number << 48U ^ number) * 0xFF51AFD7ED558CCDULL;
+  return static_cast<std::size_t>(hash ^ hash >> 32U);
+}
+
+bool some_order_splits(const Framework& framework) {
+  const std::vector<ScheduleId> orders = schedules_of(framework);
+  return std::any_of(orders.begin(), orders.end(), splits_backward);
+}
+
+}  // namespace
+
+std::size_t ProfileMaker::LocalKey::hash() const noexcept {
+  return mixed(placed, static_cast<std::uint64_t>(micro_batch));
+}
+
+std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
+  return mixed(states, static_cast<std::uint64_t>(micro_batch) << 4U |
+                           static_cast<std::uint64_t>(pieces - 1) << 24U |
+                           static_cast<std::uint64_t>(recompute) << 2U |
+                           static_cast<std::uint64_t>(partly) << 1U |
+                           static_cast<std::uint64_t>(leaves_node));
+}
+
+std::size_t ProfileMaker::TimesKey::hash() const noexcept {
+  return mixed(work, static_cast<std::uint64_t>(pieces) << 4U |
+                         static_cast<std::uint64_t>(recompute) << 1U |
+                         static_cast<std::uint64_t>(leaves_node));
+}
+
+ProfileMaker::ProfileMaker(const PricingContext& context)
+    : context_(context),
+      rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)),
+      splits_backward_(some_order_splits(*context.problem.framework)),
+      index_(index_network(*context.problem.network)) {
+  for (const Block& block : context.problem.network->blocks) {
+    repeated_.push_back(repeated_shares(block, context.problem.framework->selective));
+  }
+}
+
+std::uint32_t ProfileMaker::number_of(const std::shared_ptr<const Placements>& placements) const {
+  if (!placements) return 0;
+  const std::lock_guard lock(mutex_);
+  const auto known = std::find_if(numbered_.begin(), numbered_.end(), [&](const auto& other) {
+    return other == placements || *other == *placements;
+  });
+  const auto number = static_cast<std::uint32_t>(known - numbered_.begin()) + 1U;
+  if (known == numbered_.end()) numbered_.push_back(placements);
+  return number;
+}
+
+std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
+                                                          const PlanDegrees& plan,
+                                                          const DeviceMesh& mesh,
+                                                          const Placements* placements) const {
+  return placed_.get(placement_key(key), [&] {
+    return std::make_shared<const PlacedNetwork>(
+        place_network(context_.problem, index_, plan, mesh, placements));
+  });
+}
+
+std::shared_ptr<const KeptStates> ProfileMaker::states(
+    const PlanDegrees& plan, const DeviceMesh& mesh,
+    const std::shared_ptr<const Placements>& placements) const {
+  const StatesKey key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
+  return states_.get(key, [&] {
+    return std::make_shared<const KeptStates>(keep_states(
+        context_, index_, placed(key, plan, mesh, placements.get()), plan, mesh, placements.get()));
+  });
+}
+
+template <typename Visit>
+void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_batch,
+                                        Visit visit) const {
+  const Network& network = *context_.problem.network;
+  PlanDegrees plan = placed.plan;
+  plan.micro_batch = micro_batch;
+  thread_local std::vector<double> extents;
+  placed_extents(network, plan, *context_.problem.framework, extents);
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    const Block& block = network.blocks[b];
+    const LocalSizes sizes(block, index_[b], placed.blocks[b].cuts, extents);
+    visit(LocalBlock{block, index_[b], placed.blocks[b], repeated_[b], sizes, micro_batch});
+  }
+}
+
+std::shared_ptr<const LocalWork> ProfileMaker::work(
+    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
+  return work_.get(LocalKey{placed.get(), micro_batch}, [&] {
+    auto work = std::make_shared<LocalWork>();
+    work->placed = placed;
+    std::size_t operators = 0;
+    std::size_t messages = 0;
+    for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
+      operators += context_.problem.network->blocks[b].operators.size();
+      messages += placed->blocks[b].messages.size();
+    }
+    work->blocks.reserve(placed->blocks.size());
+    work->operators.reserve(operators);
+    work->messages.reserve(messages);
+    for_each_local_block(*placed, micro_batch,
+                         [&](const LocalBlock& local) { add_block_work(context_, local, *work); });
+    return work;
+  });
+}
+
+std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
+                                                    const DeviceMesh& mesh) const {
+  const StatesKey key = states_key(plan, mesh, *context_.problem.framework);
+  return work(placed(key, plan, mesh), plan.micro_batch / plan.pieces);
+}
+
+std::shared_ptr<const LocalMemory> ProfileMaker::memory(
+    const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
+  return memory_.get(LocalKey{placed.get(), micro_batch}, [&] {
+    LocalMemory memory{placed, {}};
+    memory.blocks.reserve(placed->blocks.size());
+    for_each_local_block(*placed, micro_batch, [&](const LocalBlock& local) {
+      memory.blocks.push_back(block_memory(context_, local));
+    });
+    return std::make_shared<const LocalMemory>(std::move(memory));
+  });
+}
+
+BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block) const {
+  return {context_.problem.network->blocks[block],
+          profile.work->blocks[block],
+          profile.states->blocks[block],
+          profile.made_for.pieces,
+          profile.recompute,
+          repeated_[block][static_cast<std::size_t>(profile.recompute)],
+          rates_,
+          profile.skew,
+          splits_backward_};
+}
+
+/// One piece computes while messages of another are on their way. Weights that a kernel gathers for
+/// itself stay until the last piece has used them.
+void ProfileMaker::take_turns(const PlacedBlock& placed, int pieces, BlockMemory& memory) const {
+  const double alive = std::min(1.0, 2.0 / pieces);
+  memory.cached *= alive;
+  memory.stream *= alive;
+  memory.logits *= alive;
+  if (context_.problem.framework->sharding.depth_gather == Scope::Use) {
+    memory.gathered_unit = placed.gathered.all;
+  }
+}
+
+void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const PlanDegrees& plan,
+                              ClassProfile& profile) const {
+  profile.recompute = plan.recompute;
+  profile.blocks.resize(memory->blocks.size());
+  for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+    BlockProfile& block = profile.blocks[b];
+    const PlacedBlock& placed = memory->placed->blocks[b];
+    block.memory = memory->blocks[b][static_cast<std::size_t>(plan.recompute)];
+    if (plan.pieces > 1) take_turns(placed, plan.pieces, block.memory);
+    block.parameters = placed.parameters;
+    block.shared = placed.shared;
+  }
+  profile.memory = std::move(memory);
+}
+
+void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
+                               const std::shared_ptr<const Placements>& placements,
+                               ClassProfile& profile) const {
+  const auto key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
+  const auto where = placed(key, plan, mesh, placements.get());
+  set_memory(memory(where, plan.micro_batch), plan, profile);
+  profile.made_for = plan;
+  profile.kept.reset();
+  if (plan.recompute_layers == 0) return;
+  auto others = std::make_shared<ClassProfile>();
+  PlanDegrees keeping = plan;
+  keeping.recompute = Recompute::None;
+  set_memory(profile.memory, keeping, *others);
+  profile.kept = std::move(others);
+}
+
+std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const KeptStates> states,
+                                                 const ProfileKey& key,
+                                                 const PlanDegrees& plan) const {
+  auto profile = std::make_shared<ClassProfile>();
+  profile->made_for = plan;
+  profile->maker = context_.id;
+  set_memory(memory(states->placed, key.micro_batch), plan, *profile);
+  profile->work = work(states->placed, key.micro_batch / key.pieces);
+  profile->states = std::move(states);
+  profile->shared = profile->states->shared;
+  profile->skew = key.leaves_node ? context_.constants.collective_skew_across_nodes
+                                  : context_.constants.collective_skew;
+  set_times(key, *profile);
+  for (std::size_t b = 0; b < profile->blocks.size(); ++b) {
+    profile->blocks[b].steps = profile->states->blocks[b].steps;
+  }
+  return profile;
+}
+
+void ProfileMaker::set_times(const ProfileKey& key, ClassProfile& profile) const {
+  const auto& kept = profile.states->blocks;
+  if (std::any_of(kept.begin(), kept.end(), [](const KeptBlock& b) { return !b.passes.empty(); })) {
+    for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+      sum_passes(context_, parts(profile, b), profile.blocks[b]);
+    }
+    return;
+  }
+  const TimesKey wanted{profile.work.get(), key.pieces, key.recompute, key.leaves_node};
+  const auto times = times_.get(wanted, [&] {
+    auto made = std::make_shared<PassTimes>();
+    made->work = profile.work;
+    made->blocks.resize(profile.blocks.size());
+    for (std::size_t b = 0; b < made->blocks.size(); ++b) {
+      sum_passes(context_, parts(profile, b), made->blocks[b]);
+    }
+    return made;
+  });
+  for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+    static_cast<BlockTimes&>(profile.blocks[b]) = times->blocks[b];
+  }
+}
+
+std::shared_ptr<const ClassProfile> ProfileMaker::profile(
+    const PlanDegrees& plan, const DeviceMesh& mesh,
+    const std::shared_ptr<const Placements>& placements) const {
+  std::shared_ptr<const KeptStates> state = states(plan, mesh, placements);
+  const bool partly = plan.recompute_layers > 0;
+  const ProfileKey key{state.get(),    plan.micro_batch, plan.pieces,
+                       plan.recompute, partly,           leaves_node(plan)};
+  return profiles_.get(key, [&] {
+    auto profile = make(std::move(state), key, plan);
+    if (partly) profile->kept = kept(plan, mesh, placements);
+    return std::shared_ptr<const ClassProfile>(std::move(profile));
+  });
+}
+
+std::shared_ptr<const ClassProfile> ProfileMaker::kept(
+    const PlanDegrees& plan, const DeviceMesh& mesh,
+    const std::shared_ptr<const Placements>& placements) const {
+  PlanDegrees others = plan;
+  others.recompute = Recompute::None;
+  others.recompute_layers = 0;
+  return profile(others, mesh, placements);
+}
+
+bool ProfileMaker::leaves_node(const PlanDegrees& plan) const {
+  return plan.pipeline > 1 && plan.devices() > context_.problem.cluster->accelerators_per_node;
+}
+
+bool ProfileMaker::is_own(const ClassProfile& profile, const PlanDegrees& plan,
+                          const DeviceMesh& mesh) const {
+  const PlanDegrees& other = profile.made_for;
+  const Framework& framework = *context_.problem.framework;
+  return profile.maker == context_.id && other.micro_batch == plan.micro_batch &&
+         other.pieces == plan.pieces && other.recompute == plan.recompute &&
+         (other.recompute_layers > 0) == (plan.recompute_layers > 0) &&
+         leaves_node(other) == leaves_node(plan) &&
+         states_key(other, make_device_mesh(other, framework.rank_order), framework) ==
+             states_key(plan, mesh, framework);
+}
+
+BlockProgram ProfileMaker::program(const ClassProfile& profile, std::size_t block,
+                                   BlockPass pass) const {
+  BlockProgram program;
+  build_block_program(context_, parts(profile, block), pass, program);
+  return program;
+}
+
+bool ProfileMaker::posts_ahead(const ClassProfile& profile, std::size_t block) const {
+  return plansearch::posts_ahead(context_, parts(profile, block));
+}
+
+std::vector<PassLine> ProfileMaker::passes(const ClassProfile& profile, std::size_t block) const {
+  std::vector<PassLine> lines;
+  BlockProfile sum;
+  sum_passes(context_, parts(profile, block), sum, &lines);
+  return lines;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes class profiles from parts that many classes share: a placement, the states kept under it,
+// the work and the memory of one micro-batch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "evaluate/block/block_program.hpp"
+#include "evaluate/block/class_profile.hpp"
+#include "evaluate/block/shared_cache.hpp"
+#include "plansearch/placements.hpp"
+
+namespace plansearch {
+
+/// Thread-safe: parts are values: two threads may make the same one. The problem, constants and
+/// precision of the context must outlive it.
+class ProfileMaker {
+ public:
+  explicit ProfileMaker(const PricingContext& context);
+
+  [[nodiscard]] std::shared_ptr<const ClassProfile> profile(
+      const PlanDegrees& plan, const DeviceMesh& mesh,
+      const std::shared_ptr<const Placements>& placements = nullptr) const;
+  /// Memory and parameters of every block of the class of `plan`, and no times.
+  void fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
+                   const std::shared_ptr<const Placements>& placements,
+                   ClassProfile& profile) const;
+  /// Whether `profile` would make this profile for the plan.
+  [[nodiscard]] bool is_own(const ClassProfile& profile, const PlanDegrees& plan,
+                            const DeviceMesh& mesh) const;
+  /// The work of one micro-batch of every block, by operator and message (see operator_price.hpp).
+  [[nodiscard]] std::shared_ptr<const LocalWork> work(const PlanDegrees& plan,
+                                                      const DeviceMesh& mesh) const;
+  [[nodiscard]] const NetworkIndex& index() const { return index_; }
+  /// Kernels and messages of one pass of one block, as they are issued. The profile must outlive
+  /// what it points to.
+  [[nodiscard]] BlockProgram program(const ClassProfile& profile, std::size_t block,
+                                     BlockPass pass) const;
+  /// Whether kernels of the block run beside its messages.
+  [[nodiscard]] bool posts_ahead(const ClassProfile& profile, std::size_t block) const;
+  [[nodiscard]] const ConcurrencyRates& rates() const { return rates_; }
+  /// Every communication inside a pass of one block; counts and times per micro-batch and copy.
+  [[nodiscard]] std::vector<PassLine> passes(const ClassProfile& profile, std::size_t block) const;
+
+ private:
+  /// Keys are addresses: a value keeps the parts it was made from alive.
+  struct LocalKey {
+    const PlacedNetwork* placed;
+    int micro_batch;
+    [[nodiscard]] std::size_t hash() const noexcept;
+    bool operator==(const LocalKey&) const = default;
+  };
+  struct ProfileKey {
+    const KeptStates* states;
+    int micro_batch;
+    int pieces;
+    Recompute recompute;
+    bool partly;       ///< the first layers of a chunk alone are recomputed
+    bool leaves_node;  ///< the pipeline does
+    [[nodiscard]] std::size_t hash() const noexcept;
+    bool operator==(const ProfileKey&) const = default;
+  };
+
+  struct TimesKey {
+    const LocalWork* work;
+    int pieces;
+    Recompute recompute;
+    bool leaves_node;
+    [[nodiscard]] std::size_t hash() const noexcept;
+    bool operator==(const TimesKey&) const = default;
+  };
+  /// Times of all blocks where the states send nothing inside a pass: whatever the policies are.
+  struct PassTimes {
+    std::shared_ptr<const LocalWork> work;
+    std::vector<BlockTimes> blocks;
+  };
+
+  /// A number of its own for everything that plans say of single operators; 0: nothing.
+  [[nodiscard]] std::uint32_t number_of(const std::shared_ptr<const Placements>& placements) const;
+  [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(
+      const StatesKey& key, const PlanDegrees& plan, const DeviceMesh& mesh,
+      const Placements* placements = nullptr) const;
+  [[nodiscard]] std::shared_ptr<const KeptStates> states(
+      const PlanDegrees& plan, const DeviceMesh& mesh,
+      const std::shared_ptr<const Placements>& placements) const;
+  [[nodiscard]] std::shared_ptr<const LocalWork> work(
+      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
+  [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
+      const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
+  [[nodiscard]] std::shared_ptr<ClassProfile> make(std::shared_ptr<const KeptStates> states,
+                                                   const ProfileKey& key,
+                                                   const PlanDegrees& plan) const;
+  void set_times(const ProfileKey& key, ClassProfile& profile) const;
+  void set_memory(std::shared_ptr<const LocalMemory> memory, const PlanDegrees& plan,
+                  ClassProfile& profile) const;
+  void take_turns(const PlacedBlock& placed, int pieces, BlockMemory& memory) const;
+  [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const;
+  template <typename Visit>
+  void for_each_local_block(const PlacedNetwork& placed, int micro_batch, Visit visit) const;
+
+  [[nodiscard]] bool leaves_node(const PlanDegrees& plan) const;
+  /// The profile of the layers that are kept beside recomputed ones.
+  [[nodiscard]] std::shared_ptr<const ClassProfile> kept(
+      const PlanDegrees& plan, const DeviceMesh& mesh,
+      const std::shared_ptr<const Placements>& placements) const;
+
+  PricingContext context_;
+  ConcurrencyRates rates_;
+  bool splits_backward_;
+  NetworkIndex index_;
+  std::vector<RepeatedShares> repeated_;  ///< by block
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const Placements>> numbered_;  ///< by number - 1
+  SharedCache<StatesKey, PlacedNetwork, 64> placed_;
+  SharedCache<StatesKey, KeptStates, 128> states_;
+  SharedCache<LocalKey, LocalWork, 128> work_;
+  SharedCache<LocalKey, LocalMemory, 512> memory_;
+  SharedCache<TimesKey, PassTimes, 256> times_;
+  SharedCache<ProfileKey, ClassProfile, 1024> profiles_;
+};
+
+}  // namespace plansearch

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: bytes that one micro-batch of one block keeps on one device, by recompute level.
+// Source: the operators' saved tensors (Korthikanti et al., arXiv 2205.05198, section 4), sharded
+//         as placed; layout copies around attention are a constant of the framework.
+// Assumes: full recompute keeps the inputs of a block; a gathered input is not saved.
+// Units: bytes, elements.
+// Checked by: tests/unit/evaluate/block_memory_test.cpp; docs/validation.md (allocator peaks)
+#include <algorithm>
+
+#include "cost/kernels/kernel_shape.hpp"
+#include "evaluate/block/local_work.hpp"
+#include "plan/primitives/recompute.hpp"
+#include "workload/operator_traits.hpp"
+
+namespace plansearch {
+namespace {
+
+class ActivationCounter {
+ public:
+  ActivationCounter(const PricingContext& context, const LocalBlock& local)
+      : context_(context),
+        local_(local),
+        block_(local.block),
+        rule_(context.problem.framework->selective) {}
+
+  ByRecompute<BlockMemory> run() {
+    BlockMemory common;
+    common.cached = gathered_inputs();
+    common.gathered_unit = local_.placed.gathered.largest;
+    const Bytes activation = element_size(context_.precision.activation);
+    for (const TensorId id : block_.inputs) inputs_ += activation * local_.sizes.edge(id);
+    for (const TensorId id : block_.outputs) common.boundary += activation * local_.sizes.edge(id);
+    Bytes all;
+    ByRecompute<Bytes> kept{};
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      const Bytes bytes = saved_by(block_.operators[i]) + attention_copies(i);
+      all += bytes;
+      for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
+        const std::vector<double>& repeated = local_.repeated[level];
+        kept[level] += repeated[i] == 0.0 ? bytes : kept_besides(i, repeated);
+      }
+      look_at(i, bytes, common);
+    }
+    ByRecompute<BlockMemory> memory;
+    for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
+      memory[level] = common;
+      memory[level].saved = saved(static_cast<Recompute>(level), kept[level]);
+      memory[level].working_set = std::max(all - memory[level].saved, Bytes(0)) + travelling();
+      keep_weights(static_cast<Recompute>(level), memory[level]);
+    }
+    return memory;
+  }
+
+ private:
+  /// What does not depend on the recompute level.
+  void look_at(std::size_t i, Bytes saved, BlockMemory& memory) const {
+    const Operator& op = block_.operators[i];
+    if (traits(op).starts_backward) {
+      memory.loss += saved;
+      memory.logits += local_.sizes.tensor(i, op.inputs.front());
+    }
+    memory.kept_for_weights += kept_for_weights(i);
+    if (traits(op).second_operand == SecondOperand::Weight) {
+      memory.stream = std::max(memory.stream, hidden_elements(i, op.inputs.front()));
+    }
+  }
+
+  [[nodiscard]] Bytes saved(Recompute level, Bytes kept) const {
+    if (repeats_whole(block_, level)) return inputs_;
+    if (level != Recompute::Selective || !keeps_outputs(rule_)) return kept;
+    const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
+    return inputs_ + policy_outputs(repeated) +
+           (sends_again(level, rule_) ? Bytes(0) : exchanged(repeated));
+  }
+
+  /// Of what an operator that runs again saves, what another one keeps.
+  [[nodiscard]] Bytes kept_besides(std::size_t index, const std::vector<double>& repeated) const {
+    Bytes bytes;
+    for (const Saved& saved : block_.operators[index].saved) {
+      if (!is_dropped(block_, repeated, index, saved.tensor)) bytes += size_of(saved);
+    }
+    return bytes;
+  }
+
+  /// Results of exchanges and scattered sums of a forward pass, which are not sent again.
+  [[nodiscard]] Bytes exchanged(const std::vector<double>& repeated) const {
+    if (std::all_of(repeated.begin(), repeated.end(), [](double share) { return share == 0.0; })) {
+      return Bytes(0);
+    }
+    Bytes bytes;
+    for (const SequenceMessage& message : local_.placed.messages) {
+      const Communication& demand = message.communication;
+      const bool scatters = demand.kind == CommunicationKind::ReduceScatter;
+      if (!scatters && demand.kind != CommunicationKind::AllToAll) continue;
+      if (demand.phase != DemandPhase::Forward || demand.subject != Subject::Activation) continue;
+      bytes += wire_size(demand.wire, context_.precision) * message.elements(local_.micro_batch) *
+               demand.count / (scatters ? demand.group_size : 1);
+    }
+    return bytes + travelled_sums(repeated);
+  }
+
+  /// Sums that are scattered in steps while their product runs: kept, whether it runs again or not.
+  [[nodiscard]] Bytes travelled_sums(const std::vector<double>& repeated) const {
+    const auto travels = [&](std::size_t op, TensorId id) {
+      const auto& messages = local_.placed.messages;
+      return std::any_of(messages.begin(), messages.end(), [&](const SequenceMessage& message) {
+        const Communication& c = message.communication;
+        return c.steps > 1 && c.phase == DemandPhase::Forward && c.subject == Subject::Activation &&
+               c.operator_index == op && static_cast<TensorId>(c.index) == id;
+      });
+    };
+    Bytes bytes;
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      for (const TensorId id : block_.operators[i].outputs) {
+        if (travels(i, id)) bytes += element(id) * (local_.sizes.tensor(i, id) * repeated[i]);
+      }
+    }
+    return bytes;
+  }
+
+  /// Weights that stay gathered until backward: from forward, or from its repetition.
+  void keep_weights(Recompute level, BlockMemory& memory) const {
+    const Scope scope = context_.problem.framework->sharding.depth_gather;
+    if (scope == Scope::Use) return;
+    const Bytes weights = element_size(context_.precision.gather) * local_.placed.gathered.all;
+    if (scope == Scope::Step) {
+      memory.gathered_for_step = weights;
+      return;
+    }
+    (repeats_whole(block_, level) ? memory.working_set : memory.saved) += weights;
+  }
+
+  /// A tensor is kept as it was produced: what a consumer gathers is gathered again in backward.
+  [[nodiscard]] double kept_elements(TensorId id) const {
+    const std::size_t producer = local_.index.producers[static_cast<std::size_t>(id)];
+    return producer == kEdge ? local_.sizes.edge(id) : local_.sizes.tensor(producer, id);
+  }
+
+  [[nodiscard]] Bytes element(TensorId id) const {
+    return element_size(block_.tensor(id).element, context_.precision);
+  }
+
+  [[nodiscard]] Bytes saved_by(const Operator& op) const {
+    Bytes bytes;
+    for (const Saved& saved : op.saved) bytes += size_of(saved);
+    return bytes;
+  }
+
+  [[nodiscard]] Bytes size_of(const Saved& saved) const {
+    const Bytes size = saved.as == SavedAs::Single ? Bytes(4) : element(saved.tensor);
+    return size * (kept_elements(saved.tensor) * saved.count);
+  }
+
+  /// The two operands of an operator's weight gradient.
+  [[nodiscard]] Bytes kept_for_weights(std::size_t index) const {
+    const Operator& op = block_.operators[index];
+    if (!traits(op).multiplies_weight() || !local_.index.operators[index].trains_weight) {
+      return Bytes(0);
+    }
+    const bool input_listed =
+        index > 0 && !op.fused_key.empty() && block_.operators[index - 1].fused_key == op.fused_key;
+    Bytes bytes;
+    if (!input_listed) bytes += element(op.inputs.front()) * kept_elements(op.inputs.front());
+    for (const TensorId id : op.outputs) bytes += element(id) * local_.sizes.tensor(index, id);
+    return bytes;
+  }
+
+  /// A policy by operator keeps whole outputs, needed by backward or not.
+  [[nodiscard]] Bytes policy_outputs(const std::vector<double>& repeated) const {
+    Bytes bytes;
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      for (const TensorId id : block_.operators[i].outputs) {
+        bytes += element(id) * (local_.sizes.tensor(i, id) * (1.0 - repeated[i]));
+      }
+    }
+    return bytes;
+  }
+
+  /// Layout copies and unrotated heads around fused attention.
+  [[nodiscard]] Bytes attention_copies(std::size_t index) const {
+    const Operator& op = block_.operators[index];
+    if (op.passes != MemoryBound::HeadLayout) return Bytes(0);
+    return Bytes(context_.constants.memory_attention_copies *
+                 local_.sizes.tensor(index, op.inputs.front()));
+  }
+
+  /// Elements of an activation that carries hidden features, zero for others.
+  [[nodiscard]] double hidden_elements(std::size_t op, TensorId id) const {
+    const std::vector<DimId>& dims = block_.tensor(id).dims;
+    const bool hidden = std::any_of(dims.begin(), dims.end(), [&](DimId dim) {
+      return context_.problem.network->dimension(dim).role == DimRole::Hidden;
+    });
+    return hidden ? local_.sizes.tensor(op, id) : 0.0;
+  }
+
+  /// The second buffers of tiles that travel over the tensor group while an operator runs.
+  [[nodiscard]] Bytes travelling() const {
+    Bytes most;
+    Bytes sum;
+    const Communication* last = nullptr;
+    for (const SequenceMessage& message : local_.placed.messages) {
+      const Communication& c = message.communication;
+      if (c.steps == 1 || (c.axes & kTensorAxes).empty()) continue;
+      const bool other =
+          last == nullptr || last->operator_index != c.operator_index || last->phase != c.phase;
+      if (other) sum = Bytes(0);
+      const bool same_tile = !other && last->subject == c.subject && last->index == c.index;
+      if (!same_tile)
+        sum += wire_size(c.wire, context_.precision) * message.elements(local_.micro_batch);
+      last = &c;
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+  /// Results of the activation gathers of one forward pass.
+  [[nodiscard]] Bytes gathered_inputs() const {
+    Bytes bytes;
+    for (const SequenceMessage& message : local_.placed.messages) {
+      const Communication& demand = message.communication;
+      if (demand.kind != CommunicationKind::AllGather) continue;
+      if (demand.phase != DemandPhase::Forward || demand.subject != Subject::Activation) continue;
+      bytes += wire_size(demand.wire, context_.precision) * message.elements(local_.micro_batch) *
+               static_cast<double>(demand.count);
+    }
+    return bytes;
+  }
+
+  const PricingContext& context_;
+  const LocalBlock& local_;
+  const Block& block_;
+  SelectiveRule rule_;
+  Bytes inputs_;
+};
+
+}  // namespace
+
+ByRecompute<BlockMemory> block_memory(const PricingContext& context, const LocalBlock& local) {
+  return ActivationCounter(context, local).run();
+}
+
+}  // namespace plansearch

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: peak memory of one device: states, activations in flight, working set, buffers.
+// Source: activations from the operators' saved tensors (Korthikanti et al., arXiv 2205.05198) and
+//         the order of the schedule; states from tensor policies (ZeRO, arXiv 1910.02054).
+// Assumes: the peak is in backward of the last stage's loss or of the block with most saved bytes;
+//          gradients that backward makes grow as fast as activations go.
+// Units: bytes.
+// Checked by: tests/unit/evaluate/memory_model_test.cpp; docs/validation.md (allocator peaks)
+#include "evaluate/memory/memory_model.hpp"
+
+#include <algorithm>
+
+#include "cost/kernels/kernel_shape.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// The blocks of one group, or the most demanding of a device.
+struct BlockShares {
+  Bytes saved;
+  Bytes kept_for_weights;
+  Bytes working_set;
+  Bytes loss;
+  Bytes cached;
+  double stream = 0.0;
+  double logits = 0.0;
+};
+
+BlockShares shares_of(const PlanView& view, const GroupContent& content) {
+  BlockShares shares;
+  for_each_block(view, content, [&](const BlockProfile& profile, double copies) {
+    const BlockMemory& block = profile.memory;
+    shares.saved += block.saved * copies;
+    shares.kept_for_weights += block.kept_for_weights * copies;
+    shares.cached += block.cached * copies;
+    shares.loss += block.loss;
+    shares.working_set = std::max(shares.working_set, block.working_set);
+    shares.stream = std::max(shares.stream, block.stream);
+    shares.logits = std::max(shares.logits, block.logits);
+  });
+  return shares;
+}
+
+/// What lives only around one operator: the loss of the micro-batch before, tensors around a
+/// block in backward. Where the loss is freed by then, only what exceeds it adds to the peak.
+Bytes transient_bytes(const PlanView& view, const BlockShares& most) {
+  const FrameworkConstants& constants = view.constants;
+  const double previous =
+      view.order.micro_batches > 1 ? constants.memory_previous_logit_bytes : 0.0;
+  const Bytes loss((constants.memory_logit_bytes + previous) * most.logits);
+  const Bytes block = most.working_set + Bytes(constants.memory_live_bytes * most.stream);
+  if (constants.memory_loss_through_backward) return loss + block;
+  return std::max(loss, block - most.loss);
+}
+
+/// Gradients beside all activations. Where only backward makes them, the first micro-batch frees
+/// activations for them: the peak is at its start or at its end.
+Bytes gradients_at_peak(const PlanView& view, Bytes gradients, Bytes activations) {
+  const bool made = view.problem.framework->implementation.gradients == GradientStorage::Backward;
+  if (!made || view.order.micro_batches > 1) return gradients;
+  return std::max(gradients - activations, Bytes(0));
+}
+
+}  // namespace
+
+DeviceMemory device_memory(const PlanView& view, int position, EvaluationWorkspace& workspace) {
+  const FrameworkConstants& constants = view.constants;
+  const KindStatics& statics = view.statics_at(position);
+  DeviceMemory result{{}, Bytes(0), position};
+  MemoryBreakdown& memory = result.memory;
+  memory.parameters = statics.parameter_bytes;
+  memory.optimizer = statics.optimizer_bytes;
+  memory.buffers = statics.reduction_buffers;
+  BlockShares most;
+  BlockShares shares;
+  int known = -1;
+  workspace.chunk_bytes.clear();
+  workspace.weight_bytes.clear();
+  for (const int content : view.contents_at(position)) {
+    if (content != known) shares = shares_of(view, view.content(content));
+    known = content;
+    workspace.chunk_bytes.push_back(shares.saved);
+    workspace.weight_bytes.push_back(shares.kept_for_weights);
+    result.cached += shares.cached;
+    most.working_set = std::max(most.working_set, shares.working_set);
+    most.loss = std::max(most.loss, shares.loss);
+    most.stream = std::max(most.stream, shares.stream);
+    most.logits = std::max(most.logits, shares.logits);
+  }
+  memory.activations =
+      peak_activation_bytes(view.shape(), position, workspace.chunk_bytes, workspace.weight_bytes);
+  memory.gradients = gradients_at_peak(view, statics.gradient_bytes, memory.activations);
+  memory.transient = transient_bytes(view, most);
+  memory.buffers += constants.memory_workspace + statics.gathered_parameters;
+  // A stage boundary waits for the device, so that nothing gathered stays.
+  result.cached =
+      view.assignment().stages() > 1 ? Bytes(0) : result.cached * constants.memory_gathered_cached;
+  result.cached += memory.total() * (constants.memory_fragmentation - 1.0);
+  memory.reserve = constants.memory_context;
+  return result;
+}
+
+GroupBytes group_bytes(const PlanView& view, const GroupContent& content) {
+  const BlockShares shares = shares_of(view, content);
+  return {shares.saved, shares.kept_for_weights};
+}
+
+DeviceMemory worst_device_memory(const PlanView& view, EvaluationWorkspace& workspace) {
+  DeviceMemory worst;
+  const int stages = view.assignment().stages();
+  // On a looped placement the first of neighbours with equal blocks keeps at least as much.
+  const bool first_keeps_most = schedule_row(view.order.schedule).placement == &looped_placement();
+  for (int position = 0; position < stages; ++position) {
+    if (position > 0 && first_keeps_most && view.kind_of(position) == view.kind_of(position - 1)) {
+      continue;
+    }
+    const DeviceMemory memory = device_memory(view, position, workspace);
+    if (position == 0 || memory.memory.total() > worst.memory.total()) worst = memory;
+  }
+  return worst;
+}
+
+}  // namespace plansearch

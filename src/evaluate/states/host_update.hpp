@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizer states in memory of the host: what a device leaves to the CPU once per step.
+#pragma once
+
+#include "evaluate/step/plan_view.hpp"
+
+namespace plansearch {
+
+/// Nothing, where states are on the device. `count`: what one rank holds, before sharding.
+[[nodiscard]] HostUpdate host_update(const PlanView& view, const ParameterCount& count,
+                                     const StaticPolicy& statics);
+
+/// The way of gradients to the host that no backward pass hides.
+[[nodiscard]] Seconds exposed_copies(const PlanView& view, const HostUpdate& update,
+                                     const PassLengths& pass);
+
+}  // namespace plansearch

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one group of blocks hands to the next: between which ranks, over which links, how long.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "plansearch/cluster.hpp"
+#include "plansearch/plan.hpp"
+
+namespace plansearch {
+
+/// What ranks of the receiving mesh gather among neighbours, having received parts.
+struct RouteGather {
+  double tiles = 0.0;  ///< what each has in the end
+  int ranks = 1;
+  bool operator==(const RouteGather&) const = default;
+};
+
+/// The way from the ranks of one position to those of another.
+struct BoundaryRoute {
+  /// Ranks of the largest link domain that some pair leaves; 0: all pairs stay in the innermost.
+  int left_domain = 0;
+  /// What the busiest rank sends or receives, over the tile that one rank of the first position
+  /// holds: activations forward, their gradients backward. 0: nothing moves. Over a network of
+  /// cards that ranks share: what a rank would send if all of a domain sent alike.
+  double forward = 1.0;
+  double backward = 1.0;
+  RouteGather forward_gather{};
+  RouteGather backward_gather{};
+  bool operator==(const BoundaryRoute&) const = default;
+};
+
+/// Whether stages that are split like this hold the same tiles on ranks that lie alike.
+[[nodiscard]] bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh& b,
+                           const PlanDegrees& degrees_b);
+
+/// Ways between unequal meshes of one cluster, by the ranks and tiles at both ends: searches meet
+/// the same ones in most of their plans. Safe to share between threads.
+class RouteCache {
+ public:
+  using Key = std::vector<int>;
+  [[nodiscard]] std::optional<BoundaryRoute> find(const Key& key) const;
+  void add(Key key, const BoundaryRoute& route);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Key, BoundaryRoute> known_;
+};
+
+/// Ranks of equal meshes pair up one to one. Between others every receiver gets exactly what it
+/// lacks from the holder that has sent least; over a network by the strategy (messages, local
+/// all-gather, broadcast; communication/redistribution/mesh_transfer.hpp) that keeps its cards busy
+/// least.
+[[nodiscard]] BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan,
+                                           int from, int to, RouteCache* known = nullptr);
+
+}  // namespace plansearch

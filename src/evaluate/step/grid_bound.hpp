@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan needs at least, told by its degrees alone: no placement, no kernel, no communication.
+#pragma once
+
+#include "evaluate/block/class_profile.hpp"
+#include "evaluate/block/pass_message.hpp"
+
+namespace plansearch {
+
+/// Sums over the whole network, made once per problem.
+class GridBound {
+ public:
+  explicit GridBound(const PricingContext& context);
+
+  /// Below the bound of `plan` and of every plan that differs from it in schedule and chunks, in
+  /// more recompute or in larger micro-batches. `statics` are the plan's own.
+  [[nodiscard]] PlanBound of(const PlanDegrees& plan, const StaticPolicy& statics) const;
+
+ private:
+  [[nodiscard]] Bytes memory(const PlanDegrees& plan, const StaticPolicy& statics) const;
+  [[nodiscard]] Seconds step_time(const PlanDegrees& plan) const;
+
+  /// Matrix products of one sequence through the network, on one device at its best rate.
+  struct Work {
+    Seconds forward;
+    Seconds input_gradient;
+    Seconds weight_gradient;
+    std::array<Seconds, 3> repeated{};  ///< forward work run again, by recompute level
+  };
+  double gpus_;
+  double global_batch_;
+  GradientStorage gradients_;
+  Bytes reserve_;
+  ParameterCount parameters_;  ///< of the network; shared ones once
+  Work work_;
+};
+
+}  // namespace plansearch

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: forward and backward of one micro-batch through a group of blocks, and the messages
+//           between groups.
+// Source: sums over block profiles; a host that runs ahead of a block or of a whole stage
+//         (framework data); what leaves a group is what its last block hands on.
+// Assumes: nothing of one micro-batch hides behind another's but what the pipeline order shows;
+//          recomputed and kept copies of one block are two runs of copies; a forward and a backward
+//          that an order joins run one after the other (pytorch/pytorch@00722e64 schedules.py:
+//          _PipelineScheduleRuntime._step_microbatches, where no function is registered for them).
+// Units: seconds, bytes, ticks.
+// Checked by: tests/unit/evaluate/step_model_test.cpp, boundary_test.cpp
+#include "evaluate/step/group_pass.hpp"
+
+#include <algorithm>
+
+#include "plan/stages/pipeline_shape.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// A host that runs ahead of a block waits for it by itself.
+PassLengths sum_of_lengths(const PlanView& view, const GroupContent& content, bool split) {
+  PassLengths sum;
+  for_each_block(view, content, [&](const BlockProfile& block, double copies) {
+    sum.forward += copies * block.forward_length + block.forward_edges.device();
+    sum.backward += copies * (split ? block.input_length : block.backward_length) +
+                    block.backward_edges.device();
+    if (split) sum.weight += copies * block.weight_length;
+  });
+  return sum;
+}
+
+GroupPass pass_of(const PlanView& view, const GroupContent& content) {
+  GroupPass pass;
+  for_each_block(view, content, [&](const BlockProfile& block, double copies) {
+    pass.forward.add(block.forward, copies);
+    pass.forward.add(block.forward_edges, 1.0);
+    pass.backward.add(block.backward, copies);
+    pass.backward.add(block.backward_edges, 1.0);
+    pass.recompute.add(block.recompute, copies);
+  });
+  return pass;
+}
+
+/// A host that runs ahead of a stage evens out over all its blocks.
+PassLengths length_of_sum(const PlanView& view, const GroupContent& content, bool split) {
+  const GroupPass pass = pass_of(view, content);
+  if (!split) return {pass.forward.length(), joint_length(pass.backward, pass.recompute), {}};
+  PassProfile weights;
+  PassProfile inputs;
+  for_each_block(view, content, [&](const BlockProfile& block, double copies) {
+    weights.add(block.weight_gradient, copies);
+    inputs.add(block.input_gradient, copies);
+    inputs.add(block.backward_edges, 1.0);
+  });
+  return {pass.forward.length(), joint_length(inputs, pass.recompute), weights.length()};
+}
+
+Bytes tile_of(const PlanView& view, const GroupContent& content) {
+  return view.transform_of(content).profile->blocks[content.last_block].memory.boundary;
+}
+
+ProcessGroup pair_over(int left_domain) {
+  return {2, std::max(left_domain, 1)};
+}
+
+}  // namespace
+
+void fill_passes(const PlanView& view, EvaluationWorkspace& workspace) {
+  const bool split = splits_backward(view.order.schedule);
+  const bool by_block = !view.constants.host_runs_ahead_of_stage;
+  workspace.passes.clear();
+  for (const GroupContent& content : view.assignment().contents) {
+    const PassLengths lengths =
+        by_block ? sum_of_lengths(view, content, split) : length_of_sum(view, content, split);
+    workspace.passes.push_back(
+        {lengths, to_ticks(lengths.forward), to_ticks(lengths.backward), to_ticks(lengths.weight)});
+  }
+}
+
+PassLengths position_lengths(const PlanView& view, const EvaluationWorkspace& workspace,
+                             int position) {
+  PassLengths sum;
+  for (const int content : view.contents_at(position)) {
+    const PassLengths& lengths = workspace.passes[static_cast<std::size_t>(content)];
+    sum.forward += lengths.forward;
+    sum.backward += lengths.backward;
+    sum.weight += lengths.weight;
+  }
+  return sum;
+}
+
+GroupPass position_pass(const PlanView& view, int position) {
+  GroupPass sum;
+  for (const int content : view.contents_at(position)) {
+    const GroupPass pass = pass_of(view, view.content(content));
+    sum.forward.add(pass.forward, 1.0);
+    sum.backward.add(pass.backward, 1.0);
+    sum.recompute.add(pass.recompute, 1.0);
+  }
+  return sum;
+}
+
+void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
+  PipelineDurations& d = workspace.durations;
+  const auto& groups = view.assignment().groups;
+  const bool split = splits_backward(view.order.schedule);
+  d.forward.resize(groups.size());
+  d.backward.resize(groups.size());
+  d.weight_gradient.resize(split ? groups.size() : 0);
+  d.activation_transfer.resize(groups.size() - 1);
+  d.gradient_transfer.resize(groups.size() - 1);
+  for (std::size_t k = 0; k < groups.size(); ++k) {
+    const GroupLengths& pass = workspace.passes[static_cast<std::size_t>(groups[k].content)];
+    d.forward[k] = pass.forward_ticks;
+    d.backward[k] = pass.backward_ticks;
+    if (split) d.weight_gradient[k] = pass.weight_ticks;
+  }
+  const RoutedAssignment& routed = *view.ground.routed;
+  workspace.transfers.clear();
+  for (const std::size_t boundary : routed.boundary_kinds) {
+    const BoundaryTransfers transfers = boundary_transfers(view, boundary);
+    workspace.transfers.push_back(
+        {to_ticks(transfers.activation.time), to_ticks(transfers.gradient.time)});
+  }
+  for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
+    const TransferTicks& transfer = workspace.transfers[routed.kind_of_boundary[k]];
+    d.activation_transfer[k] = transfer.activation;
+    d.gradient_transfer[k] = transfer.gradient;
+  }
+}
+
+BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary) {
+  const BoundaryRoute& route = view.boundary(boundary);
+  if (route.forward == 0.0) return {};
+  const auto& groups = view.assignment().groups;
+  const GroupContent& sender = view.content(groups[boundary].content);
+  const TransformGround& transform = view.transform_of(sender);
+  const TransformGround& next = view.transform_of(view.content(groups[boundary + 1].content));
+  const bool alike = pair_up(*transform.mesh, *transform.degrees, *next.mesh, *next.degrees);
+  const Bytes tile = tile_of(view, sender);
+  const ProcessGroup tensor = process_group(*transform.mesh, {Axis::Out});
+  const bool cut = transform.placements != nullptr &&
+                   transform.placements->blocks[sender.last_block].leaving.has_value();
+  const bool scatters = alike && !cut && view.constants.boundary_scatter_gather &&
+                        transform.degrees->sequence_parallel == SequenceParallel::Off &&
+                        tensor.size() > 1;
+  const auto gathering = [&](const RouteGather& gather) {
+    if (scatters) return price_call(view, CommunicationKind::AllGather, tile, tensor).cost.time;
+    if (gather.ranks <= 1) return Seconds(0);
+    return price_call(view, CommunicationKind::AllGather, tile * gather.tiles,
+                      ProcessGroup(gather.ranks, 1))
+        .cost.time;
+  };
+  const auto transfer = [&](double share, const RouteGather& gather) {
+    BoundaryTransfer result;
+    result.bytes = tile * share / (scatters ? static_cast<double>(tensor.size()) : 1.0);
+    const CallPrice call = price_call(view, CommunicationKind::SendReceive, result.bytes,
+                                      pair_over(route.left_domain));
+    result.time = call.cost.time + view.constants.collective_call + gathering(gather);
+    return result;
+  };
+  BoundaryTransfers transfers;
+  transfers.activation = transfer(route.forward, route.forward_gather);
+  const bool same =
+      route.backward == route.forward && route.backward_gather == route.forward_gather;
+  transfers.gradient =
+      same ? transfers.activation : transfer(route.backward, route.backward_gather);
+  return transfers;
+}
+
+PipelineShape PlanView::shape() const {
+  return pipeline_shape(*ground.transforms.front().degrees, *problem.framework);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// One micro-batch through each group of blocks, and from group to group.
+#pragma once
+
+#include "evaluate/step/plan_view.hpp"
+
+namespace plansearch {
+
+/// Fills `workspace.passes`, one per content.
+void fill_passes(const PlanView& view, EvaluationWorkspace& workspace);
+
+/// One micro-batch through everything that one position holds. Needs `workspace.passes`.
+[[nodiscard]] PassLengths position_lengths(const PlanView& view,
+                                           const EvaluationWorkspace& workspace, int position);
+
+/// The same in parts.
+struct GroupPass {
+  PassProfile forward;
+  PassProfile backward;
+  PassProfile recompute;
+};
+[[nodiscard]] GroupPass position_pass(const PlanView& view, int position);
+
+/// Fills `workspace.durations` from the passes and the boundaries between groups.
+void fill_durations(const PlanView& view, EvaluationWorkspace& workspace);
+
+/// One message from a group of blocks to the next, or its gradient's way back.
+struct BoundaryTransfer {
+  Bytes bytes;  ///< of the busiest rank
+  Seconds time;
+};
+struct BoundaryTransfers {
+  BoundaryTransfer activation;
+  BoundaryTransfer gradient;
+};
+/// Between virtual stages `boundary` and `boundary` + 1.
+[[nodiscard]] BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary);
+
+}  // namespace plansearch

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of a plan: every instruction of one step with the plan's own times and bytes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "evaluate/step/plan_view.hpp"
+#include "plansearch/evaluator.hpp"
+#include "schedule/passes/pass.hpp"
+#include "schedule/simulation/simulated_program.hpp"
+
+namespace plansearch {
+
+/// One place in the pipeline as readers see it.
+struct ProgramDevice {
+  int first_rank = 0;
+  int ranks = 1;
+  Bytes always;  ///< memory beside what the program allocates
+};
+
+/// Kernels and messages of two copies of a block, one after the other, as streams run them.
+struct BlockTimeline {
+  struct Slice {
+    std::string what;
+    int stream = 0;
+    bool message = false;
+    Seconds start;
+    Seconds end;
+  };
+  std::string name;  ///< "decoder, forward"
+  std::vector<std::string> streams;
+  std::vector<Slice> slices;
+};
+
+struct PricedProgram : SimulatedProgram {
+  PipelineShape shape;
+  std::vector<ProgramDevice> devices;
+  std::vector<PassOutcome> passes;    ///< of the problem
+  int slots = 0;                      ///< buffers beyond the first that passes could take
+  std::vector<BlockTimeline> blocks;  ///< of the busiest device, that are simulated on streams
+};
+
+/// Whether the step of a plan is the end of its program: runtimes with lists, or passes. Others
+/// have simulators that give the same end faster.
+[[nodiscard]] bool is_listed(const Problem& problem);
+
+/// The device that needs most, with the messages that its lists keep.
+[[nodiscard]] DeviceMemory listed_device_memory(const PlanView& view,
+                                                EvaluationWorkspace& workspace);
+
+[[nodiscard]] PricedProgram priced_program(const PlanView& view, const ProgramRequest& request,
+                                           EvaluationWorkspace& workspace);
+
+}  // namespace plansearch

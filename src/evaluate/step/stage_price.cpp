@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: times and memory of one stage, and of the messages between two.
+// Source: plan_ground, group_pass, step_collectives and memory_model, asked about a plan of one
+//         position (two for a message).
+// Assumes: the stage lies on consecutive ranks that do not straddle a node they could fit into.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/stage_price_test.cpp (equal to the stages of whole plans)
+#include "evaluate/step/stage_price.hpp"
+
+#include <utility>
+
+#include "evaluate/memory/memory_model.hpp"
+#include "evaluate/states/host_update.hpp"
+#include "evaluate/step/group_pass.hpp"
+#include "evaluate/step/plan_ground.hpp"
+#include "evaluate/step/step_collectives.hpp"
+#include "plan/stages/expand.hpp"
+#include "plansearch/error.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// A plan's assignment for one position, or two that follow each other.
+std::shared_ptr<const Assignment> assignment_of(std::vector<DevicePosition> positions,
+                                                const std::vector<BlockRun>& blocks,
+                                                const Network& network) {
+  auto assignment = std::make_shared<Assignment>();
+  assignment->positions = std::move(positions);
+  for (int p = 0; p < assignment->stages(); ++p) assignment->groups.push_back({p, 0, blocks});
+  index_contents(*assignment, network);
+  return assignment;
+}
+
+TransformGround ground_of(const StageForm& form, const PlanDegrees& degrees) {
+  return {&degrees, &form.mesh, form.profile.get(), form.statics};
+}
+
+}  // namespace
+
+StagePricer::StagePricer(const Problem& problem)
+    : problem_(problem), context_(pricing_context(problem_)), profiles_(context_) {}
+
+StageForm StagePricer::form(const PlanDegrees& degrees) const {
+  PLANSEARCH_CHECK(!splits_backward(degrees.schedule));
+  StageForm form;
+  form.degrees = degrees;
+  PlanDegrees alone = degrees;
+  alone.pipeline = 1;
+  Transform placed = make_transform(alone, make_device_mesh(alone, problem_.framework->rank_order),
+                                    *problem_.network);
+  form.mesh = std::move(placed.mesh);
+  form.mesh.ranks = problem_.gpus;
+  form.profile = profiles_.profile(degrees, form.mesh, placed.placements);
+  form.statics =
+      static_policy(tensor_policies(degrees, form.mesh, *problem_.framework, problem_.precision),
+                    form.mesh, optimizer_moments(problem_.model->training.optimizer));
+  return form;
+}
+
+StagePrice StagePricer::price(const StageForm& form, const std::vector<BlockRun>& blocks) const {
+  thread_local EvaluationWorkspace workspace;
+  // One stage keeps one micro-batch in flight.
+  PlanDegrees alone = form.degrees;
+  alone.pipeline = 1;
+  alone.schedule = kDefaultSchedule;
+  const RoutedAssignment routed{assignment_of({{0, 0}}, blocks, *problem_.network), {}, {}, {}};
+  PlanGround ground;
+  ground.transforms.push_back(ground_of(form, alone));
+  ground.routed = &routed;
+  complete_kinds(context_, ground);
+  complete_messages(context_, ground);
+  const PlanView view{context_, ground, Order{alone.schedule, alone.micro_batches}};
+  fill_passes(view, workspace);
+  const PassLengths pass = position_lengths(view, workspace, 0);
+  const DeviceMemory memory = device_memory(view, 0, workspace);
+  StagePrice price;
+  price.forward = pass.forward;
+  price.backward = pass.backward;
+  for_each_step_message(view, pass, 0,
+                        [&](const PassMessage&, Seconds exposed) { price.reduction += exposed; });
+  const KindStatics& statics = ground.kinds.front();
+  price.after = statics.optimizer + exposed_copies(view, statics.offload, pass) + statics.host;
+  price.activations = memory.memory.activations;
+  price.fixed = memory.memory.total() - memory.memory.activations;
+  return price;
+}
+
+StageTransfer StagePricer::transfer(const StageForm& from, const StageForm& to,
+                                    std::size_t last_block, int first_rank) const {
+  ParallelPlan plan;
+  plan.transforms = {{from.degrees, from.mesh}, {to.degrees, to.mesh}};
+  const int second = plan.transforms.front() == plan.transforms.back() ? 0 : 1;
+  plan.assignment =
+      assignment_of({{0, 0}, {second, first_rank}}, {{last_block, 1}}, *problem_.network);
+  const RoutedAssignment ways = routed(*problem_.cluster, plan);
+  PlanGround ground;
+  ground.transforms = {ground_of(from, from.degrees), ground_of(to, to.degrees)};
+  ground.routed = &ways;
+  const PlanView view{context_, ground, Order{from.degrees.schedule, from.degrees.micro_batches}};
+  const BoundaryTransfers transfers = boundary_transfers(view, 0);
+  return {transfers.activation.time, transfers.gradient.time};
+}
+
+}  // namespace plansearch

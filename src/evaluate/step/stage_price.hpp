@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one stage of a pipeline costs before there is a pipeline: for planners, which put stages
+// together. The same profiles, statics and messages that whole plans are priced by.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "evaluate/block/profile_maker.hpp"
+#include "plansearch/cluster.hpp"
+#include "plansearch/plan.hpp"
+#include "plansearch/problem.hpp"
+
+namespace plansearch {
+
+/// One way to split a stage over consecutive devices, ready to be priced.
+struct StageForm {
+  PlanDegrees degrees;  ///< micro-batches those of the plan; pipeline 2 where it has several stages
+  DeviceMesh mesh;
+  std::shared_ptr<const ClassProfile> profile;
+  StaticPolicy statics;
+
+  [[nodiscard]] int devices() const { return degrees.stage_ranks(); }
+};
+
+struct StagePrice {
+  Seconds forward;    ///< of one micro-batch
+  Seconds backward;   ///< both gradients and recomputation
+  Seconds reduction;  ///< exposed at the end of the step, without parameters that stages share
+  Seconds after;      ///< optimizer and per-step host time
+  Bytes fixed;        ///< everything but activations of micro-batches in flight
+  Bytes activations;  ///< of one micro-batch in flight
+
+  [[nodiscard]] Seconds both() const { return forward + backward; }
+};
+
+/// A message to the next stage and its gradient's way back.
+struct StageTransfer {
+  Seconds activation;
+  Seconds gradient;
+};
+
+class StagePricer {
+ public:
+  explicit StagePricer(const Problem& problem);
+  StagePricer(const StagePricer&) = delete;
+  StagePricer& operator=(const StagePricer&) = delete;
+
+  /// `degrees`: legal for a stage of the problem, its orders do not split the backward pass.
+  [[nodiscard]] StageForm form(const PlanDegrees& degrees) const;
+  [[nodiscard]] StagePrice price(const StageForm& form, const std::vector<BlockRun>& blocks) const;
+  /// From a stage on ranks 0, 1, ... that ends with this block to one whose first rank is given.
+  [[nodiscard]] StageTransfer transfer(const StageForm& from, const StageForm& to,
+                                       std::size_t last_block, int first_rank) const;
+
+ private:
+  Problem problem_;
+  PricingContext context_;
+  ProfileMaker profiles_;
+};
+
+}  // namespace plansearch

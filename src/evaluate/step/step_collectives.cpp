@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: gradient reductions and parameter gathers at the end of a step, and what stays exposed.
+// Source: overlap of bucketed reductions with the last backward, of gathers with the next forward
+//         (PyTorch DDP, VLDB 2020; Megatron distributed optimizer).
+// Assumes: messages of all blocks of a device go back to back; the window is one micro-batch.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/step_model_test.cpp
+#include "evaluate/step/step_collectives.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "evaluate/step/group_pass.hpp"
+#include "plansearch/fixed_vector.hpp"
+
+namespace plansearch {
+namespace {
+
+bool same_collective(const Communication& a, const Communication& b) {
+  return a.axes == b.axes && a.kind == b.kind && a.subject == b.subject && a.wire == b.wire;
+}
+
+using Keys = FixedVector<std::string_view, 16>;
+
+/// Adds the messages of a block, but for parameters that a group before it has brought in: all
+/// uses on one device add into one gradient. `before`: keys known when the group began.
+void merge(const DeviceMesh& mesh, std::vector<PassMessage>& into,
+           std::span<const StepMessage> messages, double copies, Keys& known_keys) {
+  const std::size_t before = known_keys.size();
+  for (const StepMessage& message : messages) {
+    const auto end = known_keys.begin() + before;
+    if (!message.shared_key.empty()) {
+      if (std::find(known_keys.begin(), end, message.shared_key) != end) continue;
+      if (std::find(end, known_keys.end(), message.shared_key) == known_keys.end()) {
+        known_keys.push_back(message.shared_key);
+      }
+    }
+    const Bytes bytes = message.bytes(mesh) * (copies * message.communication.count);
+    const auto known = std::find_if(into.begin(), into.end(), [&](const PassMessage& c) {
+      return same_collective(c.communication, message.communication);
+    });
+    if (known != into.end()) {
+      known->bytes += bytes;
+      continue;
+    }
+    PassMessage& joined = into.emplace_back();
+    joined.communication = message.communication;
+    joined.bytes = bytes;
+    // All blocks of a stage go together; the class does not know the size of the group.
+    joined.communication.index = kWholeBlock;
+    joined.communication.group_size = mesh.size(message.communication.axes);
+  }
+}
+
+/// A broadcast of one owner's part passes the ring as an all-gather of as many bytes does: every
+/// rank hands on what it gets.
+double calls_of(const PricingContext& context, const Communication& what) {
+  const bool by_owner = what.subject == Subject::Parameter &&
+                        what.kind == CommunicationKind::AllGather &&
+                        context.problem.framework->sharding.step_gather == StepGather::ByOwner;
+  return by_owner ? static_cast<double>(what.group_size) : 1.0;
+}
+
+void price(const PricingContext& context, const PlanGround& ground, const ProcessGroup& group,
+           PassMessage& message) {
+  const double calls = calls_of(context, message.communication);
+  const CollectiveCost cost =
+      price_call(context, message.communication.kind, message.bytes / calls, group).cost;
+  message.wire_bytes = cost.wire_bytes * calls;
+  message.time = cost.time * calls;
+  message.transfer = cost.transfer * calls;
+  message.overlap = overlap_class(message.communication);
+  message.purpose = purpose_of(message.communication);
+  message.between_nodes = spans_nodes(*ground.transforms.front().mesh, message.communication.axes,
+                                      context.problem.cluster->accelerators_per_node);
+}
+
+void add_own(const PlanView& view, int position, std::vector<PassMessage>& messages) {
+  const DeviceMesh& mesh = *view.transform_at(position).mesh;
+  Keys keys;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
+      merge(mesh, messages, block.steps, copies, keys);
+    });
+  }
+  for (PassMessage& message : messages) {
+    price(view, view.ground, process_group(mesh, message.communication.axes), message);
+  }
+}
+
+/// Positions that sum one gradient.
+struct Holders {
+  int count = 0;
+  int first = 0;
+  int last = 0;
+  std::vector<bool> kinds;
+};
+
+bool holds(const PlanView& view, int position, std::string_view key) {
+  bool found = false;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
+      found = found || std::any_of(block.shared.begin(), block.shared.end(),
+                                   [&](const SharedCount& s) { return s.key == key; });
+    });
+  }
+  return found;
+}
+
+Holders holders_of(const PlanView& view, std::string_view key) {
+  Holders holders;
+  for (const int position : view.assignment().kinds) {
+    holders.kinds.push_back(holds(view, position, key));
+  }
+  for (int p = 0; p < view.assignment().stages(); ++p) {
+    if (!holders.kinds[static_cast<std::size_t>(view.kind_of(p))]) continue;
+    if (holders.count++ == 0) holders.first = p;
+    holders.last = p;
+  }
+  return holders;
+}
+
+/// As far apart as their first ranks.
+ProcessGroup group_of(const PlanView& view, const Holders& holders) {
+  const auto rank = [&](int p) {
+    return view.assignment().positions[static_cast<std::size_t>(p)].first;
+  };
+  const int distance = (rank(holders.last) - rank(holders.first)) / (holders.count - 1);
+  ProcessGroup group(holders.count, std::max(distance, 1));
+  // All positions together repeat along the ranks; spelled-out stages fill them just once.
+  const DeviceMesh& mesh = *view.transform_at(holders.first).mesh;
+  group.world = mesh.ranks;
+  const bool along_axis = mesh[Axis::Pipeline].size == view.assignment().stages();
+  group.period = along_axis ? mesh.neighbour_distance(Axis::Pipeline) * view.assignment().stages()
+                            : mesh.ranks;
+  return group;
+}
+
+/// Positions that hold the same blocks for different replicas of the network sum what data
+/// parallelism leaves of their gradients.
+void add_replicas(const PlanView& view, std::size_t kind, PlanGround& ground) {
+  const int position = view.assignment().kinds[kind];
+  const TransformGround& transform = view.transform_at(position);
+  const auto& groups = view.assignment().groups;
+  Holders holders;
+  const std::size_t length = view.assignment().groups_per_replica();
+  const auto own = std::find_if(groups.begin(), groups.end(),
+                                [&](const OperatorGroup& g) { return g.position == position; });
+  for (auto k = static_cast<std::size_t>(own - groups.begin()) % length; k < groups.size();
+       k += length) {
+    const int holder = groups[k].position;
+    holders.first = holders.count == 0 ? holder : std::min(holders.first, holder);
+    holders.last = std::max(holders.last, holder);
+    ++holders.count;
+  }
+  const TensorPolicies policies = tensor_policies(*transform.degrees, *transform.mesh,
+                                                  *view.problem.framework, view.problem.precision);
+  ParameterCount own_parameters;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
+      own_parameters += block.parameters * copies;
+    });
+  }
+  PassMessage message;
+  Communication& what = message.communication;
+  what.subject = Subject::Gradient;
+  what.kind = CommunicationKind::AllReduce;
+  what.wire = WireClass::Gradient;
+  what.phase = DemandPhase::Step;
+  what.scope = Scope::Step;
+  what.axes = {Axis::Pipeline};
+  what.index = kWholeBlock;
+  what.group_size = holders.count;
+  what.elements =
+      own_parameters.trainable_dense / pieces(policies.dense.gradient.storage, *transform.mesh) +
+      own_parameters.trainable_expert / pieces(policies.expert.gradient.storage, *transform.mesh);
+  message.bytes = wire_size(what.wire, view.precision) * what.elements;
+  price(view, ground, group_of(view, holders), message);
+  ground.messages[kind].last.push_back(message);
+}
+
+/// The gradient of a parameter that several positions hold.
+void add_shared(const PlanView& view, const StepMessage& shared, PlanGround& ground) {
+  const Holders holders = holders_of(view, shared.shared_key);
+  if (holders.count < 2) return;
+  PassMessage message;
+  message.communication = shared.communication;
+  message.communication.group_size = holders.count;
+  message.bytes = shared.bytes(*ground.transforms.front().mesh);
+  price(view, ground, group_of(view, holders), message);
+  for (std::size_t kind = 0; kind < holders.kinds.size(); ++kind) {
+    if (holders.kinds[kind]) ground.messages[kind].last.push_back(message);
+  }
+}
+
+}  // namespace
+
+void complete_messages(const PricingContext& context, PlanGround& ground) {
+  if (ground.messages_known) return;
+  const PlanView view{context, ground, {}};
+  const std::vector<int>& kinds = view.assignment().kinds;
+  ground.messages.resize(kinds.size());
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    KindMessages& messages = ground.messages[kind];
+    messages.overlapping.clear();
+    messages.last.clear();
+    add_own(view, kinds[kind], messages.overlapping);
+  }
+  if (view.assignment().stages() > 1) {
+    for (const StepMessage& shared : ground.transforms.front().profile->shared) {
+      add_shared(view, shared, ground);
+    }
+  }
+  if (view.assignment().replicas > 1) {
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) add_replicas(view, kind, ground);
+  }
+  ground.messages_known = true;
+}
+
+void fill_work(const PlanView& view, EvaluationWorkspace& workspace) {
+  workspace.work.clear();
+  const std::vector<int>& kinds = view.assignment().kinds;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    KindWork& work = workspace.work.emplace_back();
+    work.pass = position_lengths(view, workspace, kinds[kind]);
+    for_each_step_message(view, work.pass, kind,
+                          [&](const PassMessage&, Seconds exposed) { work.reduction += exposed; });
+  }
+}
+
+std::vector<PricedCommunication> step_collectives(const PlanView& view, const PassLengths& pass,
+                                                  int position) {
+  std::vector<PricedCommunication> lines;
+  const auto kind = static_cast<std::size_t>(view.kind_of(position));
+  for_each_step_message(view, pass, kind, [&](const PassMessage& message, Seconds exposed) {
+    lines.push_back({.communication = message.communication,
+                     .bytes = message.bytes,
+                     .wire_bytes = message.wire_bytes,
+                     .count = 1.0,
+                     .time = message.time,
+                     .exposed = exposed});
+  });
+  return lines;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers and reductions at the end of a step, and what of them nothing hides.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "evaluate/step/plan_view.hpp"
+
+namespace plansearch {
+
+/// Fills in `messages`, once; profiles need the states of their class.
+void complete_messages(const PricingContext& context, PlanGround& ground);
+
+/// Calls `visit` with every message of a kind of device and its exposed time, given one micro-batch
+/// of the device: gathers hide behind its forward, reductions behind its backward.
+template <typename Visit>
+void for_each_step_message(const PlanView& view, const PassLengths& pass, std::size_t kind,
+                           Visit visit) {
+  const KindMessages& messages = view.ground.messages[kind];
+  Seconds forward = pass.forward;
+  Seconds backward = pass.backward + pass.weight;
+  for (const PassMessage& message : messages.overlapping) {
+    const auto overlap = static_cast<std::size_t>(message.overlap);
+    const bool gather = message.communication.subject == Subject::Parameter;
+    Seconds& window = gather ? forward : backward;
+    const Seconds hidden =
+        std::min(message.time * view.problem.framework->overlap[overlap].share, window);
+    window -= hidden;
+    const Seconds moving = std::min(hidden, message.transfer);
+    visit(message, message.time - hidden + moving * view.constants.contention[overlap]);
+  }
+  for (const PassMessage& message : messages.last) visit(message, message.time);
+}
+
+/// What of them is exposed, by kind: `workspace.work`. Needs `workspace.passes`.
+void fill_work(const PlanView& view, EvaluationWorkspace& workspace);
+
+/// The same as a list, for readers.
+[[nodiscard]] std::vector<PricedCommunication> step_collectives(const PlanView& view,
+                                                                const PassLengths& pass,
+                                                                int position);
+
+}  // namespace plansearch

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: time of one optimizer step, in the parts of the device that has most to do.
+// Source: ends of the devices in the pipeline (schedule/), then each one's reductions, then the
+//         optimizers: together after the slowest reduction where the framework needs a global
+//         gradient norm, each by itself elsewhere. Where the norm is looked at after the step
+//         (Qi et al., arXiv 2401.10241, section 4), devices go on with the next one: in steady
+//         state every step begins the longest time after the one before that a device takes from
+//         its first start to its last end.
+// Assumes: reductions of a stage are one message; norms pass from stage to stage in no time; what
+//          stages share is not waited for where updates are validated after the step.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/step_model_test.cpp, bound_test.cpp
+#include "evaluate/step/step_model.hpp"
+
+#include <algorithm>
+
+#include "evaluate/states/host_update.hpp"
+#include "evaluate/step/group_pass.hpp"
+#include "evaluate/step/priced_program.hpp"
+#include "evaluate/step/step_collectives.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+
+namespace plansearch {
+namespace {
+
+void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
+  std::vector<DeviceEnd>& ends = workspace.ends;
+  const PipelineTimes times = workspace.durations.view();
+  const PipelineResult& result = workspace.simulator.run(view.shape(), times);
+  for (std::size_t p = 0; p < ends.size(); ++p) {
+    const DeviceUse& use = result.devices[p];
+    ends[p].end = ends[p].without_transfers = to_seconds(use.last_end);
+    ends[p].start = ends[p].start_without_transfers = to_seconds(use.first_start);
+  }
+  const auto takes_time = [](Ticks t) { return t > 0; };
+  if (std::none_of(times.activation_transfer.begin(), times.activation_transfer.end(),
+                   takes_time) &&
+      std::none_of(times.gradient_transfer.begin(), times.gradient_transfer.end(), takes_time)) {
+    return;
+  }
+  workspace.no_transfers.assign(times.activation_transfer.size(), 0);
+  PipelineTimes free = times;
+  free.activation_transfer = free.gradient_transfer = workspace.no_transfers;
+  const PipelineResult& freed = workspace.simulator.run(view.shape(), free);
+  for (std::size_t p = 0; p < ends.size(); ++p) {
+    ends[p].without_transfers = to_seconds(freed.devices[p].last_end);
+    ends[p].start_without_transfers = to_seconds(freed.devices[p].first_start);
+  }
+}
+
+/// After its last backward a device waits for nothing; what is left is the way of that gradient
+/// to the first virtual stage. Waiting is not told apart here: all of it counts as bubble. When
+/// devices start is not known.
+void estimated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
+  const PipelineShape shape = view.shape();
+  const PipelineTimes times = workspace.durations.view();
+  Ticks makespan = estimate_makespan(shape, times);
+  const Assignment& assignment = view.assignment();
+  const Ticks whole = makespan;
+  for (DeviceEnd& end : workspace.ends) end = {};
+  for (std::size_t k = 0; k < assignment.groups.size(); ++k) {
+    const OperatorGroup& group = assignment.groups[k];
+    if (k % assignment.groups_per_replica() == 0) makespan = whole;
+    DeviceEnd& end = workspace.ends[static_cast<std::size_t>(group.position)];
+    if (group.chunk % assignment.chunks == 0 && to_seconds(makespan) > end.end) {
+      end.end = end.without_transfers = to_seconds(makespan);
+    }
+    if (k + 1 < assignment.groups.size()) {
+      makespan -= times.backward[k] + times.gradient_transfer[k];
+    }
+  }
+}
+
+/// Of the time that messages between stages take, the share that leaves the node.
+double share_between_nodes(const PlanView& view, const PipelineTimes& times) {
+  const int node = view.problem.cluster->accelerators_per_node;
+  double all = 0.0;
+  double between = 0.0;
+  for (std::size_t k = 0; k < times.activation_transfer.size(); ++k) {
+    const auto both =
+        static_cast<double>(times.activation_transfer[k] + times.gradient_transfer[k]);
+    all += both;
+    if (view.boundary(k).left_domain >= node) between += both;
+  }
+  return all > 0.0 ? between / all : 0.0;
+}
+
+/// The parts of one device's step but the waiting: bubble and messages between stages.
+StepTimeBreakdown parts_of(const PlanView& view, const PassLengths& lengths, int position) {
+  const auto repeats = static_cast<double>(view.repeats());
+  const GroupPass pass = position_pass(view, position);
+  const KindStatics& statics = view.statics_at(position);
+  StepTimeBreakdown step;
+  step.compute = repeats * (pass.forward.compute + pass.backward.compute);
+  step.recompute = repeats * pass.recompute.compute;
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    step.exposed[i] =
+        repeats * (pass.forward.exposed[i] + pass.backward.exposed[i] + pass.recompute.exposed[i]);
+  }
+  step.between_nodes = repeats * (pass.forward.between_nodes + pass.backward.between_nodes +
+                                  pass.recompute.between_nodes);
+  step.host = repeats * (lengths.total() - pass.forward.device() - pass.backward.device() -
+                         pass.recompute.device());
+  step.host = std::max(step.host, Seconds(0)) + statics.host;
+  const auto kind = static_cast<std::size_t>(view.kind_of(position));
+  for_each_step_message(view, lengths, kind, [&](const PassMessage& message, Seconds exposed) {
+    step.exposed[static_cast<std::size_t>(message.purpose)] += exposed;
+    if (message.between_nodes) step.between_nodes += exposed;
+  });
+  step.optimizer = statics.optimizer + exposed_copies(view, statics.offload, lengths);
+  return step;
+}
+
+/// What the step takes beyond the work of the device: the pipeline as it would be if messages took
+/// no time, and what they add to it. Below a tick per micro-batch there is only rounding.
+void book_waiting(const PlanView& view, Seconds total, Seconds without_transfers,
+                  const PipelineTimes& times, StepTimeBreakdown& step) {
+  const Seconds rounding = to_seconds(view.order.micro_batches);
+  const Seconds waiting = std::max(total - step.total(), Seconds(0));
+  const Seconds transfers = std::clamp(total - without_transfers, Seconds(0), waiting);
+  step.exposed[static_cast<std::size_t>(Purpose::Pipeline)] += transfers;
+  step.between_nodes += share_between_nodes(view, times) * transfers;
+  if (waiting - transfers > rounding) step.bubble = waiting - transfers;
+}
+
+/// Optimizers start together after the slowest reduction, or each after its own.
+class LastDevice {
+ public:
+  explicit LastDevice(OptimizerStart start) : start_(start) {}
+  void add(Seconds started, Seconds reduced, Seconds after) {
+    reduced_ = std::max(reduced_, reduced);
+    after_ = std::max(after_, after);
+    apart_ = std::max(apart_, reduced + after);
+    span_ = std::max(span_, reduced + after - started);
+  }
+  /// From one step's begin to that of the next.
+  [[nodiscard]] Seconds total() const {
+    if (start_ == OptimizerStart::Together) return reduced_ + after_;
+    return start_ == OptimizerStart::PostValidated ? span_ : apart_;
+  }
+  /// Of the step from its first start to its last end, what runs beside the next one.
+  [[nodiscard]] Seconds overlap() const {
+    return start_ == OptimizerStart::PostValidated ? apart_ - span_ : Seconds(0);
+  }
+
+ private:
+  OptimizerStart start_;
+  Seconds reduced_;
+  Seconds after_;
+  Seconds apart_;
+  Seconds span_;
+};
+
+}  // namespace
+
+Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
+  fill_passes(view, workspace);
+  fill_durations(view, workspace);
+  const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
+  const PipelineTimes times = workspace.durations.view();
+  const Seconds pipeline =
+      to_seconds(start == OptimizerStart::PostValidated ? span_bound(view.shape(), times)
+                                                        : order_bound(view.shape(), times));
+  // Together: the slowest optimizer starts when the last device is through. Apart: the last device
+  // through has an optimizer of its own, whichever that is.
+  const bool together = start == OptimizerStart::Together;
+  Seconds after;
+  bool first = true;
+  for (const KindStatics& kind : view.ground.kinds) {
+    const Seconds own = kind.optimizer + kind.host;
+    after = first ? own : together ? std::max(after, own) : std::min(after, own);
+    first = false;
+  }
+  return pipeline + after;
+}
+
+StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWorkspace& workspace) {
+  fill_passes(view, workspace);
+  fill_durations(view, workspace);
+  const Assignment& assignment = view.assignment();
+  const auto positions = static_cast<std::size_t>(assignment.stages());
+  fill_work(view, workspace);
+  workspace.ends.resize(positions);
+  const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
+  const bool simulated =
+      method == MakespanMethod::Simulation || start == OptimizerStart::PostValidated;
+  simulated ? simulated_ends(view, workspace) : estimated_ends(view, workspace);
+  const std::vector<DeviceEnd>& ends = workspace.ends;
+  LastDevice step_end(start);
+  LastDevice without_transfers(start);
+  const auto repeats = static_cast<double>(view.repeats());
+  Seconds most;  // work of the busiest
+  Seconds busy_sum;
+  StepResult result;
+  for (std::size_t p = 0; p < positions; ++p) {
+    const auto kind = static_cast<std::size_t>(assignment.kind_of[p]);
+    const KindStatics& statics = view.ground.kinds[kind];
+    const KindWork& work = workspace.work[kind];
+    const Seconds after =
+        statics.optimizer + exposed_copies(view, statics.offload, work.pass) + statics.host;
+    step_end.add(ends[p].start, ends[p].end + work.reduction, after);
+    without_transfers.add(ends[p].start_without_transfers,
+                          ends[p].without_transfers + work.reduction, after);
+    const Seconds own = repeats * work.pass.total() + work.reduction + after;
+    busy_sum += own;
+    const auto best = static_cast<std::size_t>(result.busiest);
+    if (own > most || (own == most && ends[p].end > ends[best].end)) {
+      most = own;
+      result.busiest = static_cast<int>(p);
+    }
+  }
+  const auto kind = static_cast<std::size_t>(view.kind_of(result.busiest));
+  result.step = parts_of(view, workspace.work[kind].pass, result.busiest);
+  result.imbalance = most - busy_sum / static_cast<double>(positions);
+  Seconds total = step_end.total();
+  result.next_step_overlap = step_end.overlap();
+  if (method == MakespanMethod::Simulation && is_listed(view.problem)) {
+    const PricedProgram program = priced_program(view, {}, workspace);
+    const bool goes_on = start == OptimizerStart::PostValidated;
+    total = to_seconds(goes_on ? span(program) : program.makespan());
+    result.next_step_overlap = to_seconds(program.makespan()) - total;
+  }
+  book_waiting(view, total, without_transfers.total(), workspace.durations.view(), result.step);
+  return result;
+}
+
+}  // namespace plansearch

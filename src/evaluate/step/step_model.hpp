@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// From block profiles to the time of an optimizer step.
+#pragma once
+
+#include "evaluate/step/plan_view.hpp"
+#include "plansearch/evaluation.hpp"
+
+namespace plansearch {
+
+/// How the makespan of the pipeline is found.
+enum class MakespanMethod { ClosedForm, Simulation };
+
+/// A step as the device sees it that has most to do (the last to end among equals).
+struct StepResult {
+  StepTimeBreakdown step;
+  Seconds imbalance;          ///< mean over devices of what they have less to do than the busiest
+  int busiest = 0;            ///< its position
+  Seconds next_step_overlap;  ///< of its makespan, what runs beside the step after it
+};
+
+[[nodiscard]] StepResult step_time(const PlanView& view, MakespanMethod method,
+                                   EvaluationWorkspace& workspace);
+/// Admissible: the order's bound of the pipeline, optimizer and host, no reduction at all.
+[[nodiscard]] Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace);
+
+}  // namespace plansearch

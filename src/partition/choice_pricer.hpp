@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one launch of a block costs under one choice, and one tensor between some of them: the
+// functions that price a plan, asked about a placement in which nothing else is cut.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "communication/derive/tensor_layouts.hpp"
+#include "evaluate/block/class_profile.hpp"
+#include "partition/move_prices.hpp"
+#include "partition/sequence_options.hpp"
+
+namespace plansearch {
+
+/// Whether tiles that travel while an operator runs are waited for at once, or only where they take
+/// longer than its products.
+enum class Rings : std::uint8_t { Exposed, Hidden };
+
+/// Seconds of one micro-batch and copy of the block.
+struct PassCost {
+  Seconds forward;  ///< what a recomputation of the block repeats
+  Seconds rest;
+
+  PassCost& operator+=(const PassCost& other) {
+    forward += other.forward;
+    rest += other.rest;
+    return *this;
+  }
+  [[nodiscard]] Seconds total(double repeats) const { return forward * (1.0 + repeats) + rest; }
+};
+
+/// One launch under one choice.
+struct LaunchCost {
+  PassCost kernels;                ///< alone
+  std::array<PassCost, 2> passes;  ///< with messages, by Rings
+  ByRecompute<Seconds> repeated;   ///< kernels that a level runs again, the whole block's left out
+  Seconds step;                    ///< reductions and updates of its parameters, per step and copy
+  double states = 0.0;             ///< bytes of parameters, gradients and optimizer states
+
+  [[nodiscard]] const PassCost& pass(Rings rings) const {
+    return passes[static_cast<std::size_t>(rings)];
+  }
+  [[nodiscard]] PassCost& pass(Rings rings) { return passes[static_cast<std::size_t>(rings)]; }
+  void add(const PassCost& cost) {
+    for (PassCost& pass : passes) pass += cost;
+  }
+};
+
+class ChoicePricer {
+ public:
+  /// `factors`: of the tensor group. `copies` of the block, whose reductions at the end of a step
+  /// go together. `moves`: of another pricer on the same mesh, whose ways need not be looked for
+  /// again.
+  ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block, double copies,
+               const std::vector<int>& factors, std::shared_ptr<ReshardingPrices> moves = nullptr);
+  ChoicePricer(const ChoicePricer&) = delete;
+  ChoicePricer& operator=(const ChoicePricer&) = delete;
+
+  [[nodiscard]] const Block& block() const { return block_; }
+  [[nodiscard]] const std::shared_ptr<ReshardingPrices>& move_prices() const { return moves_; }
+  [[nodiscard]] const BlockIndex& index() const { return index_; }
+
+  /// Places the operators of a launch, or what enters and leaves the block; everything else whole.
+  void place(const std::vector<std::size_t>& operators, const SequenceOption& option);
+  void place_edges(const std::optional<FactorCuts>& cuts);
+
+  /// Of what was placed last.
+  [[nodiscard]] LaunchCost launch(const std::vector<std::size_t>& operators);
+  [[nodiscard]] MakerLayouts maker(std::size_t op, TensorId tensor);
+  [[nodiscard]] ReaderLayouts reader(std::size_t op, TensorId tensor);
+  [[nodiscard]] NumberedLayout leaving(TensorId tensor);
+  /// Bytes that the operators of the launch leave behind of tensors that backward reads, by level.
+  [[nodiscard]] ByRecompute<double> saved(const std::vector<std::size_t>& operators) const;
+  [[nodiscard]] ByRecompute<double> saved_inputs() const;
+
+  /// One copy whose operators all lie by role between edges that are cut so: embedding, head.
+  [[nodiscard]] Seconds by_role(const std::optional<FactorCuts>& edges, Recompute level);
+
+  /// What brings a tensor from some layouts to others. Lives as long as the pricer.
+  [[nodiscard]] const ReshardingCosts& moves(TensorId tensor, const ReshardingPrices::Layouts& from,
+                                             const ReshardingPrices::Layouts& to, Pairs pairs,
+                                             ReadsAgain reader);
+  /// Whether its gradient is formed and moves.
+  [[nodiscard]] bool returns(TensorId tensor) const;
+
+ private:
+  [[nodiscard]] DerivationInput input() const;
+  void add_moved(TensorId tensor);
+  [[nodiscard]] Seconds time(const Communication& demand) const;
+  [[nodiscard]] Seconds time(const Communication& demand, double elements) const;
+  void add_messages(std::size_t op, LaunchCost& cost, std::array<Seconds, 3>& rings);
+  void add_parameters(std::size_t op, const LocalSizes& sizes, LaunchCost& cost);
+  /// Weights of the tensors an operator keeps for backward: bytes per element, by level.
+  void add_saved(std::size_t reader, const Saved& saved, double elements,
+                 ByRecompute<double>& bytes) const;
+
+  const Problem problem_;
+  PlanDegrees degrees_;
+  PricingContext context_;
+  DeviceMesh mesh_;
+  Placements placements_;
+  PlacementRules rules_;
+  std::vector<double> extents_;  ///< of a micro-batch; those of the rules are of one sequence
+  TensorPolicies policies_;
+  StaticPolicy statics_;
+  const Block& block_;
+  BlockIndex index_;
+  RepeatedShares repeated_;
+  double copies_;
+  BlockChoice& choice_;
+  BlockPlacement placement_;
+  BlockCuts cuts_;
+  DerivationScratchPtr scratch_ = make_derivation_scratch();
+  std::shared_ptr<ReshardingPrices> moves_;
+  std::vector<ReshardedTensor> moved_;  ///< by tensor
+  std::vector<Communication> demands_;
+};
+
+}  // namespace plansearch

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: what a tensor costs between the launches that touch it, all combinations of ways.
+// Source: communication/derive/derive_activations.cpp, whose choices are made here by the lengths
+//         of ways
+//         that were found once for every pair of layouts.
+// Assumes: readers of one tensor that ask for it again in backward do so for one reason.
+// Units: seconds per micro-batch and copy; lengths in elements.
+// Checked by: tests/unit/evaluate/choice_tables_test.cpp (random choices against whole plans)
+#include "partition/tensor_prices.hpp"
+
+#include <algorithm>
+
+#include "base/rows.hpp"
+
+namespace plansearch {
+namespace {
+
+using Layouts = ReshardingPrices::Layouts;
+
+std::vector<std::uint32_t> numbers_of(const Layouts& layouts) {
+  std::vector<std::uint32_t> numbers;
+  for (const NumberedLayout* layout : layouts) numbers.push_back(layout->number);
+  return numbers;
+}
+
+/// Of one reader of a node, or of the edge where the tensor leaves (its only column).
+struct ColumnLayouts {
+  std::size_t node = 0;
+  Layouts wanted{};
+  Layouts gradients{};
+  ReadsAgain again = ReadsAgain::Never;
+};
+
+std::vector<ColumnLayouts> columns_of(const std::vector<const TensorTouches*>& nodes) {
+  std::vector<ColumnLayouts> columns;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    for (std::size_t r = 0; r < nodes[n]->again.size(); ++r) {
+      ColumnLayouts& column = columns.emplace_back(ColumnLayouts{n});
+      column.again = nodes[n]->again[r];
+      for (const TensorTouch& way : nodes[n]->ways) {
+        column.wanted.push_back(&way.readers[r].wanted);
+        column.gradients.push_back(&way.readers[r].gradient);
+      }
+    }
+    if (nodes[n]->ways.empty() || !nodes[n]->ways.front().leaving) continue;
+    ColumnLayouts& column = columns.emplace_back(ColumnLayouts{n});
+    for (const TensorTouch& way : nodes[n]->ways) column.wanted.push_back(&*way.leaving);
+    column.gradients = column.wanted;
+  }
+  return columns;
+}
+
+/// Calls visit(way) for all of one layout.
+template <typename Ways, typename Visit>
+void for_each_way(const Ways& ways, std::uint32_t layout, Visit visit) {
+  auto found = std::lower_bound(ways.begin(), ways.end(), layout,
+                                [](const auto& one, auto number) { return one.layout < number; });
+  for (; found != ways.end() && found->layout == layout; ++found) visit(found->way);
+}
+
+bool contains(const std::vector<std::uint32_t>& list, std::uint32_t number) {
+  return std::find(list.begin(), list.end(), number) != list.end();
+}
+
+}  // namespace
+
+/// One line as it grows.
+struct TensorPrices::Work {
+  std::vector<std::size_t> ways{};         ///< of the nodes before the last
+  PassCost fixed{};                        ///< of their columns
+  std::vector<std::uint32_t> wanted{};     ///< layouts brought to them that nobody repeats so far,
+  std::vector<double> again{};             ///< and what repeating would take
+  std::vector<std::uint32_t> gradients{};  ///< of theirs, on their way
+  std::vector<double> lengths{}, times{}, repeats{};  ///< to the column that is added
+  std::vector<double> forward{}, rest{};
+  std::vector<std::pair<std::uint32_t, double>> sent{};  ///< ways that send nothing, and their rest
+};
+
+TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
+                           const std::vector<const TensorTouches*>& nodes) {
+  for (const TensorTouches* node : nodes) {
+    nodes_.push_back({node->node, node->of_option, node->ways.size()});
+  }
+  Layouts made;
+  Layouts needed;
+  for (const TensorTouch& way : nodes.front()->ways) {
+    made.push_back(&way.maker->made);
+    needed.push_back(&way.maker->gradient);
+  }
+  const std::vector<ColumnLayouts> columns = columns_of(nodes);
+  ReadsAgain again = ReadsAgain::Never;
+  for (const ColumnLayouts& column : columns) {
+    columns_.push_back({column.node, numbers_of(column.wanted), numbers_of(column.gradients),
+                        column.again != ReadsAgain::Never});
+    if (column.again != ReadsAgain::Never) again = column.again;
+  }
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const ColumnLayouts& column = columns[c];
+    std::vector<const ReshardingCosts*>& supply = supply_.emplace_back();
+    for (std::size_t source = 0; source <= c; ++source) {
+      const Layouts& from = source == 0 ? made : columns[source - 1].wanted;
+      const Pairs pairs = node_of(source) == column.node ? Pairs::OneToOne : Pairs::All;
+      supply.push_back(&pricer.moves(tensor, from, column.wanted, pairs, again));
+    }
+    price_returns(pricer, tensor, column.gradients, needed, column.node == 0);
+  }
+  while (first_ < columns_.size() && columns_[first_].node + 1 < nodes_.size()) ++first_;
+  for (std::size_t column = first_; column < columns_.size(); ++column) index_ways(column);
+}
+
+/// What a line asks of every way of the last node, sorted out once.
+void TensorPrices::index_ways(std::size_t column) {
+  Column& own = columns_[column];
+  const auto repeats = [&](std::size_t from, std::size_t to, std::uint32_t way) {
+    for (std::size_t other = from; other < to; ++other) {
+      if (columns_[other].reads_again && columns_[other].wanted[way] == own.wanted[way])
+        return true;
+    }
+    return false;
+  };
+  for (std::uint32_t way = 0; way < own.wanted.size(); ++way) {
+    own.by_gradient.push_back({own.gradients[way], way});
+    const bool joined = std::any_of(
+        columns_.begin() + static_cast<std::ptrdiff_t>(first_),
+        columns_.begin() + static_cast<std::ptrdiff_t>(column),
+        [&](const Column& other) { return other.gradients[way] == own.gradients[way]; });
+    if (joined) own.joined.push_back(way);
+    if (repeats(column, columns_.size(), way)) own.repeated.push_back(way);
+    if (own.reads_again && !repeats(first_, column, way)) {
+      own.first_to_repeat.push_back({own.wanted[way], way});
+    }
+  }
+  std::sort(own.by_gradient.begin(), own.by_gradient.end());
+  std::sort(own.first_to_repeat.begin(), own.first_to_repeat.end());
+}
+
+void TensorPrices::price_returns(ChoicePricer& pricer, TensorId tensor, const Layouts& gradients,
+                                 const Layouts& needed, bool one_node) {
+  std::vector<double>& returns = returns_.emplace_back();
+  const std::size_t ways = gradients.size();
+  if (!pricer.returns(tensor)) {
+    returns.assign(one_node ? ways : ways * needed.size(), 0.0);
+    return;
+  }
+  const Pairs pairs = one_node ? Pairs::OneToOne : Pairs::All;
+  const ReshardingCosts& moves = pricer.moves(tensor, gradients, needed, pairs, ReadsAgain::Never);
+  if (one_node) {
+    returns = moves.times;
+    return;
+  }
+  returns.resize(moves.times.size());
+  for (std::size_t way = 0; way < ways; ++way) {
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      returns[i * ways + way] = moves.times[way * needed.size() + i];
+    }
+  }
+}
+
+std::vector<std::size_t> TensorPrices::nodes() const {
+  std::vector<std::size_t> numbers;
+  for (const Node& node : nodes_) numbers.push_back(node.node);
+  return numbers;
+}
+
+std::size_t TensorPrices::start(std::size_t from, std::size_t column, const Work& work) const {
+  const std::size_t node = columns_[column].node;
+  return from == node ? 0 : work.ways[from] * nodes_[node].ways;
+}
+
+/// A column of a node before the last one.
+void TensorPrices::add_fixed(std::size_t column, Work& work) const {
+  const Column& own = columns_[column];
+  const std::size_t way = work.ways[own.node];
+  const auto at = [&](std::size_t source) { return start(node_of(source), column, work) + way; };
+  std::size_t best = 0;
+  for (std::size_t source = 1; source <= column; ++source) {
+    const ReshardingCosts& moves = *supply_[column][source];
+    const ReshardingCosts& known = *supply_[column][best];
+    if (moves.lengths[at(source)] < known.lengths[at(best)]) best = source;
+  }
+  const ReshardingCosts& moves = *supply_[column][best];
+  work.fixed.forward += Seconds(moves.times[at(best)]);
+  const std::uint32_t wanted = own.wanted[way];
+  if (!moves.again.empty()) {
+    const bool repeated = std::any_of(columns_.begin(), columns_.end(), [&](const Column& other) {
+      return other.node + 1 < nodes_.size() && other.reads_again &&
+             other.wanted[work.ways[other.node]] == wanted;
+    });
+    const double again = moves.again[at(best)];
+    if (repeated) {
+      work.fixed.rest += Seconds(again);
+    } else {
+      work.wanted.push_back(wanted);
+      work.again.push_back(again);
+    }
+  }
+  const std::uint32_t gradient = own.gradients[way];
+  if (contains(work.gradients, gradient)) return;
+  work.gradients.push_back(gradient);
+  work.fixed.rest += Seconds(returns_[column][start(0, column, work) + way]);
+}
+
+/// A column of the last node, for all its ways.
+void TensorPrices::add_last(std::size_t column, Work& work) const {
+  const Column& own = columns_[column];
+  const std::size_t ways = own.wanted.size();
+  const auto line = [&](const std::vector<double>& all, std::size_t source) {
+    return all.data() + start(node_of(source), column, work);
+  };
+  const bool repeats = !supply_[column].front()->again.empty();
+  const auto copy = [&](std::vector<double>& to, const double* from) {
+    to.assign(from, from + ways);
+  };
+  const ReshardingCosts& made = *supply_[column].front();
+  copy(work.lengths, line(made.lengths, 0));
+  copy(work.times, line(made.times, 0));
+  if (repeats) copy(work.repeats, line(made.again, 0));
+  for (std::size_t source = 1; source <= column; ++source) {
+    const ReshardingCosts& moves = *supply_[column][source];
+    const double* lengths = line(moves.lengths, source);
+    const auto nearer = [&](std::vector<double>& values, const std::vector<double>& others) {
+      take_nearer(values.data(), line(others, source), work.lengths.data(), lengths, ways);
+    };
+    nearer(work.times, moves.times);
+    if (repeats) nearer(work.repeats, moves.again);
+    take_less(work.lengths.data(), lengths, ways);
+  }
+  add_row(work.forward.data(), work.times.data(), ways);
+  if (repeats) add_repeats(own, work);
+  add_returns(column, work);
+}
+
+/// What readers ask for again in backward: of layouts brought to this column of the last node, and
+/// of those brought to columns of other nodes that this one is the first to repeat.
+void TensorPrices::add_repeats(const Column& column, Work& work) const {
+  for (const std::uint32_t way : column.repeated) work.rest[way] += work.repeats[way];
+  for (std::size_t i = 0; i < work.wanted.size(); ++i) {
+    for_each_way(column.first_to_repeat, work.wanted[i],
+                 [&](std::uint32_t way) { work.rest[way] += work.again[i]; });
+  }
+}
+
+/// The gradient back to the maker, where none in its layout is on its way already.
+void TensorPrices::add_returns(std::size_t column, Work& work) const {
+  const Column& own = columns_[column];
+  work.sent.clear();
+  const auto is_sent = [&](std::uint32_t way) { work.sent.emplace_back(way, work.rest[way]); };
+  for (const std::uint32_t way : own.joined) is_sent(way);
+  for (const std::uint32_t gradient : work.gradients) {
+    for_each_way(own.by_gradient, gradient, is_sent);
+  }
+  add_row(work.rest.data(), &returns_[column][start(0, column, work)], own.wanted.size());
+  for (const auto& [way, rest] : work.sent) work.rest[way] = rest;
+}
+
+void TensorPrices::fill(std::span<const std::size_t> options, Work& work) const {
+  work.ways.clear();
+  work.fixed = {};
+  work.wanted.clear();
+  work.again.clear();
+  work.gradients.clear();
+  for (std::size_t n = 0; n + 1 < nodes_.size(); ++n) {
+    work.ways.push_back(nodes_[n].of_option[options[n]]);
+  }
+  for (std::size_t column = 0; column < first_; ++column) add_fixed(column, work);
+  work.forward.assign(nodes_.back().ways, work.fixed.forward.value());
+  work.rest.assign(nodes_.back().ways, work.fixed.rest.value());
+  for (std::size_t column = first_; column < columns_.size(); ++column) add_last(column, work);
+}
+
+void TensorPrices::line(std::span<const std::size_t> options, std::span<PassCost> costs) const {
+  thread_local Work work;
+  fill(options, work);
+  for (std::size_t option = 0; option < costs.size(); ++option) {
+    const std::uint32_t way = nodes_.back().of_option[option];
+    costs[option] = {Seconds(work.forward[way]), Seconds(work.rest[way])};
+  }
+}
+
+void TensorPrices::totals(std::span<const std::size_t> options, double repeats,
+                          std::span<double> costs) const {
+  thread_local Work work;
+  fill(options, work);
+  add_row(work.rest.data(), work.forward.data(), work.rest.size());
+  if (repeats != 0.0) {
+    for (std::size_t way = 0; way < work.rest.size(); ++way) {
+      work.rest[way] += repeats * work.forward[way];
+    }
+  }
+  const std::vector<std::uint32_t>& ways = nodes_.back().of_option;
+  for (std::size_t option = 0; option < costs.size(); ++option) {
+    costs[option] = work.rest[ways[option]];
+  }
+}
+
+}  // namespace plansearch

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/legality/legality.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "plan/legality/legality_parts.hpp"
+#include "plan/legality/network_facts.hpp"
+#include "plan/placements/check_placements.hpp"
+#include "plan/placements/ring_placements.hpp"
+#include "plan/stages/layer_distribution.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace legality {
+
+namespace {
+
+using Result = std::optional<Infeasible>;
+
+Result check_product(const PlanDegrees& plan, int gpus, Wording wording) {
+  const std::array degrees{plan.data,        plan.pipeline,      plan.chunks,
+                           plan.tensor_in,   plan.tensor_out,    plan.tensor_depth,
+                           plan.context,     plan.expert,        plan.expert_tensor,
+                           plan.micro_batch, plan.micro_batches, plan.pieces};
+  const bool positive =
+      std::all_of(degrees.begin(), degrees.end(), [](int degree) { return degree >= 1; });
+  if (!positive || plan.shard_group < 0) {
+    return refuse(wording, Obstacle::DegreesDoNotMultiply, 1, 0,
+                  [&] { return std::string("every degree must be at least 1"); });
+  }
+  if (plan.devices() != gpus) {
+    return refuse(wording, Obstacle::DegreesDoNotMultiply, static_cast<double>(plan.devices()),
+                  static_cast<double>(gpus), [&] {
+                    return fmt::format("dp {} x pp {} x cp {} x tp {} is {} devices, not {}",
+                                       plan.data, plan.pipeline, plan.context, plan.tensor(),
+                                       plan.devices(), gpus);
+                  });
+  }
+  return std::nullopt;
+}
+
+/// A degree above one needs an axis in the framework's rank order.
+Result check_axis(const Framework& framework, Axis axis, int degree, Wording wording) {
+  const auto& order = framework.rank_order;
+  if (degree == 1 || std::find(order.begin(), order.end(), axis) != order.end()) {
+    return std::nullopt;
+  }
+  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(degree), 1, [&] {
+    return fmt::format("{} has no {} axis (degree {})", framework.name, to_text(axis), degree);
+  });
+}
+
+/// One dimension against the ranks it is cut over.
+struct Cut {
+  Obstacle obstacle;
+  std::string_view what;
+  std::int64_t extent;
+  std::int64_t ranks;
+  std::string_view over;
+};
+
+Result check_cut(const Cut& cut, Wording wording) {
+  if (cut.extent % cut.ranks == 0) return std::nullopt;
+  return refuse_indivisible(wording, cut.obstacle, cut.ranks, cut.extent, [&] {
+    return fmt::format("{} {} do not divide by {} {}", cut.extent, cut.what, cut.over, cut.ranks);
+  });
+}
+
+Result check_kv_heads(std::int64_t heads, std::int64_t ranks, Wording wording) {
+  if (heads % ranks == 0 || ranks % heads == 0) return std::nullopt;
+  return refuse(wording, Obstacle::KvHeadsNotDivisible, static_cast<double>(ranks),
+                static_cast<double>(heads), [&] {
+                  return fmt::format(
+                      "{} key/value heads are neither a multiple nor a divisor of {} "
+                      "ranks",
+                      heads, ranks);
+                });
+}
+
+Result check_dimension(const PlanDegrees& plan, const Framework& framework,
+                       const Dimension& dimension, Wording wording) {
+  const std::int64_t out = plan.tensor_out;
+  const std::int64_t extent = dimension.extent;
+  const bool ulysses = plan.context > 1 && plan.context_kind == ContextKind::Ulysses;
+  const std::int64_t heads_over = ulysses ? out * plan.context : out;
+  switch (dimension.role) {
+    case DimRole::Head:
+      return check_cut({Obstacle::HeadsNotDivisible, "attention heads", extent, heads_over,
+                        ulysses ? "tensor x context degree" : "tensor degree"},
+                       wording);
+    case DimRole::KvHead:
+      return check_kv_heads(extent, heads_over, wording);
+    case DimRole::Ffn:
+      return check_cut({Obstacle::FfnNotDivisible, "FFN features", extent, out, "tensor degree"},
+                       wording);
+    case DimRole::ExpertFfn:
+      return check_cut({Obstacle::FfnNotDivisible, "expert FFN features", extent,
+                        plan.expert_tensor, "expert tensor degree"},
+                       wording);
+    case DimRole::Hidden:
+      return check_cut({Obstacle::HiddenNotDivisible, "hidden features", extent, plan.tensor_in,
+                        "tensor-in degree"},
+                       wording);
+    case DimRole::Vocab:
+      if (framework.vocab_multiple > 0) return std::nullopt;
+      return check_cut(
+          {Obstacle::VocabNotDivisible, "vocabulary entries", extent, out, "tensor degree"},
+          wording);
+    case DimRole::Expert:
+      return check_cut(
+          {Obstacle::ExpertsNotDivisible, "experts", extent, plan.expert, "expert degree"},
+          wording);
+    case DimRole::Sequence: {
+      const bool spread = plan.sequence_parallel == SequenceParallel::On;
+      return check_cut({Obstacle::SequenceNotDivisible, "tokens of a sequence", extent,
+                        plan.context * (spread ? out : 1),
+                        spread ? "context x tensor degree" : "context degree"},
+                       wording);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+Result check_has_experts(const PlanDegrees& plan, const Network& network, Wording wording) {
+  if (plan.expert_ranks() == 1 || has_role(network, DimRole::Expert)) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.expert_ranks()), 1,
+                [&] { return fmt::format("{} has no experts to parallelise", network.name); });
+}
+
+Result check_expert_ranks(const PlanDegrees& plan, Wording wording) {
+  const int group = plan.expert_ranks();
+  if (group == 1) return std::nullopt;
+  const int ranks = plan.stage_ranks();
+  if (ranks % group != 0) {
+    return refuse(
+        wording, Obstacle::ExpertsNotDivisible, static_cast<double>(group),
+        static_cast<double>(ranks), [&] {
+          return fmt::format(
+              "expert degree {} x expert tensor degree {} does not divide the {} ranks of a "
+              "pipeline stage (dp x cp x tp)",
+              plan.expert, plan.expert_tensor, ranks);
+        });
+  }
+  return std::nullopt;
+}
+
+Result check_expert_combination(const PlanDegrees& plan, Wording wording) {
+  if (plan.expert_ranks() == 1) return std::nullopt;
+  const bool hybrid = plan.shard_group > 0 && plan.shard_group < plan.data;
+  if (plan.tensor_in == 1 && !hybrid) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, 0, 0, [&] {
+    return std::string(
+        "expert parallelism does not combine with a tensor-in axis or a shard group");
+  });
+}
+
+Result check_expert_order(const PlanDegrees& plan, const Framework& framework, Wording wording) {
+  const int group = plan.expert_ranks();
+  if (group == 1) return std::nullopt;
+  const auto& order = framework.rank_order;
+  const auto pipeline = std::find(order.begin(), order.end(), Axis::Pipeline);
+  const bool inside = pipeline < std::find(order.begin(), order.end(), Axis::Data);
+  if (inside && plan.pipeline > 1 && plan.data > 1 && group != plan.context * plan.tensor()) {
+    return refuse(
+        wording, Obstacle::FrameworkForbids, static_cast<double>(group),
+        static_cast<double>(plan.context * plan.tensor()), [&] {
+          return std::string("with pipeline ranks inside data ranks, ep x etp must equal cp x tp");
+        });
+  }
+  return std::nullopt;
+}
+
+/// Unfused attention keeps whole score rows, which no ring can pass around.
+Result check_ring(const PlanDegrees& plan, const Network& network, Wording wording) {
+  if (plan.context == 1 || plan.context_kind != ContextKind::Ring) return std::nullopt;
+  if (!materialises_scores(network)) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.context), 1, [&] {
+    return std::string(
+        "ring context parallelism needs fused attention (--attention flash), --cp-kind ulysses or "
+        "all-gather");
+  });
+}
+
+Result check_shard_group(const PlanDegrees& plan, Wording wording) {
+  if (plan.shard_group == 0 || plan.data % plan.shard_group == 0) return std::nullopt;
+  return refuse_indivisible(
+      wording, Obstacle::DegreesDoNotMultiply, plan.shard_group, plan.data, [&] {
+        return fmt::format("a shard group of {} does not divide {} data ranks", plan.shard_group,
+                           plan.data);
+      });
+}
+
+/// Of full recomputation only, where the framework can, and no more than a chunk holds.
+Result check_recompute_layers(const PlanDegrees& plan, const Network& network,
+                              const Framework& framework, Wording wording) {
+  const int layers = plan.recompute_layers;
+  if (layers == 0) return std::nullopt;
+  const std::int64_t chunks = std::int64_t{1} * plan.pipeline * plan.chunks;
+  const std::int64_t most = (count_layers(network) + chunks - 1) / chunks;
+  const bool full = plan.recompute == Recompute::Full;
+  const bool can = framework.partial_recompute == PartialRecompute::FirstLayers;
+  if (full && can && layers > 0 && layers <= most) return std::nullopt;
+  return refuse(wording, can || !full ? Obstacle::NoSuchFeature : Obstacle::FrameworkForbids,
+                static_cast<double>(layers), static_cast<double>(most), [&] {
+                  if (!full) {
+                    return fmt::format("recompute_layers {} is of full recomputation, not of {}",
+                                       layers, to_text(plan.recompute));
+                  }
+                  if (!can) return fmt::format("{} recomputes all layers or none", framework.name);
+                  return fmt::format("recompute_layers {}: a chunk holds at most {} layers", layers,
+                                     most);
+                });
+}
+
+Result check_pieces(const PlanDegrees& plan, Wording wording) {
+  if (plan.micro_batch % plan.pieces == 0) return std::nullopt;
+  return refuse_indivisible(
+      wording, Obstacle::BatchNotDivisible, plan.pieces, plan.micro_batch, [&] {
+        return fmt::format("a micro-batch of {} sequence{} is not cut into {} pieces",
+                           plan.micro_batch, plan.micro_batch == 1 ? "" : "s", plan.pieces);
+      });
+}
+
+/// Pieces are for messages that kernels run beside.
+Result check_interleaving(const PlanDegrees& plan, const Framework& framework, Wording wording) {
+  const auto& rule = framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
+  if (plan.pieces == 1 || rule.wait == MessageWait::Use) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.pieces), 1, [&] {
+    return fmt::format(
+        "{} waits for tensor-parallel messages at once (overlap.tensor_parallel), so that pieces "
+        "of a micro-batch hide nothing",
+        framework.name);
+  });
+}
+
+/// Without a pipeline there is nothing to order.
+Result check_listed(const PlanDegrees& plan, const Framework& framework, Wording wording) {
+  const auto& listed = framework.schedules;
+  if (plan.pipeline == 1 ||
+      std::find(listed.begin(), listed.end(), to_text(plan.schedule)) != listed.end()) {
+    return std::nullopt;
+  }
+  Infeasible infeasible = refuse(wording, Obstacle::FrameworkForbids, 0, 0, [&] {
+    return fmt::format("{} does not run {}", framework.name, to_text(plan.schedule));
+  });
+  if (wording == Wording::Full) infeasible.legal_words = listed;
+  return infeasible;
+}
+
+Result check_schedule(const PlanDegrees& plan, const Framework& framework, Wording wording) {
+  const auto fault = fault_of(pipeline_shape(plan, framework));
+  if (!fault) return std::nullopt;
+  return refuse(wording, obstacle_kind(*fault), static_cast<double>(fault->legal.from),
+                static_cast<double>(fault->given), [&] { return to_text(plan.schedule, *fault); });
+}
+
+/// Inputs of a condition.
+struct Case {
+  const PlanDegrees& plan;
+  const Network& network;
+  const Framework& framework;
+  DataType precision;
+  int gpus;
+};
+
+struct Condition {
+  DegreeSet reads;
+  Result (*check)(const Case&, Wording);
+  bool of_tensor_group = false;  ///< cuts over it; placements of single operators replace it
+};
+
+template <Axis A, int PlanDegrees::*Field>
+Result axis_of(const Case& c, Wording wording) {
+  return check_axis(c.framework, A, c.plan.*Field, wording);
+}
+
+/// All dimensions of some roles.
+template <DimRole... Roles>
+Result cut_of(const Case& c, Wording wording) {
+  for (const Dimension& dimension : c.network.dimensions) {
+    if (!((dimension.role == Roles) || ...)) continue;
+    if (auto bad = check_dimension(c.plan, c.framework, dimension, wording)) return bad;
+  }
+  return std::nullopt;
+}
+
+constexpr DegreeSet kExpertDegrees{Degree::Expert, Degree::ExpertTensor};
+
+/// The conditions in the order in which they are reported, and the only degrees each looks at.
+constexpr std::array kConditions{
+    Condition{kMeshDegrees,
+              [](const Case& c, Wording w) { return check_product(c.plan, c.gpus, w); }},
+    Condition{{Degree::TensorIn}, axis_of<Axis::In, &PlanDegrees::tensor_in>},
+    Condition{{Degree::TensorOut}, axis_of<Axis::Out, &PlanDegrees::tensor_out>},
+    Condition{{Degree::TensorDepth}, axis_of<Axis::Depth, &PlanDegrees::tensor_depth>},
+    Condition{{Degree::Context}, axis_of<Axis::Context, &PlanDegrees::context>},
+    Condition{{Degree::Data}, axis_of<Axis::Data, &PlanDegrees::data>},
+    Condition{{Degree::Pipeline}, axis_of<Axis::Pipeline, &PlanDegrees::pipeline>},
+    Condition{{Degree::TensorOut, Degree::Context, Degree::ContextKind},
+              cut_of<DimRole::Head, DimRole::KvHead>,
+              true},
+    Condition{{Degree::TensorOut}, cut_of<DimRole::Ffn, DimRole::Vocab>, true},
+    Condition{{Degree::ExpertTensor}, cut_of<DimRole::ExpertFfn>},
+    Condition{{Degree::TensorIn}, cut_of<DimRole::Hidden>},
+    Condition{{Degree::Expert}, cut_of<DimRole::Expert>},
+    Condition{{Degree::Context, Degree::TensorOut, Degree::SequenceParallel},
+              cut_of<DimRole::Sequence>,
+              true},
+    Condition{kExpertDegrees,
+              [](const Case& c, Wording w) { return check_has_experts(c.plan, c.network, w); }},
+    Condition{kExpertDegrees | kMeshDegrees,
+              [](const Case& c, Wording w) { return check_expert_ranks(c.plan, w); }},
+    Condition{kExpertDegrees | DegreeSet{Degree::TensorIn, Degree::Data, Degree::ShardGroup},
+              [](const Case& c, Wording w) { return check_expert_combination(c.plan, w); }},
+    Condition{kExpertDegrees | kMeshDegrees,
+              [](const Case& c, Wording w) { return check_expert_order(c.plan, c.framework, w); }},
+    Condition{{Degree::Context, Degree::ContextKind},
+              [](const Case& c, Wording w) { return check_ring(c.plan, c.network, w); }},
+    Condition{{Degree::Temporal, Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
+               Degree::Context, Degree::SequenceParallel},
+              [](const Case& c, Wording) { return check_rings(c.plan, c.network, c.framework); }},
+    Condition{{Degree::Data, Degree::ShardGroup},
+              [](const Case& c, Wording w) { return check_shard_group(c.plan, w); }},
+    Condition{{Degree::Pipeline, Degree::Chunks, Degree::Recompute, Degree::RecomputeLayers},
+              [](const Case& c, Wording w) {
+                return check_recompute_layers(c.plan, c.network, c.framework, w);
+              }},
+    Condition{{Degree::Pieces},
+              [](const Case& c, Wording w) { return check_interleaving(c.plan, c.framework, w); }},
+    Condition{{Degree::MicroBatch, Degree::Pieces},
+              [](const Case& c, Wording w) { return check_pieces(c.plan, w); }},
+    Condition{{Degree::Pipeline, Degree::Schedule},
+              [](const Case& c, Wording w) { return check_listed(c.plan, c.framework, w); }},
+    Condition{kBatchDegrees | DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
+              [](const Case& c, Wording w) { return check_schedule(c.plan, c.framework, w); }},
+    Condition{{Degree::Pipeline, Degree::Chunks}, [](const Case& c, Wording w) {
+                return check_layers(c.plan, c.network, c.framework, w);
+              }}};
+
+Result check_all(const Case& c, Wording wording) {
+  for (const Condition& condition : kConditions) {
+    if (auto bad = condition.check(c, wording)) return bad;
+  }
+  for (const FrameworkRule& rule : c.framework.rules) {
+    if (auto bad = check_rule(rule, {c.plan, c.network, c.framework, c.precision}, wording))
+      return bad;
+  }
+  return std::nullopt;
+}
+
+std::optional<Obstacle> obstacle_in(const Result& result) {
+  return result ? std::optional(result->obstacle) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Infeasible> check_by_role(const PlanDegrees& plan, const Framework& framework,
+                                        const Dimension& dimension) {
+  return check_dimension(plan, framework, dimension, Wording::Full);
+}
+
+std::optional<Infeasible> check_axes(const PlanDegrees& plan, const Framework& framework) {
+  for (const auto& [axis, degree] :
+       {std::pair{Axis::In, plan.tensor_in}, std::pair{Axis::Out, plan.tensor_out},
+        std::pair{Axis::Depth, plan.tensor_depth}, std::pair{Axis::Context, plan.context},
+        std::pair{Axis::Data, plan.data}, std::pair{Axis::Pipeline, plan.pipeline}}) {
+    if (auto bad = check_axis(framework, axis, degree, Wording::Full)) return bad;
+  }
+  return std::nullopt;
+}
+
+}  // namespace legality
+
+std::optional<Infeasible> check_legality(const PlanDegrees& plan, const Network& network,
+                                         const Framework& framework, int gpus, DataType precision) {
+  return legality::check_all({plan, network, framework, precision, gpus}, legality::Wording::Full);
+}
+
+std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Network& network,
+                                          const Framework& framework, DataType precision,
+                                          const Placements* placements) {
+  PlanDegrees alone = degrees;
+  alone.pipeline = alone.chunks = 1;
+  alone.schedule = PlanDegrees{}.schedule;
+  const legality::Case c{alone, network, framework, precision, alone.devices()};
+  for (const legality::Condition& condition : legality::kConditions) {
+    if (placements != nullptr && condition.of_tensor_group) continue;
+    if (auto bad = condition.check(c, legality::Wording::Full)) return bad;
+  }
+  if (placements != nullptr) {
+    if (auto bad = check_placements(*placements, network, alone, framework)) return bad;
+  }
+  if (auto bad = legality::check_listed(degrees, framework, legality::Wording::Full)) return bad;
+  for (const FrameworkRule& rule : framework.rules) {
+    if (auto bad = legality::check_rule(rule, {degrees, network, framework, precision},
+                                        legality::Wording::Full)) {
+      // Which heads go where is what the placements say.
+      const bool heads = bad->obstacle == Obstacle::HeadsNotDivisible ||
+                         bad->obstacle == Obstacle::KvHeadsNotDivisible;
+      if (placements == nullptr || !heads) return bad;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
+                                      const Framework& framework, int gpus, DataType precision) {
+  return legality::obstacle_in(
+      legality::check_all({plan, network, framework, precision, gpus}, legality::Wording::Silent));
+}
+
+std::vector<LegalityCondition> legality_conditions(const Network& network,
+                                                   const Framework& framework, int gpus,
+                                                   DataType precision) {
+  std::vector<LegalityCondition> conditions;
+  for (const legality::Condition& row : legality::kConditions) {
+    conditions.push_back(
+        {row.reads,
+         [&network, &framework, precision, gpus, check = row.check](const PlanDegrees& plan) {
+           return legality::obstacle_in(
+               check({plan, network, framework, precision, gpus}, legality::Wording::Silent));
+         }});
+  }
+  for (const FrameworkRule& rule : framework.rules) {
+    conditions.push_back({legality::degrees_of_rule(rule),
+                          [&network, &framework, &rule, precision](const PlanDegrees& plan) {
+                            return legality::obstacle_in(
+                                legality::check_rule(rule, {plan, network, framework, precision},
+                                                     legality::Wording::Silent));
+                          }});
+  }
+  return conditions;
+}
+
+}  // namespace plansearch

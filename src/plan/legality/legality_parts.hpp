@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of the legality check; not installed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/divisors.hpp"
+#include "plan/legality/legality.hpp"
+
+namespace plansearch::legality {
+
+/// Sentences are for users; a search only counts obstacles.
+enum class Wording : std::uint8_t { Silent, Full };
+
+/// An infeasibility whose sentence is only made when someone reads it.
+template <typename Words>
+[[nodiscard]] Infeasible refuse(Wording wording, Obstacle obstacle, double needed, double available,
+                                Words words) {
+  Infeasible infeasible{obstacle, needed, available, {}};
+  if (wording == Wording::Full) infeasible.detail = words();
+  return infeasible;
+}
+
+/// The same where only the divisors of a number would do.
+template <typename Words>
+[[nodiscard]] Infeasible refuse_indivisible(Wording wording, Obstacle obstacle, std::int64_t ranks,
+                                            std::int64_t number, Words words) {
+  Infeasible infeasible =
+      refuse(wording, obstacle, static_cast<double>(ranks), static_cast<double>(number), words);
+  constexpr std::int64_t kMost = 64;
+  if (wording == Wording::Full) infeasible.legal_numbers = divisors(number, kMost);
+  return infeasible;
+}
+
+[[nodiscard]] std::optional<Infeasible> check_layers(const PlanDegrees& plan,
+                                                     const Network& network,
+                                                     const Framework& framework, Wording wording);
+/// Every axis with several ranks has a place in the framework's rank order.
+[[nodiscard]] std::optional<Infeasible> check_axes(const PlanDegrees& plan,
+                                                   const Framework& framework);
+/// A dimension that is cut by role.
+[[nodiscard]] std::optional<Infeasible> check_by_role(const PlanDegrees& plan,
+                                                      const Framework& framework,
+                                                      const Dimension& dimension);
+/// What the rules of a framework file are asked about.
+struct RuleCase {
+  const PlanDegrees& plan;
+  const Network& network;
+  const Framework& framework;
+  DataType precision;
+};
+/// One rule of a framework file; one that is not in the vocabulary forbids nothing.
+[[nodiscard]] std::optional<Infeasible> check_rule(const FrameworkRule& rule, const RuleCase& c,
+                                                   Wording wording);
+[[nodiscard]] DegreeSet degrees_of_rule(const FrameworkRule& rule);
+
+}  // namespace plansearch::legality

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: placements from names, and names from placements.
+// Source: the order of the blocks of a network; layers count from 0.
+// Assumes: dimensions and operators of a block have names of their own.
+// Units: layers, numbers of factors.
+// Checked by: tests/unit/evaluate/placed_plan_test.cpp
+#include "plansearch/placement_names.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plan/placements/check_placements.hpp"
+#include "plan/stages/layer_distribution.hpp"
+
+namespace plansearch {
+namespace {
+
+using Fault = std::optional<PlacementFault>;
+
+template <typename T>
+bool contains(const std::vector<T>& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+/// Every copy of every block, and the number of the layer it is.
+struct Copy {
+  LayerChoice choice;
+  std::optional<std::int64_t> layer;
+};
+
+std::vector<Copy> copies_of(const Network& network) {
+  std::vector<Copy> copies;
+  std::int64_t layer = 0;
+  for (const BlockRun& run : network.order) {
+    const bool counted = is_layer(network.blocks[run.block].kind);
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      Copy& copy = copies.emplace_back();
+      copy.choice.block = run.block;
+      copy.choice.choice.operators.resize(network.blocks[run.block].operators.size());
+      if (counted) copy.layer = layer++;
+    }
+  }
+  return copies;
+}
+
+class Resolver {
+ public:
+  Resolver(const PlacementNames& names, const Network& network, const PlanDegrees& degrees,
+           const Framework& framework)
+      : names_(names),
+        network_(network),
+        factors_(names.factors.empty() ? prime_factors(degrees.tensor_out) : names.factors),
+        plan_{degrees, framework, factors_},
+        copies_(copies_of(network)) {}
+
+  std::variant<DistinguishedNetwork, PlacementFault> run() {
+    if (auto bad = check_factors()) return *std::move(bad);
+    // Entries that name operators come before those that mean all others.
+    for (const bool named : {true, false}) {
+      for (std::size_t e = 0; e < names_.operators.size(); ++e) {
+        const PlacementEntry& entry = names_.operators[e];
+        if (entry.operators.empty() == named) continue;
+        if (auto bad = check_targets(entry)) return fault(false, e, *std::move(bad));
+        if (auto bad = place(entry)) return fault(false, e, *std::move(bad));
+      }
+    }
+    for (std::size_t e = 0; e < names_.edges.size(); ++e) {
+      if (auto bad = check_targets(names_.edges[e])) return fault(true, e, *std::move(bad));
+      if (auto bad = place_edge(names_.edges[e])) return fault(true, e, *std::move(bad));
+    }
+    std::vector<LayerChoice> layers;
+    for (Copy& copy : copies_) layers.push_back(std::move(copy.choice));
+    return distinguish_layers(network_, factors_, std::move(layers));
+  }
+
+ private:
+  static PlacementFault fault(bool edge, std::size_t entry, PlacementFault what) {
+    what.edge = edge;
+    what.entry = entry;
+    return what;
+  }
+
+  [[nodiscard]] Fault check_factors() const {
+    std::int64_t product = 1;
+    for (const int size : factors_) product = size < 2 ? -1 : product * size;
+    const int group = plan_.degrees.tensor_out;
+    if (product == group) return std::nullopt;
+    return PlacementFault{false, std::nullopt,
+                          fmt::format("factors {} do not multiply to the tensor degree {}",
+                                      fmt::join(factors_, " x "), group),
+                          fmt::format("prime factors of {}, innermost first: [{}]", group,
+                                      fmt::join(prime_factors(group), ", "))};
+  }
+
+  [[nodiscard]] bool means(const PlacementEntry& entry, const Copy& copy) const {
+    const std::string& name = network_.blocks[copy.choice.block].name;
+    const bool named =
+        contains(entry.blocks, name) || contains(entry.blocks, plain_block_name(name));
+    if (!entry.blocks.empty() && !named) return false;
+    if (entry.layers.empty()) return true;
+    return copy.layer &&
+           std::any_of(entry.layers.begin(), entry.layers.end(), [&](const LayerRange& range) {
+             return range.first <= *copy.layer && *copy.layer <= range.last;
+           });
+  }
+
+  [[nodiscard]] Fault check_targets(const PlacementEntry& entry) const {
+    std::vector<std::string> blocks;
+    std::set<std::string> operators;
+    for (const Block& block : network_.blocks) {
+      if (const std::string name = plain_block_name(block.name); !contains(blocks, name)) {
+        blocks.push_back(name);
+      }
+      for (const Operator& op : block.operators) operators.insert(op.name);
+    }
+    for (const std::string& block : entry.blocks) {
+      if (contains(blocks, plain_block_name(block))) continue;
+      return PlacementFault{false,
+                            {},
+                            fmt::format("{} has no block '{}'", network_.name, block),
+                            fmt::format("its blocks are {}", fmt::join(blocks, ", "))};
+    }
+    const std::int64_t layers = layer_count(network_);
+    for (const LayerRange& range : entry.layers) {
+      if (range.first <= range.last && range.last < layers) continue;
+      return PlacementFault{
+          false,
+          {},
+          fmt::format("layers {}-{} are not in {}", range.first, range.last, network_.name),
+          fmt::format("its layers are 0-{}", layers - 1)};
+    }
+    for (const std::string& op : entry.operators) {
+      if (operators.contains(op)) continue;
+      return PlacementFault{false,
+                            {},
+                            fmt::format("{} has no operator '{}'", network_.name, op),
+                            fmt::format("its operators are {}", fmt::join(operators, ", "))};
+    }
+    return std::nullopt;
+  }
+
+  /// The cuts an entry asks of an operator; nothing where it lacks a dimension.
+  [[nodiscard]] std::optional<FactorCuts> cuts_of(const PlacementEntry& entry,
+                                                  const std::vector<DimId>& dims,
+                                                  std::string* missing) const {
+    FactorCuts cuts;
+    for (const NamedCut& named : entry.cut) {
+      const auto dim = std::find_if(dims.begin(), dims.end(), [&](DimId id) {
+        return network_.dimension(id).name == named.dimension;
+      });
+      if (dim == dims.end()) {
+        *missing = named.dimension;
+        return std::nullopt;
+      }
+      FactorList factors = named.factors.value_or(FactorList{});
+      for (std::size_t f = factors_.size(); !named.factors && f-- > 0;) {
+        factors.push_back(static_cast<std::uint8_t>(f));
+      }
+      if (!factors.empty()) cuts.push_back({*dim, factors});
+    }
+    return cuts;
+  }
+
+  [[nodiscard]] PlacementFault no_dimension(const std::string& what, const std::string& missing,
+                                            const std::vector<DimId>& dims) const {
+    std::vector<std::string> legal;
+    for (const DimId dim : dims) legal.push_back(network_.dimension(dim).name);
+    return {false,
+            {},
+            fmt::format("{} has no dimension '{}'", what, missing),
+            fmt::format("legal: {}", fmt::join(legal, ", "))};
+  }
+
+  static PlacementFault judged(const Infeasible& bad) {
+    std::string hint = legal_values_text(bad);
+    if (hint.empty()) {
+      hint =
+          "each factor once per operator, extents that divide, squares of equal sides: placements "
+          "in docs/plan_format.md";
+    }
+    return {false, {}, fmt::format("{}: {}", to_text(bad.obstacle), bad.detail), std::move(hint)};
+  }
+
+  [[nodiscard]] Fault place(const PlacementEntry& entry) {
+    bool found = false;
+    for (Copy& copy : copies_) {
+      if (!means(entry, copy)) continue;
+      const Block& block = network_.blocks[copy.choice.block];
+      for (std::size_t i = 0; i < block.operators.size(); ++i) {
+        const Operator& op = block.operators[i];
+        auto& place = copy.choice.choice.operators[i];
+        const bool named = contains(entry.operators, op.name);
+        if (!named && (!entry.operators.empty() || place)) continue;
+        std::string missing;
+        auto cuts = cuts_of(entry, op.loop, &missing);
+        if (!cuts) {
+          if (!named) continue;
+          return no_dimension(op.name, missing, op.loop);
+        }
+        if (place) {
+          return PlacementFault{false,
+                                {},
+                                fmt::format("{} is placed twice", op.name),
+                                "one entry for an operator of a layer"};
+        }
+        const auto bad = check_cuts(network_, op, *cuts, plan_);
+        if (bad && (named || cuts->empty())) return judged(*bad);
+        if (bad) continue;
+        if (!entry.squares.empty()) {
+          if (auto fault = place_squares(entry.squares, block, i, *cuts, copy)) return fault;
+        }
+        if (entry.ring) {
+          if (auto fault = place_ring(entry, block, i, *cuts, copy)) return fault;
+        }
+        place = std::move(cuts);
+        found = true;
+      }
+    }
+    if (found) return std::nullopt;
+    return PlacementFault{false, {}, "the entry means no operator", "leave it out"};
+  }
+
+  [[nodiscard]] Fault place_squares(const std::vector<NamedSquare>& named, const Block& block,
+                                    std::size_t i, const FactorCuts& cuts, Copy& copy) const {
+    const Operator& op = block.operators[i];
+    std::vector<SquareCut> found;
+    for (const NamedSquare& one : named) {
+      SquareCut& square = found.emplace_back(SquareCut{one.rows, one.columns, {}, {}, {}});
+      for (const auto& [name, dim] :
+           {std::pair{&one.m, &square.m}, {&one.n, &square.n}, {&one.k, &square.k}}) {
+        const auto known = std::find_if(op.loop.begin(), op.loop.end(), [&, name = name](DimId id) {
+          return network_.dimension(id).name == *name;
+        });
+        if (known == op.loop.end()) return no_dimension(op.name, *name, op.loop);
+        *dim = *known;
+      }
+    }
+    if (const auto bad = check_squares(network_, block, op, cuts, found, plan_))
+      return judged(*bad);
+    auto& squares = copy.choice.choice.squares;
+    squares.resize(block.operators.size());
+    squares[i] = std::move(found);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Fault place_ring(const PlacementEntry& entry, const Block& block, std::size_t i,
+                                 const FactorCuts& cuts, Copy& copy) const {
+    const Operator& op = block.operators[i];
+    if (!entry.squares.empty()) {
+      return PlacementFault{false,
+                            {},
+                            fmt::format("{}: a square and a ring", op.name),
+                            "an operator runs over one of them"};
+    }
+    const auto rows = std::find_if(op.loop.begin(), op.loop.end(), [&](DimId id) {
+      return network_.dimension(id).name == entry.ring->rows;
+    });
+    if (rows == op.loop.end()) return no_dimension(op.name, entry.ring->rows, op.loop);
+    const RingCut ring{entry.ring->factors, *rows};
+    if (const auto bad = check_ring(network_, block, op, cuts, ring, plan_)) return judged(*bad);
+    auto& rings = copy.choice.choice.rings;
+    rings.resize(block.operators.size());
+    rings[i] = ring;
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Fault place_edge(const PlacementEntry& entry) {
+    for (Copy& copy : copies_) {
+      if (!means(entry, copy)) continue;
+      const Block& block = network_.blocks[copy.choice.block];
+      std::vector<DimId> dims;
+      for (const TensorId id : block.outputs) {
+        for (const DimId dim : block.tensor(id).dims) {
+          if (!contains(dims, dim)) dims.push_back(dim);
+        }
+      }
+      if (dims.empty()) continue;
+      std::string missing;
+      const auto cuts = cuts_of(entry, dims, &missing);
+      if (!cuts) return no_dimension("what " + block.name + " hands on", missing, dims);
+      if (copy.choice.choice.leaving) {
+        return PlacementFault{false,
+                              {},
+                              fmt::format("the edge of {} is cut twice", block.name),
+                              "one entry for the edge of a layer"};
+      }
+      if (const auto bad = check_edge(network_, block, *cuts, plan_)) return judged(*bad);
+      copy.choice.choice.leaving = cuts;
+    }
+    return std::nullopt;
+  }
+
+  const PlacementNames& names_;
+  const Network& network_;
+  std::vector<int> factors_;
+  PlacedDegrees plan_;
+  std::vector<Copy> copies_;
+};
+
+std::vector<NamedCut> named(const FactorCuts& cuts, const Network& network) {
+  std::vector<NamedCut> names;
+  for (const DimensionCut& cut : cuts) {
+    names.push_back({network.dimension(cut.dim).name, cut.factors});
+  }
+  return names;
+}
+
+void add_layer(std::vector<LayerRange>& layers, std::int64_t layer) {
+  if (!layers.empty() && layers.back().last + 1 == layer) {
+    layers.back().last = layer;
+  } else {
+    layers.push_back({layer, layer});
+  }
+}
+
+std::vector<NamedSquare> named(std::span<const SquareCut> squares, const Network& network) {
+  std::vector<NamedSquare> names;
+  for (const SquareCut& square : squares) {
+    names.push_back({square.rows, square.columns, network.dimension(square.m).name,
+                     network.dimension(square.n).name, network.dimension(square.k).name});
+  }
+  return names;
+}
+
+std::optional<NamedRing> named(const RingCut* ring, const Network& network) {
+  if (ring == nullptr) return std::nullopt;
+  return NamedRing{ring->factors, network.dimension(ring->rows).name};
+}
+
+/// Adds one use; entries with the same cut in one block name several layers.
+void add_entry(std::vector<PlacementEntry>& entries, const std::string& op,
+               const std::string& block, std::optional<std::int64_t> layer,
+               const std::vector<NamedCut>& cut, const std::vector<NamedSquare>& squares = {},
+               const std::optional<NamedRing>& ring = {}) {
+  const std::vector<std::string> operators =
+      op.empty() ? std::vector<std::string>{} : std::vector<std::string>{op};
+  auto entry = std::find_if(entries.begin(), entries.end(), [&](const PlacementEntry& known) {
+    return known.operators == operators && known.blocks.front() == block && known.cut == cut &&
+           known.squares == squares && known.ring == ring;
+  });
+  if (entry == entries.end()) {
+    entries.push_back({operators, {block}, {}, cut, squares, ring});
+    entry = entries.end() - 1;
+  }
+  if (layer && (entry->layers.empty() || entry->layers.back().last < *layer)) {
+    add_layer(entry->layers, *layer);
+  }
+}
+
+/// Operators of one block that are cut alike in the same layers become one entry.
+void join_operators(std::vector<PlacementEntry>& entries) {
+  std::vector<PlacementEntry> joined;
+  for (PlacementEntry& entry : entries) {
+    const auto same = std::find_if(joined.begin(), joined.end(), [&](const auto& known) {
+      return known.blocks == entry.blocks && known.layers == entry.layers &&
+             known.cut == entry.cut && known.squares == entry.squares && known.ring == entry.ring;
+    });
+    if (same == joined.end()) {
+      joined.push_back(std::move(entry));
+    } else {
+      same->operators.insert(same->operators.end(), entry.operators.begin(), entry.operators.end());
+    }
+  }
+  entries = std::move(joined);
+}
+
+}  // namespace
+
+std::variant<DistinguishedNetwork, PlacementFault> resolve_placements(const PlacementNames& names,
+                                                                      const Network& network,
+                                                                      const PlanDegrees& degrees,
+                                                                      const Framework& framework) {
+  return Resolver(names, network, degrees, framework).run();
+}
+
+PlacementNames names_of(const Placements& placements, const Network& network) {
+  PlacementNames names;
+  names.factors = placements.factors;
+  for (const Copy& copy : copies_of(network)) {
+    const Block& block = network.blocks[copy.choice.block];
+    const BlockChoice& choice = placements.blocks[copy.choice.block];
+    const std::string name = plain_block_name(block.name);
+    for (std::size_t i = 0; i < block.operators.size(); ++i) {
+      if (!choice.operators[i]) continue;
+      add_entry(names.operators, block.operators[i].name, name, copy.layer,
+                named(*choice.operators[i], network), named(choice.squares_of(i), network),
+                named(choice.ring(i), network));
+    }
+    if (choice.leaving)
+      add_entry(names.edges, {}, name, copy.layer, named(*choice.leaving, network));
+  }
+  join_operators(names.operators);
+  return names;
+}
+
+std::vector<int> prime_factors(int number) {
+  std::vector<int> factors;
+  for (int p = 2; p <= number / p; ++p) {
+    for (; number % p == 0; number /= p) factors.push_back(p);
+  }
+  if (number > 1) factors.push_back(number);
+  return factors;
+}
+
+std::string cut_text(const std::vector<NamedCut>& cut, const std::vector<int>& factors) {
+  std::vector<std::string> parts;
+  for (const NamedCut& named : cut) {
+    std::vector<std::string> axes;
+    std::int64_t pieces = 1;
+    for (std::size_t f = factors.size(); !named.factors && f-- > 0;) {
+      axes.push_back(fmt::format("t{}", f));
+      pieces *= factors[f];
+    }
+    for (const std::uint8_t f : named.factors.value_or(FactorList{})) {
+      axes.push_back(fmt::format("t{}", f));
+      pieces *= factors[f];
+    }
+    if (pieces == 1) continue;
+    parts.push_back(fmt::format("{} over {} ({})", named.dimension, fmt::join(axes, " "), pieces));
+  }
+  return parts.empty() ? "whole" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string square_text(const NamedSquare& square, const std::vector<int>& factors) {
+  const auto number = [](const FactorList& list) {
+    std::vector<std::string> names;
+    for (const std::uint8_t f : list) names.push_back(fmt::format("t{}", f));
+    return fmt::format("{}", fmt::join(names, " "));
+  };
+  std::int64_t side = 1;
+  for (const std::uint8_t f : square.rows) side *= factors[f];
+  return fmt::format("{} steps over a square ({} by {}) of {}, {}, {}", side, number(square.rows),
+                     number(square.columns), square.m, square.n, square.k);
+}
+
+std::string ring_text(const NamedRing& ring, const std::vector<int>& factors) {
+  std::vector<std::string> names;
+  std::int64_t steps = 1;
+  for (const std::uint8_t f : ring.factors) {
+    names.push_back(fmt::format("t{}", f));
+    steps *= factors[f];
+  }
+  return fmt::format("{} steps: tiles of {} travel over {}", steps, ring.rows,
+                     fmt::join(names, " "));
+}
+
+std::string layers_text(const std::vector<LayerRange>& layers) {
+  std::vector<std::string> parts;
+  for (const LayerRange& range : layers) {
+    parts.push_back(range.first == range.last ? fmt::format("{}", range.first)
+                                              : fmt::format("{}-{}", range.first, range.last));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string plain_block_name(const std::string& name) {
+  return name.substr(0, name.find('@'));
+}
+
+}  // namespace plansearch

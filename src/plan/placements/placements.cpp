@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: networks whose layers differ in how they are cut, as networks with more kinds of
+//           blocks; factors that are always used together, as one.
+// Source: the definition: a cut over factors a, b (a outside) is the cut over one factor of both.
+// Assumes: what enters a copy of a block lies as the copy in front left it.
+// Units: copies of blocks, numbers of factors.
+// Checked by: tests/unit/evaluate/placed_plan_test.cpp
+#include "plansearch/placements.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/stages/layer_distribution.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+/// A way in which some copies of a block are cut.
+struct Kind {
+  std::size_t block = 0;  ///< of the network
+  BlockChoice choice;
+  std::size_t first_layer = 0;
+};
+
+std::size_t kind_of(const LayerChoice& copy, std::size_t layer, std::vector<Kind>& kinds) {
+  const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) {
+    return kind.block == copy.block && kind.choice == copy.choice;
+  });
+  if (known != kinds.end()) return static_cast<std::size_t>(known - kinds.begin());
+  kinds.push_back({copy.block, copy.choice, layer});
+  return kinds.size() - 1;
+}
+
+void append_copy(std::vector<BlockRun>& order, std::size_t block) {
+  if (!order.empty() && order.back().block == block) {
+    ++order.back().count;
+  } else {
+    order.push_back({block, 1});
+  }
+}
+
+template <typename Visit>
+void for_each_cut(Placements& placements, Visit visit) {
+  const auto all = [&](std::optional<FactorCuts>& cuts) {
+    if (!cuts) return;
+    for (DimensionCut& cut : *cuts) visit(cut.factors);
+  };
+  for (BlockChoice& block : placements.blocks) {
+    for (auto& cuts : block.operators) all(cuts);
+    all(block.entering);
+    all(block.leaving);
+    for (auto& squares : block.squares) {
+      for (SquareCut& square : squares) {
+        visit(square.rows);
+        visit(square.columns);
+      }
+    }
+    for (auto& ring : block.rings) {
+      if (ring) visit(ring->factors);
+    }
+  }
+}
+
+/// Whether factor + 1 always stands right outside factor.
+bool always_together(Placements& placements, std::uint8_t factor) {
+  const auto outer = static_cast<std::uint8_t>(factor + 1U);
+  bool together = true;
+  for_each_cut(placements, [&](const FactorList& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (list[i] == outer) together = together && i + 1 < list.size() && list[i + 1] == factor;
+      if (list[i] == factor) together = together && i > 0 && list[i - 1] == outer;
+    }
+  });
+  return together;
+}
+
+/// Makes factor and factor + 1 one; those outside move down by one.
+void merge(Placements& placements, std::uint8_t factor) {
+  for_each_cut(placements, [&](FactorList& list) {
+    FactorList merged;
+    for (const std::uint8_t number : list) {
+      if (number == factor + 1U) continue;
+      merged.push_back(number > factor ? static_cast<std::uint8_t>(number - 1U) : number);
+    }
+    list = merged;
+  });
+  auto& sizes = placements.factors;
+  sizes[factor] *= sizes[factor + 1U];
+  sizes.erase(sizes.begin() + factor + 1);
+}
+
+}  // namespace
+
+bool BlockChoice::by_role() const {
+  return !entering && !leaving &&
+         std::none_of(operators.begin(), operators.end(),
+                      [](const auto& cuts) { return cuts.has_value(); });
+}
+
+bool Placements::over_squares() const {
+  return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
+    return std::any_of(block.squares.begin(), block.squares.end(),
+                       [](const auto& squares) { return !squares.empty(); });
+  });
+}
+
+bool Placements::over_rings() const {
+  return std::any_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) {
+    return std::any_of(block.rings.begin(), block.rings.end(),
+                       [](const auto& ring) { return ring.has_value(); });
+  });
+}
+
+DistinguishedNetwork distinguish_layers(const Network& network, std::vector<int> factors,
+                                        std::vector<LayerChoice> layers) {
+  auto made = std::make_shared<Network>(network);
+  made->blocks.clear();
+  made->order.clear();
+  std::vector<Kind> kinds;
+  std::vector<std::size_t> kind_of_copy;
+  std::size_t layer = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    LayerChoice& copy = layers[i];
+    PLANSEARCH_CHECK(copy.block < network.blocks.size());
+    copy.choice.operators.resize(network.blocks[copy.block].operators.size());
+    copy.choice.entering = i == 0 ? std::nullopt : layers[i - 1].choice.leaving;
+    kind_of_copy.push_back(kind_of(copy, layer, kinds));
+    if (is_layer(network.blocks[copy.block].kind)) ++layer;
+  }
+  Placements placements{std::move(factors), {}};
+  for (const Kind& kind : kinds) {
+    Block block = network.blocks[kind.block];
+    const auto of_block = [&](const Kind& other) { return other.block == kind.block; };
+    if (std::count_if(kinds.begin(), kinds.end(), of_block) > 1) {
+      block.name += fmt::format("@{}", kind.first_layer);
+    }
+    made->blocks.push_back(std::move(block));
+    placements.blocks.push_back(kind.choice);
+  }
+  for (const std::size_t kind : kind_of_copy) append_copy(made->order, kind);
+  return {std::move(made), std::move(placements)};
+}
+
+Placements with_merged_factors(const Placements& placements) {
+  Placements merged = placements;
+  for (std::size_t f = 0; f + 1 < merged.factors.size();) {
+    if (always_together(merged, static_cast<std::uint8_t>(f))) {
+      merge(merged, static_cast<std::uint8_t>(f));
+    } else {
+      ++f;
+    }
+  }
+  return merged;
+}
+
+}  // namespace plansearch

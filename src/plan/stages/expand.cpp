@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the assignment and transforms of a plan from degrees.
+// Source: placement of virtual stages by the schedule's row; layers by the framework's rule.
+// Assumes: positions of a uniform plan differ in their pipeline coordinate only.
+// Units: ranks, sequences, copies of blocks.
+// Checked by: tests/unit/plan/expand_test.cpp
+#include "plan/stages/expand.hpp"
+
+#include <algorithm>
+
+#include "plan/placements/ring_placements.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+#include "schedule/order/stage_places.hpp"
+
+namespace plansearch {
+namespace {
+
+GroupContent content_of(const std::vector<BlockRun>& blocks, int transform, std::size_t count) {
+  GroupContent content{
+      .transform = transform, .copies = std::vector<double>(count, 0.0), .blocks = blocks};
+  for (const BlockRun& run : blocks) {
+    content.copies[run.block] += static_cast<double>(run.count);
+    content.last_block = run.block;
+  }
+  return content;
+}
+
+}  // namespace
+
+std::vector<BlockRun> joined(const std::vector<BlockRun>& runs) {
+  std::vector<BlockRun> result;
+  for (const BlockRun& run : runs) {
+    if (run.count == 0) continue;
+    if (!result.empty() && result.back().block == run.block) {
+      result.back().count += run.count;
+    } else {
+      result.push_back(run);
+    }
+  }
+  return result;
+}
+
+void index_contents(Assignment& assignment, const Network& network) {
+  assignment.contents_of.assign(assignment.positions.size(),
+                                std::vector<int>(static_cast<std::size_t>(assignment.held()), -1));
+  for (OperatorGroup& group : assignment.groups) {
+    const auto position = static_cast<std::size_t>(group.position);
+    GroupContent content =
+        content_of(group.blocks, assignment.positions[position].transform, network.blocks.size());
+    auto& known = assignment.contents;
+    const auto same = std::find(known.begin(), known.end(), content);
+    group.content = static_cast<int>(same - known.begin());
+    if (same == known.end()) known.push_back(std::move(content));
+    assignment.contents_of[position][static_cast<std::size_t>(group.chunk)] = group.content;
+  }
+  const auto& held = assignment.contents_of;
+  for (std::size_t p = 0; p < held.size(); ++p) {
+    const auto same = std::find_if(assignment.kinds.begin(), assignment.kinds.end(), [&](int q) {
+      return held[static_cast<std::size_t>(q)] == held[p];
+    });
+    assignment.kind_of.push_back(static_cast<int>(same - assignment.kinds.begin()));
+    if (same == assignment.kinds.end()) assignment.kinds.push_back(static_cast<int>(p));
+  }
+}
+
+int devices_of(const Transform& transform) {
+  return transform.degrees.stage_ranks();
+}
+
+std::vector<int> ranks_of(const ParallelPlan& plan, int position) {
+  constexpr AxisSet kDevices{Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data};
+  const Transform& transform = plan.transform_at(position);
+  std::vector<int> ranks{plan.assignment->positions[static_cast<std::size_t>(position)].first};
+  for (const AxisExtent& extent : process_group(transform.mesh, kDevices).extents) {
+    const std::size_t inner = ranks.size();
+    for (int i = 1; i < extent.size; ++i) {
+      for (std::size_t k = 0; k < inner; ++k) ranks.push_back(ranks[k] + i * extent.stride);
+    }
+  }
+  return ranks;
+}
+
+int ParallelPlan::devices() const {
+  int sum = 0;
+  for (int p = 0; p < assignment->stages(); ++p) sum += devices_of(transform_at(p));
+  return sum;
+}
+
+const Transform& ParallelPlan::transform_at(int position) const {
+  const DevicePosition& place = assignment->positions[static_cast<std::size_t>(position)];
+  return transforms[static_cast<std::size_t>(place.transform)];
+}
+
+bool Transform::operator==(const Transform& other) const {
+  if (!(degrees == other.degrees) || !(mesh == other.mesh)) return false;
+  if (!placements || !other.placements) return placements == other.placements;
+  return *placements == *other.placements;
+}
+
+bool ParallelPlan::operator==(const ParallelPlan& other) const {
+  return transforms == other.transforms && order == other.order &&
+         (assignment == other.assignment || *assignment == *other.assignment);
+}
+
+std::variant<std::shared_ptr<const Assignment>, Infeasible> uniform_assignment(
+    const PlanDegrees& degrees, const Network& network, const Framework& framework, int stride) {
+  const auto distribution = distribute_layers(network, degrees, framework);
+  if (const auto* infeasible = std::get_if<Infeasible>(&distribution)) return *infeasible;
+  const StageRuns& runs = std::get<StageRuns>(distribution);
+  auto assignment = std::make_shared<Assignment>();
+  assignment->chunks = degrees.chunks;
+  for (int p = 0; p < degrees.pipeline; ++p) assignment->positions.push_back({0, p * stride});
+  const std::span<const StagePlace> places = stage_places(pipeline_shape(degrees, framework));
+  assignment->replicas = static_cast<int>(places.size() / runs.size());
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    assignment->groups.push_back({places[k].device, places[k].chunk, runs[k % runs.size()]});
+  }
+  index_contents(*assignment, network);
+  return assignment;
+}
+
+Transform make_transform(const PlanDegrees& degrees, DeviceMesh mesh, const Network& network) {
+  Transform transform{degrees, std::move(mesh)};
+  if (degrees.temporal == Temporal::None || degrees.tensor_out == 1) return transform;
+  transform.placements = ring_placements(network, degrees.tensor_out);
+  transform.mesh = with_factors(std::move(transform.mesh), transform.placements->factors);
+  return transform;
+}
+
+std::variant<ParallelPlan, Infeasible> expand(const PlanDegrees& degrees, const Network& network,
+                                              const Framework& framework) {
+  ParallelPlan plan;
+  plan.transforms.push_back(
+      make_transform(degrees, make_device_mesh(degrees, framework.rank_order), network));
+  plan.order = {degrees.schedule, degrees.micro_batches};
+  const int stride = plan.transforms.front().mesh.neighbour_distance(Axis::Pipeline);
+  auto assignment = uniform_assignment(degrees, network, framework, stride);
+  if (auto* infeasible = std::get_if<Infeasible>(&assignment)) return std::move(*infeasible);
+  plan.assignment = std::move(std::get<0>(assignment));
+  return plan;
+}
+
+}  // namespace plansearch

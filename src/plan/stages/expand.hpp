@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the degrees a user types to a plan, and what any plan must not contradict.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "plan/stages/layer_distribution.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/infeasible.hpp"
+#include "plansearch/plan.hpp"
+
+namespace plansearch {
+
+/// The uniform plan of a tuple of degrees: one transform, positions along the pipeline axis of the
+/// mesh, layers by the framework's rule. Infeasible when the layers do not go into the stages.
+[[nodiscard]] std::variant<ParallelPlan, Infeasible> expand(const PlanDegrees& degrees,
+                                                            const Network& network,
+                                                            const Framework& framework);
+
+/// Degrees on their mesh, with the placements that follow from them.
+[[nodiscard]] Transform make_transform(const PlanDegrees& degrees, DeviceMesh mesh,
+                                       const Network& network);
+
+/// The assignment of `expand` alone. `stride`: ranks between neighbouring stages.
+[[nodiscard]] std::variant<std::shared_ptr<const Assignment>, Infeasible> uniform_assignment(
+    const PlanDegrees& degrees, const Network& network, const Framework& framework, int stride);
+
+/// Degrees below one, or so large that products of them overflow.
+[[nodiscard]] std::optional<Infeasible> check_range(const PlanDegrees& degrees);
+/// What makes a plan no plan of this network at all: nothing assigned, indices of nothing, degrees,
+/// mesh and order that contradict each other, a rank twice. Assumes nothing; the checks below
+/// assume that it found nothing.
+[[nodiscard]] std::optional<Infeasible> check_structure(const ParallelPlan& plan,
+                                                        const Network& network);
+/// Why the schedule cannot run, or does not place groups as the plan does.
+[[nodiscard]] std::optional<Infeasible> check_pipeline(const ParallelPlan& plan,
+                                                       const Framework& framework);
+
+/// What contradicts itself in an assignment, or does not fit the network or `gpus` devices: blocks
+/// missing, repeated or out of order, another number of ranks.
+[[nodiscard]] std::optional<Infeasible> check_assignment(const ParallelPlan& plan,
+                                                         const Network& network, int gpus);
+
+/// All of the above; then stages that network or framework forbid, and another batch.
+[[nodiscard]] std::optional<Infeasible> check_plan(const ParallelPlan& plan, const Network& network,
+                                                   const Framework& framework, int gpus,
+                                                   std::int64_t batch, DataType precision);
+
+/// The runs without empty ones, neighbours of one block as one.
+[[nodiscard]] std::vector<BlockRun> joined(const std::vector<BlockRun>& runs);
+
+/// Completes an assignment whose positions and groups are known.
+void index_contents(Assignment& assignment, const Network& network);
+
+}  // namespace plansearch

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/stages/pipeline_shape.hpp"
+
+#include <algorithm>
+
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Micro-batches that pass a chunk in a row; nothing where the schedule has no groups, or groups of
+/// as many as there are stages.
+std::optional<int> group_of(const PlanDegrees& plan, const Framework& framework) {
+  if (schedule_row(plan.schedule).groups == Groups::None) return std::nullopt;
+  if (framework.micro_batch_groups == MicroBatchGroups::Stages) return std::nullopt;
+  // As even as whole rounds of at least `stages` can be.
+  const int rounds = std::max(1, plan.micro_batches / plan.pipeline);
+  const int group = plan.micro_batches / rounds;
+  return group == plan.pipeline ? std::nullopt : std::optional(group);
+}
+
+}  // namespace
+
+PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework) {
+  PipelineShape shape;
+  shape.schedule = plan.schedule;
+  shape.stages = plan.pipeline;
+  shape.chunks = plan.chunks;
+  shape.micro_batches = plan.micro_batches;
+  shape.group = group_of(plan, framework);
+  shape.memory_cap = framework.memory_cap;
+  const double hidden = framework.overlap[static_cast<std::size_t>(Overlap::PipelineSend)].share;
+  shape.transfers = hidden > 0.0 ? TransferMode::Asynchronous : TransferMode::Blocking;
+  return shape;
+}
+
+std::vector<ScheduleId> schedules_of(const Framework& framework) {
+  const auto& listed = framework.schedules;
+  std::vector<ScheduleId> result;
+  for (const ScheduleId id : all_schedules()) {
+    if (std::find(listed.begin(), listed.end(), to_text(id)) != listed.end()) result.push_back(id);
+  }
+  return result;
+}
+
+OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule) {
+  const bool whole = !splits_backward(schedule);
+  if (whole && framework.optimizer_start == OptimizerStart::PostValidated) {
+    return OptimizerStart::Together;
+  }
+  return framework.optimizer_start;
+}
+
+ScheduleId default_schedule(const Framework& framework, int stages, int chunks) {
+  const auto suits = [&](ScheduleId id) { return schedule_row(id).chunks.contains(chunks); };
+  if (stages == 1 && suits(kDefaultSchedule)) return kDefaultSchedule;
+  std::vector<ScheduleId> candidates = schedules_of(framework);
+  const auto plain = std::find(candidates.begin(), candidates.end(), kDefaultSchedule);
+  if (plain != candidates.end()) std::rotate(candidates.begin(), plain, plain + 1);
+  candidates.insert(candidates.end(), all_schedules().begin(), all_schedules().end());
+  return *std::find_if(candidates.begin(), candidates.end(), suits);
+}
+
+}  // namespace plansearch

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipeline of a plan as schedules see it.
+#pragma once
+
+#include <vector>
+
+#include "plansearch/degrees.hpp"
+#include "plansearch/framework.hpp"
+#include "schedule/simulation/pipeline.hpp"
+
+namespace plansearch {
+
+/// Stages, chunks and micro-batches from the plan; group size and whether sends block from the
+/// framework.
+[[nodiscard]] PipelineShape pipeline_shape(const PlanDegrees& plan, const Framework& framework);
+
+/// The schedules that the framework lists, in the order of the table.
+[[nodiscard]] std::vector<ScheduleId> schedules_of(const Framework& framework);
+
+/// When the optimizers of a step start under an order: validation after the step needs one that
+/// splits the backward pass, under others the framework's optimizers start together.
+[[nodiscard]] OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule);
+
+/// What a framework runs when nobody asks: the default schedule where it lists it and the chunks
+/// suit it, otherwise the first that suits; one it does not list where none does. One stage runs
+/// its micro-batches one after the other, whatever is listed.
+[[nodiscard]] ScheduleId default_schedule(const Framework& framework, int stages, int chunks);
+
+}  // namespace plansearch

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "question/degrees.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/checked.hpp"
+#include "plan/degrees/natural_defaults.hpp"
+#include "plan/legality/legality.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "question/shown_divisors.hpp"
+#include "schedule/table.hpp"
+#include "search/strategies/strategies.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Degrees whose legality can be judged by themselves.
+constexpr std::array kJudgedAlone{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
+                                  Degree::Pipeline, Degree::Context,   Degree::Expert,
+                                  Degree::Pieces};
+
+/// What stands in the way when only this degree is above one. Whatever concerns the rest of the
+/// plan (number of GPUs, batch) is not checked.
+std::optional<Infeasible> obstacle_alone(Degree degree, int value, const PinnedDegrees& pinned,
+                                         const Problem& problem) {
+  PlanDegrees plan;
+  set_degree(plan, degree, value);
+  if (const auto kind = pinned.get(Degree::ContextKind)) {
+    set_degree(plan, Degree::ContextKind, *kind);
+  }
+  if (degree == Degree::Expert) plan.data = value;
+  plan.micro_batch = plan.pieces;
+  plan.micro_batches = plan.pipeline;
+  const auto infeasible =
+      check_legality(plan, *problem.network, *problem.framework, plan.devices(), problem.precision);
+  if (!infeasible) return std::nullopt;
+  switch (infeasible->obstacle) {
+    case Obstacle::DegreesDoNotMultiply:
+    case Obstacle::BatchNotDivisible:
+    case Obstacle::ScheduleNeedsMicroBatches:
+    case Obstacle::FrameworkForbids:
+    case Obstacle::OutOfMemory:
+      return std::nullopt;
+    default:
+      return infeasible;
+  }
+}
+
+std::string legal_values(Degree degree, const PinnedDegrees& pinned, const Problem& problem) {
+  constexpr int kTried = 1024;
+  constexpr std::size_t kShown = 12;
+  std::vector<int> legal;
+  for (int value = 1; value <= kTried && legal.size() <= kShown; ++value) {
+    if (!obstacle_alone(degree, value, pinned, problem)) legal.push_back(value);
+  }
+  const bool more = legal.size() > kShown;
+  if (more) legal.pop_back();
+  return fmt::format("legal values: {}{}", fmt::join(legal, ", "), more ? ", ..." : "");
+}
+
+/// Data-parallel degree from the flag, or what the GPUs leave.
+int data_degree(std::optional<int> asked, const PlanDegrees& plan, std::optional<int> gpus) {
+  const std::initializer_list<int> axes{plan.pipeline,   plan.context,      plan.tensor_in,
+                                        plan.tensor_out, plan.tensor_depth, asked.value_or(1)};
+  const auto all = product_within(std::numeric_limits<int>::max(), axes);
+  if (!all) {
+    throw InputError({}, "the degrees multiply to more than any machine has",
+                     "dp x pp x cp x tp must be the number of GPUs");
+  }
+  const std::int64_t product = *all;
+  const std::int64_t others = product / asked.value_or(1);
+  if (!gpus) return asked.value_or(1);
+  if (asked ? product != *gpus : *gpus % others != 0) {
+    throw InputError(
+        {},
+        fmt::format("{} GPUs: pp {} x cp {} x tp {}{} is {}", *gpus, plan.pipeline, plan.context,
+                    plan.tensor(), asked ? fmt::format(" x dp {}", *asked) : "", product),
+        asked ? "dp x pp x cp x tp must be the number of GPUs"
+              : "pp x cp x tp must divide the number of GPUs");
+  }
+  return static_cast<int>(*gpus / others);
+}
+
+void set_micro_batches(PlanDegrees& plan, std::int64_t batch) {
+  const std::int64_t replicas = std::int64_t{plan.data} * plan.tensor_depth;
+  if (batch % replicas != 0) {
+    throw InputError(
+        {},
+        plan.tensor_depth == 1 ? fmt::format("batch {} does not divide over dp {}", batch, replicas)
+                               : fmt::format("batch {} does not divide over dp {} x tp-z {}", batch,
+                                             plan.data, plan.tensor_depth),
+        fmt::format("make --batch a multiple of {}; legal values of {} for batch {}: {}", replicas,
+                    plan.tensor_depth == 1 ? "--dp" : "dp x tp-z", batch,
+                    fmt::join(divisors(batch, kShownDivisors), ", ")));
+  }
+  const std::int64_t local = batch / replicas;
+  if (local % plan.micro_batch != 0) {
+    throw InputError(
+        {}, fmt::format("--micro-batch {}: each replica has {} sequences", plan.micro_batch, local),
+        fmt::format("legal values: {}", fmt::join(divisors(local, kShownDivisors), ", ")));
+  }
+  plan.micro_batches = static_cast<int>(local / plan.micro_batch);
+}
+
+}  // namespace
+
+void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits) {
+  for (const DegreeRow& row : degree_table()) {
+    const auto value = degrees.get(row.degree);
+    if (!value || limits.admits(row.degree, *value)) continue;
+    throw InputError({},
+                     fmt::format("{} {} is not {}", flag_of(key_of(row.degree, degrees)),
+                                 value_text(row.degree, *value), limits.text(row.degree)),
+                     "give the value, or its bounds");
+  }
+  const auto sequences = degrees.get(Degree::MicroBatch);
+  const auto pieces = degrees.get(Degree::Pieces);
+  if (sequences && pieces && *sequences % *pieces != 0) {
+    throw InputError(
+        {}, fmt::format("--overdecompose {}: a micro-batch has {} sequences", *pieces, *sequences),
+        fmt::format("legal values: {}", fmt::join(divisors(*sequences, kShownDivisors), ", ")));
+  }
+  const auto schedule = degrees.get(Degree::Schedule);
+  const auto chunks = degrees.get(Degree::Chunks);
+  if (!schedule || !chunks) return;
+  const auto id = static_cast<ScheduleId>(*schedule);
+  const ChunkRange& legal = schedule_row(id).chunks;
+  if (legal.contains(*chunks)) return;
+  const ShapeFault fault{ShapeField::Chunks, *chunks, {legal.fewest, 1, legal.most}};
+  throw InputError({}, fmt::format("--schedule {} with --vpp {}", to_text(id), *chunks),
+                   to_text(id, fault));
+}
+
+void check_degrees_fit(const PinnedDegrees& degrees, const Problem& problem) {
+  for (const Degree degree : kJudgedAlone) {
+    const int value = degrees.get(degree).value_or(1);
+    if (value == 1) continue;
+    if (const auto infeasible = obstacle_alone(degree, value, degrees, problem)) {
+      throw InputError(
+          {}, fmt::format("{} {}: {}", flag_of(key_of(degree, degrees)), value, infeasible->detail),
+          legal_values(degree, degrees, problem));
+    }
+  }
+  const int depth = degrees.get(Degree::TensorDepth).value_or(1);
+  const std::int64_t batch = problem.global_batch;
+  if (batch % depth == 0) return;
+  throw InputError(
+      {},
+      fmt::format("--tp-z {}: batch {} does not divide over {} depth ranks", depth, batch, depth),
+      fmt::format("legal values: {}", fmt::join(divisors(batch, kShownDivisors), ", ")));
+}
+
+void check_degrees_fit(const ProblemRequest& request, const Problem& problem) {
+  PinnedDegrees judged = request.degrees;
+  if (cuts_one_by_one(request.space, *problem.framework)) judged.release(Degree::TensorOut);
+  check_degrees_fit(judged, problem);
+}
+
+PlanDegrees plan_from_degrees(const PinnedDegrees& degrees, const Problem& problem,
+                              std::optional<int> gpus) {
+  PlanDegrees plan = with_pinned({}, degrees);
+  if (!degrees.has(Degree::Chunks) && degrees.has(Degree::Schedule)) {
+    plan.chunks = schedule_row(plan.schedule).chunks.fewest;
+  }
+  if (!degrees.has(Degree::Schedule)) {
+    plan.schedule = default_schedule(*problem.framework, plan.pipeline, plan.chunks);
+  }
+  plan.data = data_degree(degrees.get(Degree::Data), plan, gpus);
+  set_micro_batches(plan, problem.global_batch);
+  return with_legal_defaults(plan, degrees, *problem.network, *problem.framework,
+                             problem.precision);
+}
+
+PinnedDegrees pinned_to(const PlanDegrees& plan, const PinnedDegrees& asked) {
+  PinnedDegrees pinned = to_pinned(plan);
+  pinned.release(Degree::Data);
+  if (const auto data = asked.get(Degree::Data)) pinned.pin(Degree::Data, *data);
+  return pinned;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "question/framework_flags.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/names.hpp"
+#include "plan/degrees/natural_defaults.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+struct AxisName {
+  std::string_view name;
+  std::vector<Axis> axes;
+};
+
+const std::vector<AxisName>& axis_names() {
+  static const std::vector<AxisName> names{{"tp", {Axis::In, Axis::Out, Axis::Depth}},
+                                           {"tp-x", {Axis::In}},
+                                           {"tp-y", {Axis::Out}},
+                                           {"tp-z", {Axis::Depth}},
+                                           {"cp", {Axis::Context}},
+                                           {"dp", {Axis::Data}},
+                                           {"pp", {Axis::Pipeline}},
+                                           {"ep", {}}};
+  return names;
+}
+
+constexpr std::array<std::string_view, kOverlapCount> kOverlapNames{"grad",   "param",   "pipeline",
+                                                                    "tensor", "context", "expert"};
+
+/// Words between commas, or between dashes when there is no comma.
+std::vector<std::string> words_of(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    words.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    text.remove_prefix(end + 1);
+  }
+}
+
+template <typename Names>
+[[noreturn]] void refuse_word(std::string_view flag, std::string_view word, const Names& known) {
+  std::vector<std::string> names;
+  for (const auto& name : known) names.emplace_back(name);
+  throw InputError({}, fmt::format("{}: unknown word '{}'", flag, word),
+                   fmt::format("it takes {}", fmt::join(names, ", ")));
+}
+
+const AxisName& axis_name(const std::string& word) {
+  for (const AxisName& candidate : axis_names()) {
+    if (candidate.name == word) return candidate;
+  }
+  std::vector<std::string_view> known;
+  for (const AxisName& candidate : axis_names()) known.push_back(candidate.name);
+  refuse_word("--rank-order", word, known);
+}
+
+std::size_t overlap_index(std::string_view word) {
+  const auto found = std::find(kOverlapNames.begin(), kOverlapNames.end(), word);
+  if (found == kOverlapNames.end()) refuse_word("--overlap", word, kOverlapNames);
+  return static_cast<std::size_t>(found - kOverlapNames.begin());
+}
+
+/// "param=0,grad=1": the kinds that are named, the others as the framework has them.
+void apply_overlap_kinds(Framework& framework, std::string_view text) {
+  const bool spaces = text.find(',') == std::string_view::npos;
+  for (const std::string& word : words_of(text, spaces ? ' ' : ',')) {
+    const std::size_t equals = word.find('=');
+    const std::string_view value = equals == std::string::npos
+                                       ? std::string_view()
+                                       : std::string_view(word).substr(equals + 1);
+    if (value != "0" && value != "1") {
+      throw InputError({}, fmt::format("--overlap: '{}' is not a kind with 0 or 1", word),
+                       "write param=0,grad=1; or all, none, or a list of kinds");
+    }
+    OverlapRule& rule = framework.overlap[overlap_index(std::string_view(word).substr(0, equals))];
+    if (value == "0") rule = {};
+    if (value == "1" && !rule.hides()) rule.share = 1.0;
+  }
+}
+
+}  // namespace
+
+std::string frameworks_that(const std::function<bool(const Framework&)>& can) {
+  const ShippedData data = shipped_data();
+  std::vector<std::string> names;
+  for (const ShippedFile& file : data.frameworks()) {
+    if (can(data.framework(file.path.string()))) names.push_back(file.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void take_asked_orders(Framework& framework, const ProblemRequest& request,
+                       std::vector<std::string>& notes) {
+  const std::vector<int>& listed = request.limits.listed(Degree::Schedule);
+  std::vector<int> asked = listed;
+  if (const auto pinned = request.degrees.get(Degree::Schedule)) asked = {*pinned};
+  const auto runs = [](const Framework& one, std::string_view order) {
+    return std::find(one.schedules.begin(), one.schedules.end(), order) != one.schedules.end();
+  };
+  std::vector<std::string> missing;
+  for (const int order : asked) {
+    std::string name(to_text(static_cast<ScheduleId>(order)));
+    if (!runs(framework, name)) missing.push_back(std::move(name));
+  }
+  if (missing.empty()) return;
+  const std::string orders = fmt::format("{}", fmt::join(missing, ", "));
+  const std::string others = frameworks_that([&](const Framework& other) {
+    return std::any_of(missing.begin(), missing.end(),
+                       [&](const std::string& order) { return runs(other, order); });
+  });
+  const std::string hint = others.empty() ? others : fmt::format(" ({} would)", others);
+  if (listed.empty() && request.target.empty()) {
+    framework.schedules.insert(framework.schedules.end(), missing.begin(), missing.end());
+    notes.push_back(
+        fmt::format("{} does not run {}{}: priced as if it did", framework.name, orders, hint));
+  } else if (missing.size() < asked.size()) {
+    notes.push_back(fmt::format("{} does not run {}{}: left out", framework.name, orders, hint));
+  } else if (!listed.empty()) {
+    throw InputError({}, fmt::format("{} runs none of {}", framework.name, orders),
+                     others.empty() ? others : "frameworks that run one of them: " + others);
+  }
+}
+
+void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
+                        std::vector<std::string>& notes) {
+  const PinnedDegrees fixed = fixed_degrees(framework);
+  for (const DegreeRow& row : degree_table()) {
+    const auto always = fixed.get(row.degree);
+    if (!always || asked.get(row.degree).value_or(*always) == *always) continue;
+    notes.push_back(fmt::format("{} always runs with {} {}: priced so", framework.name, row.key,
+                                value_text(row.degree, *always)));
+  }
+}
+
+void apply_rank_order(Framework& framework, std::string_view text) {
+  const bool commas = text.find(',') != std::string_view::npos;
+  std::vector<Axis> order;
+  for (const std::string& word : words_of(text, commas ? ',' : '-')) {
+    for (const Axis axis : axis_name(word).axes) {
+      if (std::find(order.begin(), order.end(), axis) != order.end()) {
+        throw InputError({}, fmt::format("--rank-order names {} twice", word));
+      }
+      order.push_back(axis);
+    }
+  }
+  for (const AxisName& name : axis_names()) {
+    for (const Axis axis : name.axes) {
+      if (std::find(order.begin(), order.end(), axis) == order.end()) order.push_back(axis);
+    }
+  }
+  framework.rank_order = std::move(order);
+}
+
+std::string rank_order_text(const Framework& framework) {
+  std::vector<std::string_view> names;
+  for (const Axis axis : framework.rank_order) {
+    if (axis == Axis::In || axis == Axis::Depth) continue;
+    if (axis == Axis::Out) names.push_back("tp");
+    if (axis == Axis::Context) names.push_back("cp");
+    if (axis == Axis::Data) names.push_back("dp");
+    if (axis == Axis::Pipeline) names.push_back("pp");
+  }
+  return fmt::format("{}", fmt::join(names, "-"));
+}
+
+void apply_overlap(Framework& framework, std::string_view text) {
+  if (text.find('=') != std::string_view::npos) return apply_overlap_kinds(framework, text);
+  std::array<bool, kOverlapCount> named{};
+  if (text == "all") {
+    named.fill(true);
+  } else if (text != "none") {
+    // Answers join the words with '+'.
+    const bool joined = text.find('+') != std::string_view::npos;
+    for (const std::string& word : words_of(text, joined ? '+' : ',')) {
+      named[overlap_index(word)] = true;
+    }
+  }
+  for (std::size_t i = 0; i < kOverlapCount; ++i) {
+    OverlapRule& rule = framework.overlap[i];
+    if (!named[i]) rule = {};
+    if (named[i] && !rule.hides()) rule.share = 1.0;
+  }
+}
+
+std::string overlap_text(const Framework& framework) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < kOverlapCount; ++i) {
+    if (framework.overlap[i].hides()) names.push_back(kOverlapNames[i]);
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, "+"));
+}
+
+}  // namespace plansearch

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plansearch/load_problem.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "base/hash.hpp"
+#include "base/names.hpp"
+#include "base/units.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/setting_table.hpp"
+#include "plansearch/transformer_builder.hpp"
+#include "question/chosen.hpp"
+#include "question/evidence.hpp"
+#include "question/framework_flags.hpp"
+#include "question/gpu_count.hpp"
+#include "question/number_list.hpp"
+#include "question/precision.hpp"
+#include "question/site_choice.hpp"
+#include "question/software_choice.hpp"
+#include "schedule/passes/pass.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::int64_t kDefaultTokensPerStep = std::int64_t{1} << 21;
+
+/// Tokens per image: patches and the class token.
+std::int64_t tokens_of(const Network& network) {
+  std::int64_t tokens = 1;
+  for (const Dimension& dimension : network.dimensions) {
+    if (dimension.role == DimRole::Sequence) tokens = std::max(tokens, dimension.extent);
+  }
+  return tokens;
+}
+
+/// The framework to price a plan in, and who named it.
+Chosen<std::string> framework_name(const ProblemRequest& request) {
+  if (!request.framework.empty() && !request.target.empty() &&
+      request.framework != request.target) {
+    throw InputError({}, "--framework and --target name two frameworks",
+                     "give one of them: a target is also the framework that is priced");
+  }
+  const std::string& given = request.target.empty() ? request.framework : request.target;
+  Chosen<std::string> name;
+  if (!given.empty()) name.or_else(given, request.origin("framework"));
+  name.or_else("megatron", "default");
+  return name;
+}
+
+/// Words between commas or spaces.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find_first_of(", ", begin);
+    words.push_back(text.substr(begin, end - begin));
+    if (end == std::string::npos) return words;
+    begin = end + 1;
+  }
+}
+
+/// "all", "none", or names of the table between commas.
+PassSet read_passes(const std::string& text) {
+  if (text == "all") return all_passes();
+  if (text == "none") return 0;
+  std::vector<std::string> names;
+  for (const ProgramPass& pass : program_passes()) names.emplace_back(pass.name);
+  PassSet set = 0;
+  for (const std::string& word : words_of(text)) {
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      const std::string guess = did_you_mean(word, names);
+      throw InputError({}, fmt::format("--passes: unknown pass '{}'", word),
+                       fmt::format("{}all, none, or a list of {}",
+                                   guess.empty() ? "" : guess + "; ", fmt::join(names, ", ")));
+    }
+    set |= PassSet{1} << static_cast<unsigned>(found - names.begin());
+  }
+  return set;
+}
+
+/// Collects the settings on the way to a Problem.
+class Settler {
+ public:
+  Settler(const ProblemRequest& request, const ProblemFiles& files)
+      : request_(request),
+        cluster_(*files.cluster),
+        model_(files.model->description),
+        framework_(*files.framework) {
+    settled_.request = request;
+    settled_.files = files;
+  }
+
+  SettledProblem settle() {
+    compare_hash("hardware", cluster_.name, cluster_.content_hash);
+    compare_hash("model", model_.name, settled_.files.model->content_hash);
+    note_file("hardware", request_.hardware);
+    note_file("model", request_.model);
+    const auto framework = framework_name(request_);
+    note("framework", framework.value(), framework.origin());
+    settle_parts();
+    settled_.gpus = asked_gpus(request_, cluster_);
+    refuse_wrong_values();
+    settle_precision();
+    settle_software();
+    settle_optimizer();
+    settle_adapters();
+    settle_sequence();
+    settle_batch();
+    settle_reserve();
+    settle_risk();
+    settle_framework_flags();
+    settle_site();
+    take_asked_orders(framework_, request_, settled_.notes);
+    note_fixed_degrees(framework_, request_.degrees, settled_.notes);
+    settle_memory_cap();
+    settle_tokens();
+    settle_passes();
+    Problem& p = settled_.problem;
+    p.gpus = settled_.gpus.value_or(cluster_.accelerators());
+    p.cluster = settled_.files.cluster;
+    p.model = std::make_shared<const ModelDescription>(std::move(model_));
+    p.framework = std::make_shared<const Framework>(std::move(framework_));
+    doubt_cards();
+    settled_.evidence = evidence_line(p);
+    return std::move(settled_);
+  }
+
+ private:
+  /// For requests of any origin: the table says which values there are.
+  void refuse_wrong_values() const {
+    for (const SettingRow& row : setting_table()) {
+      const auto value = row.get(request_);
+      const std::string problem = value ? setting_problem(row, *value) : std::string();
+      if (problem.empty()) continue;
+      throw InputError({}, fmt::format("{} {}: {}", flag_of(row), *value, problem),
+                       std::string(row.help));
+    }
+  }
+
+  void compare_hash(const char* key, const std::string& name, std::uint64_t hash) {
+    const auto expected = request_.content_hashes.find(key);
+    if (expected == request_.content_hashes.end() || expected->second == hash_text(hash)) return;
+    settled_.notes.push_back(
+        fmt::format("note: {} {} has changed since the plan was written", key, name));
+  }
+
+  /// A card of 200 Gbit/s that was written down as 200 GB/s is an eightfold network.
+  void doubt_cards() {
+    constexpr Bandwidth kFastest(100e9);  // 800 Gbit/s, the fastest cards there are
+    for (const LinkTier& tier : cluster_.tiers) {
+      if (!tier.nics || tier.nics->bandwidth <= kFastest) continue;
+      const double gigabits = tier.nics->bandwidth.value() * 8e-9;
+      settled_.notes.push_back(fmt::format(
+          "note: {}: a network card of {} is {:.0f} Gbit/s, more than any has; a card of "
+          "{:.0f} Gbit/s is written \"{:.0f} Gbit/s\"",
+          cluster_.name, to_text(tier.nics->bandwidth), gigabits, gigabits / 8.0, gigabits / 8.0));
+    }
+  }
+
+  void note(std::string key, std::string value, std::string origin) {
+    settled_.settings.push_back({std::move(key), std::move(value), std::move(origin)});
+  }
+
+  /// Where the sequence, batch and optimizer come from when nobody asked for others.
+  [[nodiscard]] std::string training_origin() const {
+    return model_.training.assumed ? "assumed" : "model";
+  }
+
+  /// What a Hugging Face configuration holds that is not in the network.
+  void settle_parts() {
+    const ShippedModel& model = *settled_.files.model;
+    if (!model.left_out.empty()) {
+      note("part", fmt::format("text only, without {}", fmt::join(model.left_out, ", ")), "model");
+    }
+    if (!model.passed_over.empty()) {
+      note("passed_over", fmt::format("{}", fmt::join(model.passed_over, ", ")), "model");
+    }
+  }
+
+  /// A name finds its file again, a path does not come with the answer unless it is noted.
+  void note_file(const char* key, const std::string& given) {
+    std::error_code error;
+    const std::filesystem::path path(given);
+    const bool names_file = path.has_parent_path() || path.has_extension();
+    if (names_file && std::filesystem::exists(path, error)) {
+      note(key, given, request_.origin(key));
+    }
+  }
+
+  void settle_passes() {
+    if (!request_.passes) return;
+    settled_.problem.passes = read_passes(*request_.passes);
+    note("passes", *request_.passes, request_.origin("passes"));
+  }
+
+  void settle_precision() {
+    const auto precision =
+        choose_precision(request_, model_.training.precision, cluster_.accelerator, framework_);
+    settled_.problem.precision = precision.value();
+    note("precision", std::string(to_text(precision.value())), precision.origin());
+  }
+
+  void settle_optimizer() {
+    struct Name {
+      const char* text;
+      OptimizerKind kind;
+    };
+    static constexpr std::array<Name, 4> kNames{{{"adam", OptimizerKind::Adam},
+                                                 {"sgd", OptimizerKind::Sgd},
+                                                 {"adafactor", OptimizerKind::Adafactor},
+                                                 {"muon", OptimizerKind::Muon}}};
+    OptimizerKind& kind = model_.training.optimizer;
+    if (request_.optimizer) {
+      const auto* asked = std::find_if(kNames.begin(), kNames.end(), [&](const Name& name) {
+        return *request_.optimizer == name.text;
+      });
+      kind = asked->kind;
+    }
+    const auto* chosen = std::find_if(kNames.begin(), kNames.end(),
+                                      [&](const Name& name) { return name.kind == kind; });
+    note("optimizer", chosen->text,
+         request_.optimizer ? request_.origin("optimizer") : training_origin());
+  }
+
+  /// Adapters of the flags or of the model file, in words the model has.
+  void settle_adapters() {
+    std::optional<LoraDescription>& lora = model_.training.lora;
+    if (!request_.lora_rank && request_.lora_targets && !lora) {
+      throw InputError({}, "--lora-targets without --lora-rank", "add --lora-rank, such as 16");
+    }
+    if (request_.lora_rank) {
+      if (!lora) lora = LoraDescription{0, default_adapter_targets(model_)};
+      lora->rank = *request_.lora_rank;
+    }
+    if (!lora) return;
+    if (request_.lora_targets) lora->targets = words_of(*request_.lora_targets);
+    const auto wrong = adapter_problem(model_);
+    if (wrong) throw InputError({}, "--lora-rank, --lora-targets: " + wrong->what, wrong->remedy);
+    note("lora_rank", fmt::format("{}", lora->rank),
+         request_.lora_rank ? request_.origin("lora_rank") : "model");
+    note("lora_targets", fmt::format("{}", fmt::join(lora->targets, ",")),
+         request_.lora_targets ? request_.origin("lora_targets")
+         : request_.lora_rank  ? "default"
+                               : "model");
+  }
+
+  /// How much of the network is trained, where that is not all of it.
+  void note_trained() {
+    const TrainingDefaults& training = model_.training;
+    if (!training.lora && training.frozen.empty()) return;
+    const Network& network = *settled_.problem.network;
+    note("trained",
+         fmt::format("{} of {} parameters", trainable_parameter_count(network),
+                     parameter_count(network)),
+         request_.lora_rank ? request_.origin("lora_rank") : "model");
+  }
+
+  [[nodiscard]] AttentionKind settle_attention() {
+    const bool has_kernel = cluster_.accelerator.kernels.attention_forward.has_value();
+    if (request_.attention == "flash" && !has_kernel) {
+      throw InputError({},
+                       fmt::format("--attention flash: no rates of a fused kernel for {}",
+                                   cluster_.accelerator.name),
+                       "use --attention unfused");
+    }
+    const bool fused = request_.attention ? *request_.attention == "flash" : has_kernel;
+    std::string origin = has_kernel ? "default" : "profile";
+    if (request_.attention) origin = request_.origin("attention");
+    note("attention", fused ? "flash" : "unfused", std::move(origin));
+    return fused ? AttentionKind::Fused : AttentionKind::Unfused;
+  }
+
+  /// A table of positions that were learned ends somewhere.
+  void check_positions(const Chosen<std::int64_t>& seq_len) const {
+    const auto longest = longest_sequence(model_);
+    if (!longest || seq_len.value() <= *longest) return;
+    throw InputError({},
+                     fmt::format("--seq-len {}: {} has {} learned positions", seq_len.value(),
+                                 model_.name, *longest),
+                     fmt::format("use --seq-len {} or less, or a copy of the model with more "
+                                 "max_positions",
+                                 *longest));
+  }
+
+  void settle_sequence() {
+    const AttentionKind attention = settle_attention();
+    NetworkOptions network_options;
+    network_options.attention = attention;
+    network_options.implementation = framework_.implementation;
+    Chosen<std::int64_t> seq_len;
+    seq_len.or_else(request_.seq_len, request_.origin("seq_len"));
+    if (model_.stack == StackKind::Vision) {
+      const std::int64_t tokens = tokens_of(build_network(model_, network_options));
+      if (request_.seq_len.value_or(tokens) != tokens) {
+        throw InputError({}, fmt::format("--seq-len: the image and patch size of {} set it to {}",
+                                         model_.name, tokens));
+      }
+      seq_len.or_else(tokens, "model");
+    } else {
+      seq_len.or_else(model_.training.seq_len, training_origin());
+      network_options.seq_len = seq_len.value();
+    }
+    check_positions(seq_len);
+    settled_.problem.seq_len = seq_len.value();
+    settled_.problem.network =
+        std::make_shared<const Network>(build_network(model_, network_options));
+    note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
+    note_trained();
+  }
+
+  void settle_batch() {
+    Chosen<std::int64_t> batch;
+    batch.or_else(request_.batch, request_.origin("batch"));
+    if (model_.training.global_batch > 0)
+      batch.or_else(model_.training.global_batch, training_origin());
+    const std::int64_t sequences =
+        std::max<std::int64_t>(1, kDefaultTokensPerStep / settled_.problem.seq_len);
+    batch.or_else(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(sequences))),
+                  "default");
+    constexpr std::int64_t kLargest = std::numeric_limits<int>::max();
+    if (batch.value() > kLargest) {
+      throw InputError({}, fmt::format("--batch {}: more than {}", batch.value(), kLargest),
+                       "it counts sequences per optimizer step, not tokens");
+    }
+    settled_.problem.global_batch = batch.value();
+    note("batch", fmt::format("{}", batch.value()), batch.origin());
+  }
+
+  void settle_reserve() {
+    if (!request_.mem_reserve) return;
+    const auto reserve = parse_quantity<Bytes>(*request_.mem_reserve);
+    if (!reserve || *reserve < Bytes(0)) {
+      throw InputError(
+          {}, fmt::format("--mem-reserve: '{}' is not a memory size", *request_.mem_reserve),
+          "write it with its unit, such as \"2 GiB\"");
+    }
+    if (*reserve >= cluster_.accelerator.memory) {
+      throw InputError({}, fmt::format("--mem-reserve: {} leaves nothing of {}", to_text(*reserve),
+                                       to_text(cluster_.accelerator.memory)));
+    }
+    settled_.problem.memory_reserve = *reserve;
+    note("mem_reserve", *request_.mem_reserve, request_.origin("mem_reserve"));
+  }
+
+  void settle_risk() {
+    double& risk = settled_.problem.memory_risk;
+    risk = request_.mem_risk.value_or(kDefaultMemoryRisk);
+    note("mem_risk", fmt::format("{}", risk),
+         request_.mem_risk ? request_.origin("mem_risk") : "default");
+  }
+
+  void settle_site() {
+    const Chosen<SiteEffect> site =
+        choose_site(request_, *settled_.files.sites, cluster_, framework_.name);
+    if (cluster_.site && site.origin() == "default") {
+      settled_.notes.push_back(fmt::format(
+          "note: the site of {} was fitted to runs with {}; with {} it is a typical one",
+          cluster_.name, cluster_.site->framework, framework_.name));
+    }
+    settled_.problem.site = site.value();
+    note("site", fmt::format("{} x{:.3g}", site.value().name, site.value().factor), site.origin());
+  }
+
+  void settle_tokens() {
+    if (!request_.tokens) return;
+    const auto count = read_large_count(*request_.tokens);
+    if (const auto* problem = std::get_if<std::string>(&count)) {
+      throw InputError({}, fmt::format("--tokens: {}", *problem), "it counts tokens to train on");
+    }
+    settled_.tokens = std::get<double>(count);
+    note("tokens", fmt::format("{}", *settled_.tokens), request_.origin("tokens"));
+  }
+
+  /// Only orders made for the case look at it: others keep what they keep.
+  void settle_memory_cap() {
+    if (!request_.memory_cap) return;
+    const auto asked = request_.degrees.get(Degree::Schedule);
+    if (!asked || !schedule_row(static_cast<ScheduleId>(*asked)).tuned) {
+      throw InputError(
+          {}, "--memory-cap is for orders made for the case",
+          "with --schedule zb-auto; plansearch schedule NAME checks others against it");
+    }
+    framework_.memory_cap = request_.memory_cap;
+    note("memory_cap", fmt::format("{}", *request_.memory_cap), request_.origin("memory_cap"));
+  }
+
+  /// Implementations decide what is kept: before the network is built.
+  void settle_software() {
+    const SoftwareChoice choice{request_.implementation, request_.kernels, request_.main_grads,
+                                request_.fp8_recipe, request_.cuda_graphs};
+    refuse_contradictions(choice, request_.attention.value_or(""), settled_.problem.precision);
+    apply_software(framework_, cluster_.software, choice, settled_.problem.precision);
+    const auto noted = [&](const char* key, const std::optional<std::string>& value) {
+      if (value) note(key, *value, request_.origin(key));
+    };
+    noted("implementation", request_.implementation);
+    noted("kernels", request_.kernels);
+    noted("main_grads", request_.main_grads);
+    noted("fp8_recipe", request_.fp8_recipe);
+    noted("cuda_graphs", request_.cuda_graphs);
+    if (request_.offload) apply_offload(framework_, cluster_, *request_.offload);
+    noted("offload", request_.offload);
+  }
+
+  void settle_framework_flags() {
+    if (request_.rank_order) apply_rank_order(framework_, *request_.rank_order);
+    note("rank_order", rank_order_text(framework_),
+         request_.rank_order ? request_.origin("rank_order") : "framework");
+    if (request_.overlap) apply_overlap(framework_, *request_.overlap);
+    note("overlap", overlap_text(framework_),
+         request_.overlap ? request_.origin("overlap") : "framework");
+  }
+
+  const ProblemRequest& request_;
+  SettledProblem settled_;
+  const Cluster& cluster_;
+  ModelDescription model_;
+  Framework framework_;
+};
+
+}  // namespace
+
+ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData& data) {
+  if (request.hardware.empty()) {
+    throw InputError({}, "no hardware profile: --hw is missing",
+                     "plansearch list hw shows the shipped ones");
+  }
+  if (request.model.empty()) {
+    throw InputError({}, "no model: --model is missing",
+                     "plansearch list models shows the shipped ones");
+  }
+  ProblemFiles files;
+  files.cluster = std::make_shared<const Cluster>(data.cluster(request.hardware));
+  files.model = std::make_shared<const ShippedModel>(data.model(request.model));
+  files.framework =
+      std::make_shared<const Framework>(data.framework(framework_name(request).value()));
+  files.sites = std::make_shared<const SiteTable>(data.sites());
+  return files;
+}
+
+SettledProblem settle_problem(const ProblemRequest& request, const ProblemFiles& files) {
+  return Settler(request, files).settle();
+}
+
+SettledProblem load_problem(const ProblemRequest& request, const ShippedData& data) {
+  return settle_problem(request, read_problem_files(request, data));
+}
+
+Problem with_gpus(const SettledProblem& asked, int gpus) {
+  Problem problem = asked.problem;
+  problem.gpus = gpus;
+  return problem;
+}
+
+}  // namespace plansearch

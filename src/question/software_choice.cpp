@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "question/software_choice.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/names.hpp"
+#include "plansearch/error.hpp"
+#include "question/framework_flags.hpp"
+
+namespace plansearch {
+namespace {
+
+constexpr std::string_view kAttention = "flash";
+constexpr std::array<std::pair<std::string_view, Fp8Recipe>, 5> kRecipes{
+    {{"tensorwise", Fp8Recipe::Tensorwise},
+     {"rowwise", Fp8Recipe::Rowwise},
+     {"delayed", Fp8Recipe::Delayed},
+     {"block", Fp8Recipe::Block},
+     {"mxfp8", Fp8Recipe::Mxfp8}}};
+
+[[noreturn]] void refuse(std::string_view flag, std::string_view word,
+                         const std::vector<std::string>& known) {
+  throw InputError({}, fmt::format("{}: unknown word '{}'", flag, word),
+                   fmt::format("it takes {}", fmt::join(known, ", ")));
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t end = text.find_first_of(" ,+");
+    if (end != 0) words.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return words;
+}
+
+void apply_set(Framework& framework, const std::string& set) {
+  const auto& sets = implementation_sets();
+  if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
+    refuse("--implementation", set, {sets.begin(), sets.end()});
+  }
+  choose_set(framework.operators, set);
+}
+
+/// Attention kernels are names of the accelerator's curves.
+void apply_kernels(Framework& framework, std::string_view text) {
+  for (const std::string& word : words_of(text)) {
+    if (word.starts_with(kAttention)) {
+      framework.attention_kernel = word;
+    } else if (!choose_kernel(framework.operators, word)) {
+      std::vector<std::string> known{"flash1", "flash2", "flash3"};
+      for (const std::string& name : operator_kernels()) known.push_back(name);
+      refuse("--kernels", word, known);
+    }
+  }
+}
+
+void apply_main_grads(Framework& framework, const std::string& text, DataType precision) {
+  const auto type = parse_data_type(text);
+  if (type != DataType::Bf16 && type != DataType::Fp16 && type != DataType::Fp32) {
+    refuse("--main-grads", text, {"bf16", "fp16", "fp32"});
+  }
+  const auto policy = framework.precision.find(precision);
+  if (policy == framework.precision.end()) return;
+  policy->second.reduction = *type;
+  // Where backward leaves gradients beside no other buffer, they are the main ones.
+  if (policy->second.main_gradient || policy->second.gradient != *type) {
+    policy->second.main_gradient = *type;
+  }
+}
+
+void apply_recipe(Framework& framework, const std::string& text) {
+  const auto found = std::find_if(kRecipes.begin(), kRecipes.end(),
+                                  [&](const auto& recipe) { return recipe.first == text; });
+  if (found == kRecipes.end()) {
+    refuse("--fp8-recipe", text, {"tensorwise", "rowwise", "delayed", "block", "mxfp8"});
+  }
+  framework.fp8_recipe = found->second;
+  const auto policy = framework.precision.find(DataType::Fp8);
+  if (found->second == Fp8Recipe::Mxfp8 && policy != framework.precision.end()) {
+    policy->second.matmul = DataType::Mxfp8;
+  }
+}
+
+/// One launch issues all kernels of a captured step.
+void apply_graphs(Framework& framework, const std::string& text) {
+  if (text == "0" || text == "none") return;
+  if (text != "1" && text != "full") refuse("--cuda-graphs", text, {"0", "1"});
+  FrameworkConstants& c = framework.constants;
+  c.host_launch = c.collective_skew = c.collective_skew_across_nodes = Seconds(0);
+}
+
+void apply_operators(Framework& framework, const std::optional<std::string>& set,
+                     const std::optional<std::string>& kernels) {
+  if (set) {
+    apply_set(framework, *set);
+  } else if (kernels) {
+    choose_set(framework.operators, "eager");
+  }
+  if (kernels) apply_kernels(framework, *kernels);
+  if (set || kernels) take_kept_tensors(framework);
+}
+
+}  // namespace
+
+void refuse_contradictions(const SoftwareChoice& choice, std::string_view attention,
+                           DataType precision) {
+  std::vector<std::string> fused;
+  for (const std::string& word : words_of(choice.kernels.value_or(""))) {
+    if (word.starts_with(kAttention)) fused.push_back(word);
+  }
+  if (fused.size() > 1) {
+    throw InputError({},
+                     fmt::format("--kernels names {} attention kernels: {}", fused.size(),
+                                 fmt::join(fused, ", ")),
+                     "a run has one");
+  }
+  if (attention == "unfused" && !fused.empty()) {
+    throw InputError(
+        {},
+        fmt::format("--attention unfused and --kernels {} contradict each other", fused.front()),
+        "leave one of them out: flash kernels are fused attention");
+  }
+  const bool narrow = precision == DataType::Fp8 || precision == DataType::Mxfp8;
+  if (choice.fp8_recipe && !narrow) {
+    throw InputError({},
+                     fmt::format("--fp8-recipe {} and --precision {} contradict each other",
+                                 *choice.fp8_recipe, to_text(precision)),
+                     "leave the recipe out, or give --precision fp8");
+  }
+  if (precision == DataType::Mxfp8 && choice.fp8_recipe.value_or("mxfp8") != "mxfp8") {
+    throw InputError({},
+                     fmt::format("--fp8-recipe {} and --precision mxfp8 contradict each other",
+                                 *choice.fp8_recipe),
+                     "give --precision fp8, or --fp8-recipe mxfp8");
+  }
+}
+
+void apply_offload(Framework& framework, const Cluster& machine, const std::string& text) {
+  if (text.empty() || text == "none" || text == "0") return;
+  constexpr std::array<std::string_view, 2> kUnpriced{"parameters", "activations"};
+  if (std::find(kUnpriced.begin(), kUnpriced.end(), text) != kUnpriced.end()) {
+    throw InputError({}, fmt::format("--offload {}: has no price", text),
+                     "optimizer has: states and their update on the host");
+  }
+  if (text != "optimizer") refuse("--offload", text, {"none", "optimizer"});
+  if (!framework.optimizer_offload) {
+    throw InputError(
+        {},
+        fmt::format("--offload optimizer: {} keeps optimizer states on the device", framework.name),
+        "these keep them on the host: " + frameworks_that([](const Framework& other) {
+          return other.optimizer_offload.has_value();
+        }));
+  }
+  if (!machine.host) {
+    throw InputError({},
+                     fmt::format("--offload optimizer: {} says nothing of its hosts", machine.name),
+                     "add host: {memory, memory_bandwidth, to_device, from_device} to the profile "
+                     "(docs/hardware_profiles.md)");
+  }
+  framework.offloads_optimizer = true;
+}
+
+void apply_software(Framework& framework, const SoftwareStack& machine,
+                    const SoftwareChoice& choice, DataType precision) {
+  if (machine.attention_kernel) framework.attention_kernel = machine.attention_kernel;
+  apply_operators(framework, machine.implementation, machine.kernels);
+  apply_operators(framework, choice.implementation, choice.kernels);
+  if (choice.main_grads) apply_main_grads(framework, *choice.main_grads, precision);
+  if (choice.fp8_recipe) apply_recipe(framework, *choice.fp8_recipe);
+  if (choice.cuda_graphs) apply_graphs(framework, *choice.cuda_graphs);
+}
+
+}  // namespace plansearch

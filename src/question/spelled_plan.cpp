@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "question/spelled_plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/names.hpp"
+#include "plan/legality/legality.hpp"
+#include "plan/stages/layer_distribution.hpp"
+#include "plan/stages/pipeline_shape.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/plan_stages.hpp"
+#include "schedule/order/stage_places.hpp"
+
+namespace plansearch {
+namespace {
+
+/// Turns the stages of a file into those of a plan.
+class SpelledPlan {
+ public:
+  SpelledPlan(const io::StagesDocument& document, const Problem& problem, bool placed)
+      : document_(document), problem_(problem), placed_(placed), stages_(document.stages.size()) {}
+
+  ParallelPlan make() {
+    chunks_ = document_.stages.front().chunks.size();
+    for (const io::StageEntry& stage : document_.stages) check_form(stage);
+    order_.micro_batches = document_.micro_batches;
+    order_.schedule = document_.schedule.value_or(default_schedule(
+        *problem_.framework, static_cast<int>(stages_.size()), static_cast<int>(chunks_)));
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      stages_[s].first_rank = document_.stages[s].first_rank;
+      stages_[s].degrees = degrees_of(document_.stages[s]);
+      stages_[s].chunks.assign(chunks_, {});
+    }
+    by_layers_ ? place_by_layers() : place_by_name();
+    auto plan = plan_of_stages(stages_, order_, problem_.global_batch, *problem_.framework,
+                               *problem_.network);
+    if (const auto* bad = std::get_if<Infeasible>(&plan)) refuse(*bad);
+    return std::get<ParallelPlan>(std::move(plan));
+  }
+
+ private:
+  /// All stages have as many chunks, and say in one way what they hold.
+  void check_form(const io::StageEntry& stage) {
+    const SourceLocation& where = stage.place.where;
+    if (stage.chunks.size() != chunks_) {
+      throw InputError(
+          where, fmt::format("{} chunks, the first stage has {}", stage.chunks.size(), chunks_),
+          "all stages have as many chunks");
+    }
+    for (const io::ChunkEntry& chunk : stage.chunks) {
+      const bool layers = chunk.layers.has_value();
+      if (&chunk == document_.stages.front().chunks.data()) by_layers_ = layers;
+      if (layers == by_layers_) continue;
+      throw InputError(where, "some stages count layers, others name blocks",
+                       "use either `layers` or `blocks` in all stages");
+    }
+  }
+
+  PlanDegrees degrees_of(const io::StageEntry& stage) const {
+    PlanDegrees degrees = with_pinned({}, stage.degrees);
+    degrees.pipeline = static_cast<int>(stages_.size());
+    degrees.chunks = static_cast<int>(chunks_);
+    degrees.schedule = order_.schedule;
+    degrees.micro_batches = order_.micro_batches;
+    if (degrees.tensor() == 1) degrees.sequence_parallel = SequenceParallel::Off;
+    if (stage.degrees.has(Degree::Zero)) return degrees;
+    for (const ZeroStage zero : kZeroPreference) {
+      PlanDegrees tried = degrees;
+      tried.zero = zero;
+      if (placed_) tried.tensor_out = 1;
+      if (check_transform(tried, *problem_.network, *problem_.framework, problem_.precision))
+        continue;
+      tried.tensor_out = degrees.tensor_out;
+      return tried;
+    }
+    return degrees;
+  }
+
+  [[nodiscard]] PipelineShape shape() const {
+    return pipeline_shape(stages_.front().degrees, *problem_.framework);
+  }
+
+  void place_by_layers() {
+    if (const auto bad = obstacle_of(shape())) refuse(*bad);
+    const auto places = stage_places(shape()).first(stages_.size() * chunks_);
+    std::vector<std::int64_t> layers;
+    for (const StagePlace& place : places) layers.push_back(*entry(place).layers);
+    const auto placed = place_layers(*problem_.network, layers);
+    if (const auto* bad = std::get_if<Infeasible>(&placed)) refuse(*bad);
+    const auto& runs = std::get<StageRuns>(placed);
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      if (runs[k].empty()) {
+        throw InputError(document_.stages[static_cast<std::size_t>(places[k].device)].place.where,
+                         fmt::format("stage {} has nothing to do", places[k].device),
+                         "give it a layer, or blocks: [] if it is meant to be idle");
+      }
+      held_at(places[k]) = runs[k];
+    }
+  }
+
+  void place_by_name() {
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      for (std::size_t c = 0; c < chunks_; ++c) {
+        for (const NamedBlocks& named : document_.stages[s].chunks[c].blocks) {
+          stages_[s].chunks[c].push_back(
+              {block_index(named.block, document_.stages[s].place.where), named.count});
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t block_index(const std::string& name,
+                                        const SourceLocation& where) const {
+    const auto& blocks = problem_.network->blocks;
+    const auto found = std::find_if(blocks.begin(), blocks.end(),
+                                    [&](const Block& block) { return block.name == name; });
+    if (found != blocks.end()) return static_cast<std::size_t>(found - blocks.begin());
+    std::vector<std::string> names;
+    for (const Block& block : blocks) names.push_back(block.name);
+    throw InputError(where, fmt::format("{} has no block '{}'", problem_.network->name, name),
+                     fmt::format("its blocks are {}", fmt::join(names, ", ")));
+  }
+
+  [[nodiscard]] const io::ChunkEntry& entry(const StagePlace& place) const {
+    return document_.stages[static_cast<std::size_t>(place.device)]
+        .chunks[static_cast<std::size_t>(place.chunk)];
+  }
+  std::vector<BlockRun>& held_at(const StagePlace& place) {
+    return stages_[static_cast<std::size_t>(place.device)]
+        .chunks[static_cast<std::size_t>(place.chunk)];
+  }
+
+  [[noreturn]] void refuse(const Infeasible& bad) const {
+    throw InputError(place_of(bad, document_),
+                     fmt::format("{}: {}", to_text(bad.obstacle), bad.detail), hint_for(bad));
+  }
+
+  static std::string hint_for(const Infeasible& bad) {
+    if (std::string legal = legal_values_text(bad); !legal.empty()) return legal;
+    switch (bad.obstacle) {
+      case Obstacle::LayersNotDivisible:
+        return "the layers of all stages sum to those of the network";
+      case Obstacle::BatchNotDivisible:
+        return "batch is a multiple of micro_batches x dp x tp_z of every stage";
+      default:
+        return {};
+    }
+  }
+
+  const io::StagesDocument& document_;
+  const Problem& problem_;
+  bool placed_;
+  std::vector<StageDescription> stages_;
+  Order order_;
+  std::size_t chunks_ = 1;
+  bool by_layers_ = true;
+};
+
+}  // namespace
+
+SourceLocation place_of(const Infeasible& infeasible, const io::StagesDocument& document) {
+  if (infeasible.stage) {
+    return document.stages[static_cast<std::size_t>(*infeasible.stage)].place.where;
+  }
+  const bool order = infeasible.obstacle == Obstacle::ScheduleNeedsMicroBatches;
+  return order ? document.order.where : document.place.where;
+}
+
+ParallelPlan spelled_plan(const io::StagesDocument& document, const Problem& problem, bool placed) {
+  return SpelledPlan(document, problem, placed).make();
+}
+
+}  // namespace plansearch

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "question/write_plan.hpp"
+
+#include <algorithm>
+
+#include "base/hash.hpp"
+#include "io/file.hpp"
+#include "io/plan_document.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/setting_table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// What a setting came to, in the words of the answer.
+const SettingReport* report_of(const GivenPlan& given, const SettingRow& row) {
+  const auto& settings = given.asked.settings;
+  const auto found = std::find_if(settings.begin(), settings.end(),
+                                  [&](const SettingReport& one) { return one.key == row.key; });
+  return found == settings.end() ? nullptr : &*found;
+}
+
+enum class Settings { Chosen, All };
+
+/// What the question came to, and the settings that somebody chose (or all there are) among those
+/// with at least this effect.
+ProblemRequest question_of(const GivenPlan& given, SettingEffect least, Settings which) {
+  const Problem& problem = given.problem;
+  ProblemRequest question;
+  for (const SettingRow& row : setting_table()) {
+    if (row.effect > least) continue;
+    const SettingReport* report = row.kind == SettingKind::Name ? nullptr : report_of(given, row);
+    auto value = row.get(given.asked.request);
+    if (report != nullptr && (value || which == Settings::All)) value = report->value;
+    if (value) row.set(question, *value);
+  }
+  question.framework = problem.framework->name;
+  question.gpus = given.plan.devices();
+  question.batch = problem.global_batch;
+  question.seq_len = problem.seq_len;
+  question.precision = to_text(problem.precision);
+  if (question.lora_rank && !question.lora_targets) {
+    question.lora_targets = report_of(given, row_of(Setting::LoraTargets))->value;
+  }
+  const ProblemFiles& files = given.asked.files;
+  question.content_hashes = {{"hardware", hash_text(files.cluster->content_hash)},
+                             {"model", hash_text(files.model->content_hash)}};
+  return question;
+}
+
+std::optional<io::PlacementsDocument> placements_of(const GivenPlan& given) {
+  const Transform& first = given.plan.transforms.front();
+  if (!first.is_placed()) return std::nullopt;
+  return io::PlacementsDocument{names_of(*first.placements, *given.problem.network), {}, {}, {}};
+}
+
+void add_plan(const GivenPlan& given, io::PlanDocument& document) {
+  const Problem& problem = given.problem;
+  if (given.degrees) {
+    document.question.degrees = to_pinned(*given.degrees);
+  } else {
+    document.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
+  }
+  document.placements = placements_of(given);
+}
+
+}  // namespace
+
+std::string plan_identity(const GivenPlan& given) {
+  io::PlanDocument document{question_of(given, SettingEffect::Price, Settings::All), {}, {}};
+  // The content of a file matters, not its name.
+  document.question.hardware = document.question.model = "-";
+  add_plan(given, document);
+  return hash_text(content_hash(io::to_yaml(document)));
+}
+
+void write_plan_files(const GivenPlan& given, const std::string& plan, const std::string& stages) {
+  const Problem& problem = given.problem;
+  io::PlanDocument document{question_of(given, SettingEffect::Room, Settings::Chosen), {}, {}};
+  io::PlanDocument spelled = document;
+  spelled.stages = io::to_stages(given.plan, *problem.framework, *problem.network);
+  spelled.placements = placements_of(given);
+  add_plan(given, document);
+  if (!stages.empty()) io::write_file(stages, io::to_yaml(spelled));
+  if (!plan.empty()) io::write_file(plan, io::to_yaml(document));
+}
+
+}  // namespace plansearch

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes:   which order a schedule has, whether an order is complete, what it keeps in memory.
+// Source:     definitions.
+// Assumes:    activations are kept from a chunk's forward to the end of its last backward phase.
+// Units:      chunks; bytes.
+// Checked by: tests/unit/schedule/orders_test.cpp
+#include "schedule/order/compute_order.hpp"
+
+#include <algorithm>
+
+#include "plansearch/error.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+Phase last_phase(const ComputeOrder& order) {
+  return order.weight_gradients == WeightGradients::Separate ? Phase::WeightGradient
+                                                             : Phase::Backward;
+}
+
+std::string name_of(int device, const ComputeStep& step) {
+  const char letter = step.phase == Phase::Forward    ? 'F'
+                      : step.phase == Phase::Backward ? 'B'
+                                                      : 'W';
+  return letter + std::to_string(step.micro_batch) + " of chunk " + std::to_string(step.chunk) +
+         " on device " + std::to_string(device);
+}
+
+/// Counts the steps of an order by virtual stage, micro-batch and phase.
+class StepCount {
+ public:
+  explicit StepCount(const ComputeOrder& order)
+      : order_(order),
+        stage_of_(order.devices.size() * static_cast<std::size_t>(order.chunks()), kNoStage),
+        seen_(order.pipeline.size() * static_cast<std::size_t>(order.micro_batches) * 3, 0) {
+    for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
+      const StagePlace& place = order.pipeline[k];
+      stage_of_[static_cast<std::size_t>(place.device * order.chunks() + place.chunk)] = k;
+    }
+  }
+
+  void check_device(int device, std::vector<std::string>& faults) {
+    const auto& steps = order_.devices[static_cast<std::size_t>(device)];
+    std::vector<ComputeStep> unknown;
+    for (ComputeStep step : steps) {
+      step.joined = false;
+      const std::size_t k = stage_at(device, step.chunk);
+      known(k, step) ? void(++seen_[number(k, step)]) : unknown.push_back(step);
+    }
+    if (!steps.empty() && steps.front().joined) {
+      faults.push_back(name_of(device, steps.front()) + " is joined to nothing");
+    }
+    for (int chunk = 0; chunk < order_.chunks(); ++chunk) {
+      const std::size_t k = stage_at(device, chunk);
+      if (k != kNoStage) check_stage(k, faults);
+    }
+    std::sort(unknown.begin(), unknown.end());
+    unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
+    for (const ComputeStep& step : unknown) {
+      faults.push_back(name_of(device, step) + " does not belong there");
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNoStage = ~std::size_t{0};
+
+  [[nodiscard]] std::size_t stage_at(int device, int chunk) const {
+    if (chunk < 0 || chunk >= order_.chunks()) return kNoStage;
+    return stage_of_[static_cast<std::size_t>(device * order_.chunks() + chunk)];
+  }
+  [[nodiscard]] bool known(std::size_t k, const ComputeStep& step) const {
+    if (k == kNoStage || step.phase > last_phase(order_)) return false;
+    const int first = order_.first_micro_batch(k);
+    return step.micro_batch >= first &&
+           step.micro_batch < first + order_.micro_batches_per_replica();
+  }
+  [[nodiscard]] std::size_t number(std::size_t k, const ComputeStep& step) const {
+    const std::size_t row = k * static_cast<std::size_t>(order_.micro_batches);
+    return (row + static_cast<std::size_t>(step.micro_batch)) * 3 +
+           static_cast<std::size_t>(step.phase);
+  }
+
+  void check_stage(std::size_t k, std::vector<std::string>& faults) const {
+    const StagePlace& place = order_.pipeline[k];
+    const int first = order_.first_micro_batch(k);
+    for (int i = first; i < first + order_.micro_batches_per_replica(); ++i) {
+      for (const Phase phase : {Phase::Forward, Phase::Backward, Phase::WeightGradient}) {
+        if (phase > last_phase(order_)) continue;
+        const ComputeStep step{place.chunk, i, phase};
+        const int times = seen_[number(k, step)];
+        if (times == 1) continue;
+        faults.push_back(name_of(place.device, step) +
+                         (times == 0 ? std::string(" is missing")
+                                     : " is there " + std::to_string(times) + " times"));
+      }
+    }
+  }
+
+  const ComputeOrder& order_;
+  std::vector<std::size_t> stage_of_;  ///< by device and chunk
+  std::vector<int> seen_;
+};
+
+}  // namespace
+
+std::size_t ComputeOrder::virtual_stage(int device, int chunk) const {
+  const auto found = std::find(pipeline.begin(), pipeline.end(), StagePlace{device, chunk});
+  PLANSEARCH_CHECK(found != pipeline.end());
+  return static_cast<std::size_t>(found - pipeline.begin());
+}
+
+std::optional<std::size_t> ComputeOrder::neighbour(std::size_t stage, int offset) const {
+  const std::size_t length = pipeline.size() / static_cast<std::size_t>(replicas);
+  const std::size_t along = stage % length;
+  if (offset < 0 ? along == 0 : along + 1 == length) return std::nullopt;
+  return offset < 0 ? stage - 1 : stage + 1;
+}
+
+int ComputeOrder::first_micro_batch(std::size_t stage) const {
+  const std::size_t length = pipeline.size() / static_cast<std::size_t>(replicas);
+  return static_cast<int>(stage / length) * micro_batches_per_replica();
+}
+
+std::size_t piece_end(std::span<const ComputeStep> steps, std::size_t begin) {
+  std::size_t end = begin + 1;
+  while (end < steps.size() && steps[end].joined) ++end;
+  return end;
+}
+
+bool overlaps(std::span<const ComputeStep> piece) {
+  const auto is = [](Phase phase) {
+    return [phase](const ComputeStep& step) { return step.phase == phase; };
+  };
+  return std::any_of(piece.begin(), piece.end(), is(Phase::Forward)) &&
+         std::any_of(piece.begin(), piece.end(), is(Phase::Backward));
+}
+
+ComputeOrder empty_order(const PipelineShape& shape) {
+  const Schedule& row = schedule_row(shape.schedule);
+  ComputeOrder order;
+  const Placement& placement = placement_of(shape);
+  order.pipeline = placement.places(shape.stages, shape.chunks);
+  order.replicas = placement.replicas;
+  order.micro_batches = shape.micro_batches;
+  order.weight_gradients = row.weight_gradients;
+  return order;
+}
+
+std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape) {
+  if (auto obstacle = obstacle_of(shape)) return *obstacle;
+  return order_of(shape);
+}
+
+std::vector<std::string> order_faults(const ComputeOrder& order) {
+  std::vector<std::string> faults;
+  StepCount count(order);
+  for (std::size_t d = 0; d < order.devices.size(); ++d) {
+    count.check_device(static_cast<int>(d), faults);
+  }
+  return faults;
+}
+
+int peak_chunks(const ComputeOrder& order, int device) {
+  int kept = 0;
+  int peak = 0;
+  for (const ComputeStep& step : order.devices[static_cast<std::size_t>(device)]) {
+    if (step.phase == Phase::Forward) peak = std::max(peak, ++kept);
+    if (step.phase == last_phase(order)) --kept;
+  }
+  return peak;
+}
+
+Bytes peak_activation_bytes(const ComputeOrder& order, int device,
+                            std::span<const Bytes> bytes_of_chunk) {
+  Bytes kept;
+  Bytes peak;
+  for (const ComputeStep& step : order.devices[static_cast<std::size_t>(device)]) {
+    const Bytes bytes = bytes_of_chunk[static_cast<std::size_t>(step.chunk)];
+    if (step.phase == Phase::Forward) kept += bytes;
+    peak = std::max(peak, kept);
+    if (step.phase == last_phase(order)) kept -= bytes;
+  }
+  return peak;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every device computes and in which sequence; nothing about communication yet.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "schedule/order/stage_places.hpp"
+#include "schedule/simulation/pipeline.hpp"
+
+namespace plansearch {
+
+enum class Phase : std::uint8_t {
+  Forward,
+  Backward,  ///< input gradient; with the weight gradient where that is fused
+  WeightGradient,
+};
+
+struct ComputeStep {
+  int chunk = 0;
+  int micro_batch = 0;
+  Phase phase = Phase::Forward;
+  /// One piece with the step before it: it starts when all its steps have their inputs and hands
+  /// everything on when it ends. A backward and its weight gradient make a full backward; with a
+  /// forward before them the two overlap.
+  bool joined = false;
+  auto operator<=>(const ComputeStep&) const = default;
+};
+
+enum class WeightGradients : std::uint8_t { Fused, Separate };
+
+struct ComputeOrder {
+  std::vector<StagePlace> pipeline;  ///< by virtual stage, in the order micro-batches pass them
+  int replicas = 1;                  ///< of the network, one after the other in `pipeline`
+  int micro_batches = 0;  ///< dealt out evenly: the first replica takes the first of them
+  WeightGradients weight_gradients = WeightGradients::Fused;
+  std::vector<std::vector<ComputeStep>> devices;
+  bool operator==(const ComputeOrder&) const = default;
+
+  [[nodiscard]] int chunks() const { return static_cast<int>(pipeline.size() / devices.size()); }
+  /// The virtual stage of a device's chunk; throws InternalError when there is none.
+  [[nodiscard]] std::size_t virtual_stage(int device, int chunk) const;
+  /// The virtual stage before (-1) or after (+1) this one on the way of a micro-batch.
+  [[nodiscard]] std::optional<std::size_t> neighbour(std::size_t stage, int offset) const;
+  [[nodiscard]] int micro_batches_per_replica() const { return micro_batches / replicas; }
+  /// The first micro-batch that passes this virtual stage.
+  [[nodiscard]] int first_micro_batch(std::size_t stage) const;
+};
+
+/// The end of the piece that begins here.
+[[nodiscard]] std::size_t piece_end(std::span<const ComputeStep> steps, std::size_t begin);
+/// Whether a piece is a forward and a backward at the same time.
+[[nodiscard]] bool overlaps(std::span<const ComputeStep> piece);
+
+/// An order without steps yet, on the places of the shape's schedule.
+[[nodiscard]] ComputeOrder empty_order(const PipelineShape& shape);
+
+// The orders. Each is a pure function and needs a legal shape (obstacle_of).
+
+/// All forwards, then all backwards, micro-batches in the same sequence.
+[[nodiscard]] ComputeOrder gpipe_order(const PipelineShape& shape);
+/// Device r runs p - 1 - r forwards ahead, then alternates forward and backward.
+[[nodiscard]] ComputeOrder one_f_one_b_order(const PipelineShape& shape);
+/// Megatron's interleaved 1F1B, with groups of micro-batches of any legal size.
+[[nodiscard]] ComputeOrder interleaved_order(const PipelineShape& shape);
+
+/// The order of shape.schedule, or why there is none.
+[[nodiscard]] std::variant<ComputeOrder, Infeasible> make_order(const PipelineShape& shape);
+
+/// What is wrong with an order taken by itself: pieces missing, repeated or unknown. Whether it can
+/// run is another question: see lowering.hpp. Empty: nothing.
+[[nodiscard]] std::vector<std::string> order_faults(const ComputeOrder& order);
+
+/// Most chunks kept at one time on a device, from the start of a chunk's forward to the end of its
+/// backward (weight gradient when separate).
+[[nodiscard]] int peak_chunks(const ComputeOrder& order, int device);
+/// The same weighted by chunk.
+[[nodiscard]] Bytes peak_activation_bytes(const ComputeOrder& order, int device,
+                                          std::span<const Bytes> bytes_of_chunk);
+
+}  // namespace plansearch

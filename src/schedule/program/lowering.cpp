@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes:   the program of a compute order: waits, sends and receives around every piece, what it
+//             keeps, and the end of the step.
+// Source:     alpa-projects/alpa@b8078a9f runtime_emitter.py (just-in-time and overlapped lists).
+// Assumes:    messages take memory of their own where receives are listed or have slots; elsewhere
+//             they are part of what the pieces keep and work with.
+// Units:      bytes.
+// Checked by: tests/unit/schedule/lowering_test.cpp
+#include "schedule/program/lowering.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "plansearch/error.hpp"
+#include "schedule/program/lowering_buffers.hpp"
+#include "schedule/program/lowering_messages.hpp"
+#include "schedule/program/lowering_ways.hpp"
+
+namespace plansearch {
+namespace {
+
+/// A program with a compute queue per device and nothing in them.
+Program empty_program(const ComputeOrder& order) {
+  Program program;
+  program.devices = static_cast<int>(order.devices.size());
+  std::size_t steps = 0;
+  for (std::size_t d = 0; d < order.devices.size(); ++d) {
+    program.queues.push_back({static_cast<int>(d), StreamKind::Compute, 0, {}});
+    program.queues.back().order.reserve(3 * order.devices[d].size());
+    steps += order.devices[d].size();
+  }
+  program.instructions.reserve(3 * steps);
+  program.messages.reserve(steps);
+  return program;
+}
+
+/// Emits the instructions of compute steps in whichever sequence it is asked to.
+class Lowering {
+ public:
+  Lowering(const ComputeOrder& order, const LoweringOptions& options)
+      : order_(order),
+        options_(options),
+        ways_(order),
+        program_(empty_program(order)),
+        messages_(ways_, options_, program_),
+        buffers_(ways_, options_, messages_, program_),
+        runs_(ways_.run_count(), kNoId),
+        runs_of_(order.devices.size(), 0) {}
+
+  [[nodiscard]] const OrderWays& ways() const { return ways_; }
+
+  /// A piece with all it waits for before and all it sends after.
+  void emit_with_messages(std::size_t device, std::span<const ComputeStep> piece) {
+    for (const ComputeStep& step : piece) {
+      const PlacedStep placed = ways_.place(device, step);
+      if (const auto way = ways_.way_in(placed)) messages_.receive(*way, placed);
+    }
+    const bool overlapped = piece.size() > 1 && overlaps(piece);
+    for (const ComputeStep& step : piece) {
+      run(ways_.place(device, step), overlapped && step.phase == Phase::Forward);
+    }
+    for (const ComputeStep& step : piece) {
+      const auto way = ways_.way_out(ways_.place(device, step));
+      if (way) messages_.send(*way, step.micro_batch);
+    }
+  }
+
+  void emit_transfer_to(const PlacedStep& placed) {
+    const auto way = ways_.way_in(placed);
+    if (!way) return;
+    messages_.send(*way, placed.step.micro_batch);
+    messages_.receive(*way, placed);
+  }
+
+  void run(const PlacedStep& placed, bool overlapped = false) {
+    if (options_.bytes != nullptr) buffers_.allocate(placed);
+    const auto device = static_cast<std::size_t>(placed.device);
+    const std::uint32_t row =
+        overlapped ? overlapped_row(placed.stage) : compute_row(placed.stage, placed.step.phase);
+    const InstructionId id = emit(program_, device, key_of(placed), Opcode::Run, row, kNoId);
+    add_local_event(placed, id);
+    runs_[ways_.run_index(placed.stage, placed.step.micro_batch, placed.step.phase)] = id;
+    if (options_.bytes != nullptr) buffers_.release(placed);
+    if (++runs_of_[device] == order_.devices[device].size() && reduces_early()) {
+      made_with_.emplace_back(id, reduce(placed.device));
+    }
+  }
+
+  /// Reductions and optimizers, where they are asked for.
+  void end_step(const StepEnd& end) {
+    constexpr std::uint32_t kSharedGang = 0, kNormGang = 1;
+    const std::size_t count = order_.pipeline.size();
+    for (int d = 0; d < program_.devices; ++d) {
+      const InstructionKey key = key_of_device(d);
+      const auto queue = static_cast<std::size_t>(d);
+      if (!reduces_early()) reduce(d);
+      if (!end.sums_shared.empty() && end.sums_shared[queue]) {
+        emit(program_, queue, key, Opcode::Collective,
+             step_row(count, d, StepPart::SharedReduction), kSharedGang);
+      }
+      if (end.together) emit(program_, queue, key, Opcode::Collective, 0, kNormGang);
+      emit(program_, queue, key, Opcode::Apply, step_row(count, d, StepPart::Optimizer), kNoId);
+    }
+  }
+
+  [[nodiscard]] Program take() {
+    for (Message& message : program_.messages) {
+      const int forward = message.tensor == TensorKind::Activation ? 1 : -1;
+      const auto from = static_cast<std::size_t>(message.key.group);
+      const std::size_t to = from + static_cast<std::size_t>(forward);
+      message.producer = runs_[ways_.run_index(from, message.key.micro_batch, message.key.phase)];
+      message.consumer = runs_[ways_.run_index(to, message.key.micro_batch, message.key.phase)];
+    }
+    for (const auto& [run, reduction] : made_with_) {
+      for (Message& message : program_.messages) {
+        if (message.producer == run) message.producer = reduction;
+      }
+    }
+    for (const auto& [index, to] : pending_) {
+      PLANSEARCH_CHECK(runs_[index] != kNoId);  // else the order is not complete
+      program_.events.push_back({runs_[index], to});
+    }
+    return std::move(program_);
+  }
+
+ private:
+  [[nodiscard]] InstructionKey key_of_device(int device) const {
+    InstructionKey key;
+    key.group = static_cast<int>(ways_.place(static_cast<std::size_t>(device), {}).stage);
+    return key;
+  }
+  [[nodiscard]] bool reduces_early() const {
+    return options_.end != nullptr && options_.end->reductions == ReductionTime::WithLastBackward;
+  }
+  InstructionId reduce(int device) {
+    return emit(program_, static_cast<std::size_t>(device), key_of_device(device),
+                Opcode::Collective, step_row(order_.pipeline.size(), device, StepPart::Reduction),
+                kNoId);
+  }
+
+  /// What the step needs from its own device: queue order says it where that came before.
+  void add_local_event(const PlacedStep& placed, InstructionId id) {
+    const Phase phase = placed.step.phase;
+    const bool upper = phase == Phase::Backward;
+    std::size_t input = runs_.size();
+    if (phase == Phase::WeightGradient) {
+      input = ways_.run_index(placed.stage, placed.step.micro_batch, Phase::Backward);
+    } else if (!ways_.at_end(placed, upper) && !ways_.way_at(placed, upper)) {
+      const std::size_t neighbour = upper ? placed.stage + 1 : placed.stage - 1;
+      input = ways_.run_index(neighbour, placed.step.micro_batch, phase);
+    } else if (phase == Phase::Backward) {
+      input = ways_.run_index(placed.stage, placed.step.micro_batch, Phase::Forward);
+    }
+    if (input < runs_.size() && runs_[input] == kNoId) pending_.emplace_back(input, id);
+  }
+
+  const ComputeOrder& order_;
+  LoweringOptions options_;
+  OrderWays ways_;
+  Program program_;
+  MessageWriter messages_;
+  BufferWriter buffers_;
+  std::vector<InstructionId> runs_;   ///< by stage, micro-batch and phase
+  std::vector<std::size_t> runs_of_;  ///< by device: emitted so far
+  /// Last pieces of devices, and the reductions that are part of them.
+  std::vector<std::pair<InstructionId, InstructionId>> made_with_;
+  std::vector<std::pair<std::size_t, InstructionId>> pending_;
+};
+
+/// All steps with the tick at which they would start if every piece took one tick and messages
+/// none, in the order of ticks, devices and steps.
+std::vector<std::pair<Ticks, PlacedStep>> by_clock(const ComputeOrder& order,
+                                                   const OrderWays& ways) {
+  const Program program = lower(order);
+  const auto built = build_task_graph(program);
+  const auto* graph = std::get_if<TaskGraph>(&built);
+  PLANSEARCH_CHECK(graph != nullptr);
+  const std::size_t count = order.pipeline.size();
+  const std::vector<Ticks> ones(count, 1);
+  const std::vector<Ticks> none(count - 1, 0);
+  const auto table = duration_table({ones, ones, ones, none, none, {}}, WeightGradients::Separate);
+  TaskSimulator simulator;
+  simulator.run(*graph, table);
+  std::vector<std::pair<Ticks, PlacedStep>> clock;
+  for (const Queue& queue : program.queues) {
+    for (const InstructionId id : queue.order) {
+      const Instruction& instruction = program.instructions[id];
+      if (instruction.opcode != Opcode::Run) continue;
+      const InstructionKey& key = instruction.key;
+      clock.emplace_back(simulator.start(graph->task_of[id]),
+                         ways.place(static_cast<std::size_t>(queue.device),
+                                    {key.chunk, key.micro_batch, key.phase}));
+    }
+  }
+  std::sort(clock.begin(), clock.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second.device, a.second.step) <
+           std::tie(b.first, b.second.device, b.second.step);
+  });
+  return clock;
+}
+
+}  // namespace
+
+Program lower(const ComputeOrder& order, const LoweringOptions& options) {
+  Lowering lowering(order, options);
+  if (options.sends.time == SendTime::Consumed) {
+    const auto clock = by_clock(order, lowering.ways());
+    for (auto tick = clock.begin(); tick != clock.end();) {
+      const auto next = std::find_if(tick, clock.end(),
+                                     [&](const auto& step) { return step.first != tick->first; });
+      for (auto step = tick; step != next; ++step) lowering.emit_transfer_to(step->second);
+      for (auto step = tick; step != next; ++step) lowering.run(step->second);
+      tick = next;
+    }
+  } else {
+    for (std::size_t d = 0; d < order.devices.size(); ++d) {
+      const std::span<const ComputeStep> steps = order.devices[d];
+      for (std::size_t i = 0; i < steps.size();) {
+        const std::size_t end = piece_end(steps, i);
+        lowering.emit_with_messages(d, steps.subspan(i, end - i));
+        i = end;
+      }
+    }
+  }
+  if (options.end != nullptr) lowering.end_step(*options.end);
+  return lowering.take();
+}
+
+}  // namespace plansearch
