@@ -14,7 +14,7 @@
 
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/load_problem.hpp"
-#include "search/strategies/partition/sequence_planner.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 
 namespace {
 
@@ -32,9 +32,9 @@ Problem problem_of(const char* hardware, int tensor) {
   return load_problem(request).problem;
 }
 
-SequenceSpace space_of(std::string_view word) {
-  if (word == "all") return SequenceSpace::All;
-  return word == "sorted" ? SequenceSpace::Sorted : SequenceSpace::Paper;
+PartitionSpace space_of(std::string_view word) {
+  if (word == "all") return PartitionSpace::All;
+  return word == "sorted" ? PartitionSpace::Sorted : PartitionSpace::Paper;
 }
 
 /// CPU seconds of the process so far.
@@ -48,25 +48,25 @@ double peak_mebibytes() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-std::size_t most_options(const SequencePlanner& planner, const Network& network) {
+std::size_t most_options(const PartitionPlanner& planner, const Network& network) {
   std::size_t most = 0;
   for (std::size_t b = 0; b < network.blocks.size(); ++b) {
     if (planner.tables(b) == nullptr) continue;
-    for (const LaunchOptions& launch : planner.tables(b)->launches()) {
+    for (const FusedGroupOptions& launch : planner.tables(b)->launches()) {
       most = std::max(most, launch.options.size());
     }
   }
   return most;
 }
 
-void report(const char* hardware, int bits, SequenceSpace space) {
+void report(const char* hardware, int bits, PartitionSpace space) {
   const int tensor = 1 << bits;
   const Problem problem = problem_of(hardware, tensor);
   PlanDegrees degrees;
   degrees.tensor_out = tensor;
   degrees.micro_batch = kSequences;
   const double start = clock_seconds();
-  const SequencePlanner planner({problem, degrees, space});
+  const PartitionPlanner planner({problem, degrees, space});
   const std::size_t most = most_options(planner, *problem.network);  // prices everything
   const double made = clock_seconds();
   const auto best = planner.best(Recompute::None, Rings::Hidden, 0.0);
@@ -85,7 +85,7 @@ void report(const char* hardware, int bits, SequenceSpace space) {
 
 int main(int argc, char** argv) {
   const char* hardware = argc > 1 ? argv[1] : "dgx-h100";
-  const SequenceSpace space = space_of(argc > 3 ? argv[3] : "paper");
+  const PartitionSpace space = space_of(argc > 3 ? argv[3] : "paper");
   std::vector<int> all{1, 2, 3, 4, 5};
   if (argc > 2) all = {std::atoi(argv[2])};
   for (const int bits : all) report(hardware, bits, space);

@@ -23,7 +23,7 @@ struct ProblemFiles {
 };
 
 /// A question with nothing left open but the number of GPUs, which a ladder of sizes varies.
-struct SettledProblem {
+struct ResolvedQuestion {
   ProblemRequest request;        ///< as asked, what a plan file adds included
   Problem problem;               ///< `gpus`: as asked for, else all of the machine
   std::optional<int> gpus;       ///< as asked for
@@ -40,14 +40,14 @@ struct SettledProblem {
 
 /// Settles every value: flag > plan > model > framework > profile > default. InputError for values
 /// that the machine, the model or the framework do not have, with those they do.
-[[nodiscard]] SettledProblem settle_problem(const ProblemRequest& request,
-                                            const ProblemFiles& files);
+[[nodiscard]] ResolvedQuestion resolve_question(const ProblemRequest& request,
+                                                const ProblemFiles& files);
 
 /// Both in one.
-[[nodiscard]] SettledProblem load_problem(const ProblemRequest& request,
-                                          const ShippedData& data = shipped_data());
+[[nodiscard]] ResolvedQuestion load_problem(const ProblemRequest& request,
+                                            const ShippedData& data = shipped_data());
 
 /// The same question for a number of GPUs.
-[[nodiscard]] Problem with_gpus(const SettledProblem& asked, int gpus);
+[[nodiscard]] Problem with_gpus(const ResolvedQuestion& asked, int gpus);
 
 }  // namespace plansearch

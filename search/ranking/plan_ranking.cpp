@@ -19,10 +19,11 @@ namespace {
 /// up.
 constexpr double kExact = 1.0 - 1e-12;
 
-void sort_by_promise(std::vector<Contender>& contenders) {
-  std::sort(contenders.begin(), contenders.end(), [](const Contender& a, const Contender& b) {
-    return ranks_before(a.candidate, b.candidate);
-  });
+void sort_by_promise(std::vector<RankedCandidate>& contenders) {
+  std::sort(contenders.begin(), contenders.end(),
+            [](const RankedCandidate& a, const RankedCandidate& b) {
+              return ranks_before(a.candidate, b.candidate);
+            });
 }
 
 }  // namespace
@@ -54,12 +55,12 @@ std::optional<Seconds> PlanRanking::leader_of(const PlanFamily& family) const {
   return leader->second;
 }
 
-void PlanRanking::take(std::vector<Contender> contenders) {
+void PlanRanking::take(std::vector<RankedCandidate> contenders) {
   const auto tight =
       std::stable_partition(contenders.begin(), contenders.end(),
-                            [](const Contender& c) { return c.fit == MemoryFit::Fits; });
-  std::vector<Contender> beside(std::make_move_iterator(tight),
-                                std::make_move_iterator(contenders.end()));
+                            [](const RankedCandidate& c) { return c.fit == MemoryFit::Fits; });
+  std::vector<RankedCandidate> beside(std::make_move_iterator(tight),
+                                      std::make_move_iterator(contenders.end()));
   contenders.erase(tight, contenders.end());
   take_fitting(std::move(contenders));
   take_tight(std::move(beside));
@@ -72,16 +73,16 @@ void PlanRanking::take(PlanCandidate simulated, const PlanFamily& family) {
   insert(std::move(simulated), family);
 }
 
-void PlanRanking::take_fitting(std::vector<Contender> contenders) {
+void PlanRanking::take_fitting(std::vector<RankedCandidate> contenders) {
   std::vector<PlanCandidate> pool = std::move(thresholds_.front);
-  for (const Contender& contender : contenders) pool.push_back(contender.candidate);
+  for (const RankedCandidate& contender : contenders) pool.push_back(contender.candidate);
   thresholds_.front = pareto_front(std::move(pool));
-  const auto is_late = [&](const Contender& contender) {
+  const auto is_late = [&](const RankedCandidate& contender) {
     return thresholds_.time && contender.bound > *thresholds_.time;
   };
   std::erase_if(contenders, is_late);
   sort_by_promise(contenders);
-  for (const Contender& contender : contenders) {
+  for (const RankedCandidate& contender : contenders) {
     if (is_late(contender)) continue;  // thresholds tighten on the way
     const PlanDegrees& plan = contender.candidate.plan;
     if (is_known(plan)) continue;
@@ -89,13 +90,13 @@ void PlanRanking::take_fitting(std::vector<Contender> contenders) {
   }
 }
 
-void PlanRanking::take_tight(std::vector<Contender> contenders) {
-  const auto is_late = [&](const Contender& contender) {
+void PlanRanking::take_tight(std::vector<RankedCandidate> contenders) {
+  const auto is_late = [&](const RankedCandidate& contender) {
     return thresholds_.exclude_tight(contender.bound);
   };
   std::erase_if(contenders, is_late);
   sort_by_promise(contenders);
-  for (const Contender& contender : contenders) {
+  for (const RankedCandidate& contender : contenders) {
     if (is_late(contender)) continue;
     if (tight_ && !tight_->written && tight_->plan == contender.candidate.plan) continue;
     if (auto candidate = simulated(contender.candidate.plan)) take_tight(*std::move(candidate));

@@ -35,7 +35,7 @@ struct Thresholds {
 };
 
 /// A plan of degrees that may still enter the answer.
-struct Contender {
+struct RankedCandidate {
   PlanCandidate candidate;  ///< priced by closed form
   Seconds bound;
   MemoryFit fit = MemoryFit::Fits;  ///< or Tight
@@ -72,7 +72,7 @@ class PlanRanking {
 
   /// Simulates the contenders of a batch, most promising first, until no other can enter the best,
   /// and tightens the thresholds.
-  void take(std::vector<Contender> contenders);
+  void take(std::vector<RankedCandidate> contenders);
 
   /// A simulated plan of a family; of plans that degrees do not describe the fastest is kept.
   void take(PlanCandidate simulated, const PlanFamily& family);
@@ -92,8 +92,8 @@ class PlanRanking {
     std::size_t part = 0;
   };
 
-  void take_fitting(std::vector<Contender> contenders);
-  void take_tight(std::vector<Contender> contenders);
+  void take_fitting(std::vector<RankedCandidate> contenders);
+  void take_tight(std::vector<RankedCandidate> contenders);
   void take_tight(PlanCandidate simulated);
   /// Nothing where the plan has a closed form but is too long to simulate.
   [[nodiscard]] std::optional<PlanCandidate> simulated(const PlanDegrees& plan);

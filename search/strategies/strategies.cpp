@@ -73,21 +73,21 @@ Parts operators(const Question& question) {
         "leave --pp out, or write the placements into a plan file with pp");
   }
   request.pinned.pin(Degree::Pipeline, 1);
-  return {sequence_part("operators", request, SequenceSpace::OneDimension)};
+  return {sequence_part("operators", request, PartitionSpace::OneDimension)};
 }
 
 Parts primepar(const Question& question) {
   if (question.framework().operator_steps != OperatorSteps::Squares) {
     refuse_steps(question.framework(), "--framework primepar does");
   }
-  return {sequence_part("primepar", question.request, SequenceSpace::Paper)};
+  return {sequence_part("primepar", question.request, PartitionSpace::Paper)};
 }
 
 Parts temporal(const Question& question) {
   Parts parts;
   switch (question.framework().operator_steps) {
     case OperatorSteps::Squares:
-      return {sequence_part("temporal", question.request, SequenceSpace::All)};
+      return {sequence_part("temporal", question.request, PartitionSpace::All)};
     case OperatorSteps::Rings:
       add_degrees(walk_of(question, "framework", Rings::Yes), parts);
       return parts;
@@ -116,7 +116,7 @@ Parts full(const Question& question) {
   }
   if (runs_squares(question.framework(), question.request)) {
     parts.push_back(
-        sequence_part("temporal", with_pipelines(question.request, walk), SequenceSpace::All));
+        sequence_part("temporal", with_pipelines(question.request, walk), PartitionSpace::All));
   }
   return parts;
 }

@@ -14,7 +14,7 @@
 #include "base/checked.hpp"
 #include "base/parallel.hpp"
 #include "search/strategies/strategy.hpp"
-#include "search/walk/family.hpp"
+#include "search/walk/degree_family.hpp"
 
 namespace plansearch {
 namespace {
@@ -61,7 +61,7 @@ class Enumeration : public Strategy {
       return;
     }
     if (task_.options.pruning == Pruning::On) seed();
-    std::vector<Family> batch;
+    std::vector<DegreeFamily> batch;
     const auto visit = [&](const PlanDegrees& plan) {
       batch.push_back({plan, {}});
       if (batch.size() == kBatchFamilies) process(batch);
@@ -89,8 +89,8 @@ class Enumeration : public Strategy {
   /// Prices a thin sample first, so that thresholds are good when the walk begins.
   void seed() {
     const auto ignore = [](Obstacle, std::size_t, const PlanDegrees&) {};
-    std::vector<Family> sample;
-    std::vector<Family> below;
+    std::vector<DegreeFamily> sample;
+    std::vector<DegreeFamily> below;
     const auto sample_mesh = [&](const PlanDegrees& mesh) {
       below.clear();
       const auto keep = [&](const PlanDegrees& plan) { below.push_back({plan, below.size()}); };
@@ -101,12 +101,12 @@ class Enumeration : public Strategy {
       }
     };
     walk_->visit(0, mesh_level_, PlanDegrees{}, sample_mesh, ignore);
-    std::vector<Contender> contenders;
+    std::vector<RankedCandidate> contenders;
     for (FamilyResult& part : price(sample)) move_contenders(part, contenders);
     task_.ranking.take(std::move(contenders));
   }
 
-  [[nodiscard]] std::vector<FamilyResult> price(std::span<const Family> families) {
+  [[nodiscard]] std::vector<FamilyResult> price(std::span<const DegreeFamily> families) {
     const std::size_t chunks = (families.size() + kChunkFamilies - 1) / kChunkFamilies;
     std::vector<FamilyResult> results(chunks);
     parallel_for(chunks, task_.options.threads, [&](std::size_t i) {
@@ -117,15 +117,15 @@ class Enumeration : public Strategy {
     return results;
   }
 
-  static void move_contenders(FamilyResult& part, std::vector<Contender>& into) {
+  static void move_contenders(FamilyResult& part, std::vector<RankedCandidate>& into) {
     into.insert(into.end(), part.contenders.begin(), part.contenders.end());
   }
 
-  void process(std::vector<Family>& batch) {
+  void process(std::vector<DegreeFamily>& batch) {
     if (!batch.empty() && task_.deadline.passed()) result_.completeness = Completeness::Stopped;
     // After a stop the remaining plans are counted, not priced.
     if (result_.completeness == Completeness::Optimal && !batch.empty()) {
-      std::vector<Contender> contenders;
+      std::vector<RankedCandidate> contenders;
       result_.families += static_cast<std::int64_t>(batch.size());
       for (FamilyResult& part : price(batch)) {
         add(result_.counts, part.counts);

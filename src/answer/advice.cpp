@@ -31,7 +31,7 @@ std::int64_t rounding_unit(int gpus, std::int64_t batch) {
 }
 
 /// Half the GPUs, and half of those, as long as they are no slower.
-std::optional<std::string> fewer_gpus(const ProblemRequest& request, const SettledProblem& asked,
+std::optional<std::string> fewer_gpus(const ProblemRequest& request, const ResolvedQuestion& asked,
                                       const SearchReport& report, SearchSession& session) {
   const PlanReport& first = report.plans.front();
   const StepTimeBreakdown& step = first.estimate.step;
@@ -56,7 +56,7 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Settl
 }  // namespace
 
 std::optional<std::string> better_batches(const ProblemRequest& request,
-                                          const SettledProblem& asked, const SearchReport& report,
+                                          const ResolvedQuestion& asked, const SearchReport& report,
                                           SearchSession& session) {
   const int gpus = report.question.gpus;
   const std::int64_t batch = report.question.global_batch;
@@ -70,7 +70,7 @@ std::optional<std::string> better_batches(const ProblemRequest& request,
     if (session.stopped()) break;
     ProblemRequest changed = request;
     changed.batch = other;
-    const SettledProblem settled = settle_problem(changed, asked.files);
+    const ResolvedQuestion settled = resolve_question(changed, asked.files);
     const auto best = session.best(settled, changed, gpus, fmt::format("batch {}", other));
     if (!best) continue;
     const Seconds step = best->estimate.step.total();
@@ -100,7 +100,7 @@ std::string factors_text(std::int64_t number) {
   return text;
 }
 
-std::vector<std::string> find_advice(const ProblemRequest& request, const SettledProblem& asked,
+std::vector<std::string> find_advice(const ProblemRequest& request, const ResolvedQuestion& asked,
                                      const SearchReport& report, SearchSession& session) {
   std::vector<std::string> advice;
   if (report.plans.empty() || session.stopped()) return advice;
@@ -111,8 +111,9 @@ std::vector<std::string> find_advice(const ProblemRequest& request, const Settle
   return advice;
 }
 
-std::vector<std::string> near_gpu_counts(const ProblemRequest& request, const SettledProblem& asked,
-                                         int gpus, SearchSession& session) {
+std::vector<std::string> near_gpu_counts(const ProblemRequest& request,
+                                         const ResolvedQuestion& asked, int gpus,
+                                         SearchSession& session) {
   std::vector<std::string> near;
   std::int64_t unit = 1;
   while (unit * 2 * kRounding <= gpus) unit *= 2;

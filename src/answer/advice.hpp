@@ -13,19 +13,19 @@ namespace plansearch {
 
 /// Batches near one whose factors leave few replicas, and fewer GPUs that are as fast.
 [[nodiscard]] std::vector<std::string> find_advice(const ProblemRequest& request,
-                                                   const SettledProblem& asked,
+                                                   const ResolvedQuestion& asked,
                                                    const SearchReport& report,
                                                    SearchSession& session);
 
 /// Batches that are faster per sequence, next to one that leaves few replicas.
 [[nodiscard]] std::optional<std::string> better_batches(const ProblemRequest& request,
-                                                        const SettledProblem& asked,
+                                                        const ResolvedQuestion& asked,
                                                         const SearchReport& report,
                                                         SearchSession& session);
 
 /// Numbers of GPUs near one that no plan divides, with their best plans.
 [[nodiscard]] std::vector<std::string> near_gpu_counts(const ProblemRequest& request,
-                                                       const SettledProblem& asked, int gpus,
+                                                       const ResolvedQuestion& asked, int gpus,
                                                        SearchSession& session);
 
 /// "2^5 x 5^4"

@@ -15,7 +15,7 @@
 #include "plansearch/ranking.hpp"
 #include "question/degrees.hpp"
 #include "question/evidence.hpp"
-#include "question/given_plan.hpp"
+#include "question/resolve_plan.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
@@ -96,7 +96,7 @@ double sigma_between(const ComparedRow& a, const ComparedRow& b, bool same_curve
 class Comparison {
  public:
   /// `asked`: the question of the row, absent where it cannot be asked.
-  void add(ComparedRow row, const SettledProblem* asked) {
+  void add(ComparedRow row, const ResolvedQuestion* asked) {
     if (asked != nullptr) {
       const auto measured = static_cast<std::size_t>(Evidence::Measured);
       row.measured = count_evidence(*asked->problem.cluster)[measured] > 0;
@@ -126,7 +126,7 @@ class Comparison {
     }
   }
   /// Of plans of the row's own framework.
-  static double paired_sigma_of(const SettledProblem& asked) {
+  static double paired_sigma_of(const ResolvedQuestion& asked) {
     return asked.problem.framework->constants.paired_sigma;
   }
 
@@ -141,7 +141,7 @@ std::string asked_order(const ProblemRequest& question) {
 }
 
 /// The best plan of a question whose files are read.
-ComparedRow answer_of(const ProblemRequest& question, const SettledProblem& asked,
+ComparedRow answer_of(const ProblemRequest& question, const ResolvedQuestion& asked,
                       SearchSession& session) {
   ComparedRow row;
   row.question = question_report(asked, asked.problem);
@@ -238,7 +238,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
     if (session.stopped()) break;
     const ProblemFiles files = read_problem_files(question);
     try {
-      const SettledProblem asked = settle_problem(question, files);
+      const ResolvedQuestion asked = resolve_question(question, files);
       comparison.note(asked.notes);
       comparison.add(answer_of(question, asked, session), &asked);
       comparison.rests_on(asked.problem);
@@ -260,7 +260,7 @@ ComparisonReport compare_given_plans(const ProblemRequest& request,
                                      const std::vector<std::string>& plans) {
   Comparison comparison;
   for (const std::string& name : plans) {
-    const GivenPlan given = load_given_plan(complete_from_plan(request, name));
+    const ResolvedPlan given = resolve_plan(complete_from_plan(request, name));
     if (given.inexpressible) throw InputError({}, *given.inexpressible);
     SearchReport priced = make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
     ComparedRow row;

@@ -51,7 +51,7 @@ void choose(LadderReport& ladder, bool cut_short) {
 }
 
 /// The smallest size than which no larger one is faster by more than a tie.
-void note_ceiling(const SettledProblem& asked, LadderReport& ladder) {
+void note_ceiling(const ResolvedQuestion& asked, LadderReport& ladder) {
   const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
   const LadderRung* ceiling = nullptr;
   Seconds best;  // of the larger sizes
@@ -78,7 +78,7 @@ std::vector<int> ladder_sizes(const Cluster& cluster) {
   return sizes;
 }
 
-std::variant<LadderReport, Infeasible> climb_ladder(const SettledProblem& asked,
+std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& asked,
                                                     const ProblemRequest& request,
                                                     SearchSession& session) {
   LadderReport ladder;

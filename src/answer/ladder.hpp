@@ -15,7 +15,7 @@ namespace plansearch {
 /// Climbs the ladder, or the sizes asked for. The chosen rung is the largest that keeps most of the
 /// throughput per GPU of the smallest that runs: one who pays per GPU-hour stops there. Infeasible
 /// when the pinned degrees leave no plan of any size.
-[[nodiscard]] std::variant<LadderReport, Infeasible> climb_ladder(const SettledProblem& asked,
+[[nodiscard]] std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& asked,
                                                                   const ProblemRequest& request,
                                                                   SearchSession& session);
 

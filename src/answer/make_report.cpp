@@ -136,11 +136,11 @@ std::string optimality(const SearchResult& result) {
 
 }  // namespace
 
-std::string evidence_text(const SettledProblem& asked, const QuestionReport& question) {
+std::string evidence_text(const ResolvedQuestion& asked, const QuestionReport& question) {
   return asked.evidence + (question.beyond_machine.empty() ? "" : "; " + question.beyond_machine);
 }
 
-QuestionReport question_report(const SettledProblem& asked, const Problem& problem) {
+QuestionReport question_report(const ResolvedQuestion& asked, const Problem& problem) {
   QuestionReport question;
   question.hardware = problem.cluster->name;
   question.accelerator = problem.cluster->accelerator.name;
@@ -167,7 +167,7 @@ QuestionReport question_report(const SettledProblem& asked, const Problem& probl
   return question;
 }
 
-SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
+SearchReport make_report(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
                          const SearchResult& result, std::size_t top, FrontShown front) {
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());
@@ -190,7 +190,7 @@ SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evalu
   return report;
 }
 
-SearchReport make_prediction(const SettledProblem& asked, const PlanEvaluator& evaluator,
+SearchReport make_prediction(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
                              const ParallelPlan& plan) {
   const Evaluation evaluation = evaluator.evaluate(plan);
   const auto* beyond = std::get_if<InfeasiblePlan>(&evaluation);

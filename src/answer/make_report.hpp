@@ -10,23 +10,23 @@
 namespace plansearch {
 
 /// What the numbers of an answer rest on.
-[[nodiscard]] std::string evidence_text(const SettledProblem& asked,
+[[nodiscard]] std::string evidence_text(const ResolvedQuestion& asked,
                                         const QuestionReport& question);
 
 /// What was asked, as reports name it.
-[[nodiscard]] QuestionReport question_report(const SettledProblem& asked, const Problem& problem);
+[[nodiscard]] QuestionReport question_report(const ResolvedQuestion& asked, const Problem& problem);
 
 /// Whether an answer shows the Pareto front.
 enum class FrontShown { No, Yes };
 
 /// Ranks of the `top` best families with their variants, ties, counts and optimality; the front
 /// where it is shown; remedies are added by who knows them.
-[[nodiscard]] SearchReport make_report(const SettledProblem& asked, const PlanEvaluator& evaluator,
-                                       const SearchResult& result, std::size_t top,
-                                       FrontShown front);
+[[nodiscard]] SearchReport make_report(const ResolvedQuestion& asked,
+                                       const PlanEvaluator& evaluator, const SearchResult& result,
+                                       std::size_t top, FrontShown front);
 
 /// One given plan as the only entry of a report; beyond memory it is also the nearest miss.
-[[nodiscard]] SearchReport make_prediction(const SettledProblem& asked,
+[[nodiscard]] SearchReport make_prediction(const ResolvedQuestion& asked,
                                            const PlanEvaluator& evaluator,
                                            const ParallelPlan& plan);
 

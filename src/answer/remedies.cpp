@@ -27,7 +27,7 @@ constexpr std::array kUnpinned{Degree::Recompute,        Degree::Zero,     Degre
                                Degree::TensorOut,        Degree::Pipeline, Degree::Context,
                                Degree::Expert,           Degree::Data};
 
-std::vector<Change> possible_changes(const ProblemRequest& request, const SettledProblem& asked) {
+std::vector<Change> possible_changes(const ProblemRequest& request, const ResolvedQuestion& asked) {
   std::vector<Change> changes;
   for (const Degree degree : kUnpinned) {
     if (!request.degrees.has(degree) && !request.limits.has(degree)) continue;
@@ -59,9 +59,9 @@ std::vector<Change> possible_changes(const ProblemRequest& request, const Settle
 }
 
 /// The best plan after a change; the files are not read again.
-std::optional<PlanCandidate> best_after(const SettledProblem& asked, const Change& change, int gpus,
-                                        SearchSession& session) {
-  const SettledProblem changed = settle_problem(change.request, asked.files);
+std::optional<PlanCandidate> best_after(const ResolvedQuestion& asked, const Change& change,
+                                        int gpus, SearchSession& session) {
+  const ResolvedQuestion changed = resolve_question(change.request, asked.files);
   return session.best(changed, change.request, gpus, change.words);
 }
 
@@ -70,13 +70,13 @@ std::string fits(const std::string& how, const PlanCandidate& best) {
                      to_text(best.estimate.step.total()));
 }
 
-std::optional<PlanCandidate> best_on(const SettledProblem& asked, const ProblemRequest& request,
+std::optional<PlanCandidate> best_on(const ResolvedQuestion& asked, const ProblemRequest& request,
                                      int gpus, SearchSession& session) {
   return session.best(asked, request, gpus, fmt::format("{} GPUs", gpus));
 }
 
 /// The smallest size on which something fits, of the ladder and the size half-way below it.
-std::optional<std::string> more_gpus(const SettledProblem& asked, const ProblemRequest& request,
+std::optional<std::string> more_gpus(const ResolvedQuestion& asked, const ProblemRequest& request,
                                      int gpus, const std::string& words, SearchSession& session) {
   const Cluster& cluster = *asked.problem.cluster;
   int smaller = gpus;
@@ -107,7 +107,7 @@ std::optional<ProblemRequest> unpinned(const ProblemRequest& request) {
 }
 
 /// More GPUs, with the degrees asked for or, failing that, with any.
-std::string remedy_by_gpus(const SettledProblem& asked, const ProblemRequest& request, int gpus,
+std::string remedy_by_gpus(const ResolvedQuestion& asked, const ProblemRequest& request, int gpus,
                            SearchSession& session) {
   if (auto found = more_gpus(asked, request, gpus, "", session)) return *std::move(found);
   const auto free = unpinned(request);
@@ -124,7 +124,7 @@ std::string remedy_by_gpus(const SettledProblem& asked, const ProblemRequest& re
 
 }  // namespace
 
-std::vector<std::string> find_remedies(const ProblemRequest& request, const SettledProblem& asked,
+std::vector<std::string> find_remedies(const ProblemRequest& request, const ResolvedQuestion& asked,
                                        int gpus, SearchSession& session) {
   constexpr std::size_t kEnough = 4;
   constexpr std::int64_t kWorthwhileFamilies = 50'000;  // seconds

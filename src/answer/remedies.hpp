@@ -11,7 +11,7 @@ namespace plansearch {
 
 /// Changes of the question, each with the best plan it leads to. Empty when none of them helps.
 [[nodiscard]] std::vector<std::string> find_remedies(const ProblemRequest& request,
-                                                     const SettledProblem& asked, int gpus,
+                                                     const ResolvedQuestion& asked, int gpus,
                                                      SearchSession& session);
 
 }  // namespace plansearch

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "answer/beyond.hpp"
 #include "answer/plan_file.hpp"
+#include "answer/plans_outside_framework.hpp"
 #include "plansearch/error.hpp"
 #include "search/strategies/strategy.hpp"
 #include "search/walk/fewest_layers.hpp"
@@ -65,7 +65,7 @@ std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& e
   return found;
 }
 
-std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProblem& asked,
+std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuestion& asked,
                                                              const ProblemRequest& request,
                                                              int gpus, const std::string& label,
                                                              NameMisses misses) {
@@ -96,7 +96,7 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const SettledProble
   return report;
 }
 
-std::optional<PlanCandidate> SearchSession::best(const SettledProblem& asked,
+std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked,
                                                  const ProblemRequest& request, int gpus,
                                                  const std::string& label) {
   SearchOptions wanted = options_;

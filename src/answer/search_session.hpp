@@ -35,13 +35,13 @@ class SearchSession {
   SearchSession(SearchOptions options, std::function<void(const std::string& label)> announce);
 
   /// The best plans of the request's space on `gpus` accelerators, or why it has none at all.
-  [[nodiscard]] std::variant<SearchReport, Infeasible> report(const SettledProblem& asked,
+  [[nodiscard]] std::variant<SearchReport, Infeasible> report(const ResolvedQuestion& asked,
                                                               const ProblemRequest& request,
                                                               int gpus, const std::string& label,
                                                               NameMisses misses);
   /// The best plan only, at the site asked about, without a report; nothing when none fits or there
   /// is none.
-  [[nodiscard]] std::optional<PlanCandidate> best(const SettledProblem& asked,
+  [[nodiscard]] std::optional<PlanCandidate> best(const ResolvedQuestion& asked,
                                                   const ProblemRequest& request, int gpus,
                                                   const std::string& label);
   /// Reports from here on hold the Pareto front too.

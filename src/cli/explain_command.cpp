@@ -13,7 +13,7 @@
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"
 #include "question/degrees.hpp"
-#include "question/given_plan.hpp"
+#include "question/resolve_plan.hpp"
 #include "report/comparison.hpp"
 #include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"
@@ -30,21 +30,21 @@ struct Explained {
   std::optional<Rival> rival;
 };
 
-GivenPlan load_plan(const AskedPlan& asked, const Options& options) {
-  GivenPlan plan = load_given_plan(asked);
+ResolvedPlan load_plan(const PlanRequest& asked, const Options& options) {
+  ResolvedPlan plan = resolve_plan(asked);
   for (const std::string& note : plan.asked.notes) print_note(note, options);
   if (plan.inexpressible) throw InputError({}, *plan.inexpressible);
   return plan;
 }
 
-SearchReport priced(const GivenPlan& plan) {
+SearchReport priced(const ResolvedPlan& plan) {
   return make_prediction(plan.asked, PlanEvaluator(plan.problem), plan.plan);
 }
 
 /// The ranked plans of a question; the second is the rival.
 Explained searched(const Options& options, SearchRun& run) {
   check_degrees(options.degrees, options.limits);
-  const SettledProblem inputs = load_problem(options);
+  const ResolvedQuestion inputs = load_problem(options);
   check_degrees_fit(options, inputs.problem);
   if (!inputs.gpus) {
     throw InputError({}, "explain needs a plan or a number of GPUs",
@@ -63,8 +63,8 @@ Explained searched(const Options& options, SearchRun& run) {
 
 /// A given plan, against another one or the best that a search finds.
 Explained given(const Options& options, SearchRun& run) {
-  const AskedPlan asked = complete_from_plan(options, options.plan);
-  const GivenPlan plan = load_plan(asked, options);
+  const PlanRequest asked = complete_from_plan(options, options.plan);
+  const ResolvedPlan plan = load_plan(asked, options);
   Explained result{priced(plan), plan.problem, {}, {}};
   result.plan = result.report.plans.front().plan.plan;
   if (!options.rival.empty()) {

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/hand_over.hpp"
+#include "answer/export_question.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
-#include "question/given_plan.hpp"
+#include "question/resolve_plan.hpp"
 
 namespace plansearch::cli {
 
 int run_export(const Options& options) {
   const Output output(options);
-  const GivenPlan given = load_given_plan(complete_from_plan(options, options.plan));
+  const ResolvedPlan given = resolve_plan(complete_from_plan(options, options.plan));
   for (const std::string& note : given.asked.notes) print_note(note, options);
   if (given.inexpressible) {
     print_error(*given.inexpressible, options);
     return kExitInexpressible;
   }
-  const auto answer = hand_over(given, options.to, options.launch, PLANSEARCH_VERSION);
+  const auto answer = export_question(given, options.to, options.launch, PLANSEARCH_VERSION);
   if (const auto* cannot = std::get_if<RefusedPlan>(&answer)) {
     print_error(cannot->message, options);
     return kExitInexpressible;
   }
-  const auto& exported = std::get<HandedOver>(answer);
+  const auto& exported = std::get<ExportResult>(answer);
   output.write(exported.text);
   for (const std::string& note : exported.notes) print_note(note, options);
   return kExitOk;

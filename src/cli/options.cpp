@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "answer/hand_over.hpp"
+#include "answer/export_question.hpp"
 #include "answer/listings.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"

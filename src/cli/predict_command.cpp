@@ -7,7 +7,7 @@
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "question/degrees.hpp"
-#include "question/given_plan.hpp"
+#include "question/resolve_plan.hpp"
 #include "question/write_plan.hpp"
 #include "report/plan_timeline.hpp"
 
@@ -15,8 +15,8 @@ namespace plansearch::cli {
 
 int run_predict(const Options& options) {
   const Output output(options);
-  const AskedPlan asked = complete_from_plan(options, options.plan);
-  const GivenPlan given = load_given_plan(asked);
+  const PlanRequest asked = complete_from_plan(options, options.plan);
+  const ResolvedPlan given = resolve_plan(asked);
   for (const std::string& note : given.asked.notes) print_note(note, options);
   if (given.inexpressible) {
     print_error(*given.inexpressible, options);

@@ -21,7 +21,7 @@ int code_of(bool found, const SearchRun& run) {
   return run.stopped() ? kExitInterrupted : kExitInfeasible;
 }
 
-int search_one(const Options& options, const SettledProblem& inputs, const Output& output) {
+int search_one(const Options& options, const ResolvedQuestion& inputs, const Output& output) {
   SearchRun run(options);
   SearchReport report = run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes);
   const bool found = !report.plans.empty();
@@ -44,7 +44,7 @@ int search_one(const Options& options, const SettledProblem& inputs, const Outpu
   return exit_code_after(run, options, code);
 }
 
-int search_ladder(const Options& options, const SettledProblem& inputs, const Output& output) {
+int search_ladder(const Options& options, const ResolvedQuestion& inputs, const Output& output) {
   SearchRun run(options);
   auto climbed = climb_ladder(inputs, options, run.session());
   if (const auto* infeasible = std::get_if<Infeasible>(&climbed)) refuse_question(*infeasible);
@@ -68,7 +68,7 @@ int run_search(const Options& options) {
   if (asks_several(options)) return run_compare(options);
   const Output output(options);
   check_degrees(options.degrees, options.limits);
-  const SettledProblem inputs = load_problem(options);
+  const ResolvedQuestion inputs = load_problem(options);
   for (const std::string& note : inputs.notes) print_note(note, options);
   check_degrees_fit(options, inputs.problem);
   return inputs.gpus ? search_one(options, inputs, output) : search_ladder(options, inputs, output);

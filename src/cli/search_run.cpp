@@ -51,8 +51,8 @@ void SearchRun::conclude_all(const Options& options) {
   if (all_) print_note(all_->conclude(), options);
 }
 
-SearchReport SearchRun::report(const SettledProblem& asked, const ProblemRequest& request, int gpus,
-                               const std::string& label, NameMisses misses) {
+SearchReport SearchRun::report(const ResolvedQuestion& asked, const ProblemRequest& request,
+                               int gpus, const std::string& label, NameMisses misses) {
   auto found = session_.report(asked, request, gpus, label, misses);
   if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
     refuse_question(*infeasible, near_gpu_counts(request, asked, gpus, session_));

@@ -17,7 +17,7 @@ class SearchRun {
   explicit SearchRun(const Options& options);
 
   /// The best plans on `gpus` accelerators; InputError when the pinned degrees leave none.
-  [[nodiscard]] SearchReport report(const SettledProblem& asked, const ProblemRequest& request,
+  [[nodiscard]] SearchReport report(const ResolvedQuestion& asked, const ProblemRequest& request,
                                     int gpus, const std::string& label, NameMisses misses);
   [[nodiscard]] bool stopped() const { return session_.stopped(); }
   [[nodiscard]] SearchSession& session() { return session_; }

@@ -18,44 +18,44 @@ using D = Degree;
 using S = Setting;
 
 /// mixed_precision: no, fp16, bf16.
-std::string mixed_precision(const Handover& h) {
+std::string mixed_precision(const ExportRequest& h) {
   return h.problem.precision == DataType::Fp32 ? "no" : std::string(to_text(h.problem.precision));
 }
 
 // clang-format off
 std::vector<Key> keys() {
   return {
-      {"compute_environment", {}, [](const Handover&) { return Value("LOCAL_MACHINE"); }},
-      {"distributed_type", {s(D::Zero)}, [](const Handover&) { return Value("FSDP"); }},
-      {"mixed_precision", {S::Precision}, [](const Handover& h) { return Value(mixed_precision(h)); }},
-      {"num_machines", {S::Gpus}, [](const Handover& h) { return Value(h.nodes()); }},
-      {"num_processes", {S::Gpus}, [](const Handover& h) { return Value(h.problem.gpus); }},
-      {"machine_rank", {}, [](const Handover&) { return Value(0); }},
-      {"rdzv_backend", {}, [](const Handover&) { return Value("static"); }},
-      {"same_network", {}, [](const Handover&) { return Value(true); }},
-      {"main_training_function", {}, [](const Handover&) { return Value("main"); }},
-      {"fsdp_config.fsdp_version", {s(D::Zero)}, [](const Handover&) { return Value(2); }},
+      {"compute_environment", {}, [](const ExportRequest&) { return Value("LOCAL_MACHINE"); }},
+      {"distributed_type", {s(D::Zero)}, [](const ExportRequest&) { return Value("FSDP"); }},
+      {"mixed_precision", {S::Precision}, [](const ExportRequest& h) { return Value(mixed_precision(h)); }},
+      {"num_machines", {S::Gpus}, [](const ExportRequest& h) { return Value(h.nodes()); }},
+      {"num_processes", {S::Gpus}, [](const ExportRequest& h) { return Value(h.problem.gpus); }},
+      {"machine_rank", {}, [](const ExportRequest&) { return Value(0); }},
+      {"rdzv_backend", {}, [](const ExportRequest&) { return Value("static"); }},
+      {"same_network", {}, [](const ExportRequest&) { return Value(true); }},
+      {"main_training_function", {}, [](const ExportRequest&) { return Value("main"); }},
+      {"fsdp_config.fsdp_version", {s(D::Zero)}, [](const ExportRequest&) { return Value(2); }},
       {"fsdp_config.fsdp_reshard_after_forward", {s(D::Zero)},
-       [](const Handover& h) { return Value(h.degrees.zero == ZeroStage::Parameters); }},
+       [](const ExportRequest& h) { return Value(h.degrees.zero == ZeroStage::Parameters); }},
       {"fsdp_config.fsdp_auto_wrap_policy", {s(D::Zero)},
-       [](const Handover&) { return Value("TRANSFORMER_BASED_WRAP"); }},
+       [](const ExportRequest&) { return Value("TRANSFORMER_BASED_WRAP"); }},
       {"fsdp_config.fsdp_activation_checkpointing", {s(D::Recompute)},
-       [](const Handover& h) { return Value(h.degrees.recompute == Recompute::Full); }},
-      {"fsdp_config.fsdp_offload_params", {s(D::Zero)}, [](const Handover&) { return Value(false); }},
-      {"fsdp_config.fsdp_cpu_ram_efficient_loading", {}, [](const Handover&) { return Value(true); }},
-      {"fsdp_config.fsdp_state_dict_type", {}, [](const Handover&) { return Value("SHARDED_STATE_DICT"); }},
+       [](const ExportRequest& h) { return Value(h.degrees.recompute == Recompute::Full); }},
+      {"fsdp_config.fsdp_offload_params", {s(D::Zero)}, [](const ExportRequest&) { return Value(false); }},
+      {"fsdp_config.fsdp_cpu_ram_efficient_loading", {}, [](const ExportRequest&) { return Value(true); }},
+      {"fsdp_config.fsdp_state_dict_type", {}, [](const ExportRequest&) { return Value("SHARDED_STATE_DICT"); }},
       {"parallelism_config.parallelism_config_dp_replicate_size", {s(D::ShardGroup), s(D::Data)},
-       [](const Handover& h) { return Value(h.degrees.data / h.shard_ranks()); }},
+       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); }},
       {"parallelism_config.parallelism_config_dp_shard_size", {s(D::ShardGroup), s(D::Data)},
-       [](const Handover& h) { return Value(h.shard_ranks()); }},
+       [](const ExportRequest& h) { return Value(h.shard_ranks()); }},
       {"parallelism_config.parallelism_config_tp_size", {s(D::TensorOut)},
-       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+       [](const ExportRequest& h) { return Value(h.degrees.tensor_out); }},
       {"parallelism_config.parallelism_config_cp_size", {s(D::Context)},
-       [](const Handover& h) { return Value(h.degrees.context); }},
+       [](const ExportRequest& h) { return Value(h.degrees.context); }},
       {"parallelism_config.parallelism_config_cp_backend", {s(D::Context)},
-       [](const Handover& h) { return h.degrees.context > 1 ? Value("torch") : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value("torch") : Value(); }},
       {"parallelism_config.parallelism_config_cp_comm_strategy", {s(D::ContextKind)},
-       [](const Handover& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); }},
   };
 }
 // clang-format on
@@ -89,7 +89,7 @@ std::vector<Accepts> accepts() {
 }
 
 /// Accelerator() reads it; transformers' Trainer sets its own (notes).
-std::optional<std::string> accumulation(const Handover& h) {
+std::optional<std::string> accumulation(const ExportRequest& h) {
   return std::to_string(h.degrees.micro_batches);
 }
 
@@ -113,11 +113,11 @@ Exporter accelerate_exporter() {
       // ParallelismConfig.__post_init__
       .conflicts =
           {{"tensor or context parallelism with replicas that share nothing (shard_group 1)",
-            [](const Handover& h) {
+            [](const ExportRequest& h) {
               return h.shard_ranks() == 1 && h.degrees.data > 1 &&
                      (h.degrees.tensor_out > 1 || h.degrees.context > 1);
             }}},
-      .notes = [](const Handover& h) -> std::vector<std::string> {
+      .notes = [](const ExportRequest& h) -> std::vector<std::string> {
         return {
             fmt::format("with transformers' Trainer: gradient_accumulation_steps={}, "
                         "per_device_train_batch_size={}; it reads no variable",

@@ -14,7 +14,7 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-bool sharded(const Handover& h) {
+bool sharded(const ExportRequest& h) {
   return h.degrees.data * h.degrees.context > 1 && h.degrees.zero != ZeroStage::None;
 }
 
@@ -24,26 +24,26 @@ bool sharded(const Handover& h) {
 std::vector<Key> deepspeed_keys() {
   return {
       {"train_batch_size", {S::GlobalBatch, s(D::Data), S::Gpus},
-       [](const Handover& h) { return Value(h.problem.global_batch); }},
+       [](const ExportRequest& h) { return Value(h.problem.global_batch); }},
       {"train_micro_batch_size_per_gpu", {s(D::MicroBatch)},
-       [](const Handover& h) { return Value(h.degrees.micro_batch); }},
+       [](const ExportRequest& h) { return Value(h.degrees.micro_batch); }},
       {"gradient_accumulation_steps", {S::MicroBatches},
-       [](const Handover& h) { return Value(h.degrees.micro_batches); }},
+       [](const ExportRequest& h) { return Value(h.degrees.micro_batches); }},
       {"bf16.enabled", {S::Precision},
-       [](const Handover& h) { return Value(h.problem.precision == DataType::Bf16); }},
+       [](const ExportRequest& h) { return Value(h.problem.precision == DataType::Bf16); }},
       {"fp16.enabled", {S::Precision},
-       [](const Handover& h) { return Value(h.problem.precision == DataType::Fp16); }},
+       [](const ExportRequest& h) { return Value(h.problem.precision == DataType::Fp16); }},
       {"zero_optimization.stage", {s(D::Zero)},
-       [](const Handover& h) { return Value(sharded(h) ? static_cast<int>(h.degrees.zero) : 0); }},
+       [](const ExportRequest& h) { return Value(sharded(h) ? static_cast<int>(h.degrees.zero) : 0); }},
       {"zero_optimization.overlap_comm",
        {setting_of(Overlap::GradientReduction), setting_of(Overlap::ParameterGather)},
-       [](const Handover& h) { return Value(h.overlaps(Overlap::GradientReduction)); }},
+       [](const ExportRequest& h) { return Value(h.overlaps(Overlap::GradientReduction)); }},
       {"zero_optimization.offload_optimizer.device", {kOffload},
-       [](const Handover& h) { return h.problem.framework->offloads_optimizer ? Value("cpu") : Value(); }},
+       [](const ExportRequest& h) { return h.problem.framework->offloads_optimizer ? Value("cpu") : Value(); }},
       {"zero_optimization.offload_optimizer.pin_memory", {kOffload},
-       [](const Handover& h) { return h.problem.framework->offloads_optimizer ? Value(true) : Value(); }},
+       [](const ExportRequest& h) { return h.problem.framework->offloads_optimizer ? Value(true) : Value(); }},
       {"data_types.grad_accum_dtype", {kMainGradients},
-       [](const Handover& h) { return h.chosen.main_grads ? Value(*h.chosen.main_grads) : Value(); }},
+       [](const ExportRequest& h) { return h.chosen.main_grads ? Value(*h.chosen.main_grads) : Value(); }},
   };
 }
 
@@ -52,12 +52,12 @@ namespace {
 std::vector<Key> own_keys() {
   const std::vector<Key> own{
       {"sequence_parallel_size", {s(D::Context), s(D::ContextKind)},
-       [](const Handover& h) { return h.degrees.context > 1 ? Value(h.degrees.context) : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value(h.degrees.context) : Value(); }},
   };
   return joined<Key>({deepspeed_keys(), own});
 }
 
-std::vector<std::string> notes(const Handover&) {
+std::vector<std::string> notes(const ExportRequest&) {
   return {"not in a plan: model, data, optimizer settings, clipping"};
 }
 

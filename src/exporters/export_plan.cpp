@@ -21,12 +21,12 @@ std::string one_line(std::string text) {
   return text;
 }
 
-std::string text_of(Setting setting, const Handover& handover) {
+std::string text_of(Setting setting, const ExportRequest& handover) {
   return fmt::format("{} {}", name_of(setting), value_of(setting, handover));
 }
 
 /// The degrees that are not neutral, and how the batch is cut.
-std::string plan_text(const Handover& handover) {
+std::string plan_text(const ExportRequest& handover) {
   std::vector<std::string> words;
   for (const DegreeRow& row : degree_table()) {
     const Setting setting = setting_of(row.degree);
@@ -43,7 +43,7 @@ std::string plan_text(const Handover& handover) {
 }
 
 /// Settings that no key says and the script must.
-std::vector<std::string> left_to_script(const Exporter& exporter, const Handover& handover) {
+std::vector<std::string> left_to_script(const Exporter& exporter, const ExportRequest& handover) {
   std::vector<std::string> words;
   const Settings said = said_by_keys(exporter, handover);
   for (const Accepts& accepts : exporter.accepts) {
@@ -54,7 +54,7 @@ std::vector<std::string> left_to_script(const Exporter& exporter, const Handover
   return words;
 }
 
-std::vector<std::string> placeholders(const Exporter& exporter, const Handover& handover) {
+std::vector<std::string> placeholders(const Exporter& exporter, const ExportRequest& handover) {
   std::vector<std::string> names;
   for (const Document& document : exporter.documents) {
     for (const Key& key : document.keys) {
@@ -64,7 +64,7 @@ std::vector<std::string> placeholders(const Exporter& exporter, const Handover& 
   return names;
 }
 
-std::vector<std::string> notes_of(const Exporter& exporter, const Handover& handover) {
+std::vector<std::string> notes_of(const Exporter& exporter, const ExportRequest& handover) {
   std::vector<std::string> notes;
   if (const auto words = left_to_script(exporter, handover); !words.empty()) {
     notes.push_back(fmt::format("set in the training script: {}", fmt::join(words, ", ")));
@@ -90,7 +90,7 @@ std::vector<std::string> notes_of(const Exporter& exporter, const Handover& hand
   return notes;
 }
 
-std::vector<std::string> header_of(const Exporter& exporter, const Handover& h,
+std::vector<std::string> header_of(const Exporter& exporter, const ExportRequest& h,
                                    const std::vector<std::string>& notes) {
   const Prediction& p = h.prediction;
   std::vector<std::string> lines{
@@ -109,13 +109,13 @@ std::vector<std::string> header_of(const Exporter& exporter, const Handover& h,
 }
 
 /// Where the file of a document goes: started by hand on every node, each writes its own.
-std::string place_of(const Document& document, const Handover& handover, Launcher launcher) {
+std::string place_of(const Document& document, const ExportRequest& handover, Launcher launcher) {
   if (launcher == Launcher::Torchrun) return fmt::format("$(mktemp --suffix=-{})", document.file);
   return fmt::format("$PWD/plan-{}-{}", handover.identity, document.file);
 }
 
 /// Files first, then arrays, as one piece of shell.
-std::string shell_body(const Exporter& exporter, const Handover& handover, Launcher launcher,
+std::string shell_body(const Exporter& exporter, const ExportRequest& handover, Launcher launcher,
                        const std::vector<std::string>& header) {
   std::string text;
   for (const Document& document : exporter.documents) {
@@ -132,7 +132,7 @@ std::string shell_body(const Exporter& exporter, const Handover& handover, Launc
 
 }  // namespace
 
-Entries entries_of(const Document& document, const Handover& handover) {
+Entries entries_of(const Document& document, const ExportRequest& handover) {
   Entries entries;
   for (const Key& key : document.keys) {
     Value value = key.value(handover);
@@ -152,7 +152,7 @@ Launcher find_launcher(std::string_view name) {
   return found == names.end() ? Launcher::None : static_cast<Launcher>(found - names.begin() + 1);
 }
 
-Exported export_plan(const Exporter& exporter, const Handover& handover, Launcher launcher) {
+Exported export_plan(const Exporter& exporter, const ExportRequest& handover, Launcher launcher) {
   const std::vector<std::string> notes = notes_of(exporter, handover);
   const std::vector<std::string> header = header_of(exporter, handover, notes);
   const Document& first = exporter.documents.front();

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exporters/handover.hpp"
+#include "exporters/export_request.hpp"
 
 namespace plansearch::exporters {
 
@@ -36,9 +36,9 @@ struct Accepts {
 /// One key of the configuration. Keys that say no setting are what the target asks for beside a
 /// plan (a learning rate); their values are placeholders.
 struct Key {
-  std::string_view name;            ///< a flag, or a path such as "zero_optimization.stage"
-  std::vector<Setting> says;        ///< nothing: a placeholder
-  Value (*value)(const Handover&);  ///< null: not said
+  std::string_view name;                 ///< a flag, or a path such as "zero_optimization.stage"
+  std::vector<Setting> says;             ///< nothing: a placeholder
+  Value (*value)(const ExportRequest&);  ///< null: not said
 };
 
 /// How a list of keys is written.
@@ -83,7 +83,7 @@ template <typename Row>
 /// An environment variable; absent: not touched; empty: must not be set.
 struct Variable {
   std::string_view name;
-  std::optional<std::string> (*value)(const Handover&);
+  std::optional<std::string> (*value)(const ExportRequest&);
 };
 
 /// What a network has and the target's own model lacks.
@@ -95,7 +95,7 @@ struct Trait {
 /// Settings that the target runs one by one and not together.
 struct Conflict {
   std::string_view words;  ///< "context parallelism with a pipeline"
-  bool (*has)(const Handover&);
+  bool (*has)(const ExportRequest&);
 };
 
 /// The command that starts one process per GPU on every node.
@@ -107,7 +107,7 @@ struct Launch {
   std::string_view arguments;  ///< shell words behind the script; the user's are in TRAIN_ARGS
   std::vector<Variable> environment{};
   /// Arguments for a first run on artificial data, as default of TRAIN_ARGS.
-  std::vector<std::string> (*trial)(const Handover&) = nullptr;
+  std::vector<std::string> (*trial)(const ExportRequest&) = nullptr;
 };
 
 struct Exporter {
@@ -121,7 +121,7 @@ struct Exporter {
   std::vector<Trait> lacks{};
   std::vector<Conflict> conflicts{};
   /// What the user must add or know, beside the settings of the script.
-  std::vector<std::string> (*notes)(const Handover&) = nullptr;
+  std::vector<std::string> (*notes)(const ExportRequest&) = nullptr;
 };
 
 /// The names alone, which the command line asks for whatever the command: no exporter is made.

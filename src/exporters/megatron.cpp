@@ -20,28 +20,28 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-bool sharded(const Handover& h) {
+bool sharded(const ExportRequest& h) {
   return h.degrees.data * h.degrees.context > 1 && h.degrees.zero != ZeroStage::None;
 }
 /// ZeRO 2 and 3 are Megatron-FSDP.
-bool fsdp(const Handover& h) {
+bool fsdp(const ExportRequest& h) {
   return sharded(h) && h.degrees.zero >= ZeroStage::Gradients;
 }
-bool overlap_gradients(const Handover& h) {
+bool overlap_gradients(const ExportRequest& h) {
   return h.overlaps(Overlap::GradientReduction);
 }
 /// The tensor overlap of Transformer Engine; without sequence parallelism the backward all-reduce
 /// hides behind the weight gradient by itself.
-bool overlap_tensor(const Handover& h) {
+bool overlap_tensor(const ExportRequest& h) {
   const bool inside = h.degrees.tensor() <= h.gpus_per_node();  // user buffers of one node
   return h.overlaps(Overlap::TensorParallel) && inside &&
          h.degrees.sequence_parallel == SequenceParallel::On;
 }
-bool offloads(const Handover& h) {
+bool offloads(const ExportRequest& h) {
   return h.problem.framework->offloads_optimizer;
 }
 /// Arguments of --fp8-recipe; a row-wise recipe is not among them.
-std::string recipe(const Handover& h) {
+std::string recipe(const ExportRequest& h) {
   if (h.problem.precision == DataType::Mxfp8) return "mxfp8";
   switch (h.problem.framework->fp8_recipe.value_or(Fp8Recipe::Tensorwise)) {
     case Fp8Recipe::Delayed:
@@ -55,20 +55,20 @@ std::string recipe(const Handover& h) {
   }
 }
 /// The format in which gradients are added up, where there is one beside the gradients'.
-std::optional<DataType> main_gradients(const Handover& h) {
+std::optional<DataType> main_gradients(const ExportRequest& h) {
   const auto policy = h.problem.framework->precision.find(h.problem.precision);
   return policy == h.problem.framework->precision.end() ? std::nullopt
                                                         : policy->second.main_gradient;
 }
 /// TransformerConfig.__post_init__ excludes full recomputation and needs chunks in a pipeline.
-bool overlap_experts(const Handover& h) {
+bool overlap_experts(const ExportRequest& h) {
   const PlanDegrees& d = h.degrees;
   const bool half = h.problem.precision != DataType::Fp32;
   return h.overlaps(Overlap::ExpertAllToAll) && d.recompute != Recompute::Full && half &&
          (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
 }
 
-bool has_precision(const Handover& h, std::initializer_list<DataType> types) {
+bool has_precision(const ExportRequest& h, std::initializer_list<DataType> types) {
   return std::find(types.begin(), types.end(), h.problem.precision) != types.end();
 }
 
@@ -88,32 +88,32 @@ std::string layout(const std::vector<StageContent>& stages) {
 std::vector<Key> parallel_keys() {
   return {
       {"--tensor-model-parallel-size", {s(D::TensorOut)},
-       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+       [](const ExportRequest& h) { return Value(h.degrees.tensor_out); }},
       {"--sequence-parallel", {s(D::SequenceParallel)},
-       [](const Handover& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
+       [](const ExportRequest& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
       {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)},
-       [](const Handover& h) { return Value(h.degrees.pipeline); }},
+       [](const ExportRequest& h) { return Value(h.degrees.pipeline); }},
       {"--num-layers-per-virtual-pipeline-stage", {s(D::Chunks), s(D::Schedule)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return h.degrees.chunks > 1 && is_even(h.stages) ? Value(h.stages.front().layers) : Value();
        }},
       {"--pipeline-model-parallel-layout", {S::Layers, s(D::Chunks), s(D::Schedule)},
-       [](const Handover& h) { return is_even(h.stages) ? Value() : Value(layout(h.stages)); }},
+       [](const ExportRequest& h) { return is_even(h.stages) ? Value() : Value(layout(h.stages)); }},
       {"--context-parallel-size", {s(D::Context)},
-       [](const Handover& h) { return Value(h.degrees.context); }},
+       [](const ExportRequest& h) { return Value(h.degrees.context); }},
       {"--cp-comm-type", {s(D::ContextKind)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          if (h.degrees.context == 1) return Value();
          if (h.degrees.context_kind == ContextKind::AllGather) return Value("all_gather");
          return Value(h.degrees.context_kind == ContextKind::Ring ? "p2p" : "a2a");
        }},
       {"--expert-model-parallel-size", {s(D::Expert)},
-       [](const Handover& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
       // Left out it would be the tensor degree.
       {"--expert-tensor-parallel-size", {s(D::ExpertTensor)},
-       [](const Handover& h) { return h.model().moe ? Value(h.degrees.expert_tensor) : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe ? Value(h.degrees.expert_tensor) : Value(); }},
       {"--use-tp-pp-dp-mapping", {S::RankOrder},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const std::string order = value_of(S::RankOrder, h);
          return flag(order.find("pp-dp") != std::string::npos);
        }},
@@ -122,36 +122,36 @@ std::vector<Key> parallel_keys() {
 
 std::vector<Key> optimizer_keys() {
   return {
-      {"--optimizer", {S::Optimizer}, [](const Handover& h) { return Value(h.optimizer); }},
+      {"--optimizer", {S::Optimizer}, [](const ExportRequest& h) { return Value(h.optimizer); }},
       {"--use-distributed-optimizer", {s(D::Zero)},
-       [](const Handover& h) { return flag(sharded(h)); }},
-      {"--use-megatron-fsdp", {s(D::Zero)}, [](const Handover& h) { return flag(fsdp(h)); }},
+       [](const ExportRequest& h) { return flag(sharded(h)); }},
+      {"--use-megatron-fsdp", {s(D::Zero)}, [](const ExportRequest& h) { return flag(fsdp(h)); }},
       {"--data-parallel-sharding-strategy", {s(D::Zero)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          if (!fsdp(h)) return Value();
          return Value(h.degrees.zero == ZeroStage::Parameters ? "optim_grads_params" : "optim_grads");
        }},
       {"--ckpt-format", {s(D::Zero)},
-       [](const Handover& h) { return fsdp(h) ? Value("fsdp_dtensor") : Value(); }},
+       [](const ExportRequest& h) { return fsdp(h) ? Value("fsdp_dtensor") : Value(); }},
       {"--num-distributed-optimizer-instances", {s(D::ShardGroup)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const int copies = h.degrees.data / h.shard_ranks();
          return sharded(h) && copies > 1 ? Value(copies) : Value();
        }},
       {"--overlap-grad-reduce", {setting_of(Overlap::GradientReduction)},
-       [](const Handover& h) { return flag(overlap_gradients(h)); }},
+       [](const ExportRequest& h) { return flag(overlap_gradients(h)); }},
       {"--overlap-param-gather", {setting_of(Overlap::ParameterGather)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return flag(sharded(h) && overlap_gradients(h) && h.overlaps(Overlap::ParameterGather));
        }},
       {"--no-overlap-p2p-communication", {setting_of(Overlap::PipelineSend)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return flag(h.degrees.chunks > 1 && !h.overlaps(Overlap::PipelineSend));
        }},
       {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)},
-       [](const Handover& h) { return flag(overlap_tensor(h)); }},
+       [](const ExportRequest& h) { return flag(overlap_tensor(h)); }},
       {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll)},
-       [](const Handover& h) { return flag(overlap_experts(h)); }},
+       [](const ExportRequest& h) { return flag(overlap_experts(h)); }},
   };
 }
 
@@ -164,75 +164,75 @@ constexpr Setting kOffload = setting_of(plansearch::Setting::Offload);
 std::vector<Key> software_keys() {
   return {
       {"--grad-reduce-in-bf16", {kMainGradients},
-       [](const Handover& h) { return flag(h.chosen.main_grads == "bf16"); }},
+       [](const ExportRequest& h) { return flag(h.chosen.main_grads == "bf16"); }},
       // What --bf16 implies and --fp16 does not.
       {"--accumulate-allreduce-grads-in-fp32", {kMainGradients},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const bool half = has_precision(h, {DataType::Fp16});
          return flag(half && main_gradients(h) == DataType::Fp32);
        }},
       {"--cuda-graph-impl", {kGraphs},
-       [](const Handover& h) { return h.chosen.cuda_graphs == "1" ? Value("full_iteration") : Value(); }},
+       [](const ExportRequest& h) { return h.chosen.cuda_graphs == "1" ? Value("full_iteration") : Value(); }},
       {"--no-check-for-nan-in-loss-and-grad", {kGraphs},
-       [](const Handover& h) { return flag(h.chosen.cuda_graphs == "1"); }},
-      {"--optimizer-cpu-offload", {kOffload}, [](const Handover& h) { return flag(offloads(h)); }},
+       [](const ExportRequest& h) { return flag(h.chosen.cuda_graphs == "1"); }},
+      {"--optimizer-cpu-offload", {kOffload}, [](const ExportRequest& h) { return flag(offloads(h)); }},
       {"--optimizer-offload-fraction", {kOffload},
-       [](const Handover& h) { return offloads(h) ? Value(1.0) : Value(); }},
+       [](const ExportRequest& h) { return offloads(h) ? Value(1.0) : Value(); }},
       {"--use-precision-aware-optimizer", {kOffload},
-       [](const Handover& h) { return flag(offloads(h)); }},
+       [](const ExportRequest& h) { return flag(offloads(h)); }},
   };
 }
 
 std::vector<Key> batch_keys() {
   return {
       {"--micro-batch-size", {s(D::MicroBatch)},
-       [](const Handover& h) { return Value(h.degrees.micro_batch); }},
+       [](const ExportRequest& h) { return Value(h.degrees.micro_batch); }},
       // World size, batch and micro-batch decide data parallelism and accumulation.
       {"--global-batch-size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus},
-       [](const Handover& h) { return Value(h.problem.global_batch); }},
+       [](const ExportRequest& h) { return Value(h.problem.global_batch); }},
       {"--seq-length", {S::SequenceLength},
-       [](const Handover& h) { return Value(h.problem.seq_len); }},
+       [](const ExportRequest& h) { return Value(h.problem.seq_len); }},
       {"--recompute-granularity", {s(D::Recompute)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return h.degrees.recompute == Recompute::None ? Value() : Value(to_text(h.degrees.recompute));
        }},
       {"--recompute-method", {s(D::Recompute), s(D::RecomputeLayers)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          if (h.degrees.recompute != Recompute::Full) return Value();
          return Value(h.degrees.recompute_layers > 0 ? "block" : "uniform");
        }},
       {"--recompute-num-layers", {s(D::Recompute), s(D::RecomputeLayers)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          if (h.degrees.recompute != Recompute::Full) return Value();
          return Value(std::max(1, h.degrees.recompute_layers));
        }},
       {"--recompute-modules", {s(D::Recompute)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return h.degrees.recompute == Recompute::Selective ? Value("core_attn") : Value();
        }},
       {"--attention-backend", {S::Attention},
-       [](const Handover& h) { return h.attention == "unfused" ? Value("unfused") : Value(); }},
-      {"--fp16", {S::Precision}, [](const Handover& h) { return flag(has_precision(h, {DataType::Fp16})); }},
+       [](const ExportRequest& h) { return h.attention == "unfused" ? Value("unfused") : Value(); }},
+      {"--fp16", {S::Precision}, [](const ExportRequest& h) { return flag(has_precision(h, {DataType::Fp16})); }},
       {"--bf16", {S::Precision},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return flag(has_precision(h, {DataType::Bf16, DataType::Fp8, DataType::Mxfp8, DataType::Nvfp4}));
        }},
       {"--fp8-format", {S::Precision},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          if (!has_precision(h, {DataType::Fp8, DataType::Mxfp8})) return Value();
          return Value(recipe(h) == "mxfp8" ? "e4m3" : "hybrid");
        }},
       {"--fp8-recipe", {S::Precision, kRecipe},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return has_precision(h, {DataType::Fp8, DataType::Mxfp8}) ? Value(recipe(h)) : Value();
        }},
       // Parameters are gathered in the format of the matrix products.
       {"--fp8-param-gather", {S::Precision},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return flag(sharded(h) && has_precision(h, {DataType::Fp8, DataType::Mxfp8}));
        }},
       {"--fp4-format", {S::Precision},
-       [](const Handover& h) { return has_precision(h, {DataType::Nvfp4}) ? Value("e2m1") : Value(); }},
+       [](const ExportRequest& h) { return has_precision(h, {DataType::Nvfp4}) ? Value("e2m1") : Value(); }},
   };
 }
 // clang-format on
@@ -243,13 +243,13 @@ std::vector<Key> all_keys() {
 }
 
 /// validate_args asserts it before Blackwell; Megatron-FSDP asserts that it is not 1.
-std::optional<std::string> max_connections(const Handover& h) {
+std::optional<std::string> max_connections(const ExportRequest& h) {
   if (fsdp(h)) return std::string();
   const bool needed = h.degrees.tensor_out > 1 || h.degrees.context > 1;
   return needed ? std::optional<std::string>("1") : std::nullopt;
 }
 
-std::vector<std::string> trial(const Handover& h) {
+std::vector<std::string> trial(const ExportRequest& h) {
   return {"--mock-data",
           "--tokenizer-type",
           "NullTokenizer",
@@ -266,7 +266,7 @@ std::vector<std::string> trial(const Handover& h) {
           "--log-throughput"};
 }
 
-std::vector<std::string> notes(const Handover& h) {
+std::vector<std::string> notes(const ExportRequest& h) {
   std::vector<std::string> result{
       "not in a plan: data, tokenizer, learning rate, initialisation, rotary base, checkpoints"};
   if (h.overlaps(Overlap::ExpertAllToAll) && !overlap_experts(h)) {
@@ -351,7 +351,7 @@ Exporter megatron_exporter() {
           .lacks = megatron_lacks(),
           // arguments.py: validate_args
           .conflicts = {{"muon with ZeRO-2 or 3 (Megatron-FSDP)",
-                         [](const Handover& h) { return h.optimizer == "muon" && fsdp(h); }}},
+                         [](const ExportRequest& h) { return h.optimizer == "muon" && fsdp(h); }}},
           .notes = notes};
 }
 

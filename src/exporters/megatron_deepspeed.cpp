@@ -30,67 +30,67 @@ bool all_biases(const M& m) {
 // clang-format off
 std::vector<Key> parallel_keys() {
   return {
-      {"--deepspeed", {s(D::Zero)}, [](const Handover&) { return Value(true); }},
+      {"--deepspeed", {s(D::Zero)}, [](const ExportRequest&) { return Value(true); }},
       {"--zero-stage", {s(D::Zero)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return Value(h.degrees.data * h.degrees.context > 1 ? static_cast<int>(h.degrees.zero) : 0);
        }},
       {"--tensor-model-parallel-size", {s(D::TensorOut)},
-       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+       [](const ExportRequest& h) { return Value(h.degrees.tensor_out); }},
       {"--sequence-parallel", {s(D::SequenceParallel)},
-       [](const Handover& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
+       [](const ExportRequest& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
       {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)},
-       [](const Handover& h) { return Value(h.degrees.pipeline); }},
+       [](const ExportRequest& h) { return Value(h.degrees.pipeline); }},
       {"--no-pipeline-parallel", {s(D::Pipeline)},
-       [](const Handover& h) { return flag(h.degrees.pipeline == 1); }},
+       [](const ExportRequest& h) { return flag(h.degrees.pipeline == 1); }},
       {"--ds-sequence-parallel-size", {s(D::Context), s(D::ContextKind)},
-       [](const Handover& h) { return h.degrees.context > 1 ? Value(h.degrees.context) : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value(h.degrees.context) : Value(); }},
       {"--micro-batch-size", {s(D::MicroBatch)},
-       [](const Handover& h) { return Value(h.degrees.micro_batch); }},
+       [](const ExportRequest& h) { return Value(h.degrees.micro_batch); }},
       {"--global-batch-size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus},
-       [](const Handover& h) { return Value(h.problem.global_batch); }},
-      {"--seq-length", {S::SequenceLength}, [](const Handover& h) { return Value(h.problem.seq_len); }},
+       [](const ExportRequest& h) { return Value(h.problem.global_batch); }},
+      {"--seq-length", {S::SequenceLength}, [](const ExportRequest& h) { return Value(h.problem.seq_len); }},
       // Outside of its pipeline DeepSpeed recomputes what Megatron's own switches say.
       {"--recompute-granularity", {s(D::Recompute)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return h.degrees.recompute == Recompute::None ? Value() : Value(to_text(h.degrees.recompute));
        }},
       {"--recompute-method", {s(D::Recompute)},
-       [](const Handover& h) { return h.degrees.recompute == Recompute::Full ? Value("uniform") : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.recompute == Recompute::Full ? Value("uniform") : Value(); }},
       {"--deepspeed-activation-checkpointing", {s(D::Recompute)},
-       [](const Handover& h) { return flag(h.degrees.recompute == Recompute::Full); }},
-      {"--bf16", {S::Precision}, [](const Handover& h) { return flag(h.problem.precision == DataType::Bf16); }},
-      {"--fp16", {S::Precision}, [](const Handover& h) { return flag(h.problem.precision == DataType::Fp16); }},
-      {"--optimizer", {S::Optimizer}, [](const Handover& h) { return Value(h.optimizer); }},
-      {"--use-flash-attn-v2", {S::Attention}, [](const Handover& h) { return flag(h.attention == "flash"); }},
+       [](const ExportRequest& h) { return flag(h.degrees.recompute == Recompute::Full); }},
+      {"--bf16", {S::Precision}, [](const ExportRequest& h) { return flag(h.problem.precision == DataType::Bf16); }},
+      {"--fp16", {S::Precision}, [](const ExportRequest& h) { return flag(h.problem.precision == DataType::Fp16); }},
+      {"--optimizer", {S::Optimizer}, [](const ExportRequest& h) { return Value(h.optimizer); }},
+      {"--use-flash-attn-v2", {S::Attention}, [](const ExportRequest& h) { return flag(h.attention == "flash"); }},
   };
 }
 
 std::vector<Key> model_keys() {
   const Setting model = S::Model;
   return {
-      {"--num-layers", {model}, [](const Handover& h) { return Value(h.model().layers); }},
-      {"--hidden-size", {model}, [](const Handover& h) { return Value(h.model().hidden); }},
-      {"--ffn-hidden-size", {model}, [](const Handover& h) { return Value(h.model().mlp.width); }},
-      {"--num-attention-heads", {model}, [](const Handover& h) { return Value(h.model().attention.heads); }},
-      {"--num-key-value-heads", {model}, [](const Handover& h) { return Value(h.model().attention.kv_heads); }},
-      {"--kv-channels", {model}, [](const Handover& h) { return Value(h.model().attention.head_size); }},
+      {"--num-layers", {model}, [](const ExportRequest& h) { return Value(h.model().layers); }},
+      {"--hidden-size", {model}, [](const ExportRequest& h) { return Value(h.model().hidden); }},
+      {"--ffn-hidden-size", {model}, [](const ExportRequest& h) { return Value(h.model().mlp.width); }},
+      {"--num-attention-heads", {model}, [](const ExportRequest& h) { return Value(h.model().attention.heads); }},
+      {"--num-key-value-heads", {model}, [](const ExportRequest& h) { return Value(h.model().attention.kv_heads); }},
+      {"--kv-channels", {model}, [](const ExportRequest& h) { return Value(h.model().attention.head_size); }},
       {"--max-position-embeddings", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return Value(std::max(h.model().max_positions.value_or(h.problem.seq_len), h.problem.seq_len));
        }},
       {"--use-rotary-position-embeddings", {model},
-       [](const Handover& h) { return flag(h.model().attention.positions == PositionKind::Rotary); }},
+       [](const ExportRequest& h) { return flag(h.model().attention.positions == PositionKind::Rotary); }},
       {"--normalization", {model},
-       [](const Handover& h) { return Value(h.model().norm.kind == NormKind::RmsNorm ? "rmsnorm" : "layernorm"); }},
-      {"--swiglu", {model}, [](const Handover& h) { return flag(h.model().mlp.gated); }},
+       [](const ExportRequest& h) { return Value(h.model().norm.kind == NormKind::RmsNorm ? "rmsnorm" : "layernorm"); }},
+      {"--swiglu", {model}, [](const ExportRequest& h) { return flag(h.model().mlp.gated); }},
       {"--squared-relu", {model},
-       [](const Handover& h) { return flag(h.model().mlp.activation == Activation::SquaredRelu); }},
-      {"--disable-bias-linear", {model}, [](const Handover& h) { return flag(!any_bias(h.model())); }},
+       [](const ExportRequest& h) { return flag(h.model().mlp.activation == Activation::SquaredRelu); }},
+      {"--disable-bias-linear", {model}, [](const ExportRequest& h) { return flag(!any_bias(h.model())); }},
       {"--untie-embeddings-and-output-weights", {model},
-       [](const Handover& h) { return flag(!h.model().embedding.tied); }},
-      {"--hidden-dropout", {model}, [](const Handover& h) { return Value(h.model().dropout); }},
-      {"--attention-dropout", {model}, [](const Handover& h) { return Value(h.model().attention_dropout); }},
+       [](const ExportRequest& h) { return flag(!h.model().embedding.tied); }},
+      {"--hidden-dropout", {model}, [](const ExportRequest& h) { return Value(h.model().dropout); }},
+      {"--attention-dropout", {model}, [](const ExportRequest& h) { return Value(h.model().attention_dropout); }},
   };
 }
 // clang-format on
@@ -117,11 +117,11 @@ std::vector<Trait> lacks() {
 }
 
 /// validate_args wants it with sequence parallelism.
-std::optional<std::string> max_connections(const Handover& h) {
+std::optional<std::string> max_connections(const ExportRequest& h) {
   return h.degrees.tensor_out > 1 ? std::optional<std::string>("1") : std::nullopt;
 }
 
-std::vector<std::string> notes(const Handover&) {
+std::vector<std::string> notes(const ExportRequest&) {
   return {
       "not in a plan: data, tokenizer, learning rate, initialisation, rotary base, checkpoints"};
 }

@@ -26,7 +26,7 @@ bool bias_nowhere(const M& m) {
   return !m.attention.query_key_value_bias && !m.attention.output_bias && !mlp_bias(m);
 }
 /// Positions the embedding or the rotary table covers.
-std::int64_t positions(const Handover& h) {
+std::int64_t positions(const ExportRequest& h) {
   const M& m = h.model();
   if (m.attention.positions == PositionKind::Learned) return m.embedding.position_rows;
   return std::max(m.max_positions.value_or(h.problem.seq_len), h.problem.seq_len);
@@ -92,77 +92,77 @@ bool has_unknown_parts(M m) {
 std::vector<Key> trunk_keys() {
   const Setting model = Setting::Model;
   return {
-      {"--num-layers", {model}, [](const Handover& h) { return Value(h.model().layers); }},
-      {"--hidden-size", {model}, [](const Handover& h) { return Value(h.model().hidden); }},
+      {"--num-layers", {model}, [](const ExportRequest& h) { return Value(h.model().layers); }},
+      {"--hidden-size", {model}, [](const ExportRequest& h) { return Value(h.model().hidden); }},
       {"--ffn-hidden-size", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const M& m = h.model();
          return Value(m.mlp.width > 0 && !experts_everywhere(m) ? m.mlp.width : m.moe->expert_width);
        }},
-      {"--max-position-embeddings", {model}, [](const Handover& h) { return Value(positions(h)); }},
+      {"--max-position-embeddings", {model}, [](const ExportRequest& h) { return Value(positions(h)); }},
       {"--position-embedding-type", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          if (h.model().attention.positions == PositionKind::Learned) return Value("learned_absolute");
          return Value(h.model().attention.positions == PositionKind::Rotary ? "rope" : "none");
        }},
       {"--normalization", {model},
-       [](const Handover& h) { return Value(h.model().norm.kind == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm"); }},
+       [](const ExportRequest& h) { return Value(h.model().norm.kind == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm"); }},
       {"--swiglu", {model},
-       [](const Handover& h) { return flag(h.model().mlp.gated && !clamped_gate(h.model())); }},
+       [](const ExportRequest& h) { return flag(h.model().mlp.gated && !clamped_gate(h.model())); }},
       // The gate of gpt-oss: x sigmoid(1.702 x) (y + 1), both halves clamped at 7.
-      {"--quick-geglu", {model}, [](const Handover& h) { return flag(clamped_gate(h.model())); }},
+      {"--quick-geglu", {model}, [](const ExportRequest& h) { return flag(clamped_gate(h.model())); }},
       {"--glu-linear-offset", {model},
-       [](const Handover& h) { return clamped_gate(h.model()) ? Value(1.0) : Value(); }},
+       [](const ExportRequest& h) { return clamped_gate(h.model()) ? Value(1.0) : Value(); }},
       {"--activation-func-clamp-value", {model},
-       [](const Handover& h) { return clamped_gate(h.model()) ? Value(7.0) : Value(); }},
+       [](const ExportRequest& h) { return clamped_gate(h.model()) ? Value(7.0) : Value(); }},
       {"--squared-relu", {model},
-       [](const Handover& h) { return flag(h.model().mlp.activation == Activation::SquaredRelu); }},
-      {"--disable-bias-linear", {model}, [](const Handover& h) { return flag(!bias_everywhere(h.model())); }},
-      {"--add-qkv-bias", {model}, [](const Handover& h) { return flag(bias_of_queries_only(h.model())); }},
+       [](const ExportRequest& h) { return flag(h.model().mlp.activation == Activation::SquaredRelu); }},
+      {"--disable-bias-linear", {model}, [](const ExportRequest& h) { return flag(!bias_everywhere(h.model())); }},
+      {"--add-qkv-bias", {model}, [](const ExportRequest& h) { return flag(bias_of_queries_only(h.model())); }},
       {"--untie-embeddings-and-output-weights", {model},
-       [](const Handover& h) { return flag(!h.model().embedding.tied); }},
-      {"--hidden-dropout", {model}, [](const Handover& h) { return Value(h.model().dropout); }},
-      {"--attention-dropout", {model}, [](const Handover& h) { return Value(h.model().attention_dropout); }},
+       [](const ExportRequest& h) { return flag(!h.model().embedding.tied); }},
+      {"--hidden-dropout", {model}, [](const ExportRequest& h) { return Value(h.model().dropout); }},
+      {"--attention-dropout", {model}, [](const ExportRequest& h) { return Value(h.model().attention_dropout); }},
       {"--mtp-num-layers", {model},
-       [](const Handover& h) { return h.model().mtp_layers > 0 ? Value(h.model().mtp_layers) : Value(); }},
+       [](const ExportRequest& h) { return h.model().mtp_layers > 0 ? Value(h.model().mtp_layers) : Value(); }},
   };
 }
 
 std::vector<Key> attention_keys() {
   const Setting model = Setting::Model;
   return {
-      {"--num-attention-heads", {model}, [](const Handover& h) { return Value(h.model().attention.heads); }},
+      {"--num-attention-heads", {model}, [](const ExportRequest& h) { return Value(h.model().attention.heads); }},
       {"--group-query-attention", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const auto& a = h.model().attention;
          return flag(!a.latent && a.kv_heads != a.heads);
        }},
       {"--num-query-groups", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const auto& a = h.model().attention;
          return !a.latent && a.kv_heads != a.heads ? Value(a.kv_heads) : Value();
        }},
       {"--kv-channels", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return h.model().attention.latent ? Value() : Value(h.model().attention.head_size);
        }},
       {"--qk-layernorm", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          // The two norms of the latents of DeepSeek are this switch too.
          return flag(h.model().attention.qk_norm == QkNorm::PerHead || h.model().attention.latent);
        }},
       {"--window-size", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const auto& window = h.model().attention.window;
          return window ? Value(fmt::format("{},0", *window - 1)) : Value();
        }},
       {"--window-attn-skip-freq", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const auto& a = h.model().attention;
          return a.window && a.full_attention_every > 0 ? Value(a.full_attention_every) : Value();
        }},
       {"--softmax-type", {model},
-       [](const Handover& h) { return h.model().attention.sinks ? Value("learnable") : Value(); }},
+       [](const ExportRequest& h) { return h.model().attention.sinks ? Value("learnable") : Value(); }},
   };
 }
 
@@ -170,29 +170,29 @@ std::vector<Key> latent_keys() {
   const Setting model = Setting::Model;
   return {
       {"--multi-latent-attention", {model},
-       [](const Handover& h) { return flag(h.model().attention.latent.has_value()); }},
+       [](const ExportRequest& h) { return flag(h.model().attention.latent.has_value()); }},
       {"--q-lora-rank", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const auto& latent = h.model().attention.latent;
          return latent && latent->query_rank ? Value(*latent->query_rank) : Value();
        }},
       {"--kv-lora-rank", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const auto& latent = h.model().attention.latent;
          return latent ? Value(latent->kv_rank) : Value();
        }},
       {"--qk-head-dim", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const auto& latent = h.model().attention.latent;
          return latent ? Value(latent->nope_size) : Value();
        }},
       {"--qk-pos-emb-head-dim", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const auto& latent = h.model().attention.latent;
          return latent ? Value(latent->rope_size) : Value();
        }},
       {"--v-head-dim", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const auto& latent = h.model().attention.latent;
          return latent ? Value(latent->value_size) : Value();
        }},
@@ -203,40 +203,40 @@ std::vector<Key> expert_keys() {
   const Setting model = Setting::Model;
   return {
       {"--num-experts", {model},
-       [](const Handover& h) { return h.model().moe ? Value(h.model().moe->experts) : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe ? Value(h.model().moe->experts) : Value(); }},
       {"--moe-router-topk", {model},
-       [](const Handover& h) { return h.model().moe ? Value(h.model().moe->top_k) : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe ? Value(h.model().moe->top_k) : Value(); }},
       {"--moe-ffn-hidden-size", {model},
-       [](const Handover& h) { return h.model().moe ? Value(h.model().moe->expert_width) : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe ? Value(h.model().moe->expert_width) : Value(); }},
       {"--moe-layer-freq", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          if (!h.model().moe) return Value();
          if (h.model().moe->leading_dense > 0) return Value(expert_layers(h.model()));
          return h.model().moe->every > 1 ? Value(h.model().moe->every) : Value();
        }},
       {"--moe-shared-expert-intermediate-size", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return h.model().moe && h.model().moe->shared_width > 0 ? Value(h.model().moe->shared_width) : Value();
        }},
       {"--moe-shared-expert-gate", {model},
-       [](const Handover& h) { return flag(h.model().moe && h.model().moe->shared_gate); }},
+       [](const ExportRequest& h) { return flag(h.model().moe && h.model().moe->shared_gate); }},
       {"--moe-router-enable-expert-bias", {model},
-       [](const Handover& h) { return flag(h.model().moe && h.model().moe->correction_bias); }},
+       [](const ExportRequest& h) { return flag(h.model().moe && h.model().moe->correction_bias); }},
       {"--moe-router-score-function", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return h.model().moe && h.model().moe->correction_bias ? Value("sigmoid") : Value();
        }},
       {"--moe-router-dtype", {model},
-       [](const Handover& h) { return h.model().moe && h.model().moe->fp32_router ? Value("fp32") : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe && h.model().moe->fp32_router ? Value("fp32") : Value(); }},
       {"--moe-router-pre-softmax", {model},
-       [](const Handover& h) { return flag(h.model().moe && h.model().moe->top_k == 1); }},
+       [](const ExportRequest& h) { return flag(h.model().moe && h.model().moe->top_k == 1); }},
       {"--moe-expert-capacity-factor", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return h.model().moe && h.model().moe->capacity_factor ? Value(*h.model().moe->capacity_factor) : Value();
        }},
-      {"--moe-grouped-gemm", {model}, [](const Handover& h) { return flag(h.model().moe.has_value()); }},
+      {"--moe-grouped-gemm", {model}, [](const ExportRequest& h) { return flag(h.model().moe.has_value()); }},
       {"--moe-token-dispatcher-type", {model},
-       [](const Handover& h) { return h.model().moe ? Value("alltoall") : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe ? Value("alltoall") : Value(); }},
   };
 }
 // clang-format on

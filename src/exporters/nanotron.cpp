@@ -22,74 +22,74 @@ using S = Setting;
 using M = ModelDescription;
 
 /// LlamaConfig has no biases; the Qwen 2 class is Llama with them.
-bool is_llama(const Handover& h) {
+bool is_llama(const ExportRequest& h) {
   return !h.model().attention.query_key_value_bias;
 }
 
 // clang-format off
 std::vector<Key> plan_keys() {
   return {
-      {"general.project", {}, [](const Handover&) { return Value("plansearch"); }},
-      {"general.run", {}, [](const Handover& h) { return Value(fmt::format("plan-{}", h.identity)); }},
-      {"general.seed", {}, [](const Handover&) { return Value(42); }},
-      {"parallelism.dp", {s(D::Data), S::Gpus, S::GlobalBatch}, [](const Handover& h) { return Value(h.degrees.data); }},
-      {"parallelism.pp", {s(D::Pipeline)}, [](const Handover& h) { return Value(h.degrees.pipeline); }},
+      {"general.project", {}, [](const ExportRequest&) { return Value("plansearch"); }},
+      {"general.run", {}, [](const ExportRequest& h) { return Value(fmt::format("plan-{}", h.identity)); }},
+      {"general.seed", {}, [](const ExportRequest&) { return Value(42); }},
+      {"parallelism.dp", {s(D::Data), S::Gpus, S::GlobalBatch}, [](const ExportRequest& h) { return Value(h.degrees.data); }},
+      {"parallelism.pp", {s(D::Pipeline)}, [](const ExportRequest& h) { return Value(h.degrees.pipeline); }},
       {"parallelism.pp_engine", {s(D::Schedule)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const bool all_forward = h.degrees.pipeline > 1 && value_of(s(D::Schedule), h) == "gpipe";
          return Value(all_forward ? "afab" : "1f1b");
        }},
-      {"parallelism.tp", {s(D::TensorOut)}, [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+      {"parallelism.tp", {s(D::TensorOut)}, [](const ExportRequest& h) { return Value(h.degrees.tensor_out); }},
       {"parallelism.tp_mode", {s(D::SequenceParallel)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return Value(h.degrees.sequence_parallel == SequenceParallel::On ? "REDUCE_SCATTER" : "ALL_REDUCE");
        }},
       {"parallelism.tp_linear_async_communication", {setting_of(Overlap::TensorParallel)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return Value(h.degrees.sequence_parallel == SequenceParallel::On &&
                       h.overlaps(Overlap::TensorParallel));
        }},
       {"parallelism.context_parallel_size", {s(D::Context), s(D::ContextKind)},
-       [](const Handover& h) { return Value(h.degrees.context); }},
+       [](const ExportRequest& h) { return Value(h.degrees.context); }},
       {"parallelism.expert_parallel_size", {s(D::Expert)},
-       [](const Handover& h) { return Value(h.degrees.expert); }},
+       [](const ExportRequest& h) { return Value(h.degrees.expert); }},
       {"parallelism.recompute_layer", {s(D::Recompute)},
-       [](const Handover& h) { return Value(h.degrees.recompute == Recompute::Full); }},
-      {"tokens.sequence_length", {S::SequenceLength}, [](const Handover& h) { return Value(h.problem.seq_len); }},
+       [](const ExportRequest& h) { return Value(h.degrees.recompute == Recompute::Full); }},
+      {"tokens.sequence_length", {S::SequenceLength}, [](const ExportRequest& h) { return Value(h.problem.seq_len); }},
       {"tokens.micro_batch_size", {s(D::MicroBatch), S::GlobalBatch},
-       [](const Handover& h) { return Value(h.degrees.micro_batch); }},
+       [](const ExportRequest& h) { return Value(h.degrees.micro_batch); }},
       {"tokens.batch_accumulation_per_replica", {S::MicroBatches, S::GlobalBatch},
-       [](const Handover& h) { return Value(h.degrees.micro_batches); }},
-      {"tokens.train_steps", {}, [](const Handover&) { return Value(20); }},
+       [](const ExportRequest& h) { return Value(h.degrees.micro_batches); }},
+      {"tokens.train_steps", {}, [](const ExportRequest&) { return Value(20); }},
       {"optimizer.zero_stage", {s(D::Zero)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return Value(h.degrees.data * h.degrees.context > 1 ? static_cast<int>(h.degrees.zero) : 0);
        }},
       {"optimizer.accumulate_grad_in_fp32", {S::Precision, setting_of(plansearch::Setting::MainGradients)},
-       [](const Handover& h) { return Value(h.chosen.main_grads.value_or("fp32") == "fp32"); }},
+       [](const ExportRequest& h) { return Value(h.chosen.main_grads.value_or("fp32") == "fp32"); }},
       {"optimizer.optimizer_factory.name", {S::Optimizer},
-       [](const Handover& h) { return Value(h.optimizer == "adam" ? "adamW" : "sgd"); }},
+       [](const ExportRequest& h) { return Value(h.optimizer == "adam" ? "adamW" : "sgd"); }},
   };
 }
 
 std::vector<Key> optimizer_keys() {
   return {
       {"optimizer.optimizer_factory.adam_beta1", {},
-       [](const Handover& h) { return h.optimizer == "adam" ? Value(0.9) : Value(); }},
+       [](const ExportRequest& h) { return h.optimizer == "adam" ? Value(0.9) : Value(); }},
       {"optimizer.optimizer_factory.adam_beta2", {},
-       [](const Handover& h) { return h.optimizer == "adam" ? Value(0.95) : Value(); }},
+       [](const ExportRequest& h) { return h.optimizer == "adam" ? Value(0.95) : Value(); }},
       {"optimizer.optimizer_factory.adam_eps", {},
-       [](const Handover& h) { return h.optimizer == "adam" ? Value(1e-8) : Value(); }},
+       [](const ExportRequest& h) { return h.optimizer == "adam" ? Value(1e-8) : Value(); }},
       {"optimizer.optimizer_factory.torch_adam_is_fused", {},
-       [](const Handover& h) { return h.optimizer == "adam" ? Value(true) : Value(); }},
-      {"optimizer.weight_decay", {}, [](const Handover&) { return Value(0.1); }},
-      {"optimizer.clip_grad", {}, [](const Handover&) { return Value(1.0); }},
-      {"optimizer.learning_rate_scheduler.learning_rate", {}, [](const Handover&) { return Value(1e-4); }},
-      {"optimizer.learning_rate_scheduler.lr_warmup_steps", {}, [](const Handover&) { return Value(2); }},
-      {"optimizer.learning_rate_scheduler.lr_warmup_style", {}, [](const Handover&) { return Value("linear"); }},
-      {"optimizer.learning_rate_scheduler.lr_decay_style", {}, [](const Handover&) { return Value("cosine"); }},
+       [](const ExportRequest& h) { return h.optimizer == "adam" ? Value(true) : Value(); }},
+      {"optimizer.weight_decay", {}, [](const ExportRequest&) { return Value(0.1); }},
+      {"optimizer.clip_grad", {}, [](const ExportRequest&) { return Value(1.0); }},
+      {"optimizer.learning_rate_scheduler.learning_rate", {}, [](const ExportRequest&) { return Value(1e-4); }},
+      {"optimizer.learning_rate_scheduler.lr_warmup_steps", {}, [](const ExportRequest&) { return Value(2); }},
+      {"optimizer.learning_rate_scheduler.lr_warmup_style", {}, [](const ExportRequest&) { return Value("linear"); }},
+      {"optimizer.learning_rate_scheduler.lr_decay_style", {}, [](const ExportRequest&) { return Value("cosine"); }},
       {"data_stages", {},
-       [](const Handover&) {
+       [](const ExportRequest&) {
          // No dataset: nanotron makes tokens up.
          return Value::parse(R"([{"name": "trial", "start_training_step": 1,
                                   "data": {"dataset": null, "seed": 42, "num_loading_workers": 1}}])");
@@ -101,34 +101,34 @@ std::vector<Key> model_keys() {
   const Setting model = S::Model;
   return {
       {"model.dtype", {S::Precision},
-       [](const Handover& h) { return Value(h.problem.precision == DataType::Fp32 ? "float32" : "bfloat16"); }},
-      {"model.init_method.std", {}, [](const Handover&) { return Value(0.02); }},
-      {"model.make_vocab_size_divisible_by", {model}, [](const Handover&) { return Value(1); }},
+       [](const ExportRequest& h) { return Value(h.problem.precision == DataType::Fp32 ? "float32" : "bfloat16"); }},
+      {"model.init_method.std", {}, [](const ExportRequest&) { return Value(0.02); }},
+      {"model.make_vocab_size_divisible_by", {model}, [](const ExportRequest&) { return Value(1); }},
       {"model.model_config.is_llama_config", {model},
-       [](const Handover& h) { return is_llama(h) ? Value(true) : Value(); }},
+       [](const ExportRequest& h) { return is_llama(h) ? Value(true) : Value(); }},
       {"model.model_config.is_qwen2_config", {model},
-       [](const Handover& h) { return is_llama(h) ? Value() : Value(true); }},
+       [](const ExportRequest& h) { return is_llama(h) ? Value() : Value(true); }},
       {"model.model_config._attn_implementation", {s(D::ContextKind), S::Attention},
-       [](const Handover&) { return Value("flash_attention_2"); }},
+       [](const ExportRequest&) { return Value("flash_attention_2"); }},
       {"model.model_config.attention_bias", {model},
-       [](const Handover& h) { return Value(h.model().attention.query_key_value_bias); }},
-      {"model.model_config.hidden_act", {model}, [](const Handover&) { return Value("silu"); }},
-      {"model.model_config.hidden_size", {model}, [](const Handover& h) { return Value(h.model().hidden); }},
-      {"model.model_config.intermediate_size", {model}, [](const Handover& h) { return Value(h.model().mlp.width); }},
+       [](const ExportRequest& h) { return Value(h.model().attention.query_key_value_bias); }},
+      {"model.model_config.hidden_act", {model}, [](const ExportRequest&) { return Value("silu"); }},
+      {"model.model_config.hidden_size", {model}, [](const ExportRequest& h) { return Value(h.model().hidden); }},
+      {"model.model_config.intermediate_size", {model}, [](const ExportRequest& h) { return Value(h.model().mlp.width); }},
       {"model.model_config.max_position_embeddings", {model},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return Value(std::max(h.model().max_positions.value_or(h.problem.seq_len), h.problem.seq_len));
        }},
       {"model.model_config.num_attention_heads", {model},
-       [](const Handover& h) { return Value(h.model().attention.heads); }},
+       [](const ExportRequest& h) { return Value(h.model().attention.heads); }},
       {"model.model_config.num_key_value_heads", {model},
-       [](const Handover& h) { return Value(h.model().attention.kv_heads); }},
-      {"model.model_config.num_hidden_layers", {model}, [](const Handover& h) { return Value(h.model().layers); }},
+       [](const ExportRequest& h) { return Value(h.model().attention.kv_heads); }},
+      {"model.model_config.num_hidden_layers", {model}, [](const ExportRequest& h) { return Value(h.model().layers); }},
       {"model.model_config.tie_word_embeddings", {model},
-       [](const Handover& h) { return Value(h.model().embedding.tied); }},
-      {"model.model_config.vocab_size", {model}, [](const Handover& h) { return Value(h.model().embedding.vocab); }},
-      {"model.model_config.rope_theta", {}, [](const Handover&) { return Value(10000.0); }},
-      {"model.model_config.rms_norm_eps", {}, [](const Handover&) { return Value(1e-5); }},
+       [](const ExportRequest& h) { return Value(h.model().embedding.tied); }},
+      {"model.model_config.vocab_size", {model}, [](const ExportRequest& h) { return Value(h.model().embedding.vocab); }},
+      {"model.model_config.rope_theta", {}, [](const ExportRequest&) { return Value(10000.0); }},
+      {"model.model_config.rms_norm_eps", {}, [](const ExportRequest&) { return Value(1e-5); }},
   };
 }
 // clang-format on
@@ -155,11 +155,11 @@ std::vector<Trait> lacks() {
 }
 
 /// run_train.py's examples set it; nanotron's asynchronous linear layers rely on it.
-std::optional<std::string> max_connections(const Handover& h) {
+std::optional<std::string> max_connections(const ExportRequest& h) {
   return h.degrees.tensor_out > 1 ? std::optional<std::string>("1") : std::nullopt;
 }
 
-std::vector<std::string> notes(const Handover&) {
+std::vector<std::string> notes(const ExportRequest&) {
   return {
       "not in a plan: data, tokenizer, checkpoints; data_stages without a dataset trains on "
       "made-up tokens"};

@@ -30,14 +30,14 @@ bool same_order(std::string_view offered, std::string_view wanted) {
 }
 
 /// Whether what a row offers is the value of the plan.
-bool is_value(Setting setting, std::string_view offered, const Handover& handover) {
+bool is_value(Setting setting, std::string_view offered, const ExportRequest& handover) {
   const std::string value = value_of(setting, handover);
   if (setting == Setting::RankOrder) return same_order(offered, value);
   if (offered == kOwnSplit) return handover.stages == handover.own_stages;
   return offered == value;
 }
 
-bool takes(const Accepts& accepts, const Handover& handover) {
+bool takes(const Accepts& accepts, const ExportRequest& handover) {
   if (accepts.values.empty()) return true;
   return std::any_of(accepts.values.begin(), accepts.values.end(), [&](std::string_view offered) {
     return is_value(accepts.setting, offered, handover);
@@ -45,7 +45,7 @@ bool takes(const Accepts& accepts, const Handover& handover) {
 }
 
 std::optional<Refusal> refusal_of(Setting setting, const Exporter& exporter,
-                                  const Handover& handover, const Settings& said) {
+                                  const ExportRequest& handover, const Settings& said) {
   if (!matters(setting, handover)) return std::nullopt;
   const std::string value = value_of(setting, handover);
   const std::string neutral = neutral_value(setting);
@@ -66,7 +66,7 @@ std::optional<Refusal> refusal_of(Setting setting, const Exporter& exporter,
 
 }  // namespace
 
-Settings said_by_keys(const Exporter& exporter, const Handover& handover) {
+Settings said_by_keys(const Exporter& exporter, const ExportRequest& handover) {
   Settings said;
   for (const Document& document : exporter.documents) {
     for (const Key& key : document.keys) {
@@ -77,7 +77,7 @@ Settings said_by_keys(const Exporter& exporter, const Handover& handover) {
   return said;
 }
 
-std::vector<Refusal> refusals(const Exporter& exporter, const Handover& handover) {
+std::vector<Refusal> refusals(const Exporter& exporter, const ExportRequest& handover) {
   std::vector<Refusal> result;
   const Settings said = said_by_keys(exporter, handover);
   for (std::size_t s = 0; s < kSettingCount; ++s) {

@@ -44,7 +44,7 @@ std::string starter_text(Starter starter, const Ranks& r, int gpus, int gpus_per
       r.nodes, gpus_per_node, r.node, r.address, r.port);
 }
 
-std::string trial_text(const Exporter& exporter, const Handover& handover) {
+std::string trial_text(const Exporter& exporter, const ExportRequest& handover) {
   if (exporter.launch.trial == nullptr) return "TRAIN_ARGS=(\"$@\")\n";
   std::vector<std::string> words;
   for (const std::string& word : exporter.launch.trial(handover)) words.push_back(shell_word(word));
@@ -55,7 +55,7 @@ std::string trial_text(const Exporter& exporter, const Handover& handover) {
       fmt::join(words, " "));
 }
 
-std::string slurm_head(const Handover& h, const std::vector<std::string>& header) {
+std::string slurm_head(const ExportRequest& h, const std::vector<std::string>& header) {
   return fmt::format(
       "#!/bin/bash\n"
       "#SBATCH --job-name=plan-{}\n"
@@ -72,7 +72,7 @@ std::string slurm_head(const Handover& h, const std::vector<std::string>& header
       h.identity, h.nodes(), h.gpus_per_node(), shell_comments(header), h.nodes(), h.nodes());
 }
 
-std::string torchrun_head(const Handover& h, const std::vector<std::string>& header) {
+std::string torchrun_head(const ExportRequest& h, const std::vector<std::string>& header) {
   const std::string rank =
       h.nodes() == 1
           ? std::string("NODE_RANK=0\nMASTER_ADDR=\"${MASTER_ADDR:-localhost}\"\n")
@@ -111,7 +111,7 @@ std::string shell_file(std::string_view path, std::string_view text) {
   return fmt::format("cat > \"{}\" <<'{}'\n{}{}\n", path, kEndOfFile, text, kEndOfFile);
 }
 
-std::string environment_text(const Exporter& exporter, const Handover& handover) {
+std::string environment_text(const Exporter& exporter, const ExportRequest& handover) {
   std::string text;
   for (const Variable& variable : exporter.launch.environment) {
     const auto value = variable.value(handover);
@@ -122,8 +122,9 @@ std::string environment_text(const Exporter& exporter, const Handover& handover)
   return text;
 }
 
-std::string launch_script(const Exporter& exporter, const Handover& handover, Launcher launcher,
-                          const std::vector<std::string>& header, const std::string& body) {
+std::string launch_script(const Exporter& exporter, const ExportRequest& handover,
+                          Launcher launcher, const std::vector<std::string>& header,
+                          const std::string& body) {
   const Launch& launch = exporter.launch;
   const bool slurm = launcher == Launcher::Slurm;
   const std::string nodes = fmt::format("{}", handover.nodes());

@@ -37,57 +37,57 @@ const std::vector<RegisteredModel>& registry() {
 std::vector<Key> keys() {
   return {
       {"--module", {S::Model},
-       [](const Handover& h) { return registered(registry(), h, &RegisteredModel::module); }},
+       [](const ExportRequest& h) { return registered(registry(), h, &RegisteredModel::module); }},
       {"--config", {S::Model},
-       [](const Handover& h) { return registered(registry(), h, &RegisteredModel::name); }},
+       [](const ExportRequest& h) { return registered(registry(), h, &RegisteredModel::name); }},
       // Batches are counted in tokens.
       {"--training.max_context_length", {S::SequenceLength},
-       [](const Handover& h) { return Value(h.problem.seq_len); }},
+       [](const ExportRequest& h) { return Value(h.problem.seq_len); }},
       {"--training.num_tokens_per_microbatch_per_dp_rank", {s(D::MicroBatch)},
-       [](const Handover& h) { return Value(h.degrees.micro_batch * h.problem.seq_len); }},
+       [](const ExportRequest& h) { return Value(h.degrees.micro_batch * h.problem.seq_len); }},
       {"--training.num_tokens_per_train_step", {S::GlobalBatch, S::MicroBatches},
-       [](const Handover& h) { return Value(h.problem.global_batch * h.problem.seq_len); }},
+       [](const ExportRequest& h) { return Value(h.problem.global_batch * h.problem.seq_len); }},
       {"--training.mixed_precision_param", {S::Precision},
-       [](const Handover& h) { return Value(torch_name(h.problem.precision)); }},
+       [](const ExportRequest& h) { return Value(torch_name(h.problem.precision)); }},
       // Kernels are priced one by one; stages and experts refuse graphs (_validate_cuda_graphs).
       {"--training.disable_cuda_graphs", {setting_of(plansearch::Setting::CudaGraphs)},
-       [](const Handover&) { return Value(true); }},
+       [](const ExportRequest&) { return Value(true); }},
       {"--parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       [](const Handover& h) { return Value(h.degrees.data / h.shard_ranks()); }},
+       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); }},
       {"--parallelism.data_parallel_shard_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       [](const Handover& h) { return Value(h.shard_ranks()); }},
+       [](const ExportRequest& h) { return Value(h.shard_ranks()); }},
       {"--parallelism.fsdp_reshard_after_forward", {s(D::Zero)},
-       [](const Handover& h) { return Value(reshard(h)); }},
+       [](const ExportRequest& h) { return Value(reshard(h)); }},
       {"--parallelism.tensor_parallel_degree", {s(D::TensorOut)},
-       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+       [](const ExportRequest& h) { return Value(h.degrees.tensor_out); }},
       {"--parallelism.enable_sequence_parallel", {s(D::SequenceParallel)},
-       [](const Handover& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
+       [](const ExportRequest& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
       {"--parallelism.no_enable_sequence_parallel", {s(D::SequenceParallel)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return flag(h.degrees.sequence_parallel == SequenceParallel::Off && h.degrees.tensor_out > 1);
        }},
       {"--parallelism.context_parallel_degree", {s(D::Context), s(D::ContextKind)},
-       [](const Handover& h) { return Value(h.degrees.context); }},
+       [](const ExportRequest& h) { return Value(h.degrees.context); }},
       {"--parallelism.expert_parallel_degree", {s(D::Expert)},
-       [](const Handover& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
       {"--parallelism.pipeline_parallel_degree", {s(D::Pipeline)},
-       [](const Handover& h) { return Value(h.degrees.pipeline); }},
+       [](const ExportRequest& h) { return Value(h.degrees.pipeline); }},
       {"--parallelism.pipeline_parallel_schedule", {s(D::Schedule)},
-       [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); }},
       {"--parallelism.num_pp_microbatches", {S::MicroBatches},
-       [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batches) : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batches) : Value(); }},
       {"--parallelism.pipeline_parallel_layers_per_stage", {s(D::Chunks), S::Layers},
-       [](const Handover& h) { return layers_per_stage(h); }},
+       [](const ExportRequest& h) { return layers_per_stage(h); }},
       // CompileConfig.__post_init__: rings are made by the compiler.
       {"--compile.enable", {s(D::Temporal)}, over_rings},
       {"--compile.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings},
       // A subcommand: it ends the command line.
       {"activation-checkpoint:none", {s(D::Recompute)},
-       [](const Handover& h) { return is_level(h, Recompute::None); }},
+       [](const ExportRequest& h) { return is_level(h, Recompute::None); }},
       {"activation-checkpoint:selective", {s(D::Recompute)},
-       [](const Handover& h) { return is_level(h, Recompute::Selective); }},
+       [](const ExportRequest& h) { return is_level(h, Recompute::Selective); }},
       {"activation-checkpoint:full", {s(D::Recompute)},
-       [](const Handover& h) { return is_level(h, Recompute::Full); }},
+       [](const ExportRequest& h) { return is_level(h, Recompute::Full); }},
   };
 }
 // clang-format on
@@ -101,7 +101,8 @@ Launch launch() {
 
 }  // namespace
 
-const RegisteredModel* find_model(const std::vector<RegisteredModel>& models, const Handover& h) {
+const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
+                                  const ExportRequest& h) {
   const ModelDescription& m = h.model();
   const NetworkSizes sizes{m.layers,
                            m.hidden,
@@ -116,7 +117,7 @@ const RegisteredModel* find_model(const std::vector<RegisteredModel>& models, co
   return nullptr;
 }
 
-Value registered(const std::vector<RegisteredModel>& models, const Handover& handover,
+Value registered(const std::vector<RegisteredModel>& models, const ExportRequest& handover,
                  std::string_view RegisteredModel::*word) {
   const RegisteredModel* found = find_model(models, handover);
   return found == nullptr ? Value() : Value(found->*word);
@@ -128,11 +129,11 @@ std::string torch_name(DataType precision) {
 
 /// FSDP2 frees parameters after forward (ZeRO-3), but by default keeps them where a pipeline has
 /// micro-batches in flight, as plans are priced; ZeRO-2 keeps them always.
-std::string reshard(const Handover& h) {
+std::string reshard(const ExportRequest& h) {
   return h.degrees.zero == ZeroStage::Gradients ? "never" : "default";
 }
 
-std::string torch_schedule(const Handover& h) {
+std::string torch_schedule(const ExportRequest& h) {
   // Names of torch.distributed.pipelining.schedules.get_schedule_class.
   static const std::map<std::string, std::string> kNames{{"gpipe", "GPipe"},
                                                          {"1f1b", "1F1B"},
@@ -144,7 +145,7 @@ std::string torch_schedule(const Handover& h) {
   return found == kNames.end() ? std::string() : found->second;
 }
 
-Value layers_per_stage(const Handover& h) {
+Value layers_per_stage(const ExportRequest& h) {
   if (h.degrees.pipeline == 1) return {};
   // Embedding and output count as a layer each.
   const std::int64_t weights = h.model().layers + 2;
@@ -154,11 +155,11 @@ Value layers_per_stage(const Handover& h) {
   return made == stages && h.stages == h.own_stages ? Value(layers) : Value();
 }
 
-Value over_rings(const Handover& h) {
+Value over_rings(const ExportRequest& h) {
   return flag(h.degrees.temporal == Temporal::Ring);
 }
 
-Value is_level(const Handover& h, Recompute level) {
+Value is_level(const ExportRequest& h, Recompute level) {
   return h.degrees.recompute == level ? Value(true) : Value();
 }
 
@@ -192,7 +193,7 @@ std::vector<Accepts> torchtitan_accepts() {
           {setting_of(Overlap::ContextRing), {}, By::Target}};
 }
 
-std::optional<std::string> expandable(const Handover&) {
+std::optional<std::string> expandable(const ExportRequest&) {
   return "expandable_segments:True";
 }
 
@@ -206,7 +207,7 @@ Exporter torchtitan_exporter() {
           .accepts = accepts,
           .documents = {{.keys = keys(), .array = "TITAN_ARGS"}},
           .launch = launch(),
-          .notes = [](const Handover& h) -> std::vector<std::string> {
+          .notes = [](const ExportRequest& h) -> std::vector<std::string> {
             if (find_model(registry(), h) != nullptr) return {};
             return {
                 "no registered configuration is this network: register one and "

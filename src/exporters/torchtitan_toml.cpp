@@ -37,7 +37,7 @@ const std::vector<RegisteredModel>& flavors() {
 }
 
 /// Names of the modules of every virtual stage.
-Value module_names(const Handover& h) {
+Value module_names(const ExportRequest& h) {
   if (h.degrees.pipeline == 1) return {};
   Value stages = Value::array();
   std::int64_t layer = 0;
@@ -56,7 +56,7 @@ Value module_names(const Handover& h) {
   return stages;
 }
 
-std::string checkpoint_mode(const Handover& h) {
+std::string checkpoint_mode(const ExportRequest& h) {
   return value_of(s(D::Recompute), h);
 }
 
@@ -64,47 +64,47 @@ std::string checkpoint_mode(const Handover& h) {
 std::vector<Key> keys() {
   return {
       {"model.name", {S::Model},
-       [](const Handover& h) { return registered(flavors(), h, &RegisteredModel::module); }},
+       [](const ExportRequest& h) { return registered(flavors(), h, &RegisteredModel::module); }},
       {"model.flavor", {S::Model},
-       [](const Handover& h) { return registered(flavors(), h, &RegisteredModel::name); }},
-      {"training.seq_len", {S::SequenceLength}, [](const Handover& h) { return Value(h.problem.seq_len); }},
+       [](const ExportRequest& h) { return registered(flavors(), h, &RegisteredModel::name); }},
+      {"training.seq_len", {S::SequenceLength}, [](const ExportRequest& h) { return Value(h.problem.seq_len); }},
       // With a pipeline the batch of a rank is that of all its micro-batches.
       {"training.local_batch_size", {s(D::MicroBatch), S::MicroBatches},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          const bool pipeline = h.degrees.pipeline > 1;
          return Value(std::int64_t{1} * h.degrees.micro_batch * (pipeline ? h.degrees.micro_batches : 1));
        }},
       {"training.global_batch_size", {S::GlobalBatch, S::MicroBatches},
-       [](const Handover& h) { return Value(h.problem.global_batch); }},
+       [](const ExportRequest& h) { return Value(h.problem.global_batch); }},
       {"training.mixed_precision_param", {S::Precision},
-       [](const Handover& h) { return Value(torch_name(h.problem.precision)); }},
+       [](const ExportRequest& h) { return Value(torch_name(h.problem.precision)); }},
       {"parallelism.data_parallel_replicate_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       [](const Handover& h) { return Value(h.degrees.data / h.shard_ranks()); }},
+       [](const ExportRequest& h) { return Value(h.degrees.data / h.shard_ranks()); }},
       {"parallelism.data_parallel_shard_degree", {s(D::ShardGroup), s(D::Data), S::Gpus},
-       [](const Handover& h) { return Value(h.shard_ranks()); }},
-      {"parallelism.fsdp_reshard_after_forward", {s(D::Zero)}, [](const Handover& h) { return Value(reshard(h)); }},
+       [](const ExportRequest& h) { return Value(h.shard_ranks()); }},
+      {"parallelism.fsdp_reshard_after_forward", {s(D::Zero)}, [](const ExportRequest& h) { return Value(reshard(h)); }},
       {"parallelism.tensor_parallel_degree", {s(D::TensorOut), s(D::SequenceParallel)},
-       [](const Handover& h) { return Value(h.degrees.tensor_out); }},
+       [](const ExportRequest& h) { return Value(h.degrees.tensor_out); }},
       {"parallelism.context_parallel_degree", {s(D::Context)},
-       [](const Handover& h) { return Value(h.degrees.context); }},
+       [](const ExportRequest& h) { return Value(h.degrees.context); }},
       {"parallelism.context_parallel_rotate_method", {s(D::ContextKind)},
-       [](const Handover& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.context > 1 ? Value("alltoall") : Value(); }},
       {"parallelism.expert_parallel_degree", {s(D::Expert)},
-       [](const Handover& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
+       [](const ExportRequest& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
       {"parallelism.pipeline_parallel_degree", {s(D::Pipeline)},
-       [](const Handover& h) { return Value(h.degrees.pipeline); }},
+       [](const ExportRequest& h) { return Value(h.degrees.pipeline); }},
       {"parallelism.pipeline_parallel_schedule", {s(D::Schedule)},
-       [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(torch_schedule(h)) : Value(); }},
       {"parallelism.pipeline_parallel_microbatch_size", {s(D::MicroBatch), S::MicroBatches},
-       [](const Handover& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batch) : Value(); }},
+       [](const ExportRequest& h) { return h.degrees.pipeline > 1 ? Value(h.degrees.micro_batch) : Value(); }},
       {"parallelism.module_fqns_per_model_part", {S::Layers, s(D::Chunks)}, module_names},
       // tensor_parallel.py, maybe_enable_async_tp: rings are made by the compiler.
       {"parallelism.enable_async_tensor_parallel", {s(D::Temporal)}, over_rings},
       {"compile.enable", {s(D::Temporal)}, over_rings},
       {"activation_checkpoint.mode", {s(D::Recompute)},
-       [](const Handover& h) { return Value(checkpoint_mode(h)); }},
+       [](const ExportRequest& h) { return Value(checkpoint_mode(h)); }},
       {"activation_checkpoint.selective_ac_option", {s(D::Recompute)},
-       [](const Handover& h) {
+       [](const ExportRequest& h) {
          return h.degrees.recompute == Recompute::Selective ? Value("op") : Value();
        }},
   };
@@ -131,8 +131,8 @@ Exporter torchtitan_toml_exporter() {
           .documents = {{.keys = keys(), .write = write_toml, .file = "torchtitan.toml"}},
           .launch = launch(),
           .conflicts = {{"prediction modules",
-                         [](const Handover& h) { return h.model().mtp_layers > 0; }}},
-          .notes = [](const Handover& h) -> std::vector<std::string> {
+                         [](const ExportRequest& h) { return h.model().mtp_layers > 0; }}},
+          .notes = [](const ExportRequest& h) -> std::vector<std::string> {
             if (find_model(flavors(), h) != nullptr) return {};
             return {
                 "no flavor has the sizes of this network: register one and set model.name and "

@@ -97,10 +97,10 @@ Seconds ChoicePricer::time(const Communication& demand, double elements) const {
   return price_message(context_, mesh_, demand, elements).time * static_cast<double>(demand.count);
 }
 
-LaunchCost ChoicePricer::launch(const std::vector<std::size_t>& operators) {
+FusedGroupCost ChoicePricer::launch(const std::vector<std::size_t>& operators) {
   cuts_ = cut_block(*problem_.network, block_, index_, rules_, placement_);
   const LocalSizes sizes(block_, index_, cuts_, extents_);
-  LaunchCost cost;
+  FusedGroupCost cost;
   std::array<Seconds, kOperatorPhaseCount> kernels{};
   std::array<Seconds, kOperatorPhaseCount> travelling{};
   for (const std::size_t op : operators) {
@@ -116,7 +116,7 @@ LaunchCost ChoicePricer::launch(const std::vector<std::size_t>& operators) {
     add_parameters(op, sizes, cost);
   }
   for (std::size_t phase = 0; phase < kOperatorPhaseCount; ++phase) {
-    const auto book = [&](PassCost& pass, Seconds time) {
+    const auto book = [&](PhaseCost& pass, Seconds time) {
       (phase == at(OperatorPhase::Forward) ? pass.forward : pass.rest) += time;
     };
     book(cost.kernels, kernels[phase]);
@@ -126,7 +126,7 @@ LaunchCost ChoicePricer::launch(const std::vector<std::size_t>& operators) {
   return cost;
 }
 
-void ChoicePricer::add_messages(std::size_t op, LaunchCost& cost,
+void ChoicePricer::add_messages(std::size_t op, FusedGroupCost& cost,
                                 std::array<Seconds, kOperatorPhaseCount>& rings) {
   demands_.clear();
   derive_inside(input(), *scratch_, op, demands_);
@@ -135,12 +135,12 @@ void ChoicePricer::add_messages(std::size_t op, LaunchCost& cost,
     if (demand.steps > 1) {
       rings[static_cast<std::size_t>(demand.phase)] += time;
     } else {
-      cost.add(demand.phase == DemandPhase::Forward ? PassCost{time, {}} : PassCost{{}, time});
+      cost.add(demand.phase == DemandPhase::Forward ? PhaseCost{time, {}} : PhaseCost{{}, time});
     }
   }
 }
 
-void ChoicePricer::add_parameters(std::size_t op, const LocalSizes& sizes, LaunchCost& cost) {
+void ChoicePricer::add_parameters(std::size_t op, const LocalSizes& sizes, FusedGroupCost& cost) {
   demands_.clear();
   derive_own_parameters(input(), *scratch_, op, demands_);
   for (const Communication& demand : demands_) {
@@ -150,7 +150,7 @@ void ChoicePricer::add_parameters(std::size_t op, const LocalSizes& sizes, Launc
       const Seconds time = this->time(demand);
       const bool again =
           demand.on_recompute == RecomputeGather::Repeated && demand.phase == DemandPhase::Forward;
-      cost.add(again ? PassCost{time, {}} : PassCost{{}, time});
+      cost.add(again ? PhaseCost{time, {}} : PhaseCost{{}, time});
     }
   }
   double elements = 0.0;

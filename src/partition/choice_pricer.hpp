@@ -13,7 +13,7 @@
 #include "communication/derive/tensor_layouts.hpp"
 #include "evaluate/block/class_profile.hpp"
 #include "partition/move_prices.hpp"
-#include "partition/sequence_options.hpp"
+#include "partition/partition_options.hpp"
 
 namespace plansearch {
 
@@ -22,11 +22,11 @@ namespace plansearch {
 enum class Rings : std::uint8_t { Exposed, Hidden };
 
 /// Seconds of one micro-batch and copy of the block.
-struct PassCost {
+struct PhaseCost {
   Seconds forward;  ///< what a recomputation of the block repeats
   Seconds rest;
 
-  PassCost& operator+=(const PassCost& other) {
+  PhaseCost& operator+=(const PhaseCost& other) {
     forward += other.forward;
     rest += other.rest;
     return *this;
@@ -35,19 +35,19 @@ struct PassCost {
 };
 
 /// One launch under one choice.
-struct LaunchCost {
-  PassCost kernels;                ///< alone
-  std::array<PassCost, 2> passes;  ///< with messages, by Rings
-  ByRecompute<Seconds> repeated;   ///< kernels that a level runs again, the whole block's left out
-  Seconds step;                    ///< reductions and updates of its parameters, per step and copy
-  double states = 0.0;             ///< bytes of parameters, gradients and optimizer states
+struct FusedGroupCost {
+  PhaseCost kernels;                ///< alone
+  std::array<PhaseCost, 2> passes;  ///< with messages, by Rings
+  ByRecompute<Seconds> repeated;    ///< kernels that a level runs again, the whole block's left out
+  Seconds step;                     ///< reductions and updates of its parameters, per step and copy
+  double states = 0.0;              ///< bytes of parameters, gradients and optimizer states
 
-  [[nodiscard]] const PassCost& pass(Rings rings) const {
+  [[nodiscard]] const PhaseCost& pass(Rings rings) const {
     return passes[static_cast<std::size_t>(rings)];
   }
-  [[nodiscard]] PassCost& pass(Rings rings) { return passes[static_cast<std::size_t>(rings)]; }
-  void add(const PassCost& cost) {
-    for (PassCost& pass : passes) pass += cost;
+  [[nodiscard]] PhaseCost& pass(Rings rings) { return passes[static_cast<std::size_t>(rings)]; }
+  void add(const PhaseCost& cost) {
+    for (PhaseCost& pass : passes) pass += cost;
   }
 };
 
@@ -70,7 +70,7 @@ class ChoicePricer {
   void place_edges(const std::optional<FactorCuts>& cuts);
 
   /// Of what was placed last.
-  [[nodiscard]] LaunchCost launch(const std::vector<std::size_t>& operators);
+  [[nodiscard]] FusedGroupCost launch(const std::vector<std::size_t>& operators);
   [[nodiscard]] MakerLayouts maker(std::size_t op, TensorId tensor);
   [[nodiscard]] ReaderLayouts reader(std::size_t op, TensorId tensor);
   [[nodiscard]] NumberedLayout leaving(TensorId tensor);
@@ -93,8 +93,8 @@ class ChoicePricer {
   void add_moved(TensorId tensor);
   [[nodiscard]] Seconds time(const Communication& demand) const;
   [[nodiscard]] Seconds time(const Communication& demand, double elements) const;
-  void add_messages(std::size_t op, LaunchCost& cost, std::array<Seconds, 3>& rings);
-  void add_parameters(std::size_t op, const LocalSizes& sizes, LaunchCost& cost);
+  void add_messages(std::size_t op, FusedGroupCost& cost, std::array<Seconds, 3>& rings);
+  void add_parameters(std::size_t op, const LocalSizes& sizes, FusedGroupCost& cost);
   /// Weights of the tensors an operator keeps for backward: bytes per element, by level.
   void add_saved(std::size_t reader, const Saved& saved, double elements,
                  ByRecompute<double>& bytes) const;
@@ -107,7 +107,7 @@ class ChoicePricer {
   PlacementRules rules_;
   std::vector<double> extents_;  ///< of a micro-batch; those of the rules are of one sequence
   TensorPolicies policies_;
-  StaticPolicy statics_;
+  ModelStatePolicy statics_;
   const Block& block_;
   BlockIndex index_;
   RepeatedShares repeated_;

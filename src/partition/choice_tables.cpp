@@ -22,7 +22,7 @@ constexpr std::size_t kLargestOfTwo = 8'000'000;
 /// Beyond it no search takes all launches of a tensor together: three products over five bits.
 constexpr std::size_t kMostCombinations = 50'000'000;
 
-std::vector<std::uint32_t> key_of(const TensorTouch& touch) {
+std::vector<std::uint32_t> key_of(const OperandUse& touch) {
   std::vector<std::uint32_t> numbers;
   if (touch.maker) numbers = {touch.maker->made.number, touch.maker->gradient.number};
   for (const ReaderLayouts& reader : touch.readers) {
@@ -39,11 +39,11 @@ bool contains(const std::vector<std::size_t>& list, std::size_t value) {
 
 /// The ways of one node, `make` called by option.
 template <typename Make>
-TensorTouches collect(std::size_t node, std::size_t options, Make make) {
-  TensorTouches touches{node, {}, {}, {}};
+OperandUses collect(std::size_t node, std::size_t options, Make make) {
+  OperandUses touches{node, {}, {}, {}};
   std::map<std::vector<std::uint32_t>, std::uint32_t> known;
   for (std::size_t option = 0; option < options; ++option) {
-    TensorTouch touch = make(option);
+    OperandUse touch = make(option);
     const auto next = static_cast<std::uint32_t>(touches.ways.size());
     const auto [place, is_new] = known.try_emplace(key_of(touch), next);
     if (is_new) touches.ways.push_back(std::move(touch));
@@ -74,7 +74,7 @@ std::size_t ChoiceTables::options_of(std::size_t node) const {
 }
 
 void ChoiceTables::add_nodes() {
-  for (const LaunchOptions& launch : launches_) {
+  for (const FusedGroupOptions& launch : launches_) {
     ChoiceNodeCosts& node = nodes_.emplace_back();
     for (const SequenceOption& option : launch.options) {
       pricer_.place(launch.operators, option);
@@ -88,20 +88,20 @@ void ChoiceTables::add_nodes() {
     entry.costs.emplace_back();
     entry.saved.push_back(pricer_.saved_inputs());
   }
-  nodes_.push_back(
-      {std::vector<LaunchCost>(edges_.size()), std::vector<ByRecompute<double>>(edges_.size())});
+  nodes_.push_back({std::vector<FusedGroupCost>(edges_.size()),
+                    std::vector<ByRecompute<double>>(edges_.size())});
 }
 
 /// The node that makes the tensor first, the edge where it leaves last.
-std::vector<TensorTouches> ChoiceTables::touches_of(TensorId tensor) {
+std::vector<OperandUses> ChoiceTables::touches_of(TensorId tensor) {
   const BlockIndex& index = pricer_.index();
   const std::size_t producer = index.producers[static_cast<std::size_t>(tensor)];
   const auto& consumers = index.consumers[static_cast<std::size_t>(tensor)];
-  std::vector<TensorTouches> nodes;
+  std::vector<OperandUses> nodes;
   if (producer == kEdge) {
     nodes.push_back(collect(entry(), edges_.size(), [&](std::size_t option) {
       pricer_.place_edges(edges_[option]);
-      return TensorTouch{pricer_.maker(kEdge, tensor), {}, {}};
+      return OperandUse{pricer_.maker(kEdge, tensor), {}, {}};
     }));
   }
   for (std::size_t n = 0; n < launches_.size(); ++n) {
@@ -114,7 +114,7 @@ std::vector<TensorTouches> ChoiceTables::touches_of(TensorId tensor) {
     if (!makes && readers.empty()) continue;
     nodes.push_back(collect(n, launches_[n].options.size(), [&](std::size_t option) {
       pricer_.place(operators, launches_[n].options[option]);
-      TensorTouch touch;
+      OperandUse touch;
       if (makes) touch.maker = pricer_.maker(producer, tensor);
       for (const std::size_t op : readers) touch.readers.push_back(pricer_.reader(op, tensor));
       return touch;
@@ -126,17 +126,17 @@ std::vector<TensorTouches> ChoiceTables::touches_of(TensorId tensor) {
   if (index.leaves[static_cast<std::size_t>(tensor)]) {
     nodes.push_back(collect(exit(), edges_.size(), [&](std::size_t option) {
       pricer_.place_edges(edges_[option]);
-      return TensorTouch{{}, {}, pricer_.leaving(tensor)};
+      return OperandUse{{}, {}, pricer_.leaving(tensor)};
     }));
   }
   return nodes;
 }
 
 void ChoiceTables::add_tensor(TensorId tensor) {
-  const std::vector<TensorTouches> touches = touches_of(tensor);
-  std::vector<const TensorTouches*> all;
+  const std::vector<OperandUses> touches = touches_of(tensor);
+  std::vector<const OperandUses*> all;
   std::size_t size = 1;
-  for (const TensorTouches& node : touches) {
+  for (const OperandUses& node : touches) {
     all.push_back(&node);
     size *= node.of_option.size();
   }
@@ -147,9 +147,9 @@ void ChoiceTables::add_tensor(TensorId tensor) {
   }
 }
 
-void ChoiceTables::add_prices(TensorId tensor, const std::vector<const TensorTouches*>& nodes) {
+void ChoiceTables::add_prices(TensorId tensor, const std::vector<const OperandUses*>& nodes) {
   std::size_t lines = 1;
-  for (const TensorTouches* node : nodes) lines *= node->of_option.size();
+  for (const OperandUses* node : nodes) lines *= node->of_option.size();
   if (lines == 0) return;
   const auto prices = std::make_shared<const TensorPrices>(pricer_, tensor, nodes);
   const std::size_t width = nodes.back()->of_option.size();
@@ -191,14 +191,14 @@ Seconds ChoiceTables::sum(const std::vector<std::size_t>& options, Recompute lev
   const double repeats = repeats_whole(block(), level) ? 1.0 : 0.0;
   Seconds total;
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
-    const LaunchCost& cost = nodes_[n].costs[options[n]];
+    const FusedGroupCost& cost = nodes_[n].costs[options[n]];
     total += cost.pass(rings).total(repeats) + cost.repeated[static_cast<std::size_t>(level)];
   }
   for (const ChoiceTable& table : tables_) {
     if (table.prices) {
       std::vector<std::size_t> chosen;
       for (const std::size_t node : table.nodes) chosen.push_back(options[node]);
-      std::vector<PassCost> line(options_of(table.nodes.back()));
+      std::vector<PhaseCost> line(options_of(table.nodes.back()));
       table.prices->line(std::span(chosen).first(chosen.size() - 1), line);
       total += line[chosen.back()].total(repeats);
       continue;

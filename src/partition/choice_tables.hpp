@@ -16,13 +16,13 @@ namespace plansearch {
 /// are too many to be kept, the prices of the tensor between them.
 struct ChoiceTable {
   std::vector<std::size_t> nodes;
-  std::vector<PassCost> costs;
+  std::vector<PhaseCost> costs;
   std::shared_ptr<const TensorPrices> prices{};
 };
 
 /// One launch, or one edge of the layer, by option.
 struct ChoiceNodeCosts {
-  std::vector<LaunchCost> costs;
+  std::vector<FusedGroupCost> costs;
   std::vector<ByRecompute<double>> saved;  ///< bytes kept for backward, per micro-batch
 };
 
@@ -35,7 +35,7 @@ class ChoiceTables {
     const PlanDegrees& degrees;
     std::size_t block = 0;
     double copies = 1.0;
-    SequenceSpace space = SequenceSpace::All;
+    PartitionSpace space = PartitionSpace::All;
     std::shared_ptr<ReshardingPrices> moves{};  ///< as of ChoicePricer
     StopAsked stop{};
   };
@@ -44,7 +44,7 @@ class ChoiceTables {
   /// Once, before anything is asked about tables. Throws PricingStopped.
   void price_tensors();
 
-  [[nodiscard]] const std::vector<LaunchOptions>& launches() const { return launches_; }
+  [[nodiscard]] const std::vector<FusedGroupOptions>& launches() const { return launches_; }
   [[nodiscard]] const std::vector<std::optional<FactorCuts>>& edges() const { return edges_; }
   [[nodiscard]] std::size_t entry() const { return launches_.size(); }
   [[nodiscard]] std::size_t exit() const { return launches_.size() + 1; }
@@ -69,12 +69,12 @@ class ChoiceTables {
   [[nodiscard]] std::size_t options_of(std::size_t node) const;
   void add_nodes();
   void add_tensor(TensorId tensor);
-  [[nodiscard]] std::vector<TensorTouches> touches_of(TensorId tensor);
-  void add_prices(TensorId tensor, const std::vector<const TensorTouches*>& nodes);
+  [[nodiscard]] std::vector<OperandUses> touches_of(TensorId tensor);
+  void add_prices(TensorId tensor, const std::vector<const OperandUses*>& nodes);
   void add(ChoiceTable table);
 
   ChoicePricer pricer_;
-  std::vector<LaunchOptions> launches_;
+  std::vector<FusedGroupOptions> launches_;
   std::vector<std::optional<FactorCuts>> edges_;
   std::vector<ChoiceNodeCosts> nodes_;
   std::vector<ChoiceTable> tables_;

@@ -6,7 +6,7 @@
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp
 #include <fmt/format.h>
 
-#include "partition/sequence_options.hpp"
+#include "partition/partition_options.hpp"
 #include "plan/placements/check_placements.hpp"
 
 namespace plansearch {
@@ -28,13 +28,14 @@ std::vector<SequenceOption> options_of(const Network& network, const Operator& o
 
 }  // namespace
 
-std::vector<LaunchOptions> dimension_options(const Problem& problem, const PlanDegrees& degrees,
-                                             const Block& block) {
-  const std::vector<int> factors = factors_of(SequenceSpace::OneDimension, degrees.tensor_out);
+std::vector<FusedGroupOptions> dimension_options(const Problem& problem, const PlanDegrees& degrees,
+                                                 const Block& block) {
+  const std::vector<int> factors = factors_of(PartitionSpace::OneDimension, degrees.tensor_out);
   const PlacedDegrees plan{degrees, *problem.framework, factors};
-  std::vector<LaunchOptions> launches;
+  std::vector<FusedGroupOptions> launches;
   for (std::vector<std::size_t>& operators : launches_of(block)) {
-    LaunchOptions& launch = launches.emplace_back(LaunchOptions{std::move(operators), {{}}});
+    FusedGroupOptions& launch =
+        launches.emplace_back(FusedGroupOptions{std::move(operators), {{}}});
     for (const std::size_t op : launch.operators) {
       std::vector<SequenceOption> joined;
       for (const SequenceOption& before : launch.options) {

@@ -31,20 +31,20 @@ struct ColumnLayouts {
   ReadsAgain again = ReadsAgain::Never;
 };
 
-std::vector<ColumnLayouts> columns_of(const std::vector<const TensorTouches*>& nodes) {
+std::vector<ColumnLayouts> columns_of(const std::vector<const OperandUses*>& nodes) {
   std::vector<ColumnLayouts> columns;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     for (std::size_t r = 0; r < nodes[n]->again.size(); ++r) {
       ColumnLayouts& column = columns.emplace_back(ColumnLayouts{n});
       column.again = nodes[n]->again[r];
-      for (const TensorTouch& way : nodes[n]->ways) {
+      for (const OperandUse& way : nodes[n]->ways) {
         column.wanted.push_back(&way.readers[r].wanted);
         column.gradients.push_back(&way.readers[r].gradient);
       }
     }
     if (nodes[n]->ways.empty() || !nodes[n]->ways.front().leaving) continue;
     ColumnLayouts& column = columns.emplace_back(ColumnLayouts{n});
-    for (const TensorTouch& way : nodes[n]->ways) column.wanted.push_back(&*way.leaving);
+    for (const OperandUse& way : nodes[n]->ways) column.wanted.push_back(&*way.leaving);
     column.gradients = column.wanted;
   }
   return columns;
@@ -67,7 +67,7 @@ bool contains(const std::vector<std::uint32_t>& list, std::uint32_t number) {
 /// One line as it grows.
 struct TensorPrices::Work {
   std::vector<std::size_t> ways{};         ///< of the nodes before the last
-  PassCost fixed{};                        ///< of their columns
+  PhaseCost fixed{};                       ///< of their columns
   std::vector<std::uint32_t> wanted{};     ///< layouts brought to them that nobody repeats so far,
   std::vector<double> again{};             ///< and what repeating would take
   std::vector<std::uint32_t> gradients{};  ///< of theirs, on their way
@@ -77,13 +77,13 @@ struct TensorPrices::Work {
 };
 
 TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
-                           const std::vector<const TensorTouches*>& nodes) {
-  for (const TensorTouches* node : nodes) {
+                           const std::vector<const OperandUses*>& nodes) {
+  for (const OperandUses* node : nodes) {
     nodes_.push_back({node->node, node->of_option, node->ways.size()});
   }
   Layouts made;
   Layouts needed;
-  for (const TensorTouch& way : nodes.front()->ways) {
+  for (const OperandUse& way : nodes.front()->ways) {
     made.push_back(&way.maker->made);
     needed.push_back(&way.maker->gradient);
   }
@@ -268,7 +268,7 @@ void TensorPrices::fill(std::span<const std::size_t> options, Work& work) const 
   for (std::size_t column = first_; column < columns_.size(); ++column) add_last(column, work);
 }
 
-void TensorPrices::line(std::span<const std::size_t> options, std::span<PassCost> costs) const {
+void TensorPrices::line(std::span<const std::size_t> options, std::span<PhaseCost> costs) const {
   thread_local Work work;
   fill(options, work);
   for (std::size_t option = 0; option < costs.size(); ++option) {

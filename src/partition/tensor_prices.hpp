@@ -14,16 +14,16 @@
 namespace plansearch {
 
 /// One distinct way in which a launch, or an edge, touches a tensor.
-struct TensorTouch {
+struct OperandUse {
   std::optional<MakerLayouts> maker;
   std::vector<ReaderLayouts> readers;  ///< the operators of the launch that read it, in order
   std::optional<NumberedLayout> leaving;
 };
 
-struct TensorTouches {
+struct OperandUses {
   std::size_t node = 0;
   std::vector<std::uint32_t> of_option;  ///< its way by option
-  std::vector<TensorTouch> ways;
+  std::vector<OperandUse> ways;
   std::vector<ReadsAgain> again;  ///< by reader
 };
 
@@ -34,12 +34,11 @@ class TensorPrices {
  public:
   /// The node that makes the tensor first, then those that read it in the order of their
   /// operators, the edge where it leaves last.
-  TensorPrices(ChoicePricer& pricer, TensorId tensor,
-               const std::vector<const TensorTouches*>& nodes);
+  TensorPrices(ChoicePricer& pricer, TensorId tensor, const std::vector<const OperandUses*>& nodes);
 
   [[nodiscard]] std::vector<std::size_t> nodes() const;
   /// By option of the last node, for options of the others.
-  void line(std::span<const std::size_t> options, std::span<PassCost> costs) const;
+  void line(std::span<const std::size_t> options, std::span<PhaseCost> costs) const;
   /// The same, seconds in all with forward repeated.
   void totals(std::span<const std::size_t> options, double repeats, std::span<double> costs) const;
 

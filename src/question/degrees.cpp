@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "plan/degrees/natural_defaults.hpp"
+#include "plan/degrees/framework_defaults.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
@@ -25,9 +25,9 @@ namespace plansearch {
 namespace {
 
 /// Degrees whose legality can be judged by themselves.
-constexpr std::array kJudgedAlone{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
-                                  Degree::Pipeline, Degree::Context,   Degree::Expert,
-                                  Degree::Pieces};
+constexpr std::array kJudgedAlone{Degree::TensorIn,     Degree::TensorOut, Degree::TensorDepth,
+                                  Degree::Pipeline,     Degree::Context,   Degree::Expert,
+                                  Degree::PipelineTasks};
 
 /// What stands in the way when only this degree is above one. Whatever concerns the rest of the
 /// plan (number of GPUs, batch) is not checked.
@@ -124,7 +124,7 @@ void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits) {
                      "give the value, or its bounds");
   }
   const auto sequences = degrees.get(Degree::MicroBatch);
-  const auto pieces = degrees.get(Degree::Pieces);
+  const auto pieces = degrees.get(Degree::PipelineTasks);
   if (sequences && pieces && *sequences % *pieces != 0) {
     throw InputError(
         {}, fmt::format("--overdecompose {}: a micro-batch has {} sequences", *pieces, *sequences),

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/names.hpp"
-#include "plan/degrees/natural_defaults.hpp"
+#include "plan/degrees/framework_defaults.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"

@@ -90,9 +90,9 @@ PassSet read_passes(const std::string& text) {
 }
 
 /// Collects the settings on the way to a Problem.
-class Settler {
+class QuestionResolver {
  public:
-  Settler(const ProblemRequest& request, const ProblemFiles& files)
+  QuestionResolver(const ProblemRequest& request, const ProblemFiles& files)
       : request_(request),
         cluster_(*files.cluster),
         model_(files.model->description),
@@ -101,7 +101,7 @@ class Settler {
     settled_.files = files;
   }
 
-  SettledProblem settle() {
+  ResolvedQuestion settle() {
     compare_hash("hardware", cluster_.name, cluster_.content_hash);
     compare_hash("model", model_.name, settled_.files.model->content_hash);
     note_file("hardware", request_.hardware);
@@ -423,7 +423,7 @@ class Settler {
   }
 
   const ProblemRequest& request_;
-  SettledProblem settled_;
+  ResolvedQuestion settled_;
   const Cluster& cluster_;
   ModelDescription model_;
   Framework framework_;
@@ -449,15 +449,15 @@ ProblemFiles read_problem_files(const ProblemRequest& request, const ShippedData
   return files;
 }
 
-SettledProblem settle_problem(const ProblemRequest& request, const ProblemFiles& files) {
-  return Settler(request, files).settle();
+ResolvedQuestion resolve_question(const ProblemRequest& request, const ProblemFiles& files) {
+  return QuestionResolver(request, files).settle();
 }
 
-SettledProblem load_problem(const ProblemRequest& request, const ShippedData& data) {
-  return settle_problem(request, read_problem_files(request, data));
+ResolvedQuestion load_problem(const ProblemRequest& request, const ShippedData& data) {
+  return resolve_question(request, read_problem_files(request, data));
 }
 
-Problem with_gpus(const SettledProblem& asked, int gpus) {
+Problem with_gpus(const ResolvedQuestion& asked, int gpus) {
   Problem problem = asked.problem;
   problem.gpus = gpus;
   return problem;

@@ -36,7 +36,7 @@ PlanName split_rank(const std::string& text) {
   return name;
 }
 
-/// Listed stages have degrees of their own.
+/// ListedMessage stages have degrees of their own.
 void refuse_degrees(const ProblemRequest& request, const SourceLocation& where) {
   if (request.degrees.empty()) return;
   throw InputError(
@@ -56,7 +56,7 @@ io::PlanDocument read_plan(const io::Node& root, std::size_t rank) {
 
 }  // namespace
 
-AskedPlan complete_from_plan(const ProblemRequest& request, const std::string& plan) {
+PlanRequest complete_from_plan(const ProblemRequest& request, const std::string& plan) {
   if (plan.empty()) return {request, std::nullopt, std::nullopt};
   const PlanName name = split_rank(plan);
   io::ParseLimits limits;

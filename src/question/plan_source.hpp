@@ -12,7 +12,7 @@
 namespace plansearch {
 
 /// What is asked, what a plan file left open filled in from it.
-struct AskedPlan {
+struct PlanRequest {
   ProblemRequest request;
   std::optional<io::StagesDocument> stages;  ///< of a plan document that spells them out
   std::optional<io::PlacementsDocument> placements{};
@@ -20,6 +20,7 @@ struct AskedPlan {
 
 /// Completes the request by a plan ("plan.yaml", "result.json#2"): what the user left open comes
 /// from the file. Without a plan the request as it is.
-[[nodiscard]] AskedPlan complete_from_plan(const ProblemRequest& request, const std::string& plan);
+[[nodiscard]] PlanRequest complete_from_plan(const ProblemRequest& request,
+                                             const std::string& plan);
 
 }  // namespace plansearch

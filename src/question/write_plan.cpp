@@ -13,7 +13,7 @@ namespace plansearch {
 namespace {
 
 /// What a setting came to, in the words of the answer.
-const SettingReport* report_of(const GivenPlan& given, const SettingRow& row) {
+const SettingReport* report_of(const ResolvedPlan& given, const SettingRow& row) {
   const auto& settings = given.asked.settings;
   const auto found = std::find_if(settings.begin(), settings.end(),
                                   [&](const SettingReport& one) { return one.key == row.key; });
@@ -24,7 +24,7 @@ enum class Settings { Chosen, All };
 
 /// What the question came to, and the settings that somebody chose (or all there are) among those
 /// with at least this effect.
-ProblemRequest question_of(const GivenPlan& given, SettingEffect least, Settings which) {
+ProblemRequest question_of(const ResolvedPlan& given, SettingEffect least, Settings which) {
   const Problem& problem = given.problem;
   ProblemRequest question;
   for (const SettingRow& row : setting_table()) {
@@ -48,13 +48,13 @@ ProblemRequest question_of(const GivenPlan& given, SettingEffect least, Settings
   return question;
 }
 
-std::optional<io::PlacementsDocument> placements_of(const GivenPlan& given) {
+std::optional<io::PlacementsDocument> placements_of(const ResolvedPlan& given) {
   const Transform& first = given.plan.transforms.front();
   if (!first.is_placed()) return std::nullopt;
   return io::PlacementsDocument{names_of(*first.placements, *given.problem.network), {}, {}, {}};
 }
 
-void add_plan(const GivenPlan& given, io::PlanDocument& document) {
+void add_plan(const ResolvedPlan& given, io::PlanDocument& document) {
   const Problem& problem = given.problem;
   if (given.degrees) {
     document.question.degrees = to_pinned(*given.degrees);
@@ -66,7 +66,7 @@ void add_plan(const GivenPlan& given, io::PlanDocument& document) {
 
 }  // namespace
 
-std::string plan_identity(const GivenPlan& given) {
+std::string plan_identity(const ResolvedPlan& given) {
   io::PlanDocument document{question_of(given, SettingEffect::Price, Settings::All), {}, {}};
   // The content of a file matters, not its name.
   document.question.hardware = document.question.model = "-";
@@ -74,7 +74,8 @@ std::string plan_identity(const GivenPlan& given) {
   return hash_text(content_hash(io::to_yaml(document)));
 }
 
-void write_plan_files(const GivenPlan& given, const std::string& plan, const std::string& stages) {
+void write_plan_files(const ResolvedPlan& given, const std::string& plan,
+                      const std::string& stages) {
   const Problem& problem = given.problem;
   io::PlanDocument document{question_of(given, SettingEffect::Room, Settings::Chosen), {}, {}};
   io::PlanDocument spelled = document;

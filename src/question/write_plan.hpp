@@ -4,15 +4,16 @@
 
 #include <string>
 
-#include "question/given_plan.hpp"
+#include "question/resolve_plan.hpp"
 
 namespace plansearch {
 
 /// Writes the plan with its question to files, as it was given and stage by stage; empty: not.
-void write_plan_files(const GivenPlan& given, const std::string& plan, const std::string& stages);
+void write_plan_files(const ResolvedPlan& given, const std::string& plan,
+                      const std::string& stages);
 
 /// A hash of the plan and of every setting that a price depends on: the same however files were
 /// named.
-[[nodiscard]] std::string plan_identity(const GivenPlan& given);
+[[nodiscard]] std::string plan_identity(const ResolvedPlan& given);
 
 }  // namespace plansearch

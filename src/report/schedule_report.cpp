@@ -74,9 +74,9 @@ class Text {
         "{}: {} stages, {} micro-batches{}; F {:g}, B {:g}, W {:g}{}, p2p {:g}\n"
         "makespan {:g}, span {:g}, bubble {:g} ({:.1f} %), bound {:g}\n",
         to_text(report_.shape.schedule), report_.shape.stages, report_.shape.micro_batches,
-        report_.shape.chunks > 1 ? fmt::format(", {} chunks ({})", report_.shape.chunks,
-                                               placement_of(report_.shape).name)
-                                 : "",
+        report_.shape.chunks > 1
+            ? fmt::format(", {} chunks ({})", report_.shape.chunks, mapping_of(report_.shape).name)
+            : "",
         unit(times.forward), unit(times.backward), unit(times.weight),
         times.overlapped ? fmt::format(", FB {:g}", unit(*times.overlapped)) : "",
         unit(times.transfer), unit(summary.makespan), unit(summary.span), unit(summary.bubble_time),
@@ -105,7 +105,7 @@ class Text {
                 {"stages", report_.shape.stages},
                 {"micro_batches", report_.shape.micro_batches},
                 {"chunks", report_.shape.chunks},
-                {"placement", std::string(placement_of(report_.shape).name)},
+                {"placement", std::string(mapping_of(report_.shape).name)},
                 {"group", report_.shape.group ? Json(*report_.shape.group) : Json()},
                 {"memory_cap", report_.shape.memory_cap ? Json(*report_.shape.memory_cap) : Json()},
                 {"too_full", report_.too_full.empty() ? Json() : Json(report_.too_full)},

@@ -81,8 +81,8 @@ struct GivenSchedule {
 
   const std::string name;
   const ComputeOrder order;
-  const Placement placement{"file", "as the file says", [this](int, int) { return order.pipeline; },
-                            order.replicas};
+  const StageMapping placement{"file", "as the file says",
+                               [this](int, int) { return order.pipeline; }, order.replicas};
   Schedule row;
 };
 

@@ -42,7 +42,7 @@ struct Schedule {
   std::vector<std::string_view> aliases;
   std::string_view summary;  ///< the order in one line, for users
   std::string_view needs;    ///< what `fault` asks for, in words; p stages, m micro-batches
-  const Placement* placement = nullptr;
+  const StageMapping* placement = nullptr;
   int fewest_stages = 1;
   ChunkRange chunks;
   int chunks_per_wave = 0;  ///< of schedules that are asked for in waves
@@ -50,7 +50,7 @@ struct Schedule {
   WeightGradients weight_gradients = WeightGradients::Fused;
   bool tuned = false;  ///< the order is made for the times and the memory cap of the shape
   /// Of a tuned order: places that it may take as well, with as many replicas.
-  const Placement* other_placement = nullptr;
+  const StageMapping* other_placement = nullptr;
   const ComputeOrder* given = nullptr;  ///< read from a file: the only one of its row
   ComputeOrder (*order)(const PipelineShape& shape) = nullptr;  ///< needs a legal shape
 

@@ -5,7 +5,7 @@
 
 int main(int count, char** words) {
   using namespace plansearch;
-  const SettledProblem asked = load_problem(
+  const ResolvedQuestion asked = load_problem(
       {.hardware = count > 1 ? words[1] : "perlmutter", .model = "gpt2-xl", .gpus = 64});
   const PlanEvaluator evaluator(asked.problem);
   const double site = asked.problem.site.factor;  // of a typical site, or the one asked for

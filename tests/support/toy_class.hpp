@@ -46,7 +46,7 @@ class ToyClass {
     const auto owner = maker_.profile(plan_, mesh_);
     const auto index = static_cast<std::size_t>(&block(name) - network().blocks.data());
     ToyBlock toy{owner->blocks[index], {}, owner};
-    for (PassLine& pass : maker_.passes(*owner, index)) toy.passes.push_back(std::move(pass.line));
+    for (PhaseLine& pass : maker_.passes(*owner, index)) toy.passes.push_back(std::move(pass.line));
     return toy;
   }
 

@@ -10,7 +10,7 @@
 #include "plansearch/placements.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
-#include "search/strategies/uneven/stage_forms.hpp"
+#include "search/strategies/uneven/stage_configs.hpp"
 
 namespace plansearch {
 

@@ -3,7 +3,7 @@
 // Source: the choice of least sum (sequence_planner.hpp); steps by PlanEvaluator::evaluate.
 // Assumes: one choice for all layers of a block; embedding and head by role.
 // Units: seconds, bytes.
-// Checked by: tests/unit/search/sequence_planner_test.cpp, operator_search_test.cpp
+// Checked by: tests/unit/search/partition_planner_test.cpp, operator_search_test.cpp
 #include "search/strategies/partition/temporal_search.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@
 #include "plansearch/error.hpp"
 #include "search/strategies/offers.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
-#include "search/strategies/partition/sequence_front.hpp"
+#include "search/strategies/partition/partition_front.hpp"
 
 namespace plansearch {
 namespace {
@@ -40,7 +40,7 @@ bool has_sequences(int tensor) {
 
 class TemporalSearch : public Strategy {
  public:
-  TemporalSearch(const SearchTask& task, SearchRequest request, SequenceSpace space)
+  TemporalSearch(const SearchTask& task, SearchRequest request, PartitionSpace space)
       : problem_(task.evaluator.problem()),
         request_(std::move(request)),
         space_(space),
@@ -95,7 +95,7 @@ class TemporalSearch : public Strategy {
   }
 
   /// Whether operators are cut bit by bit.
-  [[nodiscard]] bool over_bits() const { return space_ != SequenceSpace::OneDimension; }
+  [[nodiscard]] bool over_bits() const { return space_ != PartitionSpace::OneDimension; }
 
   /// One dimension is cut inside a node.
   [[nodiscard]] std::vector<int> tensor_degrees() const {
@@ -145,10 +145,10 @@ class TemporalSearch : public Strategy {
 
   void offer_choices(PlanDegrees degrees) {
     if (!has_room(degrees)) return;
-    const SequenceSpace space = space_of(degrees);
-    const bool sorted = space == SequenceSpace::Sorted;
+    const PartitionSpace space = space_of(degrees);
+    const bool sorted = space == PartitionSpace::Sorted;
     std::shared_ptr<ReshardingPrices>& moves = moves_[degrees.tensor_out];
-    const SequencePlanner planner(
+    const PartitionPlanner planner(
         {problem_, degrees, space, moves, [this] { return task_.deadline.passed(); }});
     moves = planner.moves();
     if (!planner.obstacle().empty()) {
@@ -181,12 +181,12 @@ class TemporalSearch : public Strategy {
 
   /// A way to add up sums, and what is best by it.
   struct Asked {
-    const SequencePlanner& planner;
+    const PartitionPlanner& planner;
     PlanDegrees degrees;
     Rings rings;
     bool sorted;
     bool looked = false;
-    std::optional<SequencePlan> choice{};
+    std::optional<PartitionPlan> choice{};
   };
 
   void search_sum(Asked& asked) const {
@@ -199,9 +199,9 @@ class TemporalSearch : public Strategy {
   }
 
   /// The least sum; where it has no room, and is fast enough, the least that has.
-  [[nodiscard]] std::optional<SequencePlan> choice_for(const Asked& asked) const {
+  [[nodiscard]] std::optional<PartitionPlan> choice_for(const Asked& asked) const {
     const Recompute level = asked.degrees.recompute;
-    const auto judge = [&](const SequencePlan& choice) {
+    const auto judge = [&](const PartitionPlan& choice) {
       return offers_.judge(plan_of(asked, choice), family_of(asked.degrees));
     };
     auto least = asked.planner.best(level, asked.rings, 0.0);
@@ -210,18 +210,18 @@ class TemporalSearch : public Strategy {
     if (verdict.has_room) return least;
     if (!verdict.in_time) return std::nullopt;
     return fastest_with_room(asked.planner, level, asked.rings, *least,
-                             [&](const SequencePlan& choice) { return judge(choice).has_room; });
+                             [&](const PartitionPlan& choice) { return judge(choice).has_room; });
   }
 
   [[nodiscard]] std::variant<ParallelPlan, Infeasible> plan_of(const Asked& asked,
-                                                               const SequencePlan& choice) const {
+                                                               const PartitionPlan& choice) const {
     return placed_plan(problem_, asked.degrees, choice.placements);
   }
 
   /// Whether states that are cut over everything leave room at all.
   [[nodiscard]] bool has_room(const PlanDegrees& degrees) const {
     const DeviceMesh mesh = make_device_mesh(degrees, problem_.framework->rank_order);
-    const StaticBytes bytes =
+    const ModelStateBytes bytes =
         static_policy(tensor_policies(degrees, mesh, *problem_.framework, problem_.precision), mesh,
                       optimizer_moments(problem_.model->training.optimizer))
             .dense;
@@ -232,7 +232,7 @@ class TemporalSearch : public Strategy {
            offers_.limit().value();
   }
 
-  void offer(const Asked& asked, const SequencePlan& choice) {
+  void offer(const Asked& asked, const PartitionPlan& choice) {
     const PlanDegrees& degrees = asked.degrees;
     const bool known = std::any_of(offered_.begin(), offered_.end(), [&](const Offered& other) {
       return other.degrees == degrees && other.placements == choice.placements;
@@ -249,17 +249,17 @@ class TemporalSearch : public Strategy {
   /// What the least sum gains where every layer is cut in a way of its own.
   [[nodiscard]] double gap_of(const Offered& offered) const {
     if (task_.result.completeness == Completeness::Stopped) return 0.0;
-    const SequencePlanner planner({problem_, offered.degrees, space_of(offered.degrees),
-                                   moves_.at(offered.degrees.tensor_out)});
+    const PartitionPlanner planner({problem_, offered.degrees, space_of(offered.degrees),
+                                    moves_.at(offered.degrees.tensor_out)});
     const Recompute level = offered.degrees.recompute;
     const auto alike = planner.best(level, offered.rings, 0.0);
     const auto least = planner.least_sum(level, offered.rings);
     return alike && least ? alike->sum / *least - 1.0 : 0.0;
   }
 
-  [[nodiscard]] SequenceSpace space_of(const PlanDegrees& degrees) const {
+  [[nodiscard]] PartitionSpace space_of(const PlanDegrees& degrees) const {
     const bool sorted = over_bits() && *bits_of(degrees.tensor_out) > kMostBitsInFull;
-    return sorted ? SequenceSpace::Sorted : space_;
+    return sorted ? PartitionSpace::Sorted : space_;
   }
 
   [[nodiscard]] std::string claim(const PlanCandidate& first) const override {
@@ -291,7 +291,7 @@ class TemporalSearch : public Strategy {
 
   const Problem& problem_;
   SearchRequest request_;
-  SequenceSpace space_;
+  PartitionSpace space_;
   const SearchTask& task_;
   Offers offers_;
   std::vector<Offered> offered_;
@@ -306,9 +306,10 @@ bool runs_squares(const Framework& framework, const SearchRequest& request) {
   return framework.operator_steps == OperatorSteps::Squares && has_sequences(tensor.value_or(2));
 }
 
-SearchPart sequence_part(std::string space, const SearchRequest& request, SequenceSpace sequences) {
+SearchPart sequence_part(std::string space, const SearchRequest& request,
+                         PartitionSpace sequences) {
   const auto tensor = request.pinned.get(Degree::TensorOut);
-  if (sequences != SequenceSpace::OneDimension && tensor && !has_sequences(*tensor)) {
+  if (sequences != PartitionSpace::OneDimension && tensor && !has_sequences(*tensor)) {
     throw InputError({}, fmt::format("--tp {}: sequences cut a tensor group bit by bit", *tensor),
                      "2, 4, 8, 16, 32, 64, 128 or 256 devices");
   }

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "search/strategies/partition/sequence_planner.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 #include "search/strategies/strategy.hpp"
 
 namespace plansearch {
@@ -19,6 +19,6 @@ namespace plansearch {
 /// sequences the plan of the same degrees by role. Pipelines as asked for. Ranks are by the priced
 /// step. InputError for sequences over a tensor degree that is not a power of two.
 [[nodiscard]] SearchPart sequence_part(std::string space, const SearchRequest& request,
-                                       SequenceSpace sequences);
+                                       PartitionSpace sequences);
 
 }  // namespace plansearch

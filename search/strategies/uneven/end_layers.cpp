@@ -25,7 +25,7 @@
 #include "schedule/simulation/simulator.hpp"
 #include "search/strategies/offers.hpp"
 #include "search/strategies/uneven/layer_ranges.hpp"
-#include "search/strategies/uneven/stage_forms.hpp"
+#include "search/strategies/uneven/stage_configs.hpp"
 
 namespace plansearch {
 namespace {
@@ -56,7 +56,7 @@ class FormSplits {
         stages_(gpus / form_.devices()),
         prices_(static_cast<std::size_t>(ranges.size())) {}
 
-  [[nodiscard]] const StageForm& form() const { return form_; }
+  [[nodiscard]] const StageConfig& form() const { return form_; }
   [[nodiscard]] int stages() const { return stages_; }
   [[nodiscard]] std::int64_t plans() const { return plans_; }
   [[nodiscard]] const std::vector<EndSplit>& splits() const { return splits_; }
@@ -125,7 +125,7 @@ class FormSplits {
   const StagePricer& pricer_;
   const LayerRanges& ranges_;
   const PipelineOrder& order_;
-  StageForm form_;
+  StageConfig form_;
   int stages_;
   std::int64_t plans_ = 0;
   std::vector<EndSplit> splits_;
@@ -139,7 +139,7 @@ class EndLayers : public Strategy {
         request_(std::move(request)),
         task_(task),
         pricer_(problem_),
-        ranges_(layer_pieces(*problem_.network)),
+        ranges_(layer_runs(*problem_.network)),
         offers_(task) {}
 
   void run() override {
@@ -186,7 +186,7 @@ class EndLayers : public Strategy {
 
   void stop() { task_.result.completeness = Completeness::Stopped; }
 
-  [[nodiscard]] Offers::Made made(const PipelineOrder& order, const StageForm& form,
+  [[nodiscard]] Offers::Made made(const PipelineOrder& order, const StageConfig& form,
                                   const EndSplit& split) const {
     std::vector<StageDescription> stages(static_cast<std::size_t>(split.stages));
     int next = 0;

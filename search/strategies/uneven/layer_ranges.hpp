@@ -11,7 +11,7 @@ namespace plansearch {
 
 class LayerRanges {
  public:
-  /// Of layers, or of groups of them (stage_forms.hpp, layer_pieces).
+  /// Of layers, or of groups of them (stage_forms.hpp, layer_runs).
   explicit LayerRanges(const std::vector<std::vector<BlockRun>>& pieces);
 
   [[nodiscard]] int layers() const { return layers_; }

@@ -115,7 +115,7 @@ std::variant<ParallelPlan, Infeasible> StageCatalog::plan(
 double StageCatalog::plans() const {
   const auto devices = static_cast<std::size_t>(problem_.gpus);
   std::vector<double> forms(devices + 1, 0.0);  // by devices
-  for (const StageForm& form : forms_) ++forms[static_cast<std::size_t>(form.devices())];
+  for (const StageConfig& form : forms_) ++forms[static_cast<std::size_t>(form.devices())];
   double plans = forms[devices];
   std::vector<double> ways(devices + 1, 0.0);  // to fill devices with so many stages
   ways[0] = 1.0;

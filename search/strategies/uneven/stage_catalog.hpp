@@ -9,7 +9,7 @@
 
 #include "plansearch/plan_stages.hpp"
 #include "search/strategies/uneven/layer_ranges.hpp"
-#include "search/strategies/uneven/stage_forms.hpp"
+#include "search/strategies/uneven/stage_configs.hpp"
 
 namespace plansearch {
 
@@ -29,7 +29,7 @@ class StageCatalog {
 
   [[nodiscard]] const PipelineOrder& order() const { return order_; }
   [[nodiscard]] int layers() const { return ranges_.layers(); }
-  [[nodiscard]] const StageForm& form(int index) const {
+  [[nodiscard]] const StageConfig& form(int index) const {
     return forms_[static_cast<std::size_t>(index)];
   }
   /// Forms that hand on the same tiles from the same devices have one layout.
@@ -66,7 +66,7 @@ class StageCatalog {
   const Problem& problem_;
   PipelineOrder order_;
   const LayerRanges& ranges_;
-  std::vector<StageForm> forms_;
+  std::vector<StageConfig> forms_;
   std::vector<int> layout_of_;
   std::vector<int> layout_forms_;                              ///< one form of each
   std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by range number and layout

@@ -79,7 +79,7 @@ class UnevenSearch : public Strategy {
         task_(task),
         pricer_(problem_),
         offers_(task),
-        ranges_(layer_pieces(*problem_.network)),
+        ranges_(layer_runs(*problem_.network)),
         most_extended_(most_extended),
         request_(std::move(request)) {
     task_.result.left_out.emplace_back(kOrdersLeftOut);

@@ -20,9 +20,9 @@ constexpr double kStepCharge = 1e-3;
 /// Over more factors a bound on what is left pays.
 constexpr int kFewFactors = 2;
 
-std::size_t hash_of(const WayState& state) {
+std::size_t hash_of(const LayoutState& state) {
   std::uint64_t sum = state.partial;
-  for (const WayCuts& cuts : state.dims) {
+  for (const LayoutCuts& cuts : state.dims) {
     sum = (sum ^ cuts.bytes()) * 0x9E3779B97F4A7C15ULL;
     sum ^= sum >> 29U;
   }
@@ -74,10 +74,10 @@ void RedistributionSearch::run(const DeviceMesh& mesh, std::span<const double> e
   write(place->second, from, steps);
 }
 
-void RedistributionSearch::write(const WaySearch::Moves& moves, const Layout& from,
+void RedistributionSearch::write(const RedistributionSearcher::Moves& moves, const Layout& from,
                                  std::vector<RedistributionStep>& steps) const {
-  const WayPattern& pattern = units_.pattern();
-  WayState state = pattern.start;
+  const RedistributionPattern& pattern = units_.pattern();
+  LayoutState state = pattern.start;
   const Layout* before = &from;
   steps.reserve(steps.size() + moves.size());
   for (const WayMove& move : moves) {
@@ -97,7 +97,8 @@ void RedistributionSearch::write(const WaySearch::Moves& moves, const Layout& fr
 
 /// Of many factors, the least cost first: then only layouts on ways of that cost are looked at, in
 /// the order of few ones, so that of equal costs the same is taken.
-void WaySearch::run(const WayPattern& pattern, WayFactors factors, Moves& moves) {
+void RedistributionSearcher::run(const RedistributionPattern& pattern, WayFactors factors,
+                                 Moves& moves) {
   pattern_ = &pattern;
   factors_ = factors;
   limit_ = std::numeric_limits<double>::infinity();
@@ -113,7 +114,7 @@ void WaySearch::run(const WayPattern& pattern, WayFactors factors, Moves& moves)
   std::reverse(moves.begin(), moves.end());
 }
 
-std::uint32_t WaySearch::find_goal() {
+std::uint32_t RedistributionSearcher::find_goal() {
   nodes_.clear();
   open_.clear();
   places_.assign(64, 0);
@@ -131,7 +132,7 @@ std::uint32_t WaySearch::find_goal() {
   }
 }
 
-void WaySearch::expand(std::uint32_t node) {
+void RedistributionSearcher::expand(std::uint32_t node) {
   here_number_ = node;
   here_ = nodes_[node].state;
   local_ = pattern_->local_elements(here_);
@@ -145,9 +146,9 @@ void WaySearch::expand(std::uint32_t node) {
 }
 
 /// Sums the parts along one axis, or along several factors of a tensor group in one go.
-void WaySearch::reduce_partials() {
+void RedistributionSearcher::reduce_partials() {
   const std::uint32_t left = here_.partial & ~pattern_->goal.partial;
-  FixedVector<std::uint32_t, WayPattern::kMostUnits> factors;
+  FixedVector<std::uint32_t, RedistributionPattern::kMostUnits> factors;
   for (const std::uint8_t part : pattern_->parts) {
     const std::uint32_t bit = 1U << part;
     if ((left & bit) == 0) continue;
@@ -165,7 +166,7 @@ void WaySearch::reduce_partials() {
   }
 }
 
-void WaySearch::reduce(std::uint32_t units) {
+void RedistributionSearcher::reduce(std::uint32_t units) {
   push({CommunicationKind::AllReduce, -1, -1, units});
   for (std::size_t dim = 0; dim < pattern_->rank; ++dim) {
     if ((units & ~(pattern_->goal.dims[dim].units() & pattern_->full)) != 0) continue;
@@ -175,9 +176,9 @@ void WaySearch::reduce(std::uint32_t units) {
 
 /// Gathers the innermost cuts of `dim`, moves them to another dimension, or reorders the cuts.
 /// Several at a time where they are factors of one tensor group.
-void WaySearch::remove_cuts(std::size_t dim) {
-  const WayCuts& cuts = here_.dims[dim];
-  const WayCuts& wanted = pattern_->goal.dims[dim];
+void RedistributionSearcher::remove_cuts(std::size_t dim) {
+  const LayoutCuts& cuts = here_.dims[dim];
+  const LayoutCuts& wanted = pattern_->goal.dims[dim];
   const int size = cuts.size();
   const int kept = cuts.common(wanted);
   const auto is_factor = [&](int place) { return (pattern_->factors >> cuts[place] & 1U) != 0; };
@@ -190,7 +191,7 @@ void WaySearch::remove_cuts(std::size_t dim) {
   push({CommunicationKind::Permute, number, number, cuts.units()});
 }
 
-void WaySearch::remove_cuts(std::size_t dim, int count) {
+void RedistributionSearcher::remove_cuts(std::size_t dim, int count) {
   const auto number = static_cast<std::int8_t>(dim);
   const std::uint32_t lost = here_.dims[dim].units(here_.dims[dim].size() - count);
   push({CommunicationKind::AllGather, number, -1, lost});
@@ -201,8 +202,8 @@ void WaySearch::remove_cuts(std::size_t dim, int count) {
   }
 }
 
-void WaySearch::slice(std::size_t dim) {
-  const WayCuts& wanted = pattern_->goal.dims[dim];
+void RedistributionSearcher::slice(std::size_t dim) {
+  const LayoutCuts& wanted = pattern_->goal.dims[dim];
   for (int i = 0; i < wanted.size(); ++i) {
     const auto unit = static_cast<std::size_t>(wanted[i]);
     const std::uint32_t bit = 1U << unit;
@@ -213,32 +214,32 @@ void WaySearch::slice(std::size_t dim) {
 }
 
 /// Where the number of a state's node stands, or belongs.
-std::uint32_t* WaySearch::place_of(const WayState& state) {
+std::uint32_t* RedistributionSearcher::place_of(const LayoutState& state) {
   const std::size_t mask = places_.size() - 1;
   std::size_t at = hash_of(state) & mask;
   while (places_[at] != 0 && !(nodes_[places_[at] - 1].state == state)) at = (at + 1) & mask;
   return &places_[at];
 }
 
-void WaySearch::grow() {
+void RedistributionSearcher::grow() {
   places_.assign(places_.size() * 4, 0);
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) *place_of(nodes_[i].state) = i + 1;
 }
 
 /// Whether a dimension has room for the cuts it gets.
-bool WaySearch::lands(const WayMove& move) const {
+bool RedistributionSearcher::lands(const WayMove& move) const {
   if (move.to_dim < 0 || move.kind == CommunicationKind::Permute) return true;
   return here_.dims[static_cast<std::size_t>(move.to_dim)].size() + std::popcount(move.units) <=
-         WayCuts::kMost;
+         LayoutCuts::kMost;
 }
 
-void WaySearch::push(const WayMove& move) {
+void RedistributionSearcher::push(const WayMove& move) {
   if (!lands(move)) return;
   const double price =
       elements_moved(move.kind, pattern_->group_size(move, here_), pattern_->message(move, local_));
   const double cost = nodes_[here_number_].cost + price + kStepCharge;
   if (cost > limit_) return;
-  const WayState state = pattern_->after(here_, move);
+  const LayoutState state = pattern_->after(here_, move);
   std::uint32_t* place = place_of(state);
   std::uint32_t number = *place;
   if (number == 0) {

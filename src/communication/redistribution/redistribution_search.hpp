@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "communication/redistribution/redistribution.hpp"
-#include "communication/redistribution/way_units.hpp"
+#include "communication/redistribution/redistribution_units.hpp"
 
 namespace plansearch {
 
@@ -19,15 +19,15 @@ namespace plansearch {
 [[nodiscard]] std::size_t common_prefix(const SliceDigits& a, const SliceDigits& b);
 
 /// The cheapest moves from the start of a pattern to its goal. Keeps its buffers.
-class WaySearch {
+class RedistributionSearcher {
  public:
   using Moves = std::vector<WayMove>;
   /// `many`: layouts on no way of least cost are left out.
-  void run(const WayPattern& pattern, WayFactors factors, Moves& moves);
+  void run(const RedistributionPattern& pattern, WayFactors factors, Moves& moves);
 
  private:
   struct Node {
-    WayState state;
+    LayoutState state;
     double cost = 0.0;
     double left = 0.0;  ///< at least
     std::uint32_t parent = 0;
@@ -55,10 +55,10 @@ class WaySearch {
   void slice(std::size_t dim);
   void push(const WayMove& move);
   [[nodiscard]] bool lands(const WayMove& move) const;
-  [[nodiscard]] std::uint32_t* place_of(const WayState& state);
+  [[nodiscard]] std::uint32_t* place_of(const LayoutState& state);
   void grow();
 
-  const WayPattern* pattern_ = nullptr;
+  const RedistributionPattern* pattern_ = nullptr;
   WayFactors factors_ = WayFactors::Few;
   Order order_ = Order::Sent;
   double limit_ = 0.0;  ///< ways that cost more are left out
@@ -66,7 +66,7 @@ class WaySearch {
   std::vector<Open> open_;             ///< a heap; entries of nodes that got cheaper are stale
   std::vector<std::uint32_t> places_;  ///< nodes by hash of their state, from 1; 0: none
   std::uint32_t here_number_ = 0;      ///< the node that is expanded
-  WayState here_;
+  LayoutState here_;
   double local_ = 0.0;
   std::uint32_t held_ = 0;  ///< units that cut it
 };
@@ -85,15 +85,15 @@ class RedistributionSearch {
            const Layout& to, WayFactors factors, std::vector<RedistributionStep>& steps);
 
  private:
-  void write(const WaySearch::Moves& moves, const Layout& from,
+  void write(const RedistributionSearcher::Moves& moves, const Layout& from,
              std::vector<RedistributionStep>& steps) const;
 
   Remember remember_;
-  WayUnits units_;
-  WaySearch search_;
-  std::unordered_map<std::string, WaySearch::Moves> known_;  ///< by pattern
+  RedistributionUnits units_;
+  RedistributionSearcher search_;
+  std::unordered_map<std::string, RedistributionSearcher::Moves> known_;  ///< by pattern
   std::string key_;
-  WaySearch::Moves moves_;
+  RedistributionSearcher::Moves moves_;
 };
 
 }  // namespace plansearch

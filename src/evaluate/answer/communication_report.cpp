@@ -36,11 +36,11 @@ void append(PricedCommunication line, std::vector<PricedCommunication>& lines) {
   }
 }
 
-void append_passes(const ProfileMaker& profiles, const PlanView& view, int position,
+void append_passes(const ProfileMaker& profiles, const PricingInput& view, int position,
                    std::vector<PricedCommunication>& lines) {
   for (const int index : view.contents_at(position)) {
     const auto add = [&](const ClassProfile& profile, std::size_t b, double copies) {
-      for (PassLine& pass : profiles.passes(profile, b)) {
+      for (PhaseLine& pass : profiles.passes(profile, b)) {
         PricedCommunication& line = pass.line;
         line.what = message_name(view.problem.network->blocks[b], line.communication,
                                  view.problem.framework->sharding.unit);
@@ -53,7 +53,7 @@ void append_passes(const ProfileMaker& profiles, const PlanView& view, int posit
   }
 }
 
-void append_steps(const PlanView& view, std::vector<PricedCommunication> collectives,
+void append_steps(const PricingInput& view, std::vector<PricedCommunication> collectives,
                   std::vector<PricedCommunication>& lines) {
   for (PricedCommunication& line : collectives) {
     line.what = line.communication.axes.contains(Axis::Pipeline)
@@ -66,7 +66,7 @@ void append_steps(const PlanView& view, std::vector<PricedCommunication> collect
 
 /// Activations sent on and gradients sent back by one position. What the device waited for is
 /// shared out over both by their time.
-void append_boundaries(const PlanView& view, int position, Seconds exposed,
+void append_boundaries(const PricingInput& view, int position, Seconds exposed,
                        std::vector<PricedCommunication>& lines) {
   const auto& groups = view.assignment().groups;
   std::vector<PricedCommunication> own;
@@ -95,7 +95,7 @@ void append_boundaries(const PlanView& view, int position, Seconds exposed,
   }
 }
 
-double layers_in(const PlanView& view, int position) {
+double layers_in(const PricingInput& view, int position) {
   double layers = 0.0;
   for (const int index : view.contents_at(position)) {
     const std::vector<double>& copies = view.content(index).copies;
@@ -111,7 +111,7 @@ double layers_in(const PlanView& view, int position) {
 }  // namespace
 
 std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
-                                                  const PlanView& view,
+                                                  const PricingInput& view,
                                                   EvaluationWorkspace& workspace) {
   std::vector<PricedCommunication> lines;
   const StepResult result = step_time(view, MakespanMethod::Simulation, workspace);
@@ -127,7 +127,7 @@ std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
   return lines;
 }
 
-std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspace& workspace) {
+std::vector<StageReport> stages_of_view(const PricingInput& view, EvaluationWorkspace& workspace) {
   fill_passes(view, workspace);
   fill_durations(view, workspace);
   const PipelineResult result = workspace.simulator.run(view.shape(), workspace.durations.view());
@@ -135,8 +135,8 @@ std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspac
                        OptimizerStart::PostValidated;
   std::vector<StageReport> stages;
   for (int p = 0; p < view.assignment().stages(); ++p) {
-    const PassLengths pass = position_lengths(view, workspace, p);
-    const TransformGround& transform = view.transform_at(p);
+    const PhaseLengths pass = position_lengths(view, workspace, p);
+    const TransformInvariants& transform = view.transform_at(p);
     const DeviceUse& use = result.devices[static_cast<std::size_t>(p)];
     StageReport stage;
     stage.stage = p;
@@ -152,7 +152,7 @@ std::vector<StageReport> stages_of_view(const PlanView& view, EvaluationWorkspac
     for (const PricedCommunication& c : step_collectives(view, pass, p)) {
       stage.reduction += c.exposed;
     }
-    const KindStatics& statics = view.statics_at(p);
+    const StageClassStates& statics = view.statics_at(p);
     stage.optimizer = statics.optimizer + exposed_copies(view, statics.offload, pass);
     const auto& groups = view.assignment().groups;
     for (std::size_t k = 0; k + 1 < groups.size(); ++k) {

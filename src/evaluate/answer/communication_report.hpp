@@ -5,18 +5,18 @@
 #include <vector>
 
 #include "evaluate/block/profile_maker.hpp"
-#include "evaluate/step/plan_view.hpp"
+#include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluation.hpp"
 
 namespace plansearch {
 
 /// Everything the busiest device sends in a step, one line for messages that are alike.
 [[nodiscard]] std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
-                                                                const PlanView& view,
+                                                                const PricingInput& view,
                                                                 EvaluationWorkspace& workspace);
 
 /// One row per position, first to last.
-[[nodiscard]] std::vector<StageReport> stages_of_view(const PlanView& view,
+[[nodiscard]] std::vector<StageReport> stages_of_view(const PricingInput& view,
                                                       EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

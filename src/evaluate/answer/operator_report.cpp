@@ -55,10 +55,10 @@ void OperatorReport::add(const OperatorReport& other) {
   messages += other.messages;
 }
 
-std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const PlanView& view,
+std::vector<OperatorReport> operators_at(const ProfileMaker& profiles, const PricingInput& view,
                                          int position) {
   const Network& network = *view.problem.network;
-  const TransformGround& transform = view.transform_at(position);
+  const TransformInvariants& transform = view.transform_at(position);
   const std::vector<BlockWork>& work = transform.profile->work->blocks;
   std::vector<double> copies(network.blocks.size(), 0.0);
   for (const int index : view.contents_at(position)) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "evaluate/block/profile_maker.hpp"
-#include "evaluate/step/plan_view.hpp"
+#include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluation.hpp"
 
 namespace plansearch {
@@ -13,6 +13,6 @@ namespace plansearch {
 /// Every operator that one position runs, block by block in the order of the network; operators
 /// that take no time (views, members of a fused launch) are left out.
 [[nodiscard]] std::vector<OperatorReport> operators_at(const ProfileMaker& profiles,
-                                                       const PlanView& view, int position);
+                                                       const PricingInput& view, int position);
 
 }  // namespace plansearch

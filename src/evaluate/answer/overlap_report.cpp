@@ -57,7 +57,7 @@ void append_pass(const Block& block, const BlockProgram& program, const Concurre
   std::stable_sort(own.begin(), own.end(),
                    [](const auto& a, const auto& b) { return a.start < b.start; });
   for (const StreamSlice& slice : own) {
-    const PassMessage& message = *program.issued[slice.instruction].message;
+    const PhaseMessage& message = *program.issued[slice.instruction].message;
     line.what = message_name(block, message.communication, unit);
     line.kind = message.communication.kind;
     line.repeated = program.issued[slice.instruction].repeated;
@@ -100,7 +100,7 @@ BlockTimeline timeline_of(const Block& block, const BlockProgram& program,
 
 /// Calls visit(block, copies, pass, its name) for what is simulated on streams at one position.
 template <typename Visit>
-void for_each_simulated(const ProfileMaker& profiles, const PlanView& view, int position,
+void for_each_simulated(const ProfileMaker& profiles, const PricingInput& view, int position,
                         Visit visit) {
   const ClassProfile& profile = *view.transform_at(position).profile;
   std::vector<double> copies(profile.blocks.size(), 0.0);
@@ -119,7 +119,7 @@ void for_each_simulated(const ProfileMaker& profiles, const PlanView& view, int 
 
 }  // namespace
 
-std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles, const PlanView& view,
+std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles, const PricingInput& view,
                                      int position) {
   std::vector<HiddenMessage> lines;
   for_each_simulated(
@@ -135,7 +135,7 @@ std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles, const PlanVie
   return lines;
 }
 
-std::vector<BlockTimeline> timelines_at(const ProfileMaker& profiles, const PlanView& view,
+std::vector<BlockTimeline> timelines_at(const ProfileMaker& profiles, const PricingInput& view,
                                         int position) {
   std::vector<BlockTimeline> timelines;
   for_each_simulated(

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "evaluate/block/profile_maker.hpp"
-#include "evaluate/step/plan_view.hpp"
 #include "evaluate/step/priced_program.hpp"
+#include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluation.hpp"
 
 namespace plansearch {
@@ -14,10 +14,10 @@ namespace plansearch {
 /// Every message inside the passes of the blocks of one position that are simulated on streams, in
 /// the order of issue; nothing for blocks whose framework hides by shares.
 [[nodiscard]] std::vector<HiddenMessage> hidden_at(const ProfileMaker& profiles,
-                                                   const PlanView& view, int position);
+                                                   const PricingInput& view, int position);
 
 /// Two copies of every such block, forward and backward, for traces.
 [[nodiscard]] std::vector<BlockTimeline> timelines_at(const ProfileMaker& profiles,
-                                                      const PlanView& view, int position);
+                                                      const PricingInput& view, int position);
 
 }  // namespace plansearch

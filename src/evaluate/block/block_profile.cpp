@@ -28,14 +28,14 @@ void count(const Communication& demand, double calls, IssueCount& sum) {
   if (!(demand.axes & kTensorAxes).empty()) sum.ring_ranks += calls * demand.group_size;
 }
 
-void book(PassProfile& pass, const PassMessage& message, Seconds exposed) {
+void book(PassProfile& pass, const PhaseMessage& message, Seconds exposed) {
   pass.exposed[static_cast<std::size_t>(message.purpose)] += exposed;
   if (message.between_nodes) pass.between_nodes += exposed;
 }
 
 /// What is exposed of one message in one copy, and at the ends of a run of copies.
 struct Exposed {
-  const PassMessage* message = nullptr;
+  const PhaseMessage* message = nullptr;
   Seconds steady;
   Seconds edge;
 };
@@ -52,7 +52,7 @@ class ClosedForm {
                    parts.pieces) {}
 
   /// The first ones hide first.
-  Exposed add(const PassMessage& message, double calls, bool again) {
+  Exposed add(const PhaseMessage& message, double calls, bool again) {
     const bool forward = message.communication.phase == DemandPhase::Forward;
     Exposed exposed{&message,
                     expose(forward ? profile_.forward : profile_.backward,
@@ -72,7 +72,7 @@ class ClosedForm {
   }
 
  private:
-  Seconds expose(PassProfile& pass, Seconds& window, const PassMessage& message, double calls) {
+  Seconds expose(PassProfile& pass, Seconds& window, const PhaseMessage& message, double calls) {
     const SharedTime time = share_of(context_, message, calls, window);
     window -= time.hidden;  // what is hidden here cannot hide more
     book(pass, message, time.exposed);
@@ -107,7 +107,7 @@ class Timelines {
     exposed_.resize(seen);  // the parts of backward, once more
   }
 
-  [[nodiscard]] Exposed of(const PassMessage& message) const {
+  [[nodiscard]] Exposed of(const PhaseMessage& message) const {
     Exposed sum{&message, {}, {}};
     for (const Exposed& part : exposed_) {
       if (part.message != &message) continue;
@@ -144,7 +144,7 @@ class Timelines {
 class PassAdder {
  public:
   PassAdder(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
-            std::vector<PassLine>* lines)
+            std::vector<PhaseLine>* lines)
       : context_(context),
         parts_(parts),
         profile_(profile),
@@ -160,17 +160,17 @@ class PassAdder {
     if (posts_ahead(context_, parts_)) {
       Timelines timelines(context_, parts_, profile_);
       timelines.run();
-      for_each_message(parts_, [&](const PassMessage& m, Senders senders) {
+      for_each_message(parts_, [&](const PhaseMessage& m, Senders senders) {
         write_line(timelines.of(m), calls_of(m, senders));
       });
     } else {
       ClosedForm form(context_, parts_, profile_);
-      for_each_message(parts_, [&](const PassMessage& m, Senders senders) {
+      for_each_message(parts_, [&](const PhaseMessage& m, Senders senders) {
         write_line(form.add(m, calls_of(m, senders), repeated(m)), calls_of(m, senders));
       });
       form.finish();
     }
-    for_each_message(parts_, [&](const PassMessage& m, Senders senders) {
+    for_each_message(parts_, [&](const PhaseMessage& m, Senders senders) {
       count_calls(m, calls_of(m, senders));
     });
     finish();
@@ -182,18 +182,18 @@ class PassAdder {
     issued.kernels = kernels.launches * parts_.pieces;
   }
 
-  [[nodiscard]] double calls_of(const PassMessage& message, Senders senders) const {
+  [[nodiscard]] double calls_of(const PhaseMessage& message, Senders senders) const {
     return message.communication.count * (senders == Senders::EachPiece ? parts_.pieces : 1.0);
   }
 
-  [[nodiscard]] bool repeated(const PassMessage& message) const {
+  [[nodiscard]] bool repeated(const PhaseMessage& message) const {
     const Communication& demand = message.communication;
     return demand.phase == DemandPhase::Forward && sends_again_ &&
            parts_.repeated[demand.operator_index] > 0.0 &&
            demand.on_recompute == RecomputeGather::Repeated;
   }
 
-  void count_calls(const PassMessage& message, double calls) {
+  void count_calls(const PhaseMessage& message, double calls) {
     const Communication& demand = message.communication;
     count(demand, calls, demand.phase == DemandPhase::Forward ? forward_ : backward_);
     if (demand.phase == DemandPhase::WeightGradient) weights_.collectives += calls;
@@ -202,7 +202,7 @@ class PassAdder {
 
   void write_line(const Exposed& exposed, double calls) {
     if (lines_ == nullptr) return;
-    const PassMessage& message = *exposed.message;
+    const PhaseMessage& message = *exposed.message;
     PricedCommunication line{.communication = message.communication};
     line.bytes = message.bytes;
     line.wire_bytes = message.wire_bytes;
@@ -232,7 +232,7 @@ class PassAdder {
   const PricingContext& context_;
   const BlockParts& parts_;
   BlockTimes& profile_;
-  std::vector<PassLine>* lines_;
+  std::vector<PhaseLine>* lines_;
   bool sends_again_;
   IssueCount forward_;
   IssueCount backward_;
@@ -268,7 +268,7 @@ Seconds joint_length(const PassProfile& first, const PassProfile& second) {
 }
 
 void sum_passes(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
-                std::vector<PassLine>* lines) {
+                std::vector<PhaseLine>* lines) {
   PassAdder(context, parts, profile, lines).run();
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "evaluate/block/local_work.hpp"
-#include "evaluate/states/kept_states.hpp"
+#include "evaluate/states/sharded_states.hpp"
 #include "plansearch/concurrency.hpp"
 #include "plansearch/quantity.hpp"
 
@@ -72,13 +72,13 @@ struct BlockParts {
 };
 
 /// A communication inside a pass and what nothing hides of it.
-struct PassLine {
+struct PhaseLine {
   PricedCommunication line;  ///< counts and times per micro-batch and copy
   Seconds edge;              ///< exposed besides, by a whole run of copies
 };
 
 /// Adds up the passes of a block. `lines`, where asked for, gets every communication inside a pass.
 void sum_passes(const PricingContext& context, const BlockParts& parts, BlockTimes& profile,
-                std::vector<PassLine>* lines = nullptr);
+                std::vector<PhaseLine>* lines = nullptr);
 
 }  // namespace plansearch

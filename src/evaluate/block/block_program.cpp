@@ -22,7 +22,7 @@
 namespace plansearch {
 namespace {
 
-const OverlapRule& rule_of(const PricingContext& context, const PassMessage& message) {
+const OverlapRule& rule_of(const PricingContext& context, const PhaseMessage& message) {
   return context.problem.framework->overlap[static_cast<std::size_t>(message.overlap)];
 }
 
@@ -69,7 +69,7 @@ struct Scratch {
   std::vector<Step> steps;
   std::vector<Turn> turns;  ///< by piece
   std::vector<Gather> gathers;
-  std::vector<const PassMessage*> served;
+  std::vector<const PhaseMessage*> served;
   std::vector<MessageQueue> streams;
 };
 
@@ -251,7 +251,7 @@ class ProgramBuilder {
   }
 
   /// Tiles that travel for an operator in steps do so while it works on others.
-  [[nodiscard]] bool runs_under(const PassMessage& message) const {
+  [[nodiscard]] bool runs_under(const PhaseMessage& message) const {
     return message.communication.steps > 1 &&
            rule_of(context_, message).wait_of_steps() == MessageWait::Use;
   }
@@ -267,7 +267,7 @@ class ProgramBuilder {
     FixedVector<std::size_t, kMostTravelling> posted;
     Travelling travelling;
     for (std::size_t part = op; part < end_of_launch(parts_.block, op); ++part) {
-      list_.at(phase, part, Side::Before, [&](const Listed& listed) {
+      list_.at(phase, part, Side::Before, [&](const ListedMessage& listed) {
         if (!runs_under(*listed.message)) return;
         posted.push_back(post(*listed.message, repeated));
         travelling.push_back(&listed.message->communication);
@@ -310,12 +310,12 @@ class ProgramBuilder {
   }
 
   /// Parameters are there from the first piece on; gradients are whole after the last.
-  [[nodiscard]] bool is_due(const Listed& listed, Side side) const {
+  [[nodiscard]] bool is_due(const ListedMessage& listed, Side side) const {
     return !listed.once || turn_ == (side == Side::Before ? 0 : turns_.size() - 1);
   }
 
   void post_at(DemandPhase phase, std::size_t op, Side side) {
-    list_.at(phase, op, side, [&](const Listed& listed) {
+    list_.at(phase, op, side, [&](const ListedMessage& listed) {
       if (runs_under(*listed.message)) return;
       if (is_due(listed, side) && !is_served(*listed.message)) {
         place(*listed.message, phase, side, false);
@@ -325,24 +325,24 @@ class ProgramBuilder {
 
   /// What a recomputation sends again; what it does not send again the backward pass brings early.
   void repeat_messages(std::size_t op, Side side) {
-    list_.at(DemandPhase::Forward, op, side, [&](const Listed& listed) {
+    list_.at(DemandPhase::Forward, op, side, [&](const ListedMessage& listed) {
       if (!is_due(listed, side) || runs_under(*listed.message)) return;
-      const PassMessage& message = *listed.message;
+      const PhaseMessage& message = *listed.message;
       if (message.communication.on_recompute == RecomputeGather::Repeated) {
         place(message, DemandPhase::Forward, side, true);
-      } else if (const PassMessage* early = list_.backward_gather(message)) {
+      } else if (const PhaseMessage* early = list_.backward_gather(message)) {
         place(*early, DemandPhase::InputGradient, Side::Before, false);
         served_.push_back(early);
       }
     });
   }
 
-  [[nodiscard]] bool is_served(const PassMessage& message) const {
+  [[nodiscard]] bool is_served(const PhaseMessage& message) const {
     return std::find(served_.begin(), served_.end(), &message) != served_.end();
   }
 
   /// Messages of a piece follow each other; gradients of parameters go as soon as they are there.
-  void place(const PassMessage& message, DemandPhase phase, Side side, bool repeated) {
+  void place(const PhaseMessage& message, DemandPhase phase, Side side, bool repeated) {
     const OverlapRule& rule = rule_of(context_, message);
     const bool parameter = message.communication.subject == Subject::Parameter;
     if (phase != DemandPhase::WeightGradient) resume();
@@ -360,7 +360,7 @@ class ProgramBuilder {
 
   /// Operands of a weight gradient that nobody else waits for: posted when the operator begins.
   void post_early(std::size_t op) {
-    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const Listed& listed) {
+    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const ListedMessage& listed) {
       if (rule_of(context_, *listed.message).wait == MessageWait::AtOnce) return;
       if (runs_under(*listed.message)) return;
       turn().operands.push_back(post(*listed.message, false));
@@ -368,14 +368,14 @@ class ProgramBuilder {
   }
 
   void post_blocking_operands(std::size_t op) {
-    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const Listed& listed) {
+    list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const ListedMessage& listed) {
       if (rule_of(context_, *listed.message).wait == MessageWait::Use) return;
       if (runs_under(*listed.message)) return;
       await(post_rest(*listed.message, false));
     });
   }
 
-  void gather(const PassMessage& message, const OverlapRule& rule, bool repeated) {
+  void gather(const PhaseMessage& message, const OverlapRule& rule, bool repeated) {
     const std::size_t use = flush();
     const std::size_t posted = append(message, repeated, message.time, message.transfer);
     gathers_.push_back({posted, use, rule.ahead});
@@ -395,7 +395,7 @@ class ProgramBuilder {
   }
 
   /// What the kernels around a message leave of it, by its share.
-  std::size_t post_rest(const PassMessage& message, bool repeated) {
+  std::size_t post_rest(const PhaseMessage& message, bool repeated) {
     Seconds& window = window_of(part_);
     const SharedTime time = share_of(context_, message, message.communication.count, window);
     window -= time.hidden;
@@ -407,7 +407,7 @@ class ProgramBuilder {
     return posted;
   }
 
-  std::size_t post(const PassMessage& message, bool repeated) {
+  std::size_t post(const PhaseMessage& message, bool repeated) {
     const double count = message.communication.count;
     const std::size_t before = flush();
     const std::size_t posted =
@@ -421,7 +421,7 @@ class ProgramBuilder {
         {static_cast<std::uint16_t>(kernel), 0});
   }
 
-  std::size_t append(const PassMessage& message, bool repeated, Seconds time, Seconds moving) {
+  std::size_t append(const PhaseMessage& message, bool repeated, Seconds time, Seconds moving) {
     StreamInstruction instruction;
     instruction.stream = stream_of(message.communication);
     instruction.activity = message.between_nodes ? Activity::Fabric : Activity::Local;
@@ -461,13 +461,13 @@ class ProgramBuilder {
   std::vector<Turn>& turns_ = scratch_.turns;
   std::size_t turn_ = 0;
   std::vector<Gather>& gathers_ = scratch_.gathers;
-  std::vector<const PassMessage*>& served_ = scratch_.served;
+  std::vector<const PhaseMessage*>& served_ = scratch_.served;
   std::vector<MessageQueue>& streams_ = scratch_.streams;
 };
 
 }  // namespace
 
-SharedTime share_of(const PricingContext& context, const PassMessage& message, double count,
+SharedTime share_of(const PricingContext& context, const PhaseMessage& message, double count,
                     Seconds window) {
   const auto kind = static_cast<std::size_t>(message.overlap);
   const bool possible = message.overlap != Overlap::TensorParallel ||
@@ -480,7 +480,7 @@ SharedTime share_of(const PricingContext& context, const PassMessage& message, d
 }
 
 bool posts_ahead(const PricingContext& context, const BlockParts& parts) {
-  const auto ahead = [&](const PassMessage& message) {
+  const auto ahead = [&](const PhaseMessage& message) {
     const OverlapRule& rule = rule_of(context, message);
     const bool steps = message.communication.steps > 1;
     return (steps ? rule.wait_of_steps() : rule.wait) == MessageWait::Use;

@@ -20,8 +20,8 @@ enum class BlockPass : std::uint8_t {
 
 /// What an instruction is: a message, or the kernels of neighbouring operators.
 struct IssuedWork {
-  const PassMessage* message = nullptr;  ///< null: kernels
-  bool repeated = false;                 ///< by a recomputation
+  const PhaseMessage* message = nullptr;  ///< null: kernels
+  bool repeated = false;                  ///< by a recomputation
   /// Kernels: of which operators, in the order they run; both 0 where there are none.
   std::size_t first = 0;
   std::size_t last = 0;
@@ -38,7 +38,7 @@ struct SharedTime {
   Seconds exposed;  ///< with what hiding it costs the kernels
 };
 /// `calls` of the message; `window`: the kernel time that is left to hide behind.
-[[nodiscard]] SharedTime share_of(const PricingContext& context, const PassMessage& message,
+[[nodiscard]] SharedTime share_of(const PricingContext& context, const PhaseMessage& message,
                                   double calls, Seconds window);
 
 /// Whether every piece of a micro-batch sends the message, or one message goes for all.
@@ -49,7 +49,7 @@ template <typename Visit>
 void for_each_message(const BlockParts& parts, Visit visit) {
   const auto& kept = parts.kept.passes;
   auto next = kept.begin();
-  for (const PassMessage& message : parts.work.messages) {
+  for (const PhaseMessage& message : parts.work.messages) {
     while (next != kept.end() && comes_before(next->communication, message.communication)) {
       visit(*next++, Senders::AllPieces);
     }

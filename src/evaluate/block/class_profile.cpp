@@ -27,7 +27,7 @@ double kept(const TensorPolicy& policy, const DeviceMesh& mesh) {
 /// Gradients are summed on the host in single precision; parameters are written back in their
 /// own format from a buffer there.
 void add_host_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double moments,
-                    StaticBytes& bytes) {
+                    ModelStateBytes& bytes) {
   const double owned = 1.0 / pieces(policy.moment.storage, mesh);
   const double sum = element_size(DataType::Fp32).value() * owned;
   const double states = size_of(policy.master, mesh) + moments * size_of(policy.moment, mesh);
@@ -41,8 +41,9 @@ void add_host_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, doubl
   if (gradient.on_host) bytes.gradient_reduced = element_size(*gradient.dtype).value() * owned;
 }
 
-StaticBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh, double moments) {
-  StaticBytes bytes;
+ModelStateBytes static_bytes(const ParameterPolicy& policy, const DeviceMesh& mesh,
+                             double moments) {
+  ModelStateBytes bytes;
   bytes.parameter = kept(policy.parameter, mesh);
   bytes.gradient = kept(policy.gradient, mesh) + kept(policy.main_gradient, mesh);
   bytes.optimizer = kept(policy.master, mesh) + moments * kept(policy.moment, mesh);
@@ -98,7 +99,8 @@ std::uint64_t whether_active(std::uint64_t where) {
 
 }  // namespace
 
-StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh, double moments) {
+ModelStatePolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
+                               double moments) {
   return {static_bytes(policies.dense, mesh, moments),
           static_bytes(policies.expert, mesh, moments)};
 }

@@ -14,7 +14,7 @@
 namespace plansearch {
 
 /// Bytes kept per local parameter element, before sharding is divided out.
-struct StaticBytes {
+struct ModelStateBytes {
   double parameter = 0.0;
   double gradient = 0.0;
   double optimizer = 0.0;
@@ -34,7 +34,7 @@ struct ClassProfile {
   std::span<const StepMessage> shared;
 
   std::shared_ptr<const LocalMemory> memory;
-  std::shared_ptr<const KeptStates> states;
+  std::shared_ptr<const ShardedStates> states;
   std::shared_ptr<const LocalWork> work;
   PlanDegrees made_for;     ///< one of the plans of the class
   std::uint64_t maker = 0;  ///< id of the PricingContext it was made in
@@ -45,12 +45,12 @@ struct ClassProfile {
 };
 
 /// Sharding of the static memory of one plan: cheap, computed per plan, not per class.
-struct StaticPolicy {
-  StaticBytes dense;
-  StaticBytes expert;
+struct ModelStatePolicy {
+  ModelStateBytes dense;
+  ModelStateBytes expert;
 };
-[[nodiscard]] StaticPolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
-                                         double moments);
+[[nodiscard]] ModelStatePolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
+                                             double moments);
 
 /// Everything the states of a class depend on; equal keys have equal states. The number of
 /// sequences and the recompute level come on top of it.

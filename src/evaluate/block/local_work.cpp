@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: kernel sums of a block by pass, prices of the messages of its operators.
-// Source: evaluate/block/operator_time.hpp, evaluate/block/pass_message.hpp.
+// Source: evaluate/block/operator_time.hpp, evaluate/block/phase_message.hpp.
 // Assumes: messages grow with the sequences of a micro-batch or do not depend on them.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/block_profile_test.cpp

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "evaluate/block/operator_time.hpp"
-#include "evaluate/block/pass_message.hpp"
+#include "evaluate/block/phase_message.hpp"
 #include "evaluate/block/placed_network.hpp"
 #include "plansearch/degrees.hpp"
 
@@ -53,7 +53,7 @@ struct BlockWork {
   KernelSum backward;         ///< both gradients
   KernelSum weight_gradient;  ///< the part of `backward` that a schedule may run later
   ByRecompute<KernelSum> repeated;
-  std::span<const PassMessage> messages;  ///< of operators, in the order of derivation
+  std::span<const PhaseMessage> messages;  ///< of operators, in the order of derivation
 };
 
 /// Times of all blocks of a network. Blocks point into it: moved, never copied.
@@ -67,7 +67,7 @@ struct LocalWork {
   std::shared_ptr<const PlacedNetwork> placed;
   std::vector<BlockWork> blocks;
   std::vector<OperatorTime> operators;  ///< of all blocks, one after the other
-  std::vector<PassMessage> messages;
+  std::vector<PhaseMessage> messages;
 };
 /// Bytes of all blocks: known before any time is.
 struct LocalMemory {

@@ -11,8 +11,8 @@
 namespace plansearch {
 
 /// A message of one piece, or of all pieces together.
-struct Listed {
-  const PassMessage* message = nullptr;
+struct ListedMessage {
+  const PhaseMessage* message = nullptr;
   bool once = false;  ///< parameters come before the first piece, gradients go after the last
 };
 
@@ -52,14 +52,14 @@ class MessageList {
     happening_.clear();
     travels_ = false;
     first_.assign(parts.work.operators.size() + 2, 0);
-    for_each_message(parts, [&](const PassMessage& message, Senders senders) {
+    for_each_message(parts, [&](const PhaseMessage& message, Senders senders) {
       happening_.push_back({&message, senders == Senders::AllPieces});
       ++first_[message.communication.operator_index + 2];
       travels_ = travels_ || message.communication.steps > 1;
     });
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
     all_.resize(happening_.size());
-    for (const Listed& listed : happening_) {
+    for (const ListedMessage& listed : happening_) {
       all_[first_[listed.message->communication.operator_index + 1]++] = listed;
     }
   }
@@ -76,8 +76,8 @@ class MessageList {
   }
 
   /// The gather of the backward pass that brings what this gather of the forward pass brings.
-  [[nodiscard]] const PassMessage* backward_gather(const PassMessage& forward) const {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Listed& listed) {
+  [[nodiscard]] const PhaseMessage* backward_gather(const PhaseMessage& forward) const {
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const ListedMessage& listed) {
       const Communication& c = listed.message->communication;
       return c.subject == Subject::Parameter && c.phase == DemandPhase::InputGradient &&
              c.index == forward.communication.index && c.axes == forward.communication.axes;
@@ -86,8 +86,8 @@ class MessageList {
   }
 
  private:
-  std::vector<Listed> happening_;
-  std::vector<Listed> all_;         ///< by operator, then as they happen
+  std::vector<ListedMessage> happening_;
+  std::vector<ListedMessage> all_;  ///< by operator, then as they happen
   std::vector<std::size_t> first_;  ///< by operator: into `all_`
   bool travels_ = false;
 };

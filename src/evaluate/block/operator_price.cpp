@@ -11,7 +11,7 @@
 namespace plansearch {
 namespace {
 
-void add(PhaseTimes& times, const PassMessage& message) {
+void add(PhaseTimes& times, const PhaseMessage& message) {
   const Seconds all = message.time * static_cast<double>(message.communication.count);
   switch (message.communication.phase) {
     case DemandPhase::Forward:
@@ -42,7 +42,7 @@ PhaseTimes operator_price(const BlockWork& work, std::size_t op) {
   const OperatorTime& kernels = work.operators[op];
   PhaseTimes times{kernels.forward, kernels.backward - kernels.weight_gradient,
                    kernels.weight_gradient};
-  for (const PassMessage& message : work.messages) {
+  for (const PhaseMessage& message : work.messages) {
     const Communication& c = message.communication;
     if (c.reader == kNoReader && c.operator_index == op) add(times, message);
   }
@@ -52,7 +52,7 @@ PhaseTimes operator_price(const BlockWork& work, std::size_t op) {
 PhaseTimes edge_price(const BlockWork& work, const BlockIndex& index, std::size_t producer,
                       std::size_t consumer) {
   PhaseTimes times;
-  for (const PassMessage& message : work.messages) {
+  for (const PhaseMessage& message : work.messages) {
     const Communication& c = message.communication;
     if (c.reader == kNoReader || c.reader != consumer) continue;
     if (index.producers[c.index] == producer) add(times, message);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "communication/slices/local_sizes.hpp"
-#include "evaluate/block/pass_message.hpp"
+#include "evaluate/block/phase_message.hpp"
 
 namespace plansearch {
 

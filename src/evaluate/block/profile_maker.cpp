@@ -79,12 +79,12 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
   });
 }
 
-std::shared_ptr<const KeptStates> ProfileMaker::states(
+std::shared_ptr<const ShardedStates> ProfileMaker::states(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
   const StatesKey key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
   return states_.get(key, [&] {
-    return std::make_shared<const KeptStates>(keep_states(
+    return std::make_shared<const ShardedStates>(keep_states(
         context_, index_, placed(key, plan, mesh, placements.get()), plan, mesh, placements.get()));
   });
 }
@@ -197,7 +197,7 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
   profile.kept = std::move(others);
 }
 
-std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const KeptStates> states,
+std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const ShardedStates> states,
                                                  const ProfileKey& key,
                                                  const PlanDegrees& plan) const {
   auto profile = std::make_shared<ClassProfile>();
@@ -242,7 +242,7 @@ void ProfileMaker::set_times(const ProfileKey& key, ClassProfile& profile) const
 std::shared_ptr<const ClassProfile> ProfileMaker::profile(
     const PlanDegrees& plan, const DeviceMesh& mesh,
     const std::shared_ptr<const Placements>& placements) const {
-  std::shared_ptr<const KeptStates> state = states(plan, mesh, placements);
+  std::shared_ptr<const ShardedStates> state = states(plan, mesh, placements);
   const bool partly = plan.recompute_layers > 0;
   const ProfileKey key{state.get(),    plan.micro_batch, plan.pieces,
                        plan.recompute, partly,           leaves_node(plan)};
@@ -289,8 +289,8 @@ bool ProfileMaker::posts_ahead(const ClassProfile& profile, std::size_t block) c
   return plansearch::posts_ahead(context_, parts(profile, block));
 }
 
-std::vector<PassLine> ProfileMaker::passes(const ClassProfile& profile, std::size_t block) const {
-  std::vector<PassLine> lines;
+std::vector<PhaseLine> ProfileMaker::passes(const ClassProfile& profile, std::size_t block) const {
+  std::vector<PhaseLine> lines;
   BlockProfile sum;
   sum_passes(context_, parts(profile, block), sum, &lines);
   return lines;

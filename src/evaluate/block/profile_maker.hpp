@@ -44,7 +44,7 @@ class ProfileMaker {
   [[nodiscard]] bool posts_ahead(const ClassProfile& profile, std::size_t block) const;
   [[nodiscard]] const ConcurrencyRates& rates() const { return rates_; }
   /// Every communication inside a pass of one block; counts and times per micro-batch and copy.
-  [[nodiscard]] std::vector<PassLine> passes(const ClassProfile& profile, std::size_t block) const;
+  [[nodiscard]] std::vector<PhaseLine> passes(const ClassProfile& profile, std::size_t block) const;
 
  private:
   /// Keys are addresses: a value keeps the parts it was made from alive.
@@ -55,7 +55,7 @@ class ProfileMaker {
     bool operator==(const LocalKey&) const = default;
   };
   struct ProfileKey {
-    const KeptStates* states;
+    const ShardedStates* states;
     int micro_batch;
     int pieces;
     Recompute recompute;
@@ -84,14 +84,14 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(
       const StatesKey& key, const PlanDegrees& plan, const DeviceMesh& mesh,
       const Placements* placements = nullptr) const;
-  [[nodiscard]] std::shared_ptr<const KeptStates> states(
+  [[nodiscard]] std::shared_ptr<const ShardedStates> states(
       const PlanDegrees& plan, const DeviceMesh& mesh,
       const std::shared_ptr<const Placements>& placements) const;
   [[nodiscard]] std::shared_ptr<const LocalWork> work(
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
-  [[nodiscard]] std::shared_ptr<ClassProfile> make(std::shared_ptr<const KeptStates> states,
+  [[nodiscard]] std::shared_ptr<ClassProfile> make(std::shared_ptr<const ShardedStates> states,
                                                    const ProfileKey& key,
                                                    const PlanDegrees& plan) const;
   void set_times(const ProfileKey& key, ClassProfile& profile) const;
@@ -116,7 +116,7 @@ class ProfileMaker {
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const Placements>> numbered_;  ///< by number - 1
   SharedCache<StatesKey, PlacedNetwork, 64> placed_;
-  SharedCache<StatesKey, KeptStates, 128> states_;
+  SharedCache<StatesKey, ShardedStates, 128> states_;
   SharedCache<LocalKey, LocalWork, 128> work_;
   SharedCache<LocalKey, LocalMemory, 512> memory_;
   SharedCache<TimesKey, PassTimes, 256> times_;

@@ -27,7 +27,7 @@ struct BlockShares {
   double logits = 0.0;
 };
 
-BlockShares shares_of(const PlanView& view, const GroupContent& content) {
+BlockShares shares_of(const PricingInput& view, const GroupContent& content) {
   BlockShares shares;
   for_each_block(view, content, [&](const BlockProfile& profile, double copies) {
     const BlockMemory& block = profile.memory;
@@ -44,7 +44,7 @@ BlockShares shares_of(const PlanView& view, const GroupContent& content) {
 
 /// What lives only around one operator: the loss of the micro-batch before, tensors around a
 /// block in backward. Where the loss is freed by then, only what exceeds it adds to the peak.
-Bytes transient_bytes(const PlanView& view, const BlockShares& most) {
+Bytes transient_bytes(const PricingInput& view, const BlockShares& most) {
   const FrameworkConstants& constants = view.constants;
   const double previous =
       view.order.micro_batches > 1 ? constants.memory_previous_logit_bytes : 0.0;
@@ -56,7 +56,7 @@ Bytes transient_bytes(const PlanView& view, const BlockShares& most) {
 
 /// Gradients beside all activations. Where only backward makes them, the first micro-batch frees
 /// activations for them: the peak is at its start or at its end.
-Bytes gradients_at_peak(const PlanView& view, Bytes gradients, Bytes activations) {
+Bytes gradients_at_peak(const PricingInput& view, Bytes gradients, Bytes activations) {
   const bool made = view.problem.framework->implementation.gradients == GradientStorage::Backward;
   if (!made || view.order.micro_batches > 1) return gradients;
   return std::max(gradients - activations, Bytes(0));
@@ -64,9 +64,9 @@ Bytes gradients_at_peak(const PlanView& view, Bytes gradients, Bytes activations
 
 }  // namespace
 
-DeviceMemory device_memory(const PlanView& view, int position, EvaluationWorkspace& workspace) {
+DeviceMemory device_memory(const PricingInput& view, int position, EvaluationWorkspace& workspace) {
   const FrameworkConstants& constants = view.constants;
-  const KindStatics& statics = view.statics_at(position);
+  const StageClassStates& statics = view.statics_at(position);
   DeviceMemory result{{}, Bytes(0), position};
   MemoryBreakdown& memory = result.memory;
   memory.parameters = statics.parameter_bytes;
@@ -101,16 +101,16 @@ DeviceMemory device_memory(const PlanView& view, int position, EvaluationWorkspa
   return result;
 }
 
-GroupBytes group_bytes(const PlanView& view, const GroupContent& content) {
+GroupBytes group_bytes(const PricingInput& view, const GroupContent& content) {
   const BlockShares shares = shares_of(view, content);
   return {shares.saved, shares.kept_for_weights};
 }
 
-DeviceMemory worst_device_memory(const PlanView& view, EvaluationWorkspace& workspace) {
+DeviceMemory worst_device_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   DeviceMemory worst;
   const int stages = view.assignment().stages();
   // On a looped placement the first of neighbours with equal blocks keeps at least as much.
-  const bool first_keeps_most = schedule_row(view.order.schedule).placement == &looped_placement();
+  const bool first_keeps_most = schedule_row(view.order.schedule).placement == &looped_mapping();
   for (int position = 0; position < stages; ++position) {
     if (position > 0 && first_keeps_most && view.kind_of(position) == view.kind_of(position - 1)) {
       continue;

@@ -2,16 +2,16 @@
 // Peak memory of a plan, device by device.
 #pragma once
 
-#include "evaluate/step/plan_view.hpp"
+#include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluation.hpp"
 
 namespace plansearch {
 
 /// The device that needs most.
-[[nodiscard]] DeviceMemory worst_device_memory(const PlanView& view,
+[[nodiscard]] DeviceMemory worst_device_memory(const PricingInput& view,
                                                EvaluationWorkspace& workspace);
 /// The devices of one position.
-[[nodiscard]] DeviceMemory device_memory(const PlanView& view, int position,
+[[nodiscard]] DeviceMemory device_memory(const PricingInput& view, int position,
                                          EvaluationWorkspace& workspace);
 
 /// What one micro-batch leaves on a device in one group of blocks.
@@ -19,6 +19,6 @@ struct GroupBytes {
   Bytes saved;        ///< from the forward to the end of its backward
   Bytes for_weights;  ///< the part of it that the weight gradient reads
 };
-[[nodiscard]] GroupBytes group_bytes(const PlanView& view, const GroupContent& content);
+[[nodiscard]] GroupBytes group_bytes(const PricingInput& view, const GroupContent& content);
 
 }  // namespace plansearch

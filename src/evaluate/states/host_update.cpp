@@ -26,7 +26,7 @@ struct RankBytes {
   double at_step = 0.0;
   double reduced = 0.0;
 
-  void add(double elements, const StaticBytes& bytes, double extra) {
+  void add(double elements, const ModelStateBytes& bytes, double extra) {
     memory += elements * bytes.host;
     traffic += elements * (bytes.host_traffic + extra * bytes.host_share);
     parameters += elements * bytes.host_parameter;
@@ -37,8 +37,8 @@ struct RankBytes {
 
 }  // namespace
 
-HostUpdate host_update(const PlanView& view, const ParameterCount& count,
-                       const StaticPolicy& statics) {
+HostUpdate host_update(const PricingInput& view, const ParameterCount& count,
+                       const ModelStatePolicy& statics) {
   const Framework& framework = *view.problem.framework;
   if (!framework.offloads_optimizer) return {};
   const Cluster& cluster = *view.problem.cluster;
@@ -59,7 +59,8 @@ HostUpdate host_update(const PlanView& view, const ParameterCount& count,
   return update;
 }
 
-Seconds exposed_copies(const PlanView& view, const HostUpdate& update, const PassLengths& pass) {
+Seconds exposed_copies(const PricingInput& view, const HostUpdate& update,
+                       const PhaseLengths& pass) {
   const auto& offload = view.problem.framework->optimizer_offload;
   if (!offload || offload->gradients == GradientsToHost::AtStep) return update.gradients;
   const bool leave = update.reduced > Seconds(0);

@@ -2,16 +2,16 @@
 // Optimizer states in memory of the host: what a device leaves to the CPU once per step.
 #pragma once
 
-#include "evaluate/step/plan_view.hpp"
+#include "evaluate/step/pricing_input.hpp"
 
 namespace plansearch {
 
 /// Nothing, where states are on the device. `count`: what one rank holds, before sharding.
-[[nodiscard]] HostUpdate host_update(const PlanView& view, const ParameterCount& count,
-                                     const StaticPolicy& statics);
+[[nodiscard]] HostUpdate host_update(const PricingInput& view, const ParameterCount& count,
+                                     const ModelStatePolicy& statics);
 
 /// The way of gradients to the host that no backward pass hides.
-[[nodiscard]] Seconds exposed_copies(const PlanView& view, const HostUpdate& update,
-                                     const PassLengths& pass);
+[[nodiscard]] Seconds exposed_copies(const PricingInput& view, const HostUpdate& update,
+                                     const PhaseLengths& pass);
 
 }  // namespace plansearch

@@ -160,7 +160,7 @@ Exchange exchange(const Cluster& cluster, std::vector<Holder> senders,
 
 /// One direction over the network.
 struct NetworkWay {
-  double share = 0.0;  ///< as BoundaryRoute::forward, of the whole tensor
+  double share = 0.0;  ///< as StageLink::forward, of the whole tensor
   RouteGather gather;
 };
 
@@ -206,13 +206,13 @@ const LinkTier* network_over(const Cluster& cluster, int domain) {
   return nullptr;
 }
 
-BoundaryRoute exchange_route(const Cluster& cluster, const std::vector<Holder>& senders,
-                             const std::vector<Holder>& receivers) {
+StageLink exchange_route(const Cluster& cluster, const std::vector<Holder>& senders,
+                         const std::vector<Holder>& receivers) {
   const Exchange forward = exchange(cluster, senders, receivers);
   const Exchange backward = exchange(cluster, receivers, senders);
   const double tile = senders.front().tile.area();
-  BoundaryRoute route{std::max(forward.left_domain, backward.left_domain), forward.busiest / tile,
-                      backward.busiest / tile};
+  StageLink route{std::max(forward.left_domain, backward.left_domain), forward.busiest / tile,
+                  backward.busiest / tile};
   if (const LinkTier* network = network_over(cluster, route.left_domain)) {
     const auto sending = on_hosts(senders, route.left_domain);
     const auto receiving = on_hosts(receivers, route.left_domain);
@@ -245,19 +245,19 @@ bool pair_up(const DeviceMesh& a, const PlanDegrees& degrees_a, const DeviceMesh
   return degrees_a.sequence_parallel == degrees_b.sequence_parallel && a == b;
 }
 
-std::optional<BoundaryRoute> RouteCache::find(const Key& key) const {
+std::optional<StageLink> RouteCache::find(const Key& key) const {
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(key);
   return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void RouteCache::add(Key key, const BoundaryRoute& route) {
+void RouteCache::add(Key key, const StageLink& route) {
   const std::lock_guard lock(mutex_);
   known_.emplace(std::move(key), route);
 }
 
-BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to,
-                             RouteCache* known) {
+StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from, int to,
+                         RouteCache* known) {
   if (from == to) return {0, 0.0, 0.0};
   const auto& places = plan.assignment->positions;
   const DevicePosition& sender = places[static_cast<std::size_t>(from)];
@@ -277,7 +277,7 @@ BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan, i
   if (known == nullptr) return exchange_route(cluster, senders, receivers);
   RouteCache::Key key = key_of(senders, receivers);
   if (const auto route = known->find(key)) return *route;
-  const BoundaryRoute route = exchange_route(cluster, senders, receivers);
+  const StageLink route = exchange_route(cluster, senders, receivers);
   known->add(std::move(key), route);
   return route;
 }

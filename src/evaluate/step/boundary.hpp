@@ -21,7 +21,7 @@ struct RouteGather {
 };
 
 /// The way from the ranks of one position to those of another.
-struct BoundaryRoute {
+struct StageLink {
   /// Ranks of the largest link domain that some pair leaves; 0: all pairs stay in the innermost.
   int left_domain = 0;
   /// What the busiest rank sends or receives, over the tile that one rank of the first position
@@ -31,7 +31,7 @@ struct BoundaryRoute {
   double backward = 1.0;
   RouteGather forward_gather{};
   RouteGather backward_gather{};
-  bool operator==(const BoundaryRoute&) const = default;
+  bool operator==(const StageLink&) const = default;
 };
 
 /// Whether stages that are split like this hold the same tiles on ranks that lie alike.
@@ -43,19 +43,19 @@ struct BoundaryRoute {
 class RouteCache {
  public:
   using Key = std::vector<int>;
-  [[nodiscard]] std::optional<BoundaryRoute> find(const Key& key) const;
-  void add(Key key, const BoundaryRoute& route);
+  [[nodiscard]] std::optional<StageLink> find(const Key& key) const;
+  void add(Key key, const StageLink& route);
 
  private:
   mutable std::mutex mutex_;
-  std::map<Key, BoundaryRoute> known_;
+  std::map<Key, StageLink> known_;
 };
 
 /// Ranks of equal meshes pair up one to one. Between others every receiver gets exactly what it
 /// lacks from the holder that has sent least; over a network by the strategy (messages, local
 /// all-gather, broadcast; communication/redistribution/mesh_transfer.hpp) that keeps its cards busy
 /// least.
-[[nodiscard]] BoundaryRoute boundary_route(const Cluster& cluster, const ParallelPlan& plan,
-                                           int from, int to, RouteCache* known = nullptr);
+[[nodiscard]] StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan, int from,
+                                       int to, RouteCache* known = nullptr);
 
 }  // namespace plansearch

@@ -24,7 +24,7 @@
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/memory/memory_risk.hpp"
 #include "evaluate/step/grid_bound.hpp"
-#include "evaluate/step/plan_ground.hpp"
+#include "evaluate/step/plan_invariants.hpp"
 #include "evaluate/step/priced_program.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "evaluate/step/step_model.hpp"
@@ -40,7 +40,7 @@ namespace plansearch {
 namespace {
 
 /// The first device holds most micro-batches, the last one the loss: the worst needs no less.
-Bytes least_memory(const PlanView& view, EvaluationWorkspace& workspace) {
+Bytes least_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   const int last = view.assignment().stages() - 1;
   const Bytes first = device_memory(view, 0, workspace).memory.total();
   return last == 0 ? first : std::max(first, device_memory(view, last, workspace).memory.total());
@@ -90,7 +90,7 @@ Evaluation within(const Estimate& estimate, const PlanEvaluator& evaluator) {
 }
 
 /// The fields that memory of one micro-batch does not depend on, set to one value.
-PlanDegrees without_form(PlanDegrees plan) {
+PlanDegrees without_config(PlanDegrees plan) {
   plan.chunks = plan.micro_batches = 1;
   plan.schedule = kDefaultSchedule;
   return plan;
@@ -147,26 +147,27 @@ struct PlanEvaluator::Implementation {
     return optimizer_moments(problem.model->training.optimizer);
   }
 
-  [[nodiscard]] StaticPolicy statics(const PlanDegrees& plan, const DeviceMesh& mesh) const {
+  [[nodiscard]] ModelStatePolicy statics(const PlanDegrees& plan, const DeviceMesh& mesh) const {
     return static_policy(tensor_policies(plan, mesh, *problem.framework, problem.precision), mesh,
                          moments());
   }
 
   void fill_memory(const PlanDegrees& plan, MemoryOnly& memory) const {
-    const bool known =
-        memory.context == context.id && without_form(memory.profile.made_for) == without_form(plan);
+    const bool known = memory.context == context.id &&
+                       without_config(memory.profile.made_for) == without_config(plan);
     if (known) return;
     profiles.fill_memory(plan, mesh(plan), placements(plan), memory.profile);
     memory.context = context.id;
   }
 
   /// The ground of a uniform plan: a known one where its degrees are the same.
-  PlanGround& ground(const ClassProfile& profile, const PlanDegrees& plan,
-                     EvaluationWorkspace& workspace) const {
+  PlanInvariants& ground(const ClassProfile& profile, const PlanDegrees& plan,
+                         EvaluationWorkspace& workspace) const {
     // A profile of another class would give a price without a meaning.
     PLANSEARCH_CHECK(same_class(profile.made_for, plan));
     const PlanDegrees degrees = ground_degrees(plan);
-    PlanGround& ground = workspace.grounds[{plan.chunks, schedule_row(plan.schedule).placement}];
+    PlanInvariants& ground =
+        workspace.grounds[{plan.chunks, schedule_row(plan.schedule).placement}];
     const bool known = ground.context == context.id && ground.degrees == degrees;
     if (!known) {
       ground.mesh = mesh(plan);
@@ -187,37 +188,37 @@ struct PlanEvaluator::Implementation {
   template <typename Visit>
   auto with_bound_view(const ClassProfile& profile, const PlanDegrees& plan,
                        EvaluationWorkspace& workspace, Visit visit) const {
-    const PlanGround& known = ground(profile, plan, workspace);
-    return visit(PlanView{context, known, Order{plan.schedule, plan.micro_batches}});
+    const PlanInvariants& known = ground(profile, plan, workspace);
+    return visit(PricingInput{context, known, Order{plan.schedule, plan.micro_batches}});
   }
 
   template <typename Visit>
   auto with_view(const ClassProfile& profile, const PlanDegrees& plan,
                  EvaluationWorkspace& workspace, Visit visit) const {
-    PlanGround& known = ground(profile, plan, workspace);
+    PlanInvariants& known = ground(profile, plan, workspace);
     complete_messages(context, known);
-    return visit(PlanView{context, known, Order{plan.schedule, plan.micro_batches}});
+    return visit(PricingInput{context, known, Order{plan.schedule, plan.micro_batches}});
   }
 
   /// The same for any plan, its profiles found here.
   template <typename Visit>
   auto with_view(const ParallelPlan& plan, Visit visit) const {
     std::vector<std::shared_ptr<const ClassProfile>> held;
-    PlanGround ground;
+    PlanInvariants ground;
     for (const Transform& transform : plan.transforms) {
       held.push_back(profiles.profile(transform.degrees, transform.mesh, transform.placements));
       ground.transforms.push_back({&transform.degrees, &transform.mesh, held.back().get(),
                                    statics(transform.degrees, transform.mesh),
                                    transform.placements.get()});
     }
-    const RoutedAssignment ways = routed(*problem.cluster, plan, &routes);
+    const LinkedAssignment ways = routed(*problem.cluster, plan, &routes);
     ground.routed = &ways;
     complete_kinds(context, ground);
     complete_messages(context, ground);
-    return visit(PlanView{context, ground, plan.order});
+    return visit(PricingInput{context, ground, plan.order});
   }
 
-  [[nodiscard]] Estimate evaluate(const PlanView& view, MakespanMethod method,
+  [[nodiscard]] Estimate evaluate(const PricingInput& view, MakespanMethod method,
                                   EvaluationWorkspace& workspace) const {
     Estimate estimate;
     const StepResult result = step_time(view, method, workspace);
@@ -230,7 +231,7 @@ struct PlanEvaluator::Implementation {
       worst = listed_device_memory(view, workspace);
     }
     estimate.memory = worst.memory;
-    for (const KindStatics& kind : view.ground.kinds) {
+    for (const StageClassStates& kind : view.ground.kinds) {
       estimate.host_memory = std::max(estimate.host_memory, kind.offload.memory);
     }
     estimate.worst_memory_stage = worst.device;
@@ -279,7 +280,7 @@ PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
 
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
                                EvaluationWorkspace& workspace) const {
-  return implementation_->with_bound_view(profile, plan, workspace, [&](const PlanView& view) {
+  return implementation_->with_bound_view(profile, plan, workspace, [&](const PricingInput& view) {
     PlanBound bound;
     bound.step_time = step_time_bound(view, workspace);
     bound.memory = least_memory(view, workspace);
@@ -291,40 +292,40 @@ Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& 
   implementation_->fill_memory(plan, workspace.memory_only);
   return implementation_->with_bound_view(
       workspace.memory_only.profile, plan, workspace,
-      [&](const PlanView& view) { return least_memory(view, workspace); });
+      [&](const PricingInput& view) { return least_memory(view, workspace); });
 }
 
 Estimate PlanEvaluator::estimate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
     return implementation_->evaluate(view, MakespanMethod::ClosedForm, workspace);
   });
 }
 
 Estimate PlanEvaluator::simulate(const ClassProfile& profile, const PlanDegrees& plan,
                                  EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
     return implementation_->evaluate(view, MakespanMethod::Simulation, workspace);
   });
 }
 
 DeviceMemory PlanEvaluator::stage_memory(const ClassProfile& profile, const PlanDegrees& plan,
                                          int stage, EvaluationWorkspace& workspace) const {
-  return implementation_->with_bound_view(profile, plan, workspace, [&](const PlanView& view) {
+  return implementation_->with_bound_view(profile, plan, workspace, [&](const PricingInput& view) {
     return device_memory(view, stage, workspace);
   });
 }
 
 std::vector<PricedCommunication> PlanEvaluator::communication(
     const ClassProfile& profile, const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
     return communication_of(implementation_->profiles, view, workspace);
   });
 }
 
 std::vector<StageReport> PlanEvaluator::stages(const ClassProfile& profile, const PlanDegrees& plan,
                                                EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
     return stages_of_view(view, workspace);
   });
 }
@@ -332,7 +333,7 @@ std::vector<StageReport> PlanEvaluator::stages(const ClassProfile& profile, cons
 std::vector<OperatorReport> PlanEvaluator::operators(const ClassProfile& profile,
                                                      const PlanDegrees& plan, int stage,
                                                      EvaluationWorkspace& workspace) const {
-  return implementation_->with_view(profile, plan, workspace, [&](const PlanView& view) {
+  return implementation_->with_view(profile, plan, workspace, [&](const PricingInput& view) {
     return operators_at(implementation_->profiles, view, stage);
   });
 }
@@ -350,7 +351,7 @@ std::optional<Infeasible> PlanEvaluator::legality(const ParallelPlan& plan) cons
 Evaluation PlanEvaluator::evaluate(const ParallelPlan& plan) const {
   if (auto bad = legality(plan)) return InfeasiblePlan{*std::move(bad), std::nullopt};
   const auto workspace = make_workspace();
-  return implementation_->with_view(plan, [&](const PlanView& view) -> Evaluation {
+  return implementation_->with_view(plan, [&](const PricingInput& view) -> Evaluation {
     try {
       return within(implementation_->evaluate(view, MakespanMethod::Simulation, *workspace), *this);
     } catch (const SimulationLimit& limit) {
@@ -383,7 +384,7 @@ Evaluation PlanEvaluator::evaluate(const ClassProfile& profile, const PlanDegree
 
 PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
   const auto workspace = make_workspace();
-  return implementation_->with_view(plan, [&](const PlanView& view) {
+  return implementation_->with_view(plan, [&](const PricingInput& view) {
     const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
     return PlanDetails{communication_of(implementation_->profiles, view, *workspace),
                        stages_of_view(view, *workspace),
@@ -395,7 +396,7 @@ PlanDetails PlanEvaluator::details(const ParallelPlan& plan) const {
 std::shared_ptr<const PricedProgram> PlanEvaluator::program(const ParallelPlan& plan,
                                                             const ProgramRequest& request) const {
   const auto workspace = make_workspace();
-  return implementation_->with_view(plan, [&](const PlanView& view) {
+  return implementation_->with_view(plan, [&](const PricingInput& view) {
     auto program = std::make_shared<PricedProgram>(priced_program(view, request, *workspace));
     const int busiest = step_time(view, MakespanMethod::Simulation, *workspace).busiest;
     program->blocks = timelines_at(implementation_->profiles, view, busiest);

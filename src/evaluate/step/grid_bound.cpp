@@ -85,15 +85,15 @@ GridBound::GridBound(const PricingContext& context)
   }
 }
 
-PlanBound GridBound::of(const PlanDegrees& plan, const StaticPolicy& statics) const {
+PlanBound GridBound::of(const PlanDegrees& plan, const ModelStatePolicy& statics) const {
   return {step_time(plan), memory(plan, statics)};
 }
 
 /// States of the mean stage, every parameter cut over all ranks that can cut it.
-Bytes GridBound::memory(const PlanDegrees& plan, const StaticPolicy& statics) const {
+Bytes GridBound::memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const {
   // Gradients that the only micro-batch of a plan makes may take the place of activations.
   const bool held = gradients_ == GradientStorage::Buffer;
-  const auto state_bytes = [&](const StaticBytes& bytes, double all, double trainable) {
+  const auto state_bytes = [&](const ModelStateBytes& bytes, double all, double trainable) {
     const double gradient = held ? bytes.gradient : 0.0;
     return all * bytes.parameter + trainable * (gradient + bytes.optimizer);
   };

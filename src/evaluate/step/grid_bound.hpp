@@ -3,7 +3,7 @@
 #pragma once
 
 #include "evaluate/block/class_profile.hpp"
-#include "evaluate/block/pass_message.hpp"
+#include "evaluate/block/phase_message.hpp"
 
 namespace plansearch {
 
@@ -14,10 +14,10 @@ class GridBound {
 
   /// Below the bound of `plan` and of every plan that differs from it in schedule and chunks, in
   /// more recompute or in larger micro-batches. `statics` are the plan's own.
-  [[nodiscard]] PlanBound of(const PlanDegrees& plan, const StaticPolicy& statics) const;
+  [[nodiscard]] PlanBound of(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
 
  private:
-  [[nodiscard]] Bytes memory(const PlanDegrees& plan, const StaticPolicy& statics) const;
+  [[nodiscard]] Bytes memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
   [[nodiscard]] Seconds step_time(const PlanDegrees& plan) const;
 
   /// Matrix products of one sequence through the network, on one device at its best rate.

@@ -20,8 +20,8 @@ namespace plansearch {
 namespace {
 
 /// A host that runs ahead of a block waits for it by itself.
-PassLengths sum_of_lengths(const PlanView& view, const GroupContent& content, bool split) {
-  PassLengths sum;
+PhaseLengths sum_of_lengths(const PricingInput& view, const GroupContent& content, bool split) {
+  PhaseLengths sum;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
     sum.forward += copies * block.forward_length + block.forward_edges.device();
     sum.backward += copies * (split ? block.input_length : block.backward_length) +
@@ -31,7 +31,7 @@ PassLengths sum_of_lengths(const PlanView& view, const GroupContent& content, bo
   return sum;
 }
 
-GroupPass pass_of(const PlanView& view, const GroupContent& content) {
+GroupPass pass_of(const PricingInput& view, const GroupContent& content) {
   GroupPass pass;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
     pass.forward.add(block.forward, copies);
@@ -44,7 +44,7 @@ GroupPass pass_of(const PlanView& view, const GroupContent& content) {
 }
 
 /// A host that runs ahead of a stage evens out over all its blocks.
-PassLengths length_of_sum(const PlanView& view, const GroupContent& content, bool split) {
+PhaseLengths length_of_sum(const PricingInput& view, const GroupContent& content, bool split) {
   const GroupPass pass = pass_of(view, content);
   if (!split) return {pass.forward.length(), joint_length(pass.backward, pass.recompute), {}};
   PassProfile weights;
@@ -57,7 +57,7 @@ PassLengths length_of_sum(const PlanView& view, const GroupContent& content, boo
   return {pass.forward.length(), joint_length(inputs, pass.recompute), weights.length()};
 }
 
-Bytes tile_of(const PlanView& view, const GroupContent& content) {
+Bytes tile_of(const PricingInput& view, const GroupContent& content) {
   return view.transform_of(content).profile->blocks[content.last_block].memory.boundary;
 }
 
@@ -67,23 +67,23 @@ ProcessGroup pair_over(int left_domain) {
 
 }  // namespace
 
-void fill_passes(const PlanView& view, EvaluationWorkspace& workspace) {
+void fill_passes(const PricingInput& view, EvaluationWorkspace& workspace) {
   const bool split = splits_backward(view.order.schedule);
   const bool by_block = !view.constants.host_runs_ahead_of_stage;
   workspace.passes.clear();
   for (const GroupContent& content : view.assignment().contents) {
-    const PassLengths lengths =
+    const PhaseLengths lengths =
         by_block ? sum_of_lengths(view, content, split) : length_of_sum(view, content, split);
     workspace.passes.push_back(
         {lengths, to_ticks(lengths.forward), to_ticks(lengths.backward), to_ticks(lengths.weight)});
   }
 }
 
-PassLengths position_lengths(const PlanView& view, const EvaluationWorkspace& workspace,
-                             int position) {
-  PassLengths sum;
+PhaseLengths position_lengths(const PricingInput& view, const EvaluationWorkspace& workspace,
+                              int position) {
+  PhaseLengths sum;
   for (const int content : view.contents_at(position)) {
-    const PassLengths& lengths = workspace.passes[static_cast<std::size_t>(content)];
+    const PhaseLengths& lengths = workspace.passes[static_cast<std::size_t>(content)];
     sum.forward += lengths.forward;
     sum.backward += lengths.backward;
     sum.weight += lengths.weight;
@@ -91,7 +91,7 @@ PassLengths position_lengths(const PlanView& view, const EvaluationWorkspace& wo
   return sum;
 }
 
-GroupPass position_pass(const PlanView& view, int position) {
+GroupPass position_pass(const PricingInput& view, int position) {
   GroupPass sum;
   for (const int content : view.contents_at(position)) {
     const GroupPass pass = pass_of(view, view.content(content));
@@ -102,7 +102,7 @@ GroupPass position_pass(const PlanView& view, int position) {
   return sum;
 }
 
-void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
+void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
   PipelineDurations& d = workspace.durations;
   const auto& groups = view.assignment().groups;
   const bool split = splits_backward(view.order.schedule);
@@ -117,7 +117,7 @@ void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
     d.backward[k] = pass.backward_ticks;
     if (split) d.weight_gradient[k] = pass.weight_ticks;
   }
-  const RoutedAssignment& routed = *view.ground.routed;
+  const LinkedAssignment& routed = *view.ground.routed;
   workspace.transfers.clear();
   for (const std::size_t boundary : routed.boundary_kinds) {
     const BoundaryTransfers transfers = boundary_transfers(view, boundary);
@@ -131,13 +131,13 @@ void fill_durations(const PlanView& view, EvaluationWorkspace& workspace) {
   }
 }
 
-BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary) {
-  const BoundaryRoute& route = view.boundary(boundary);
+BoundaryTransfers boundary_transfers(const PricingInput& view, std::size_t boundary) {
+  const StageLink& route = view.boundary(boundary);
   if (route.forward == 0.0) return {};
   const auto& groups = view.assignment().groups;
   const GroupContent& sender = view.content(groups[boundary].content);
-  const TransformGround& transform = view.transform_of(sender);
-  const TransformGround& next = view.transform_of(view.content(groups[boundary + 1].content));
+  const TransformInvariants& transform = view.transform_of(sender);
+  const TransformInvariants& next = view.transform_of(view.content(groups[boundary + 1].content));
   const bool alike = pair_up(*transform.mesh, *transform.degrees, *next.mesh, *next.degrees);
   const Bytes tile = tile_of(view, sender);
   const ProcessGroup tensor = process_group(*transform.mesh, {Axis::Out});
@@ -170,7 +170,7 @@ BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary)
   return transfers;
 }
 
-PipelineShape PlanView::shape() const {
+PipelineShape PricingInput::shape() const {
   return pipeline_shape(*ground.transforms.front().degrees, *problem.framework);
 }
 

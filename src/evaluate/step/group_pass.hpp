@@ -2,16 +2,16 @@
 // One micro-batch through each group of blocks, and from group to group.
 #pragma once
 
-#include "evaluate/step/plan_view.hpp"
+#include "evaluate/step/pricing_input.hpp"
 
 namespace plansearch {
 
 /// Fills `workspace.passes`, one per content.
-void fill_passes(const PlanView& view, EvaluationWorkspace& workspace);
+void fill_passes(const PricingInput& view, EvaluationWorkspace& workspace);
 
 /// One micro-batch through everything that one position holds. Needs `workspace.passes`.
-[[nodiscard]] PassLengths position_lengths(const PlanView& view,
-                                           const EvaluationWorkspace& workspace, int position);
+[[nodiscard]] PhaseLengths position_lengths(const PricingInput& view,
+                                            const EvaluationWorkspace& workspace, int position);
 
 /// The same in parts.
 struct GroupPass {
@@ -19,10 +19,10 @@ struct GroupPass {
   PassProfile backward;
   PassProfile recompute;
 };
-[[nodiscard]] GroupPass position_pass(const PlanView& view, int position);
+[[nodiscard]] GroupPass position_pass(const PricingInput& view, int position);
 
 /// Fills `workspace.durations` from the passes and the boundaries between groups.
-void fill_durations(const PlanView& view, EvaluationWorkspace& workspace);
+void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace);
 
 /// One message from a group of blocks to the next, or its gradient's way back.
 struct BoundaryTransfer {
@@ -34,6 +34,6 @@ struct BoundaryTransfers {
   BoundaryTransfer gradient;
 };
 /// Between virtual stages `boundary` and `boundary` + 1.
-[[nodiscard]] BoundaryTransfers boundary_transfers(const PlanView& view, std::size_t boundary);
+[[nodiscard]] BoundaryTransfers boundary_transfers(const PricingInput& view, std::size_t boundary);
 
 }  // namespace plansearch

@@ -26,7 +26,7 @@ bool just_in_time(const Problem& problem) {
   return problem.framework->pipeline_lists == PipelineLists::JustInTime;
 }
 
-PipelineBytes bytes_of(const PlanView& view) {
+PipelineBytes bytes_of(const PricingInput& view) {
   PipelineBytes bytes;
   const auto& groups = view.assignment().groups;
   for (const OperatorGroup& group : groups) {
@@ -43,7 +43,7 @@ PipelineBytes bytes_of(const PlanView& view) {
 }
 
 /// The cards of a position, out and in; messages inside a node have links of their own.
-PipelineLinks links_of(const PlanView& view) {
+PipelineLinks links_of(const PricingInput& view) {
   PipelineLinks links;
   const auto& groups = view.assignment().groups;
   const int node = view.problem.cluster->accelerators_per_node;
@@ -66,7 +66,7 @@ PipelineLinks links_of(const PlanView& view) {
   return links;
 }
 
-StepEnd end_of(const PlanView& view) {
+StepEnd end_of(const PricingInput& view) {
   StepEnd end;
   const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
   end.together = start == OptimizerStart::Together;
@@ -78,13 +78,14 @@ StepEnd end_of(const PlanView& view) {
   return end;
 }
 
-std::vector<StepEndTicks> end_ticks(const PlanView& view, const EvaluationWorkspace& workspace) {
+std::vector<StepEndTicks> end_ticks(const PricingInput& view,
+                                    const EvaluationWorkspace& workspace) {
   std::vector<StepEndTicks> ends;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     const auto kind = static_cast<std::size_t>(view.kind_of(p));
     Seconds shared;
-    for (const PassMessage& message : view.ground.messages[kind].last) shared += message.time;
-    const KindStatics& statics = view.ground.kinds[kind];
+    for (const PhaseMessage& message : view.ground.messages[kind].last) shared += message.time;
+    const StageClassStates& statics = view.ground.kinds[kind];
     const Seconds copies = exposed_copies(view, statics.offload, workspace.work[kind].pass);
     ends.push_back({to_ticks(workspace.work[kind].reduction - shared), to_ticks(shared),
                     to_ticks(statics.optimizer + copies + statics.host)});
@@ -92,7 +93,7 @@ std::vector<StepEndTicks> end_ticks(const PlanView& view, const EvaluationWorksp
   return ends;
 }
 
-std::vector<ProgramDevice> devices_of(const PlanView& view, EvaluationWorkspace& workspace) {
+std::vector<ProgramDevice> devices_of(const PricingInput& view, EvaluationWorkspace& workspace) {
   std::vector<ProgramDevice> devices;
   for (int p = 0; p < view.assignment().stages(); ++p) {
     const MemoryBreakdown memory = device_memory(view, p, workspace).memory;
@@ -112,7 +113,7 @@ SendPolicy sends_of(const Problem& problem, const PipelineShape& shape) {
 
 /// Buffers beyond the first at both ends of every channel, as memory allows: two are enough to keep
 /// any pipeline going.
-int slots_of(const PlanView& view, const SimulatedProgram& base,
+int slots_of(const PricingInput& view, const SimulatedProgram& base,
              const std::vector<ProgramDevice>& devices) {
   constexpr double kEnough = 2.0;
   std::vector<Bytes> ends(devices.size());
@@ -142,7 +143,7 @@ bool is_listed(const Problem& problem) {
   return problem.passes.has_value() || just_in_time(problem);
 }
 
-DeviceMemory listed_device_memory(const PlanView& view, EvaluationWorkspace& workspace) {
+DeviceMemory listed_device_memory(const PricingInput& view, EvaluationWorkspace& workspace) {
   const std::vector<Bytes> peaks = peak_bytes(priced_program(view, {}, workspace));
   DeviceMemory worst;
   for (int p = 0; p < view.assignment().stages(); ++p) {
@@ -154,7 +155,7 @@ DeviceMemory listed_device_memory(const PlanView& view, EvaluationWorkspace& wor
   return worst;
 }
 
-PricedProgram priced_program(const PlanView& view, const ProgramRequest& request,
+PricedProgram priced_program(const PricingInput& view, const ProgramRequest& request,
                              EvaluationWorkspace& workspace) {
   fill_passes(view, workspace);
   fill_durations(view, workspace);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluate/step/plan_view.hpp"
+#include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluator.hpp"
 #include "schedule/passes/pass.hpp"
 #include "schedule/simulation/simulated_program.hpp"
@@ -46,10 +46,10 @@ struct PricedProgram : SimulatedProgram {
 [[nodiscard]] bool is_listed(const Problem& problem);
 
 /// The device that needs most, with the messages that its lists keep.
-[[nodiscard]] DeviceMemory listed_device_memory(const PlanView& view,
+[[nodiscard]] DeviceMemory listed_device_memory(const PricingInput& view,
                                                 EvaluationWorkspace& workspace);
 
-[[nodiscard]] PricedProgram priced_program(const PlanView& view, const ProgramRequest& request,
+[[nodiscard]] PricedProgram priced_program(const PricingInput& view, const ProgramRequest& request,
                                            EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

@@ -12,7 +12,7 @@
 #include "evaluate/memory/memory_model.hpp"
 #include "evaluate/states/host_update.hpp"
 #include "evaluate/step/group_pass.hpp"
-#include "evaluate/step/plan_ground.hpp"
+#include "evaluate/step/plan_invariants.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
@@ -32,7 +32,7 @@ std::shared_ptr<const Assignment> assignment_of(std::vector<DevicePosition> posi
   return assignment;
 }
 
-TransformGround ground_of(const StageForm& form, const PlanDegrees& degrees) {
+TransformInvariants ground_of(const StageConfig& form, const PlanDegrees& degrees) {
   return {&degrees, &form.mesh, form.profile.get(), form.statics};
 }
 
@@ -41,9 +41,9 @@ TransformGround ground_of(const StageForm& form, const PlanDegrees& degrees) {
 StagePricer::StagePricer(const Problem& problem)
     : problem_(problem), context_(pricing_context(problem_)), profiles_(context_) {}
 
-StageForm StagePricer::form(const PlanDegrees& degrees) const {
+StageConfig StagePricer::form(const PlanDegrees& degrees) const {
   PLANSEARCH_CHECK(!splits_backward(degrees.schedule));
-  StageForm form;
+  StageConfig form;
   form.degrees = degrees;
   PlanDegrees alone = degrees;
   alone.pipeline = 1;
@@ -58,46 +58,47 @@ StageForm StagePricer::form(const PlanDegrees& degrees) const {
   return form;
 }
 
-StagePrice StagePricer::price(const StageForm& form, const std::vector<BlockRun>& blocks) const {
+StagePrice StagePricer::price(const StageConfig& form, const std::vector<BlockRun>& blocks) const {
   thread_local EvaluationWorkspace workspace;
   // One stage keeps one micro-batch in flight.
   PlanDegrees alone = form.degrees;
   alone.pipeline = 1;
   alone.schedule = kDefaultSchedule;
-  const RoutedAssignment routed{assignment_of({{0, 0}}, blocks, *problem_.network), {}, {}, {}};
-  PlanGround ground;
+  const LinkedAssignment routed{assignment_of({{0, 0}}, blocks, *problem_.network), {}, {}, {}};
+  PlanInvariants ground;
   ground.transforms.push_back(ground_of(form, alone));
   ground.routed = &routed;
   complete_kinds(context_, ground);
   complete_messages(context_, ground);
-  const PlanView view{context_, ground, Order{alone.schedule, alone.micro_batches}};
+  const PricingInput view{context_, ground, Order{alone.schedule, alone.micro_batches}};
   fill_passes(view, workspace);
-  const PassLengths pass = position_lengths(view, workspace, 0);
+  const PhaseLengths pass = position_lengths(view, workspace, 0);
   const DeviceMemory memory = device_memory(view, 0, workspace);
   StagePrice price;
   price.forward = pass.forward;
   price.backward = pass.backward;
   for_each_step_message(view, pass, 0,
-                        [&](const PassMessage&, Seconds exposed) { price.reduction += exposed; });
-  const KindStatics& statics = ground.kinds.front();
+                        [&](const PhaseMessage&, Seconds exposed) { price.reduction += exposed; });
+  const StageClassStates& statics = ground.kinds.front();
   price.after = statics.optimizer + exposed_copies(view, statics.offload, pass) + statics.host;
   price.activations = memory.memory.activations;
   price.fixed = memory.memory.total() - memory.memory.activations;
   return price;
 }
 
-StageTransfer StagePricer::transfer(const StageForm& from, const StageForm& to,
+StageTransfer StagePricer::transfer(const StageConfig& from, const StageConfig& to,
                                     std::size_t last_block, int first_rank) const {
   ParallelPlan plan;
   plan.transforms = {{from.degrees, from.mesh}, {to.degrees, to.mesh}};
   const int second = plan.transforms.front() == plan.transforms.back() ? 0 : 1;
   plan.assignment =
       assignment_of({{0, 0}, {second, first_rank}}, {{last_block, 1}}, *problem_.network);
-  const RoutedAssignment ways = routed(*problem_.cluster, plan);
-  PlanGround ground;
+  const LinkedAssignment ways = routed(*problem_.cluster, plan);
+  PlanInvariants ground;
   ground.transforms = {ground_of(from, from.degrees), ground_of(to, to.degrees)};
   ground.routed = &ways;
-  const PlanView view{context_, ground, Order{from.degrees.schedule, from.degrees.micro_batches}};
+  const PricingInput view{context_, ground,
+                          Order{from.degrees.schedule, from.degrees.micro_batches}};
   const BoundaryTransfers transfers = boundary_transfers(view, 0);
   return {transfers.activation.time, transfers.gradient.time};
 }

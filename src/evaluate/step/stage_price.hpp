@@ -15,11 +15,11 @@
 namespace plansearch {
 
 /// One way to split a stage over consecutive devices, ready to be priced.
-struct StageForm {
+struct StageConfig {
   PlanDegrees degrees;  ///< micro-batches those of the plan; pipeline 2 where it has several stages
   DeviceMesh mesh;
   std::shared_ptr<const ClassProfile> profile;
-  StaticPolicy statics;
+  ModelStatePolicy statics;
 
   [[nodiscard]] int devices() const { return degrees.stage_ranks(); }
 };
@@ -48,10 +48,11 @@ class StagePricer {
   StagePricer& operator=(const StagePricer&) = delete;
 
   /// `degrees`: legal for a stage of the problem, its orders do not split the backward pass.
-  [[nodiscard]] StageForm form(const PlanDegrees& degrees) const;
-  [[nodiscard]] StagePrice price(const StageForm& form, const std::vector<BlockRun>& blocks) const;
+  [[nodiscard]] StageConfig form(const PlanDegrees& degrees) const;
+  [[nodiscard]] StagePrice price(const StageConfig& form,
+                                 const std::vector<BlockRun>& blocks) const;
   /// From a stage on ranks 0, 1, ... that ends with this block to one whose first rank is given.
-  [[nodiscard]] StageTransfer transfer(const StageForm& from, const StageForm& to,
+  [[nodiscard]] StageTransfer transfer(const StageConfig& from, const StageConfig& to,
                                        std::size_t last_block, int first_rank) const;
 
  private:

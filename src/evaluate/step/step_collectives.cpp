@@ -25,7 +25,7 @@ using Keys = FixedVector<std::string_view, 16>;
 
 /// Adds the messages of a block, but for parameters that a group before it has brought in: all
 /// uses on one device add into one gradient. `before`: keys known when the group began.
-void merge(const DeviceMesh& mesh, std::vector<PassMessage>& into,
+void merge(const DeviceMesh& mesh, std::vector<PhaseMessage>& into,
            std::span<const StepMessage> messages, double copies, Keys& known_keys) {
   const std::size_t before = known_keys.size();
   for (const StepMessage& message : messages) {
@@ -37,14 +37,14 @@ void merge(const DeviceMesh& mesh, std::vector<PassMessage>& into,
       }
     }
     const Bytes bytes = message.bytes(mesh) * (copies * message.communication.count);
-    const auto known = std::find_if(into.begin(), into.end(), [&](const PassMessage& c) {
+    const auto known = std::find_if(into.begin(), into.end(), [&](const PhaseMessage& c) {
       return same_collective(c.communication, message.communication);
     });
     if (known != into.end()) {
       known->bytes += bytes;
       continue;
     }
-    PassMessage& joined = into.emplace_back();
+    PhaseMessage& joined = into.emplace_back();
     joined.communication = message.communication;
     joined.bytes = bytes;
     // All blocks of a stage go together; the class does not know the size of the group.
@@ -62,8 +62,8 @@ double calls_of(const PricingContext& context, const Communication& what) {
   return by_owner ? static_cast<double>(what.group_size) : 1.0;
 }
 
-void price(const PricingContext& context, const PlanGround& ground, const ProcessGroup& group,
-           PassMessage& message) {
+void price(const PricingContext& context, const PlanInvariants& ground, const ProcessGroup& group,
+           PhaseMessage& message) {
   const double calls = calls_of(context, message.communication);
   const CollectiveCost cost =
       price_call(context, message.communication.kind, message.bytes / calls, group).cost;
@@ -76,7 +76,7 @@ void price(const PricingContext& context, const PlanGround& ground, const Proces
                                       context.problem.cluster->accelerators_per_node);
 }
 
-void add_own(const PlanView& view, int position, std::vector<PassMessage>& messages) {
+void add_own(const PricingInput& view, int position, std::vector<PhaseMessage>& messages) {
   const DeviceMesh& mesh = *view.transform_at(position).mesh;
   Keys keys;
   for (const int content : view.contents_at(position)) {
@@ -84,7 +84,7 @@ void add_own(const PlanView& view, int position, std::vector<PassMessage>& messa
       merge(mesh, messages, block.steps, copies, keys);
     });
   }
-  for (PassMessage& message : messages) {
+  for (PhaseMessage& message : messages) {
     price(view, view.ground, process_group(mesh, message.communication.axes), message);
   }
 }
@@ -97,7 +97,7 @@ struct Holders {
   std::vector<bool> kinds;
 };
 
-bool holds(const PlanView& view, int position, std::string_view key) {
+bool holds(const PricingInput& view, int position, std::string_view key) {
   bool found = false;
   for (const int content : view.contents_at(position)) {
     for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
@@ -108,7 +108,7 @@ bool holds(const PlanView& view, int position, std::string_view key) {
   return found;
 }
 
-Holders holders_of(const PlanView& view, std::string_view key) {
+Holders holders_of(const PricingInput& view, std::string_view key) {
   Holders holders;
   for (const int position : view.assignment().kinds) {
     holders.kinds.push_back(holds(view, position, key));
@@ -122,7 +122,7 @@ Holders holders_of(const PlanView& view, std::string_view key) {
 }
 
 /// As far apart as their first ranks.
-ProcessGroup group_of(const PlanView& view, const Holders& holders) {
+ProcessGroup group_of(const PricingInput& view, const Holders& holders) {
   const auto rank = [&](int p) {
     return view.assignment().positions[static_cast<std::size_t>(p)].first;
   };
@@ -139,9 +139,9 @@ ProcessGroup group_of(const PlanView& view, const Holders& holders) {
 
 /// Positions that hold the same blocks for different replicas of the network sum what data
 /// parallelism leaves of their gradients.
-void add_replicas(const PlanView& view, std::size_t kind, PlanGround& ground) {
+void add_replicas(const PricingInput& view, std::size_t kind, PlanInvariants& ground) {
   const int position = view.assignment().kinds[kind];
-  const TransformGround& transform = view.transform_at(position);
+  const TransformInvariants& transform = view.transform_at(position);
   const auto& groups = view.assignment().groups;
   Holders holders;
   const std::size_t length = view.assignment().groups_per_replica();
@@ -162,7 +162,7 @@ void add_replicas(const PlanView& view, std::size_t kind, PlanGround& ground) {
       own_parameters += block.parameters * copies;
     });
   }
-  PassMessage message;
+  PhaseMessage message;
   Communication& what = message.communication;
   what.subject = Subject::Gradient;
   what.kind = CommunicationKind::AllReduce;
@@ -181,10 +181,10 @@ void add_replicas(const PlanView& view, std::size_t kind, PlanGround& ground) {
 }
 
 /// The gradient of a parameter that several positions hold.
-void add_shared(const PlanView& view, const StepMessage& shared, PlanGround& ground) {
+void add_shared(const PricingInput& view, const StepMessage& shared, PlanInvariants& ground) {
   const Holders holders = holders_of(view, shared.shared_key);
   if (holders.count < 2) return;
-  PassMessage message;
+  PhaseMessage message;
   message.communication = shared.communication;
   message.communication.group_size = holders.count;
   message.bytes = shared.bytes(*ground.transforms.front().mesh);
@@ -196,13 +196,13 @@ void add_shared(const PlanView& view, const StepMessage& shared, PlanGround& gro
 
 }  // namespace
 
-void complete_messages(const PricingContext& context, PlanGround& ground) {
+void complete_messages(const PricingContext& context, PlanInvariants& ground) {
   if (ground.messages_known) return;
-  const PlanView view{context, ground, {}};
+  const PricingInput view{context, ground, {}};
   const std::vector<int>& kinds = view.assignment().kinds;
   ground.messages.resize(kinds.size());
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    KindMessages& messages = ground.messages[kind];
+    StageClassMessages& messages = ground.messages[kind];
     messages.overlapping.clear();
     messages.last.clear();
     add_own(view, kinds[kind], messages.overlapping);
@@ -218,22 +218,22 @@ void complete_messages(const PricingContext& context, PlanGround& ground) {
   ground.messages_known = true;
 }
 
-void fill_work(const PlanView& view, EvaluationWorkspace& workspace) {
+void fill_work(const PricingInput& view, EvaluationWorkspace& workspace) {
   workspace.work.clear();
   const std::vector<int>& kinds = view.assignment().kinds;
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    KindWork& work = workspace.work.emplace_back();
+    StageClassWork& work = workspace.work.emplace_back();
     work.pass = position_lengths(view, workspace, kinds[kind]);
     for_each_step_message(view, work.pass, kind,
-                          [&](const PassMessage&, Seconds exposed) { work.reduction += exposed; });
+                          [&](const PhaseMessage&, Seconds exposed) { work.reduction += exposed; });
   }
 }
 
-std::vector<PricedCommunication> step_collectives(const PlanView& view, const PassLengths& pass,
-                                                  int position) {
+std::vector<PricedCommunication> step_collectives(const PricingInput& view,
+                                                  const PhaseLengths& pass, int position) {
   std::vector<PricedCommunication> lines;
   const auto kind = static_cast<std::size_t>(view.kind_of(position));
-  for_each_step_message(view, pass, kind, [&](const PassMessage& message, Seconds exposed) {
+  for_each_step_message(view, pass, kind, [&](const PhaseMessage& message, Seconds exposed) {
     lines.push_back({.communication = message.communication,
                      .bytes = message.bytes,
                      .wire_bytes = message.wire_bytes,

@@ -5,22 +5,22 @@
 #include <algorithm>
 #include <vector>
 
-#include "evaluate/step/plan_view.hpp"
+#include "evaluate/step/pricing_input.hpp"
 
 namespace plansearch {
 
 /// Fills in `messages`, once; profiles need the states of their class.
-void complete_messages(const PricingContext& context, PlanGround& ground);
+void complete_messages(const PricingContext& context, PlanInvariants& ground);
 
 /// Calls `visit` with every message of a kind of device and its exposed time, given one micro-batch
 /// of the device: gathers hide behind its forward, reductions behind its backward.
 template <typename Visit>
-void for_each_step_message(const PlanView& view, const PassLengths& pass, std::size_t kind,
+void for_each_step_message(const PricingInput& view, const PhaseLengths& pass, std::size_t kind,
                            Visit visit) {
-  const KindMessages& messages = view.ground.messages[kind];
+  const StageClassMessages& messages = view.ground.messages[kind];
   Seconds forward = pass.forward;
   Seconds backward = pass.backward + pass.weight;
-  for (const PassMessage& message : messages.overlapping) {
+  for (const PhaseMessage& message : messages.overlapping) {
     const auto overlap = static_cast<std::size_t>(message.overlap);
     const bool gather = message.communication.subject == Subject::Parameter;
     Seconds& window = gather ? forward : backward;
@@ -30,15 +30,15 @@ void for_each_step_message(const PlanView& view, const PassLengths& pass, std::s
     const Seconds moving = std::min(hidden, message.transfer);
     visit(message, message.time - hidden + moving * view.constants.contention[overlap]);
   }
-  for (const PassMessage& message : messages.last) visit(message, message.time);
+  for (const PhaseMessage& message : messages.last) visit(message, message.time);
 }
 
 /// What of them is exposed, by kind: `workspace.work`. Needs `workspace.passes`.
-void fill_work(const PlanView& view, EvaluationWorkspace& workspace);
+void fill_work(const PricingInput& view, EvaluationWorkspace& workspace);
 
 /// The same as a list, for readers.
-[[nodiscard]] std::vector<PricedCommunication> step_collectives(const PlanView& view,
-                                                                const PassLengths& pass,
+[[nodiscard]] std::vector<PricedCommunication> step_collectives(const PricingInput& view,
+                                                                const PhaseLengths& pass,
                                                                 int position);
 
 }  // namespace plansearch

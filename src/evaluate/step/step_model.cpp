@@ -23,7 +23,7 @@
 namespace plansearch {
 namespace {
 
-void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
+void simulated_ends(const PricingInput& view, EvaluationWorkspace& workspace) {
   std::vector<DeviceEnd>& ends = workspace.ends;
   const PipelineTimes times = workspace.durations.view();
   const PipelineResult& result = workspace.simulator.run(view.shape(), times);
@@ -51,7 +51,7 @@ void simulated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
 /// After its last backward a device waits for nothing; what is left is the way of that gradient
 /// to the first virtual stage. Waiting is not told apart here: all of it counts as bubble. When
 /// devices start is not known.
-void estimated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
+void estimated_ends(const PricingInput& view, EvaluationWorkspace& workspace) {
   const PipelineShape shape = view.shape();
   const PipelineTimes times = workspace.durations.view();
   Ticks makespan = estimate_makespan(shape, times);
@@ -72,7 +72,7 @@ void estimated_ends(const PlanView& view, EvaluationWorkspace& workspace) {
 }
 
 /// Of the time that messages between stages take, the share that leaves the node.
-double share_between_nodes(const PlanView& view, const PipelineTimes& times) {
+double share_between_nodes(const PricingInput& view, const PipelineTimes& times) {
   const int node = view.problem.cluster->accelerators_per_node;
   double all = 0.0;
   double between = 0.0;
@@ -86,10 +86,10 @@ double share_between_nodes(const PlanView& view, const PipelineTimes& times) {
 }
 
 /// The parts of one device's step but the waiting: bubble and messages between stages.
-StepTimeBreakdown parts_of(const PlanView& view, const PassLengths& lengths, int position) {
+StepTimeBreakdown parts_of(const PricingInput& view, const PhaseLengths& lengths, int position) {
   const auto repeats = static_cast<double>(view.repeats());
   const GroupPass pass = position_pass(view, position);
-  const KindStatics& statics = view.statics_at(position);
+  const StageClassStates& statics = view.statics_at(position);
   StepTimeBreakdown step;
   step.compute = repeats * (pass.forward.compute + pass.backward.compute);
   step.recompute = repeats * pass.recompute.compute;
@@ -103,7 +103,7 @@ StepTimeBreakdown parts_of(const PlanView& view, const PassLengths& lengths, int
                          pass.recompute.device());
   step.host = std::max(step.host, Seconds(0)) + statics.host;
   const auto kind = static_cast<std::size_t>(view.kind_of(position));
-  for_each_step_message(view, lengths, kind, [&](const PassMessage& message, Seconds exposed) {
+  for_each_step_message(view, lengths, kind, [&](const PhaseMessage& message, Seconds exposed) {
     step.exposed[static_cast<std::size_t>(message.purpose)] += exposed;
     if (message.between_nodes) step.between_nodes += exposed;
   });
@@ -113,7 +113,7 @@ StepTimeBreakdown parts_of(const PlanView& view, const PassLengths& lengths, int
 
 /// What the step takes beyond the work of the device: the pipeline as it would be if messages took
 /// no time, and what they add to it. Below a tick per micro-batch there is only rounding.
-void book_waiting(const PlanView& view, Seconds total, Seconds without_transfers,
+void book_waiting(const PricingInput& view, Seconds total, Seconds without_transfers,
                   const PipelineTimes& times, StepTimeBreakdown& step) {
   const Seconds rounding = to_seconds(view.order.micro_batches);
   const Seconds waiting = std::max(total - step.total(), Seconds(0));
@@ -153,7 +153,7 @@ class LastDevice {
 
 }  // namespace
 
-Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
+Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace) {
   fill_passes(view, workspace);
   fill_durations(view, workspace);
   const OptimizerStart start = optimizer_start(*view.problem.framework, view.order.schedule);
@@ -166,7 +166,7 @@ Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
   const bool together = start == OptimizerStart::Together;
   Seconds after;
   bool first = true;
-  for (const KindStatics& kind : view.ground.kinds) {
+  for (const StageClassStates& kind : view.ground.kinds) {
     const Seconds own = kind.optimizer + kind.host;
     after = first ? own : together ? std::max(after, own) : std::min(after, own);
     first = false;
@@ -174,7 +174,8 @@ Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace) {
   return pipeline + after;
 }
 
-StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWorkspace& workspace) {
+StepResult step_time(const PricingInput& view, MakespanMethod method,
+                     EvaluationWorkspace& workspace) {
   fill_passes(view, workspace);
   fill_durations(view, workspace);
   const Assignment& assignment = view.assignment();
@@ -194,8 +195,8 @@ StepResult step_time(const PlanView& view, MakespanMethod method, EvaluationWork
   StepResult result;
   for (std::size_t p = 0; p < positions; ++p) {
     const auto kind = static_cast<std::size_t>(assignment.kind_of[p]);
-    const KindStatics& statics = view.ground.kinds[kind];
-    const KindWork& work = workspace.work[kind];
+    const StageClassStates& statics = view.ground.kinds[kind];
+    const StageClassWork& work = workspace.work[kind];
     const Seconds after =
         statics.optimizer + exposed_copies(view, statics.offload, work.pass) + statics.host;
     step_end.add(ends[p].start, ends[p].end + work.reduction, after);

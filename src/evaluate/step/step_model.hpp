@@ -2,7 +2,7 @@
 // From block profiles to the time of an optimizer step.
 #pragma once
 
-#include "evaluate/step/plan_view.hpp"
+#include "evaluate/step/pricing_input.hpp"
 #include "plansearch/evaluation.hpp"
 
 namespace plansearch {
@@ -18,9 +18,9 @@ struct StepResult {
   Seconds next_step_overlap;  ///< of its makespan, what runs beside the step after it
 };
 
-[[nodiscard]] StepResult step_time(const PlanView& view, MakespanMethod method,
+[[nodiscard]] StepResult step_time(const PricingInput& view, MakespanMethod method,
                                    EvaluationWorkspace& workspace);
 /// Admissible: the order's bound of the pipeline, optimizer and host, no reduction at all.
-[[nodiscard]] Seconds step_time_bound(const PlanView& view, EvaluationWorkspace& workspace);
+[[nodiscard]] Seconds step_time_bound(const PricingInput& view, EvaluationWorkspace& workspace);
 
 }  // namespace plansearch

@@ -139,7 +139,7 @@ bool overlaps(std::span<const ComputeStep> piece) {
 ComputeOrder empty_order(const PipelineShape& shape) {
   const Schedule& row = schedule_row(shape.schedule);
   ComputeOrder order;
-  const Placement& placement = placement_of(shape);
+  const StageMapping& placement = mapping_of(shape);
   order.pipeline = placement.places(shape.stages, shape.chunks);
   order.replicas = placement.replicas;
   order.micro_batches = shape.micro_batches;

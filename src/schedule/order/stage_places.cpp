@@ -41,7 +41,7 @@ std::vector<StagePlace> both_ways(int stages, int chunks) {
   return places;
 }
 
-using Key = std::tuple<const Placement*, int, int>;
+using Key = std::tuple<const StageMapping*, int, int>;
 
 /// Never forgets: a pipeline of 1,000 virtual stages takes 8 KB.
 const std::vector<StagePlace>& shared_places(const Key& key) {
@@ -58,30 +58,30 @@ const std::vector<StagePlace>& shared_places(const Key& key) {
 
 }  // namespace
 
-const Placement& looped_placement() {
-  static const Placement kLooped{"looped", "virtual stage k on device k mod p", loop};
+const StageMapping& looped_mapping() {
+  static const StageMapping kLooped{"looped", "virtual stage k on device k mod p", loop};
   return kLooped;
 }
 
-const Placement& snake_placement() {
-  static const Placement kSnake{"snake", "there and back; two chunks make a V", snake};
+const StageMapping& snake_mapping() {
+  static const StageMapping kSnake{"snake", "there and back; two chunks make a V", snake};
   return kSnake;
 }
 
-const Placement& bidirectional_placement() {
-  static const Placement kBothWays{"bidirectional", "two replicas in opposite directions",
-                                   both_ways, 2};
+const StageMapping& bidirectional_mapping() {
+  static const StageMapping kBothWays{"bidirectional", "two replicas in opposite directions",
+                                      both_ways, 2};
   return kBothWays;
 }
 
-const Placement& placement_of(const PipelineShape& shape) {
+const StageMapping& mapping_of(const PipelineShape& shape) {
   return shape.placement != nullptr ? *shape.placement : *schedule_row(shape.schedule).placement;
 }
 
 std::span<const StagePlace> stage_places(const PipelineShape& shape) {
   thread_local Key last{};
   thread_local const std::vector<StagePlace>* places = nullptr;
-  const Key key{&placement_of(shape), shape.stages, shape.chunks};
+  const Key key{&mapping_of(shape), shape.stages, shape.chunks};
   if (places == nullptr || key != last) {
     places = &shared_places(key);
     last = key;

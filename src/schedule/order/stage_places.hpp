@@ -21,7 +21,7 @@ struct StagePlace {
 /// A rule from virtual stages to devices. On every device the chunks count up in the order in which
 /// micro-batches pass them. Replicas of the network follow one another: each has stages * chunks
 /// virtual stages of its own and an equal share of the micro-batches.
-struct Placement {
+struct StageMapping {
   std::string_view name;
   std::string_view meaning;
   std::function<std::vector<StagePlace>(int stages, int chunks)> places;
@@ -29,14 +29,14 @@ struct Placement {
 };
 
 /// Virtual stage k on device k % stages.
-[[nodiscard]] const Placement& looped_placement();
+[[nodiscard]] const StageMapping& looped_mapping();
 /// There and back: 0, 1, ..., p - 1, p - 1, ..., 1, 0, and so on. Two chunks make a V.
-[[nodiscard]] const Placement& snake_placement();
+[[nodiscard]] const StageMapping& snake_mapping();
 /// Two replicas of the network in opposite directions: device d holds stage d of the first and
 /// stage p - 1 - d of the second.
-[[nodiscard]] const Placement& bidirectional_placement();
+[[nodiscard]] const StageMapping& bidirectional_mapping();
 
-[[nodiscard]] const Placement& placement_of(const PipelineShape& shape);
+[[nodiscard]] const StageMapping& mapping_of(const PipelineShape& shape);
 /// By virtual stage, for the placement of the shape. Kept for the whole run of the program.
 [[nodiscard]] std::span<const StagePlace> stage_places(const PipelineShape& shape);
 

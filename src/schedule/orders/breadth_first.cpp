@@ -30,7 +30,7 @@ Schedule breadth_first_schedule() {
   row.name = "breadth-first";
   row.aliases = {"looped-bfs", "loopedbfs", "bfs"};
   row.summary = "all micro-batches through one chunk after the other: gathers each chunk once";
-  row.placement = &looped_placement();
+  row.placement = &looped_mapping();
   row.fewest_stages = 2;
   row.chunks = {2, std::nullopt};
   row.order = breadth_first_order;

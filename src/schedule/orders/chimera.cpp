@@ -29,7 +29,7 @@ Schedule chimera_schedule() {
   row.name = "chimera";
   row.summary = "two replicas in opposite directions fill each other's bubble: weights twice";
   row.needs = "p even, m a multiple of p";
-  row.placement = &bidirectional_placement();
+  row.placement = &bidirectional_mapping();
   row.fewest_stages = 2;
   row.order = chimera_order;
   row.fault = odd_stages_or_part_of_a_unit;

@@ -37,7 +37,7 @@ Schedule dualpipe_schedule() {
   row.name = "dualpipe";
   row.summary = "two replicas in opposite directions, forward over backward: weights twice";
   row.needs = "p even, m even and at least 2 p";
-  row.placement = &bidirectional_placement();
+  row.placement = &bidirectional_mapping();
   row.fewest_stages = 2;
   row.weight_gradients = WeightGradients::Separate;
   row.order = dualpipe_order;

@@ -33,7 +33,7 @@ Schedule dualpipe_v_schedule() {
   row.aliases = {"dualpipev"};
   row.summary = "two chunks in a V, forward over backward: dualpipe on half the devices";
   row.needs = "m at least 2 p";
-  row.placement = &snake_placement();
+  row.placement = &snake_mapping();
   row.fewest_stages = 2;
   row.chunks = {2, 2};
   row.weight_gradients = WeightGradients::Separate;

@@ -35,7 +35,7 @@ Schedule eager_1f1b_schedule() {
   row.name = "eager-1f1b";
   row.aliases = {"1f1b-overlap-friendly"};
   row.summary = "1f1b further ahead: transfers hide, twice the activations";
-  row.placement = &looped_placement();
+  row.placement = &looped_mapping();
   row.order = eager_order;
   row.repetition = [](const PipelineShape& shape) { return Repetition{1, 4 * shape.stages}; };
   return row;

@@ -23,7 +23,7 @@ Schedule gpipe_schedule() {
   Schedule row;
   row.name = "gpipe";
   row.summary = "all forwards, then all backwards";
-  row.placement = &looped_placement();
+  row.placement = &looped_mapping();
   row.order = gpipe_order;
   row.rounds = &RoundSimulator::gpipe;
   row.bound = flow_shop_makespan;

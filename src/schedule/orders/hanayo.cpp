@@ -29,7 +29,7 @@ Schedule hanayo_schedule() {
   row.summary =
       "waves there and back over the devices, two chunks each: 1f1b's bubble over 2 waves";
   row.needs = "an even number of chunks";
-  row.placement = &snake_placement();
+  row.placement = &snake_mapping();
   row.fewest_stages = 2;
   row.chunks = {2, std::nullopt};
   row.chunks_per_wave = 2;

@@ -68,7 +68,7 @@ Schedule interleaved_schedule() {
   row.aliases = {"interleaved-1f1b"};
   row.summary = "1f1b over model chunks: a smaller bubble, more messages";
   row.needs = "p at least 2, m a multiple of p (or of the framework's groups)";
-  row.placement = &looped_placement();
+  row.placement = &looped_mapping();
   row.chunks = {2, std::nullopt};
   row.fewest_stages = 2;
   row.groups = Groups::Sized;

@@ -30,7 +30,7 @@ Schedule v_half_schedule() {
   row.name = "v-half";
   row.aliases = {"vhalf"};
   row.summary = "two chunks in a V: half the activations of 1f1b";
-  row.placement = &snake_placement();
+  row.placement = &snake_mapping();
   row.fewest_stages = 2;
   row.chunks = {2, 2};
   row.weight_gradients = WeightGradients::Separate;

@@ -30,7 +30,7 @@ Schedule v_min_schedule() {
   row.name = "v-min";
   row.aliases = {"vmin"};
   row.summary = "two chunks in a V: a third of the activations of 1f1b";
-  row.placement = &snake_placement();
+  row.placement = &snake_mapping();
   row.fewest_stages = 2;
   row.chunks = {2, 2};
   row.weight_gradients = WeightGradients::Separate;

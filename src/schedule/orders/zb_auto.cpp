@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "schedule/orders/list_rules.hpp"
+#include "schedule/orders/list_scheduling.hpp"
 #include "schedule/simulation/order_simulator.hpp"
 #include "schedule/table.hpp"
 
@@ -49,7 +49,7 @@ class Contest {
 
 /// Every fixed order for these places is a candidate.
 void show_fixed(const PipelineShape& shape, Contest& contest) {
-  const auto places = placement_of(shape).places(shape.stages, shape.chunks);
+  const auto places = mapping_of(shape).places(shape.stages, shape.chunks);
   for (const ScheduleId id : all_schedules()) {
     const Schedule& row = schedule_row(id);
     if (row.tuned || row.placement->replicas != 1) continue;
@@ -82,8 +82,8 @@ Schedule zb_auto_schedule() {
   Schedule row;
   row.name = "zb-auto";
   row.summary = "the best of many orders for the times and the memory at hand";
-  row.placement = &snake_placement();  // one chunk: a loop
-  row.other_placement = &looped_placement();
+  row.placement = &snake_mapping();  // one chunk: a loop
+  row.other_placement = &looped_mapping();
   row.chunks = {1, 2};
   row.weight_gradients = WeightGradients::Separate;
   row.order = zb_auto_order;

@@ -41,7 +41,7 @@ Schedule zb_h1_schedule() {
   row.name = "zb-h1";
   row.aliases = {"zb1p", "zbh1", "zb-1p"};
   row.summary = "1f1b with weight gradients in the bubble: a third of it left, no more memory";
-  row.placement = &looped_placement();
+  row.placement = &looped_mapping();
   row.weight_gradients = WeightGradients::Separate;
   row.order = zb_h1_order;
   row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };

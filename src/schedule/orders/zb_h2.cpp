@@ -42,7 +42,7 @@ Schedule zb_h2_schedule() {
   row.summary =
       "weight gradients and forwards ahead fill the bubble: twice the activations (all of it from "
       "2 p - 1 micro-batches on)";
-  row.placement = &looped_placement();
+  row.placement = &looped_mapping();
   row.weight_gradients = WeightGradients::Separate;
   row.order = zb_h2_order;
   row.repetition = [](const PipelineShape& shape) { return Repetition{1, 4 * shape.stages}; };

@@ -91,7 +91,7 @@ Schedule zb_v_schedule() {
   row.aliases = {"zbv"};
   row.summary = "two chunks in a V, weight gradients in the bubble: as much memory as 1f1b";
   row.needs = "m at least 2 p - 1";
-  row.placement = &snake_placement();
+  row.placement = &snake_mapping();
   row.chunks = {2, 2};
   row.weight_gradients = WeightGradients::Separate;
   row.order = zb_v_order;

@@ -14,7 +14,7 @@
 #include "plansearch/error.hpp"
 #include "schedule/program/lowering_buffers.hpp"
 #include "schedule/program/lowering_messages.hpp"
-#include "schedule/program/lowering_ways.hpp"
+#include "schedule/program/lowering_routes.hpp"
 
 namespace plansearch {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "schedule/program/lowering.hpp"
-#include "schedule/program/lowering_ways.hpp"
+#include "schedule/program/lowering_routes.hpp"
 
 namespace plansearch {
 

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "schedule/simulation/pieces.hpp"
+#include "schedule/simulation/pipeline_tasks.hpp"
 
 namespace plansearch {
 namespace {
@@ -19,7 +19,7 @@ struct DeviceWork {
   Ticks weight = 0;  ///< contained in backward
 };
 
-DeviceWork work_of(const LoopedPieces& pieces, std::size_t device) {
+DeviceWork work_of(const LoopedTasks& pieces, std::size_t device) {
   DeviceWork work;
   for (std::size_t k = device; k < pieces.count(); k += pieces.stages()) {
     work.forward += pieces.forward(k);
@@ -36,7 +36,7 @@ struct Prefix {
   Ticks backward = 0;
 };
 
-Prefix first_pieces(const LoopedPieces& pieces, std::size_t device, Ticks forwards, Ticks backwards,
+Prefix first_pieces(const LoopedTasks& pieces, std::size_t device, Ticks forwards, Ticks backwards,
                     Ticks group) {
   if (pieces.count() == pieces.stages()) {
     return {forwards * pieces.forward(device), backwards * pieces.backward(device)};
@@ -71,7 +71,7 @@ struct Loop {
 /// A loop goes forward over the stages of an interval and back, and passes as many micro-batches as
 /// the interval has stages (the number in flight), so its rate is an average; the largest one is
 /// found by Dinkelbach's iteration.
-Loop slowest_loop(const LoopedPieces& pieces) {
+Loop slowest_loop(const LoopedTasks& pieces) {
   double rate = 0.0;
   std::size_t end = 0;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
@@ -117,7 +117,7 @@ enum class Aim : std::uint8_t { Bound, Estimate };
 /// 1F1B, interleaved or not, by device: it starts its first backward when the first micro-batch is
 /// back (or its forwards ahead are done), then alternates without a gap, and after its last forward
 /// the last micro-batch still travels to the end and back.
-Ticks alternating_makespan(const PipelineShape& shape, const LoopedPieces& pieces, Aim aim) {
+Ticks alternating_makespan(const PipelineShape& shape, const LoopedTasks& pieces, Aim aim) {
   const Ticks chunks = shape.chunks;
   const Ticks total = Ticks{shape.micro_batches} * chunks;
   const Ticks group = chunks > 1 ? Ticks{shape.group_size()} : Ticks{1};
@@ -178,12 +178,12 @@ int alternating_warm_up(const PipelineShape& shape, int device) {
 }
 
 Ticks alternating_bound(const PipelineShape& shape, const PipelineTimes& times) {
-  const LoopedPieces pieces(shape, times);
+  const LoopedTasks pieces(shape, times);
   return std::max(critical_path(pieces), alternating_makespan(shape, pieces, Aim::Bound));
 }
 
 Ticks alternating_estimate(const PipelineShape& shape, const PipelineTimes& times) {
-  const LoopedPieces pieces(shape, times);
+  const LoopedTasks pieces(shape, times);
   return std::max(critical_path(pieces), alternating_makespan(shape, pieces, Aim::Estimate));
 }
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "schedule/simulation/pieces.hpp"
+#include "schedule/simulation/pipeline_tasks.hpp"
 #include "schedule/simulation/simulator.hpp"
 #include "schedule/table.hpp"
 
@@ -34,7 +34,7 @@ struct DeviceBound {
 /// Weight gradients are inside the backward where the schedule does not split it.
 Ticks placed_bound(const PipelineShape& shape, const PipelineTimes& times, WeightGradients split) {
   thread_local std::vector<DeviceBound> devices;
-  const PlacedPieces pieces(shape, times);
+  const PlacedTasks pieces(shape, times);
   const bool separate = split == WeightGradients::Separate;
   devices.assign(pieces.stages(), {});
   Ticks head = 0, tail = 0;
@@ -78,7 +78,7 @@ Ticks order_bound(const PipelineShape& shape, const PipelineTimes& times) {
 Ticks span_bound(const PipelineShape& shape, const PipelineTimes& times) {
   check_total(shape, times);
   thread_local std::vector<Ticks> work;
-  const PlacedPieces pieces(shape, times);
+  const PlacedTasks pieces(shape, times);
   work.assign(pieces.stages(), 0);
   Ticks way = 0;  // of one micro-batch, from its first forward to its last gradient
   Ticks bound = 0;
@@ -103,7 +103,7 @@ Ticks estimate_makespan(const PipelineShape& shape, const PipelineTimes& times) 
 }
 
 Ticks flow_shop_makespan(const PipelineShape& shape, const PipelineTimes& times) {
-  const LoopedPieces pieces(shape, times);
+  const LoopedTasks pieces(shape, times);
   FlowShop forward, backward;
   for (std::size_t k = 0; k < pieces.count(); ++k) {
     forward.add(pieces.forward(k));

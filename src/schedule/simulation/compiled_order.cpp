@@ -273,8 +273,8 @@ CompiledOrder compile(const ComputeOrder& order, int period) {
 
 namespace {
 
-using Key =
-    std::tuple<ScheduleId, int, int, int, int, int, std::optional<UniformTimes>, const Placement*>;
+using Key = std::tuple<ScheduleId, int, int, int, int, int, std::optional<UniformTimes>,
+                       const StageMapping*>;
 
 Key key_of(const PipelineShape& shape) {
   return {shape.schedule,          shape.stages, shape.micro_batches, shape.chunks,

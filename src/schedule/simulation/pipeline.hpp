@@ -18,7 +18,7 @@
 
 namespace plansearch {
 
-struct Placement;
+struct StageMapping;
 
 enum class TransferMode : std::uint8_t {
   /// Every device sends activations and gradients on two streams of their own, each in order, one
@@ -51,7 +51,7 @@ struct PipelineShape {
   /// For orders that are made for the case: micro-batches that a device may keep, and the times.
   std::optional<int> memory_cap = std::nullopt;
   std::optional<UniformTimes> tuned = std::nullopt;
-  const Placement* placement =
+  const StageMapping* placement =
       nullptr;  ///< where virtual stages live; absent: as the schedule says
 
   /// Of all replicas of the network.

@@ -43,7 +43,7 @@ PipelineShape tuned_to(const PipelineShape& shape, const PipelineTimes& times) {
 }
 
 PipelineShape placed_for(const PipelineShape& tuned, const PipelineTimes& times) {
-  const Placement* other = schedule_row(tuned.schedule).other_placement;
+  const StageMapping* other = schedule_row(tuned.schedule).other_placement;
   if (other == nullptr || tuned.chunks == 1) return tuned;
   PipelineShape moved = tuned;
   moved.placement = other;

@@ -38,7 +38,7 @@ Problem gpt_problem(const GptQuestion& question, const ShippedData& data) {
   gpt.training.seq_len = sizes.seq_len;
   gpt.training.frozen = question.frozen;
   files.model = std::make_shared<const ShippedModel>(std::move(model));
-  return settle_problem(request, files).problem;
+  return resolve_question(request, files).problem;
 }
 
 double alpa_flops(const GptSizes& sizes, std::int64_t batch) {

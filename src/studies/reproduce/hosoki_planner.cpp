@@ -16,7 +16,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
 #include "schedule/passes/pass.hpp"
-#include "search/strategies/partition/sequence_planner.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 #include "search/strategies/uneven/uneven_search.hpp"
 #include "studies/reproduce/alpa/alpa_planner.hpp"
 #include "studies/reproduce/reproduce.hpp"
@@ -199,7 +199,7 @@ std::string cuts_text(const Network& network, const Block& block, const BlockCho
 Seconds layer_time(const ChoiceTables& tables, const BlockChoice& choice) {
   std::vector<std::size_t> options(tables.nodes().size(), 0);
   for (std::size_t n = 0; n < tables.launches().size(); ++n) {
-    const LaunchOptions& launch = tables.launches()[n];
+    const FusedGroupOptions& launch = tables.launches()[n];
     const auto chosen = [&](const SequenceOption& option) {
       for (std::size_t i = 0; i < launch.operators.size(); ++i) {
         if (option.operators[i].cuts != choice.operators[launch.operators[i]]) return false;
@@ -231,7 +231,7 @@ void add_operators(const StudyContext& context, Figures& figures) {
     // Of one pass: reductions and updates of a step do not count.
     PlanDegrees endless = degrees;
     endless.micro_batches = std::numeric_limits<int>::max();
-    const SequencePlanner planner({problem, endless, SequenceSpace::OneDimension});
+    const PartitionPlanner planner({problem, endless, PartitionSpace::OneDimension});
     const auto found = planner.best(Recompute::None, Rings::Hidden, 0.0);
     PLANSEARCH_CHECK(found.has_value());
     const auto number = static_cast<std::size_t>(layer - blocks.begin());

@@ -9,7 +9,7 @@
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/load_problem.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
-#include "search/strategies/partition/sequence_front.hpp"
+#include "search/strategies/partition/partition_front.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -174,7 +174,7 @@ Problem layer_problem(const LayerQuestion& question, std::int64_t layers, const 
     framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)].steps = MessageWait::Use;
     files.framework = std::make_shared<const Framework>(std::move(framework));
   }
-  Problem problem = settle_problem(request, files).problem;
+  Problem problem = resolve_question(request, files).problem;
   // The paper's times are those of forward, backward and their messages.
   Framework framework = *problem.framework;
   framework.constants.optimizer_factor = 0.0;
@@ -224,9 +224,9 @@ std::vector<LayerPlan> megatron_plans(int gpus) {
 std::vector<LayerPlan> sequence_plans(const Problem& problem, const LayerDegrees& asked) {
   const PlanDegrees degrees = degrees_of(problem, asked);
   if (degrees.micro_batch == 0) return {};
-  const SequencePlanner planner({problem, degrees, SequenceSpace::All});
+  const PartitionPlanner planner({problem, degrees, PartitionSpace::All});
   std::vector<LayerPlan> plans;
-  for (const SequencePlan& choice : sequence_front(planner, degrees.recompute, Rings::Hidden)) {
+  for (const PartitionPlan& choice : sequence_front(planner, degrees.recompute, Rings::Hidden)) {
     plans.push_back({asked, choice.placements, words_of_products(*problem.network, choice.words)});
   }
   return plans;

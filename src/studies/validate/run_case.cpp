@@ -13,7 +13,7 @@
 #include <limits>
 
 #include "base/checked.hpp"
-#include "plan/degrees/natural_defaults.hpp"
+#include "plan/degrees/framework_defaults.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"

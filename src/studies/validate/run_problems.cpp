@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include "plan/degrees/natural_defaults.hpp"
+#include "plan/degrees/framework_defaults.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
@@ -54,7 +54,7 @@ std::string problem_key(const RunRecord& run, const ProblemRequest& question) {
 }
 
 /// Who decided what the columns of settings left open.
-void note_settings(const RunRecord& run, const SettledProblem& settled, RunCase& result) {
+void note_settings(const RunRecord& run, const ResolvedQuestion& settled, RunCase& result) {
   for (const SettingReport& report : settled.settings) {
     const SettingRow* row = find_setting(report.key);
     const bool noted = row != nullptr &&
@@ -135,7 +135,7 @@ class Preparation {
       files.cluster = at_least(files.cluster, *question.gpus);
       files.model = std::make_shared<const ShippedModel>(ShippedModel{run_case.model});
       files.framework = with_all_orders(*files.framework);
-      groups_.push_back({settle_problem(question, files), {}});
+      groups_.push_back({resolve_question(question, files), {}});
       known = group_of_.emplace(key, groups_.size() - 1).first;
     }
     RunGroup& group = groups_[known->second];

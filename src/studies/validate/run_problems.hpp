@@ -13,7 +13,7 @@ namespace plansearch {
 
 /// Rows of one problem share an evaluator and its profiles.
 struct RunGroup {
-  SettledProblem settled;
+  ResolvedQuestion settled;
   std::vector<std::pair<PredictedRun*, RunCase>> rows;
 };
 

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "communication/derive/operator_sequence.hpp"
+#include "communication/derive/partition_sequence.hpp"
 #include "communication/redistribution/redistribution.hpp"
 #include "execution.hpp"
 #include "plan/placements/ring_placements.hpp"
@@ -63,7 +63,7 @@ PlacedBlockCase linear(const PlacedSequence& placed, const DeviceMesh& mesh, int
   return made;
 }
 
-OperatorSequence square(int log_side) {
+PartitionSequence square(int log_side) {
   return {{Kind::Square, log_side}};
 }
 
@@ -174,7 +174,7 @@ TEST_SUITE("unit") {
       CHECK(sequences.size() == counts[static_cast<std::size_t>(n - 1)]);
       if (n == 5) break;
       const DeviceMesh mesh = bits(n);
-      for (const OperatorSequence& sequence : sequences) {
+      for (const PartitionSequence& sequence : sequences) {
         CAPTURE(to_text(sequence));
         const PlacedBlockCase placed = linear(place_sequence(sequence, mesh), mesh, 1);
         CHECK(execute(placed, 5) == "");
@@ -194,15 +194,15 @@ TEST_SUITE("unit") {
       std::vector<int> tiers(n, 1);
       tiers[0] = 0;
       const auto sorted = sorted_sequences(tiers);
-      std::vector<OperatorSequence> expected = all_sequences(static_cast<int>(n));
+      std::vector<PartitionSequence> expected = all_sequences(static_cast<int>(n));
       std::erase_if(expected,
-                    [&](const OperatorSequence& sequence) { return !is_sorted(sequence, tiers); });
+                    [&](const PartitionSequence& sequence) { return !is_sorted(sequence, tiers); });
       CHECK(sorted == expected);
     }
     const std::vector<int> tiers{0, 0, 0, 1, 1, 1, 1, 1};
     CHECK(sorted_sequences(tiers).size() == 84 * 24 + 47 * 11 + 47 + 24 * 4 + 11 * 11 + 38 + 1);
     using Kind = SequencePart::Kind;
-    const OperatorSequence replicas{{Kind::Batch}, {Kind::Replicas}, {Kind::Columns}};
+    const PartitionSequence replicas{{Kind::Batch}, {Kind::Replicas}, {Kind::Columns}};
     CHECK(is_sorted(replicas, std::vector<int>{0, 1, 1}));
     CHECK_FALSE(is_sorted(replicas, std::vector<int>{0, 0, 1}));
   }
@@ -212,7 +212,7 @@ TEST_SUITE("unit") {
     for (int i = 0; i < 1000; ++i) {
       const int n = 1 + static_cast<int>(random() % 5);
       const auto sequences = all_sequences(n);
-      const OperatorSequence& sequence = sequences[random() % sequences.size()];
+      const PartitionSequence& sequence = sequences[random() % sequences.size()];
       CAPTURE(to_text(sequence));
       const DeviceMesh mesh = bits(n);
       REQUIRE(execute(linear(place_sequence(sequence, mesh), mesh, 1), static_cast<unsigned>(i)) ==
@@ -224,7 +224,7 @@ TEST_SUITE("unit") {
     // PrimePar, Figure 9, two nodes of four: O/2 inside, W/4 across; I/2 inside, W/4 across; O/4
     // and I/4 across. Bit d1 is factor 2, the node.
     const DeviceMesh mesh = bits(3);
-    const auto collectives = [&](const OperatorSequence& sequence) {
+    const auto collectives = [&](const PartitionSequence& sequence) {
       const PlacedBlockCase placed = linear(place_sequence(sequence, mesh), mesh, 8);
       CHECK(execute(placed, 7) == "");
       const LinearSlices f = place_sequence(sequence, mesh).phases[0];
@@ -326,7 +326,7 @@ TEST_SUITE("unit") {
       const int extent = 1 << n;
       const std::array<double, 3> extents{1.0 * extent, 1.0 * extent, 1.0 * extent};
       const auto layout = [&](Kind kind) {
-        const OperatorSequence sequence(static_cast<std::size_t>(n), SequencePart{kind});
+        const PartitionSequence sequence(static_cast<std::size_t>(n), SequencePart{kind});
         const LinearSlices slices = place_sequence(sequence, mesh).phases[0];
         Layout result;
         result.dims = {slices.batch, slices.m, slices.n};

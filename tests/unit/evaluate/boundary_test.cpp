@@ -72,7 +72,7 @@ TEST_SUITE("unit") {
     const ParallelPlan& plan = std::get<ParallelPlan>(made);
     CHECK(ranks_of(plan, 0) == std::vector<int>{0, 1, 2, 3});
     CHECK(ranks_of(plan, 1) == std::vector<int>{4, 5});
-    CHECK(boundary_route(*problem.cluster, plan, 0, 1) == BoundaryRoute{0, 1.0, 2.0});
+    CHECK(boundary_route(*problem.cluster, plan, 0, 1) == StageLink{0, 1.0, 2.0});
   }
 
   TEST_CASE("over the network replicas of one node get their tile once") {
@@ -112,7 +112,7 @@ TEST_SUITE("unit") {
     const ParallelPlan& plan = std::get<ParallelPlan>(made);
     CHECK(plan.transforms[0].degrees.micro_batch == 4);
     CHECK(plan.transforms[1].degrees.micro_batch == 2);
-    CHECK(boundary_route(*problem.cluster, plan, 0, 1) == BoundaryRoute{0, 1.0, 1.0});
+    CHECK(boundary_route(*problem.cluster, plan, 0, 1) == StageLink{0, 1.0, 1.0});
   }
 }
 

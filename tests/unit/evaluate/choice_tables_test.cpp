@@ -55,7 +55,8 @@ bool keeps_factors(const Problem& problem, const std::vector<int>& factors, std:
   return with_merged_factors(placements).factors.size() == placements.factors.size();
 }
 
-void compare(const Problem& problem, int tensor, int micro_batch, SequenceSpace space, int rounds) {
+void compare(const Problem& problem, int tensor, int micro_batch, PartitionSpace space,
+             int rounds) {
   const PlanDegrees degrees = test::tensor_groups(problem, tensor, micro_batch);
   const std::size_t layer = test::layer_block(*problem.network);
   const std::vector<int> factors = factors_of(space, tensor);
@@ -85,21 +86,21 @@ TEST_SUITE("unit") {
     test::ToyOptions options;
     options.gpus = 16;
     const Problem problem = test::toy_problem(options);
-    compare(problem, 2, 2, SequenceSpace::All, 40);
-    compare(problem, 4, 2, SequenceSpace::All, 60);
-    compare(problem, 8, 2, SequenceSpace::All, 60);
+    compare(problem, 2, 2, PartitionSpace::All, 40);
+    compare(problem, 4, 2, PartitionSpace::All, 60);
+    compare(problem, 8, 2, PartitionSpace::All, 60);
   }
 
   TEST_CASE("choice tables: the same where tables are made line by line, up to 32 devices") {
     test::ToyOptions options;
     options.gpus = 32;
     Problem problem = test::toy_problem(options);
-    compare(problem, 16, 16, SequenceSpace::All, 60);
-    compare(problem, 32, 2, SequenceSpace::Paper, 40);
+    compare(problem, 16, 16, PartitionSpace::All, 60);
+    compare(problem, 32, 2, PartitionSpace::Paper, 40);
     auto flat = std::make_shared<Cluster>(*problem.cluster);
     flat->accelerators_per_node = 32;
     problem.cluster = flat;
-    compare(problem, 16, 16, SequenceSpace::Paper, 60);
+    compare(problem, 16, 16, PartitionSpace::Paper, 60);
   }
 
   TEST_CASE("choice tables: operators along one dimension, over groups of any size") {
@@ -108,12 +109,12 @@ TEST_SUITE("unit") {
     options.heads = 25;
     options.hidden = 1600;
     options.gpus = 8;
-    compare(test::toy_problem(options), 8, 4, SequenceSpace::OneDimension, 40);
+    compare(test::toy_problem(options), 8, 4, PartitionSpace::OneDimension, 40);
     options.heads = 6;
     options.hidden = 384;
     options.gpus = 6;
     options.global_batch = 12;
-    compare(test::toy_problem(options), 3, 2, SequenceSpace::OneDimension, 40);
+    compare(test::toy_problem(options), 3, 2, PartitionSpace::OneDimension, 40);
   }
 
   TEST_CASE("choice tables: one dimension of an operator, where it divides") {
@@ -124,8 +125,8 @@ TEST_SUITE("unit") {
     const Problem problem = test::toy_problem(options);
     const Block& block = problem.network->blocks[test::layer_block(*problem.network)];
     std::map<std::string, std::vector<std::string>> names;
-    for (const LaunchOptions& launch : sequence_options(problem, test::tensor_groups(problem, 8, 4),
-                                                        block, SequenceSpace::OneDimension)) {
+    for (const FusedGroupOptions& launch : sequence_options(
+             problem, test::tensor_groups(problem, 8, 4), block, PartitionSpace::OneDimension)) {
       for (const SequenceOption& option : launch.options) {
         names[block.operators[launch.operators.front()].name].push_back(option.name);
       }
@@ -144,9 +145,9 @@ TEST_SUITE("unit") {
     for (int bits = 1; bits <= 3; ++bits) {
       const PlanDegrees degrees = test::tensor_groups(problem, 1 << bits, 8);
       const auto launches =
-          sequence_options(problem, degrees, problem.network->blocks[layer], SequenceSpace::Paper);
+          sequence_options(problem, degrees, problem.network->blocks[layer], PartitionSpace::Paper);
       const auto mlp =
-          std::find_if(launches.begin(), launches.end(), [&](const LaunchOptions& launch) {
+          std::find_if(launches.begin(), launches.end(), [&](const FusedGroupOptions& launch) {
             const auto& op = problem.network->blocks[layer].operators[launch.operators.front()];
             return op.name == "mlp_in";
           });
@@ -167,9 +168,9 @@ TEST_SUITE("unit") {
     for (int bits = 1; bits <= 3; ++bits) {
       const auto i = static_cast<std::size_t>(bits - 1);
       const PlanDegrees degrees = test::tensor_groups(problem, 1 << bits, 8);
-      for (const SequenceSpace space : {SequenceSpace::Paper, SequenceSpace::All}) {
-        const bool all = space == SequenceSpace::All;
-        for (const LaunchOptions& launch : sequence_options(problem, degrees, block, space)) {
+      for (const PartitionSpace space : {PartitionSpace::Paper, PartitionSpace::All}) {
+        const bool all = space == PartitionSpace::All;
+        for (const FusedGroupOptions& launch : sequence_options(problem, degrees, block, space)) {
           const Operator& op = block.operators[launch.operators.front()];
           const auto whole = std::count_if(launch.options.begin(), launch.options.end(),
                                            [](const SequenceOption& option) {

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "communication/derive/operator_sequence.hpp"
+#include "communication/derive/partition_sequence.hpp"
 #include "plansearch/device_mesh.hpp"
 #include "support/toy_problem.hpp"
 
@@ -34,7 +34,7 @@ TEST_SUITE("unit") {
         prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_of};
     std::vector<NumberedLayout> ends;
     std::vector<NumberedLayout> starts;
-    for (const OperatorSequence& sequence : all_sequences(4)) {
+    for (const PartitionSequence& sequence : all_sequences(4)) {
       const PlacedSequence placed = place_sequence(sequence, mesh);
       const LinearSlices& slices = placed.phases[0];
       Layout input;

@@ -38,7 +38,7 @@ void check_sums(const Problem& problem, const PlanDegrees& plan) {
   const auto work = maker.work(plan, mesh);
   for (std::size_t b = 0; b < profile->blocks.size(); ++b) {
     PhaseTimes sum = sum_of_parts(problem.network->blocks[b], maker.index()[b], work->blocks[b]);
-    for (const PassMessage& kept : profile->states->blocks[b].passes) {
+    for (const PhaseMessage& kept : profile->states->blocks[b].passes) {
       const Seconds time = kept.time * static_cast<double>(kept.communication.count);
       const bool forward = kept.communication.phase == DemandPhase::Forward;
       (forward ? sum.forward : sum.input_gradient) += time;

@@ -8,7 +8,7 @@
 #include <optional>
 #include <random>
 
-#include "communication/derive/operator_sequence.hpp"
+#include "communication/derive/partition_sequence.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "evaluate/block/operator_time.hpp"
 #include "evaluate/block/profile_maker.hpp"
@@ -131,7 +131,7 @@ struct Product {
 
 /// The sequence as a plan file says it; bit 0 of it is the outermost factor. Absent where a file
 /// cannot: more than five factors of one dimension.
-std::optional<PlacementEntry> entry_of(const OperatorSequence& sequence, const Product& product,
+std::optional<PlacementEntry> entry_of(const PartitionSequence& sequence, const Product& product,
                                        int bits) {
   PlacementEntry entry{{product.name}, {}, {}, {}, {}};
   std::array<FactorList, 4> lists;
@@ -188,7 +188,7 @@ TEST_SUITE("unit") {
     for (int i = 0; i < 1000; ++i) {
       const int bits = 1 + static_cast<int>(random() % 6);
       const auto sequences = all_sequences(bits);
-      const OperatorSequence& sequence = sequences[random() % sequences.size()];
+      const PartitionSequence& sequence = sequences[random() % sequences.size()];
       CAPTURE(to_text(sequence));
       group.tensor_out = 1 << bits;
       const DeviceMesh mesh =

@@ -47,7 +47,7 @@ TEST_SUITE("unit") {
     const std::vector<StageReport> reports = evaluator.details(plan).stages;
     const StagePricer pricer(problem);
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      const StageForm form = pricer.form(plan.transform_at(static_cast<int>(s)).degrees);
+      const StageConfig form = pricer.form(plan.transform_at(static_cast<int>(s)).degrees);
       const StagePrice price = pricer.price(form, stages[s].chunks.front());
       CAPTURE(s);
       CHECK(price.forward == reports[s].forward);
@@ -59,7 +59,7 @@ TEST_SUITE("unit") {
       CHECK((price.fixed + price.activations * in_flight).value() ==
             doctest::Approx(reports[s].memory.value()).epsilon(1e-12));
       if (s + 1 == stages.size()) continue;
-      const StageForm next = pricer.form(plan.transform_at(static_cast<int>(s) + 1).degrees);
+      const StageConfig next = pricer.form(plan.transform_at(static_cast<int>(s) + 1).degrees);
       const int apart = reports[s + 1].first_rank - reports[s].first_rank;
       const std::size_t block = stages[s].chunks.front().back().block;
       if (s == 0)

@@ -17,14 +17,14 @@
 namespace plansearch::exporters {
 namespace {
 
-Handover handover_of(const PlanDegrees& degrees, const std::string& model = "llama3-8b") {
+ExportRequest handover_of(const PlanDegrees& degrees, const std::string& model = "llama3-8b") {
   ProblemRequest request;
   request.hardware = "dgx-h100";
   request.model = model;
   request.gpus = degrees.devices();
   request.batch = degrees.global_batch();
-  const SettledProblem settled = load_problem(request);
-  Handover h;
+  const ResolvedQuestion settled = load_problem(request);
+  ExportRequest h;
   h.problem = with_gpus(settled, degrees.devices());
   const auto plan = expand(degrees, *h.problem.network, *h.problem.framework);
   REQUIRE(std::holds_alternative<ParallelPlan>(plan));
@@ -101,7 +101,7 @@ TEST_CASE("exporters: accepted values are values of their degree") {
 }
 
 TEST_CASE("exporters: a key that is taken away makes its plans inexpressible") {
-  const Handover handover = handover_of(many_degrees());
+  const ExportRequest handover = handover_of(many_degrees());
   const Exporter* megatron = find_exporter("megatron");
   REQUIRE(megatron != nullptr);
   CHECK(refusals(*megatron, handover).empty());
@@ -140,7 +140,7 @@ TEST_CASE("exporters: what makes no difference is not asked for") {
   PlanDegrees d;
   d.zero = ZeroStage::Parameters;  // of one rank
   d.schedule = find_schedule("gpipe").value();
-  const Handover handover = handover_of(d);
+  const ExportRequest handover = handover_of(d);
   CHECK_FALSE(matters(setting_of(Degree::Zero), handover));
   CHECK_FALSE(matters(setting_of(Degree::Schedule), handover));
   CHECK_FALSE(matters(setting_of(Degree::ContextKind), handover));
@@ -152,7 +152,7 @@ TEST_CASE("exporters: rank orders are compared on the axes in use") {
   PlanDegrees d;
   d.data = 2;
   d.tensor_out = 2;
-  Handover handover = handover_of(d);
+  ExportRequest handover = handover_of(d);
   Framework framework = *handover.problem.framework;
   framework.rank_order = {Axis::Context, Axis::Out, Axis::Pipeline,
                           Axis::Data,    Axis::In,  Axis::Depth};
@@ -167,7 +167,7 @@ TEST_CASE("exporters: rank orders are compared on the axes in use") {
 TEST_CASE("exporters: overlap is asked for where the user chose it") {
   PlanDegrees d;
   d.data = 4;
-  Handover handover = handover_of(d);
+  ExportRequest handover = handover_of(d);
   Framework framework = *handover.problem.framework;
   framework.overlap.fill({});
   handover.problem.framework = std::make_shared<const Framework>(framework);
@@ -195,7 +195,7 @@ TEST_CASE("exporters: a setting that somebody chose is claimed or refused by nam
     for (const Exporter& exporter : exporter_table()) {
       CAPTURE(row.key);
       CAPTURE(exporter.name);
-      Handover handover = handover_of(d);
+      ExportRequest handover = handover_of(d);
       row.set(handover.chosen, row.kind == SettingKind::Count ? "7" : "word");
       const bool refused = mentions(refusals(exporter, handover), row.key);
       const Accepts* accepts = find_accepts(exporter, setting_of(row.setting));
@@ -209,7 +209,7 @@ TEST_CASE("exporters: torchtitan's registered network, or none") {
   PlanDegrees d;
   d.data = 4;
   d.zero = ZeroStage::Parameters;
-  Handover handover = handover_of(d);
+  ExportRequest handover = handover_of(d);
   const auto notes = [&] { return find_exporter("torchtitan")->notes(handover); };
   CHECK(notes().empty());
   // As many layers, heads and words, but a wider MLP: another network.
@@ -231,7 +231,7 @@ TEST_CASE("exporters: what Megatron-LM can say of a network") {
   }
   CHECK(mentions(refusals(megatron, handover_of(d, "opt-1.3b")), "activation"));
   const auto value = [&](const char* model, std::string_view name) {
-    const Handover handover = handover_of(d, model);
+    const ExportRequest handover = handover_of(d, model);
     for (const Key& key : megatron.documents.front().keys) {
       if (key.name == name) return key.value(handover);
     }
@@ -241,7 +241,7 @@ TEST_CASE("exporters: what Megatron-LM can say of a network") {
   CHECK(value("gpt-oss-20b", "--quick-geglu") == true);
   CHECK(value("gpt-oss-20b", "--swiglu").is_null());
   CHECK(value("deepseek-v3", "--moe-router-dtype") == "fp32");
-  Handover muon = handover_of(d);
+  ExportRequest muon = handover_of(d);
   muon.optimizer = "muon";
   muon.degrees.zero = ZeroStage::Gradients;
   CHECK(mentions(refusals(megatron, muon), "Megatron-FSDP"));

@@ -35,7 +35,7 @@ struct Heard {
 
 TEST_SUITE("problem") {
   TEST_CASE("a ladder climbs in powers of two of whole nodes, to the whole machine") {
-    const SettledProblem asked = load_problem(request());
+    const ResolvedQuestion asked = load_problem(request());
     // 1,536 nodes of 4
     CHECK(ladder_sizes(*asked.problem.cluster) ==
           std::vector<int>{4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 6144});
@@ -52,7 +52,7 @@ TEST_SUITE("problem") {
   }
 
   TEST_CASE("progress tells steps at the site that the answer is about") {
-    const SettledProblem asked = load_problem(request());
+    const ResolvedQuestion asked = load_problem(request());
     REQUIRE(asked.problem.site.factor != 1.0);
     std::optional<Seconds> told;
     SearchOptions options{.top = 2, .misses = 0};
@@ -67,7 +67,7 @@ TEST_SUITE("problem") {
   TEST_CASE("degrees that no size has are a reason, not an error") {
     ProblemRequest odd = request();
     odd.degrees.pin(Degree::Data, 5);  // 512 sequences
-    const SettledProblem asked = load_problem(odd);
+    const ResolvedQuestion asked = load_problem(odd);
     SearchSession session({}, [](const std::string&) {});
     const auto ladder = climb_ladder(asked, odd, session);
     REQUIRE(std::holds_alternative<Infeasible>(ladder));
@@ -78,7 +78,7 @@ TEST_SUITE("problem") {
   TEST_CASE("remedies are tried on files read before") {
     ProblemRequest full = request();
     full.mem_reserve = "38 GiB";
-    SettledProblem asked = load_problem(full);
+    ResolvedQuestion asked = load_problem(full);
     Heard heard;
     CHECK_FALSE(heard.session.best(asked, full, 4, "4 GPUs"));
     full.hardware = full.model = full.framework = "gone since";

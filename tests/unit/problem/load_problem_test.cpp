@@ -23,7 +23,7 @@ ProblemRequest request() {
   return request;
 }
 
-std::string setting(const SettledProblem& asked, const std::string& key) {
+std::string setting(const ResolvedQuestion& asked, const std::string& key) {
   for (const SettingReport& s : asked.settings) {
     if (s.key == key) return s.value + " (" + s.origin + ")";
   }
@@ -43,7 +43,7 @@ std::string hint_of(const ProblemRequest& wrong) {
 
 TEST_SUITE("problem") {
   TEST_CASE("what is left open comes from the model, then from defaults") {
-    const SettledProblem asked = load_problem(request());
+    const ResolvedQuestion asked = load_problem(request());
     CHECK(asked.problem.global_batch == 512);
     CHECK(asked.problem.seq_len == 1024);
     CHECK(asked.problem.gpus == 6144);
@@ -58,19 +58,19 @@ TEST_SUITE("problem") {
 
   TEST_CASE(
       "how a run is implemented: flag over framework, kernels that are not named run eagerly") {
-    const auto chosen = [](const SettledProblem& asked, MemoryBound kind) {
+    const auto chosen = [](const ResolvedQuestion& asked, MemoryBound kind) {
       return asked.problem.framework->operators.chosen[static_cast<std::size_t>(kind)];
     };
     ProblemRequest r = request();
     r.kernels = "flash2 fused-norm";
-    const SettledProblem asked = load_problem(r);
+    const ResolvedQuestion asked = load_problem(r);
     CHECK(setting(asked, "kernels") == "flash2 fused-norm (flag)");
     CHECK(asked.problem.framework->attention_kernel == "flash2");
     CHECK(chosen(asked, MemoryBound::RmsNorm) == "fused");
     CHECK(chosen(asked, MemoryBound::GatedActivation) == "eager");
     CHECK(asked.problem.framework->implementation.gate == GatedActivation::Separate);
     r.implementation = "te";
-    const SettledProblem both = load_problem(r);
+    const ResolvedQuestion both = load_problem(r);
     CHECK(chosen(both, MemoryBound::LayerNorm) == "fused");
     CHECK(chosen(both, MemoryBound::Softmax) == "fused");
     CHECK(both.problem.framework->implementation.gate == GatedActivation::OneKernel);
@@ -81,7 +81,7 @@ TEST_SUITE("problem") {
   TEST_CASE("the format of main gradients is kept and reduced") {
     ProblemRequest r = request();
     r.main_grads = "bf16";
-    const SettledProblem asked = load_problem(r);
+    const ResolvedQuestion asked = load_problem(r);
     const PrecisionPolicy& policy = asked.problem.framework->precision.at(DataType::Bf16);
     CHECK(policy.main_gradient == DataType::Bf16);
     CHECK(policy.reduction == DataType::Bf16);
@@ -92,7 +92,7 @@ TEST_SUITE("problem") {
   TEST_CASE("overlap of single kinds leaves the others as they are") {
     ProblemRequest r = request();
     r.overlap = "param=0";
-    const SettledProblem asked = load_problem(r);
+    const ResolvedQuestion asked = load_problem(r);
     const auto hides = [&](Overlap kind) {
       return asked.problem.framework->overlap[static_cast<std::size_t>(kind)].hides();
     };
@@ -110,7 +110,7 @@ TEST_SUITE("problem") {
     r.from_plan = {"seq_len"};
     r.framework = "fsdp";
     r.mem_reserve = "2 GiB";
-    const SettledProblem asked = load_problem(r);
+    const ResolvedQuestion asked = load_problem(r);
     CHECK(asked.problem.gpus == 12);
     CHECK(asked.problem.memory_reserve == Bytes(2.0 * 1024 * 1024 * 1024));
     CHECK(setting(asked, "batch") == "96 (flag)");
@@ -128,7 +128,7 @@ TEST_SUITE("problem") {
     const auto batch_of = [&](std::optional<std::int64_t> seq_len) {
       ProblemRequest r = request();
       r.seq_len = seq_len;
-      return setting(settle_problem(r, files), "batch");
+      return setting(resolve_question(r, files), "batch");
     };
     // 2^21 = 2,097,152 tokens
     CHECK(batch_of(std::nullopt) == "256 (default)");  // of 8,192 tokens
@@ -157,7 +157,7 @@ TEST_SUITE("problem") {
     shorter.hardware = "no such machine";  // not looked at any more
     shorter.seq_len = 512;
     shorter.optimizer = "sgd";
-    const SettledProblem asked = settle_problem(shorter, files);
+    const ResolvedQuestion asked = resolve_question(shorter, files);
     CHECK(asked.problem.cluster == files.cluster);
     CHECK(asked.problem.seq_len == 512);
     CHECK(asked.problem.model->training.optimizer == OptimizerKind::Sgd);

@@ -17,7 +17,7 @@ namespace plansearch::test {
 
 struct RandomQuestion {
   ProblemRequest request;
-  SettledProblem asked;
+  ResolvedQuestion asked;
   Problem problem;  ///< with the plan's GPUs and batch
   PlanDegrees plan;
 

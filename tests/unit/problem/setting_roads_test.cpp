@@ -14,8 +14,8 @@
 #include "plansearch/evaluator.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/setting_table.hpp"
-#include "question/given_plan.hpp"
 #include "question/plan_source.hpp"
+#include "question/resolve_plan.hpp"
 #include "question/write_plan.hpp"
 #include "studies/validate/run_prediction.hpp"
 #include "studies/validate/run_record.hpp"
@@ -106,14 +106,14 @@ const std::map<Degree, Example> kDegrees{
     {D::Temporal,
      {"ring", {{S::Framework, "torchtitan-async-tp"}}, {{D::TensorOut, 2}, {D::Recompute, 0}}}},
     {D::MicroBatch, {"2", {}, {}}},
-    {D::Pieces, {"2", {{S::Framework, "tensor3d"}}, {{D::TensorIn, 2}, {D::MicroBatch, 2}}}},
+    {D::PipelineTasks, {"2", {{S::Framework, "tensor3d"}}, {{D::TensorIn, 2}, {D::MicroBatch, 2}}}},
     {D::Recompute, {"full", {}, {}}},
     {D::RecomputeLayers, {"3", {}, {{D::Recompute, 2}}}},
     {D::Schedule, {"gpipe", {}, {{D::Pipeline, 2}}}},
 };
 
-Priced priced(const AskedPlan& asked, const std::string& answer = {}) {
-  const GivenPlan given = load_given_plan(asked);
+Priced priced(const PlanRequest& asked, const std::string& answer = {}) {
+  const ResolvedPlan given = resolve_plan(asked);
   REQUIRE_FALSE(given.inexpressible.has_value());
   SearchReport report = make_prediction(given.asked, PlanEvaluator(given.problem), given.plan);
   REQUIRE(report.plans.size() == 1);
@@ -172,9 +172,9 @@ Priced by_all_roads(const ProblemRequest& request) {
   const test::TemporaryDirectory directory;
   const std::string plan = directory.path() / "plan.yaml";
   const std::string answer = directory.path() / "answer.json";
-  const AskedPlan asked = complete_from_plan(request, {});
+  const PlanRequest asked = complete_from_plan(request, {});
   const Priced by_flags = priced(asked, answer);
-  write_plan_files(load_given_plan(asked), plan, {});
+  write_plan_files(resolve_plan(asked), plan, {});
   for (const std::string& source : {plan, answer + "#1"}) {
     CAPTURE(source);
     const Priced again = priced(complete_from_plan({}, source));

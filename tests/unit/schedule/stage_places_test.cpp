@@ -12,13 +12,13 @@ namespace {
 TEST_SUITE("schedule") {
   TEST_CASE("looped placement passes all devices chunk after chunk") {
     const std::vector<StagePlace> expected{{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}, {2, 1}};
-    CHECK(looped_placement().places(3, 2) == expected);
+    CHECK(looped_mapping().places(3, 2) == expected);
   }
 
   TEST_CASE("a snake goes there and back") {
     const std::vector<StagePlace> expected{{0, 0}, {1, 0}, {2, 0}, {2, 1}, {1, 1},
                                            {0, 1}, {0, 2}, {1, 2}, {2, 2}};
-    CHECK(snake_placement().places(3, 3) == expected);
+    CHECK(snake_mapping().places(3, 3) == expected);
   }
 
   TEST_CASE("places of a shape are those of its schedule, and stay where they are") {

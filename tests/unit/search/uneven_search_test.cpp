@@ -10,7 +10,7 @@
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/plan_stages.hpp"
 #include "search/strategies/uneven/stage_bounds.hpp"
-#include "search/strategies/uneven/stage_forms.hpp"
+#include "search/strategies/uneven/stage_configs.hpp"
 #include "support/search_space.hpp"
 #include "support/toy_problem.hpp"
 

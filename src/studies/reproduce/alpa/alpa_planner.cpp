@@ -117,7 +117,7 @@ class CatalogTable {
 }  // namespace
 
 std::vector<std::vector<BlockRun>> clustered_pieces(const Network& network, int groups) {
-  auto pieces = layer_pieces(network);
+  auto pieces = layer_runs(network);
   if (static_cast<int>(pieces.size()) <= groups) return pieces;
   const auto clusters = cluster_operators(chain_of(network, pieces), groups, kImbalance);
   if (!clusters) return pieces;

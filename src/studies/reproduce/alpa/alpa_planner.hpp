@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "plansearch/evaluator.hpp"
-#include "search/strategies/uneven/stage_forms.hpp"
+#include "search/strategies/uneven/stage_configs.hpp"
 
 namespace plansearch {
 

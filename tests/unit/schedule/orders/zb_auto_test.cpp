@@ -134,7 +134,7 @@ TEST_SUITE("schedule") {
         REQUIRE(found <= fixed);
         for (int d = 0; d < p; ++d) REQUIRE(peak_chunks(shape, d) <= cap * chunks);
         ++compared;
-        if (shape.placement == &looped_placement()) ++loops;
+        if (shape.placement == &looped_mapping()) ++loops;
         if (static_cast<double>(found) <= 0.99 * static_cast<double>(fixed)) ++better;
       }
     }

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: the choice of least sum for every layer, edges tied from layer to layer.
+// Source: PrimePar (ASPLOS 2024, section 5), as elimination of all launches between the edges of a
+//         layer (cost_table.hpp); bytes at a price per byte.
+// Assumes: costs add up; layers of one kind are cut alike; embedding and head lie by role.
+// Units: seconds per micro-batch, bytes.
+// Checked by: tests/unit/search/partition_planner_test.cpp (exhaustive; whole plans)
+#include "search/strategies/partition/partition_planner.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+
+#include "plan/primitives/recompute.hpp"
+#include "plan/stages/layer_distribution.hpp"
+#include "search/solvers/cost_table.hpp"
+
+namespace plansearch {
+namespace {
+
+double copies_of(const Network& network, std::size_t block) {
+  double copies = 0.0;
+  for (const BlockRun& run : network.order) {
+    if (run.block == block) copies += static_cast<double>(run.count);
+  }
+  return copies;
+}
+
+/// How costs of one copy become one number.
+struct Weights {
+  Recompute level = Recompute::None;
+  Rings rings = Rings::Hidden;
+  double seconds_per_byte = 0.0;
+  double micro_batches = 1.0;
+  double in_flight = 1.0;  ///< micro-batches whose activations are held
+};
+
+double bytes_of(const ChoiceNodeCosts& node, std::size_t option, const Weights& weights) {
+  return node.costs[option].states +
+         node.saved[option][static_cast<std::size_t>(weights.level)] * weights.in_flight;
+}
+
+double seconds_of(const FusedGroupCost& cost, double repeats, const Weights& weights) {
+  return (cost.pass(weights.rings).total(repeats) +
+          cost.repeated[static_cast<std::size_t>(weights.level)] +
+          cost.step / weights.micro_batches)
+      .value();
+}
+
+ChoiceGraph graph_of(const ChoiceTables& tables, const Weights& weights) {
+  const double repeats = repeats_whole(tables.block(), weights.level) ? 1.0 : 0.0;
+  ChoiceGraph graph;
+  for (const ChoiceNodeCosts& node : tables.nodes()) {
+    ChoiceNode& made = graph.nodes.emplace_back();
+    for (std::size_t option = 0; option < node.costs.size(); ++option) {
+      made.costs.push_back(seconds_of(node.costs[option], repeats, weights) +
+                           weights.seconds_per_byte * bytes_of(node, option, weights));
+    }
+  }
+  for (const ChoiceTable& table : tables.tables()) {
+    ChoiceEdge& edge = graph.edges.emplace_back(ChoiceEdge{table.nodes, {}, {}});
+    if (table.prices) {
+      edge.line = [prices = table.prices, repeats](std::span<const std::size_t> options,
+                                                   std::span<double> costs) {
+        prices->totals(options, repeats, costs);
+      };
+      continue;
+    }
+    edge.costs.reserve(table.costs.size());
+    for (const PhaseCost& cost : table.costs) edge.costs.push_back(cost.total(repeats).value());
+  }
+  return graph;
+}
+
+std::string words_of(const ChoiceTables& tables, const std::vector<std::size_t>& options) {
+  std::vector<std::string> words;
+  for (std::size_t n = 0; n < tables.launches().size(); ++n) {
+    const FusedGroupOptions& launch = tables.launches()[n];
+    const Operator& op = tables.block().operators[launch.operators.front()];
+    const std::string& name = op.fused_key.empty() ? op.name : op.fused_key;
+    words.push_back(fmt::format("{} {}", name, launch.options[options[n]].name));
+  }
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+}  // namespace
+
+struct PartitionPlanner::Parts {
+  explicit Parts(const Request& request)
+      : problem(request.problem),
+        degrees(request.degrees),
+        factors(factors_of(request.space, request.degrees.tensor_out)),
+        moves(request.moves) {
+    const Network& network = *problem.network;
+    for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+      const double copies = copies_of(network, b);
+      auto& made = tables.emplace_back();
+      if (!is_layer(network.blocks[b].kind)) {
+        ends.push_back(std::make_unique<ChoicePricer>(problem, degrees, b, copies, factors));
+        continue;
+      }
+      ends.emplace_back();
+      made = std::make_unique<ChoiceTables>(
+          ChoiceTables::Request{problem, degrees, b, copies, request.space, moves, request.stop});
+      moves = made->moves();
+      note_obstacle(*made);
+    }
+  }
+
+  /// Once, by whoever asks first.
+  void price_tensors() {
+    const std::scoped_lock lock(pricing_tensors);
+    if (priced || !obstacle.empty()) return;
+    for (const auto& layer : tables) {
+      if (layer) layer->price_tensors();
+    }
+    priced = true;
+  }
+
+  void note_obstacle(const ChoiceTables& layer) {
+    if (!obstacle.empty()) return;
+    for (const FusedGroupOptions& launch : layer.launches()) {
+      if (!launch.options.empty()) continue;
+      obstacle =
+          fmt::format("{} cannot be cut over {} devices",
+                      layer.block().operators[launch.operators.front()].name, degrees.tensor_out);
+      return;
+    }
+    if (layer.edges().empty()) {
+      obstacle =
+          fmt::format("the residual stream cannot be cut over {} devices", degrees.tensor_out);
+    }
+  }
+
+  [[nodiscard]] Weights weights(Recompute level, Rings rings, double seconds_per_byte) const {
+    return {level, rings, seconds_per_byte, static_cast<double>(degrees.micro_batches),
+            static_cast<double>(std::min(degrees.pipeline, degrees.micro_batches))};
+  }
+
+  /// Blocks beside layers, by option of the edges.
+  struct Ends {
+    std::vector<double> before;  ///< the layers
+    std::vector<double> after;
+  };
+  [[nodiscard]] const Ends& end_costs(Recompute level) const {
+    const std::scoped_lock lock(pricing_ends);
+    Ends& known = end_sums[static_cast<std::size_t>(level)];
+    if (!known.before.empty()) return known;
+    for (const std::optional<FactorCuts>& cuts : first_layer().edges()) {
+      bool behind = false;
+      double before = 0.0;
+      double after = 0.0;
+      for (const BlockRun& run : problem.network->order) {
+        behind = behind || tables[run.block] != nullptr;
+        if (!ends[run.block]) continue;
+        (behind ? after : before) +=
+            ends[run.block]->by_role(cuts, level).value() * static_cast<double>(run.count);
+      }
+      known.before.push_back(before);
+      known.after.push_back(after);
+    }
+    return known;
+  }
+
+  /// In front of the layers.
+  [[nodiscard]] bool is_first(std::size_t block) const {
+    for (const BlockRun& run : problem.network->order) {
+      if (tables[run.block]) return false;
+      if (run.block == block) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] const ChoiceTables& first_layer() const {
+    const auto first = std::find_if(tables.begin(), tables.end(),
+                                    [](const auto& layer) { return layer != nullptr; });
+    return **first;
+  }
+
+  Problem problem;
+  PlanDegrees degrees;
+  std::vector<int> factors;  ///< of the tensor group
+  std::shared_ptr<ReshardingPrices> moves;
+  std::vector<std::unique_ptr<ChoiceTables>> tables;  ///< by block; null for blocks beside layers
+  std::vector<std::unique_ptr<ChoicePricer>> ends;    ///< by block; null for layers
+  mutable ByRecompute<Ends> end_sums;
+  mutable std::mutex pricing_ends;
+  std::mutex pricing_tensors;
+  bool priced = false;
+  std::string obstacle;
+};
+
+PartitionPlanner::PartitionPlanner(const Request& request)
+    : parts_(std::make_unique<Parts>(request)) {}
+
+PartitionPlanner::~PartitionPlanner() = default;
+
+const std::string& PartitionPlanner::obstacle() const {
+  return parts_->obstacle;
+}
+
+bool PartitionPlanner::exact() const {
+  parts_->price_tensors();
+  return std::all_of(parts_->tables.begin(), parts_->tables.end(),
+                     [](const auto& layer) { return layer == nullptr || layer->exact(); });
+}
+
+const std::shared_ptr<ReshardingPrices>& PartitionPlanner::moves() const {
+  return parts_->moves;
+}
+
+const ChoiceTables* PartitionPlanner::tables(std::size_t block) const {
+  parts_->price_tensors();
+  return parts_->tables[block].get();
+}
+
+SequenceBound PartitionPlanner::bound(Recompute level) const {
+  const Parts& p = *parts_;
+  const Weights one_held{.level = level};
+  SequenceBound bound;
+  for (std::size_t b = 0; b < p.tables.size(); ++b) {
+    if (!p.tables[b]) continue;
+    const double copies = copies_of(*p.problem.network, b);
+    const double repeats = repeats_whole(p.tables[b]->block(), level) ? 1.0 : 0.0;
+    for (const ChoiceNodeCosts& node : p.tables[b]->nodes()) {
+      Seconds fastest(std::numeric_limits<double>::infinity());
+      double fewest = std::numeric_limits<double>::infinity();
+      for (std::size_t option = 0; option < node.costs.size(); ++option) {
+        const FusedGroupCost& cost = node.costs[option];
+        fastest = std::min(
+            fastest, cost.kernels.total(repeats) + cost.repeated[static_cast<std::size_t>(level)]);
+        fewest = std::min(fewest, bytes_of(node, option, one_held));
+      }
+      bound.kernels += copies * fastest;
+      bound.bytes += copies * fewest;
+    }
+  }
+  return bound;
+}
+
+std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings,
+                                                    double seconds_per_byte) const {
+  const Parts& p = *parts_;
+  if (!p.obstacle.empty()) return std::nullopt;
+  parts_->price_tensors();
+  const Weights weights = p.weights(level, rings, seconds_per_byte);
+  std::vector<double> sums = p.end_costs(level).before;
+  for (std::size_t e = 0; e < sums.size(); ++e) sums[e] += p.end_costs(level).after[e];
+  std::vector<std::unique_ptr<Elimination>> layers(p.tables.size());
+  for (std::size_t b = 0; b < p.tables.size(); ++b) {
+    if (!p.tables[b]) continue;
+    const ChoiceTables& tables = *p.tables[b];
+    layers[b] = std::make_unique<Elimination>(
+        graph_of(tables, weights), std::vector<std::size_t>{tables.entry(), tables.exit()});
+    const double copies = copies_of(*p.problem.network, b);
+    for (std::size_t e = 0; e < sums.size(); ++e) {
+      sums[e] += copies * layers[b]->costs().costs[e * sums.size() + e];
+    }
+  }
+  const auto least = std::min_element(sums.begin(), sums.end());
+  if (least == sums.end() || *least == ChoiceGraph::kImpossible) return std::nullopt;
+  const auto edge = static_cast<std::size_t>(least - sums.begin());
+  PartitionPlan plan;
+  plan.placements.factors = p.factors;
+  const std::optional<FactorCuts>& cuts = p.first_layer().edges()[edge];
+  for (std::size_t b = 0; b < p.tables.size(); ++b) {
+    BlockChoice& choice = plan.placements.blocks.emplace_back();
+    if (!p.tables[b]) {
+      choice.operators.resize(p.problem.network->blocks[b].operators.size());
+      if (p.is_first(b)) {
+        choice.leaving = cuts;
+      } else {
+        choice.entering = cuts;
+      }
+      continue;
+    }
+    const ChoiceTables& tables = *p.tables[b];
+    std::vector<std::size_t> options(tables.nodes().size(), 0);
+    options[tables.entry()] = options[tables.exit()] = edge;
+    layers[b]->complete(options);
+    choice = tables.choice(options);
+    for (std::size_t n = 0; n < options.size(); ++n) {
+      plan.bytes +=
+          copies_of(*p.problem.network, b) * bytes_of(tables.nodes()[n], options[n], weights);
+    }
+    plan.words += (plan.words.empty() ? "" : "; ") + words_of(tables, options);
+  }
+  plan.sum = Seconds(*least - seconds_per_byte * plan.bytes);
+  return plan;
+}
+
+std::optional<Seconds> PartitionPlanner::least_sum(Recompute level, Rings rings) const {
+  const Parts& p = *parts_;
+  const auto kinds = std::count_if(p.tables.begin(), p.tables.end(),
+                                   [](const auto& layer) { return layer != nullptr; });
+  if (!p.obstacle.empty() || kinds != 1) return std::nullopt;
+  parts_->price_tensors();
+  const ChoiceTables& tables = p.first_layer();
+  ChoiceGraph layer = graph_of(tables, p.weights(level, rings, 0.0));
+  layer.nodes[tables.entry()].costs = p.end_costs(level).before;
+  std::size_t block = 0;
+  while (p.tables[block] == nullptr) ++block;
+  const auto copies = static_cast<std::size_t>(copies_of(*p.problem.network, block));
+  const auto found =
+      repeated_choices(layer, tables.entry(), tables.exit(), copies, p.end_costs(level).after);
+  if (!found) return std::nullopt;
+  return Seconds(found->cost);
+}
+
+}  // namespace plansearch

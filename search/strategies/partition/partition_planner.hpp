@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The best options of the operators of all layers on one tensor group: one dimension, or sequences
+// of dimensions and squares.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "partition/choice_tables.hpp"
+#include "plansearch/placements.hpp"
+
+namespace plansearch {
+
+/// A choice for all layers. Copies of a block are cut alike, and hand on what they take in.
+struct PartitionPlan {
+  Placements placements;  ///< for the network of the problem
+  /// Passes of one micro-batch, and what a step adds shared out among its micro-batches; embedding
+  /// and head included.
+  Seconds sum;
+  double bytes = 0.0;   ///< states and saved activations of the layers
+  std::string words{};  ///< "qkv N P2x2; ..."
+};
+
+/// What no choice is below.
+struct SequenceBound {
+  Seconds kernels;     ///< of the layers, of one micro-batch
+  double bytes = 0.0;  ///< states and what one micro-batch leaves behind in all layers
+};
+
+/// Questions may be asked from several threads. Resharding costs are computed before the first sum,
+/// which takes most of the time of a planner; sums throw PricingStopped.
+class PartitionPlanner {
+ public:
+  struct Request {
+    const Problem& problem;
+    const PlanDegrees& degrees;  ///< bits: tensor_out a power of two; of a pipeline, all layers
+    PartitionSpace space = PartitionSpace::All;
+    std::shared_ptr<ReshardingPrices> moves{};  ///< of a planner on the same mesh
+    StopAsked stop{};
+  };
+  explicit PartitionPlanner(const Request& request);
+  ~PartitionPlanner();
+
+  /// Why there is no choice at all; empty where there is one.
+  [[nodiscard]] const std::string& obstacle() const;
+  /// Of every launch the fastest kernels, and the fewest bytes. ReshardingCosts need no price for
+  /// it.
+  [[nodiscard]] SequenceBound bound(Recompute level) const;
+  /// The cheapest choice where a byte costs so many seconds of a micro-batch.
+  [[nodiscard]] std::optional<PartitionPlan> best(Recompute level, Rings rings,
+                                                  double seconds_per_byte) const;
+  /// The sum where every layer may be cut in a way of its own, by merging layers in doubling steps:
+  /// no larger than the one of `best` at no price of bytes. Nothing where layers are of several
+  /// kinds.
+  [[nodiscard]] std::optional<Seconds> least_sum(Recompute level, Rings rings) const;
+  /// Whether the sums are exact (ChoiceTables::exact).
+  [[nodiscard]] bool exact() const;
+  /// For a planner of another micro-batch, or of other policies of parameters.
+  [[nodiscard]] const std::shared_ptr<ReshardingPrices>& moves() const;
+  /// Of one block of layers, with prices of all moves; null for embedding and head.
+  [[nodiscard]] const ChoiceTables* tables(std::size_t block) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace plansearch

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer/export_question.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "answer/make_report.hpp"
+#include "exporters/export_plan.hpp"
+#include "plan/legality/legality.hpp"
+#include "plan/stages/expand.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/evaluator.hpp"
+#include "plansearch/shipped_data.hpp"
+#include "question/write_plan.hpp"
+
+namespace plansearch {
+namespace {
+
+using exporters::Exporter;
+using exporters::ExportRequest;
+using exporters::Refusal;
+
+const Exporter& exporter_of(const std::string& target) {
+  if (const Exporter* found = exporters::find_exporter(target)) return *found;
+  throw InputError({}, fmt::format("--to {}: no such target", target),
+                   fmt::format("one of {}", fmt::join(exporter_names(), ", ")));
+}
+
+std::string setting(const ResolvedQuestion& asked, std::string_view key) {
+  for (const SettingReport& setting : asked.settings) {
+    if (setting.key == key) return setting.value;
+  }
+  return {};
+}
+
+/// What somebody chose, and the adapters of the model file, which are as little the target's own.
+ProblemRequest chosen_settings(const ResolvedPlan& given) {
+  ProblemRequest chosen = given.asked.request;
+  if (const auto& lora = given.problem.model->training.lora) {
+    chosen.lora_rank = lora->rank;
+    chosen.lora_targets = setting(given.asked, "lora_targets");
+  }
+  return chosen;
+}
+
+exporters::Prediction predict(const ResolvedPlan& given) {
+  const PlanEvaluator evaluator(given.problem);
+  const SearchReport report = make_prediction(given.asked, evaluator, given.plan);
+  if (report.plans.empty()) return {};
+  const PlanReport& plan = report.plans.front();
+  return {plan.estimate.step.total(), plan.p10, plan.p90, plan.estimate.memory.total(),
+          report.misses.empty()};
+}
+
+/// The stages the target makes of these degrees by itself.
+std::vector<exporters::StageContent> own_stages(const ExportRequest& h, const Framework& target) {
+  const auto plan = expand(h.degrees, *h.problem.network, target);
+  const auto* made = std::get_if<ParallelPlan>(&plan);
+  if (made == nullptr) return {};
+  const auto equal = exporters::equal_stages(*made, *h.problem.network, target);
+  const auto* stages = std::get_if<exporters::EqualStages>(&equal);
+  return stages == nullptr ? std::vector<exporters::StageContent>{} : stages->stages;
+}
+
+/// What the rules of the target's framework say against the plan; of rings its table says more.
+std::optional<std::string> broken_rule(const ResolvedPlan& given, Framework target) {
+  const Problem& problem = given.problem;
+  target.operator_steps = problem.framework->operator_steps;
+  const auto bad = check_plan(given.plan, *problem.network, target, problem.gpus,
+                              problem.global_batch, problem.precision);
+  return bad ? std::optional(bad->detail) : std::nullopt;
+}
+
+std::string text_of(const Refusal& refusal) {
+  return refusal.accepted.empty() ? refusal.what
+                                  : fmt::format("{} (takes {})", refusal.what, refusal.accepted);
+}
+
+/// The other targets that can express the plan.
+std::vector<std::string> alternatives(const Exporter& refused, ExportRequest handover,
+                                      const ResolvedPlan& given) {
+  std::vector<std::string> names;
+  for (const Exporter& exporter : exporters::exporter_table()) {
+    if (exporter.name == refused.name) continue;
+    if (!exporter.framework.empty()) {
+      const Framework rules = shipped_data().framework(std::string(exporter.framework));
+      if (broken_rule(given, rules)) continue;
+      handover.own_stages = own_stages(handover, rules);
+    }
+    if (exporters::refusals(exporter, handover).empty()) names.emplace_back(exporter.name);
+  }
+  return names;
+}
+
+/// Whether another plan of the same network would do.
+enum class Remedy { OtherPlan, OtherTarget };
+
+RefusedPlan refuse(const Exporter& exporter, const std::vector<std::string>& reasons,
+                   const std::vector<std::string>& others, Remedy remedy = Remedy::OtherPlan) {
+  std::vector<std::string> hints;
+  if (remedy == Remedy::OtherPlan) {
+    hints.push_back(
+        exporter.framework.empty()
+            ? std::string("change the plan")
+            : fmt::format("plansearch --target {} finds plans that it runs", exporter.framework));
+  }
+  if (!others.empty()) {
+    hints.push_back(fmt::format("--to {} can express this one", fmt::join(others, " or --to ")));
+  }
+  if (hints.empty()) hints.emplace_back("no plan of this network can be handed to it");
+  const InputError error(
+      {}, fmt::format("{} cannot express this plan: {}", exporter.name, fmt::join(reasons, "; ")),
+      fmt::format("{}", fmt::join(hints, "; ")));
+  return {error.formatted()};
+}
+
+}  // namespace
+
+std::vector<std::string> exporter_names() {
+  return exporters::exporter_names();
+}
+
+std::vector<std::string> launcher_names() {
+  return exporters::launcher_names();
+}
+
+std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& given,
+                                                        const std::string& target,
+                                                        const std::string& launcher,
+                                                        const std::string& version) {
+  const Exporter& exporter = exporter_of(target);
+  if (given.plan.transforms.front().is_placed()) {
+    return refuse(exporter, {"operators are placed one by one (placements)"}, {});
+  }
+  const auto equal =
+      exporters::equal_stages(given.plan, *given.problem.network, *given.problem.framework);
+  if (const auto* differs = std::get_if<std::string>(&equal))
+    return refuse(exporter, {*differs}, {});
+  const auto& stages = std::get<exporters::EqualStages>(equal);
+  ExportRequest handover{given.problem,
+                         stages.degrees,
+                         stages.stages,
+                         {},
+                         setting(given.asked, "optimizer"),
+                         setting(given.asked, "attention"),
+                         chosen_settings(given),
+                         predict(given),
+                         plan_identity(given),
+                         version};
+  std::optional<std::string> rule;
+  if (!exporter.framework.empty()) {
+    const Framework rules = shipped_data().framework(std::string(exporter.framework));
+    rule = broken_rule(given, rules);
+    if (!rule) handover.own_stages = own_stages(handover, rules);
+  }
+  std::vector<std::string> reasons;
+  Remedy remedy = Remedy::OtherPlan;
+  for (const Refusal& refusal : exporters::refusals(exporter, handover)) {
+    reasons.push_back(text_of(refusal));
+    if (refusal.of_network) remedy = Remedy::OtherTarget;
+  }
+  if (rule) reasons.push_back(std::move(*rule));
+  if (!reasons.empty()) {
+    return refuse(exporter, reasons, alternatives(exporter, handover, given), remedy);
+  }
+  exporters::Exported exported =
+      exporters::export_plan(exporter, handover, exporters::find_launcher(launcher));
+  return ExportResult{std::move(exported.text), std::move(exported.notes)};
+}
+
+}  // namespace plansearch

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a given plan to the configuration of another program.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "question/resolve_plan.hpp"
+
+namespace plansearch {
+
+/// The text of an export, and what its user must add.
+struct ExportResult {
+  std::string text;
+  std::vector<std::string> notes;
+};
+
+/// Words of --to and --launch.
+[[nodiscard]] std::vector<std::string> exporter_names();
+[[nodiscard]] std::vector<std::string> launcher_names();
+
+/// Why the target cannot express the plan: "error: ..." and "hint: ...".
+struct RefusedPlan {
+  std::string message;
+};
+
+/// The plan as text for `target`, which must be a name of the table of exporters (InputError).
+/// `version` is that of this program.
+[[nodiscard]] std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& given,
+                                                                      const std::string& target,
+                                                                      const std::string& launcher,
+                                                                      const std::string& version);
+
+}  // namespace plansearch

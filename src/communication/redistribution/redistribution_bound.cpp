@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: what every way from one layout to another has to send at least.
+// Source: cuts that have to go, by what can take them away
+//         (communication/redistribution/redistribution_pattern.hpp): a bound
+//         for A* (Hart, Nilsson, Raphael 1968).
+// Assumes: tiles are never smaller than with all cuts of here and of the goal at once.
+// Units: elements that a device sends, a small charge per step.
+// Checked by: tests/unit/communication/redistribution_test.cpp (the same costs without it)
+#include "communication/redistribution/redistribution_pattern.hpp"
+
+namespace plansearch {
+namespace {
+
+/// In tiles. Each item takes a step of its own, or a step for several sends more than all of them.
+class Left {
+ public:
+  double missing = 1.0;    ///< pieces of the goal's cuts that are not there
+  double scattered = 1.0;  ///< parts summed along axes that cut the goal
+  bool summed = false;     ///< whether others are summed
+  int sliced = 0;          ///< cuts that cost nothing
+
+  /// From the innermost cut outwards. What leaves is sent while the cuts inside it that stay are
+  /// gathered.
+  void add(std::size_t dim, LayoutCuts cuts, int kept, const RedistributionPattern& pattern) {
+    double inside = 1.0;
+    double gathered = 1.0;
+    for (int i = cuts.size(); i-- > kept;) {
+      const auto unit = static_cast<std::size_t>(cuts[i]);
+      const int goal = pattern.goal_dim[unit];
+      const int pieces = pattern.pieces[unit];
+      if (goal == static_cast<int>(dim)) {
+        inside *= pieces;
+        continue;
+      }
+      gathered = inside;
+      if (goal < 0) {
+        dropped_ *= pieces;
+        continue;
+      }
+      Exchange& exchange = exchanged_[dim][static_cast<std::size_t>(goal)];
+      if (exchange.pieces == 1.0) ++exchanges_;
+      exchange.pieces *= pieces;
+      exchange.tiles = inside * (1.0 - 1.0 / pieces) + exchange.tiles / pieces;
+    }
+    reordered_ += inside > gathered ? 1 : 0;
+    freed_ += gathered - 1.0;
+    freed_dims_ += gathered > 1.0 ? 1 : 0;
+  }
+
+  /// Two dimensions that exchange cuts: what lands inside a cut that has yet to leave blocks it, so
+  /// that the cuts of one of them are gathered and those of the other sent in larger tiles.
+  [[nodiscard]] double tiles(std::size_t rank) const {
+    double sum = (dropped_ - 1.0) + (scattered - 1.0) + (summed ? 1.0 : 0.0) + reordered_ + freed_;
+    if (exchanges_ == 0) return sum;
+    const auto crossed = [](const Exchange& one, const Exchange& other) {
+      return (one.pieces - 1.0) + one.pieces * (1.0 - 1.0 / other.pieces);
+    };
+    for (std::size_t a = 0; a < rank; ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        const Exchange& there = exchanged_[a][b];
+        const Exchange& back = exchanged_[b][a];
+        const double sent = there.tiles + back.tiles;
+        const bool both = there.pieces > 1.0 && back.pieces > 1.0;
+        sum += both ? std::max(sent, std::min(crossed(there, back), crossed(back, there))) : sent;
+      }
+    }
+    return sum;
+  }
+
+  [[nodiscard]] int steps() const {
+    return (dropped_ > 1.0 ? 1 : 0) + (scattered > 1.0 ? 1 : 0) + (summed ? 1 : 0) + reordered_ +
+           sliced + freed_dims_ + exchanges_;
+  }
+
+ private:
+  /// Cuts that go from one dimension to another.
+  struct Exchange {
+    double pieces = 1.0;
+    double tiles = 0.0;  ///< sent
+  };
+  double dropped_ = 1.0;  ///< pieces of cuts the goal does not have: gathered
+  int reordered_ = 0;     ///< dimensions with cuts that belong there and stand elsewhere
+  /// PipelineTasks, less one, of cuts that belong where they are and stand inside one that leaves:
+  /// they
+  /// are gathered first. Summed over dimensions.
+  double freed_ = 0.0;
+  int freed_dims_ = 0;
+  int exchanges_ = 0;
+  std::array<std::array<Exchange, kMaxTensorRank>, kMaxTensorRank> exchanged_{};
+};
+
+}  // namespace
+
+double RedistributionPattern::least_left(const LayoutState& state, double charge) const {
+  Left left;
+  std::uint32_t held = 0;
+  std::uint32_t wanted = 0;
+  for (std::size_t dim = 0; dim < rank; ++dim) {
+    held |= state.dims[dim].units();
+    wanted |= goal.dims[dim].units();
+    left.add(dim, state.dims[dim], state.dims[dim].common(goal.dims[dim]), *this);
+  }
+  const std::uint32_t absent = wanted & ~held;
+  const std::uint32_t scattered = absent & state.partial & full;
+  left.missing = product(pieces, absent);
+  left.scattered = product(pieces, scattered);
+  left.sliced = std::popcount(absent & ~state.partial);
+  left.summed = (state.partial & ~goal.partial & ~scattered) != 0;
+  return local_elements(state) / left.missing * left.tiles(rank) + charge * left.steps();
+}
+
+}  // namespace plansearch

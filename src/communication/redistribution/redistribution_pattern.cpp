@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: what steps do to a layout without names: cuts, sizes of tiles and of messages.
+// Source: the collectives of communication/redistribution/redistribution.hpp.
+// Assumes: slices of one dimension are equal. Units: elements.
+// Checked by: tests/unit/communication/redistribution_test.cpp
+#include "communication/redistribution/redistribution_pattern.hpp"
+
+namespace plansearch {
+namespace {
+
+template <typename T>
+void put(std::string& key, T value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+bool power_of_two(int value) {
+  return std::has_single_bit(static_cast<unsigned>(value));
+}
+
+}  // namespace
+
+double RedistributionPattern::local_elements(const LayoutState& state) const {
+  if (elements > 0.0) {
+    int cut = 1;
+    for (std::size_t dim = 0; dim < rank; ++dim) cut *= slices(state.dims[dim]);
+    return elements * start_slices / cut;
+  }
+  double count = 1.0;
+  for (const Dimension& dimension : dimensions) {
+    const int cut =
+        dimension.place < 0 ? 1 : slices(state.dims[static_cast<std::size_t>(dimension.place)]);
+    count *= dimension.extent / static_cast<double>(dimension.shared * cut);
+  }
+  return count / flat;
+}
+
+int RedistributionPattern::product(const std::array<int, kMostUnits>& of,
+                                   std::uint32_t some) const {
+  int result = 1;
+  for (; some != 0; some &= some - 1U)
+    result *= of[static_cast<std::size_t>(std::countr_zero(some))];
+  return result;
+}
+
+LayoutState RedistributionPattern::after(LayoutState state, const WayMove& move) const {
+  const auto dim = [&](std::int8_t number) -> LayoutCuts& {
+    return state.dims[static_cast<std::size_t>(number)];
+  };
+  if (move.kind == CommunicationKind::Permute) {
+    dim(move.to_dim) = goal.dims[static_cast<std::size_t>(move.to_dim)];
+    return state;
+  }
+  state.partial &= ~move.units;
+  if (move.from_dim >= 0) {
+    LayoutCuts& cuts = dim(move.from_dim);
+    cuts = cuts.first(cuts.size() - std::popcount(move.units));
+  }
+  if (move.to_dim < 0) return state;
+  const LayoutCuts& wanted = goal.dims[static_cast<std::size_t>(move.to_dim)];
+  for (int i = 0; i < wanted.size(); ++i) {
+    if ((move.units >> wanted[i] & 1U) != 0) dim(move.to_dim).push_back(wanted[i]);
+  }
+  return state;
+}
+
+int RedistributionPattern::group_size(const WayMove& move, const LayoutState& before) const {
+  switch (move.kind) {
+    case CommunicationKind::AllReduce:
+    case CommunicationKind::ReduceScatter:
+      return product(ranks, move.units);
+    case CommunicationKind::Permute:
+      return slices(before.dims[static_cast<std::size_t>(move.from_dim)]);
+    default:
+      return product(pieces, move.units);
+  }
+}
+
+double RedistributionPattern::message(const WayMove& move, double local) const {
+  return move.kind == CommunicationKind::AllGather ? local * product(pieces, move.units) : local;
+}
+
+bool RedistributionPattern::key(std::string& bytes) const {
+  if (flat != 1) return false;
+  bytes.clear();
+  put(bytes, elements > 0.0 ? elements : local_elements(start));
+  for (std::size_t dim = 0; dim < rank; ++dim) {
+    put(bytes, start.dims[dim].bytes());
+    put(bytes, goal.dims[dim].bytes());
+  }
+  put(bytes, start.partial);
+  put(bytes, goal.partial);
+  for (const std::uint8_t part : parts) put(bytes, part);
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    const bool alone = same_axes[unit] == 1U << unit && (taken >> unit & 1U) == 0;
+    if (!alone || !power_of_two(pieces[unit]) || !power_of_two(ranks[unit])) return false;
+    put(bytes, static_cast<std::uint16_t>(pieces[unit]));
+    put(bytes, static_cast<std::uint16_t>(ranks[unit]));
+    put(bytes, static_cast<std::uint8_t>(factors >> unit & 1U));
+  }
+  return true;
+}
+
+}  // namespace plansearch

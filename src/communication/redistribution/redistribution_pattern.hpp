@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two layouts of plain cuts with the names of axes taken away: what a search for the steps between
+// them reads. Not installed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "communication/slices/layout.hpp"
+#include "plansearch/communication_kind.hpp"
+
+namespace plansearch {
+
+/// The cuts of one dimension: numbers of units from 1, one byte each, the outermost first.
+class LayoutCuts {
+ public:
+  static constexpr int kMost = 8;
+
+  [[nodiscard]] int size() const { return (static_cast<int>(std::bit_width(bytes_)) + 7) / 8; }
+  [[nodiscard]] bool full() const { return size() == kMost; }
+  /// The unit of a cut, from 0.
+  [[nodiscard]] int operator[](int place) const {
+    return static_cast<int>(bytes_ >> (8 * place) & 0xFFU) - 1;
+  }
+  void push_back(int unit) {
+    bytes_ |= (std::uint64_t{1} + static_cast<unsigned>(unit)) << (8 * size());
+  }
+  [[nodiscard]] LayoutCuts first(int count) const {
+    return count == kMost ? *this : LayoutCuts(bytes_ & ((std::uint64_t{1} << (8 * count)) - 1));
+  }
+  /// How many cuts both begin with.
+  [[nodiscard]] int common(const LayoutCuts& other) const {
+    const int same = std::countr_zero(bytes_ ^ other.bytes_) / 8;
+    return std::min({same, size(), other.size()});
+  }
+  /// One bit per unit, from the place on.
+  [[nodiscard]] std::uint32_t units(int from = 0) const {
+    std::uint32_t bits = 0;
+    for (std::uint64_t rest = from == kMost ? 0 : bytes_ >> (8 * from); rest != 0; rest >>= 8U) {
+      bits |= 1U << ((rest & 0xFFU) - 1U);
+    }
+    return bits;
+  }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  bool operator==(const LayoutCuts&) const = default;
+
+  LayoutCuts() = default;
+
+ private:
+  explicit LayoutCuts(std::uint64_t bytes) : bytes_(bytes) {}
+  std::uint64_t bytes_ = 0;
+};
+
+/// A layout on the way. Cuts that both ends begin with are left out.
+struct LayoutState {
+  std::array<LayoutCuts, kMaxTensorRank> dims{};
+  std::uint32_t partial = 0;  ///< one bit per unit
+  bool operator==(const LayoutState&) const = default;
+};
+
+/// One step, without its sizes.
+struct WayMove {
+  CommunicationKind kind = CommunicationKind::Slice;
+  std::int8_t from_dim = -1;
+  std::int8_t to_dim = -1;
+  std::uint32_t units = 0;  ///< one bit each
+};
+
+/// Units are digits, or factors of one tensor group that are side by side at both ends, or what
+/// holds parts.
+struct RedistributionPattern {
+  static constexpr std::size_t kMostUnits = 31;
+  /// A dimension of the tensor. Those that are the same at both ends have no place in a state.
+  struct Dimension {
+    double extent = 1.0;
+    int shared = 1;  ///< slices of the cuts that both ends begin with
+    int place = -1;
+  };
+
+  std::size_t rank = 0;  ///< dimensions that differ
+  LayoutState start;
+  LayoutState goal;
+  std::size_t units = 0;
+  std::array<int, kMostUnits> pieces{};
+  std::array<int, kMostUnits> ranks{};
+  std::array<int, kMostUnits> goal_dim{};             ///< the dimension a unit cuts there; -1: none
+  std::array<std::uint32_t, kMostUnits> same_axes{};  ///< units that cannot cut beside it
+  std::uint32_t full = 0;                             ///< units with as many slices as ranks
+  std::uint32_t factors = 0;                          ///< units of a tensor group
+  std::uint32_t taken = 0;                            ///< units along axes of shared cuts
+  FixedVector<std::uint8_t, kMostUnits> parts;        ///< units of parts, in the order of axes
+  FixedVector<Dimension, kMaxTensorRank> dimensions;
+  int flat = 1;           ///< slices of the flat cut
+  double elements = 0.0;  ///< of a tile at the start, if only its ratio to others matters; 0: exact
+  int start_slices = 1;
+
+  /// Of one device.
+  [[nodiscard]] double local_elements(const LayoutState& state) const;
+  [[nodiscard]] int slices(LayoutCuts cuts) const {
+    int product = 1;
+    for (int i = 0; i < cuts.size(); ++i) product *= pieces[static_cast<std::size_t>(cuts[i])];
+    return product;
+  }
+  /// Product over some units.
+  [[nodiscard]] int product(const std::array<int, kMostUnits>& of, std::uint32_t some) const;
+  [[nodiscard]] LayoutState after(LayoutState state, const WayMove& move) const;
+  /// Ranks and elements of a step, as RedistributionStep has them.
+  [[nodiscard]] int group_size(const WayMove& move, const LayoutState& before) const;
+  [[nodiscard]] double message(const WayMove& move, double local) const;
+  /// No way from a layout to the goal sends less, in elements and charges per step.
+  [[nodiscard]] double least_left(const LayoutState& state, double charge) const;
+  /// All of it as bytes. False where tiles may be rounded in ways of their own.
+  [[nodiscard]] bool key(std::string& bytes) const;
+};
+
+}  // namespace plansearch

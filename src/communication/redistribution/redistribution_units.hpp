@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pattern of two layouts, and layouts of the names that it leaves out. Not installed.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "communication/redistribution/redistribution_pattern.hpp"
+#include "communication/slices/layout.hpp"
+
+namespace plansearch {
+
+/// Many: factors that stay side by side count as one unit, tiles have a size of their own. Few:
+/// every digit is a unit.
+enum class WayFactors : std::uint8_t { Few, Many };
+
+/// Keeps its buffers from one pair of layouts to the next.
+class RedistributionUnits {
+ public:
+  /// Both layouts are plain and outlive what is asked about them.
+  void set(const DeviceMesh& mesh, std::span<const double> extents, const Layout& from,
+           const Layout& to, WayFactors factors);
+  [[nodiscard]] const RedistributionPattern& pattern() const { return pattern_; }
+  /// Elements of the tensor per element of the pattern.
+  [[nodiscard]] double scale() const { return scale_; }
+  [[nodiscard]] Layout layout(const LayoutState& state) const;
+  [[nodiscard]] AxisSet axes(std::uint32_t units) const;
+  /// Of the tensor, by dimension of a state.
+  [[nodiscard]] int dim(int place) const {
+    return place < 0 ? -1 : dims_[static_cast<std::size_t>(place)];
+  }
+
+ private:
+  struct Unit {
+    SliceDigits digits;
+    AxisSet axes;
+  };
+  /// Where a factor cuts a layout.
+  struct Place {
+    int dim = -1;
+    std::size_t digit = 0;
+    [[nodiscard]] bool next_to(const Place& other) const {
+      return dim == other.dim && (dim < 0 || other.digit == digit + 1);
+    }
+  };
+  using Places = std::array<Place, kAxisCount>;
+
+  void add_dimensions(std::span<const double> extents);
+  void find_places(const Layout& layout, Places& places) const;
+  [[nodiscard]] bool stay_together(const SliceDigit& first, const SliceDigit& second) const;
+  [[nodiscard]] LayoutCuts encode(std::size_t dim, const SliceDigits& digits);
+  int number_of(const SliceDigits& digits);
+  void add_part(Axis axis, std::array<int, 2>& together);
+  void add_parts();
+  void finish();
+
+  const DeviceMesh* mesh_ = nullptr;
+  const Layout* from_ = nullptr;
+  const Layout* to_ = nullptr;
+  WayFactors factors_ = WayFactors::Few;
+  FixedVector<SliceMap, kMaxTensorRank> shared_;  ///< what both begin with, by dimension
+  AxisSet shared_axes_;
+  FixedVector<int, kMaxTensorRank> dims_;
+  Places places_from_{};
+  Places places_to_{};
+  std::vector<Unit> units_;
+  RedistributionPattern pattern_;
+  double scale_ = 1.0;
+};
+
+}  // namespace plansearch

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: price of one communication inside a pass.
+// Source: collective cost of its process group (cost/collective/collective_cost.hpp), plus launch
+//         and skew of
+//         a call that a training step issues.
+// Assumes: every sister group of the axis is active at the same time.
+// Units: seconds, bytes.
+// Checked by: tests/unit/evaluate/block_profile_test.cpp
+#include "evaluate/block/phase_message.hpp"
+
+#include <atomic>
+
+#include "cost/collective/place.hpp"
+#include "evaluate/block/price_memo.hpp"
+
+namespace plansearch {
+namespace {
+
+/// What a collective issued by a training step pays beyond an isolated one: launch and skew.
+Seconds in_step_latency(const PricingContext& context, CommunicationKind kind,
+                        const ProcessGroup& group) {
+  const double local = locate(*context.problem.cluster, group).local;
+  return context.constants.collective_call +
+         context.constants.collective_rank * latency_steps(kind, local);
+}
+
+CallPrice compute_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
+                       const ProcessGroup& group) {
+  return {collective_cost(*context.problem.cluster, kind, bytes, group, Contention::TrainingStep),
+          in_step_latency(context, kind, group)};
+}
+
+}  // namespace
+
+CallPrice price_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
+                     const ProcessGroup& group) {
+  thread_local PriceMemo<CallPrice> memo;
+  constexpr std::size_t kFirst = 3;  // of the extents
+  constexpr double kStrides = 1 << 24;
+  PriceKey key{
+      context.id,
+      static_cast<std::uint64_t>(kind),
+      {bytes.value(), static_cast<double>(group.world), static_cast<double>(group.period)}};
+  if (kFirst + group.extents.size() > key.numbers.size()) {
+    return compute_call(context, kind, bytes, group);
+  }
+  for (std::size_t i = 0; i < group.extents.size(); ++i) {
+    key.numbers[kFirst + i] = group.extents[i].size * kStrides + group.extents[i].stride;
+  }
+  return memo.get(key, [&] { return compute_call(context, kind, bytes, group); });
+}
+
+PricingContext pricing_context(const Problem& problem) {
+  static std::atomic<std::uint64_t> last{0};
+  const Framework& framework = *problem.framework;
+  PricingContext context{problem, framework.constants, framework.precision.at(problem.precision),
+                         ++last};
+  for (std::size_t i = 0; i < kMemoryBoundCount; ++i) {
+    context.passes[i] = framework.operators.passes(static_cast<MemoryBound>(i));
+  }
+  return context;
+}
+
+PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh,
+                           const Communication& communication, double elements) {
+  const ProcessGroup group = process_group(mesh, communication.axes);
+  PhaseMessage message;
+  message.communication = communication;
+  message.communication.elements = elements;
+  message.bytes = wire_size(communication.wire, context.precision) * elements;
+  const CallPrice call = price_call(context, communication.kind, message.bytes, group);
+  message.wire_bytes = call.cost.wire_bytes;
+  message.time = call.cost.time + call.issue;
+  message.transfer = call.cost.transfer;
+  message.overlap = overlap_class(communication);
+  message.purpose = purpose_of(communication);
+  message.between_nodes = group.span() > context.problem.cluster->accelerators_per_node;
+  return message;
+}
+
+bool spans_nodes(const DeviceMesh& mesh, AxisSet axes, int accelerators_per_node) {
+  return process_group(mesh, axes).span() > accelerators_per_node;
+}
+
+Overlap overlap_class(const Communication& demand) {
+  if (demand.steps > 1 && !(demand.axes & kTensorAxes).empty()) return Overlap::TensorParallel;
+  switch (demand.subject) {
+    case Subject::Parameter:
+      return Overlap::ParameterGather;
+    case Subject::Gradient:
+      return Overlap::GradientReduction;
+    case Subject::Activation:
+    case Subject::ActivationGradient:
+    case Subject::Statistics:
+      break;
+  }
+  if (demand.axes.contains(Axis::Expert)) return Overlap::ExpertAllToAll;
+  if (demand.axes.contains(Axis::Context)) return Overlap::ContextRing;
+  return Overlap::TensorParallel;
+}
+
+}  // namespace plansearch

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communication inside a pass with its price, before anyone asks what hides it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "cost/collective/collective_cost.hpp"
+#include "plansearch/communication.hpp"
+#include "plansearch/device_mesh.hpp"
+#include "plansearch/problem.hpp"
+
+namespace plansearch {
+
+/// The problem and what its framework fixes for every plan.
+struct PricingContext {
+  const Problem& problem;
+  const FrameworkConstants& constants;
+  const PrecisionPolicy& precision;
+  std::uint64_t id = 0;  ///< a number of its own for every such context of the process
+  /// Nothing where every tensor is read or written once.
+  std::array<const OperatorPasses*, kMemoryBoundCount> passes{};
+};
+/// The problem must outlive the context.
+[[nodiscard]] PricingContext pricing_context(const Problem& problem);
+
+/// One call of a collective inside a training step.
+struct CallPrice {
+  CollectiveCost cost;
+  Seconds issue;  ///< launch and skew, beyond what an isolated call takes
+};
+/// The same calls come back under many plans: every thread keeps what it has priced.
+[[nodiscard]] CallPrice price_call(const PricingContext& context, CommunicationKind kind,
+                                   Bytes bytes, const ProcessGroup& group);
+
+struct PhaseMessage {
+  Communication communication;
+  Bytes bytes;       ///< full message, nccl-tests convention
+  Bytes wire_bytes;  ///< sent by one device per call
+  Seconds time;      ///< one call
+  Seconds transfer;  ///< the part of `time` in which bytes move
+  Overlap overlap = Overlap::TensorParallel;
+  Purpose purpose = Purpose::Tensor;
+  bool between_nodes = false;
+};
+
+/// `elements` of one call, which need not be those of one sequence that `communication` holds.
+[[nodiscard]] PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh,
+                                         const Communication& communication, double elements);
+
+/// Whether the group of these axes has members on more than one node, the first rank of the mesh
+/// being the first of its node.
+[[nodiscard]] bool spans_nodes(const DeviceMesh& mesh, AxisSet axes, int accelerators_per_node);
+
+/// Which framework switch decides whether this communication is hidden.
+[[nodiscard]] Overlap overlap_class(const Communication& demand);
+
+}  // namespace plansearch

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: states, optimizer time and host time of the devices of a plan, ways between its groups.
+// Source: bytes per element of tensor policies (class_profile.hpp); optimizer traffic over memory
+//         bandwidth; boundary.hpp.
+// Assumes: positions of one kind hold the same states.
+// Units: bytes, seconds, elements.
+// Checked by: tests/unit/evaluate/step_model_test.cpp, memory_model_test.cpp
+#include "evaluate/step/plan_invariants.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <variant>
+
+#include "cost/kernels/compute_cost.hpp"
+#include "evaluate/states/host_update.hpp"
+#include "plan/stages/expand.hpp"
+#include "plansearch/error.hpp"
+#include "schedule/table.hpp"
+
+namespace plansearch {
+namespace {
+
+using Keys = FixedVector<std::string_view, 16>;
+
+double optimizer_traffic(const ParameterCount& count, const ModelStatePolicy& statics) {
+  return count.trainable_dense * statics.dense.optimizer_traffic +
+         count.trainable_expert * statics.expert.optimizer_traffic;
+}
+
+/// What is gathered at once: a block under full sharding, the weights of a launch over depth.
+double largest_unit(const PricingInput& view, int position) {
+  const bool sharded = view.transform_at(position).degrees->zero == ZeroStage::Parameters;
+  double largest = 0.0;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double) {
+      ParameterCount unit = block.parameters;
+      for (const SharedCount& shared : block.shared) unit += shared.count;
+      largest = std::max(largest, sharded ? unit.dense + unit.expert : block.memory.gathered_unit);
+    });
+  }
+  return largest;
+}
+
+/// What stays gathered, else the unit in use and the one gathered ahead; a gradient not yet
+/// reduced.
+Bytes gathered_parameters(const PricingInput& view, int position) {
+  const double largest = largest_unit(view, position);
+  Bytes kept;
+  for (const int content : view.contents_at(position)) {
+    for_each_block(view, view.content(content), [&](const BlockProfile& block, double copies) {
+      kept += block.memory.gathered_for_step * copies;
+    });
+  }
+  if (kept == Bytes(0)) kept = element_size(view.precision.gather) * (2.0 * largest);
+  return kept + element_size(view.precision.reduction) * largest;
+}
+
+/// Ranks over which the optimizer states of a parameter are cut.
+double state_slices(const PricingInput& view, int position) {
+  const TransformInvariants& transform = view.transform_at(position);
+  const PlanDegrees& degrees = *transform.degrees;
+  if (degrees.zero == ZeroStage::None) return 0.0;
+  const int data = (*transform.mesh)[Axis::Data].size;
+  if (data == 1) return 0.0;
+  return degrees.shard_group > 0 ? std::min(degrees.shard_group, data) : data;
+}
+
+/// Per-step work of the host: a constant, and a share for every sharded parameter tensor and for
+/// every slice of one.
+Seconds host_time(const PricingInput& view, int position) {
+  const bool flat = view.problem.cluster->software.flat_parameters.value_or(false);
+  double tensors = 0.0;
+  for (const int index : view.contents_at(position)) {
+    const GroupContent& content = view.content(index);
+    for (std::size_t b = 0; b < content.copies.size(); ++b) {
+      const auto own = view.problem.network->blocks[b].parameters.size();
+      tensors += content.copies[b] * (flat ? 1.0 : static_cast<double>(own));
+    }
+  }
+  const FrameworkConstants& constants = view.constants;
+  return constants.host_step +
+         (constants.host_parameter + constants.host_slice * state_slices(view, position)) * tensors;
+}
+
+StageClassStates statics_of(const PricingInput& view, int position) {
+  const TransformInvariants& transform = view.transform_at(position);
+  const ModelStateBytes& dense = transform.statics.dense;
+  const ModelStateBytes& expert = transform.statics.expert;
+  const ParameterCount n = position_parameters(view, position);
+  StageClassStates statics;
+  statics.parameters = n;
+  statics.parameter_bytes = Bytes(n.dense * dense.parameter + n.expert * expert.parameter);
+  statics.gradient_bytes =
+      Bytes(n.trainable_dense * dense.gradient + n.trainable_expert * expert.gradient);
+  statics.optimizer_bytes =
+      Bytes(n.trainable_dense * dense.optimizer + n.trainable_expert * expert.optimizer);
+  if ((*transform.mesh)[Axis::Data].size > 1) {
+    statics.reduction_buffers =
+        Bytes((n.trainable_dense + n.trainable_expert) * view.constants.memory_reduction_bytes);
+  }
+  statics.gathered_parameters = gathered_parameters(view, position);
+  statics.offload = host_update(view, n, transform.statics);
+  const Bytes traffic(optimizer_traffic(n, transform.statics) * view.constants.optimizer_factor);
+  statics.optimizer = view.problem.framework->offloads_optimizer
+                          ? statics.offload.update + statics.offload.parameters
+                          : stream_time(view.problem.cluster->accelerator, traffic, 1);
+  statics.host = host_time(view, position);
+  return statics;
+}
+
+}  // namespace
+
+LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteCache* known) {
+  LinkedAssignment result{plan.assignment, {}, {}, {}};
+  const auto& groups = plan.assignment->groups;
+  const auto alike = [&](std::size_t a, std::size_t b) {
+    const auto& contents = plan.assignment->contents;
+    const GroupContent& x = contents[static_cast<std::size_t>(groups[a].content)];
+    const GroupContent& y = contents[static_cast<std::size_t>(groups[b].content)];
+    const auto receiver = [&](std::size_t k) {
+      return contents[static_cast<std::size_t>(groups[k + 1].content)].transform;
+    };
+    return x.transform == y.transform && x.last_block == y.last_block &&
+           receiver(a) == receiver(b) && result.boundaries[a] == result.boundaries[b];
+  };
+  for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
+    const bool seam = (k + 1) % plan.assignment->groups_per_replica() == 0;
+    result.boundaries.push_back(
+        seam ? StageLink{0, 0.0, 0.0}
+             : boundary_route(cluster, plan, groups[k].position, groups[k + 1].position, known));
+    auto& kinds = result.boundary_kinds;
+    const auto same = std::find_if(kinds.begin(), kinds.end(),
+                                   [&](std::size_t earlier) { return alike(earlier, k); });
+    result.kind_of_boundary.push_back(static_cast<std::size_t>(same - kinds.begin()));
+    if (same == kinds.end()) kinds.push_back(k);
+  }
+  return result;
+}
+
+const LinkedAssignment& AssignmentCache::get(const PlanDegrees& degrees,
+                                             const DeviceMesh& mesh) const {
+  const int stride = mesh.neighbour_distance(Axis::Pipeline);
+  const Key key{degrees.pipeline, degrees.chunks, schedule_row(degrees.schedule).placement, stride};
+  const std::lock_guard lock(mutex_);
+  auto& slot = known_[key];
+  if (!slot) {
+    auto assignment = uniform_assignment(degrees, *problem_.network, *problem_.framework, stride);
+    PLANSEARCH_CHECK(std::holds_alternative<std::shared_ptr<const Assignment>>(assignment));
+    const ParallelPlan plan{{{degrees, mesh}}, std::get<0>(std::move(assignment)), {}};
+    slot = std::make_unique<const LinkedAssignment>(routed(*problem_.cluster, plan));
+  }
+  return *slot;
+}
+
+ParameterCount position_parameters(const PricingInput& view, int position) {
+  ParameterCount total;
+  Keys seen;
+  for (const int index : view.contents_at(position)) {
+    for_each_block(view, view.content(index), [&](const BlockProfile& block, double copies) {
+      total += block.parameters * copies;
+      for (const SharedCount& shared : block.shared) {
+        if (std::find(seen.begin(), seen.end(), shared.key) != seen.end()) continue;
+        seen.push_back(shared.key);
+        total += shared.count;
+      }
+    });
+  }
+  return total;
+}
+
+void complete_kinds(const PricingContext& context, PlanInvariants& ground) {
+  const PricingInput view{context, ground, {}};
+  ground.kinds.clear();
+  for (const int position : view.assignment().kinds) {
+    ground.kinds.push_back(statics_of(view, position));
+  }
+}
+
+}  // namespace plansearch

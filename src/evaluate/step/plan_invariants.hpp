@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a plan's price that does not depend on its micro-batches, recomputation or schedule.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "evaluate/step/pricing_input.hpp"
+#include "schedule/order/stage_places.hpp"
+
+namespace plansearch {
+
+[[nodiscard]] LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan,
+                                      RouteCache* known = nullptr);
+
+/// One assignment per (stages, chunks, placement, ranks between stages), shared by all threads.
+class AssignmentCache {
+ public:
+  explicit AssignmentCache(const Problem& problem) : problem_(problem) {}
+  /// The plan must be legal.
+  [[nodiscard]] const LinkedAssignment& get(const PlanDegrees& degrees,
+                                            const DeviceMesh& mesh) const;
+
+ private:
+  using Key = std::tuple<int, int, const StageMapping*, int>;
+  const Problem& problem_;
+  mutable std::mutex mutex_;
+  mutable std::map<Key, std::unique_ptr<const LinkedAssignment>> known_;
+};
+
+/// Parameters of everything that one position holds; what its blocks share counts once.
+[[nodiscard]] ParameterCount position_parameters(const PricingInput& view, int position);
+
+/// Fills in `kinds`; transforms, assignment and boundaries are there. Profiles need no times.
+void complete_kinds(const PricingContext& context, PlanInvariants& ground);
+
+}  // namespace plansearch

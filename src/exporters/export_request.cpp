@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/export_request.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plan/stages/layer_distribution.hpp"
+#include "plansearch/degree_table.hpp"
+
+namespace plansearch::exporters {
+namespace {
+
+constexpr std::array<std::string_view, kOverlapCount> kOverlapNames{
+    "overlap grad",   "overlap param",   "overlap pipeline",
+    "overlap tensor", "overlap context", "overlap expert"};
+
+std::optional<Degree> degree_of(Setting setting) {
+  const auto index = static_cast<std::size_t>(setting);
+  return index < kDegreeCount ? std::optional(static_cast<Degree>(index)) : std::nullopt;
+}
+
+/// What stands among the settings above, or changes nothing that a target runs.
+constexpr std::array kSaidOtherwise{
+    plansearch::Setting::Hardware,  plansearch::Setting::Model,
+    plansearch::Setting::Framework, plansearch::Setting::Gpus,
+    plansearch::Setting::Batch,     plansearch::Setting::SequenceLength,
+    plansearch::Setting::Precision, plansearch::Setting::Optimizer,
+    plansearch::Setting::Attention, plansearch::Setting::RankOrder,
+    plansearch::Setting::Overlap,   plansearch::Setting::Site};
+
+const SettingRow* chosen_row(Setting setting) {
+  if (setting < Setting::FirstChosen) return nullptr;
+  return &setting_table().at(static_cast<std::size_t>(setting) -
+                             static_cast<std::size_t>(Setting::FirstChosen));
+}
+
+bool chosen_matters(const SettingRow& row, const ExportRequest& h) {
+  const auto* other = std::find(kSaidOtherwise.begin(), kSaidOtherwise.end(), row.setting);
+  return row.effect == SettingEffect::Price && other == kSaidOtherwise.end() &&
+         row.get(h.chosen).has_value();
+}
+
+std::optional<Overlap> overlap_of(Setting setting) {
+  if (setting < Setting::FirstOverlap || setting >= Setting::FirstChosen) return std::nullopt;
+  return static_cast<Overlap>(static_cast<std::size_t>(setting) -
+                              static_cast<std::size_t>(Setting::FirstOverlap));
+}
+
+/// The words of --rank-order.
+std::string_view word_of(Axis axis) {
+  switch (axis) {
+    case Axis::In:
+      return "tp_x";
+    case Axis::Out:
+      return "tp";
+    case Axis::Depth:
+      return "tp_z";
+    case Axis::Context:
+      return "cp";
+    case Axis::Data:
+      return "dp";
+    case Axis::Pipeline:
+      return "pp";
+    default:
+      return to_text(axis);
+  }
+}
+
+int ranks_on(Axis axis, const PlanDegrees& d) {
+  switch (axis) {
+    case Axis::In:
+      return d.tensor_in;
+    case Axis::Out:
+      return d.tensor_out;
+    case Axis::Depth:
+      return d.tensor_depth;
+    case Axis::Context:
+      return d.context;
+    case Axis::Data:
+      return d.data;
+    case Axis::Pipeline:
+      return d.pipeline;
+    default:
+      return 1;
+  }
+}
+
+std::string rank_order(const ExportRequest& h) {
+  std::vector<std::string_view> words;
+  for (const Axis axis : h.problem.framework->rank_order) {
+    if (ranks_on(axis, h.degrees) > 1) words.push_back(word_of(axis));
+  }
+  return fmt::format("{}", fmt::join(words, "-"));
+}
+
+/// Whether there is anything to hide on this axis.
+bool has_traffic(Overlap overlap, const PlanDegrees& d) {
+  switch (overlap) {
+    case Overlap::GradientReduction:
+      return d.data * d.context > 1;
+    case Overlap::ParameterGather:
+      return d.data * d.context > 1 && d.zero != ZeroStage::None;
+    case Overlap::PipelineSend:
+      return d.pipeline > 1;
+    case Overlap::TensorParallel:
+      return d.tensor() > 1;
+    case Overlap::ContextRing:
+      return d.context > 1;
+    case Overlap::ExpertAllToAll:
+      return d.expert > 1;
+  }
+  return true;
+}
+
+bool degree_matters(Degree degree, const ExportRequest& h) {
+  const PlanDegrees& d = h.degrees;
+  switch (degree) {
+    case Degree::ContextKind:
+      return d.context > 1;
+    case Degree::Schedule:
+      return d.pipeline > 1;
+    case Degree::Zero:
+    case Degree::ShardGroup:
+      return d.data * d.context > 1;
+    case Degree::SequenceParallel:
+      return d.tensor() > 1;
+    case Degree::Expert:
+    case Degree::ExpertTensor:
+      return h.model().moe.has_value();
+    default:
+      return true;
+  }
+}
+
+StageContent content_of(const OperatorGroup& group, const Network& network) {
+  StageContent content;
+  for (const BlockRun& run : group.blocks) {
+    const BlockKind kind = network.blocks[run.block].kind;
+    if (is_layer(kind)) content.layers += run.count;
+    if (kind == BlockKind::Other) content.predictions += run.count;
+    if (kind == BlockKind::Embedding) content.embedding = true;
+    if (kind == BlockKind::Head) content.head = true;
+  }
+  return content;
+}
+
+/// What a stage decides by itself, whatever the pipeline as a whole decides taken out.
+PlanDegrees own_degrees(PlanDegrees degrees) {
+  for (const DegreeRow& row : degree_table()) {
+    if (kPipelineDegrees.contains(row.degree)) row.set(degrees, row.get(PlanDegrees{}));
+  }
+  degrees.micro_batches = 1;
+  return degrees;
+}
+
+std::optional<std::string> difference(const ParallelPlan& plan) {
+  for (const DegreeRow& row : degree_table()) {
+    std::set<std::string> values;
+    for (int p = 0; p < plan.assignment->stages(); ++p) {
+      values.insert(value_text(row.degree, row.get(own_degrees(plan.transform_at(p).degrees))));
+    }
+    if (values.size() > 1) {
+      return fmt::format("the stages differ in {}: {}", row.key, fmt::join(values, ", "));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string name_of(Setting setting) {
+  if (const auto degree = degree_of(setting)) {
+    return std::string(*degree == kTensorAlias.degree ? kTensorAlias.key : row_of(*degree).key);
+  }
+  if (const auto overlap = overlap_of(setting))
+    return std::string(kOverlapNames.at(static_cast<std::size_t>(*overlap)));
+  if (const SettingRow* row = chosen_row(setting)) return std::string(row->key);
+  constexpr std::array<std::string_view, 10> kNames{
+      "micro_batches", "batch",      "seq_len", "precision", "optimizer",
+      "attention",     "rank_order", "layers",  "gpus",      "model"};
+  return std::string(kNames.at(static_cast<std::size_t>(setting) - kDegreeCount));
+}
+
+int ExportRequest::nodes() const {
+  return (problem.gpus + gpus_per_node() - 1) / gpus_per_node();
+}
+
+int ExportRequest::gpus_per_node() const {
+  return std::min(problem.gpus, problem.cluster->accelerators_per_node);
+}
+
+bool ExportRequest::overlaps(Overlap overlap) const {
+  return problem.framework->overlap.at(static_cast<std::size_t>(overlap)).hides() &&
+         has_traffic(overlap, degrees);
+}
+
+int ExportRequest::shard_ranks() const {
+  return degrees.shard_group > 0 ? degrees.shard_group : degrees.data;
+}
+
+std::variant<EqualStages, std::string> equal_stages(const ParallelPlan& plan,
+                                                    const Network& network,
+                                                    const Framework& framework) {
+  if (auto differs = difference(plan)) return *differs;
+  EqualStages equal;
+  const Assignment& assignment = *plan.assignment;
+  equal.degrees = plan.transform_at(0).degrees;
+  equal.degrees.pipeline = assignment.stages();
+  equal.degrees.chunks = assignment.chunks;
+  equal.degrees.schedule = plan.order.schedule;
+  equal.degrees.micro_batches = plan.order.micro_batches;
+  for (const OperatorGroup& group : assignment.groups) {
+    equal.stages.push_back(content_of(group, network));
+  }
+  const DeviceMesh mesh = make_device_mesh(equal.degrees, framework.rank_order);
+  for (int p = 0; p < assignment.stages(); ++p) {
+    const int natural = p * mesh.neighbour_distance(Axis::Pipeline);
+    if (assignment.positions[static_cast<std::size_t>(p)].first != natural) {
+      return fmt::format("stage {} starts at rank {}, the rank order puts it at {}", p,
+                         assignment.positions[static_cast<std::size_t>(p)].first, natural);
+    }
+  }
+  return equal;
+}
+
+bool matters(Setting setting, const ExportRequest& handover) {
+  if (const auto degree = degree_of(setting)) return degree_matters(*degree, handover);
+  if (const auto overlap = overlap_of(setting))
+    return handover.chosen.overlap && has_traffic(*overlap, handover.degrees);
+  if (const SettingRow* row = chosen_row(setting)) return chosen_matters(*row, handover);
+  return setting != Setting::Layers || handover.virtual_stages() > 1;
+}
+
+std::string value_of(Setting setting, const ExportRequest& h) {
+  if (setting == setting_of(Degree::ShardGroup))
+    return h.shard_ranks() == h.degrees.data ? "0" : fmt::format("{}", h.shard_ranks());
+  if (const auto degree = degree_of(setting))
+    return value_text(*degree, degree_value(h.degrees, *degree));
+  if (const auto overlap = overlap_of(setting))
+    return std::string(h.overlaps(*overlap) ? kOn : kOff);
+  if (const SettingRow* row = chosen_row(setting)) return row->get(h.chosen).value_or("");
+  switch (setting) {
+    case Setting::MicroBatches:
+      return fmt::format("{}", h.degrees.micro_batches);
+    case Setting::GlobalBatch:
+      return fmt::format("{}", h.problem.global_batch);
+    case Setting::SequenceLength:
+      return fmt::format("{}", h.problem.seq_len);
+    case Setting::Precision:
+      return std::string(to_text(h.problem.precision));
+    case Setting::Optimizer:
+      return h.optimizer;
+    case Setting::Attention:
+      return h.attention;
+    case Setting::RankOrder:
+      return rank_order(h);
+    case Setting::Layers:
+      return std::string(is_even(h.stages) ? kEven : kUneven);
+    case Setting::Gpus:
+      return fmt::format("{}", h.problem.gpus);
+    default:
+      return h.model().name;
+  }
+}
+
+std::string neutral_value(Setting setting) {
+  if (const auto degree = degree_of(setting))
+    return value_text(*degree, degree_value(PlanDegrees{}, *degree));
+  if (overlap_of(setting)) return std::string(kOff);
+  if (setting == setting_of(plansearch::Setting::Offload)) return "none";
+  if (setting == setting_of(plansearch::Setting::CudaGraphs)) return "0";
+  return setting == Setting::Layers ? std::string(kEven) : std::string();
+}
+
+bool is_even(const std::vector<StageContent>& stages) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const bool last = s + 1 == stages.size();
+    if (stages[s].layers != stages[0].layers || stages[s].head != last) return false;
+    if (stages[s].embedding != (s == 0) || (stages[s].predictions > 0 && !last)) return false;
+  }
+  return true;
+}
+
+std::string stages_text(const std::vector<StageContent>& stages) {
+  std::vector<std::string> words;
+  for (const StageContent& stage : stages) {
+    words.push_back(fmt::format("{}{}{}", stage.embedding ? "embedding+" : "", stage.layers,
+                                stage.head ? "+head" : ""));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+}  // namespace plansearch::exporters

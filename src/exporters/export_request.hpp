@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is handed to another program: one plan with equal stages, the question it answers and what
+// was predicted. Everything a plan decides is a setting; a target says each of them or refuses.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "plansearch/degree_set.hpp"
+#include "plansearch/evaluation.hpp"
+#include "plansearch/plan.hpp"
+#include "plansearch/problem.hpp"
+#include "plansearch/setting_table.hpp"
+
+namespace plansearch::exporters {
+
+/// What a plan and its question decide. The first are the degrees, in their order.
+enum class Setting : std::uint8_t {
+  FirstDegree = 0,
+  MicroBatches = kDegreeCount,
+  GlobalBatch,
+  SequenceLength,
+  Precision,
+  Optimizer,
+  Attention,
+  RankOrder,
+  Layers,  ///< which virtual stage holds which layers
+  Gpus,
+  Model,
+  FirstOverlap,  ///< six of them, in the order of `Overlap`
+  /// Settings of the question that somebody chose, in the order of their table. A target that says
+  /// nothing of one refuses plans with it.
+  FirstChosen = FirstOverlap + kOverlapCount,
+};
+inline constexpr std::size_t kSettingCount =
+    static_cast<std::size_t>(Setting::FirstChosen) + plansearch::kSettingCount;
+
+[[nodiscard]] constexpr Setting setting_of(Degree degree) {
+  return static_cast<Setting>(degree);
+}
+[[nodiscard]] constexpr Setting setting_of(Overlap overlap) {
+  return static_cast<Setting>(static_cast<std::size_t>(Setting::FirstOverlap) +
+                              static_cast<std::size_t>(overlap));
+}
+[[nodiscard]] constexpr Setting setting_of(plansearch::Setting setting) {
+  return static_cast<Setting>(static_cast<std::size_t>(Setting::FirstChosen) +
+                              static_cast<std::size_t>(setting));
+}
+/// "tp", "seq_len", "overlap grad"
+[[nodiscard]] std::string name_of(Setting setting);
+
+/// One virtual pipeline stage: what it holds, in order.
+struct StageContent {
+  bool embedding = false;
+  std::int64_t layers = 0;
+  std::int64_t predictions = 0;  ///< multi-token prediction modules
+  bool head = false;
+  bool operator==(const StageContent&) const = default;
+};
+
+/// Predicted for the plan.
+struct Prediction {
+  Seconds step;
+  Seconds p10;
+  Seconds p90;
+  Bytes memory;  ///< peak of the fullest device
+  bool fits = true;
+};
+
+struct ExportRequest {
+  Problem problem;
+  PlanDegrees degrees;               ///< of every stage
+  std::vector<StageContent> stages;  ///< virtual ones, in the order micro-batches pass them
+  /// As the target itself would split the layers; empty where it cannot.
+  std::vector<StageContent> own_stages;
+  std::string optimizer;  ///< adam, sgd, adafactor, muon
+  std::string attention;  ///< flash, unfused
+  ProblemRequest chosen;  ///< the settings that the user chose, not the framework
+  Prediction prediction;
+  std::string identity;  ///< hash of the plan and of what it was made for
+  std::string version;   ///< of this program
+
+  [[nodiscard]] const ModelDescription& model() const { return *problem.model; }
+  [[nodiscard]] int nodes() const;
+  [[nodiscard]] int gpus_per_node() const;
+  [[nodiscard]] bool overlaps(Overlap overlap) const;
+  [[nodiscard]] int virtual_stages() const { return degrees.virtual_stages(); }
+  /// Ranks that share one copy of what ZeRO shards.
+  [[nodiscard]] int shard_ranks() const;
+};
+
+/// The plan as equal stages, or what differs between them ("stages differ in tp: 2, 4").
+struct EqualStages {
+  PlanDegrees degrees;
+  std::vector<StageContent> stages;
+};
+[[nodiscard]] std::variant<EqualStages, std::string> equal_stages(const ParallelPlan& plan,
+                                                                  const Network& network,
+                                                                  const Framework& framework);
+
+/// Whether it makes a difference: the schedule of one stage does not, nor what hides the
+/// communication of an axis with one rank.
+[[nodiscard]] bool matters(Setting setting, const ExportRequest& handover);
+/// The value as text: "8", "ring", "tp-cp-dp-pp" (axes with several ranks only), "even".
+[[nodiscard]] std::string value_of(Setting setting, const ExportRequest& handover);
+/// The value that plain data parallelism without any of it has; empty where there is none.
+[[nodiscard]] std::string neutral_value(Setting setting);
+
+inline constexpr std::string_view kOn = "on";
+inline constexpr std::string_view kOff = "off";
+inline constexpr std::string_view kEven = "even";
+inline constexpr std::string_view kUneven = "uneven";
+/// Offered by targets that split the layers themselves.
+inline constexpr std::string_view kOwnSplit = "its own split";
+
+/// Whether every virtual stage holds as many layers, the first the embedding, the last the head.
+[[nodiscard]] bool is_even(const std::vector<StageContent>& stages);
+/// "1+20, 20, 19+1": layers of the virtual stages, embedding and head marked.
+[[nodiscard]] std::string stages_text(const std::vector<StageContent>& stages);
+
+}  // namespace plansearch::exporters

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/degrees/framework_defaults.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plan/legality/legality.hpp"
+#include "plansearch/degree_table.hpp"
+
+namespace plansearch {
+namespace {
+
+/// The value of a degree, and what to try where that is illegal.
+std::vector<int> candidates(Degree degree, const PlanDegrees& plan, const PinnedDegrees& chosen) {
+  const int value = degree_value(plan, degree);
+  if (chosen.has(degree)) return {value};
+  std::vector<int> values{value};
+  if (degree != Degree::Zero) {
+    if (value != 0) values.push_back(0);
+    return values;
+  }
+  for (int lower = value - 1; lower >= row_of(degree).low; --lower) values.push_back(lower);
+  for (int higher = value + 1; higher <= row_of(degree).high; ++higher) values.push_back(higher);
+  // One rank has nobody to share with.
+  if (plan.data * plan.context == 1) std::sort(values.begin(), values.end());
+  return values;
+}
+
+PinnedDegrees pinned_by(const std::map<std::string, int>& degrees) {
+  PinnedDegrees pinned;
+  for (const DegreeRow& row : degree_table()) {
+    const auto found = degrees.find(std::string(row.key));
+    if (found != degrees.end()) pinned.pin(row.degree, found->second);
+  }
+  return pinned;
+}
+
+}  // namespace
+
+PinnedDegrees fixed_degrees(const Framework& framework) {
+  return pinned_by(framework.fixed_degrees);
+}
+
+PlanDegrees with_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
+                          const Framework& framework) {
+  const PinnedDegrees usual = pinned_by(framework.natural_degrees);
+  const PinnedDegrees fixed = fixed_degrees(framework);
+  for (const DegreeRow& row : degree_table()) {
+    const auto value = usual.get(row.degree);
+    if (value && !chosen.has(row.degree)) row.set(plan, *value);
+    if (const auto always = fixed.get(row.degree)) row.set(plan, *always);
+  }
+  if (plan.temporal == Temporal::Ring && !chosen.has(Degree::SequenceParallel)) {
+    plan.sequence_parallel = SequenceParallel::On;
+  }
+  // Without tensor ranks there is nothing to spread the tokens over.
+  if (plan.tensor() == 1) plan.sequence_parallel = SequenceParallel::Off;
+  return plan;
+}
+
+PlanDegrees with_legal_defaults(PlanDegrees plan, const PinnedDegrees& chosen,
+                                const Network& network, const Framework& framework,
+                                DataType precision) {
+  plan = with_defaults(plan, chosen, framework);
+  PinnedDegrees decided = chosen;
+  for (const DegreeRow& row : degree_table()) {
+    if (const auto always = fixed_degrees(framework).get(row.degree)) {
+      decided.pin(row.degree, *always);
+    }
+  }
+  for (const int recompute : candidates(Degree::Recompute, plan, decided)) {
+    for (const int spread : candidates(Degree::SequenceParallel, plan, decided)) {
+      for (const int zero : candidates(Degree::Zero, plan, decided)) {
+        PlanDegrees tried = plan;
+        set_degree(tried, Degree::Recompute, recompute);
+        set_degree(tried, Degree::SequenceParallel, spread);
+        set_degree(tried, Degree::Zero, zero);
+        if (!find_obstacle(tried, network, framework, tried.devices(), precision)) return tried;
+      }
+    }
+  }
+  return plan;
+}
+
+}  // namespace plansearch

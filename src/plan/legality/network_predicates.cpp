@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/legality/network_predicates.hpp"
+
+#include <algorithm>
+
+#include "plan/stages/layer_distribution.hpp"
+#include "workload/operator_traits.hpp"
+
+namespace plansearch::legality {
+namespace {
+
+template <typename Predicate>
+bool any_operator(const Network& network, Predicate holds) {
+  return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
+    return std::any_of(block.operators.begin(), block.operators.end(),
+                       [&](const Operator& op) { return holds(block, op); });
+  });
+}
+
+bool carries(const Network& network, const std::vector<DimId>& dims, DimRole role) {
+  return std::any_of(dims.begin(), dims.end(),
+                     [&](DimId id) { return network.dimension(id).role == role; });
+}
+
+/// Weights are cut by the tensor degrees alone.
+std::int64_t ranks_of(DimRole role, const PlanDegrees& plan) {
+  switch (role) {
+    case DimRole::Head:
+    case DimRole::KvHead:
+    case DimRole::Ffn:
+      return plan.tensor_out;
+    case DimRole::ExpertFfn:
+      return plan.expert_tensor;
+    case DimRole::Hidden:
+      return plan.tensor_in;
+    default:
+      return 1;
+  }
+}
+
+bool whole_features(const Network& network, const Block& block, const Operator& op,
+                    const PlanDegrees& plan, std::int64_t multiple) {
+  if (op.outputs.empty() || op.parameters.empty()) return true;
+  const std::vector<DimId>& out = block.tensor(op.outputs.front()).dims;
+  if (carries(network, out, DimRole::ExpertChoice)) return true;  // the router is no narrow product
+  std::int64_t inner = 1;
+  std::int64_t outer = 1;
+  for (const DimId id : block.parameter(op.parameters.front()).dims) {
+    const Dimension& dimension = network.dimension(id);
+    if (dimension.role == DimRole::Expert) continue;  // a product of its own
+    const std::int64_t local =
+        std::max<std::int64_t>(1, dimension.extent / ranks_of(dimension.role, plan));
+    const bool kept = std::find(out.begin(), out.end(), id) != out.end();
+    (kept ? outer : inner) *= local;
+  }
+  const bool gate = outer == 1;  // of shared experts: no narrow product either
+  return gate || (inner % multiple == 0 && outer % multiple == 0);
+}
+
+}  // namespace
+
+std::int64_t smallest_extent(const Network& network, DimRole role) {
+  std::int64_t smallest = 0;
+  for (const Dimension& dimension : network.dimensions) {
+    if (dimension.role != role) continue;
+    smallest = smallest == 0 ? dimension.extent : std::min(smallest, dimension.extent);
+  }
+  return smallest;
+}
+
+bool has_role(const Network& network, DimRole role) {
+  return smallest_extent(network, role) > 0;
+}
+
+bool materialises_scores(const Network& network) {
+  return any_operator(network, [&](const Block& block, const Operator& op) {
+    return std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+      return carries(network, block.tensor(id).dims, DimRole::KeySequence);
+    });
+  });
+}
+
+bool attends_to_window(const Network& network) {
+  return any_operator(network, [](const Block&, const Operator& op) { return op.windowed; });
+}
+
+bool has_attention_sinks(const Network& network) {
+  return any_operator(network, [&](const Block&, const Operator& op) {
+    return carries(network, op.loop, DimRole::KeySequence) && !op.parameters.empty();
+  });
+}
+
+bool has_attention_bias(const Network& network) {
+  constexpr std::size_t kQueryKeyValue = 3;
+  return any_operator(network, [&](const Block&, const Operator& op) {
+    return traits(op).multiplies_activations() && op.inputs.size() > kQueryKeyValue;
+  });
+}
+
+bool has_expert_bias(const Network& network) {
+  return any_operator(network, [](const Block& block, const Operator& op) {
+    return traits(op).second_operand == SecondOperand::GroupedWeights &&
+           std::any_of(op.parameters.begin(), op.parameters.end(), [&](ParameterId id) {
+             return block.parameter(id).kind == ParameterClass::Vector;
+           });
+  });
+}
+
+namespace {
+
+/// An embedding is one parameter with one of a block of the other kind.
+bool shares_embedding(const Network& network, BlockKind other) {
+  const auto holds = [&](BlockKind kind, const std::string& key) {
+    return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
+      return block.kind == kind &&
+             std::any_of(block.parameters.begin(), block.parameters.end(),
+                         [&](const Parameter& p) { return p.shared_key == key; });
+    });
+  };
+  return std::any_of(network.blocks.begin(), network.blocks.end(), [&](const Block& block) {
+    return block.kind == BlockKind::Embedding &&
+           std::any_of(block.parameters.begin(), block.parameters.end(), [&](const Parameter& p) {
+             return !p.shared_key.empty() && holds(other, p.shared_key);
+           });
+  });
+}
+
+}  // namespace
+
+bool ties_embeddings(const Network& network) {
+  return shares_embedding(network, BlockKind::Head);
+}
+
+bool has_prediction_modules(const Network& network) {
+  return shares_embedding(network, BlockKind::Other);
+}
+
+OperandBlock operand_block(DataType matmul) {
+  switch (matmul) {
+    case DataType::Fp8:
+      return {16, 8};
+    case DataType::Mxfp8:
+      return {32, 32};
+    case DataType::Nvfp4:
+      return {16, 16};
+    default:
+      return {};
+  }
+}
+
+bool fits_blocks(const Network& network, const PlanDegrees& plan, const OperandBlock& block) {
+  const std::int64_t spread =
+      std::int64_t{plan.context} *
+      (plan.sequence_parallel == SequenceParallel::On ? plan.tensor_out : 1);
+  for (const Dimension& dimension : network.dimensions) {
+    if (dimension.role != DimRole::Sequence || dimension.extent % spread != 0) continue;
+    if (dimension.extent / spread * (plan.micro_batch / plan.pieces) % block.tokens != 0)
+      return false;
+  }
+  for (const Block& layer : network.blocks) {
+    if (!is_layer(layer.kind)) continue;
+    for (const Operator& op : layer.operators) {
+      if (traits(op).multiplies_weight() &&
+          !whole_features(network, layer, op, plan, block.features)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace plansearch::legality

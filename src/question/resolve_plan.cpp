@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "question/resolve_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "plan/legality/legality.hpp"
+#include "plan/placements/square_placements.hpp"
+#include "plan/stages/expand.hpp"
+#include "plansearch/degree_table.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/plan_stages.hpp"
+#include "question/degrees.hpp"
+#include "question/gpu_count.hpp"
+#include "question/spelled_plan.hpp"
+
+namespace plansearch {
+namespace {
+
+bool is_about_framework(Obstacle obstacle) {
+  return obstacle == Obstacle::FrameworkForbids || obstacle == Obstacle::NoSuchFeature;
+}
+
+/// What to change about a plan that is not legal, where the obstacle itself does not say.
+std::string remedy_for(const Infeasible& infeasible) {
+  if (std::string legal = legal_values_text(infeasible); !legal.empty()) return legal;
+  switch (infeasible.obstacle) {
+    case Obstacle::FrameworkForbids:
+    case Obstacle::NoSuchFeature:
+      return "change the degrees, or price it as another framework: plansearch list frameworks";
+    case Obstacle::ScheduleNeedsMicroBatches:
+      return "change --batch, --dp or --micro-batch, or use --schedule 1f1b";
+    default:
+      return "leave a degree out and plansearch search finds what fits";
+  }
+}
+
+/// The GPUs the plan takes must be a number the machine can give.
+void check_devices(const Cluster& cluster, int devices, const SourceLocation& where) {
+  if (const auto problem = bad_gpu_count(cluster, devices)) {
+    throw InputError(where, fmt::format("the plan takes {} GPUs: {}", devices, *problem),
+                     gpu_count_hint(cluster));
+  }
+}
+
+/// Refuses the plan, or notes that the target cannot express it.
+void judge(const std::optional<Infeasible>& infeasible, const SourceLocation& where,
+           const ProblemRequest& request, ResolvedPlan& given) {
+  if (!infeasible) return;
+  const InputError error(where,
+                         fmt::format("{}: {}", to_text(infeasible->obstacle), infeasible->detail),
+                         remedy_for(*infeasible));
+  if (request.target.empty() || !is_about_framework(infeasible->obstacle)) throw InputError(error);
+  given.inexpressible = error.formatted();
+}
+
+/// Makes the layers that are cut differently blocks of their own. The tensor degree is the same in
+/// all stages.
+Placements take_placements(const io::PlacementsDocument& document, const PlanDegrees& degrees,
+                           ResolvedPlan& given) {
+  const Problem& problem = given.asked.problem;
+  auto made = resolve_placements(document.names, *problem.network, degrees, *problem.framework);
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) {
+    throw InputError(document.where(*fault), fault->message, fault->hint);
+  }
+  auto& distinguished = std::get<DistinguishedNetwork>(made);
+  given.asked.problem.network = std::move(distinguished.network);
+  return std::move(distinguished.placements);
+}
+
+/// The shipped frameworks that run operators so.
+std::vector<std::string> run_by(OperatorSteps steps) {
+  std::vector<std::string> names;
+  const ShippedData data = shipped_data();
+  for (const ShippedFile& file : data.frameworks()) {
+    if (data.framework(file.name).operator_steps == steps) {
+      names.push_back("--framework " + file.name);
+    }
+  }
+  return names;
+}
+
+/// Why the framework runs no operator in these steps, with the frameworks that do.
+std::optional<Infeasible> check_steps(const Framework& framework, OperatorSteps steps) {
+  if (steps == OperatorSteps::None || framework.operator_steps == steps) return std::nullopt;
+  return Infeasible{
+      .obstacle = Obstacle::FrameworkForbids,
+      .detail = fmt::format("{} runs no operator in steps over {} (operator_steps)", framework.name,
+                            steps == OperatorSteps::Squares ? "squares" : "rings"),
+      .legal_words = run_by(steps)};
+}
+
+/// Places the operators of a plan; what a target runs follows from roles alone.
+void place_operators(const Placements& placements, const io::PlacementsDocument& document,
+                     const ProblemRequest& request, ResolvedPlan& given) {
+  const Problem& problem = given.problem;
+  auto placed =
+      with_placements(std::move(given.plan), placements, *problem.network, *problem.framework);
+  if (const auto* bad = std::get_if<Infeasible>(&placed)) {
+    throw InputError(document.place.where,
+                     fmt::format("{}: {}", to_text(bad->obstacle), bad->detail), remedy_for(*bad));
+  }
+  given.plan = std::get<ParallelPlan>(std::move(placed));
+  for (const auto& [runs, steps] : {std::pair{placements.over_squares(), OperatorSteps::Squares},
+                                    std::pair{placements.over_rings(), OperatorSteps::Rings}}) {
+    if (runs) {
+      return judge(check_steps(*problem.framework, steps), document.place.where, request, given);
+    }
+  }
+  if (request.target.empty()) return;
+  const InputError error(
+      document.place.where,
+      fmt::format("{} cuts operators by the role of their dimensions, not one by one",
+                  problem.framework->name),
+      "leave placements out for plans that it runs");
+  given.inexpressible = error.formatted();
+}
+
+void take_stages(const io::StagesDocument& stages,
+                 const std::optional<io::PlacementsDocument>& document,
+                 const ProblemRequest& request, ResolvedPlan& given) {
+  const SourceLocation& where = stages.place.where;
+  Placements placements;
+  if (document) {
+    PlanDegrees first = with_pinned({}, stages.stages.front().degrees);
+    const std::int64_t shares = std::int64_t{1} * stages.micro_batches * first.data;
+    first.micro_batch = static_cast<int>(given.asked.problem.global_batch / shares);
+    placements = take_placements(*document, first, given);
+  }
+  given.plan = spelled_plan(stages, given.asked.problem, document.has_value());
+  const int devices = given.plan.devices();
+  check_devices(*given.asked.problem.cluster, devices, where);
+  if (given.asked.gpus && *given.asked.gpus != devices) {
+    throw InputError(where,
+                     fmt::format("the stages take {} GPUs, not {}", devices, *given.asked.gpus),
+                     "leave gpus out, or change the stages");
+  }
+  given.problem = with_gpus(given.asked, devices);
+  if (document) place_operators(placements, *document, request, given);
+  const Problem& problem = given.problem;
+  const auto bad = check_plan(given.plan, *problem.network, *problem.framework, problem.gpus,
+                              problem.global_batch, problem.precision);
+  judge(bad, bad ? place_of(*bad, stages) : where, request, given);
+}
+
+void take_degrees(const ProblemRequest& request, ResolvedPlan& given) {
+  // What a target cannot express is an answer of its own (judge).
+  if (request.target.empty()) check_degrees_fit(request.degrees, given.asked.problem);
+  const PlanDegrees degrees =
+      plan_from_degrees(request.degrees, given.asked.problem, given.asked.gpus);
+  check_devices(*given.asked.problem.cluster, degrees.devices(), {});
+  given.degrees = degrees;
+  given.problem = with_gpus(given.asked, degrees.devices());
+  const Problem& problem = given.problem;
+  const bool rings = degrees.temporal == Temporal::Ring;
+  judge(check_steps(*problem.framework, rings ? OperatorSteps::Rings : OperatorSteps::None), {},
+        request, given);
+  if (given.inexpressible) return;
+  judge(check_legality(degrees, *problem.network, *problem.framework, problem.gpus,
+                       problem.precision),
+        {}, request, given);
+  if (given.inexpressible) return;
+  auto plan = expand(degrees, *problem.network, *problem.framework);
+  if (auto* made = std::get_if<ParallelPlan>(&plan))
+    given.plan = std::move(*made);
+  else
+    judge(std::get<Infeasible>(plan), {}, request, given);
+}
+
+/// The side of a square: "2x2" is 2.
+int read_square(const std::string& text) {
+  constexpr int kMostSide = 64;
+  const std::size_t cross = text.find('x');
+  const auto number = [](std::string_view digits) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size() ? value : 0;
+  };
+  const int rows = number(std::string_view(text).substr(0, cross));
+  const int columns =
+      cross == std::string::npos ? 0 : number(std::string_view(text).substr(cross + 1));
+  if (rows < 2 || columns < 2 || rows > kMostSide || columns > kMostSide) {
+    throw InputError(
+        {}, fmt::format("--temporal {}: no square of devices", text),
+        "rows x columns, such as 2x2 or 4x4; or ring: gathers and scatters under products");
+  }
+  if (rows != columns) {
+    throw InputError({},
+                     fmt::format("--temporal {}: the phases of a product fit each other on squares "
+                                 "only (PrimePar, ASPLOS 2024)",
+                                 text),
+                     fmt::format("--temporal {0}x{0}; what is left of the tensor group cuts as "
+                                 "without it",
+                                 std::min(rows, columns)));
+  }
+  return rows;
+}
+
+/// What the plan file says of operators, or what squares for all linear ones come to.
+io::PlacementsDocument placements_asked(const PlanRequest& asked, const PlanDegrees& degrees,
+                                        const Problem& problem) {
+  const std::string& square = asked.request.square;
+  if (square.empty()) return *asked.placements;
+  auto made = square_placements(*problem.network, degrees, read_square(square));
+  if (const auto* fault = std::get_if<PlacementFault>(&made)) {
+    throw InputError({}, fmt::format("--temporal {}: {}", square, fault->message), fault->hint);
+  }
+  return {std::get<PlacementNames>(std::move(made)), {}, {}, {}};
+}
+
+bool over_rings(const io::PlacementsDocument& document) {
+  const std::vector<PlacementEntry>& entries = document.names.operators;
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const PlacementEntry& entry) { return entry.ring.has_value(); });
+}
+
+/// Degrees with operators placed one by one: no rule by role speaks of the whole tensor group.
+void take_placed(const PlanRequest& asked, ResolvedPlan& given) {
+  const ProblemRequest& request = asked.request;
+  PinnedDegrees pinned = request.degrees;
+  // What the tensor group does is said by the placements.
+  // Rings bring together and take apart what lies over its tokens.
+  const bool rings = asked.placements && over_rings(*asked.placements);
+  if (!pinned.has(Degree::SequenceParallel)) pinned.pin(Degree::SequenceParallel, rings ? 1 : 0);
+  const PlanDegrees degrees = plan_from_degrees(pinned, given.asked.problem, given.asked.gpus);
+  check_devices(*given.asked.problem.cluster, degrees.devices(), {});
+  const io::PlacementsDocument document = placements_asked(asked, degrees, given.asked.problem);
+  const Placements placements = take_placements(document, degrees, given);
+  given.problem = with_gpus(given.asked, degrees.devices());
+  const Problem& problem = given.problem;
+  auto plan = expand(degrees, *problem.network, *problem.framework);
+  if (auto* bad = std::get_if<Infeasible>(&plan)) {
+    judge(*bad, {}, request, given);
+    return;
+  }
+  given.plan = std::get<ParallelPlan>(std::move(plan));
+  place_operators(placements, document, request, given);
+  judge(check_plan(given.plan, *problem.network, *problem.framework, problem.gpus,
+                   problem.global_batch, problem.precision),
+        document.place.where, request, given);
+}
+
+/// One plan has one value of everything.
+void refuse_several(const ProblemRequest& request) {
+  std::string what;
+  for (const DegreeRow& row : degree_table()) {
+    if (!request.limits.has(row.degree)) continue;
+    what = fmt::format("{} {}", flag_of(key_of(row.degree, {})), request.limits.text(row.degree));
+  }
+  if (!request.gpu_list.empty()) what = "a list of --gpus";
+  if (!request.node_list.empty()) what = "a list of --nodes";
+  if (!request.batch_list.empty()) what = "a list of --batch";
+  if (!request.seq_len_list.empty()) what = "a list of --seq-len";
+  if (what.empty()) return;
+  throw InputError({}, fmt::format("{}: one plan has one value", what),
+                   "give one, or search among them: plansearch search with the same flags");
+}
+
+}  // namespace
+
+ResolvedPlan resolve_plan(const PlanRequest& asked) {
+  refuse_several(asked.request);
+  check_degrees(asked.request.degrees);
+  ResolvedPlan given{load_problem(asked.request), {}, {}, {}, {}};
+  const bool squares = !asked.request.square.empty();
+  const bool rings =
+      asked.request.degrees.get(Degree::Temporal) == static_cast<int>(Temporal::Ring);
+  if ((squares && (asked.stages || asked.placements)) || (rings && asked.placements)) {
+    throw InputError({}, "--temporal beside a plan that says how its operators are cut",
+                     "leave one of them out; placements: takes square: for single operators");
+  }
+  if (asked.stages) {
+    take_stages(*asked.stages, asked.placements, asked.request, given);
+  } else if (asked.placements || squares) {
+    take_placed(asked, given);
+  } else {
+    take_degrees(asked.request, given);
+  }
+  return given;
+}
+
+}  // namespace plansearch
