@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plansearch/transformer_builder.hpp"
+#include "support/broken_rules.hpp"
 #include "unit/workload/descriptions.hpp"
 
 namespace plansearch {
