@@ -81,7 +81,10 @@ class MissFinder {
       return;
     }
     const auto profile = task_.evaluator.profile(plan);
-    nearest_.insert({plan, task_.evaluator.estimate(*profile, plan, workspace_), limit_});
+    const Estimate estimate = task_.evaluator.estimate(*profile, plan, workspace_);
+    // A plan of degrees that fits is no answer in a space of other plans.
+    if (estimate.memory.total() <= limit_ && estimate.host_memory <= Bytes(0)) return;
+    nearest_.insert({plan, estimate, limit_});
   }
 
   const SearchTask& task_;

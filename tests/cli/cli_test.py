@@ -1295,6 +1295,13 @@ class Spaces(Case):
             self.assertIn("nearest misses:", result.stdout)
         self.in_every_space(check)
 
+    def test_a_plan_that_fits_is_no_miss(self):
+        # Of a mixture no operators are cut one by one here; plans of degrees fit.
+        result = run("--hw", "dgx-h100", "--model", "mixtral-8x7b", "--gpus", "32", "--space", "operators", "--format", "json")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        for miss in json.loads(result.stdout)["nearest_misses"]:
+            self.assertGreater(miss["needed_bytes"], miss["limit_bytes"])
+
     def test_time_limit(self):
         def check(asked):
             result = run(*asked, "--gpus", "8", "--time-limit", "0.000001")

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: what moves between the layout in which an activation is produced and every layout in
-// which it is used, forward, and the mirror for gradients. Source: the cheapest redistribution
-// between two layouts (communication/redistribution/redistribution.hpp). Assumes: the gradient of a
-// tensor moves
-// as the dual of its forward message. Units: elements of the whole message. Checked by:
-// tests/unit/communication/derivation_test.cpp, tests/unit/communication/closed_forms_test.cpp
+//           which it is used, forward, and the mirror for gradients.
+// Source: the cheapest redistribution between two layouts
+//         (communication/redistribution/redistribution.hpp).
+// Assumes: the gradient of a tensor moves as the dual of its forward message.
+// Units: elements of the whole message.
+// Checked by: tests/unit/communication/derivation_test.cpp,
+//             tests/unit/communication/closed_forms_test.cpp
 #include <algorithm>
 
 #include "communication/derive/derivation.hpp"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the messages of operators that run in steps: equal moves of a tile are one message that
-// is sent several times. Source: communication/slices/tile_moves.hpp. Assumes: a tile has the size
-// that
-// the forward phase uses. Units: elements of one transfer. Checked by:
-// tests/unit/communication/temporal_test.cpp
+//           is sent several times.
+// Source: communication/slices/tile_moves.hpp.
+// Assumes: a tile has the size that the forward phase uses.
+// Units: elements of one transfer.
+// Checked by: tests/unit/communication/temporal_test.cpp
 #include <algorithm>
 
 #include "communication/derive/derivation.hpp"

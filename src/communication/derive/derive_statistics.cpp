@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: row statistics of operators that normalise over a sharded dimension: partial means and
-// variances of a norm, maxima and sums of a softmax, maxima, sums and target logits of a loss.
+//           variances of a norm, maxima and sums of a softmax, maxima, sums and target logits of a
+//           loss.
 // Source: the reduced dimension of the operator and its spatial axes.
 // Assumes: one all-reduce per round of statistics; an operator normalises over all its sharded
-// dimensions at once. Units: elements of the whole message. Checked by:
-// tests/unit/communication/derivation_test.cpp
+//          dimensions at once.
+// Units: elements of the whole message.
+// Checked by: tests/unit/communication/derivation_test.cpp
 #include "communication/derive/derivation.hpp"
 #include "workload/operator_traits.hpp"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the sequences of parts over the bits of a device number, and the slices of each.
 // Source: PrimePar (ASPLOS 2024, sections 3.2 and 3.3); a(n) = 4 a(n-1) + a(n-2) + a(n-4) + ...
-// Assumes: every bit is a factor of two ranks. Units: bits, slice numbers. Checked by:
-// tests/unit/communication/execution_test.cpp
+// Assumes: every bit is a factor of two ranks.
+// Units: bits, slice numbers.
+// Checked by: tests/unit/communication/execution_test.cpp
 #include "communication/derive/partition_sequence.hpp"
 
 #include <fmt/format.h>

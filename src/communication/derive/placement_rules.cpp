@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: which role goes to which axes, in which surroundings.
 // Source: Megatron-LM (SC 2021), AxoNN (SC 2024), DeepSpeed-Ulysses and expert parallelism, as one
-// table. Assumes: roles say all that a rule needs; no operator is asked for by name. Units: mesh
-// axes. Checked by: tests/unit/communication/derivation_test.cpp,
-// tests/unit/communication/closed_forms_test.cpp
+//         table.
+// Assumes: roles say all that a rule needs; no operator is asked for by name.
+// Units: mesh axes.
+// Checked by: tests/unit/communication/derivation_test.cpp,
+//             tests/unit/communication/closed_forms_test.cpp
 #include <cmath>
 #include <numeric>
 

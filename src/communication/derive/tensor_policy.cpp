@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: where every state of a parameter lives and where it is used: storage and use cuts,
-// scopes. Source: ZeRO stages (Rajbhandari et al., SC 2020), FSDP, the depth axis of AxoNN, as
-// settings of one type. Assumes: flat cuts of equal pieces; the scopes and formats of the framework
-// file. Units: mesh axes, scopes, number formats. Checked by:
-// tests/unit/communication/derivation_test.cpp, tests/unit/communication/micro_batch_test.cpp
+//           scopes.
+// Source: ZeRO stages (Rajbhandari et al., SC 2020), FSDP, the depth axis of AxoNN, as settings of
+//         one type.
+// Assumes: flat cuts of equal pieces; the scopes and formats of the framework file.
+// Units: mesh axes, scopes, number formats.
+// Checked by: tests/unit/communication/derivation_test.cpp,
+//             tests/unit/communication/micro_batch_test.cpp
 #include "communication/derive/tensor_policy.hpp"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the steps of ways between layouts, numbers of layouts.
 // Source: communication/redistribution/redistribution.hpp.
-// Assumes: one mesh. Units: elements of the whole message.
+// Assumes: one mesh.
+// Units: elements of the whole message.
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp
 #include "communication/redistribution/layout_paths.hpp"
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the cheapest way between two layouts, by uniform-cost search over the few layouts
-// between. Source: the few single collectives between two layouts
-// (communication/redistribution/redistribution.hpp). Assumes: only cuts that differ move: the
-// common leading
-// digits of every dimension stay where they are. Units: elements of the whole message; prices in
-// bytes that a rank receives. Checked by: tests/unit/communication/redistribution_test.cpp
+//           between.
+// Source: the few single collectives between two layouts
+//         (communication/redistribution/redistribution.hpp).
+// Assumes: only cuts that differ move: the common leading digits of every dimension stay where they
+//          are.
+// Units: elements of the whole message; prices in bytes that a rank receives.
+// Checked by: tests/unit/communication/redistribution_test.cpp
 #include "communication/redistribution/redistribution.hpp"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: what steps do to a layout without names: cuts, sizes of tiles and of messages.
 // Source: the collectives of communication/redistribution/redistribution.hpp.
-// Assumes: slices of one dimension are equal. Units: elements.
+// Assumes: slices of one dimension are equal.
+// Units: elements.
 // Checked by: tests/unit/communication/redistribution_test.cpp
 #include "communication/redistribution/redistribution_pattern.hpp"
 

@@ -2,7 +2,8 @@
 // Computes: the cheapest steps between two plain layouts.
 // Source: Dijkstra over layouts; of equal costs the one that was reached first.
 // Assumes: only cuts that differ move: the common leading digits of every dimension stay where they
-//          are. Units: elements that a device sends, a small charge per step.
+//          are.
+// Units: elements that a device sends, a small charge per step.
 // Checked by: tests/unit/communication/redistribution_test.cpp
 #include "communication/redistribution/redistribution_search.hpp"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: two layouts as cuts by units, numbered in the order they come up in.
 // Source: nothing but the definition: factors that are side by side at both ends cut as one.
-// Assumes: plain cuts. Units: numbers of units.
+// Assumes: plain cuts.
+// Units: numbers of units.
 // Checked by: tests/unit/communication/redistribution_test.cpp
 #include "communication/redistribution/redistribution_units.hpp"
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: what derivation looks up of a block many times: positions of dimensions, producers,
-// users. Source: the operator graph of the block (plansearch/network.hpp). Assumes: a loop nest has
-// at most as many dimensions as a mask has bits. Units: indices and masks. Checked by:
-// tests/unit/communication/derivation_test.cpp
+//           users.
+// Source: the operator graph of the block (plansearch/network.hpp).
+// Assumes: a loop nest has at most as many dimensions as a mask has bits.
+// Units: indices and masks.
+// Checked by: tests/unit/communication/derivation_test.cpp
 #include "communication/slices/block_index.hpp"
 
 #include <algorithm>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: which slice of a dimension a device holds or uses at a step.
 // Source: index = (sum of a_i x coordinate_i + b x t + d x [last step] + k) mod slices, digit by
-// digit (PrimePar, ASPLOS 2024, section 4, written for any number of axes). Assumes:
-// slices of one dimension are equal. Units: slice numbers from 0, steps from 0.
+//         digit (PrimePar, ASPLOS 2024, section 4, written for any number of axes).
+// Assumes: slices of one dimension are equal.
+// Units: slice numbers from 0, steps from 0.
 // Checked by: tests/unit/communication/temporal_test.cpp,
-// tests/unit/communication/execution_test.cpp
+//             tests/unit/communication/execution_test.cpp
 #include "communication/slices/slice_map.hpp"
 
 #include <algorithm>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the moves of tiles between the steps of an operator, and at the ends of its phases.
-// Operands that are read travel ahead of use, results that travel collect their sum on the way and
-// then go home, and what a phase needs elsewhere than where the one before left it is brought there
-// by one more move, unless its first tile was kept. Source: held and used slices by phase
-// (communication/slices/slice_map.hpp); PrimePar (ASPLOS 2024, section 3) and ring attention come
-// out as
-// cases. Assumes: one tile of an operand per step. Units: tiles, steps. Checked by:
-// tests/unit/communication/execution_test.cpp, tests/unit/communication/temporal_test.cpp
+//           Operands that are read travel ahead of use, results that travel collect their sum on
+//           the way and then go home, and what a phase needs elsewhere than where the one before
+//           left it is brought there by one more move, unless its first tile was kept.
+// Source: held and used slices by phase (communication/slices/slice_map.hpp); PrimePar (ASPLOS
+//         2024, section 3) and ring attention come out as cases.
+// Assumes: one tile of an operand per step.
+// Units: tiles, steps.
+// Checked by: tests/unit/communication/execution_test.cpp,
+//             tests/unit/communication/temporal_test.cpp
 #include "communication/slices/tile_moves.hpp"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   the compute order of Chimera's bidirectional pipelines.
-// Source:     Li and Hoefler, Chimera (SC 2021): two replicas of the network in opposite
-//             directions, half of the micro-batches each; units of p micro-batches follow one
-//             another without a gap. The paper draws the order; the rule of choice is ours.
-// Assumes:    order fixed by the clock of equal pieces; p / 2 micro-batches in flight per
-// direction. Units:      clock ticks of one piece. Checked by:
-// tests/unit/schedule/orders/chimera_test.cpp
+// Computes: the compute order of Chimera's bidirectional pipelines.
+// Source: Li and Hoefler, Chimera (SC 2021): two replicas of the network in opposite directions,
+//         half of the micro-batches each; units of p micro-batches follow one another without a
+//         gap. The paper draws the order; the rule of choice is ours.
+// Assumes: order fixed by the clock of equal pieces; p / 2 micro-batches in flight per direction.
+// Units: clock ticks of one piece.
+// Checked by: tests/unit/schedule/orders/chimera_test.cpp
 #include "schedule/orders/clock.hpp"
 #include "schedule/table.hpp"
 

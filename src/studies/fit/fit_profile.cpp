@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the constants and the site of a profile from measurements, and the text of that
-// profile. Source: studies/fit/kernel_fit.hpp and studies/validate/site_fit.hpp;
-// validation/sites.yaml for the prior. Assumes: one machine, framework and precision; anything else
-// is refused. Kernels and links are
+//           profile.
+// Source: studies/fit/kernel_fit.hpp and studies/validate/site_fit.hpp; validation/sites.yaml for
+//         the prior.
+// Assumes: one machine, framework and precision; anything else is refused. Kernels and links are
 //          corrected first, the site is what is then left of the runs.
 // Units: ratios.
 // Checked by: tests/cli/cli_test.py
