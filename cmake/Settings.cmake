@@ -12,7 +12,7 @@ option(PLANSEARCH_FUZZ "Build a libFuzzer executable for every reader (clang)" O
 # GCC 12 takes moves of std::string for overflows; it shows that where a header is precompiled.
 add_library(plansearch_warnings INTERFACE)
 target_compile_options(plansearch_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
-                                                     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow>
+                                                     "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>"
                                                      $<$<BOOL:${PLANSEARCH_WERROR}>:-Werror>)
 if(PLANSEARCH_FUZZ)
   target_compile_options(plansearch_settings INTERFACE -fsanitize=fuzzer-no-link)
