@@ -37,7 +37,7 @@ def rows(path):
 
 
 def rule_names():
-    text = (ROOT / "src" / "plan" / "framework_rules.cpp").read_text(encoding="utf-8")
+    text = (ROOT / "src" / "plan" / "legality" / "framework_rules.cpp").read_text(encoding="utf-8")
     return re.findall(r'^    \{\{"([a-z0-9-]+)",', text, re.M)
 
 
