@@ -100,7 +100,7 @@ def words(files):
 class Words(unittest.TestCase):
     """Sentences of the kind that the lint is for, and plain ones beside them."""
 
-    WRONG = ("'{}' is no amount of memory", "What moves between operators is priced first", "it pays for the seam",
+    WRONG = ("'{}' is no amount of memory", "'{}' is no {}", "What moves between operators is priced first", "it pays for the seam",
              "two ways between layouts", "the way between two layouts", "plans are told apart by their degrees",
              "what is asked of degrees holds", "12 plans not looked at", "its stages are spelled out", "it is dropped in silence",
              "Fast. Whoever makes one does not matter", "messages that devices say to each other")
@@ -114,6 +114,12 @@ class Words(unittest.TestCase):
             self.assertTrue(all(line.startswith("src/base/a.cpp:2: ") for line in found), found)
         for text in self.PLAIN:
             self.assertEqual(words({"src/base/a.cpp": f'const char* s = "{text}";\n'}), [])
+
+    def test_arguments_are_literals_of_their_own(self):
+        found = words({"src/base/a.cpp": 'f(at("schema"), "is no file", g("write it"));\n'})
+        self.assertEqual(len(found), 1, found)
+        split = words({"src/base/a.cpp": 'f("this is "\n  "no file", x);\n'})
+        self.assertEqual([line.split(" ")[0] for line in split], ["src/base/a.cpp:1:"])
 
     def test_comments_of_public_headers(self):
         for text in self.WRONG:

@@ -13,7 +13,7 @@ import sys
 
 # Pattern, the words to use instead.
 RULES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in (
-    (r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|worse\b|better\b|slower\b|faster\b|smaller\b|larger\b|other\b)\w+",
+    (r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|worse\b|better\b|slower\b|faster\b|smaller\b|larger\b|other\b)[\w{]+",
      "is not a ..."),
     (r"\bwhat (?:is|are|was|were) asked\b", "the question, the request"),
     (r"\b(?:told|tells?|telling) [\w ]{0,20}?apart\b", "distinguished"),
@@ -43,17 +43,16 @@ def literals(text):
         code = line.strip()
         if code.startswith(("//", "#include")):
             continue
-        found = [(match.start(), match.group(1)) for match in LITERAL.finditer(line)]
         comment = re.search(r'(?<!:)//(?=[^"]*$)', line)
-        found = [part for at, part in found if not comment or at < comment.start()]
-        if run and not code.startswith('"'):
-            yield start, run
-            run = ""
-        for part in found:
-            if not run:
-                start = number
-            run += part
-        if run and not code.endswith('"'):
+        end = 0
+        for match in LITERAL.finditer(line[:comment.start()] if comment else line):
+            if run and line[end:match.start()].strip():  # another argument
+                yield start, run
+                run = ""
+            start = start if run else number
+            run += match.group(1)
+            end = match.end()
+        if run and line[end:].strip():
             yield start, run
             run = ""
     if run:

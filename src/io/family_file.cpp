@@ -65,7 +65,7 @@ RawValue read_chain(const fs::path& directory, const fs::path& path, int depth) 
   const Document document = Document::read(path);
   const Node root = document.root();
   if (root.at("schema").text() != kSchema) {
-    root.at("schema").fail("is no family file", fmt::format("write schema: {}", kSchema));
+    root.at("schema").fail("this is not a family file", fmt::format("write schema: {}", kSchema));
   }
   for (const Node::Entry& entry : root.entries()) {
     if (std::find(kKeys.begin(), kKeys.end(), entry.key) != kKeys.end()) continue;

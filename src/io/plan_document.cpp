@@ -69,7 +69,7 @@ int read_degree(const Node& node, Degree degree) {
   }
   const std::string word = node.text();
   if (const auto value = parse_degree(degree, word)) return *value;
-  node.fail(fmt::format("'{}' is no {}", word, row.key), legal_text(degree));
+  node.fail(fmt::format("'{}' is not a {}", word, row.key), legal_text(degree));
 }
 
 PinnedDegrees read_degrees(const Node& map, DegreeSet without) {
