@@ -4,8 +4,6 @@
 // Assumes: batch and tokens lie by role.
 // Units: none.
 // Checked by: tests/unit/evaluate/choice_tables_test.cpp
-#include <fmt/format.h>
-
 #include "partition/partition_options.hpp"
 #include "plan/placements/check_placements.hpp"
 

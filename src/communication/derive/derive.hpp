@@ -20,6 +20,13 @@ struct DerivationScratchDeleter {
 using DerivationScratchPtr = std::unique_ptr<DerivationScratch, DerivationScratchDeleter>;
 [[nodiscard]] DerivationScratchPtr make_derivation_scratch();
 
+/// What one thread derives a network with, block by block: no allocation once they have grown.
+struct DerivationBuffers {
+  BlockPlacement placement;
+  DerivationScratchPtr derivation = make_derivation_scratch();
+  std::vector<Communication> demands;
+};
+
 /// What communication follows from.
 struct DerivationInput {
   const Network& network;

@@ -12,13 +12,6 @@
 namespace plansearch {
 namespace {
 
-/// Buffers of one thread; no allocation once they have grown.
-struct Scratch {
-  BlockPlacement placement;
-  DerivationScratchPtr derivation = make_derivation_scratch();
-  std::vector<Communication> demands;
-};
-
 bool has_expert_dimension(const Network& network, const Parameter& parameter) {
   return std::any_of(parameter.dims.begin(), parameter.dims.end(),
                      [&](DimId dim) { return network.dimension(dim).role == DimRole::Expert; });
@@ -82,7 +75,7 @@ ParameterCount operator*(ParameterCount count, double copies) {
 PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,
                             const PlanDegrees& plan, const DeviceMesh& mesh,
                             const Placements* placements) {
-  thread_local Scratch scratch;
+  thread_local DerivationBuffers scratch;
   const Network& network = *problem.network;
   const Framework& framework = *problem.framework;
   PlacedNetwork result{plan, mesh, std::vector<PlacedBlock>(network.blocks.size())};

@@ -13,12 +13,6 @@
 namespace plansearch {
 namespace {
 
-struct Scratch {
-  BlockPlacement placement;
-  DerivationScratchPtr derivation = make_derivation_scratch();
-  std::vector<Communication> demands;
-};
-
 std::string_view shared_key(const Block& block, const Communication& demand) {
   if (demand.index == kWholeBlock) return {};
   return block.parameters[demand.index].shared_key;
@@ -50,7 +44,7 @@ KeptBlock keep(const PricingContext& context, const DeviceMesh& mesh, const Bloc
 ShardedStates keep_states(const PricingContext& context, const NetworkIndex& index,
                           std::shared_ptr<const PlacedNetwork> placed, const PlanDegrees& plan,
                           const DeviceMesh& mesh, const Placements* placements) {
-  thread_local Scratch scratch;
+  thread_local DerivationBuffers scratch;
   const Network& network = *context.problem.network;
   const Framework& framework = *context.problem.framework;
   const PlacementRules rules = placement_rules(network, plan, mesh, framework, placements);
