@@ -3,13 +3,10 @@
 // sequence of parts, each of which takes the next bits of the device number, the outermost first.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "communication/slices/slice_map.hpp"
 
 namespace plansearch {
 
@@ -37,22 +34,5 @@ using PartitionSequence = std::vector<SequencePart>;
 [[nodiscard]] bool is_sorted(const PartitionSequence& sequence, std::span<const int> tiers);
 /// "N P2x2".
 [[nodiscard]] std::string to_text(const PartitionSequence& sequence);
-
-struct LinearSlices {
-  SliceMap batch;
-  SliceMap m;
-  SliceMap n;
-  SliceMap k;
-};
-
-struct PlacedSequence {
-  std::array<LinearSlices, kOperatorPhaseCount> phases;
-  int steps = 1;
-};
-
-/// The slices of a sequence; bits are the factors of the mesh, factor 0 the innermost one. Squares
-/// nest: the last one turns with every step.
-[[nodiscard]] PlacedSequence place_sequence(const PartitionSequence& sequence,
-                                            const DeviceMesh& mesh);
 
 }  // namespace plansearch

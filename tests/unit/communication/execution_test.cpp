@@ -5,11 +5,11 @@
 
 #include <array>
 
-#include "communication/derive/partition_sequence.hpp"
 #include "communication/redistribution/redistribution.hpp"
 #include "execution.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plansearch/placement_names.hpp"
+#include "support/placed_sequence.hpp"
 
 namespace plansearch {
 namespace {
@@ -31,9 +31,9 @@ DeviceMesh bits(int count) {
 
 /// One linear operator O[b, m, k] = I[b, m, n] W[n, k] with every dimension `grain` elements per
 /// slice; its neighbours hold I where it starts and O where it ends.
-PlacedBlockCase linear(const PlacedSequence& placed, const DeviceMesh& mesh, int grain = 2) {
+PlacedBlockCase linear(const test::PlacedSequence& placed, const DeviceMesh& mesh, int grain = 2) {
   const auto extent = [&](const SliceMap& map) { return std::int64_t{grain} * map.slices(); };
-  const LinearSlices& forward = placed.phases[0];
+  const test::LinearSlices& forward = placed.phases[0];
   test::BlockBuilder b;
   const DimId db = b.dim("b", DimRole::Batch, extent(forward.batch));
   const DimId dm = b.dim("m", DimRole::Sequence, extent(forward.m));
@@ -51,7 +51,7 @@ PlacedBlockCase linear(const PlacedSequence& placed, const DeviceMesh& mesh, int
   made.rules = placement_rules(made.network, {}, mesh, framework);
   made.placement = place_block(made.network, made.network.blocks[0], made.rules);
   OperatorPlacement& op = made.placement.operators[0];
-  const auto loop = [](const LinearSlices& s) { return std::vector{s.batch, s.m, s.n, s.k}; };
+  const auto loop = [](const test::LinearSlices& s) { return std::vector{s.batch, s.m, s.n, s.k}; };
   op.steps = placed.steps;
   op.loop = loop(forward);
   op.overrides[1] = loop(placed.phases[1]);
@@ -147,7 +147,7 @@ TEST_SUITE("unit") {
       CAPTURE(k);
       const int s = 1 << k;
       const DeviceMesh mesh = bits(2 * k);
-      const PlacedBlockCase placed = linear(place_sequence(square(k), mesh), mesh, 1);
+      const PlacedBlockCase placed = linear(test::place_sequence(square(k), mesh), mesh, 1);
       CHECK(execute(placed, 3) == "");
       check_counts(placed);
       std::array<int, 3> sent{};
@@ -176,7 +176,7 @@ TEST_SUITE("unit") {
       const DeviceMesh mesh = bits(n);
       for (const PartitionSequence& sequence : sequences) {
         CAPTURE(to_text(sequence));
-        const PlacedBlockCase placed = linear(place_sequence(sequence, mesh), mesh, 1);
+        const PlacedBlockCase placed = linear(test::place_sequence(sequence, mesh), mesh, 1);
         CHECK(execute(placed, 5) == "");
         check_counts(placed);
       }
@@ -215,8 +215,8 @@ TEST_SUITE("unit") {
       const PartitionSequence& sequence = sequences[random() % sequences.size()];
       CAPTURE(to_text(sequence));
       const DeviceMesh mesh = bits(n);
-      REQUIRE(execute(linear(place_sequence(sequence, mesh), mesh, 1), static_cast<unsigned>(i)) ==
-              "");
+      REQUIRE(execute(linear(test::place_sequence(sequence, mesh), mesh, 1),
+                      static_cast<unsigned>(i)) == "");
     }
   }
 
@@ -225,9 +225,9 @@ TEST_SUITE("unit") {
     // and I/4 across. Bit d1 is factor 2, the node.
     const DeviceMesh mesh = bits(3);
     const auto collectives = [&](const PartitionSequence& sequence) {
-      const PlacedBlockCase placed = linear(place_sequence(sequence, mesh), mesh, 8);
+      const PlacedBlockCase placed = linear(test::place_sequence(sequence, mesh), mesh, 8);
       CHECK(execute(placed, 7) == "");
-      const LinearSlices f = place_sequence(sequence, mesh).phases[0];
+      const test::LinearSlices f = test::place_sequence(sequence, mesh).phases[0];
       const double rows = 64.0 * f.batch.slices() * f.m.slices();
       const double o = rows * 8.0 * f.k.slices();
       const double i = rows * 8.0 * f.n.slices();
@@ -310,11 +310,11 @@ TEST_SUITE("unit") {
 
   TEST_CASE("executed: a move of a square that is left out is missed") {
     const DeviceMesh four = bits(2);
-    check_that_all_matter(linear(place_sequence(square(1), four), four));
+    check_that_all_matter(linear(test::place_sequence(square(1), four), four));
     const DeviceMesh sixteen = bits(4);
-    check_that_all_matter(linear(place_sequence(square(2), sixteen), sixteen, 1));
+    check_that_all_matter(linear(test::place_sequence(square(2), sixteen), sixteen, 1));
     check_that_all_matter(
-        linear(place_sequence({{Kind::Contraction}, {Kind::Square, 1}}, bits(3)), bits(3)));
+        linear(test::place_sequence({{Kind::Contraction}, {Kind::Square, 1}}, bits(3)), bits(3)));
   }
 
   TEST_CASE("slices: what a device receives between two sequences is what it lacks") {
@@ -327,7 +327,7 @@ TEST_SUITE("unit") {
       const std::array<double, 3> extents{1.0 * extent, 1.0 * extent, 1.0 * extent};
       const auto layout = [&](Kind kind) {
         const PartitionSequence sequence(static_cast<std::size_t>(n), SequencePart{kind});
-        const LinearSlices slices = place_sequence(sequence, mesh).phases[0];
+        const test::LinearSlices slices = test::place_sequence(sequence, mesh).phases[0];
         Layout result;
         result.dims = {slices.batch, slices.m, slices.n};
         return result;
@@ -373,7 +373,8 @@ TEST_SUITE("unit") {
     // N in four slices, 2a + (b + t mod 2): two steps come by the inner digit, not by the outer
     // one.
     const DeviceMesh mesh = bits(3);
-    const PlacedSequence placed = place_sequence({{Kind::Contraction}, {Kind::Square, 1}}, mesh);
+    const test::PlacedSequence placed =
+        test::place_sequence({{Kind::Contraction}, {Kind::Square, 1}}, mesh);
     CHECK(placed.steps == 2);
     CHECK(placed.phases[0].n.slices() == 4);
     CHECK(placed.phases[0].n.spatial_axes(2) == AxisSet{factor_axis(2)});

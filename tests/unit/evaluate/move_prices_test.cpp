@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "communication/derive/partition_sequence.hpp"
 #include "plansearch/device_mesh.hpp"
+#include "support/placed_sequence.hpp"
 #include "support/toy_problem.hpp"
 
 namespace plansearch {
@@ -35,8 +35,8 @@ TEST_SUITE("unit") {
     std::vector<NumberedLayout> ends;
     std::vector<NumberedLayout> starts;
     for (const PartitionSequence& sequence : all_sequences(4)) {
-      const PlacedSequence placed = place_sequence(sequence, mesh);
-      const LinearSlices& slices = placed.phases[0];
+      const test::PlacedSequence placed = test::place_sequence(sequence, mesh);
+      const test::LinearSlices& slices = placed.phases[0];
       Layout input;
       Layout output;
       for (const SliceMap* map : {&slices.batch, &slices.m, &slices.n}) {

@@ -8,7 +8,6 @@
 #include <optional>
 #include <random>
 
-#include "communication/derive/partition_sequence.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "evaluate/block/operator_time.hpp"
 #include "evaluate/block/profile_maker.hpp"
@@ -17,6 +16,7 @@
 #include "plansearch/evaluator.hpp"
 #include "plansearch/plan_report.hpp"
 #include "plansearch/plan_stages.hpp"
+#include "support/placed_sequence.hpp"
 #include "support/toy_class.hpp"
 
 namespace plansearch {
@@ -194,8 +194,8 @@ TEST_SUITE("unit") {
       const DeviceMesh mesh =
           with_factors(make_device_mesh(group, test::toy_framework().rank_order),
                        std::vector<int>(static_cast<std::size_t>(bits), 2));
-      const PlacedSequence placed = place_sequence(sequence, mesh);
-      for (const LinearSlices& phase : placed.phases) {
+      const test::PlacedSequence placed = test::place_sequence(sequence, mesh);
+      for (const test::LinearSlices& phase : placed.phases) {
         const int slices =
             phase.batch.slices() * phase.m.slices() * phase.n.slices() * phase.k.slices();
         CHECK(slices == group.tensor_out * placed.steps);
