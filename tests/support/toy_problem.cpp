@@ -89,4 +89,15 @@ Problem toy_problem(const ToyOptions& options) {
   return problem;
 }
 
+Problem squares_problem() {
+  ToyOptions options;
+  options.layers = 4;
+  options.gpus = 16;
+  Problem problem = toy_problem(options);
+  auto framework = std::make_shared<Framework>(*problem.framework);
+  framework->operator_steps = OperatorSteps::Squares;
+  problem.framework = framework;
+  return problem;
+}
+
 }  // namespace plansearch::test

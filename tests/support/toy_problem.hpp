@@ -26,5 +26,7 @@ struct ToyOptions {
 /// 4 nodes of 8 A100-like accelerators, a Megatron-like framework and a GPT.
 [[nodiscard]] Problem toy_problem(const ToyOptions& options = {});
 [[nodiscard]] Framework toy_framework();
+/// Four layers on 16 accelerators, and a framework that runs operators in steps over squares.
+[[nodiscard]] Problem squares_problem();
 
 }  // namespace plansearch::test

@@ -9,21 +9,11 @@
 #include <vector>
 
 #include "search/solvers/cost_table.hpp"
+#include "support/choice_cost.hpp"
 
 using namespace plansearch;
 
 namespace {
-
-double cost_of(const ChoiceGraph& graph, const std::vector<std::size_t>& options) {
-  double cost = 0.0;
-  for (std::size_t n = 0; n < options.size(); ++n) cost += graph.nodes[n].costs[options[n]];
-  for (const ChoiceEdge& edge : graph.edges) {
-    std::size_t at = 0;
-    for (const std::size_t n : edge.nodes) at = at * graph.nodes[n].costs.size() + options[n];
-    cost += edge.costs[at];
-  }
-  return cost;
-}
 
 double least(const ChoiceGraph& graph) {
   return Elimination(graph, {}).costs().costs.front();
@@ -34,7 +24,7 @@ double brute(const ChoiceGraph& graph) {
   double best = ChoiceGraph::kImpossible;
   std::vector<std::size_t> options(graph.nodes.size(), 0);
   for (bool more = true; more;) {
-    best = std::min(best, cost_of(graph, options));
+    best = std::min(best, test::cost_of(graph, options));
     more = false;
     for (std::size_t n = 0; n < options.size() && !more; ++n) {
       more = ++options[n] < graph.nodes[n].costs.size();
@@ -338,7 +328,7 @@ TEST_SUITE("unit") {
       // The options really cost that.
       std::vector<std::size_t> options(graph.nodes.size(), 0);
       found.complete(options);
-      CHECK(cost_of(graph, options) == expected);
+      CHECK(test::cost_of(graph, options) == expected);
     }
     CHECK(possible > 60);
   }

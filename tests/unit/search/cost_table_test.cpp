@@ -10,6 +10,7 @@
 #include <random>
 
 #include "search/solvers/min_plus.hpp"
+#include "support/choice_cost.hpp"
 
 namespace plansearch {
 namespace {
@@ -39,17 +40,6 @@ ChoiceGraph layer_of(std::size_t states, std::mt19937& random) {
     graph.edges.push_back(random_edge(from, to, states, random));
   }
   return graph;
-}
-
-double cost_of(const ChoiceGraph& graph, const std::vector<std::size_t>& options) {
-  double cost = 0.0;
-  for (std::size_t n = 0; n < options.size(); ++n) cost += graph.nodes[n].costs[options[n]];
-  for (const ChoiceEdge& edge : graph.edges) {
-    std::size_t at = 0;
-    for (const std::size_t n : edge.nodes) at = at * graph.nodes[n].costs.size() + options[n];
-    cost += edge.costs[at];
-  }
-  return cost;
 }
 
 /// Every assignment, the cost of what is chosen already carried along.
@@ -112,7 +102,7 @@ TEST_SUITE("unit") {
         CHECK(least == Exhaustive(graph).least());
         std::vector<std::size_t> options(kLayer, 0);
         best.complete(options);
-        CHECK(cost_of(graph, options) == least);
+        CHECK(test::cost_of(graph, options) == least);
       }
     }
   }
@@ -133,7 +123,7 @@ TEST_SUITE("unit") {
       }
       CHECK(rest.costs().costs[entry] == Exhaustive(pinned).least());
       rest.complete(options);
-      CHECK(cost_of(graph, options) == rest.costs().costs[entry]);
+      CHECK(test::cost_of(graph, options) == rest.costs().costs[entry]);
     }
   }
 
@@ -152,7 +142,7 @@ TEST_SUITE("unit") {
           CHECK(layer_options.front() == options.back());
           options.insert(options.end(), layer_options.begin() + 1, layer_options.end());
         }
-        CHECK(cost_of(graph, options) == repeated->cost);
+        CHECK(test::cost_of(graph, options) == repeated->cost);
       }
     }
   }

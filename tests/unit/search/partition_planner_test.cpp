@@ -68,17 +68,6 @@ ChoiceGraph graph_of_some(const ChoiceTables& tables,
   return graph;
 }
 
-Problem steps_problem() {
-  test::ToyOptions options;
-  options.layers = 4;
-  options.gpus = 16;
-  Problem problem = test::toy_problem(options);
-  auto framework = std::make_shared<Framework>(*problem.framework);
-  framework->operator_steps = OperatorSteps::Squares;
-  problem.framework = framework;
-  return problem;
-}
-
 /// Three options for each of ten launches: 3^10 = 59,049 sums between two edges, some draws.
 void compare_with_all(const Problem& problem, int tensor, int micro_batch, int draws) {
   const PlanDegrees degrees = test::tensor_groups(problem, tensor, micro_batch);
@@ -126,7 +115,7 @@ TEST_SUITE("unit") {
       space = PartitionSpace::OneDimension;
       tensor = 4;
     }
-    const Problem problem = steps_problem();
+    const Problem problem = test::squares_problem();
     const PlanDegrees degrees = test::tensor_groups(problem, tensor, 2);
     const PartitionPlanner planner({problem, degrees, space});
     REQUIRE(planner.obstacle().empty());
@@ -166,7 +155,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("sequences: elimination finds the best of all choices of some options") {
-    compare_with_all(steps_problem(), 4, 2, 10);
+    compare_with_all(test::squares_problem(), 4, 2, 10);
   }
 
   TEST_CASE("sequences: also where three launches that share a tensor have too many for a table") {
@@ -184,7 +173,7 @@ TEST_SUITE("unit") {
 
   TEST_CASE("sequences: those sorted inside a tier are some of all; what they lose is printed") {
     // Eight devices of one node; sixteen of two.
-    const Problem problem = steps_problem();
+    const Problem problem = test::squares_problem();
     for (const int tensor : {8, 16}) {
       const PlanDegrees degrees = test::tensor_groups(problem, tensor, 2);
       const auto least = [&](PartitionSpace space) {
@@ -200,7 +189,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("sequences: bounds hold, and what has room is looked for along the front") {
-    const Problem problem = steps_problem();
+    const Problem problem = test::squares_problem();
     PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
     const PartitionPlanner planner({problem, degrees});
     for (const Recompute level : {Recompute::None, Recompute::Full}) {
@@ -227,7 +216,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("space temporal: its best plan is never worse than the choice of least sum") {
-    const Problem problem = steps_problem();
+    const Problem problem = test::squares_problem();
     const PlanEvaluator evaluator(problem);
     PlanDegrees degrees = test::tensor_groups(problem, 4, 2);
     degrees.sequence_parallel = SequenceParallel::Off;
@@ -259,7 +248,7 @@ TEST_SUITE("unit") {
     const Problem plain = test::toy_problem();
     const PlanEvaluator none(plain);
     CHECK_THROWS_AS((void)search(none, "temporal", {}, {}), InputError);
-    const Problem problem = steps_problem();
+    const Problem problem = test::squares_problem();
     const PlanEvaluator evaluator(problem);
     PinnedDegrees three;
     three.pin(Degree::TensorOut, 3);

@@ -14,17 +14,6 @@
 namespace plansearch {
 namespace {
 
-Problem steps_problem() {
-  test::ToyOptions options;
-  options.layers = 4;
-  options.gpus = 16;
-  Problem problem = test::toy_problem(options);
-  auto framework = std::make_shared<Framework>(*problem.framework);
-  framework->operator_steps = OperatorSteps::Squares;
-  problem.framework = framework;
-  return problem;
-}
-
 /// `predict --temporal 2x2`.
 Seconds step_of_squares(Problem problem, const PlanDegrees& degrees) {
   auto names = square_placements(*problem.network, degrees, 2);
@@ -47,7 +36,7 @@ Seconds step_of_squares(Problem problem, const PlanDegrees& degrees) {
 TEST_SUITE("unit") {
   TEST_CASE("space temporal: no slower than squares named for every product") {
     // Squares inside four devices, and inside eight with norms replicated around them.
-    const Problem problem = steps_problem();
+    const Problem problem = test::squares_problem();
     const PlanEvaluator evaluator(problem);
     for (const int tensor : {4, 8}) {
       PlanDegrees degrees = test::tensor_groups(problem, tensor, 2);
@@ -64,7 +53,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("space temporal: the same answer for any number of threads") {
-    const Problem problem = steps_problem();
+    const Problem problem = test::squares_problem();
     const PlanEvaluator evaluator(problem);
     PinnedDegrees pinned;
     pinned.pin(Degree::TensorOut, 4);
