@@ -79,7 +79,7 @@ std::string text_of(const Refusal& refusal) {
 }
 
 /// The other targets that can express the plan.
-std::vector<std::string> alternatives(const Exporter& refused, ExportRequest handover,
+std::vector<std::string> alternatives(const Exporter& refused, ExportRequest request,
                                       const ResolvedPlan& given) {
   std::vector<std::string> names;
   for (const Exporter& exporter : exporters::exporter_table()) {
@@ -87,9 +87,9 @@ std::vector<std::string> alternatives(const Exporter& refused, ExportRequest han
     if (!exporter.framework.empty()) {
       const Framework rules = shipped_data().framework(std::string(exporter.framework));
       if (broken_rule(given, rules)) continue;
-      handover.own_stages = own_stages(handover, rules);
+      request.own_stages = own_stages(request, rules);
     }
-    if (exporters::refusals(exporter, handover).empty()) names.emplace_back(exporter.name);
+    if (exporters::refusals(exporter, request).empty()) names.emplace_back(exporter.name);
   }
   return names;
 }
@@ -139,34 +139,34 @@ std::variant<ExportResult, RefusedPlan> export_question(const ResolvedPlan& give
   if (const auto* differs = std::get_if<std::string>(&equal))
     return refuse(exporter, {*differs}, {});
   const auto& stages = std::get<exporters::EqualStages>(equal);
-  ExportRequest handover{given.problem,
-                         stages.degrees,
-                         stages.stages,
-                         {},
-                         setting(given.asked, "optimizer"),
-                         setting(given.asked, "attention"),
-                         chosen_settings(given),
-                         predict(given),
-                         plan_identity(given),
-                         version};
+  ExportRequest request{given.problem,
+                        stages.degrees,
+                        stages.stages,
+                        {},
+                        setting(given.asked, "optimizer"),
+                        setting(given.asked, "attention"),
+                        chosen_settings(given),
+                        predict(given),
+                        plan_identity(given),
+                        version};
   std::optional<std::string> rule;
   if (!exporter.framework.empty()) {
     const Framework rules = shipped_data().framework(std::string(exporter.framework));
     rule = broken_rule(given, rules);
-    if (!rule) handover.own_stages = own_stages(handover, rules);
+    if (!rule) request.own_stages = own_stages(request, rules);
   }
   std::vector<std::string> reasons;
   Remedy remedy = Remedy::OtherPlan;
-  for (const Refusal& refusal : exporters::refusals(exporter, handover)) {
+  for (const Refusal& refusal : exporters::refusals(exporter, request)) {
     reasons.push_back(text_of(refusal));
     if (refusal.of_network) remedy = Remedy::OtherTarget;
   }
   if (rule) reasons.push_back(std::move(*rule));
   if (!reasons.empty()) {
-    return refuse(exporter, reasons, alternatives(exporter, handover, given), remedy);
+    return refuse(exporter, reasons, alternatives(exporter, request, given), remedy);
   }
   exporters::Exported exported =
-      exporters::export_plan(exporter, handover, exporters::find_launcher(launcher));
+      exporters::export_plan(exporter, request, exporters::find_launcher(launcher));
   return ExportResult{std::move(exported.text), std::move(exported.notes)};
 }
 

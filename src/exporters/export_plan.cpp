@@ -21,70 +21,70 @@ std::string one_line(std::string text) {
   return text;
 }
 
-std::string text_of(Setting setting, const ExportRequest& handover) {
-  return fmt::format("{} {}", name_of(setting), value_of(setting, handover));
+std::string text_of(Setting setting, const ExportRequest& request) {
+  return fmt::format("{} {}", name_of(setting), value_of(setting, request));
 }
 
 /// The degrees that are not neutral, and how the batch is cut.
-std::string plan_text(const ExportRequest& handover) {
+std::string plan_text(const ExportRequest& request) {
   std::vector<std::string> words;
   for (const DegreeRow& row : degree_table()) {
     const Setting setting = setting_of(row.degree);
-    if (!matters(setting, handover)) continue;
-    if (value_of(setting, handover) == neutral_value(setting) && row.degree != Degree::MicroBatch)
+    if (!matters(setting, request)) continue;
+    if (value_of(setting, request) == neutral_value(setting) && row.degree != Degree::MicroBatch)
       continue;
-    words.push_back(text_of(setting, handover));
+    words.push_back(text_of(setting, request));
   }
-  words.push_back(text_of(Setting::MicroBatches, handover));
-  if (!is_even(handover.stages)) {
-    words.push_back(fmt::format("layers {}", stages_text(handover.stages)));
+  words.push_back(text_of(Setting::MicroBatches, request));
+  if (!is_even(request.stages)) {
+    words.push_back(fmt::format("layers {}", stages_text(request.stages)));
   }
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
 /// Settings that no key says and the script must.
-std::vector<std::string> left_to_script(const Exporter& exporter, const ExportRequest& handover) {
+std::vector<std::string> left_to_script(const Exporter& exporter, const ExportRequest& request) {
   std::vector<std::string> words;
-  const Settings said = said_by_keys(exporter, handover);
+  const Settings said = said_by_keys(exporter, request);
   for (const Accepts& accepts : exporter.accepts) {
-    if (accepts.by != By::Script || !matters(accepts.setting, handover)) continue;
+    if (accepts.by != By::Script || !matters(accepts.setting, request)) continue;
     if (said.test(static_cast<std::size_t>(accepts.setting))) continue;
-    words.push_back(text_of(accepts.setting, handover));
+    words.push_back(text_of(accepts.setting, request));
   }
   return words;
 }
 
-std::vector<std::string> placeholders(const Exporter& exporter, const ExportRequest& handover) {
+std::vector<std::string> placeholders(const Exporter& exporter, const ExportRequest& request) {
   std::vector<std::string> names;
   for (const Document& document : exporter.documents) {
     for (const Key& key : document.keys) {
-      if (key.says.empty() && !key.value(handover).is_null()) names.emplace_back(key.name);
+      if (key.says.empty() && !key.value(request).is_null()) names.emplace_back(key.name);
     }
   }
   return names;
 }
 
-std::vector<std::string> notes_of(const Exporter& exporter, const ExportRequest& handover) {
+std::vector<std::string> notes_of(const Exporter& exporter, const ExportRequest& request) {
   std::vector<std::string> notes;
-  if (const auto words = left_to_script(exporter, handover); !words.empty()) {
+  if (const auto words = left_to_script(exporter, request); !words.empty()) {
     notes.push_back(fmt::format("set in the training script: {}", fmt::join(words, ", ")));
   }
-  if (const auto names = placeholders(exporter, handover); !names.empty()) {
+  if (const auto names = placeholders(exporter, request); !names.empty()) {
     notes.push_back(fmt::format("not the plan's, change them: {}", fmt::join(names, ", ")));
   }
-  if (!handover.prediction.fits) {
+  if (!request.prediction.fits) {
     notes.emplace_back("the prediction says that the plan does not fit in memory");
   }
   // A target with rings is the framework that runs them.
-  const bool other = exporter.framework != handover.problem.framework->name &&
-                     handover.degrees.temporal == Temporal::None;
+  const bool other = exporter.framework != request.problem.framework->name &&
+                     request.degrees.temporal == Temporal::None;
   if (!exporter.framework.empty() && other) {
     notes.push_back(fmt::format("predicted as {}, which {} is not; --framework {} tells its time",
-                                handover.problem.framework->name, exporter.name,
+                                request.problem.framework->name, exporter.name,
                                 exporter.framework));
   }
   if (exporter.notes != nullptr) {
-    for (std::string& note : exporter.notes(handover)) notes.push_back(std::move(note));
+    for (std::string& note : exporter.notes(request)) notes.push_back(std::move(note));
   }
   for (std::string& note : notes) note = one_line(std::move(note));
   return notes;
@@ -109,22 +109,22 @@ std::vector<std::string> header_of(const Exporter& exporter, const ExportRequest
 }
 
 /// Where the file of a document goes: started by hand on every node, each writes its own.
-std::string place_of(const Document& document, const ExportRequest& handover, Launcher launcher) {
+std::string place_of(const Document& document, const ExportRequest& request, Launcher launcher) {
   if (launcher == Launcher::Torchrun) return fmt::format("$(mktemp --suffix=-{})", document.file);
-  return fmt::format("$PWD/plan-{}-{}", handover.identity, document.file);
+  return fmt::format("$PWD/plan-{}-{}", request.identity, document.file);
 }
 
 /// Files first, then arrays, as one piece of shell.
-std::string shell_body(const Exporter& exporter, const ExportRequest& handover, Launcher launcher,
+std::string shell_body(const Exporter& exporter, const ExportRequest& request, Launcher launcher,
                        const std::vector<std::string>& header) {
   std::string text;
   for (const Document& document : exporter.documents) {
-    const Entries entries = entries_of(document, handover);
+    const Entries entries = entries_of(document, request);
     if (document.write == nullptr) {
       text += shell_array(document.array, entries);
       continue;
     }
-    text += fmt::format("export PLAN_CONFIG=\"{}\"\n", place_of(document, handover, launcher));
+    text += fmt::format("export PLAN_CONFIG=\"{}\"\n", place_of(document, request, launcher));
     text += shell_file("$PLAN_CONFIG", document.write(header, entries));
   }
   return text;
@@ -132,10 +132,10 @@ std::string shell_body(const Exporter& exporter, const ExportRequest& handover, 
 
 }  // namespace
 
-Entries entries_of(const Document& document, const ExportRequest& handover) {
+Entries entries_of(const Document& document, const ExportRequest& request) {
   Entries entries;
   for (const Key& key : document.keys) {
-    Value value = key.value(handover);
+    Value value = key.value(request);
     if (!value.is_null()) entries.push_back({std::string(key.name), std::move(value)});
   }
   return entries;
@@ -152,18 +152,18 @@ Launcher find_launcher(std::string_view name) {
   return found == names.end() ? Launcher::None : static_cast<Launcher>(found - names.begin() + 1);
 }
 
-Exported export_plan(const Exporter& exporter, const ExportRequest& handover, Launcher launcher) {
-  const std::vector<std::string> notes = notes_of(exporter, handover);
-  const std::vector<std::string> header = header_of(exporter, handover, notes);
+Exported export_plan(const Exporter& exporter, const ExportRequest& request, Launcher launcher) {
+  const std::vector<std::string> notes = notes_of(exporter, request);
+  const std::vector<std::string> header = header_of(exporter, request, notes);
   const Document& first = exporter.documents.front();
   if (launcher != Launcher::None) {
-    const std::string body = shell_body(exporter, handover, launcher, header);
-    return {launch_script(exporter, handover, launcher, header, body), notes};
+    const std::string body = shell_body(exporter, request, launcher, header);
+    return {launch_script(exporter, request, launcher, header, body), notes};
   }
   if (exporter.documents.size() == 1 && first.write != nullptr)
-    return {first.write(header, entries_of(first, handover)), notes};
-  return {shell_comments(header) + environment_text(exporter, handover) +
-              shell_body(exporter, handover, launcher, header),
+    return {first.write(header, entries_of(first, request)), notes};
+  return {shell_comments(header) + environment_text(exporter, request) +
+              shell_body(exporter, request, launcher, header),
           notes};
 }
 

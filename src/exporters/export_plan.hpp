@@ -15,7 +15,7 @@ namespace plansearch::exporters {
 
 using Settings = std::bitset<kSettingCount>;
 /// What the keys that are written for the plan say.
-[[nodiscard]] Settings said_by_keys(const Exporter& exporter, const ExportRequest& handover);
+[[nodiscard]] Settings said_by_keys(const Exporter& exporter, const ExportRequest& request);
 
 /// One thing the target cannot express.
 struct Refusal {
@@ -28,8 +28,7 @@ struct Refusal {
 /// Everything about the plan that the target cannot express; empty when it can. Every setting that
 /// matters must have a value the target accepts, and be said by a key that is written, unless it is
 /// the value the target takes without one, what the target always does, or left to the script.
-[[nodiscard]] std::vector<Refusal> refusals(const Exporter& exporter,
-                                            const ExportRequest& handover);
+[[nodiscard]] std::vector<Refusal> refusals(const Exporter& exporter, const ExportRequest& request);
 
 enum class Launcher : std::uint8_t { None, Slurm, Torchrun };
 [[nodiscard]] const std::vector<std::string>& launcher_names();  ///< of all but None
@@ -40,11 +39,11 @@ struct Exported {
   std::vector<std::string> notes;  ///< what the user must add; in the file too
 };
 /// For a plan without refusals.
-[[nodiscard]] Exported export_plan(const Exporter& exporter, const ExportRequest& handover,
+[[nodiscard]] Exported export_plan(const Exporter& exporter, const ExportRequest& request,
                                    Launcher launcher);
 
 /// What is written for each key of a document.
-[[nodiscard]] Entries entries_of(const Document& document, const ExportRequest& handover);
+[[nodiscard]] Entries entries_of(const Document& document, const ExportRequest& request);
 
 /// "any", "1, 2", "1 (script)": one cell of the table of capabilities.
 [[nodiscard]] std::string capability_text(const Exporter& exporter, Setting setting);

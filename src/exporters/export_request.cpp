@@ -226,12 +226,12 @@ std::variant<EqualStages, std::string> equal_stages(const ParallelPlan& plan,
   return equal;
 }
 
-bool matters(Setting setting, const ExportRequest& handover) {
-  if (const auto degree = degree_of(setting)) return degree_matters(*degree, handover);
+bool matters(Setting setting, const ExportRequest& request) {
+  if (const auto degree = degree_of(setting)) return degree_matters(*degree, request);
   if (const auto overlap = overlap_of(setting))
-    return handover.chosen.overlap && has_traffic(*overlap, handover.degrees);
-  if (const SettingRow* row = chosen_row(setting)) return chosen_matters(*row, handover);
-  return setting != Setting::Layers || handover.virtual_stages() > 1;
+    return request.chosen.overlap && has_traffic(*overlap, request.degrees);
+  if (const SettingRow* row = chosen_row(setting)) return chosen_matters(*row, request);
+  return setting != Setting::Layers || request.virtual_stages() > 1;
 }
 
 std::string value_of(Setting setting, const ExportRequest& h) {

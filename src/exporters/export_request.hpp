@@ -106,9 +106,9 @@ struct EqualStages {
 
 /// Whether it makes a difference: the schedule of one stage does not, nor what hides the
 /// communication of an axis with one rank.
-[[nodiscard]] bool matters(Setting setting, const ExportRequest& handover);
+[[nodiscard]] bool matters(Setting setting, const ExportRequest& request);
 /// The value as text: "8", "ring", "tp-cp-dp-pp" (axes with several ranks only), "even".
-[[nodiscard]] std::string value_of(Setting setting, const ExportRequest& handover);
+[[nodiscard]] std::string value_of(Setting setting, const ExportRequest& request);
 /// The value that plain data parallelism without any of it has; empty where there is none.
 [[nodiscard]] std::string neutral_value(Setting setting);
 

@@ -84,7 +84,7 @@ bool has_unknown_parts(M m) {
   t.precision.reset();
   t.optimizer = none.training.optimizer;
   t.frozen.clear();
-  t.lora.reset();  // a setting (handover.hpp)
+  t.lora.reset();  // a setting (export_request.hpp)
   return !(m == none);
 }
 

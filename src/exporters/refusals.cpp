@@ -30,24 +30,24 @@ bool same_order(std::string_view offered, std::string_view wanted) {
 }
 
 /// Whether what a row offers is the value of the plan.
-bool is_value(Setting setting, std::string_view offered, const ExportRequest& handover) {
-  const std::string value = value_of(setting, handover);
+bool is_value(Setting setting, std::string_view offered, const ExportRequest& request) {
+  const std::string value = value_of(setting, request);
   if (setting == Setting::RankOrder) return same_order(offered, value);
-  if (offered == kOwnSplit) return handover.stages == handover.own_stages;
+  if (offered == kOwnSplit) return request.stages == request.own_stages;
   return offered == value;
 }
 
-bool takes(const Accepts& accepts, const ExportRequest& handover) {
+bool takes(const Accepts& accepts, const ExportRequest& request) {
   if (accepts.values.empty()) return true;
   return std::any_of(accepts.values.begin(), accepts.values.end(), [&](std::string_view offered) {
-    return is_value(accepts.setting, offered, handover);
+    return is_value(accepts.setting, offered, request);
   });
 }
 
 std::optional<Refusal> refusal_of(Setting setting, const Exporter& exporter,
-                                  const ExportRequest& handover, const Settings& said) {
-  if (!matters(setting, handover)) return std::nullopt;
-  const std::string value = value_of(setting, handover);
+                                  const ExportRequest& request, const Settings& said) {
+  if (!matters(setting, request)) return std::nullopt;
+  const std::string value = value_of(setting, request);
   const std::string neutral = neutral_value(setting);
   const std::string what = fmt::format("{} {}", name_of(setting), value);
   const Accepts* accepts = find_accepts(exporter, setting);
@@ -55,10 +55,10 @@ std::optional<Refusal> refusal_of(Setting setting, const Exporter& exporter,
     if (value == neutral) return std::nullopt;
     return Refusal{what, neutral};
   }
-  if (!takes(*accepts, handover))
+  if (!takes(*accepts, request))
     return Refusal{what, fmt::format("{}", fmt::join(accepts->values, ", "))};
   const std::string_view silent = accepts->silent.empty() ? neutral : accepts->silent;
-  if (accepts->by != By::Key || is_value(setting, silent, handover)) return std::nullopt;
+  if (accepts->by != By::Key || is_value(setting, silent, request)) return std::nullopt;
   if (said.test(static_cast<std::size_t>(setting))) return std::nullopt;
   return Refusal{fmt::format("{} in this plan, which no key of its configuration can say", what),
                  {}};
@@ -66,30 +66,30 @@ std::optional<Refusal> refusal_of(Setting setting, const Exporter& exporter,
 
 }  // namespace
 
-Settings said_by_keys(const Exporter& exporter, const ExportRequest& handover) {
+Settings said_by_keys(const Exporter& exporter, const ExportRequest& request) {
   Settings said;
   for (const Document& document : exporter.documents) {
     for (const Key& key : document.keys) {
-      if (key.says.empty() || key.value(handover).is_null()) continue;
+      if (key.says.empty() || key.value(request).is_null()) continue;
       for (const Setting setting : key.says) said.set(static_cast<std::size_t>(setting));
     }
   }
   return said;
 }
 
-std::vector<Refusal> refusals(const Exporter& exporter, const ExportRequest& handover) {
+std::vector<Refusal> refusals(const Exporter& exporter, const ExportRequest& request) {
   std::vector<Refusal> result;
-  const Settings said = said_by_keys(exporter, handover);
+  const Settings said = said_by_keys(exporter, request);
   for (std::size_t s = 0; s < kSettingCount; ++s) {
-    if (auto refusal = refusal_of(static_cast<Setting>(s), exporter, handover, said))
+    if (auto refusal = refusal_of(static_cast<Setting>(s), exporter, request, said))
       result.push_back(std::move(*refusal));
   }
   for (const Trait& trait : exporter.lacks) {
-    if (trait.has(handover.model()))
-      result.push_back({fmt::format("{} has {}", handover.model().name, trait.words), {}, true});
+    if (trait.has(request.model()))
+      result.push_back({fmt::format("{} has {}", request.model().name, trait.words), {}, true});
   }
   for (const Conflict& conflict : exporter.conflicts) {
-    if (conflict.has(handover)) result.push_back({std::string(conflict.words), {}});
+    if (conflict.has(request)) result.push_back({std::string(conflict.words), {}});
   }
   return result;
 }

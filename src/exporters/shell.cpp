@@ -44,10 +44,10 @@ std::string starter_text(Starter starter, const Ranks& r, int gpus, int gpus_per
       r.nodes, gpus_per_node, r.node, r.address, r.port);
 }
 
-std::string trial_text(const Exporter& exporter, const ExportRequest& handover) {
+std::string trial_text(const Exporter& exporter, const ExportRequest& request) {
   if (exporter.launch.trial == nullptr) return "TRAIN_ARGS=(\"$@\")\n";
   std::vector<std::string> words;
-  for (const std::string& word : exporter.launch.trial(handover)) words.push_back(shell_word(word));
+  for (const std::string& word : exporter.launch.trial(request)) words.push_back(shell_word(word));
   return fmt::format(
       "# Arguments of this script take the place of a short trial on artificial data.\n"
       "TRAIN_ARGS=(\"$@\")\n"
@@ -111,10 +111,10 @@ std::string shell_file(std::string_view path, std::string_view text) {
   return fmt::format("cat > \"{}\" <<'{}'\n{}{}\n", path, kEndOfFile, text, kEndOfFile);
 }
 
-std::string environment_text(const Exporter& exporter, const ExportRequest& handover) {
+std::string environment_text(const Exporter& exporter, const ExportRequest& request) {
   std::string text;
   for (const Variable& variable : exporter.launch.environment) {
-    const auto value = variable.value(handover);
+    const auto value = variable.value(request);
     if (!value) continue;
     text += value->empty() ? fmt::format("unset {}\n", variable.name)
                            : fmt::format("export {}={}\n", variable.name, shell_word(*value));
@@ -122,15 +122,14 @@ std::string environment_text(const Exporter& exporter, const ExportRequest& hand
   return text;
 }
 
-std::string launch_script(const Exporter& exporter, const ExportRequest& handover,
-                          Launcher launcher, const std::vector<std::string>& header,
-                          const std::string& body) {
+std::string launch_script(const Exporter& exporter, const ExportRequest& request, Launcher launcher,
+                          const std::vector<std::string>& header, const std::string& body) {
   const Launch& launch = exporter.launch;
   const bool slurm = launcher == Launcher::Slurm;
-  const std::string nodes = fmt::format("{}", handover.nodes());
+  const std::string nodes = fmt::format("{}", request.nodes());
   const Ranks ranks{nodes, slurm ? "$SLURM_NODEID" : "$NODE_RANK", "$MASTER_ADDR", "$MASTER_PORT"};
   const std::string start =
-      starter_text(launch.starter, ranks, handover.problem.gpus, handover.gpus_per_node());
+      starter_text(launch.starter, ranks, request.problem.gpus, request.gpus_per_node());
   // Each node works out its own rank: the command is a script of one line for srun.
   const std::string command = slurm ? fmt::format(
                                           "srun --ntasks-per-node=1 --cpu-bind=none "
@@ -139,8 +138,8 @@ std::string launch_script(const Exporter& exporter, const ExportRequest& handove
                                     : fmt::format("exec {}", start);
   return fmt::format(
       "{}{}\n{}{}TRAIN_SCRIPT=(${{TRAIN_SCRIPT:-{}}})\n\n{} \"${{TRAIN_SCRIPT[@]}}\" {}\n",
-      slurm ? slurm_head(handover, header) : torchrun_head(handover, header),
-      environment_text(exporter, handover), body, trial_text(exporter, handover), launch.script,
+      slurm ? slurm_head(request, header) : torchrun_head(request, header),
+      environment_text(exporter, request), body, trial_text(exporter, request), launch.script,
       command, launch.arguments);
 }
 

@@ -20,11 +20,11 @@ namespace plansearch::exporters {
 [[nodiscard]] std::string shell_file(std::string_view path, std::string_view text);
 
 /// A script that starts the job: the environment, `body`, the command.
-[[nodiscard]] std::string launch_script(const Exporter& exporter, const ExportRequest& handover,
+[[nodiscard]] std::string launch_script(const Exporter& exporter, const ExportRequest& request,
                                         Launcher launcher, const std::vector<std::string>& header,
                                         const std::string& body);
 
 /// "export NAME=value", "unset NAME"
-[[nodiscard]] std::string environment_text(const Exporter& exporter, const ExportRequest& handover);
+[[nodiscard]] std::string environment_text(const Exporter& exporter, const ExportRequest& request);
 
 }  // namespace plansearch::exporters

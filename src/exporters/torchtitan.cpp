@@ -117,9 +117,9 @@ const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
   return nullptr;
 }
 
-Value registered(const std::vector<RegisteredModel>& models, const ExportRequest& handover,
+Value registered(const std::vector<RegisteredModel>& models, const ExportRequest& request,
                  std::string_view RegisteredModel::*word) {
-  const RegisteredModel* found = find_model(models, handover);
+  const RegisteredModel* found = find_model(models, request);
   return found == nullptr ? Value() : Value(found->*word);
 }
 

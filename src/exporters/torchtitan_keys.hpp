@@ -26,23 +26,23 @@ struct RegisteredModel {
 };
 
 [[nodiscard]] const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
-                                                const ExportRequest& handover);
+                                                const ExportRequest& request);
 /// A word of the configuration of this network; none: not said.
 [[nodiscard]] Value registered(const std::vector<RegisteredModel>& models,
-                               const ExportRequest& handover,
+                               const ExportRequest& request,
                                std::string_view RegisteredModel::*word);
 [[nodiscard]] std::string torch_name(DataType precision);
-[[nodiscard]] std::string reshard(const ExportRequest& handover);
-[[nodiscard]] std::string torch_schedule(const ExportRequest& handover);
+[[nodiscard]] std::string reshard(const ExportRequest& request);
+[[nodiscard]] std::string torch_schedule(const ExportRequest& request);
 /// pipeline_parallel_layers_per_stage where it gives the stages of the plan.
-[[nodiscard]] Value layers_per_stage(const ExportRequest& handover);
+[[nodiscard]] Value layers_per_stage(const ExportRequest& request);
 /// True where the plan recomputes at this level.
-[[nodiscard]] Value is_level(const ExportRequest& handover, Recompute level);
+[[nodiscard]] Value is_level(const ExportRequest& request, Recompute level);
 /// True where products run over rings.
-[[nodiscard]] Value over_rings(const ExportRequest& handover);
+[[nodiscard]] Value over_rings(const ExportRequest& request);
 /// All but the line of the layers.
 [[nodiscard]] std::vector<Accepts> torchtitan_accepts();
 /// PYTORCH_ALLOC_CONF as in torchtitan's run_train.sh.
-[[nodiscard]] std::optional<std::string> expandable(const ExportRequest& handover);
+[[nodiscard]] std::optional<std::string> expandable(const ExportRequest& request);
 
 }  // namespace plansearch::exporters

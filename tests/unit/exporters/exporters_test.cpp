@@ -17,7 +17,7 @@
 namespace plansearch::exporters {
 namespace {
 
-ExportRequest handover_of(const PlanDegrees& degrees, const std::string& model = "llama3-8b") {
+ExportRequest request_of(const PlanDegrees& degrees, const std::string& model = "llama3-8b") {
   ProblemRequest request;
   request.hardware = "dgx-h100";
   request.model = model;
@@ -101,10 +101,10 @@ TEST_CASE("exporters: accepted values are values of their degree") {
 }
 
 TEST_CASE("exporters: a key that is taken away makes its plans inexpressible") {
-  const ExportRequest handover = handover_of(many_degrees());
+  const ExportRequest request = request_of(many_degrees());
   const Exporter* megatron = find_exporter("megatron");
   REQUIRE(megatron != nullptr);
-  CHECK(refusals(*megatron, handover).empty());
+  CHECK(refusals(*megatron, request).empty());
   const std::vector<std::pair<std::string, std::string>> only_keys{
       {"--tensor-model-parallel-size", "tp 2"},
       {"--context-parallel-size", "cp 2"},
@@ -120,14 +120,14 @@ TEST_CASE("exporters: a key that is taken away makes its plans inexpressible") {
     std::erase_if(without.documents.front().keys, [&](const Key& key) { return key.name == name; });
     CAPTURE(name);
     const bool neutral = words == "micro_batch 1" || words == "cp_kind ring";
-    CHECK(mentions(refusals(without, handover), words) == !neutral);
+    CHECK(mentions(refusals(without, request), words) == !neutral);
   }
 }
 
 TEST_CASE("exporters: a setting without a line takes its neutral value only") {
   Exporter nothing = *find_exporter("megatron");
   nothing.accepts.clear();
-  const auto found = refusals(nothing, handover_of(many_degrees()));
+  const auto found = refusals(nothing, request_of(many_degrees()));
   for (const char* words : {"dp 2", "pp 2", "vpp 2", "tp 2", "cp 2", "zero 1", "sp 1",
                             "recompute full", "schedule interleaved", "seq_len 8192", "gpus 16"}) {
     CAPTURE(words);
@@ -140,43 +140,43 @@ TEST_CASE("exporters: what makes no difference is not asked for") {
   PlanDegrees d;
   d.zero = ZeroStage::Parameters;  // of one rank
   d.schedule = find_schedule("gpipe").value();
-  const ExportRequest handover = handover_of(d);
-  CHECK_FALSE(matters(setting_of(Degree::Zero), handover));
-  CHECK_FALSE(matters(setting_of(Degree::Schedule), handover));
-  CHECK_FALSE(matters(setting_of(Degree::ContextKind), handover));
-  CHECK_FALSE(matters(Setting::Layers, handover));
-  CHECK(refusals(*find_exporter("nanotron"), handover).empty());
+  const ExportRequest request = request_of(d);
+  CHECK_FALSE(matters(setting_of(Degree::Zero), request));
+  CHECK_FALSE(matters(setting_of(Degree::Schedule), request));
+  CHECK_FALSE(matters(setting_of(Degree::ContextKind), request));
+  CHECK_FALSE(matters(Setting::Layers, request));
+  CHECK(refusals(*find_exporter("nanotron"), request).empty());
 }
 
 TEST_CASE("exporters: rank orders are compared on the axes in use") {
   PlanDegrees d;
   d.data = 2;
   d.tensor_out = 2;
-  ExportRequest handover = handover_of(d);
-  Framework framework = *handover.problem.framework;
+  ExportRequest request = request_of(d);
+  Framework framework = *request.problem.framework;
   framework.rank_order = {Axis::Context, Axis::Out, Axis::Pipeline,
                           Axis::Data,    Axis::In,  Axis::Depth};
-  handover.problem.framework = std::make_shared<const Framework>(framework);
-  CHECK(value_of(Setting::RankOrder, handover) == "tp-dp");
-  CHECK(refusals(*find_exporter("nanotron"), handover).empty());
+  request.problem.framework = std::make_shared<const Framework>(framework);
+  CHECK(value_of(Setting::RankOrder, request) == "tp-dp");
+  CHECK(refusals(*find_exporter("nanotron"), request).empty());
   std::swap(framework.rank_order[1], framework.rank_order[3]);
-  handover.problem.framework = std::make_shared<const Framework>(framework);
-  CHECK(mentions(refusals(*find_exporter("nanotron"), handover), "rank_order dp-tp"));
+  request.problem.framework = std::make_shared<const Framework>(framework);
+  CHECK(mentions(refusals(*find_exporter("nanotron"), request), "rank_order dp-tp"));
 }
 
 TEST_CASE("exporters: overlap is asked for where the user chose it") {
   PlanDegrees d;
   d.data = 4;
-  ExportRequest handover = handover_of(d);
-  Framework framework = *handover.problem.framework;
+  ExportRequest request = request_of(d);
+  Framework framework = *request.problem.framework;
   framework.overlap.fill({});
-  handover.problem.framework = std::make_shared<const Framework>(framework);
+  request.problem.framework = std::make_shared<const Framework>(framework);
   const Exporter& titan = *find_exporter("torchtitan");
-  handover.degrees.zero = ZeroStage::Parameters;
-  CHECK(refusals(titan, handover).empty());
-  handover.chosen.overlap = "none";
-  CHECK(mentions(refusals(titan, handover), "overlap grad off"));
-  CHECK(refusals(*find_exporter("megatron"), handover).empty());
+  request.degrees.zero = ZeroStage::Parameters;
+  CHECK(refusals(titan, request).empty());
+  request.chosen.overlap = "none";
+  CHECK(mentions(refusals(titan, request), "overlap grad off"));
+  CHECK(refusals(*find_exporter("megatron"), request).empty());
 }
 
 TEST_CASE("exporters: a setting that somebody chose is claimed or refused by name") {
@@ -195,9 +195,9 @@ TEST_CASE("exporters: a setting that somebody chose is claimed or refused by nam
     for (const Exporter& exporter : exporter_table()) {
       CAPTURE(row.key);
       CAPTURE(exporter.name);
-      ExportRequest handover = handover_of(d);
-      row.set(handover.chosen, row.kind == SettingKind::Count ? "7" : "word");
-      const bool refused = mentions(refusals(exporter, handover), row.key);
+      ExportRequest request = request_of(d);
+      row.set(request.chosen, row.kind == SettingKind::Count ? "7" : "word");
+      const bool refused = mentions(refusals(exporter, request), row.key);
       const Accepts* accepts = find_accepts(exporter, setting_of(row.setting));
       const bool script = accepts != nullptr && accepts->by == By::Script;
       CHECK(refused != script);  // no key says "word"
@@ -209,14 +209,14 @@ TEST_CASE("exporters: torchtitan's registered network, or none") {
   PlanDegrees d;
   d.data = 4;
   d.zero = ZeroStage::Parameters;
-  ExportRequest handover = handover_of(d);
-  const auto notes = [&] { return find_exporter("torchtitan")->notes(handover); };
+  ExportRequest request = request_of(d);
+  const auto notes = [&] { return find_exporter("torchtitan")->notes(request); };
   CHECK(notes().empty());
   // As many layers, heads and words, but a wider MLP: another network.
-  ModelDescription wide = handover.model();
+  ModelDescription wide = request.model();
   wide.mlp.width = 28672;
-  handover.problem.network = std::make_shared<const Network>(build_network(wide));
-  handover.problem.model = std::make_shared<const ModelDescription>(wide);
+  request.problem.network = std::make_shared<const Network>(build_network(wide));
+  request.problem.model = std::make_shared<const ModelDescription>(wide);
   REQUIRE(notes().size() == 1);
   CHECK(notes().front().find("register one") != std::string::npos);
 }
@@ -227,13 +227,13 @@ TEST_CASE("exporters: what Megatron-LM can say of a network") {
   const Exporter& megatron = *find_exporter("megatron");
   for (const char* model : {"gpt2", "gpt2-xl", "gpt-oss-20b", "llama3-8b", "mixtral-8x7b"}) {
     CAPTURE(model);
-    CHECK(refusals(megatron, handover_of(d, model)).empty());
+    CHECK(refusals(megatron, request_of(d, model)).empty());
   }
-  CHECK(mentions(refusals(megatron, handover_of(d, "opt-1.3b")), "activation"));
+  CHECK(mentions(refusals(megatron, request_of(d, "opt-1.3b")), "activation"));
   const auto value = [&](const char* model, std::string_view name) {
-    const ExportRequest handover = handover_of(d, model);
+    const ExportRequest request = request_of(d, model);
     for (const Key& key : megatron.documents.front().keys) {
-      if (key.name == name) return key.value(handover);
+      if (key.name == name) return key.value(request);
     }
     return Value();
   };
@@ -241,7 +241,7 @@ TEST_CASE("exporters: what Megatron-LM can say of a network") {
   CHECK(value("gpt-oss-20b", "--quick-geglu") == true);
   CHECK(value("gpt-oss-20b", "--swiglu").is_null());
   CHECK(value("deepseek-v3", "--moe-router-dtype") == "fp32");
-  ExportRequest muon = handover_of(d);
+  ExportRequest muon = request_of(d);
   muon.optimizer = "muon";
   muon.degrees.zero = ZeroStage::Gradients;
   CHECK(mentions(refusals(megatron, muon), "Megatron-FSDP"));
