@@ -3,7 +3,7 @@
 // Source: every stage has a mesh of its own; virtual stages lie as the schedule's row places them.
 // Assumes: stages that are split alike form one mesh with a pipeline axis, as uniform plans do.
 // Units: ranks, sequences, copies of blocks.
-// Checked by: tests/unit/plan/expand_test.cpp, tests/unit/problem/spelled_plan_test.cpp
+// Checked by: tests/unit/plan/expand_test.cpp, tests/unit/question/spelled_plan_test.cpp
 #include "plansearch/plan_stages.hpp"
 
 #include <fmt/format.h>

@@ -10,7 +10,7 @@
 
 #include "plansearch/search.hpp"
 #include "unit/io/temporary_directory.hpp"
-#include "unit/problem/random_questions.hpp"
+#include "unit/question/random_questions.hpp"
 
 namespace plansearch {
 namespace {
