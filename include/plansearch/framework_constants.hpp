@@ -5,9 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "plansearch/quantity.hpp"
 
@@ -81,6 +81,6 @@ struct ConstantRow {
   ConstantField (*field)(FrameworkConstants& constants);
   std::string_view meaning;
 };
-[[nodiscard]] const std::vector<ConstantRow>& framework_constant_rows();
+[[nodiscard]] std::span<const ConstantRow> framework_constant_rows();
 
 }  // namespace plansearch

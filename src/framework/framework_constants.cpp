@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/framework_constants.hpp"
 
-#include <iterator>
-
 #include "plansearch/error.hpp"
 
 namespace plansearch {
@@ -118,9 +116,8 @@ std::string_view to_text(Overlap overlap) {
   throw InternalError("unknown overlap");
 }
 
-const std::vector<ConstantRow>& framework_constant_rows() {
-  static const std::vector<ConstantRow> kList(std::begin(kRows), std::end(kRows));
-  return kList;
+std::span<const ConstantRow> framework_constant_rows() {
+  return kRows;
 }
 
 }  // namespace plansearch

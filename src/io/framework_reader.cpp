@@ -148,7 +148,7 @@ std::string field_of(std::string_view constant) {
 }
 
 void read_constants(const Node& map, Framework& framework, FieldLog& log) {
-  const auto& known = framework_constant_rows();
+  const auto known = framework_constant_rows();
   for (const Node::Entry& entry : map.entries()) {
     const auto found = std::find_if(known.begin(), known.end(),
                                     [&](const auto& row) { return row.name == entry.key; });
