@@ -28,7 +28,7 @@ enum class Degree : std::uint8_t {
   SequenceParallel,
   Temporal,
   MicroBatch,
-  PipelineTasks,
+  Pieces,
   Recompute,
   RecomputeLayers,
   Schedule,

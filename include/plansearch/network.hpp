@@ -19,7 +19,7 @@
 
 namespace plansearch {
 
-/// The part a dimension plays. StageMapping rules speak of roles ("shard Head and Ffn over the
+/// The part a dimension plays. Placement rules speak of roles ("shard Head and Ffn over the
 /// tensor
 /// axis"), never of operator names.
 enum class DimRole {

@@ -95,7 +95,7 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
        {0},
        {{Degree::Recompute}, [](Plan p) { return p.recompute == Recompute::Full; }},
        0},
-      {Degree::PipelineTasks,
+      {Degree::Pieces,
        {1},
        {{Degree::TensorIn, Degree::TensorOut},
         [](Plan p) { return p.tensor_in * p.tensor_out > 1; }},
@@ -121,8 +121,8 @@ SpaceConstraint shard_group_constraint() {
 }
 
 SpaceConstraint pieces_constraint() {
-  return {{{Degree::MicroBatch, Degree::PipelineTasks},
-           [](Plan p) { return p.micro_batch % p.pieces == 0; }}};
+  return {
+      {{Degree::MicroBatch, Degree::Pieces}, [](Plan p) { return p.micro_batch % p.pieces == 0; }}};
 }
 
 /// Several chunks need a pipeline; without one all orders are the default one.

@@ -56,7 +56,7 @@ SearchSpace four_dimensions(const Problem& problem) {
   space.dimension(Degree::Schedule).values = order_values(*problem.framework);
   space.dimension(Degree::TensorIn).values = divisors(problem.gpus);
   space.dimension(Degree::TensorDepth).values = divisors(problem.gpus);
-  space.dimension(Degree::PipelineTasks).values = {1, 2};  // what programs run
+  space.dimension(Degree::Pieces).values = {1, 2};  // what programs run
   keep_what_runs(problem, space);
   const auto runs = [&](Degree degree) { return space.dimension(degree).values.size() > 1; };
   if (problem.gpus > 1 && !runs(Degree::TensorIn) && !runs(Degree::TensorDepth)) {
@@ -92,7 +92,7 @@ void keep_orders_of(const Problem& problem, int chunks, SearchSpace& space) {
 
 /// Degrees that spaces leave at one value unless they are asked for.
 constexpr DegreeSet kOnRequest{Degree::TensorIn,       Degree::TensorDepth, Degree::ExpertTensor,
-                               Degree::ShardGroup,     Degree::Temporal,    Degree::PipelineTasks,
+                               Degree::ShardGroup,     Degree::Temporal,    Degree::Pieces,
                                Degree::RecomputeLayers};
 
 /// What a plan may have of a degree that was asked for by its ends alone.
@@ -103,7 +103,7 @@ std::vector<int> possible_values(const Problem& problem, Degree degree) {
   return values;
 }
 
-/// Leaves out what the limits do not admit. ListedMessage values that the space does not hold are
+/// Leaves out what the limits do not admit. Listed values that the space does not hold are
 /// looked
 /// at where nothing else is left, so that the search says what is wrong with them.
 void limit(const Problem& problem, Degree degree, const DegreeLimits& limits,

@@ -48,7 +48,7 @@ class UsableValues {
     for (const Degree degree :
          {Degree::Zero, Degree::Recompute, Degree::Pipeline, Degree::TensorIn, Degree::TensorOut,
           Degree::TensorDepth, Degree::ContextKind, Degree::Context, Degree::Expert,
-          Degree::ExpertTensor, Degree::ShardGroup, Degree::PipelineTasks, Degree::Schedule,
+          Degree::ExpertTensor, Degree::ShardGroup, Degree::Pieces, Degree::Schedule,
           Degree::Chunks}) {
       std::vector<int> kept;
       for (const int value : space.dimension(degree).values) {

@@ -25,9 +25,9 @@ namespace plansearch {
 namespace {
 
 /// Degrees whose legality can be judged by themselves.
-constexpr std::array kJudgedAlone{Degree::TensorIn,     Degree::TensorOut, Degree::TensorDepth,
-                                  Degree::Pipeline,     Degree::Context,   Degree::Expert,
-                                  Degree::PipelineTasks};
+constexpr std::array kJudgedAlone{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
+                                  Degree::Pipeline, Degree::Context,   Degree::Expert,
+                                  Degree::Pieces};
 
 /// What stands in the way when only this degree is above one. Whatever concerns the rest of the
 /// plan (number of GPUs, batch) is not checked.
@@ -124,7 +124,7 @@ void check_degrees(const PinnedDegrees& degrees, const DegreeLimits& limits) {
                      "give the value, or its bounds");
   }
   const auto sequences = degrees.get(Degree::MicroBatch);
-  const auto pieces = degrees.get(Degree::PipelineTasks);
+  const auto pieces = degrees.get(Degree::Pieces);
   if (sequences && pieces && *sequences % *pieces != 0) {
     throw InputError(
         {}, fmt::format("--overdecompose {}: a micro-batch has {} sequences", *pieces, *sequences),

@@ -36,7 +36,7 @@ PlanName split_rank(const std::string& text) {
   return name;
 }
 
-/// ListedMessage stages have degrees of their own.
+/// Listed stages have degrees of their own.
 void refuse_degrees(const ProblemRequest& request, const SourceLocation& where) {
   if (request.degrees.empty()) return;
   throw InputError(

@@ -78,7 +78,7 @@ class ParameterDeriver {
     }
   }
 
-  /// PipelineTasks of the first `count` groups of a cut.
+  /// Pieces of the first `count` groups of a cut.
   [[nodiscard]] double tiles(const FlatCut& cut, std::size_t count) const {
     double product = 1.0;
     for (std::size_t i = 0; i < count; ++i) {

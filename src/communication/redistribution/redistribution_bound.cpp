@@ -80,7 +80,7 @@ class Left {
   };
   double dropped_ = 1.0;  ///< pieces of cuts the goal does not have: gathered
   int reordered_ = 0;     ///< dimensions with cuts that belong there and stand elsewhere
-  /// PipelineTasks, less one, of cuts that belong where they are and stand inside one that leaves:
+  /// Pieces, less one, of cuts that belong where they are and stand inside one that leaves:
   /// they
   /// are gathered first. Summed over dimensions.
   double freed_ = 0.0;

@@ -107,7 +107,7 @@ constexpr std::array<DegreeRow, kDegreeCount> kTable{
                          "ring: gathers and scatters of sp in steps under products",
                          list_of<kTemporal>, find_in<kTemporal>, word_in<kTemporal>),
      number<&P::micro_batch>(D::MicroBatch, "micro_batch", "sequences per device and micro-batch"),
-     number<&P::pieces>(D::PipelineTasks, "overdecompose",
+     number<&P::pieces>(D::Pieces, "overdecompose",
                         "pieces of a micro-batch: messages of one run under kernels of another", 1,
                         64),
      words<&P::recompute>(D::Recompute, "recompute", "activations computed again in backward",

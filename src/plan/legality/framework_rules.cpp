@@ -100,7 +100,7 @@ constexpr Rule kRules[] = {
      {D::TensorDepth},
      [](const Case& c, double limit) { return c.plan.tensor_depth > limit; }},
     {{"max-overdecompose", "more pieces of a micro-batch than the limit", true},
-     {D::PipelineTasks},
+     {D::Pieces},
      [](const Case& c, double limit) { return c.plan.pieces > limit; },
      Obstacle::NoSuchFeature},
     {{"max-context", "context degree above the limit", true},

@@ -227,7 +227,7 @@ Result check_pieces(const PlanDegrees& plan, Wording wording) {
       });
 }
 
-/// PipelineTasks are for messages that kernels run beside.
+/// Pieces are for messages that kernels run beside.
 Result check_interleaving(const PlanDegrees& plan, const Framework& framework, Wording wording) {
   const auto& rule = framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
   if (plan.pieces == 1 || rule.wait == MessageWait::Use) return std::nullopt;
@@ -331,9 +331,9 @@ constexpr std::array kConditions{
               [](const Case& c, Wording w) {
                 return check_recompute_layers(c.plan, c.network, c.framework, w);
               }},
-    Condition{{Degree::PipelineTasks},
+    Condition{{Degree::Pieces},
               [](const Case& c, Wording w) { return check_interleaving(c.plan, c.framework, w); }},
-    Condition{{Degree::MicroBatch, Degree::PipelineTasks},
+    Condition{{Degree::MicroBatch, Degree::Pieces},
               [](const Case& c, Wording w) { return check_pieces(c.plan, w); }},
     Condition{{Degree::Pipeline, Degree::Schedule},
               [](const Case& c, Wording w) { return check_listed(c.plan, c.framework, w); }},

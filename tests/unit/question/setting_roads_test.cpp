@@ -106,7 +106,7 @@ const std::map<Degree, Example> kDegrees{
     {D::Temporal,
      {"ring", {{S::Framework, "torchtitan-async-tp"}}, {{D::TensorOut, 2}, {D::Recompute, 0}}}},
     {D::MicroBatch, {"2", {}, {}}},
-    {D::PipelineTasks, {"2", {{S::Framework, "tensor3d"}}, {{D::TensorIn, 2}, {D::MicroBatch, 2}}}},
+    {D::Pieces, {"2", {{S::Framework, "tensor3d"}}, {{D::TensorIn, 2}, {D::MicroBatch, 2}}}},
     {D::Recompute, {"full", {}, {}}},
     {D::RecomputeLayers, {"3", {}, {{D::Recompute, 2}}}},
     {D::Schedule, {"gpipe", {}, {{D::Pipeline, 2}}}},

@@ -83,7 +83,7 @@ TEST_SUITE("unit") {
     toy.gpus = 4;
     toy.global_batch = 8;
     Problem problem = test::toy_problem(toy);
-    CHECK(space_of("4d", problem).dimension(Degree::PipelineTasks).values == std::vector<int>{1});
+    CHECK(space_of("4d", problem).dimension(Degree::Pieces).values == std::vector<int>{1});
     problem = with_pieces(problem);
     const SearchSpace space = space_of("4d", problem);
     int cut = 0;
@@ -95,10 +95,9 @@ TEST_SUITE("unit") {
     }
     CHECK(cut > 0);
     CHECK(count_plans(space) == all_plans(space).size());
-    CHECK(space_of("framework", problem).dimension(Degree::PipelineTasks).values ==
-          std::vector<int>{1});
+    CHECK(space_of("framework", problem).dimension(Degree::Pieces).values == std::vector<int>{1});
     for (const PlanDegrees& plan :
-         all_plans(space_of("framework", problem, {{Degree::PipelineTasks, 2}}))) {
+         all_plans(space_of("framework", problem, {{Degree::Pieces, 2}}))) {
       CHECK(plan.pieces == (plan.tensor_out > 1 ? 2 : 1));
     }
   }
