@@ -192,6 +192,15 @@ class Pages(unittest.TestCase):
                     missing.append(f"{page} names {name}")
         self.assertEqual(missing, [])
 
+    def test_the_library_page_names_what_headers_declare(self):
+        page = (ROOT / "docs" / "library.md").read_text()
+        headers = "".join(path.read_text() for path in (ROOT / "include" / "plansearch").glob("*.hpp"))
+        program = page.split("```cpp")[1].split("```")[0]
+        names = set(re.findall(r"\b[A-Z][A-Za-z]+\b", re.sub(r"//.*", "", program)))
+        names |= set(re.findall(r"`(?:\w+\.)?([a-z_]+)(?:\(|`)", page.split("| call |")[1].split("\n\n")[0]))
+        self.assertGreater(len(names), 12)
+        self.assertEqual([name for name in sorted(names) if not re.search(rf"\b{name}\b", headers)], [])
+
     def test_the_map_has_the_layers_that_are_checked(self):
         from check_layers import ROWS
         table = (ROOT / "ARCHITECTURE.md").read_text().split("## Layers")[1].split("\n## ")[0]
