@@ -16,6 +16,7 @@
 
 #include "communication/derive/partition_sequence.hpp"
 #include "plan/placements/check_placements.hpp"
+#include "plansearch/device_mesh.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
