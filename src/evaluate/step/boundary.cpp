@@ -227,13 +227,21 @@ StageLink exchange_route(const Cluster& cluster, const std::vector<Holder>& send
 }
 
 /// All that the way depends on beside the cluster.
-RouteCache::Key key_of(const std::vector<Holder>& senders, const std::vector<Holder>& receivers) {
-  RouteCache::Key key{static_cast<int>(senders.size())};
-  for (const auto* holders : {&senders, &receivers}) {
-    for (const Holder& holder : *holders) {
-      const Tile& tile = holder.tile;
-      key.insert(key.end(), {holder.rank, tile.batch, tile.batches, tile.token, tile.tokens});
+RouteCache::Key key_of(const ParallelPlan& plan, int from, int to) {
+  RouteCache::Key key;
+  for (const int position : {from, to}) {
+    const Transform& transform = plan.transform_at(position);
+    const PlanDegrees& degrees = transform.degrees;
+    key.insert(key.end(), {plan.assignment->positions[static_cast<std::size_t>(position)].first,
+                           degrees.data, degrees.tensor_depth, degrees.context, degrees.tensor_out,
+                           static_cast<int>(degrees.sequence_parallel)});
+    for (const Axis axis : {Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data}) {
+      key.push_back(transform.mesh[axis].factors);
     }
+    for (const AxisExtent& factor : transform.mesh.factors) {
+      key.insert(key.end(), {factor.size, factor.stride});
+    }
+    key.push_back(0);  // no factor has this size
   }
   return key;
 }
@@ -272,13 +280,13 @@ StageLink boundary_route(const Cluster& cluster, const ParallelPlan& plan, int f
                     [&](int domain) { return pairs_stay(runs, sender.first, distance, domain); }),
         1.0, 1.0};
   }
-  const std::vector<Holder> senders = holders_of(plan, from);
-  const std::vector<Holder> receivers = holders_of(plan, to);
-  if (known == nullptr) return exchange_route(cluster, senders, receivers);
-  RouteCache::Key key = key_of(senders, receivers);
-  if (const auto route = known->find(key)) return *route;
-  const StageLink route = exchange_route(cluster, senders, receivers);
-  known->add(std::move(key), route);
+  RouteCache::Key key;
+  if (known != nullptr) {
+    key = key_of(plan, from, to);
+    if (const auto route = known->find(key)) return *route;
+  }
+  const StageLink route = exchange_route(cluster, holders_of(plan, from), holders_of(plan, to));
+  if (known != nullptr) known->add(std::move(key), route);
   return route;
 }
 

@@ -93,7 +93,7 @@ StageTransfer StagePricer::transfer(const StageConfig& from, const StageConfig& 
   const int second = plan.transforms.front() == plan.transforms.back() ? 0 : 1;
   plan.assignment =
       assignment_of({{0, 0}, {second, first_rank}}, {{last_block, 1}}, *problem_.network);
-  const LinkedAssignment ways = routed(*problem_.cluster, plan);
+  const LinkedAssignment ways = routed(*problem_.cluster, plan, &routes_);
   PlanInvariants ground;
   ground.transforms = {ground_of(from, from.degrees), ground_of(to, to.degrees)};
   ground.routed = &ways;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "evaluate/block/profile_maker.hpp"
+#include "evaluate/step/boundary.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
@@ -59,6 +60,7 @@ class StagePricer {
   Problem problem_;
   PricingContext context_;
   ProfileMaker profiles_;
+  mutable RouteCache routes_;
 };
 
 }  // namespace plansearch
