@@ -9,6 +9,7 @@
 #include "search/solvers/cost_table.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 
 #include "base/rows.hpp"
@@ -47,9 +48,8 @@ void for_each_choice(std::span<const std::size_t> nodes,
   }
 }
 
-/// The same costs, all of them at hand.
+/// The costs of lines, all of them at hand.
 CostTable written_out(CostTable table, const std::vector<std::vector<double>>& options) {
-  if (!table.line) return table;
   const std::size_t width = options[table.nodes.back()].size();
   const std::span<const std::size_t> outer(table.nodes.data(), table.nodes.size() - 1);
   for_each_choice(outer, options, [&](const std::vector<std::size_t>& chosen) {
@@ -63,7 +63,6 @@ CostTable written_out(CostTable table, const std::vector<std::vector<double>>& o
 /// The same costs with the nodes in another order.
 CostTable reordered(const CostTable& table, std::vector<std::size_t> nodes,
                     const std::vector<std::vector<double>>& options) {
-  if (table.nodes == nodes) return table;
   CostTable result{std::move(nodes), {}};
   result.costs.resize(table.costs.size());
   std::vector<std::size_t> strides;
@@ -93,9 +92,11 @@ class Contraction {
         std::vector<std::size_t> nodes = table.nodes;
         std::erase(nodes, last);
         nodes.push_back(last);
-        rows_.push_back(placed(reordered(written_out(table, options), std::move(nodes), options)));
+        const CostTable& whole = at_hand(table);
+        rows_.push_back(placed(
+            whole.nodes == nodes ? whole : own(reordered(whole, std::move(nodes), options))));
       } else {
-        points_.push_back(placed(written_out(table, options)));
+        points_.push_back(placed(at_hand(table)));
       }
     }
     width_ = last == node ? 1 : options[last].size();
@@ -108,7 +109,7 @@ class Contraction {
     for (std::size_t row = 0; row < sum_.costs.size(); row += width_) {
       for (std::size_t option = 0; option < options_[node_].size(); ++option) {
         double base = options_[node_][option];
-        for (const Placed& table : points_) base += table.table.costs[at(table, chosen, option)];
+        for (const Placed& table : points_) base += table.costs[at(table, chosen, option)];
         if (base == kImpossible) continue;
         min_plus_row(&sum_.costs[row], row_of(chosen, option), base, width_);
       }
@@ -118,17 +119,22 @@ class Contraction {
 
  private:
   struct Placed {
-    CostTable table;
+    const double* costs = nullptr;
     std::vector<std::size_t> strides;  ///< by outer node
     std::size_t own = 0;               ///< of the node that is chosen
   };
 
-  [[nodiscard]] Placed placed(CostTable table) const {
-    Placed result{std::move(table), {}, 0};
+  const CostTable& own(CostTable table) { return made_.emplace_back(std::move(table)); }
+  const CostTable& at_hand(const CostTable& table) {
+    return table.line ? own(written_out(table, options_)) : table;
+  }
+
+  [[nodiscard]] Placed placed(const CostTable& table) const {
+    Placed result{table.costs.data(), {}, 0};
     for (std::size_t i = 0; i + 1 < sum_.nodes.size(); ++i) {
-      result.strides.push_back(stride(result.table, sum_.nodes[i], options_));
+      result.strides.push_back(stride(table, sum_.nodes[i], options_));
     }
-    result.own = stride(result.table, node_, options_);
+    result.own = stride(table, node_, options_);
     return result;
   }
 
@@ -156,11 +162,11 @@ class Contraction {
 
   const double* row_of(const std::vector<std::size_t>& chosen, std::size_t option) {
     if (rows_.size() == 1 && lines_.empty()) {
-      return &rows_.front().table.costs[at(rows_.front(), chosen, option)];
+      return &rows_.front().costs[at(rows_.front(), chosen, option)];
     }
     std::fill(joined_.begin(), joined_.end(), 0.0);
     for (const Placed& table : rows_) {
-      add_row(joined_.data(), &table.table.costs[at(table, chosen, option)], width_);
+      add_row(joined_.data(), &table.costs[at(table, chosen, option)], width_);
     }
     for (const Line& line : lines_) {
       own_.clear();
@@ -183,6 +189,7 @@ class Contraction {
   const std::vector<std::vector<double>>& options_;
   std::size_t node_;
   CostTable& sum_;
+  std::deque<CostTable> made_;      ///< lines written out, tables turned
   std::vector<std::size_t> outer_;  ///< nodes of the sum but the last
   std::vector<Placed> rows_;        ///< tables with that last node
   std::vector<Line> lines_;
@@ -219,17 +226,22 @@ double cost_of(const CostTable& table, const std::vector<std::size_t>& chosen,
 
 }  // namespace
 
-Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept)
-    : tables_(std::move(graph.edges)) {
-  for (ChoiceNode& node : graph.nodes) nodes_.push_back(std::move(node.costs));
+Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept,
+                         std::vector<std::size_t> sizes)
+    : sizes_(std::move(sizes)), tables_(std::move(graph.edges)) {
+  const bool own = sizes_.empty();
+  for (ChoiceNode& node : graph.nodes) {
+    if (own) sizes_.push_back(node.costs.size());
+    nodes_.push_back(std::move(node.costs));
+  }
   std::vector<std::size_t> left;
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     if (!contains(kept, n)) left.push_back(n);
   }
   const auto table_size = [&](std::size_t node) {
-    auto size = static_cast<double>(nodes_[node].size());
+    auto size = static_cast<double>(sizes_[node]);
     for (const std::size_t other : neighbours(node, tables_)) {
-      size *= static_cast<double>(nodes_[other].size());
+      size *= static_cast<double>(sizes_[other]);
     }
     return size;
   };
@@ -261,9 +273,8 @@ Elimination::Elimination(ChoiceGraph graph, std::vector<std::size_t> kept)
 void Elimination::eliminate(std::size_t node) {
   CostTable made{neighbours(node, tables_), {}};
   // The widest one last: its options are the rows.
-  std::stable_sort(made.nodes.begin(), made.nodes.end(), [&](std::size_t a, std::size_t b) {
-    return nodes_[a].size() < nodes_[b].size();
-  });
+  std::stable_sort(made.nodes.begin(), made.nodes.end(),
+                   [&](std::size_t a, std::size_t b) { return sizes_[a] < sizes_[b]; });
   // Costs that come in lines stay lines.
   for (const CostTable& table : tables_) {
     if (!table.line || !contains(table.nodes, node)) continue;

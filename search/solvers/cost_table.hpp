@@ -16,7 +16,9 @@ using CostTable = ChoiceEdge;
 /// A graph of which all nodes but some have been chosen at their cheapest, whatever the others are.
 class Elimination {
  public:
-  Elimination(ChoiceGraph graph, std::vector<std::size_t> kept);
+  /// `sizes`: numbers of options by which the order is chosen; empty: those of the graph.
+  Elimination(ChoiceGraph graph, std::vector<std::size_t> kept,
+              std::vector<std::size_t> sizes = {});
 
   /// What the whole graph costs by the options of the nodes that are kept, in their order; their
   /// own costs are in it. Without kept nodes one number.
@@ -33,7 +35,8 @@ class Elimination {
   void eliminate(std::size_t node);
 
   std::vector<std::vector<double>> nodes_;  ///< own costs
-  std::vector<CostTable> tables_;           ///< of nodes that are left
+  std::vector<std::size_t> sizes_;
+  std::vector<CostTable> tables_;  ///< of nodes that are left
   std::vector<Step> steps_;
   CostTable costs_;
 };

@@ -17,6 +17,7 @@
 #include "plan/primitives/recompute.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "search/solvers/cost_table.hpp"
+#include "search/solvers/tied_layers.hpp"
 
 namespace plansearch {
 namespace {
@@ -249,23 +250,19 @@ std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings
   const Weights weights = p.weights(level, rings, seconds_per_byte);
   std::vector<double> sums = p.end_costs(level).before;
   for (std::size_t e = 0; e < sums.size(); ++e) sums[e] += p.end_costs(level).after[e];
-  std::vector<std::unique_ptr<Elimination>> layers(p.tables.size());
+  std::vector<TiedLayer> layers;
   for (std::size_t b = 0; b < p.tables.size(); ++b) {
     if (!p.tables[b]) continue;
     const ChoiceTables& tables = *p.tables[b];
-    layers[b] = std::make_unique<Elimination>(
-        graph_of(tables, weights), std::vector<std::size_t>{tables.entry(), tables.exit()});
-    const double copies = copies_of(*p.problem.network, b);
-    for (std::size_t e = 0; e < sums.size(); ++e) {
-      sums[e] += copies * layers[b]->costs().costs[e * sums.size() + e];
-    }
+    layers.push_back({graph_of(tables, weights), tables.entry(), tables.exit(),
+                      copies_of(*p.problem.network, b)});
   }
-  const auto least = std::min_element(sums.begin(), sums.end());
-  if (least == sums.end() || *least == ChoiceGraph::kImpossible) return std::nullopt;
-  const auto edge = static_cast<std::size_t>(least - sums.begin());
+  const auto found = cheapest_tied(layers, sums);
+  if (!found) return std::nullopt;
+  auto chosen = found->options.begin();
   PartitionPlan plan;
   plan.placements.factors = p.factors;
-  const std::optional<FactorCuts>& cuts = p.first_layer().edges()[edge];
+  const std::optional<FactorCuts>& cuts = p.first_layer().edges()[found->edge];
   for (std::size_t b = 0; b < p.tables.size(); ++b) {
     BlockChoice& choice = plan.placements.blocks.emplace_back();
     if (!p.tables[b]) {
@@ -278,9 +275,7 @@ std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings
       continue;
     }
     const ChoiceTables& tables = *p.tables[b];
-    std::vector<std::size_t> options(tables.nodes().size(), 0);
-    options[tables.entry()] = options[tables.exit()] = edge;
-    layers[b]->complete(options);
+    const std::vector<std::size_t>& options = *chosen++;
     choice = tables.choice(options);
     for (std::size_t n = 0; n < options.size(); ++n) {
       plan.bytes +=
@@ -288,7 +283,7 @@ std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings
     }
     plan.words += (plan.words.empty() ? "" : "; ") + words_of(tables, options);
   }
-  plan.sum = Seconds(*least - seconds_per_byte * plan.bytes);
+  plan.sum = Seconds(found->cost - seconds_per_byte * plan.bytes);
   return plan;
 }
 
