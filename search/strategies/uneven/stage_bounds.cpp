@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "base/parallel.hpp"
 
@@ -33,7 +35,9 @@ StageBounds::StageBounds(const StageCatalog& catalog, int devices, int threads)
         from_[index(layout, first, used)] = from(layout, first, used);
       }
     });
-    for (int d = 1; d <= devices && first > 0; ++d) fill_behind(first, d);
+    if (first == 0) break;
+    parallel_for(static_cast<std::size_t>(devices), threads,
+                 [&](std::size_t d) { fill_behind(first, static_cast<int>(d) + 1); });
   }
 }
 
@@ -52,12 +56,18 @@ Seconds StageBounds::from(int layout, int first, int devices) const {
 }
 
 void StageBounds::fill_behind(int first, int devices) {
+  std::vector<std::pair<Seconds, int>> rests;  // of the layouts behind, the least first
   for (int next = 0; next < catalog_.layouts(); ++next) {
     const Seconds rest = from_[index(next, first, devices)];
-    if (rest == kNever) continue;
-    for (int layout = 0; layout < catalog_.layouts(); ++layout) {
+    if (rest != kNever) rests.emplace_back(rest, next);
+  }
+  std::sort(rests.begin(), rests.end());
+  for (int layout = 0; layout < catalog_.layouts(); ++layout) {
+    if (catalog_.devices_of(layout) + devices > devices_) continue;
+    Seconds& known = behind_[index(layout, first, devices)];
+    for (const auto& [rest, next] : rests) {
+      if (rest >= known) break;
       const StageTransfer way = catalog_.transfer(layout, next, first - 1);
-      Seconds& known = behind_[index(layout, first, devices)];
       known = std::min(known, way.activation + way.gradient + rest);
     }
   }

@@ -60,7 +60,6 @@ StageCatalog::StageCatalog(const StagePricer& pricer, const Problem& problem, Pi
   for (const PlanDegrees& d : degrees) forms_.push_back(pricer.form(d));
   find_layouts();
   price_all(limit, threads);
-  price_transfers();
 }
 
 void StageCatalog::find_layouts() {
@@ -134,31 +133,25 @@ double StageCatalog::plans() const {
 }
 
 StageTransfer StageCatalog::transfer(int from, int to, int last) const {
-  return transfers_[transfer_index(from, to, blocks(last, last).back().block)];
-}
-
-void StageCatalog::price_transfers() {
-  transfers_.resize(transfer_index(0, 0, problem_.network->blocks.size()));
-  std::vector<std::size_t> ends;  // blocks that a stage may end with
-  for (int last = 0; last < layers(); ++last) ends.push_back(blocks(last, last).back().block);
-  std::sort(ends.begin(), ends.end());
-  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-  const int node = problem_.cluster->accelerators_per_node;
-  for (int from = 0; from < layouts(); ++from) {
-    for (int to = 0; to < layouts(); ++to) {
-      // Stages that fit into one node may share it; others never do.
-      const int taken = devices_of(from);
-      const int needed = devices_of(to);
-      if (taken + needed > problem_.gpus) continue;
-      const int unit = taken + needed <= node ? needed : std::max(needed, node);
-      const int first_rank = (taken + unit - 1) / unit * unit;
-      for (const std::size_t block : ends) {
-        transfers_[transfer_index(from, to, block)] =
-            pricer_.transfer(form(layout_forms_[static_cast<std::size_t>(from)]),
-                             form(layout_forms_[static_cast<std::size_t>(to)]), block, first_rank);
-      }
-    }
+  const std::size_t block = blocks(last, last).back().block;
+  const auto of = [](int value) { return static_cast<std::size_t>(value); };
+  const std::size_t place = (block * of(layouts()) + of(to)) * of(layouts()) + of(from);
+  {
+    const std::lock_guard lock(transfers_mutex_);
+    const auto known = transfers_.find(place);
+    if (known != transfers_.end()) return known->second;
   }
+  // Stages that fit into one node may share it; others never do.
+  const int node = problem_.cluster->accelerators_per_node;
+  const int taken = devices_of(from);
+  const int needed = devices_of(to);
+  const int unit = taken + needed <= node ? needed : std::max(needed, node);
+  const int first_rank = (taken + unit - 1) / unit * unit;
+  const StageTransfer priced = pricer_.transfer(form(layout_forms_[of(from)]),
+                                                form(layout_forms_[of(to)]), block, first_rank);
+  const std::lock_guard lock(transfers_mutex_);
+  transfers_.emplace(place, priced);
+  return priced;
 }
 
 }  // namespace plansearch

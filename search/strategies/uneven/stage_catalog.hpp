@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <limits>
+#include <mutex>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -56,11 +58,6 @@ class StageCatalog {
  private:
   void find_layouts();
   void price_all(Bytes limit, int threads);
-  void price_transfers();
-  [[nodiscard]] std::size_t transfer_index(int from, int to, std::size_t block) const {
-    const auto of = [](int value) { return static_cast<std::size_t>(value); };
-    return (block * of(layouts()) + of(to)) * of(layouts()) + of(from);
-  }
 
   const StagePricer& pricer_;
   const Problem& problem_;
@@ -70,7 +67,8 @@ class StageCatalog {
   std::vector<int> layout_of_;
   std::vector<int> layout_forms_;                              ///< one form of each
   std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by range number and layout
-  std::vector<StageTransfer> transfers_;                       ///< by layouts and last block
+  mutable std::mutex transfers_mutex_;
+  mutable std::unordered_map<std::size_t, StageTransfer> transfers_;  ///< by layouts, last block
 };
 
 }  // namespace plansearch
