@@ -45,10 +45,12 @@ Offers::Verdict Offers::judge(const std::variant<ParallelPlan, Infeasible>& made
   if (plan == nullptr) return {};
   const Evaluation evaluation = task_.evaluator.evaluate(*plan);
   if (const auto* estimate = std::get_if<Estimate>(&evaluation)) {
-    return {may_rank(family, estimate->step.total()), estimate->memory.total() <= limit()};
+    const Seconds time = estimate->step.total();
+    return {may_rank(family, time), estimate->memory.total() <= limit(), time};
   }
   const auto& too_large = std::get<InfeasiblePlan>(evaluation).estimate;
-  return {too_large && may_rank(family, too_large->step.total()), false};
+  if (!too_large) return {};
+  return {may_rank(family, too_large->step.total()), false, too_large->step.total()};
 }
 
 void Offers::count(double plans) {

@@ -33,6 +33,7 @@ class Offers {
   struct Verdict {
     bool in_time = false;
     bool has_room = false;
+    Seconds time{};  ///< of its step, where there is one
   };
   [[nodiscard]] Verdict judge(const std::variant<ParallelPlan, Infeasible>& made,
                               const PlanFamily& family) const;

@@ -51,6 +51,12 @@ struct PricingStopped : std::exception {};
 class ReshardingPrices {
  public:
   explicit ReshardingPrices(const DeviceMesh& mesh);
+  /// What the other knows of layouts and ways; tables of costs are made anew.
+  ReshardingPrices(const ReshardingPrices& other);
+  ReshardingPrices& operator=(const ReshardingPrices&) = delete;
+
+  /// Nothing that was priced for tables is asked for again.
+  void forget_tables() { tables_.clear(); }
 
   /// Is asked in the course of long tables; nothing is priced by halves.
   void stop_when(StopAsked stop) { stop_ = std::move(stop); }

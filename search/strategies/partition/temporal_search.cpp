@@ -66,12 +66,7 @@ class TemporalSearch : public Strategy {
       }
     }
     if (over_bits()) offer_by_role(groups);
-    for (const PlanDegrees& degrees : groups) {
-      if (!task_.deadline.passed())
-        offer_choices(degrees);
-      else
-        stop();
-    }
+    offer_choices(groups);
     task_.result.families += static_cast<std::int64_t>(groups.size());
     if (!obstacle_.empty()) left_out.push_back(obstacle_);
   }
@@ -83,8 +78,19 @@ class TemporalSearch : public Strategy {
     Seconds sum;  ///< of a step, by stage of a pipeline
     std::string words;
     Rings rings = Rings::Hidden;
-    bool sorted = false;
     bool exact = true;
+  };
+
+  /// A way to add up sums, and what is best by it.
+  struct Asked {
+    PlanDegrees degrees;
+    Rings rings;
+    SequenceBound bound;
+    bool looked = false;
+    bool exact = true;
+    bool least_has_room = false;
+    Seconds least{};  ///< the step of the choice of least sum
+    std::optional<PartitionPlan> choice{};
   };
 
   /// Those that were asked for, or none.
@@ -143,33 +149,116 @@ class TemporalSearch : public Strategy {
     });
   }
 
-  void offer_choices(PlanDegrees degrees) {
-    if (!has_room(degrees)) return;
-    const PartitionSpace space = space_of(degrees);
-    const bool sorted = space == PartitionSpace::Sorted;
-    std::shared_ptr<ReshardingPrices>& moves = moves_[degrees.tensor_out];
-    const PartitionPlanner planner(
-        {problem_, degrees, space, moves, [this] { return task_.deadline.passed(); }});
-    moves = planner.moves();
-    if (!planner.obstacle().empty()) {
-      obstacle_ = planner.obstacle();
-      return;
+  /// Degrees whose choices are looked at, and what was found.
+  struct Group {
+    PlanDegrees degrees;
+    bool looked = false;
+    std::string obstacle{};
+    std::vector<Asked> asked{};
+
+    [[nodiscard]] bool shares_moves(const PlanDegrees& other) const {
+      PlanDegrees alike = other;
+      alike.zero = degrees.zero;
+      return alike == degrees;
     }
-    std::vector<Asked> asked;
+  };
+
+  /// Degrees of one mesh and micro-batch, which share the prices of moves.
+  using Alike = std::vector<Group>;
+
+  /// Groups are looked at side by side and offered one after the other, each by what those before
+  /// it left of the ranking: the answer is that of one thread.
+  void offer_choices(const std::vector<PlanDegrees>& groups) {
+    std::vector<Alike> all;
+    for (const PlanDegrees& degrees : groups) {
+      if (all.empty() || !all.back().front().shares_moves(degrees)) all.emplace_back();
+      all.back().push_back({degrees});
+    }
+    const int threads = std::max(task_.options.threads, 1);
+    if (threads > 1) look_at_largest(all);
+    for (std::size_t next = 0; next < all.size();) {
+      // Over very many devices the tables of one sum fill the memory.
+      const bool alone = threads == 1 || is_sorted(all[next]);
+      const std::size_t most = alone ? 1 : 4 * static_cast<std::size_t>(threads);
+      const std::size_t count = std::min(most, all.size() - next);
+      parallel_for(count, threads, [&](std::size_t i) {
+        Alike& alike = all[next + i];
+        std::shared_ptr<ReshardingPrices> moves = known_moves(alike.front().degrees);
+        if (moves && !alone) moves = std::make_shared<ReshardingPrices>(*moves);
+        look_at(alike, moves);
+        if (alone) moves_[alike.front().degrees.tensor_out] = std::move(moves);
+      });
+      for (std::size_t i = 0; i < count; ++i) {
+        for (const Group& group : all[next + i]) offer_group(group);
+      }
+      next += count;
+    }
+  }
+
+  /// The largest micro-batch of each tensor degree, which can be cut in all that others can: they
+  /// find its ways between layouts.
+  void look_at_largest(std::vector<Alike>& all) {
+    std::map<int, Alike*> largest;  // by tensor degree
+    for (Alike& alike : all) {
+      if (is_sorted(alike)) continue;
+      largest[alike.front().degrees.tensor_out] = &alike;
+      moves_[alike.front().degrees.tensor_out] = nullptr;
+    }
+    const std::vector<std::pair<int, Alike*>> first(largest.rbegin(), largest.rend());
+    parallel_for(first.size(), task_.options.threads,
+                 [&](std::size_t i) { look_at(*first[i].second, moves_.at(first[i].first)); });
+  }
+
+  [[nodiscard]] std::shared_ptr<ReshardingPrices> known_moves(const PlanDegrees& degrees) const {
+    const auto known = moves_.find(degrees.tensor_out);
+    return known == moves_.end() ? nullptr : known->second;
+  }
+
+  [[nodiscard]] bool is_sorted(const Alike& alike) const {
+    return space_of(alike.front().degrees) == PartitionSpace::Sorted;
+  }
+
+  void look_at(Alike& alike, std::shared_ptr<ReshardingPrices>& moves) const {
+    if (moves) moves->forget_tables();
+    for (Group& group : alike) {
+      if (!group.looked) look_at(group, moves);
+    }
+  }
+
+  void look_at(Group& group, std::shared_ptr<ReshardingPrices>& moves) const {
+    if (task_.deadline.passed()) return;
+    group.looked = true;
+    PlanDegrees degrees = group.degrees;
+    if (!has_room(degrees)) return;
+    const PartitionPlanner planner(
+        {problem_, degrees, space_of(degrees), moves, [this] { return task_.deadline.passed(); }});
+    moves = planner.moves();
+    group.obstacle = planner.obstacle();
+    if (!group.obstacle.empty()) return;
     for (const Recompute level : recomputations_of(request_)) {
       degrees.recompute = level;
-      if (!may_rank(degrees, planner.bound(level))) continue;
-      asked.push_back({planner, degrees, Rings::Hidden, sorted});
-      if (over_bits()) asked.push_back({planner, degrees, Rings::Exposed, sorted});
+      const SequenceBound bound = planner.bound(level);
+      if (!may_rank(degrees, bound)) continue;
+      group.asked.push_back({degrees, Rings::Hidden, bound});
+      if (over_bits()) group.asked.push_back({degrees, Rings::Exposed, bound});
     }
-    // Over very many devices the tables of one sum fill the memory.
-    parallel_for(asked.size(), sorted ? 1 : task_.options.threads, [&](std::size_t i) {
-      if (!task_.deadline.passed()) search_sum(asked[i]);
-    });
-    for (const Asked& sums : asked) {
-      if (!sums.looked) stop();
-      if (sums.choice) offer(sums, *sums.choice);
+    for (Asked& asked : group.asked) {
+      if (!task_.deadline.passed()) search_sum(planner, asked);
     }
+  }
+
+  void offer_group(const Group& group) {
+    if (!group.looked) return stop();
+    if (!group.obstacle.empty()) obstacle_ = group.obstacle;
+    std::vector<const Asked*> ranked;
+    for (const Asked& asked : group.asked) {
+      if (!may_rank(asked.degrees, asked.bound)) continue;
+      if (!asked.looked) stop();
+      const bool in_time =
+          asked.least_has_room || offers_.may_rank(family_of(asked.degrees), asked.least);
+      if (asked.choice && in_time) ranked.push_back(&asked);
+    }
+    for (const Asked* asked : ranked) offer(*asked, *asked->choice);
   }
 
   /// Whether any choice of these degrees has room, and may be ranked.
@@ -179,19 +268,10 @@ class TemporalSearch : public Strategy {
            offers_.may_rank(family_of(degrees), bound.kernels * (degrees.micro_batches / stages));
   }
 
-  /// A way to add up sums, and what is best by it.
-  struct Asked {
-    const PartitionPlanner& planner;
-    PlanDegrees degrees;
-    Rings rings;
-    bool sorted;
-    bool looked = false;
-    std::optional<PartitionPlan> choice{};
-  };
-
-  void search_sum(Asked& asked) const {
+  void search_sum(const PartitionPlanner& planner, Asked& asked) const {
     try {
-      asked.choice = choice_for(asked);
+      asked.choice = choice_for(planner, asked);
+      asked.exact = planner.exact();
       asked.looked = true;
     } catch (const PricingStopped&) {
       // Not looked at.
@@ -199,17 +279,20 @@ class TemporalSearch : public Strategy {
   }
 
   /// The least sum; where it has no room, and is fast enough, the least that has.
-  [[nodiscard]] std::optional<PartitionPlan> choice_for(const Asked& asked) const {
+  [[nodiscard]] std::optional<PartitionPlan> choice_for(const PartitionPlanner& planner,
+                                                        Asked& asked) const {
     const Recompute level = asked.degrees.recompute;
     const auto judge = [&](const PartitionPlan& choice) {
       return offers_.judge(plan_of(asked, choice), family_of(asked.degrees));
     };
-    auto least = asked.planner.best(level, asked.rings, 0.0);
+    auto least = planner.best(level, asked.rings, 0.0);
     if (!least) return std::nullopt;
     const auto verdict = judge(*least);
+    asked.least = verdict.time;
+    asked.least_has_room = verdict.has_room;
     if (verdict.has_room) return least;
     if (!verdict.in_time) return std::nullopt;
-    return fastest_with_room(asked.planner, level, asked.rings, *least,
+    return fastest_with_room(planner, level, asked.rings, *least,
                              [&](const PartitionPlan& choice) { return judge(choice).has_room; });
   }
 
@@ -243,14 +326,14 @@ class TemporalSearch : public Strategy {
     offered_.push_back(
         {degrees, choice.placements,
          choice.sum * (static_cast<double>(degrees.micro_batches) / degrees.pipeline), choice.words,
-         asked.rings, asked.sorted, asked.planner.exact()});
+         asked.rings, asked.exact});
   }
 
   /// What the least sum gains where every layer is cut in a way of its own.
   [[nodiscard]] double gap_of(const Offered& offered) const {
     if (task_.result.completeness == Completeness::Stopped) return 0.0;
-    const PartitionPlanner planner({problem_, offered.degrees, space_of(offered.degrees),
-                                    moves_.at(offered.degrees.tensor_out)});
+    const PartitionPlanner planner(
+        {problem_, offered.degrees, space_of(offered.degrees), known_moves(offered.degrees)});
     const Recompute level = offered.degrees.recompute;
     const auto alike = planner.best(level, offered.rings, 0.0);
     const auto least = planner.least_sum(level, offered.rings);
@@ -275,7 +358,8 @@ class TemporalSearch : public Strategy {
           "nothing hidden but tiles under their own products; its step is priced as any plan's "
           "({})",
           to_text(offered.sum), offered.words);
-      if (offered.sorted) text += "; sequences sorted inside every tier of the network";
+      if (space_of(offered.degrees) == PartitionSpace::Sorted)
+        text += "; sequences sorted inside every tier of the network";
       if (!offered.exact) {
         text +=
             "; the sum is an upper bound: several readers of one tensor are supplied one by one";

@@ -52,23 +52,30 @@ TEST_SUITE("unit") {
     }
   }
 
-  TEST_CASE("space temporal: the same answer for any number of threads") {
+  TEST_CASE("spaces of single operators: the same answer for any number of threads") {
     const Problem problem = test::squares_problem();
     const PlanEvaluator evaluator(problem);
-    PinnedDegrees pinned;
-    pinned.pin(Degree::TensorOut, 4);
-    const auto ranked = [&](int threads) {
-      SearchOptions options;
-      options.threads = threads;
-      return test::search_space("temporal", evaluator, {pinned, {}}, options).ranked;
-    };
-    const auto one = ranked(1);
-    const auto four = ranked(4);
-    REQUIRE(one.size() == four.size());
-    REQUIRE_FALSE(one.empty());
-    for (std::size_t i = 0; i < one.size(); ++i) {
-      CHECK(one[i] == four[i]);
-      CHECK(one[i].estimate.step.total() == four[i].estimate.step.total());
+    for (const char* space : {"temporal", "primepar", "operators"}) {
+      CAPTURE(space);
+      SearchRequest request;
+      request.limits.allow(Degree::TensorOut, {2, 4});
+      const auto found = [&](int threads, std::size_t top) {
+        SearchOptions options;
+        options.threads = threads;
+        options.top = top;
+        return test::search_space(space, evaluator, request, options);
+      };
+      for (const std::size_t top : {1, 10}) {
+        const SearchResult one = found(1, top);
+        REQUIRE_FALSE(one.ranked.empty());
+        for (const int threads : {2, 3}) {
+          const SearchResult several = found(threads, top);
+          CHECK(several.ranked == one.ranked);
+          CHECK(several.front == one.front);
+          CHECK(several.counts == one.counts);
+          CHECK(several.claim == one.claim);
+        }
+      }
     }
   }
 }

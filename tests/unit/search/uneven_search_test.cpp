@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <random>
 
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/plan_stages.hpp"
@@ -148,6 +149,31 @@ TEST_SUITE("unit") {
         CHECK(found.ranked.front().estimate.step.total().value() == every.best->value());
       }
     }
+  }
+
+  TEST_CASE("so it is on forty random questions, for 1 and 3 threads") {
+    std::mt19937 random(26);
+    int with_plan = 0;
+    for (int round = 0; round < 40; ++round) {
+      CAPTURE(round);
+      const int gpus = random() % 2 == 0 ? 4 : 8;
+      const int layers = 2 + static_cast<int>(random() % (gpus == 4 ? 4 : 3));
+      const double memory_gib = 1.2 + 0.1 * static_cast<double>(random() % 20);
+      const PlanEvaluator evaluator(small_problem(layers, gpus, memory_gib, random() % 2 == 0));
+      SearchRequest request = few_degrees();
+      if (random() % 2 == 0) request.pinned.pin(Degree::Recompute, 2);
+      const EveryPlan every(evaluator, request);
+      SearchOptions options;
+      const SearchResult found = test::search_space("uneven", evaluator, request, options);
+      const bool fits = !found.ranked.empty() && found.admitted == MemoryFit::Fits;
+      REQUIRE(every.best.has_value() == fits);
+      if (!every.best) continue;
+      ++with_plan;
+      CHECK(found.ranked.front().estimate.step.total().value() == every.best->value());
+      options.threads = 3;
+      CHECK(test::search_space("uneven", evaluator, request, options).ranked == found.ranked);
+    }
+    CHECK(with_plan > 10);
   }
 
   TEST_CASE("no uniform plan of one chunk is faster") {
