@@ -37,10 +37,4 @@ class StageBounds {
   std::vector<Seconds> behind_;  ///< a stage of this layout goes before it
 };
 
-/// A stage of `both` per micro-batch before a rest that takes `rest` from the stage's first output
-/// on: it is busy with all micro-batches, and the last gradient of the rest still passes it.
-[[nodiscard]] inline Seconds with_rest(Seconds both, int micro_batches, Seconds rest) {
-  return std::max(both * static_cast<double>(micro_batches), both + rest);
-}
-
 }  // namespace plansearch

@@ -7,6 +7,7 @@
 #include "search/strategies/uneven/stage_catalog.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -130,6 +131,40 @@ double StageCatalog::plans() const {
     cuts *= static_cast<double>(layers() - stages) / stages;
   }
   return plans;
+}
+
+Seconds StageCatalog::least_time() const {
+  const Seconds never(std::numeric_limits<double>::infinity());
+  const auto devices = static_cast<std::size_t>(problem_.gpus);
+  std::vector<std::vector<Seconds>> stage(stages_.size(),  // by range number and devices
+                                          std::vector<Seconds>(devices + 1, never));
+  for (std::size_t range = 0; range < stages_.size(); ++range) {
+    for (int layout = 0; layout < layouts(); ++layout) {
+      Seconds& least = stage[range][static_cast<std::size_t>(devices_of(layout))];
+      for (const PricedStage& priced : stages_[range][static_cast<std::size_t>(layout)]) {
+        least = std::min(least, priced.price.both());
+      }
+    }
+  }
+  std::vector<std::vector<Seconds>> rest(static_cast<std::size_t>(layers()) + 1,
+                                         std::vector<Seconds>(devices + 1, never));
+  rest.back().front() = Seconds(0);
+  for (int first = layers() - 1; first >= 0; --first) {
+    for (int last = first; last < layers(); ++last) {
+      const auto& own = stage[static_cast<std::size_t>(ranges_.number(first, last))];
+      const auto& behind = rest[static_cast<std::size_t>(last) + 1];
+      auto& all = rest[static_cast<std::size_t>(first)];
+      for (std::size_t taken = 1; taken <= devices; ++taken) {
+        if (own[taken] == never) continue;
+        for (std::size_t left = 0; left + taken <= devices; ++left) {
+          if (behind[left] == never) continue;
+          Seconds& known = all[taken + left];
+          known = std::min(known, with_rest(own[taken], order_.micro_batches, behind[left]));
+        }
+      }
+    }
+  }
+  return rest.front().back();
 }
 
 StageTransfer StageCatalog::transfer(int from, int to, int last) const {

@@ -2,6 +2,7 @@
 // All stages that a plan of one pipeline order can be made of, with their prices.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <mutex>
@@ -20,6 +21,12 @@ struct PricedStage {
   int form = 0;  ///< index into StageCatalog::forms
   StagePrice price;
 };
+
+/// A stage of `both` per micro-batch before a rest that takes `rest` from the stage's first output
+/// on: it is busy with all micro-batches, and the last gradient of the rest still passes it.
+[[nodiscard]] inline Seconds with_rest(Seconds both, int micro_batches, Seconds rest) {
+  return std::max(both * static_cast<double>(micro_batches), both + rest);
+}
 
 class StageCatalog {
  public:
@@ -51,6 +58,8 @@ class StageCatalog {
       std::vector<StageDescription> stages) const;
   /// Sequences of stages that hold all layers on all devices, whatever fits.
   [[nodiscard]] double plans() const;
+  /// No plan of these stages takes less: messages and the end of a step are free.
+  [[nodiscard]] Seconds least_time() const;
   /// From a stage that ends with layer `last` to one of another layout, on neighbouring devices:
   /// never more than where the stages end up to lie.
   [[nodiscard]] StageTransfer transfer(int from, int to, int last) const;

@@ -66,7 +66,7 @@ struct StepEnds {
   }
 };
 
-/// The catalogue of one order, and the bounds of what is left.
+/// The catalogue of one order, and the bounds of what is left: made where the order may be best.
 struct OrderCatalog {
   std::unique_ptr<StageCatalog> catalog;
   std::unique_ptr<StageBounds> bounds;
@@ -94,9 +94,12 @@ class UnevenSearch : public Strategy {
       return;
     }
     for (std::size_t c = 0; c < catalogs_.size(); ++c) {
+      const Seconds least = catalogs_[c].catalog->least_time();
+      if (least.value() == std::numeric_limits<double>::infinity()) continue;
       Partial start;
       start.catalog = static_cast<int>(c);
-      extend(start, -1);
+      partials_.push_back(start);
+      queue_.push({least * kRounding, static_cast<int>(partials_.size()) - 1});
     }
     while (!queue_.empty()) {
       const Promise next = queue_.top();
@@ -114,9 +117,14 @@ class UnevenSearch : public Strategy {
       const Partial partial = partials_[static_cast<std::size_t>(next.partial)];
       if (partial.last + 1 == layers()) {
         simulate(next);
-      } else {
-        extend(partial, next.partial);
+        continue;
       }
+      auto& bounds = catalogs_[static_cast<std::size_t>(partial.catalog)].bounds;
+      if (!bounds) {
+        bounds = std::make_unique<StageBounds>(catalog_of(partial), problem_.gpus,
+                                               task_.options.threads);
+      }
+      extend(partial, partial.last < 0 ? -1 : next.partial);
     }
     task_.result.families += extended_;
   }
@@ -135,8 +143,6 @@ class UnevenSearch : public Strategy {
       if (task_.deadline.passed()) return false;
       catalogs_[i].catalog = std::make_unique<StageCatalog>(
           pricer_, problem_, orders[i].first, orders[i].second, ranges_, offers_.limit(), threads);
-      catalogs_[i].bounds =
-          std::make_unique<StageBounds>(*catalogs_[i].catalog, problem_.gpus, threads);
       offers_.count(catalogs_[i].catalog->plans());
     }
     return true;
