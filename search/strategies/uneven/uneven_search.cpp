@@ -44,12 +44,15 @@ struct Partial {
   const PricedStage* stage = nullptr;
 };
 
-/// What is still to be looked at, the least bound first; of equal ones the later, which is longer.
+/// What is still to be looked at, the least bound first; of equal ones orders that were not begun,
+/// longer plans, plans of later orders, the later ones.
 struct Promise {
   Seconds bound;
   int partial = 0;
+  int order = 0;  ///< of plans of one stage their order, of others a larger number
   bool operator<(const Promise& other) const {
-    return bound != other.bound ? bound > other.bound : partial < other.partial;
+    return bound != other.bound ? bound > other.bound
+                                : std::pair(order, partial) < std::pair(other.order, other.partial);
   }
 };
 
@@ -99,7 +102,8 @@ class UnevenSearch : public Strategy {
       Partial start;
       start.catalog = static_cast<int>(c);
       partials_.push_back(start);
-      queue_.push({least * kRounding, static_cast<int>(partials_.size()) - 1});
+      constexpr int kFirst = std::numeric_limits<int>::max();
+      queue_.push({least * kRounding * kRounding, static_cast<int>(partials_.size()) - 1, kFirst});
     }
     while (!queue_.empty()) {
       const Promise next = queue_.top();
@@ -252,7 +256,9 @@ class UnevenSearch : public Strategy {
     for (const auto& continued : found) {
       for (const auto& [next, bound] : continued) {
         partials_.push_back(next);
-        queue_.push({bound, static_cast<int>(partials_.size()) - 1});
+        const auto orders = static_cast<int>(catalogs_.size());
+        queue_.push({bound, static_cast<int>(partials_.size()) - 1,
+                     next.before < 0 ? next.catalog : orders});
       }
     }
   }
