@@ -80,6 +80,10 @@ class PlanEvaluator {
   /// profile. Precondition: `legality(plan)` is empty.
   [[nodiscard]] Bytes memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
 
+  /// Least step time, known before any message inside a pass has a price: at most that of
+  /// `bound(*profile(plan), plan)`. Precondition: `legality(plan)` is empty.
+  [[nodiscard]] Seconds kernel_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
+
   /// Lower bounds that need no profile: at most those of `bound`, for this plan and for all that
   /// differ from it in schedule and chunks, in more recompute or in larger micro-batches. The plan
   /// itself need not be legal.

@@ -101,7 +101,8 @@ class FamilyPricer::Worker {
     if (!profile) {
       const Bytes memory = evaluator_.memory_bound(plan, *workspace_);
       if (memory > limits_.tight) return refuse_for_memory(plan);
-      if (is_pruned({least_time, memory})) {
+      if (is_pruned({least_time, memory}) ||
+          is_pruned({evaluator_.kernel_bound(plan, *workspace_), memory})) {
         ++result_.counts.pruned;
         return;
       }

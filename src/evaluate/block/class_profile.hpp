@@ -44,6 +44,14 @@ struct ClassProfile {
   Seconds skew;  ///< see BlockParts
 };
 
+/// What is known of a class before its messages have a price.
+struct EarlyProfile {
+  std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
+  bool timed = false;         ///< with the times of kernels
+  ClassProfile profile;
+  ClassProfile kept;  ///< where `profile.kept` points to it
+};
+
 /// Sharding of the static memory of one plan: cheap, computed per plan, not per class.
 struct ModelStatePolicy {
   ModelStateBytes dense;

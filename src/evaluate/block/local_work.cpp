@@ -26,11 +26,12 @@ RepeatedShares repeated_shares(const Block& block, SelectiveRule rule) {
   return shares;
 }
 
-void add_block_work(const PricingContext& context, const LocalBlock& local, LocalWork& work) {
-  BlockWork& own = work.blocks.emplace_back();
-  const std::size_t first_operator = work.operators.size();
-  append_operator_times(context, local.block, local.sizes, work.operators);
-  own.operators = std::span(work.operators).subspan(first_operator);
+void add_block_kernels(const PricingContext& context, const LocalBlock& local,
+                       LocalKernels& kernels) {
+  BlockKernels& own = kernels.blocks.emplace_back();
+  const std::size_t first_operator = kernels.operators.size();
+  append_operator_times(context, local.block, local.sizes, kernels.operators);
+  own.operators = std::span(kernels.operators).subspan(first_operator);
   for (std::size_t i = 0; i < own.operators.size(); ++i) {
     const OperatorTime& time = own.operators[i];
     add(own.forward, time.forward, time.forward_kernels);
@@ -41,10 +42,16 @@ void add_block_work(const PricingContext& context, const LocalBlock& local, Loca
       add(own.repeated[level], time.forward * share, time.forward_kernels * share);
     }
   }
+}
+
+void add_block_messages(const PricingContext& context, const PlacedBlock& placed, int micro_batch,
+                        LocalWork& work) {
+  BlockWork& own =
+      work.blocks.emplace_back(BlockWork{work.kernels->blocks[work.blocks.size()], {}});
   const std::size_t first_message = work.messages.size();
-  for (const SequenceMessage& message : local.placed.messages) {
+  for (const SequenceMessage& message : placed.messages) {
     work.messages.push_back(price_message(context, work.placed->mesh, message.communication,
-                                          message.elements(local.micro_batch)));
+                                          message.elements(micro_batch)));
   }
   own.messages = std::span(work.messages).subspan(first_message);
 }

@@ -46,27 +46,41 @@ struct KernelSum {
   double launches = 0.0;
 };
 
-/// Operators and messages lie in the LocalWork that the block stands in.
-struct BlockWork {
+/// Operators lie in the LocalKernels that the block stands in.
+struct BlockKernels {
   std::span<const OperatorTime> operators;
   KernelSum forward;
   KernelSum backward;         ///< both gradients
   KernelSum weight_gradient;  ///< the part of `backward` that a schedule may run later
   ByRecompute<KernelSum> repeated;
-  std::span<const PhaseMessage> messages;  ///< of operators, in the order of derivation
 };
 
-/// Times of all blocks of a network. Blocks point into it: moved, never copied.
+/// The kernels of a block and the messages of its operators, in the order of derivation. Messages
+/// lie in the LocalWork that the block stands in.
+struct BlockWork : BlockKernels {
+  std::span<const PhaseMessage> messages;
+};
+
+/// Kernels of all blocks of a network: they depend on local sizes, not on where ranks lie. Blocks
+/// point into it.
+struct LocalKernels {
+  LocalKernels() = default;
+  LocalKernels(const LocalKernels&) = delete;
+  LocalKernels& operator=(const LocalKernels&) = delete;
+
+  std::vector<BlockKernels> blocks;
+  std::vector<OperatorTime> operators;  ///< of all blocks, one after the other
+};
+
+/// Kernels and messages of all blocks of a network. Blocks point into it.
 struct LocalWork {
   LocalWork() = default;
   LocalWork(const LocalWork&) = delete;
   LocalWork& operator=(const LocalWork&) = delete;
-  LocalWork(LocalWork&&) = default;
-  LocalWork& operator=(LocalWork&&) = default;
 
   std::shared_ptr<const PlacedNetwork> placed;
+  std::shared_ptr<const LocalKernels> kernels;
   std::vector<BlockWork> blocks;
-  std::vector<OperatorTime> operators;  ///< of all blocks, one after the other
   std::vector<PhaseMessage> messages;
 };
 /// Bytes of all blocks: known before any time is.
@@ -85,8 +99,12 @@ struct LocalBlock {
   int micro_batch = 1;
 };
 
-/// Appends a block to `work`, which has room for all its operators and messages.
-void add_block_work(const PricingContext& context, const LocalBlock& local, LocalWork& work);
+/// Appends a block to `kernels`, which has room for all its operators.
+void add_block_kernels(const PricingContext& context, const LocalBlock& local,
+                       LocalKernels& kernels);
+/// Appends a block to `work`, which has its kernels and room for all its messages.
+void add_block_messages(const PricingContext& context, const PlacedBlock& placed, int micro_batch,
+                        LocalWork& work);
 [[nodiscard]] ByRecompute<BlockMemory> block_memory(const PricingContext& context,
                                                     const LocalBlock& local);
 

@@ -3,6 +3,7 @@
 // slices everything is cut, the messages between operators, which parameters a device holds.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ struct PlacedNetwork {
   PlanDegrees plan;  ///< the one it was made for, with one sequence per micro-batch
   DeviceMesh mesh;
   std::vector<PlacedBlock> blocks;  ///< by index into Network::blocks
+  std::uint32_t sizes = 0;          ///< placements of one number cut everything alike
 };
 
 [[nodiscard]] PlacedNetwork place_network(const Problem& problem, const NetworkIndex& index,

@@ -34,6 +34,11 @@ std::size_t ProfileMaker::LocalKey::hash() const noexcept {
   return mixed(placed, static_cast<std::uint64_t>(micro_batch));
 }
 
+std::size_t ProfileMaker::KernelKey::hash() const noexcept {
+  return mixed(nullptr,
+               static_cast<std::uint64_t>(sizes) << 20U ^ static_cast<std::uint64_t>(micro_batch));
+}
+
 std::size_t ProfileMaker::ProfileKey::hash() const noexcept {
   return mixed(states, static_cast<std::uint64_t>(micro_batch) << 4U |
                            static_cast<std::uint64_t>(pieces - 1) << 24U |
@@ -73,10 +78,20 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
                                                           const PlanDegrees& plan,
                                                           const DeviceMesh& mesh,
                                                           const Placements* placements) const {
-  return placed_.get(placement_key(key), [&] {
-    return std::make_shared<const PlacedNetwork>(
-        place_network(context_.problem, index_, plan, mesh, placements));
+  const StatesKey own = placement_key(key);
+  return placed_.get(own, [&] {
+    PlacedNetwork made = place_network(context_.problem, index_, plan, mesh, placements);
+    made.sizes = number_of_sizes(own);
+    return std::make_shared<const PlacedNetwork>(std::move(made));
   });
+}
+
+/// Cuts follow from degrees, wherever the ranks of an axis lie.
+std::uint32_t ProfileMaker::number_of_sizes(const StatesKey& key) const {
+  StatesKey sizes = key;
+  sizes.axes = {};
+  const std::lock_guard lock(mutex_);
+  return sizes_.emplace(sizes, static_cast<std::uint32_t>(sizes_.size())).first->second;
 }
 
 std::shared_ptr<const ShardedStates> ProfileMaker::states(
@@ -104,22 +119,36 @@ void ProfileMaker::for_each_local_block(const PlacedNetwork& placed, int micro_b
   }
 }
 
+std::shared_ptr<const LocalKernels> ProfileMaker::kernels(const PlacedNetwork& placed,
+                                                          int micro_batch) const {
+  return kernels_.get(KernelKey{placed.sizes, micro_batch}, [&] {
+    auto kernels = std::make_shared<LocalKernels>();
+    std::size_t operators = 0;
+    for (const Block& block : context_.problem.network->blocks) {
+      operators += block.operators.size();
+    }
+    kernels->blocks.reserve(placed.blocks.size());
+    kernels->operators.reserve(operators);
+    for_each_local_block(placed, micro_batch, [&](const LocalBlock& local) {
+      add_block_kernels(context_, local, *kernels);
+    });
+    return kernels;
+  });
+}
+
 std::shared_ptr<const LocalWork> ProfileMaker::work(
     const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const {
   return work_.get(LocalKey{placed.get(), micro_batch}, [&] {
     auto work = std::make_shared<LocalWork>();
     work->placed = placed;
-    std::size_t operators = 0;
+    work->kernels = kernels(*placed, micro_batch);
     std::size_t messages = 0;
-    for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
-      operators += context_.problem.network->blocks[b].operators.size();
-      messages += placed->blocks[b].messages.size();
-    }
+    for (const PlacedBlock& block : placed->blocks) messages += block.messages.size();
     work->blocks.reserve(placed->blocks.size());
-    work->operators.reserve(operators);
     work->messages.reserve(messages);
-    for_each_local_block(*placed, micro_batch,
-                         [&](const LocalBlock& local) { add_block_work(context_, local, *work); });
+    for (const PlacedBlock& block : placed->blocks) {
+      add_block_messages(context_, block, micro_batch, *work);
+    }
     return work;
   });
 }
@@ -183,18 +212,41 @@ void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const P
 
 void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
                                const std::shared_ptr<const Placements>& placements,
-                               ClassProfile& profile) const {
+                               EarlyProfile& early) const {
   const auto key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
   const auto where = placed(key, plan, mesh, placements.get());
+  early.context = context_.id;
+  early.timed = false;
+  ClassProfile& profile = early.profile;
   set_memory(memory(where, plan.micro_batch), plan, profile);
   profile.made_for = plan;
   profile.kept.reset();
   if (plan.recompute_layers == 0) return;
-  auto others = std::make_shared<ClassProfile>();
   PlanDegrees keeping = plan;
   keeping.recompute = Recompute::None;
-  set_memory(profile.memory, keeping, *others);
-  profile.kept = std::move(others);
+  set_memory(profile.memory, keeping, early.kept);
+  profile.kept = std::shared_ptr<const ClassProfile>(std::shared_ptr<void>(), &early.kept);
+}
+
+void ProfileMaker::fill_kernel_times(EarlyProfile& early) const {
+  const PlanDegrees& plan = early.profile.made_for;
+  const auto local = kernels(*early.profile.memory->placed, plan.micro_batch / plan.pieces);
+  static const KeptBlock kNoMessages;
+  const auto fill = [&](ClassProfile& profile) {
+    for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+      const BlockWork silent{local->blocks[b], {}};
+      BlockTimes& times = profile.blocks[b];
+      times = {};
+      sum_passes(context_,
+                 {context_.problem.network->blocks[b], silent, kNoMessages, plan.pieces,
+                  profile.recompute, repeated_[b][static_cast<std::size_t>(profile.recompute)],
+                  rates_, Seconds(0), splits_backward_},
+                 times);
+    }
+  };
+  fill(early.profile);
+  if (early.profile.kept) fill(early.kept);
+  early.timed = true;
 }
 
 std::shared_ptr<ClassProfile> ProfileMaker::make(std::shared_ptr<const ShardedStates> states,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "evaluate/block/block_program.hpp"
@@ -27,8 +28,9 @@ class ProfileMaker {
       const std::shared_ptr<const Placements>& placements = nullptr) const;
   /// Memory and parameters of every block of the class of `plan`, and no times.
   void fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
-                   const std::shared_ptr<const Placements>& placements,
-                   ClassProfile& profile) const;
+                   const std::shared_ptr<const Placements>& placements, EarlyProfile& early) const;
+  /// Times of the class whose memory is there, as if messages inside a pass took none.
+  void fill_kernel_times(EarlyProfile& early) const;
   /// Whether `profile` would make this profile for the plan.
   [[nodiscard]] bool is_own(const ClassProfile& profile, const PlanDegrees& plan,
                             const DeviceMesh& mesh) const;
@@ -54,6 +56,12 @@ class ProfileMaker {
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const LocalKey&) const = default;
   };
+  struct KernelKey {
+    std::uint32_t sizes;  ///< number of PlacedNetwork
+    int micro_batch;
+    [[nodiscard]] std::size_t hash() const noexcept;
+    bool operator==(const KernelKey&) const = default;
+  };
   struct ProfileKey {
     const ShardedStates* states;
     int micro_batch;
@@ -63,6 +71,10 @@ class ProfileMaker {
     bool leaves_node;  ///< the pipeline does
     [[nodiscard]] std::size_t hash() const noexcept;
     bool operator==(const ProfileKey&) const = default;
+  };
+
+  struct HashStates {
+    std::size_t operator()(const StatesKey& key) const noexcept { return key.hash(); }
   };
 
   struct TimesKey {
@@ -79,6 +91,7 @@ class ProfileMaker {
     std::vector<BlockTimes> blocks;
   };
 
+  [[nodiscard]] std::uint32_t number_of_sizes(const StatesKey& key) const;
   /// A number of its own for everything that plans say of single operators; 0: nothing.
   [[nodiscard]] std::uint32_t number_of(const std::shared_ptr<const Placements>& placements) const;
   [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(
@@ -87,6 +100,8 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<const ShardedStates> states(
       const PlanDegrees& plan, const DeviceMesh& mesh,
       const std::shared_ptr<const Placements>& placements) const;
+  [[nodiscard]] std::shared_ptr<const LocalKernels> kernels(const PlacedNetwork& placed,
+                                                            int micro_batch) const;
   [[nodiscard]] std::shared_ptr<const LocalWork> work(
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
@@ -115,8 +130,10 @@ class ProfileMaker {
   std::vector<RepeatedShares> repeated_;  ///< by block
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const Placements>> numbered_;  ///< by number - 1
+  mutable std::unordered_map<StatesKey, std::uint32_t, HashStates> sizes_;
   SharedCache<StatesKey, PlacedNetwork, 64> placed_;
   SharedCache<StatesKey, ShardedStates, 128> states_;
+  SharedCache<KernelKey, LocalKernels, 512> kernels_;
   SharedCache<LocalKey, LocalWork, 128> work_;
   SharedCache<LocalKey, LocalMemory, 512> memory_;
   SharedCache<TimesKey, PassTimes, 256> times_;

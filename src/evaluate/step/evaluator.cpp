@@ -152,12 +152,10 @@ struct PlanEvaluator::Implementation {
                          moments());
   }
 
-  void fill_memory(const PlanDegrees& plan, MemoryOnly& memory) const {
-    const bool known = memory.context == context.id &&
-                       without_config(memory.profile.made_for) == without_config(plan);
-    if (known) return;
-    profiles.fill_memory(plan, mesh(plan), placements(plan), memory.profile);
-    memory.context = context.id;
+  void fill_memory(const PlanDegrees& plan, EarlyProfile& early) const {
+    const bool known = early.context == context.id &&
+                       without_config(early.profile.made_for) == without_config(plan);
+    if (!known) profiles.fill_memory(plan, mesh(plan), placements(plan), early);
   }
 
   /// The ground of a uniform plan: a known one where its degrees are the same.
@@ -289,10 +287,19 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& p
 }
 
 Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-  implementation_->fill_memory(plan, workspace.memory_only);
+  implementation_->fill_memory(plan, workspace.early);
   return implementation_->with_bound_view(
-      workspace.memory_only.profile, plan, workspace,
+      workspace.early.profile, plan, workspace,
       [&](const PricingInput& view) { return least_memory(view, workspace); });
+}
+
+Seconds PlanEvaluator::kernel_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+  EarlyProfile& early = workspace.early;
+  implementation_->fill_memory(plan, early);
+  if (!early.timed) implementation_->profiles.fill_kernel_times(early);
+  return implementation_->with_bound_view(
+      early.profile, plan, workspace,
+      [&](const PricingInput& view) { return step_time_bound(view, workspace); });
 }
 
 Estimate PlanEvaluator::estimate(const ClassProfile& profile, const PlanDegrees& plan,

@@ -126,12 +126,6 @@ struct GroundFormHash {
   }
 };
 
-/// The class whose memory was asked for last; no times.
-struct MemoryOnly {
-  std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
-  ClassProfile profile;
-};
-
 /// Reusable buffers of one thread; no allocation once they have grown.
 struct EvaluationWorkspace {
   /// The last ground of every form: neighbours in a search differ in form and micro-batch.
@@ -145,7 +139,7 @@ struct EvaluationWorkspace {
   PipelineSimulator simulator;
   std::vector<Bytes> chunk_bytes;
   std::vector<Bytes> weight_bytes;
-  MemoryOnly memory_only;
+  EarlyProfile early;  ///< of the class that was asked for last
 };
 
 struct PricingInput : PricingContext {

@@ -47,6 +47,9 @@ TEST_SUITE("property") {
         const auto profile = evaluator.profile(*plan);
         CHECK(early == evaluator.bound(*profile, *plan, *workspace).memory);
         CHECK(early <= evaluator.estimate(*profile, *plan, *workspace).memory.total());
+        const Seconds kernels = evaluator.kernel_bound(*plan, *workspace);
+        CHECK(kernels <= evaluator.bound(*profile, *plan, *workspace).step_time);
+        CHECK(kernels > Seconds(0));
       }
     }
   }
