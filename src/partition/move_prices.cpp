@@ -40,7 +40,8 @@ void put_place(std::string& text, std::size_t dim, std::size_t place, std::size_
 
 }  // namespace
 
-ReshardingPrices::ReshardingPrices(const DeviceMesh& mesh) : mesh_(mesh), known_(1) {
+ReshardingPrices::ReshardingPrices(const DeviceMesh& mesh) {
+  mesh_ = mesh;
   int size = 1;
   for (std::size_t f = 0; f < kMostFactors; ++f) {
     const int own = mesh[factor_axis(f)].size;
@@ -52,20 +53,7 @@ ReshardingPrices::ReshardingPrices(const DeviceMesh& mesh) : mesh_(mesh), known_
   places_.assign(1U << 12U, {});
 }
 
-ReshardingPrices::ReshardingPrices(const ReshardingPrices& other)
-    : mesh_(other.mesh_),
-      factors_(other.factors_),
-      layouts_(other.layouts_),
-      subjects_(other.subjects_),
-      numbers_(other.numbers_),
-      known_(other.known_),
-      places_(other.places_),
-      ways_(other.ways_),
-      steps_(other.steps_),
-      sizes_(other.sizes_),
-      prices_(other.prices_) {}
-
-std::size_t ReshardingPrices::Key::hash() const {
+std::size_t KnownWays::Key::hash() const {
   std::uint64_t sum = frames;
   for (std::size_t i = 0; i < roles.size(); i += 2) {
     sum ^= static_cast<std::uint64_t>(roles[i]) << 32U | roles[i + 1];

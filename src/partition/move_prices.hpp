@@ -47,34 +47,8 @@ using StopAsked = std::function<bool()>;
 /// Thrown by prices that nobody waits for any more.
 struct PricingStopped : std::exception {};
 
-/// On one mesh, for all blocks, micro-batches and policies of parameters.
-class ReshardingPrices {
- public:
-  explicit ReshardingPrices(const DeviceMesh& mesh);
-  /// What the other knows of layouts and ways; tables of costs are made anew.
-  ReshardingPrices(const ReshardingPrices& other);
-  ReshardingPrices& operator=(const ReshardingPrices&) = delete;
-
-  /// Nothing that was priced for tables is asked for again.
-  void forget_tables() { tables_.clear(); }
-
-  /// Is asked in the course of long tables; nothing is priced by halves.
-  void stop_when(StopAsked stop) { stop_ = std::move(stop); }
-
-  /// The same layout with its number.
-  [[nodiscard]] NumberedLayout numbered(Layout layout);
-  /// A number for tensors of so many elements, messages of which cost the same by their size.
-  [[nodiscard]] std::uint32_t subject(double elements, WireClass wire, int sequences);
-  /// Both have numbers from here.
-  [[nodiscard]] ReshardingCost price(const ReshardedTensor& tensor, const NumberedLayout& from,
-                                     const NumberedLayout& to, ReadsAgain reader);
-  /// The same for many; tensors of one subject between the same layouts share it. Lives as long as
-  /// these prices. Throws PricingStopped.
-  using Layouts = std::vector<const NumberedLayout*>;
-  [[nodiscard]] const ReshardingCosts& price_all(const ReshardedTensor& tensor, const Layouts& from,
-                                                 const Layouts& to, Pairs pairs, ReadsAgain reader);
-
- private:
+/// What is known of the layouts of one mesh and of the ways between them.
+struct KnownWays {
   /// What one factor does in a layout: the places at which it stands, as a number; 0: none.
   using Roles = std::array<std::uint16_t, kMostFactors>;
   struct Known {
@@ -117,6 +91,47 @@ class ReshardingPrices {
     std::uint32_t again_in_context = 0;  ///< and those of other context ranks
   };
 
+  DeviceMesh mesh_;
+  std::size_t factors_ = 0;
+  LayoutNumbers layouts_;
+  std::map<std::tuple<double, WireClass, int>, std::uint32_t> subjects_;
+  std::map<std::string, std::uint16_t> numbers_;  ///< of roles and frames
+  std::vector<Known> known_{1};                   ///< by number of the layout
+  std::vector<Place> places_;
+  std::vector<Way> ways_;
+  std::vector<Step> steps_;
+  std::vector<Size> sizes_;
+  std::vector<std::vector<double>> prices_;  ///< by subject; by size and factors, below 0: not yet
+};
+
+/// On one mesh, for all blocks, micro-batches and policies of parameters.
+class ReshardingPrices : KnownWays {
+ public:
+  explicit ReshardingPrices(const DeviceMesh& mesh);
+  /// What the other knows of layouts and ways; tables of costs are made anew.
+  ReshardingPrices(const ReshardingPrices& other) : KnownWays(other) {}
+  ReshardingPrices& operator=(const ReshardingPrices&) = delete;
+
+  /// Nothing that was priced for tables is asked for again.
+  void forget_tables() { tables_.clear(); }
+
+  /// Is asked in the course of long tables; nothing is priced by halves.
+  void stop_when(StopAsked stop) { stop_ = std::move(stop); }
+
+  /// The same layout with its number.
+  [[nodiscard]] NumberedLayout numbered(Layout layout);
+  /// A number for tensors of so many elements, messages of which cost the same by their size.
+  [[nodiscard]] std::uint32_t subject(double elements, WireClass wire, int sequences);
+  /// Both have numbers from here.
+  [[nodiscard]] ReshardingCost price(const ReshardedTensor& tensor, const NumberedLayout& from,
+                                     const NumberedLayout& to, ReadsAgain reader);
+  /// The same for many; tensors of one subject between the same layouts share it. Lives as long as
+  /// these prices. Throws PricingStopped.
+  using Layouts = std::vector<const NumberedLayout*>;
+  [[nodiscard]] const ReshardingCosts& price_all(const ReshardedTensor& tensor, const Layouts& from,
+                                                 const Layouts& to, Pairs pairs, ReadsAgain reader);
+
+ private:
   [[nodiscard]] std::uint16_t role(const std::string& places);
   [[nodiscard]] Known describe(const Layout& layout);
   [[nodiscard]] Place& find(const Key& key, std::size_t hash);
@@ -131,21 +146,10 @@ class ReshardingPrices {
   [[nodiscard]] ReshardingCosts priced(const ReshardedTensor& tensor, const Layouts& from,
                                        const Layouts& to, Pairs pairs, ReadsAgain reader);
 
-  DeviceMesh mesh_;
   StopAsked stop_;
-  std::size_t factors_ = 0;
-  LayoutNumbers layouts_;
   RedistributionScratchPtr scratch_ = make_redistribution_scratch(Remember::Yes);
   std::vector<RedistributionStep> found_;
   Path path_;
-  std::map<std::tuple<double, WireClass, int>, std::uint32_t> subjects_;
-  std::map<std::string, std::uint16_t> numbers_;  ///< of roles and frames
-  std::vector<Known> known_;                      ///< by number of the layout
-  std::vector<Place> places_;
-  std::vector<Way> ways_;
-  std::vector<Step> steps_;
-  std::vector<Size> sizes_;
-  std::vector<std::vector<double>> prices_;  ///< by subject; by size and factors, below 0: not yet
   std::map<std::vector<std::uint32_t>, ReshardingCosts> tables_;
 };
 
