@@ -94,8 +94,9 @@ class FamilyPricer::Worker {
     walk_.visit(level_ + 1, walk_.space().depth(), batching, visit_plan, rejecter());
   }
 
-  /// Memory needs neither kernels nor communication, which most plans of large models never get:
-  /// the profile that plans of one micro-batch share is made when the first of them has room.
+  /// Memory needs neither kernels nor communication, and the bound of kernels no messages inside a
+  /// pass: most plans of large models never get any. The profile that plans of one micro-batch
+  /// share is made when the first of them is left.
   void visit_legal(const PlanDegrees& plan, Seconds least_time,
                    std::shared_ptr<const ClassProfile>& profile) {
     if (!profile) {

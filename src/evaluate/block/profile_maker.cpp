@@ -171,10 +171,11 @@ std::shared_ptr<const LocalMemory> ProfileMaker::memory(
   });
 }
 
-BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block) const {
+BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
+                               const BlockWork& work, const KeptBlock& kept) const {
   return {context_.problem.network->blocks[block],
-          profile.work->blocks[block],
-          profile.states->blocks[block],
+          work,
+          kept,
           profile.made_for.pieces,
           profile.recompute,
           repeated_[block][static_cast<std::size_t>(profile.recompute)],
@@ -225,6 +226,7 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
   PlanDegrees keeping = plan;
   keeping.recompute = Recompute::None;
   set_memory(profile.memory, keeping, early.kept);
+  early.kept.made_for = keeping;
   profile.kept = std::shared_ptr<const ClassProfile>(std::shared_ptr<void>(), &early.kept);
 }
 
@@ -237,11 +239,7 @@ void ProfileMaker::fill_kernel_times(EarlyProfile& early) const {
       const BlockWork silent{local->blocks[b], {}};
       BlockTimes& times = profile.blocks[b];
       times = {};
-      sum_passes(context_,
-                 {context_.problem.network->blocks[b], silent, kNoMessages, plan.pieces,
-                  profile.recompute, repeated_[b][static_cast<std::size_t>(profile.recompute)],
-                  rates_, Seconds(0), splits_backward_},
-                 times);
+      sum_passes(context_, parts(profile, b, silent, kNoMessages), times);
     }
   };
   fill(early.profile);

@@ -113,7 +113,11 @@ class ProfileMaker {
   void set_memory(std::shared_ptr<const LocalMemory> memory, const PlanDegrees& plan,
                   ClassProfile& profile) const;
   void take_turns(const PlacedBlock& placed, int pieces, BlockMemory& memory) const;
-  [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const;
+  [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block,
+                                 const BlockWork& work, const KeptBlock& kept) const;
+  [[nodiscard]] BlockParts parts(const ClassProfile& profile, std::size_t block) const {
+    return parts(profile, block, profile.work->blocks[block], profile.states->blocks[block]);
+  }
   template <typename Visit>
   void for_each_local_block(const PlacedNetwork& placed, int micro_batch, Visit visit) const;
 
