@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: the cheapest choices of layers that begin and end alike.
-// Source: elimination (cost_table.hpp) of the options whose bound is no larger than a choice that
-// is
-//         known; bounds are min-marginals of a forest (Pearl's belief propagation over (min, +)).
+// Source: elimination (cost_table.hpp) of the options whose bound is no larger than a known
+//         choice; bounds are min-marginals of a forest (Pearl's belief propagation over (min, +)).
 // Assumes: costs of edges are not negative.
 // Units: those of the caller.
 // Checked by: tests/unit/search/tied_layers_test.cpp (all options; random graphs)
@@ -204,9 +203,8 @@ class TiedSolver {
 
   [[nodiscard]] std::optional<TiedChoice> run() const {
     if (least_ == kImpossible) return std::nullopt;
-    const auto first =
-        solve([](const std::vector<double>& excess) { return cheapest_few(excess); });
-    const double most = first ? first->cost * kRounding - least_ * (1.0 - 1e-9) : kImpossible;
+    const auto first = solve(cheapest_few);
+    const double most = first ? first->cost * kRounding - least_ / kRounding : kImpossible;
     return solve([&](const std::vector<double>& excess) {
       std::vector<std::size_t> kept;
       for (std::size_t option = 0; option < excess.size(); ++option) {
