@@ -67,6 +67,12 @@ CLI::Option* add_number(CLI::App& app, const char* name, T& field, const char* h
   return whole_number(app.add_option(name, field, help), range);
 }
 
+std::string list_problem(const std::string& text) {
+  const auto numbers = read_numbers(text);
+  const auto* problem = std::get_if<std::string>(&numbers);
+  return problem == nullptr ? std::string() : *problem;
+}
+
 /// One number, or several of which a search takes each.
 template <typename T>
 void add_numbers(CLI::App& app, const char* name, std::optional<T>& field, std::vector<T>& list,
@@ -80,11 +86,7 @@ void add_numbers(CLI::App& app, const char* name, std::optional<T>& field, std::
          },
          help)
       ->type_name("N")
-      ->check([](const std::string& text) {
-        const auto numbers = read_numbers(text);
-        const auto* problem = std::get_if<std::string>(&numbers);
-        return problem == nullptr ? std::string() : *problem;
-      });
+      ->check(list_problem);
 }
 
 /// "0|1|2|3"
@@ -104,19 +106,12 @@ void positive_number(CLI::Option* option) {
 
 /// Every part of a list where the setting takes one.
 std::string problem_of(const SettingRow& row, const std::string& text) {
-  if (row.set_list != nullptr) {
-    const auto numbers = read_numbers(text);
-    const auto* problem = std::get_if<std::string>(&numbers);
-    return problem == nullptr ? std::string() : *problem;
+  if (row.set_list != nullptr) return list_problem(text);
+  if (!row.lists) return setting_problem(row, text);
+  for (const std::string& part : split(text, ",")) {
+    if (std::string problem = setting_problem(row, part); !problem.empty()) return problem;
   }
-  std::string_view rest = text;
-  while (row.lists) {
-    const std::size_t comma = rest.find(',');
-    std::string problem = setting_problem(row, rest.substr(0, comma));
-    if (!problem.empty() || comma == std::string_view::npos) return problem;
-    rest.remove_prefix(comma + 1);
-  }
-  return setting_problem(row, text);
+  return {};
 }
 
 void take_setting(ProblemRequest& request, const SettingRow& row, const std::string& text) {

@@ -11,12 +11,15 @@
 
 #include <algorithm>
 
+#include "plan/legality/legality_parts.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
+
+using legality::broken;
 
 /// What Megatron cuts over the tensor group.
 bool is_inner(DimRole role) {
@@ -50,10 +53,6 @@ BlockChoice rings_of(const Block& block, const Network& network) {
     choice.rings[i] = RingCut{all, *tokens};
   }
   return choice;
-}
-
-Infeasible broken(std::string detail) {
-  return {.obstacle = Obstacle::NoSuchFeature, .detail = std::move(detail)};
 }
 
 }  // namespace
