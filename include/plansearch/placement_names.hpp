@@ -66,10 +66,10 @@ struct PlacementNames {
 
 /// What is wrong with an entry.
 struct PlacementFault {
-  bool edge = false;  ///< of `edges`
-  std::optional<std::size_t> entry;
   std::string message;
   std::string hint;
+  bool edge = false;  ///< of `edges`
+  std::optional<std::size_t> entry{};
 };
 
 /// The placements, and the network with a block for every way in which layers are cut.

@@ -11,6 +11,7 @@
 
 #include "answer/advice.hpp"
 #include "answer/make_report.hpp"
+#include "base/names.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
 #include "question/degrees.hpp"
@@ -27,13 +28,7 @@ constexpr std::size_t kMostQuestions = 64;
 std::vector<std::string> names_of(const std::string& text) {
   std::error_code error;
   if (text.find(',') == std::string::npos || std::filesystem::exists(text, error)) return {text};
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    if (end > at) names.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return names;
+  return words_of(text, ",");
 }
 
 /// Every question so far, once for each value.

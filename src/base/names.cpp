@@ -89,6 +89,22 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
   return nearest;
 }
 
+std::vector<std::string> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find_first_of(separators, begin);
+    parts.emplace_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+std::vector<std::string> words_of(std::string_view text, std::string_view separators) {
+  std::vector<std::string> words = split(text, separators);
+  std::erase(words, "");
+  return words;
+}
+
 std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
   const std::vector<std::string> nearest = nearest_names(name, known);
   if (nearest.empty()) return {};

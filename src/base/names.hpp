@@ -19,6 +19,11 @@ namespace plansearch {
                                                      std::span<const std::string> known,
                                                      std::size_t count = 3);
 
+/// The parts of a text between any of the separators: at least one, and some may be empty.
+[[nodiscard]] std::vector<std::string> split(std::string_view text, std::string_view separators);
+/// Those that are not empty.
+[[nodiscard]] std::vector<std::string> words_of(std::string_view text, std::string_view separators);
+
 /// "did you mean a, b or c?" or an empty string.
 [[nodiscard]] std::string did_you_mean(std::string_view name, std::span<const std::string> known);
 

@@ -14,14 +14,25 @@
 namespace plansearch::cli {
 namespace {
 
-enum class ValueKind { None, Words, File, Hardware, Model, Framework, Other };
+enum class ValueKind { None, Words, File, Listed, Other };
+
+/// Values that are names of shipped files, by the type of their options.
+struct ListedType {
+  std::string_view type;
+  std::string_view listing;  ///< of plansearch list
+  std::string_view called;
+};
+constexpr ListedType kListedTypes[]{{"HARDWARE", "hw", "hardware"},
+                                    {"MODEL", "models", "model"},
+                                    {"FRAMEWORK", "frameworks", "framework"}};
 
 /// One option or positional argument and what may follow it.
 struct Word {
   std::string name;  ///< with dashes; empty for a positional argument
   std::string help;
   ValueKind kind = ValueKind::Other;
-  std::vector<std::string> values;
+  std::vector<std::string> values{};
+  const ListedType* listed = nullptr;
 };
 
 struct CommandWords {
@@ -33,15 +44,17 @@ struct CommandWords {
 
 ValueKind kind_of(const std::string& type) {
   if (type == "FILE" || type == "PLAN") return ValueKind::File;
-  if (type == "HARDWARE") return ValueKind::Hardware;
-  if (type == "MODEL") return ValueKind::Model;
-  if (type == "FRAMEWORK") return ValueKind::Framework;
   return type.find('|') == std::string::npos ? ValueKind::Other : ValueKind::Words;
 }
 
 Word word_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
-  Word word{{}, option.get_description(), kind_of(type), {}};
+  Word word{{}, option.get_description(), kind_of(type)};
+  for (const ListedType& row : kListedTypes) {
+    if (row.type != type) continue;
+    word.kind = ValueKind::Listed;
+    word.listed = &row;
+  }
   if (!option.get_lnames().empty()) word.name = fmt::format("--{}", option.get_lnames().front());
   if (option.get_expected_max() == 0 || option.get_type_size_max() == 0)
     word.kind = ValueKind::None;
@@ -61,12 +74,9 @@ CommandWords words_of(const CLI::App& app) {
 }
 
 /// Shell code that prints the shipped names of a kind, one per line.
-std::string listing(ValueKind kind) {
-  const char* what = kind == ValueKind::Hardware ? "hw"
-                     : kind == ValueKind::Model  ? "models"
-                                                 : "frameworks";
+std::string listing(const Word& word) {
   return fmt::format("plansearch list {} --format csv 2>/dev/null | tail -n +2 | cut -d, -f1",
-                     what);
+                     word.listed->listing);
 }
 
 std::vector<std::string> names(const std::vector<Word>& words) {
@@ -81,10 +91,8 @@ std::string bash_values(const Word& word) {
       return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", fmt::join(word.values, " "));
     case ValueKind::File:
       return "COMPREPLY=($(compgen -f -- \"$cur\"))";
-    case ValueKind::Hardware:
-    case ValueKind::Model:
-    case ValueKind::Framework:
-      return fmt::format("COMPREPLY=($(compgen -f -W \"$({})\" -- \"$cur\"))", listing(word.kind));
+    case ValueKind::Listed:
+      return fmt::format("COMPREPLY=($(compgen -f -W \"$({})\" -- \"$cur\"))", listing(word));
     case ValueKind::None:
     case ValueKind::Other:
       break;
@@ -157,12 +165,8 @@ std::string zsh_action(const Word& word) {
       return fmt::format(":value:({})", fmt::join(word.values, " "));
     case ValueKind::File:
       return ":file:_files";
-    case ValueKind::Hardware:
-      return ":hardware:_plansearch_names hw";
-    case ValueKind::Model:
-      return ":model:_plansearch_names models";
-    case ValueKind::Framework:
-      return ":framework:_plansearch_names frameworks";
+    case ValueKind::Listed:
+      return fmt::format(":{}:_plansearch_names {}", word.listed->called, word.listed->listing);
     case ValueKind::Other:
       return ":value:";
     case ValueKind::None:
@@ -227,10 +231,8 @@ std::string fish_values(const Word& word) {
       return fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(word.values, " "))));
     case ValueKind::File:
       return " -r -F";
-    case ValueKind::Hardware:
-    case ValueKind::Model:
-    case ValueKind::Framework:
-      return fmt::format(" -r -a {}", quoted(fmt::format("({})", listing(word.kind))));
+    case ValueKind::Listed:
+      return fmt::format(" -r -a {}", quoted(fmt::format("({})", listing(word))));
     case ValueKind::Other:
       return " -x";
     case ValueKind::None:

@@ -27,9 +27,9 @@ namespace plansearch::cli {
 namespace {
 
 /// Only searches can stop early; every other command ends with the first Ctrl-C.
-bool stops_early(Command command) {
-  return command == Command::Search || command == Command::Compare || command == Command::Explain ||
-         command == Command::Predict;
+bool stops_early(const Options& o) {
+  return o.run == run_search || o.run == run_compare || o.run == run_explain ||
+         o.run == run_predict;
 }
 
 constexpr std::string_view kOutOfMemory =
@@ -67,38 +67,6 @@ void refuse_shared_outputs(const Options& o) {
   }
 }
 
-int run_command(const Options& options) {
-  switch (options.command) {
-    case Command::Search:
-      return run_search(options);
-    case Command::Compare:
-      return run_compare(options);
-    case Command::Predict:
-      return run_predict(options);
-    case Command::Validate:
-      return run_validate(options);
-    case Command::Fit:
-      return run_fit(options);
-    case Command::Reproduce:
-      return run_reproduce(options);
-    case Command::Explain:
-      return run_explain(options);
-    case Command::Export:
-      return run_export(options);
-    case Command::List:
-      return run_list(options);
-    case Command::Show:
-      return run_show(options);
-    case Command::Schedule:
-      return run_schedule(options);
-    case Command::Bench:
-      return run_bench(options);
-    case Command::Completion:
-      return run_completion(options);
-  }
-  return kExitInternalError;
-}
-
 int run(int argc, char** argv) {
   Options options;
   try {
@@ -109,8 +77,8 @@ int run(int argc, char** argv) {
     }
     options = std::get<Options>(std::move(parsed));
     refuse_shared_outputs(options);
-    if (!stops_early(options.command)) leave_interrupts_alone();
-    return run_command(options);
+    if (!stops_early(options)) leave_interrupts_alone();
+    return options.run(options);
   } catch (const InputError& error) {
     print_error(error.formatted(), options);
     return kExitBadInput;

@@ -17,6 +17,7 @@
 #include "answer/listings.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
+#include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "io/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
@@ -66,6 +67,12 @@ CLI::Option* add_number(CLI::App& app, const char* name, T& field, const char* h
   return whole_number(app.add_option(name, field, help), range);
 }
 
+std::string list_problem(const std::string& text) {
+  const auto numbers = read_numbers(text);
+  const auto* problem = std::get_if<std::string>(&numbers);
+  return problem == nullptr ? std::string() : *problem;
+}
+
 /// One number, or several of which a search takes each.
 template <typename T>
 void add_numbers(CLI::App& app, const char* name, std::optional<T>& field, std::vector<T>& list,
@@ -79,11 +86,7 @@ void add_numbers(CLI::App& app, const char* name, std::optional<T>& field, std::
          },
          help)
       ->type_name("N")
-      ->check([](const std::string& text) {
-        const auto numbers = read_numbers(text);
-        const auto* problem = std::get_if<std::string>(&numbers);
-        return problem == nullptr ? std::string() : *problem;
-      });
+      ->check(list_problem);
 }
 
 /// "0|1|2|3"
@@ -103,19 +106,12 @@ void positive_number(CLI::Option* option) {
 
 /// Every part of a list where the setting takes one.
 std::string problem_of(const SettingRow& row, const std::string& text) {
-  if (row.set_list != nullptr) {
-    const auto numbers = read_numbers(text);
-    const auto* problem = std::get_if<std::string>(&numbers);
-    return problem == nullptr ? std::string() : *problem;
+  if (row.set_list != nullptr) return list_problem(text);
+  if (!row.lists) return setting_problem(row, text);
+  for (const std::string& part : split(text, ",")) {
+    if (std::string problem = setting_problem(row, part); !problem.empty()) return problem;
   }
-  std::string_view rest = text;
-  while (row.lists) {
-    const std::size_t comma = rest.find(',');
-    std::string problem = setting_problem(row, rest.substr(0, comma));
-    if (!problem.empty() || comma == std::string_view::npos) return problem;
-    rest.remove_prefix(comma + 1);
-  }
-  return setting_problem(row, text);
+  return {};
 }
 
 void take_setting(ProblemRequest& request, const SettingRow& row, const std::string& text) {
@@ -383,38 +379,38 @@ constexpr const char* kSeveralValues =
 struct CommandRow {
   const char* name;
   const char* help;
-  Command command;
+  int (*run)(const Options&);
   Shares shares;
   void (*add_own)(CLI::App&, Options&);
 };
 
 /// Every command, in the order of the help.
 constexpr std::array kCommands{
-    CommandRow{"search", "rank plans (the default command)", Command::Search, Shares::Search,
+    CommandRow{"search", "rank plans (the default command)", run_search, Shares::Search,
                add_nothing},
     CommandRow{"compare", "hardware, models, frameworks, batches (lists) or plans in one table",
-               Command::Compare, Shares::Search, add_compare},
-    CommandRow{"predict", "step time and memory of one given plan", Command::Predict, Shares::Plan,
+               run_compare, Shares::Search, add_compare},
+    CommandRow{"predict", "step time and memory of one given plan", run_predict, Shares::Plan,
                add_predict},
-    CommandRow{"explain", "why this plan, what bounds it, against another", Command::Explain,
+    CommandRow{"explain", "why this plan, what bounds it, against another", run_explain,
                Shares::Search, add_explain},
-    CommandRow{"validate", "predict every measured row of a table and report errors",
-               Command::Validate, Shares::Output, add_validate},
+    CommandRow{"validate", "predict every measured row of a table and report errors", run_validate,
+               Shares::Output, add_validate},
     CommandRow{"fit", "a profile of your own machine, from measured runs, kernels and collectives",
-               Command::Fit, Shares::Output, add_fit},
+               run_fit, Shares::Output, add_fit},
     CommandRow{"reproduce", "published figures of a paper beside those of this program",
-               Command::Reproduce, Shares::Output, add_reproduce},
-    CommandRow{"schedule", "one pipeline schedule by itself: grid, bubble, peaks",
-               Command::Schedule, Shares::Output, add_schedule},
-    CommandRow{"export", "a plan as configuration of a training framework", Command::Export,
+               run_reproduce, Shares::Output, add_reproduce},
+    CommandRow{"schedule", "one pipeline schedule by itself: grid, bubble, peaks", run_schedule,
+               Shares::Output, add_schedule},
+    CommandRow{"export", "a plan as configuration of a training framework", run_export,
                Shares::Plan, add_export},
-    CommandRow{"list", "shipped hw, models, frameworks, schedules or exporters", Command::List,
+    CommandRow{"list", "shipped hw, models, frameworks, schedules or exporters", run_list,
                Shares::Output, add_list},
-    CommandRow{"show", "one hw, model or framework with the evidence of its numbers", Command::Show,
+    CommandRow{"show", "one hw, model or framework with the evidence of its numbers", run_show,
                Shares::Output, add_show},
-    CommandRow{"bench", "evaluations per second and the search signature", Command::Bench,
+    CommandRow{"bench", "evaluations per second and the search signature", run_bench,
                Shares::Output, add_nothing},
-    CommandRow{"completion", "shell completion script", Command::Completion, Shares::Output,
+    CommandRow{"completion", "shell completion script", run_completion, Shares::Output,
                add_completion}};
 
 }  // namespace
@@ -425,6 +421,7 @@ void build_command_line(CLI::App& app, Options& o) {
   app.set_version_flag("--version", "plansearch " PLANSEARCH_VERSION);
   app.footer(kSeveralValues);
   add_shared(app, o, Shares::Search);
+  o.run = run_search;
   for (const CommandRow& row : kCommands) {
     CLI::App* sub = app.add_subcommand(row.name, row.help);
     sub->option_defaults()->group("Options");
@@ -433,7 +430,7 @@ void build_command_line(CLI::App& app, Options& o) {
     add_shared(*sub, o, row.shares);
     // Questions take any common option; what the others would ignore they refuse.
     sub->fallthrough(row.shares != Shares::Output);
-    sub->callback([&o, &row] { o.command = row.command; });
+    sub->callback([&o, &row] { o.run = row.run; });
   }
 }
 

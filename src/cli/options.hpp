@@ -17,25 +17,9 @@ class App;
 
 namespace plansearch::cli {
 
-enum class Command {
-  Search,
-  Compare,
-  Predict,
-  Validate,
-  Reproduce,
-  Explain,
-  Export,
-  List,
-  Show,
-  Schedule,
-  Fit,
-  Bench,
-  Completion
-};
-
 /// The question and how to answer it.
 struct Options : ProblemRequest {
-  Command command = Command::Search;
+  int (*run)(const Options&) = nullptr;  ///< the command (commands.hpp)
 
   std::string plan;                ///< --plan PLAN or the argument of explain and export
   std::string rival;               ///< the second argument of explain

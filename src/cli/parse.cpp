@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/names.hpp"
+#include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -133,7 +134,7 @@ void refuse_two_spellings(const CLI::App& app) {
 
 /// Flags that only a search can honour.
 void refuse_elsewhere(const CLI::App& app, const Options& options) {
-  if (options.command == Command::Search || options.command == Command::Compare) return;
+  if (options.run == run_search || options.run == run_compare) return;
   for (const char* flag : {"--all", "--pareto"}) {
     if (count(app, flag) == 0) continue;
     throw InputError({}, fmt::format("{} belongs to searches", flag),

@@ -14,27 +14,20 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-bool sharded(const ExportRequest& h) {
-  return h.degrees.data * h.degrees.context > 1 && h.degrees.zero != ZeroStage::None;
-}
-
 }  // namespace
 
 // clang-format off
 std::vector<Key> deepspeed_keys() {
   return {
-      {"train_batch_size", {S::GlobalBatch, s(D::Data), S::Gpus},
-       [](const ExportRequest& h) { return Value(h.problem.global_batch); }},
-      {"train_micro_batch_size_per_gpu", {s(D::MicroBatch)},
-       [](const ExportRequest& h) { return Value(h.degrees.micro_batch); }},
-      {"gradient_accumulation_steps", {S::MicroBatches},
-       [](const ExportRequest& h) { return Value(h.degrees.micro_batches); }},
+      {"train_batch_size", {S::GlobalBatch, s(D::Data), S::Gpus}, of_problem<&Problem::global_batch>},
+      {"train_micro_batch_size_per_gpu", {s(D::MicroBatch)}, degree<&PlanDegrees::micro_batch>},
+      {"gradient_accumulation_steps", {S::MicroBatches}, degree<&PlanDegrees::micro_batches>},
       {"bf16.enabled", {S::Precision},
        [](const ExportRequest& h) { return Value(h.problem.precision == DataType::Bf16); }},
       {"fp16.enabled", {S::Precision},
        [](const ExportRequest& h) { return Value(h.problem.precision == DataType::Fp16); }},
       {"zero_optimization.stage", {s(D::Zero)},
-       [](const ExportRequest& h) { return Value(sharded(h) ? static_cast<int>(h.degrees.zero) : 0); }},
+       [](const ExportRequest& h) { return Value(h.sharded() ? static_cast<int>(h.degrees.zero) : 0); }},
       {"zero_optimization.overlap_comm",
        {setting_of(Overlap::GradientReduction), setting_of(Overlap::ParameterGather)},
        [](const ExportRequest& h) { return Value(h.overlaps(Overlap::GradientReduction)); }},

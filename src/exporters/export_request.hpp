@@ -91,6 +91,13 @@ struct ExportRequest {
   [[nodiscard]] int gpus_per_node() const;
   [[nodiscard]] bool overlaps(Overlap overlap) const;
   [[nodiscard]] int virtual_stages() const { return degrees.virtual_stages(); }
+  [[nodiscard]] bool spreads_tokens() const {
+    return degrees.sequence_parallel == SequenceParallel::On;
+  }
+  /// Whether ZeRO shards anything.
+  [[nodiscard]] bool sharded() const {
+    return degrees.data * degrees.context > 1 && degrees.zero != ZeroStage::None;
+  }
   /// Ranks that share one copy of what ZeRO shards.
   [[nodiscard]] int shard_ranks() const;
 };

@@ -4,6 +4,7 @@
 // line in table.cpp and its test.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -71,6 +72,51 @@ struct Document {
 /// A flag without a value.
 [[nodiscard]] inline Value flag(bool set) {
   return set ? Value(true) : Value();
+}
+
+// Values of keys that say one field, or what one function makes of the request.
+template <auto Constant>
+[[nodiscard]] Value constant(const ExportRequest& /*request*/) {
+  return Value(Constant);
+}
+template <auto Function>
+[[nodiscard]] Value value_from(const ExportRequest& request) {
+  return Value(std::invoke(Function, request));
+}
+template <auto Function>
+[[nodiscard]] Value flag_of(const ExportRequest& request) {
+  return flag(std::invoke(Function, request));
+}
+template <auto Field>
+[[nodiscard]] Value of_problem(const ExportRequest& request) {
+  return Value(request.problem.*Field);
+}
+template <auto Field>
+[[nodiscard]] Value of_model(const ExportRequest& request) {
+  return Value(request.model().*Field);
+}
+template <auto Field>
+[[nodiscard]] Value of_attention(const ExportRequest& request) {
+  return Value(request.model().attention.*Field);
+}
+template <auto Field>
+[[nodiscard]] Value of_latent(const ExportRequest& request) {
+  const auto& latent = request.model().attention.latent;
+  return latent ? Value((*latent).*Field) : Value();
+}
+template <auto Field>
+[[nodiscard]] Value of_experts(const ExportRequest& request) {
+  const auto& moe = request.model().moe;
+  return moe ? Value((*moe).*Field) : Value();
+}
+template <auto Field>
+[[nodiscard]] Value degree(const ExportRequest& request) {
+  return Value(request.degrees.*Field);
+}
+/// Of networks with experts.
+template <auto Field>
+[[nodiscard]] Value degree_of_experts(const ExportRequest& request) {
+  return request.model().moe ? degree<Field>(request) : Value();
 }
 
 template <typename Row>

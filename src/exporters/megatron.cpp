@@ -20,12 +20,9 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-bool sharded(const ExportRequest& h) {
-  return h.degrees.data * h.degrees.context > 1 && h.degrees.zero != ZeroStage::None;
-}
 /// ZeRO 2 and 3 are Megatron-FSDP.
 bool fsdp(const ExportRequest& h) {
-  return sharded(h) && h.degrees.zero >= ZeroStage::Gradients;
+  return h.sharded() && h.degrees.zero >= ZeroStage::Gradients;
 }
 bool overlap_gradients(const ExportRequest& h) {
   return h.overlaps(Overlap::GradientReduction);
@@ -87,31 +84,25 @@ std::string layout(const std::vector<StageContent>& stages) {
 // clang-format off
 std::vector<Key> parallel_keys() {
   return {
-      {"--tensor-model-parallel-size", {s(D::TensorOut)},
-       [](const ExportRequest& h) { return Value(h.degrees.tensor_out); }},
-      {"--sequence-parallel", {s(D::SequenceParallel)},
-       [](const ExportRequest& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
-      {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)},
-       [](const ExportRequest& h) { return Value(h.degrees.pipeline); }},
+      {"--tensor-model-parallel-size", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
+      {"--sequence-parallel", {s(D::SequenceParallel)}, flag_of<&ExportRequest::spreads_tokens>},
+      {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)}, degree<&PlanDegrees::pipeline>},
       {"--num-layers-per-virtual-pipeline-stage", {s(D::Chunks), s(D::Schedule)},
        [](const ExportRequest& h) {
          return h.degrees.chunks > 1 && is_even(h.stages) ? Value(h.stages.front().layers) : Value();
        }},
       {"--pipeline-model-parallel-layout", {S::Layers, s(D::Chunks), s(D::Schedule)},
        [](const ExportRequest& h) { return is_even(h.stages) ? Value() : Value(layout(h.stages)); }},
-      {"--context-parallel-size", {s(D::Context)},
-       [](const ExportRequest& h) { return Value(h.degrees.context); }},
+      {"--context-parallel-size", {s(D::Context)}, degree<&PlanDegrees::context>},
       {"--cp-comm-type", {s(D::ContextKind)},
        [](const ExportRequest& h) {
          if (h.degrees.context == 1) return Value();
          if (h.degrees.context_kind == ContextKind::AllGather) return Value("all_gather");
          return Value(h.degrees.context_kind == ContextKind::Ring ? "p2p" : "a2a");
        }},
-      {"--expert-model-parallel-size", {s(D::Expert)},
-       [](const ExportRequest& h) { return h.model().moe ? Value(h.degrees.expert) : Value(); }},
+      {"--expert-model-parallel-size", {s(D::Expert)}, degree_of_experts<&PlanDegrees::expert>},
       // Left out it would be the tensor degree.
-      {"--expert-tensor-parallel-size", {s(D::ExpertTensor)},
-       [](const ExportRequest& h) { return h.model().moe ? Value(h.degrees.expert_tensor) : Value(); }},
+      {"--expert-tensor-parallel-size", {s(D::ExpertTensor)}, degree_of_experts<&PlanDegrees::expert_tensor>},
       {"--use-tp-pp-dp-mapping", {S::RankOrder},
        [](const ExportRequest& h) {
          const std::string order = value_of(S::RankOrder, h);
@@ -123,9 +114,8 @@ std::vector<Key> parallel_keys() {
 std::vector<Key> optimizer_keys() {
   return {
       {"--optimizer", {S::Optimizer}, [](const ExportRequest& h) { return Value(h.optimizer); }},
-      {"--use-distributed-optimizer", {s(D::Zero)},
-       [](const ExportRequest& h) { return flag(sharded(h)); }},
-      {"--use-megatron-fsdp", {s(D::Zero)}, [](const ExportRequest& h) { return flag(fsdp(h)); }},
+      {"--use-distributed-optimizer", {s(D::Zero)}, flag_of<&ExportRequest::sharded>},
+      {"--use-megatron-fsdp", {s(D::Zero)}, flag_of<fsdp>},
       {"--data-parallel-sharding-strategy", {s(D::Zero)},
        [](const ExportRequest& h) {
          if (!fsdp(h)) return Value();
@@ -136,22 +126,19 @@ std::vector<Key> optimizer_keys() {
       {"--num-distributed-optimizer-instances", {s(D::ShardGroup)},
        [](const ExportRequest& h) {
          const int copies = h.degrees.data / h.shard_ranks();
-         return sharded(h) && copies > 1 ? Value(copies) : Value();
+         return h.sharded() && copies > 1 ? Value(copies) : Value();
        }},
-      {"--overlap-grad-reduce", {setting_of(Overlap::GradientReduction)},
-       [](const ExportRequest& h) { return flag(overlap_gradients(h)); }},
+      {"--overlap-grad-reduce", {setting_of(Overlap::GradientReduction)}, flag_of<overlap_gradients>},
       {"--overlap-param-gather", {setting_of(Overlap::ParameterGather)},
        [](const ExportRequest& h) {
-         return flag(sharded(h) && overlap_gradients(h) && h.overlaps(Overlap::ParameterGather));
+         return flag(h.sharded() && overlap_gradients(h) && h.overlaps(Overlap::ParameterGather));
        }},
       {"--no-overlap-p2p-communication", {setting_of(Overlap::PipelineSend)},
        [](const ExportRequest& h) {
          return flag(h.degrees.chunks > 1 && !h.overlaps(Overlap::PipelineSend));
        }},
-      {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)},
-       [](const ExportRequest& h) { return flag(overlap_tensor(h)); }},
-      {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll)},
-       [](const ExportRequest& h) { return flag(overlap_experts(h)); }},
+      {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)}, flag_of<overlap_tensor>},
+      {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll)}, flag_of<overlap_experts>},
   };
 }
 
@@ -175,23 +162,20 @@ std::vector<Key> software_keys() {
        [](const ExportRequest& h) { return h.chosen.cuda_graphs == "1" ? Value("full_iteration") : Value(); }},
       {"--no-check-for-nan-in-loss-and-grad", {kGraphs},
        [](const ExportRequest& h) { return flag(h.chosen.cuda_graphs == "1"); }},
-      {"--optimizer-cpu-offload", {kOffload}, [](const ExportRequest& h) { return flag(offloads(h)); }},
+      {"--optimizer-cpu-offload", {kOffload}, flag_of<offloads>},
       {"--optimizer-offload-fraction", {kOffload},
        [](const ExportRequest& h) { return offloads(h) ? Value(1.0) : Value(); }},
-      {"--use-precision-aware-optimizer", {kOffload},
-       [](const ExportRequest& h) { return flag(offloads(h)); }},
+      {"--use-precision-aware-optimizer", {kOffload}, flag_of<offloads>},
   };
 }
 
 std::vector<Key> batch_keys() {
   return {
-      {"--micro-batch-size", {s(D::MicroBatch)},
-       [](const ExportRequest& h) { return Value(h.degrees.micro_batch); }},
+      {"--micro-batch-size", {s(D::MicroBatch)}, degree<&PlanDegrees::micro_batch>},
       // World size, batch and micro-batch decide data parallelism and accumulation.
       {"--global-batch-size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus},
-       [](const ExportRequest& h) { return Value(h.problem.global_batch); }},
-      {"--seq-length", {S::SequenceLength},
-       [](const ExportRequest& h) { return Value(h.problem.seq_len); }},
+       of_problem<&Problem::global_batch>},
+      {"--seq-length", {S::SequenceLength}, of_problem<&Problem::seq_len>},
       {"--recompute-granularity", {s(D::Recompute)},
        [](const ExportRequest& h) {
          return h.degrees.recompute == Recompute::None ? Value() : Value(to_text(h.degrees.recompute));
@@ -229,7 +213,7 @@ std::vector<Key> batch_keys() {
       // Parameters are gathered in the format of the matrix products.
       {"--fp8-param-gather", {S::Precision},
        [](const ExportRequest& h) {
-         return flag(sharded(h) && has_precision(h, {DataType::Fp8, DataType::Mxfp8}));
+         return flag(h.sharded() && has_precision(h, {DataType::Fp8, DataType::Mxfp8}));
        }},
       {"--fp4-format", {S::Precision},
        [](const ExportRequest& h) { return has_precision(h, {DataType::Nvfp4}) ? Value("e2m1") : Value(); }},

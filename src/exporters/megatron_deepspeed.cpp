@@ -30,26 +30,22 @@ bool all_biases(const M& m) {
 // clang-format off
 std::vector<Key> parallel_keys() {
   return {
-      {"--deepspeed", {s(D::Zero)}, [](const ExportRequest&) { return Value(true); }},
+      {"--deepspeed", {s(D::Zero)}, constant<true>},
       {"--zero-stage", {s(D::Zero)},
        [](const ExportRequest& h) {
          return Value(h.degrees.data * h.degrees.context > 1 ? static_cast<int>(h.degrees.zero) : 0);
        }},
-      {"--tensor-model-parallel-size", {s(D::TensorOut)},
-       [](const ExportRequest& h) { return Value(h.degrees.tensor_out); }},
-      {"--sequence-parallel", {s(D::SequenceParallel)},
-       [](const ExportRequest& h) { return flag(h.degrees.sequence_parallel == SequenceParallel::On); }},
-      {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)},
-       [](const ExportRequest& h) { return Value(h.degrees.pipeline); }},
+      {"--tensor-model-parallel-size", {s(D::TensorOut)}, degree<&PlanDegrees::tensor_out>},
+      {"--sequence-parallel", {s(D::SequenceParallel)}, flag_of<&ExportRequest::spreads_tokens>},
+      {"--pipeline-model-parallel-size", {s(D::Pipeline), s(D::Schedule)}, degree<&PlanDegrees::pipeline>},
       {"--no-pipeline-parallel", {s(D::Pipeline)},
        [](const ExportRequest& h) { return flag(h.degrees.pipeline == 1); }},
       {"--ds-sequence-parallel-size", {s(D::Context), s(D::ContextKind)},
        [](const ExportRequest& h) { return h.degrees.context > 1 ? Value(h.degrees.context) : Value(); }},
-      {"--micro-batch-size", {s(D::MicroBatch)},
-       [](const ExportRequest& h) { return Value(h.degrees.micro_batch); }},
+      {"--micro-batch-size", {s(D::MicroBatch)}, degree<&PlanDegrees::micro_batch>},
       {"--global-batch-size", {S::GlobalBatch, S::MicroBatches, s(D::Data), S::Gpus},
-       [](const ExportRequest& h) { return Value(h.problem.global_batch); }},
-      {"--seq-length", {S::SequenceLength}, [](const ExportRequest& h) { return Value(h.problem.seq_len); }},
+       of_problem<&Problem::global_batch>},
+      {"--seq-length", {S::SequenceLength}, of_problem<&Problem::seq_len>},
       // Outside of its pipeline DeepSpeed recomputes what Megatron's own switches say.
       {"--recompute-granularity", {s(D::Recompute)},
        [](const ExportRequest& h) {
@@ -69,12 +65,12 @@ std::vector<Key> parallel_keys() {
 std::vector<Key> model_keys() {
   const Setting model = S::Model;
   return {
-      {"--num-layers", {model}, [](const ExportRequest& h) { return Value(h.model().layers); }},
-      {"--hidden-size", {model}, [](const ExportRequest& h) { return Value(h.model().hidden); }},
+      {"--num-layers", {model}, of_model<&ModelDescription::layers>},
+      {"--hidden-size", {model}, of_model<&ModelDescription::hidden>},
       {"--ffn-hidden-size", {model}, [](const ExportRequest& h) { return Value(h.model().mlp.width); }},
-      {"--num-attention-heads", {model}, [](const ExportRequest& h) { return Value(h.model().attention.heads); }},
-      {"--num-key-value-heads", {model}, [](const ExportRequest& h) { return Value(h.model().attention.kv_heads); }},
-      {"--kv-channels", {model}, [](const ExportRequest& h) { return Value(h.model().attention.head_size); }},
+      {"--num-attention-heads", {model}, of_attention<&AttentionDescription::heads>},
+      {"--num-key-value-heads", {model}, of_attention<&AttentionDescription::kv_heads>},
+      {"--kv-channels", {model}, of_attention<&AttentionDescription::head_size>},
       {"--max-position-embeddings", {model},
        [](const ExportRequest& h) {
          return Value(std::max(h.model().max_positions.value_or(h.problem.seq_len), h.problem.seq_len));
@@ -89,8 +85,8 @@ std::vector<Key> model_keys() {
       {"--disable-bias-linear", {model}, [](const ExportRequest& h) { return flag(!any_bias(h.model())); }},
       {"--untie-embeddings-and-output-weights", {model},
        [](const ExportRequest& h) { return flag(!h.model().embedding.tied); }},
-      {"--hidden-dropout", {model}, [](const ExportRequest& h) { return Value(h.model().dropout); }},
-      {"--attention-dropout", {model}, [](const ExportRequest& h) { return Value(h.model().attention_dropout); }},
+      {"--hidden-dropout", {model}, of_model<&ModelDescription::dropout>},
+      {"--attention-dropout", {model}, of_model<&ModelDescription::attention_dropout>},
   };
 }
 // clang-format on

@@ -92,14 +92,14 @@ bool has_unknown_parts(M m) {
 std::vector<Key> trunk_keys() {
   const Setting model = Setting::Model;
   return {
-      {"--num-layers", {model}, [](const ExportRequest& h) { return Value(h.model().layers); }},
-      {"--hidden-size", {model}, [](const ExportRequest& h) { return Value(h.model().hidden); }},
+      {"--num-layers", {model}, of_model<&ModelDescription::layers>},
+      {"--hidden-size", {model}, of_model<&ModelDescription::hidden>},
       {"--ffn-hidden-size", {model},
        [](const ExportRequest& h) {
          const M& m = h.model();
          return Value(m.mlp.width > 0 && !experts_everywhere(m) ? m.mlp.width : m.moe->expert_width);
        }},
-      {"--max-position-embeddings", {model}, [](const ExportRequest& h) { return Value(positions(h)); }},
+      {"--max-position-embeddings", {model}, value_from<positions>},
       {"--position-embedding-type", {model},
        [](const ExportRequest& h) {
          if (h.model().attention.positions == PositionKind::Learned) return Value("learned_absolute");
@@ -121,8 +121,8 @@ std::vector<Key> trunk_keys() {
       {"--add-qkv-bias", {model}, [](const ExportRequest& h) { return flag(bias_of_queries_only(h.model())); }},
       {"--untie-embeddings-and-output-weights", {model},
        [](const ExportRequest& h) { return flag(!h.model().embedding.tied); }},
-      {"--hidden-dropout", {model}, [](const ExportRequest& h) { return Value(h.model().dropout); }},
-      {"--attention-dropout", {model}, [](const ExportRequest& h) { return Value(h.model().attention_dropout); }},
+      {"--hidden-dropout", {model}, of_model<&ModelDescription::dropout>},
+      {"--attention-dropout", {model}, of_model<&ModelDescription::attention_dropout>},
       {"--mtp-num-layers", {model},
        [](const ExportRequest& h) { return h.model().mtp_layers > 0 ? Value(h.model().mtp_layers) : Value(); }},
   };
@@ -131,7 +131,7 @@ std::vector<Key> trunk_keys() {
 std::vector<Key> attention_keys() {
   const Setting model = Setting::Model;
   return {
-      {"--num-attention-heads", {model}, [](const ExportRequest& h) { return Value(h.model().attention.heads); }},
+      {"--num-attention-heads", {model}, of_attention<&AttentionDescription::heads>},
       {"--group-query-attention", {model},
        [](const ExportRequest& h) {
          const auto& a = h.model().attention;
@@ -176,38 +176,19 @@ std::vector<Key> latent_keys() {
          const auto& latent = h.model().attention.latent;
          return latent && latent->query_rank ? Value(*latent->query_rank) : Value();
        }},
-      {"--kv-lora-rank", {model},
-       [](const ExportRequest& h) {
-         const auto& latent = h.model().attention.latent;
-         return latent ? Value(latent->kv_rank) : Value();
-       }},
-      {"--qk-head-dim", {model},
-       [](const ExportRequest& h) {
-         const auto& latent = h.model().attention.latent;
-         return latent ? Value(latent->nope_size) : Value();
-       }},
-      {"--qk-pos-emb-head-dim", {model},
-       [](const ExportRequest& h) {
-         const auto& latent = h.model().attention.latent;
-         return latent ? Value(latent->rope_size) : Value();
-       }},
-      {"--v-head-dim", {model},
-       [](const ExportRequest& h) {
-         const auto& latent = h.model().attention.latent;
-         return latent ? Value(latent->value_size) : Value();
-       }},
+      {"--kv-lora-rank", {model}, of_latent<&LatentAttention::kv_rank>},
+      {"--qk-head-dim", {model}, of_latent<&LatentAttention::nope_size>},
+      {"--qk-pos-emb-head-dim", {model}, of_latent<&LatentAttention::rope_size>},
+      {"--v-head-dim", {model}, of_latent<&LatentAttention::value_size>},
   };
 }
 
 std::vector<Key> expert_keys() {
   const Setting model = Setting::Model;
   return {
-      {"--num-experts", {model},
-       [](const ExportRequest& h) { return h.model().moe ? Value(h.model().moe->experts) : Value(); }},
-      {"--moe-router-topk", {model},
-       [](const ExportRequest& h) { return h.model().moe ? Value(h.model().moe->top_k) : Value(); }},
-      {"--moe-ffn-hidden-size", {model},
-       [](const ExportRequest& h) { return h.model().moe ? Value(h.model().moe->expert_width) : Value(); }},
+      {"--num-experts", {model}, of_experts<&MoeDescription::experts>},
+      {"--moe-router-topk", {model}, of_experts<&MoeDescription::top_k>},
+      {"--moe-ffn-hidden-size", {model}, of_experts<&MoeDescription::expert_width>},
       {"--moe-layer-freq", {model},
        [](const ExportRequest& h) {
          if (!h.model().moe) return Value();

@@ -4,26 +4,17 @@
 
 #include <algorithm>
 
+#include "base/names.hpp"
 #include "exporters/export_plan.hpp"
 
 namespace plansearch::exporters {
 namespace {
 
-std::vector<std::string_view> words_of(std::string_view order) {
-  std::vector<std::string_view> words;
-  while (!order.empty()) {
-    const std::string_view word = order.substr(0, order.find('-'));
-    words.push_back(word);
-    order.remove_prefix(std::min(order.size(), word.size() + 1));
-  }
-  return words;
-}
-
 /// Rank orders are compared on the axes that have several ranks.
 bool same_order(std::string_view offered, std::string_view wanted) {
-  const auto axes = words_of(wanted);
-  std::vector<std::string_view> kept = words_of(offered);
-  std::erase_if(kept, [&](std::string_view word) {
+  const auto axes = words_of(wanted, "-");
+  std::vector<std::string> kept = words_of(offered, "-");
+  std::erase_if(kept, [&](const std::string& word) {
     return std::find(axes.begin(), axes.end(), word) == axes.end();
   });
   return kept == axes;

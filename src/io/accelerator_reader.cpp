@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "io/profile_parts.hpp"
+#include "io/fields.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -88,18 +88,12 @@ void read_datasheet(const Node& node, const Accelerator* base, Accelerator& acce
     accelerator.l2_cache = defaults.l2_cache;
     inherited["l2_cache"] = {Evidence::Assumed, "default"};
   }
-  if (const auto units = node.find("multiprocessors")) {
-    accelerator.multiprocessors = units->count(1, 1'000'000);
-    log.given("multiprocessors");
-  }
-  if (const auto power = node.find("power")) {
-    accelerator.power_watt = power->positive<Watts>().value;
-    log.given("power");
-  }
-  if (const auto buffers = node.find("user_buffers")) {
-    accelerator.user_buffers = buffers->boolean();
-    log.given("user_buffers");
-  }
+  const Fields fields(node, &log);
+  fields.take("multiprocessors", accelerator.multiprocessors,
+              [](const Node& units) { return units.count(1, 1'000'000); });
+  fields.take("power", accelerator.power_watt,
+              [](const Node& power) { return power.positive<Watts>().value; });
+  fields.take("user_buffers", accelerator.user_buffers, &Node::boolean);
   const auto peaks = node.find("peak");
   if (peaks || base == nullptr) read_peaks(node.at("peak"), accelerator, log, inherited);
   require_ordered_peaks(peaks ? *peaks : node, accelerator);
@@ -122,10 +116,8 @@ Accelerator read_accelerator(const Node& node, ProfileLibrary& library, int dept
     accelerator.name = base->name + " (changed)";
   }
   accelerator.aliases.clear();
-  if (const auto aliases = node.find("aliases")) {
-    for (const Node& alias : aliases->items()) accelerator.aliases.push_back(alias.text());
-  }
-  if (const auto description = node.find("description")) (void)description->text();
+  Fields(node).take("aliases", accelerator.aliases, &Node::texts);
+  Fields(node).with("description", &Node::text);
   FieldLog log;
   ProvenanceMap inherited = accelerator.provenance;
   const Accelerator* base_pointer = base ? &*base : nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "io/profile_parts.hpp"
+#include "io/fields.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -17,9 +17,8 @@ std::vector<TierRule> read_tier_rules(const Node& list) {
   std::vector<TierRule> rules;
   for (const Node& item : list.items()) {
     TierRule rule;
-    if (const auto kind = item.find("kind")) rule.kind = read_tier_kind(*kind);
-    if (const auto least = item.find("min_bandwidth"))
-      rule.min_bandwidth = least->positive<Bandwidth>();
+    Fields(item).take("kind", rule.kind, read_tier_kind);
+    Fields(item).take("min_bandwidth", rule.min_bandwidth, &Node::positive<Bandwidth>);
     rule.curve = item.at("curve").text();
     rules.push_back(std::move(rule));
   }
@@ -30,7 +29,7 @@ std::vector<KernelRule> read_kernel_rules(const Node& list) {
   std::vector<KernelRule> rules;
   for (const Node& item : list.items()) {
     KernelRule rule;
-    if (const auto least = item.find("min_peak")) rule.min_peak = least->positive<FlopRate>();
+    Fields(item).take("min_peak", rule.min_peak, &Node::positive<FlopRate>);
     rule.like = item.at("like").text();
     rules.push_back(std::move(rule));
   }

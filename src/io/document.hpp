@@ -78,6 +78,7 @@ class Node {
 
   // Lists.
   [[nodiscard]] std::vector<Node> items() const;
+  [[nodiscard]] std::vector<std::string> texts() const;
 
   // Scalars.
   [[nodiscard]] std::string text() const;

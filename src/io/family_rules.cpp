@@ -20,9 +20,8 @@ constexpr std::array<std::string_view, 7> kChanges = {"default", "optional", "wo
 constexpr int kMaxDepth = 16;
 
 std::vector<std::string> spellings(const Node& node) {
-  std::vector<std::string> names;
   if (node.is_scalar()) return {node.text()};
-  for (const Node& item : node.items()) names.push_back(item.text());
+  std::vector<std::string> names = node.texts();
   if (names.empty()) node.fail("name at least one key");
   return names;
 }
@@ -269,7 +268,7 @@ void collect_keys(const Node& node, std::set<std::string>& known) {
 std::set<std::string> ignored_keys(const Node& rules) {
   std::set<std::string> ignored;
   if (const auto list = rules.find("ignored")) {
-    for (const Node& item : list->items()) ignored.insert(item.text());
+    for (std::string& name : list->texts()) ignored.insert(std::move(name));
   }
   return ignored;
 }

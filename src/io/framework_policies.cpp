@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "io/fields.hpp"
 #include "io/framework_parts.hpp"
 
 namespace plansearch::io {
@@ -47,19 +48,9 @@ DataType read_type(const Node& node) {
   return *type;
 }
 
-void read_field(const Node& map, std::string_view key, DataType& field) {
-  if (const auto node = map.find(key)) field = read_type(*node);
-}
-
-/// As above; "none" says that the tensor is not kept.
-void read_field(const Node& map, std::string_view key, std::optional<DataType>& field) {
-  const auto node = map.find(key);
-  if (!node) return;
-  if (node->text() == "none") {
-    field.reset();
-  } else {
-    field = read_type(*node);
-  }
+/// "none": the tensor is not kept.
+std::optional<DataType> read_kept_type(const Node& node) {
+  return node.text() == "none" ? std::nullopt : std::optional(read_type(node));
 }
 
 PrecisionPolicy read_policy(const Node& node, const Framework& framework) {
@@ -71,23 +62,20 @@ PrecisionPolicy read_policy(const Node& node, const Framework& framework) {
     }
     policy = base->second;
   }
-  read_field(node, "matmul", policy.matmul);
-  read_field(node, "activation", policy.activation);
-  read_field(node, "parameter", policy.parameter);
-  read_field(node, "gradient", policy.gradient);
-  read_field(node, "main_gradient", policy.main_gradient);
-  read_field(node, "master", policy.master);
-  read_field(node, "moment", policy.moment);
-  read_field(node, "reduction", policy.reduction);
-  read_field(node, "gather", policy.gather);
+  const Fields fields(node);
+  fields.take("matmul", policy.matmul, read_type);
+  fields.take("activation", policy.activation, read_type);
+  fields.take("parameter", policy.parameter, read_type);
+  fields.take("gradient", policy.gradient, read_kept_type);
+  fields.take("main_gradient", policy.main_gradient, read_kept_type);
+  fields.take("master", policy.master, read_kept_type);
+  fields.take("moment", policy.moment, read_type);
+  fields.take("reduction", policy.reduction, read_type);
+  fields.take("gather", policy.gather, read_type);
   if (!policy.gradient && !policy.main_gradient) {
     node.fail("neither gradient nor main_gradient is kept", "give one of them a number format");
   }
   return policy;
-}
-
-void read_scope(const Node& map, std::string_view key, Scope& scope) {
-  if (const auto node = map.find(key)) scope = node->choice<Scope>(kScopes);
 }
 
 }  // namespace
@@ -108,55 +96,42 @@ void read_precision(const Node& map, Framework& framework) {
 }
 
 void read_implementation(const Node& map, Implementation& kept) {
-  if (const auto node = map.find("value")) kept.value = node->choice<ValueStorage>(kValue);
-  if (const auto node = map.find("expert_weights")) {
-    kept.expert_weights = node->choice<ExpertWeights>(kExpertWeights);
-  }
-  if (const auto node = map.find("grouped_heads")) {
-    kept.grouped_heads = node->choice<GroupedHeads>(kGroupedHeads);
-  }
-  if (const auto node = map.find("router_input")) kept.router = node->choice<RouterInput>(kRouter);
-  if (const auto node = map.find("gradients")) {
-    kept.gradients = node->choice<GradientStorage>(kGradients);
-  }
+  const Fields fields(map);
+  fields.take("value", kept.value, kValue);
+  fields.take("expert_weights", kept.expert_weights, kExpertWeights);
+  fields.take("grouped_heads", kept.grouped_heads, kGroupedHeads);
+  fields.take("router_input", kept.router, kRouter);
+  fields.take("gradients", kept.gradients, kGradients);
 }
 
 void read_sharding(const Node& map, ShardingRules& rules) {
-  read_scope(map, "parameter_gather", rules.parameter_gather);
-  read_scope(map, "parameter_gather_pipelined", rules.parameter_gather_pipelined);
-  read_scope(map, "depth_gather", rules.depth_gather);
-  read_scope(map, "depth_reduce", rules.depth_reduce);
-  if (const auto cut = map.find("depth_parameters")) {
-    rules.depth_parameters = cut->choice<DepthParameters>(kDepthParameters);
-  }
-  if (const auto list = map.find("gradient_reduce")) {
-    const std::vector<Node> items = list->items();
+  const Fields fields(map);
+  fields.take("parameter_gather", rules.parameter_gather, kScopes);
+  fields.take("parameter_gather_pipelined", rules.parameter_gather_pipelined, kScopes);
+  fields.take("depth_gather", rules.depth_gather, kScopes);
+  fields.take("depth_reduce", rules.depth_reduce, kScopes);
+  fields.take("depth_parameters", rules.depth_parameters, kDepthParameters);
+  fields.with("gradient_reduce", [&](const Node& list) {
+    const std::vector<Node> items = list.items();
     if (items.size() != rules.gradient_reduce.size()) {
-      list->fail("give one scope for each of the ZeRO stages 0, 1, 2 and 3");
+      list.fail("give one scope for each of the ZeRO stages 0, 1, 2 and 3");
     }
     for (std::size_t i = 0; i < items.size(); ++i) {
       rules.gradient_reduce.at(i) = items[i].choice<Scope>(kScopes);
     }
-  }
-  if (const auto scope = map.find("gradient_reduce_pipelined")) {
-    rules.gradient_reduce_pipelined = scope->choice<Scope>(kScopes);
-  }
-  if (const auto list = map.find("shard_with")) {
+  });
+  fields.take("gradient_reduce_pipelined", rules.gradient_reduce_pipelined, kScopes);
+  fields.with("shard_with", [&](const Node& list) {
     rules.shard_with = {};
-    for (const Node& item : list->items()) {
-      const std::string text = item.text();
-      const auto axis = parse_axis(text);
+    for (const Node& item : list.items()) {
+      const auto axis = parse_axis(item.text());
       if (!axis || *axis != Axis::Context) item.fail("only context ranks shard with data ranks");
       rules.shard_with.insert(*axis);
     }
-  }
-  if (const auto unit = map.find("unit")) rules.unit = unit->choice<ParameterUnit>(kUnits);
-  if (const auto gather = map.find("step_gather")) {
-    rules.step_gather = gather->choice<StepGather>(kStepGather);
-  }
-  if (const auto gather = map.find("recompute_gather")) {
-    rules.recompute_gather = gather->choice<RecomputeGather>(kRecomputeGather);
-  }
+  });
+  fields.take("unit", rules.unit, kUnits);
+  fields.take("step_gather", rules.step_gather, kStepGather);
+  fields.take("recompute_gather", rules.recompute_gather, kRecomputeGather);
 }
 
 }  // namespace plansearch::io

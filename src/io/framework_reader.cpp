@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/names.hpp"
+#include "io/fields.hpp"
 #include "io/framework_parts.hpp"
 #include "plan/legality/legality.hpp"
 #include "plansearch/degree_table.hpp"
@@ -176,13 +177,10 @@ OverlapRule read_overlap_rule(const Node& map, const std::string& key) {
   }
   constexpr double kNone = 0.0;
   rule.share = number_or(value, "share", &kNone, 0.0, 1.0);
-  if (const auto wait = value.find("wait")) {
-    rule.wait = wait->choice(std::span<const Choice<MessageWait>>(kWaits));
-  }
-  if (const auto steps = value.find("steps")) {
-    rule.steps = steps->choice(std::span<const Choice<MessageWait>>(kWaits));
-  }
-  if (const auto ahead = value.find("ahead")) rule.ahead = ahead->count(1, 16);
+  const Fields fields(value);
+  fields.take("wait", rule.wait, kWaits);
+  fields.take("steps", rule.steps, kWaits);
+  fields.take("ahead", rule.ahead, [](const Node& node) { return node.count(1, 16); });
   return rule;
 }
 
@@ -232,21 +230,22 @@ class Reader {
       framework = find(like->text(), document.directory(), like->where(), depth + 1);
     }
     FieldLog log;
+    const Fields unlogged(root);
     framework.name = root.at("name").text();
     framework.aliases.clear();
-    if (const auto aliases = root.find("aliases")) {
-      for (const Node& alias : aliases->items()) framework.aliases.push_back(alias.text());
-    }
-    if (const auto description = root.find("description")) description->ignore();
+    unlogged.take("aliases", framework.aliases, &Node::texts);
+    unlogged.with("description", &Node::ignore);
     framework.validation.clear();
-    if (const auto validation = root.find("validation")) framework.validation = validation->text();
-    if (const auto operators = root.find("operators")) {
-      framework.operators = read_operators(library_.open(find_operators(document, *operators)));
-    }
+    unlogged.take("validation", framework.validation, &Node::text);
+    unlogged.take("operators", framework.operators, [&](const Node& operators) {
+      return read_operators(library_.open(find_operators(document, operators)));
+    });
     read_pipeline(root, framework, log);
-    read_rules(root, framework, log);
-    read_policies(root, framework, log);
-    read_numbers(root, framework, log);
+    const Fields fields(root, &log);
+    read_rules(fields, framework);
+    read_policies(fields, framework);
+    unlogged.with("overlap", [&](const Node& map) { read_overlap(map, framework, log); });
+    unlogged.with("constants", [&](const Node& map) { read_constants(map, framework, log); });
     framework.provenance = log.provenance(root, framework.provenance);
     root.finish();
     require_everything(root, framework);
@@ -279,96 +278,45 @@ class Reader {
   }
 
   static void read_pipeline(const Node& root, Framework& framework, FieldLog& log) {
-    if (const auto order = root.find("rank_order")) {
-      framework.rank_order = read_rank_order(*order);
-      log.given("rank_order");
-    }
-    if (const auto layers = root.find("layers")) {
-      framework.layers = layers->choice<LayerDistribution>(kLayers);
-      log.given("layers");
-    }
-    if (const auto own = root.find("own_layers")) {
-      framework.own_layers = own->choice<OwnLayers>(kOwnLayers);
-    }
-    if (const auto schedules = root.find("schedules")) {
-      framework.schedules = read_schedules(*schedules);
-      log.given("schedules");
-    }
-    if (const auto groups = root.find("micro_batch_groups")) {
-      framework.micro_batch_groups = groups->choice<MicroBatchGroups>(kGroups);
-      log.given("micro_batch_groups");
-    }
-    if (const auto lists = root.find("pipeline_lists")) {
-      framework.pipeline_lists = lists->choice<PipelineLists>(kLists);
-      log.given("pipeline_lists");
-    }
-    if (const auto offload = root.find("optimizer_offload")) {
-      framework.optimizer_offload = read_offload(*offload);
+    const Fields fields(root, &log);
+    const Fields unlogged(root);
+    fields.take("rank_order", framework.rank_order, read_rank_order);
+    fields.take("layers", framework.layers, kLayers);
+    unlogged.take("own_layers", framework.own_layers, kOwnLayers);
+    fields.take("schedules", framework.schedules, read_schedules);
+    fields.take("micro_batch_groups", framework.micro_batch_groups, kGroups);
+    fields.take("pipeline_lists", framework.pipeline_lists, kLists);
+    unlogged.with("optimizer_offload", [&](const Node& offload) {
+      framework.optimizer_offload = read_offload(offload);
       framework.provenance.erase("optimizer_offload");  // of the framework it is like
       if (framework.optimizer_offload) log.given("optimizer_offload");
-    }
-    if (const auto start = root.find("optimizer_start")) {
-      framework.optimizer_start = start->choice<OptimizerStart>(kOptimizerStart);
-      log.given("optimizer_start");
-    }
+    });
+    fields.take("optimizer_start", framework.optimizer_start, kOptimizerStart);
   }
 
-  static void read_rules(const Node& root, Framework& framework, FieldLog& log) {
-    if (const auto selective = root.find("selective_recompute")) {
-      framework.selective = selective->choice<SelectiveRule>(kSelective);
-      log.given("selective_recompute");
-    }
-    if (const auto partial = root.find("partial_recompute")) {
-      framework.partial_recompute = partial->choice<PartialRecompute>(kPartialRecompute);
-      log.given("partial_recompute");
-    }
-    if (const auto steps = root.find("operator_steps")) {
-      framework.operator_steps = steps->choice<OperatorSteps>(kOperatorSteps);
-      log.given("operator_steps");
-    }
-    if (const auto kernel = root.find("attention_kernel")) {
-      framework.attention_kernel = kernel->text();
-      log.given("attention_kernel");
-    }
-    if (const auto multiple = root.find("vocab_multiple")) {
-      framework.vocab_multiple = multiple->count(0, 1 << 20);
-      log.given("vocab_multiple");
-    }
-    if (const auto rules = root.find("rules")) {
+  static void read_rules(const Fields& fields, Framework& framework) {
+    fields.take("selective_recompute", framework.selective, kSelective);
+    fields.take("partial_recompute", framework.partial_recompute, kPartialRecompute);
+    fields.take("operator_steps", framework.operator_steps, kOperatorSteps);
+    fields.take("attention_kernel", framework.attention_kernel, &Node::text);
+    fields.take("vocab_multiple", framework.vocab_multiple,
+                [](const Node& node) { return node.count(0, 1 << 20); });
+    fields.with("rules", [&](const Node& rules) {
       framework.rules.clear();
-      for (const Node& rule : rules->items()) framework.rules.push_back(read_rule(rule));
-      log.given("rules");
-    }
+      for (const Node& rule : rules.items()) framework.rules.push_back(read_rule(rule));
+    });
   }
 
-  static void read_policies(const Node& root, Framework& framework, FieldLog& log) {
-    if (const auto defaults = root.find("defaults")) {
-      read_degrees(*defaults, framework.natural_degrees);
-      log.given("defaults");
-    }
-    if (const auto always = root.find("always")) {
-      read_degrees(*always, framework.fixed_degrees);
-      log.given("always");
-    }
-    if (const auto sharding = root.find("sharding")) {
-      read_sharding(*sharding, framework.sharding);
-      log.given("sharding");
-    }
-    if (const auto implementation = root.find("implementation")) {
-      read_operator_choices(*implementation, framework.operators);
-      read_implementation(*implementation, framework.implementation);
+  static void read_policies(const Fields& fields, Framework& framework) {
+    fields.with("defaults", [&](const Node& map) { read_degrees(map, framework.natural_degrees); });
+    fields.with("always", [&](const Node& map) { read_degrees(map, framework.fixed_degrees); });
+    fields.with("sharding", [&](const Node& map) { read_sharding(map, framework.sharding); });
+    fields.with("implementation", [&](const Node& map) {
+      read_operator_choices(map, framework.operators);
+      read_implementation(map, framework.implementation);
       take_kept_tensors(framework);
-      log.given("implementation");
-    }
-  }
-
-  static void read_numbers(const Node& root, Framework& framework, FieldLog& log) {
-    if (const auto precision = root.find("precision")) {
-      read_precision(*precision, framework);
-      log.given("precision");
-    }
-    if (const auto overlap = root.find("overlap")) read_overlap(*overlap, framework, log);
-    if (const auto constants = root.find("constants")) read_constants(*constants, framework, log);
+    });
+    fields.with("precision", [&](const Node& map) { read_precision(map, framework); });
   }
 
   std::vector<fs::path> directories_;

@@ -4,73 +4,61 @@
 #include <map>
 #include <set>
 
-#include "io/profile_parts.hpp"
+#include "io/curve_fields.hpp"
+#include "io/fields.hpp"
 
 namespace plansearch::io {
 namespace {
 
 constexpr std::string_view kFp8Block = "fp8_block";
 
-template <typename T, typename Owner>
-const T* member(const Owner* owner, T Owner::*field) {
-  return owner == nullptr ? nullptr : &(owner->*field);
-}
-
 MatmulCurve read_matmul(const Node& node, const MatmulCurve* base, const Defaults& defaults) {
-  const auto number = [&](std::string_view key, double MatmulCurve::*field, double high) {
-    return number_or(node, key, member(base, field), 0.0, high);
-  };
   MatmulCurve curve;
-  curve.launch = time_or(node, "launch", member(base, &MatmulCurve::launch));
-  curve.flop_efficiency = number("flop_efficiency", &MatmulCurve::flop_efficiency, 2.0);
-  curve.byte_efficiency = number("byte_efficiency", &MatmulCurve::byte_efficiency, 2.0);
+  if (base != nullptr) {
+    curve = *base;
+  } else {
+    curve.split_pass = defaults.split_pass;
+    curve.burst_warm_up = defaults.burst_warm_up;
+    curve.unaligned_rows = defaults.unaligned_rows;
+  }
+  const CurveReader read(node, base != nullptr);
+  read.time("launch", curve.launch);
+  read.number("flop_efficiency", curve.flop_efficiency, 0.0, 2.0);
+  read.number("byte_efficiency", curve.byte_efficiency, 0.0, 2.0);
   if (curve.flop_efficiency <= 0.0 || curve.byte_efficiency <= 0.0) {
     node.fail("efficiencies must be above zero");
   }
-  curve.prologue_depth = number("prologue_depth", &MatmulCurve::prologue_depth, 1e5);
-  curve.tile_penalty = number("tile_penalty", &MatmulCurve::tile_penalty, 1e3);
-  curve.wave_quantisation = number("wave_quantisation", &MatmulCurve::wave_quantisation, 1.0);
-  curve.split_traffic = number("split_traffic", &MatmulCurve::split_traffic, 1e6);
-  curve.split_pass =
-      time_or(node, "split_pass", base != nullptr ? &base->split_pass : &defaults.split_pass);
-  curve.power_droop = number("power_droop", &MatmulCurve::power_droop, 10.0);
-  const Seconds hot_throughout;
-  curve.warm_up = time_or(node, "warm_up", base != nullptr ? &base->warm_up : &hot_throughout);
-  curve.burst_warm_up = time_or(node, "burst_warm_up",
-                                base != nullptr ? &base->burst_warm_up : &defaults.burst_warm_up);
-  const double none = 0.0;
-  curve.quantise_bytes =
-      number_or(node, "quantise_bytes", base != nullptr ? &base->quantise_bytes : &none, 0.0, 1e3);
-  curve.unaligned_rows =
-      number_or(node, "unaligned_rows",
-                base != nullptr ? &base->unaligned_rows : &defaults.unaligned_rows, 1.0, 100.0);
-  curve.residual = read_residual(node, base != nullptr ? base->residual : std::nullopt);
+  read.number("prologue_depth", curve.prologue_depth, 0.0, 1e5);
+  read.number("tile_penalty", curve.tile_penalty, 0.0, 1e3);
+  read.number("wave_quantisation", curve.wave_quantisation, 0.0, 1.0);
+  read.number("split_traffic", curve.split_traffic, 0.0, 1e6);
+  read.time("split_pass", curve.split_pass, Need::Optional);
+  read.number("power_droop", curve.power_droop, 0.0, 10.0);
+  read.time("warm_up", curve.warm_up, Need::Optional);
+  read.time("burst_warm_up", curve.burst_warm_up, Need::Optional);
+  read.number("quantise_bytes", curve.quantise_bytes, 0.0, 1e3, Need::Optional);
+  read.number("unaligned_rows", curve.unaligned_rows, 1.0, 100.0, Need::Optional);
+  read.residual(curve.residual);
   return curve;
 }
 
 AttentionCurve read_attention(const Node& node, const AttentionCurve* base) {
-  using A = AttentionCurve;
-  const auto number = [&](std::string_view key, double A::*field, double low, double high) {
-    return number_or(node, key, member(base, field), low, high);
-  };
-  A curve;
-  curve.launch = time_or(node, "launch", member(base, &A::launch));
-  curve.flop_efficiency = number("flop_efficiency", &A::flop_efficiency, 1e-3, 2.0);
-  const auto rate = node.find("exponential_rate");
+  AttentionCurve curve = base != nullptr ? *base : AttentionCurve{};
+  const CurveReader read(node, base != nullptr);
+  read.time("launch", curve.launch);
+  read.number("flop_efficiency", curve.flop_efficiency, 1e-3, 2.0);
   constexpr double kMicrosecond = 1e-6;
-  curve.exponentials_per_us =
-      rate || base == nullptr
-          ? node.at("exponential_rate").positive<FlopRate>().value() * kMicrosecond
-          : base->exponentials_per_us;
-  curve.block = time_or(node, "block", member(base, &A::block));
-  curve.longest = number("longest", &A::longest, 0.0, 10.0);
-  curve.query_byte_efficiency =
-      number("query_byte_efficiency", &A::query_byte_efficiency, 1e-3, 2.0);
-  curve.key_byte_efficiency = number("key_byte_efficiency", &A::key_byte_efficiency, 1e-3, 2.0);
-  const Seconds none;
-  curve.token = time_or(node, "token", base != nullptr ? &base->token : &none);
-  curve.wide_head = number("wide_head", &A::wide_head, 1e-3, 1.0);
-  curve.residual = read_residual(node, base != nullptr ? base->residual : std::nullopt);
+  if (base == nullptr || node.find("exponential_rate")) {
+    curve.exponentials_per_us =
+        node.at("exponential_rate").positive<FlopRate>().value() * kMicrosecond;
+  }
+  read.time("block", curve.block);
+  read.number("longest", curve.longest, 0.0, 10.0);
+  read.number("query_byte_efficiency", curve.query_byte_efficiency, 1e-3, 2.0);
+  read.number("key_byte_efficiency", curve.key_byte_efficiency, 1e-3, 2.0);
+  read.time("token", curve.token, Need::Optional);
+  read.number("wide_head", curve.wide_head, 1e-3, 1.0);
+  read.residual(curve.residual);
   return curve;
 }
 
@@ -88,22 +76,20 @@ AttentionKernel read_attention_kernel(const std::string& name, const Node& node,
 }
 
 StreamCurve read_stream(const Node& node, const StreamCurve* base, const Defaults& defaults) {
-  using M = StreamCurve;
-  M curve;
-  curve.efficiency = number_or(node, "efficiency", member(base, &M::efficiency), 1e-3, 1.0);
-  curve.reduction_efficiency = number_or(
-      node, "reduction_efficiency",
-      base != nullptr ? &base->reduction_efficiency : &defaults.reduction_efficiency, 1e-3, 1.0);
-  curve.optimizer_efficiency = number_or(
-      node, "optimizer_efficiency",
-      base != nullptr ? &base->optimizer_efficiency : &defaults.optimizer_efficiency, 1e-3, 1.0);
-  curve.launch = time_or(node, "launch", member(base, &M::launch));
-  curve.graph_launch = time_or(node, "graph_launch", member(base, &M::graph_launch));
-  if (const auto l2 = node.find("l2_bandwidth")) {
-    curve.l2_bandwidth = l2->positive<Bandwidth>();
-  } else if (base != nullptr) {
-    curve.l2_bandwidth = base->l2_bandwidth;
+  StreamCurve curve;
+  if (base != nullptr) {
+    curve = *base;
+  } else {
+    curve.reduction_efficiency = defaults.reduction_efficiency;
+    curve.optimizer_efficiency = defaults.optimizer_efficiency;
   }
+  const CurveReader read(node, base != nullptr);
+  read.number("efficiency", curve.efficiency, 1e-3, 1.0);
+  read.number("reduction_efficiency", curve.reduction_efficiency, 1e-3, 1.0, Need::Optional);
+  read.number("optimizer_efficiency", curve.optimizer_efficiency, 1e-3, 1.0, Need::Optional);
+  read.time("launch", curve.launch);
+  read.time("graph_launch", curve.graph_launch);
+  Fields(node).take("l2_bandwidth", curve.l2_bandwidth, &Node::positive<Bandwidth>);
   return curve;
 }
 

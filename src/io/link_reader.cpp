@@ -3,52 +3,12 @@
 
 #include <cmath>
 
-#include "io/profile_parts.hpp"
+#include "io/link_fields.hpp"
 
 namespace plansearch::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <typename T, typename Owner>
-const T* member(const Owner* owner, T Owner::*field) {
-  return owner == nullptr ? nullptr : &(owner->*field);
-}
-
-/// A time that grows with the square root of bytes, given at 1 MB; kept per square root of byte.
-double fill_or(const Node& node, std::string_view key, const double* base) {
-  constexpr double kRootOfMegabyte = 1e3;
-  constexpr double kMicrosecond = 1e-6;
-  const auto found = node.find(key);
-  if (!found && base != nullptr) return *base;
-  return time_or(node, key, nullptr).value() / kMicrosecond / kRootOfMegabyte;
-}
-
-LocalLinkCurve read_link(const Node& node, const LocalLinkCurve* base) {
-  using L = LocalLinkCurve;
-  L curve = base != nullptr ? *base : L{};
-  curve.base = time_or(node, "base", member(base, &L::base));
-  curve.step = time_or(node, "step", member(base, &L::step));
-  curve.low_latency = bandwidth_or(node, "low_latency", member(base, &L::low_latency));
-  curve.low_latency_128_base =
-      time_or(node, "low_latency_128_base", member(base, &L::low_latency_128_base));
-  curve.low_latency_128 = bandwidth_or(node, "low_latency_128", member(base, &L::low_latency_128));
-  curve.simple_base = time_or(node, "simple_base", member(base, &L::simple_base));
-  curve.simple_step = time_or(node, "simple_step", member(base, &L::simple_step));
-  curve.simple = bandwidth_or(node, "simple", member(base, &L::simple));
-  curve.pairwise_base = time_or(node, "pairwise_base", member(base, &L::pairwise_base));
-  curve.local_copy = number_or(node, "local_copy", member(base, &L::local_copy), 0.0, 10.0);
-  curve.fill = fill_or(node, "fill_at_1_mb", member(base, &L::fill));
-  if (const auto reduction = node.find("switch_reduction")) {
-    curve.switch_reduction = reduction->at("bandwidth").positive<Bandwidth>();
-    curve.switch_base = reduction->at("base").non_negative<Seconds>();
-  }
-  const double none = 0.0;
-  curve.sharing_exponent = number_or(node, "sharing_exponent",
-                                     base != nullptr ? &base->sharing_exponent : &none, 0.0, 4.0);
-  curve.residual = read_residual(node, curve.residual);
-  return curve;
-}
 
 SlowMode read_slow_mode(const Node& node) {
   SlowMode mode;
@@ -66,38 +26,40 @@ SlowMode read_slow_mode(const Node& node) {
   return mode;
 }
 
-FabricCurve read_fabric(const Node& node, const FabricCurve* base) {
-  using F = FabricCurve;
-  F curve = base != nullptr ? *base : F{};
-  curve.hop_low_latency = time_or(node, "hop_low_latency", member(base, &F::hop_low_latency));
-  curve.low_latency = bandwidth_or(node, "low_latency", member(base, &F::low_latency));
-  curve.hop = time_or(node, "hop", member(base, &F::hop));
-  curve.ring_step = time_or(node, "ring_step", member(base, &F::ring_step));
-  const Seconds unbound = curve.ring_step_low_latency;
-  curve.ring_step_low_latency = time_or(node, "ring_step_low_latency", &unbound);
-  curve.fill = fill_or(node, "fill_at_1_mb", member(base, &F::fill));
-  curve.forward_fill = fill_or(node, "forward_fill_at_1_mb", member(base, &F::forward_fill));
-  curve.nic_efficiency =
-      number_or(node, "nic_efficiency", member(base, &F::nic_efficiency), 1e-3, 1.0);
-  curve.efficiency_decay =
-      number_or(node, "efficiency_decay", member(base, &F::efficiency_decay), 0.0, 2.0);
-  if (node.find("step_nic_efficiency")) {
-    curve.step_nic_efficiency = number_or(node, "step_nic_efficiency", nullptr, 1e-3, 1.0);
+class LinkReader : public CurveReader {
+ public:
+  using CurveReader::CurveReader;
+  using CurveReader::number;
+
+  /// Given at 1 MB; kept in us per square root of byte.
+  void fill(std::string_view key, double& field) const {
+    constexpr double kRootOfMegabyte = 1e3;
+    constexpr double kMicrosecond = 1e-6;
+    if (based_ && !node_.find(key)) return;
+    field = time_or(node_, key, nullptr).value() / kMicrosecond / kRootOfMegabyte;
   }
-  const double rail = curve.rail_efficiency;
-  curve.rail_efficiency = number_or(node, "rail_efficiency", &rail, 1e-3, 1.0);
-  const double full = curve.full_node_efficiency;
-  curve.full_node_efficiency = number_or(node, "full_node_efficiency", &full, 1e-3, 1.0);
-  if (const auto trees = node.find("trees")) curve.trees = trees->boolean();
-  curve.send = time_or(node, "send", member(base, &F::send));
-  curve.send_efficiency =
-      number_or(node, "send_efficiency", member(base, &F::send_efficiency), 1e-3, 1.0);
-  curve.all_to_all_peer = time_or(node, "all_to_all_peer", member(base, &F::all_to_all_peer));
-  curve.jitter_p90 = number_or(node, "jitter_p90", member(base, &F::jitter_p90), 1.0, 100.0);
-  const double steady = curve.straggler;
-  curve.straggler = number_or(node, "straggler", &steady, 0.0, 10.0);
-  if (const auto slow = node.find("slow_mode")) curve.slow_mode = read_slow_mode(*slow);
-  curve.residual = read_residual(node, curve.residual);
+  void number(std::string_view key, std::optional<double>& field, double low, double high) const {
+    if (node_.find(key)) field = number_or(node_, key, nullptr, low, high);
+  }
+  void boolean(std::string_view key, bool& field) const {
+    if (const auto found = node_.find(key)) field = found->boolean();
+  }
+  void reduction(std::string_view key, std::optional<Bandwidth>& rate, Seconds& base) const {
+    const auto found = node_.find(key);
+    if (!found) return;
+    rate = found->at("bandwidth").positive<Bandwidth>();
+    base = found->at("base").non_negative<Seconds>();
+  }
+  void slow_mode(std::string_view key, std::optional<SlowMode>& field) const {
+    if (const auto found = node_.find(key)) field = read_slow_mode(*found);
+  }
+};
+
+template <typename Curve>
+Curve read_curve(const Node& node, const std::optional<CurveAndSource<Curve>>& base) {
+  Curve curve = base ? base->curve : Curve{};
+  const LinkReader reader(node, base.has_value());
+  visit_fields(curve, reader);
   return curve;
 }
 
@@ -143,35 +105,33 @@ void read_names(const Node& root, Curve& curve) {
   root.finish();
 }
 
-/// A link as its file, and those it is like, describe it.
-struct LinkFile {
-  CurveAndSource<LocalLinkCurve> link;
-  Bandwidth nominal;
-};
-
-LinkFile read_link_file(std::string_view name, ProfileLibrary& library, const SourceLocation& where,
-                        int depth) {
+/// A curve as its file, and those it is like, describe it; links with the bandwidth they were
+/// measured at.
+template <typename Curve>
+CurveAndSource<Curve> read_curve_file(std::string_view name, ProfileLibrary& library,
+                                      const SourceLocation& where, int depth, Bandwidth* nominal) {
+  constexpr bool kLink = std::is_same_v<Curve, LocalLinkCurve>;
   const Document document =
-      open_curve(name, "link curve", "links", "plansearch/link/v1", library, where);
+      kLink ? open_curve(name, "link curve", "links", "plansearch/link/v1", library, where)
+            : open_curve(name, "fabric curve", "fabrics", "plansearch/fabric/v1", library, where);
   const Node root = document.root();
-  std::optional<LinkFile> base;
+  std::optional<CurveAndSource<Curve>> base;
   if (const auto like = root.find("like")) {
     if (depth > kMaxLikeDepth) like->fail("`like` refers back to itself");
-    base = read_link_file(like->text(), library, like->where(), depth + 1);
+    base = read_curve_file<Curve>(like->text(), library, like->where(), depth + 1, nominal);
   }
-  LinkFile file;
-  file.link.curve = read_link(root, base ? &base->link.curve : nullptr);
-  file.link.from = stated_provenance(root, base ? std::optional(base->link) : std::nullopt);
-  file.nominal = bandwidth_or(root, "nominal_bandwidth", base ? &base->nominal : nullptr);
-  read_names(root, file.link.curve);
-  return file;
+  Curve curve = read_curve(root, base);
+  const Provenance from = stated_provenance(root, base);
+  if constexpr (kLink) *nominal = bandwidth_or(root, "nominal_bandwidth", base ? nominal : nullptr);
+  read_names(root, curve);
+  return {curve, from};
 }
 
 CurveAndSource<LocalLinkCurve> load_link(std::string_view name, const LinkTier& tier,
                                          ProfileLibrary& library, const SourceLocation& where) {
-  LinkFile file = read_link_file(name, library, where, 0);
-  auto& [curve, from] = file.link;
-  const double factor = tier.bandwidth / file.nominal;
+  Bandwidth nominal;
+  auto [curve, from] = read_curve_file<LocalLinkCurve>(name, library, where, 0, &nominal);
+  const double factor = tier.bandwidth / nominal;
   scale(curve, factor);
   constexpr double kSame = 0.01;
   if (std::abs(factor - 1.0) > kSame) {
@@ -181,20 +141,9 @@ CurveAndSource<LocalLinkCurve> load_link(std::string_view name, const LinkTier& 
   return {curve, from};
 }
 
-CurveAndSource<FabricCurve> load_fabric(std::string_view name, ProfileLibrary& library,
-                                        const SourceLocation& where, int depth = 0) {
-  const Document document =
-      open_curve(name, "fabric curve", "fabrics", "plansearch/fabric/v1", library, where);
-  const Node root = document.root();
-  std::optional<CurveAndSource<FabricCurve>> base;
-  if (const auto like = root.find("like")) {
-    if (depth > kMaxLikeDepth) like->fail("`like` refers back to itself");
-    base = load_fabric(like->text(), library, like->where(), depth + 1);
-  }
-  FabricCurve curve = read_fabric(root, base ? &base->curve : nullptr);
-  const Provenance from = stated_provenance(root, base);
-  read_names(root, curve);
-  return {curve, from};
+CurveAndSource<FabricCurve> load_fabric(std::string_view name, const LinkTier& /*tier*/,
+                                        ProfileLibrary& library, const SourceLocation& where) {
+  return read_curve_file<FabricCurve>(name, library, where, 0, nullptr);
 }
 
 std::string default_curve(const std::vector<TierRule>& rules, const LinkTier& tier,
@@ -210,44 +159,36 @@ Provenance by_default(const Provenance& from) {
   return {Evidence::Assumed, "by default rule: " + from.source};
 }
 
+/// Under `key`, by name or described there; else by the rules of the defaults.
+template <typename Load>
+auto read_tier_curve(const Node& tier_node, const LinkTier& tier, ProfileLibrary& library,
+                     std::string_view key, std::vector<TierRule> Defaults::*rules, Load load) {
+  const auto given = tier_node.find(key);
+  if (!given) {
+    auto found = load(default_curve(library.defaults().*rules, tier, tier_node), tier, library,
+                      tier_node.where());
+    found.from = by_default(found.from);
+    return found;
+  }
+  if (!given->is_map()) return load(given->text(), tier, library, given->where());
+  std::optional<decltype(load({}, tier, library, {}))> base;
+  if (const auto like = given->find("like"))
+    base = load(like->text(), tier, library, like->where());
+  auto curve = read_curve(*given, base);
+  if (curve.name.empty()) curve.name = tier.name;
+  return decltype(load({}, tier, library, {})){curve, stated_provenance(*given, base)};
+}
+
 }  // namespace
 
 CurveAndSource<LocalLinkCurve> read_link_curve(const Node& tier_node, const LinkTier& tier,
                                                ProfileLibrary& library) {
-  const auto link = tier_node.find("link");
-  if (!link) {
-    const std::string name = default_curve(library.defaults().links, tier, tier_node);
-    CurveAndSource<LocalLinkCurve> found = load_link(name, tier, library, tier_node.where());
-    found.from = by_default(found.from);
-    return found;
-  }
-  if (!link->is_map()) return load_link(link->text(), tier, library, link->where());
-  std::optional<CurveAndSource<LocalLinkCurve>> base;
-  if (const auto like = link->find("like")) {
-    base = load_link(like->text(), tier, library, like->where());
-  }
-  LocalLinkCurve curve = read_link(*link, base ? &base->curve : nullptr);
-  if (curve.name.empty()) curve.name = tier.name;
-  return {curve, stated_provenance(*link, base)};
+  return read_tier_curve(tier_node, tier, library, "link", &Defaults::links, load_link);
 }
 
 CurveAndSource<FabricCurve> read_fabric_curve(const Node& tier_node, const LinkTier& tier,
                                               ProfileLibrary& library) {
-  const auto fabric = tier_node.find("fabric");
-  if (!fabric) {
-    const std::string name = default_curve(library.defaults().fabrics, tier, tier_node);
-    CurveAndSource<FabricCurve> found = load_fabric(name, library, tier_node.where());
-    found.from = by_default(found.from);
-    return found;
-  }
-  if (!fabric->is_map()) return load_fabric(fabric->text(), library, fabric->where());
-  std::optional<CurveAndSource<FabricCurve>> base;
-  if (const auto like = fabric->find("like")) {
-    base = load_fabric(like->text(), library, like->where());
-  }
-  FabricCurve curve = read_fabric(*fabric, base ? &base->curve : nullptr);
-  if (curve.name.empty()) curve.name = tier.name;
-  return {curve, stated_provenance(*fabric, base)};
+  return read_tier_curve(tier_node, tier, library, "fabric", &Defaults::fabrics, load_fabric);
 }
 
 LinkTier device_tier(ProfileLibrary& library, const SourceLocation& where) {

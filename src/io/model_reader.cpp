@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/names.hpp"
+#include "io/fields.hpp"
 #include "io/hf_config.hpp"
 #include "io/model_sections.hpp"
 #include "plansearch/transformer_builder.hpp"
@@ -76,19 +77,11 @@ NamedFiles model_files(std::span<const std::filesystem::path> directories) {
   return kind;
 }
 
-std::vector<std::string> read_aliases(const Node& root) {
-  std::vector<std::string> aliases;
-  if (const auto list = root.find("aliases")) {
-    for (const Node& item : list->items()) aliases.push_back(item.text());
-  }
-  return aliases;
-}
-
 ModelFile read_own(const Node& root) {
   require_schema(root);
   ModelFile file;
   file.model = read_sections(root);
-  file.aliases = read_aliases(root);
+  Fields(root).take("aliases", file.aliases, &Node::texts);
   file.published_parameters = read_optional(root, "parameters", kPositive);
   root.finish();
   check_sizes(root, file.model);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "io/fields.hpp"
+
 namespace plansearch::io {
 namespace {
 
@@ -115,7 +117,7 @@ AttentionDescription read_attention(const Node& node, std::int64_t hidden) {
   AttentionDescription a;
   a.heads = node.at("heads").integer(kSizeRange);
   a.kv_heads = read_integer(node, "kv_heads", kSizeRange, a.heads);
-  if (const auto latent = node.find("latent")) a.latent = read_latent(*latent);
+  Fields(node).take("latent", a.latent, read_latent);
   const std::optional<std::int64_t> size = read_optional(node, "head_size", kSizeRange);
   if (a.latent.has_value()) {
     a.head_size = a.latent->nope_size + a.latent->rope_size;
@@ -157,8 +159,8 @@ NormDescription read_norm(const Node& node) {
   NormDescription norm;
   norm.kind = read_choice<NormKind>(node, "kind", kNorms, NormKind::LayerNorm);
   norm.placement = read_choice<NormPlacement>(node, "placement", kPlacements, NormPlacement::Pre);
-  if (const auto last = node.find("final")) norm.final_norm = last->boolean();
-  if (const auto first = node.find("first")) norm.first_norm = first->boolean();
+  Fields(node).take("final", norm.final_norm, &Node::boolean);
+  Fields(node).take("first", norm.first_norm, &Node::boolean);
   return norm;
 }
 
@@ -194,10 +196,8 @@ MoeDescription read_experts(const Node& node) {
   moe.every = read_integer(node, "every", kSizeRange, 1);
   moe.dense_layers = read_layers(node, "dense_layers");
   moe.layers = read_layers(node, "layers");
-  if (const auto factor = node.find("capacity_factor")) {
-    moe.capacity_factor = factor->positive_number();
-  }
-  if (const auto imbalance = node.find("imbalance")) moe.imbalance = imbalance->number();
+  Fields(node).take("capacity_factor", moe.capacity_factor, &Node::positive_number);
+  Fields(node).take("imbalance", moe.imbalance, &Node::number);
   return moe;
 }
 
@@ -236,15 +236,11 @@ TrainingDefaults read_training(const Node& node, StackKind stack) {
   }
   training.optimizer =
       read_choice<OptimizerKind>(node, "optimizer", kOptimizers, OptimizerKind::Adam);
-  if (const auto frozen = node.find("frozen")) {
-    for (const Node& item : frozen->items()) training.frozen.push_back(item.text());
-  }
-  if (const auto lora = node.find("lora")) {
-    training.lora = LoraDescription{lora->at("rank").integer(kSizeRange), {}};
-    for (const Node& item : lora->at("targets").items()) {
-      training.lora->targets.push_back(item.text());
-    }
-  }
+  const Fields fields(node);
+  fields.take("frozen", training.frozen, &Node::texts);
+  fields.take("lora", training.lora, [](const Node& lora) {
+    return LoraDescription{lora.at("rank").integer(kSizeRange), lora.at("targets").texts()};
+  });
   return training;
 }
 

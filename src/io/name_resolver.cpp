@@ -43,9 +43,7 @@ std::vector<std::string> aliases_of(const fs::path& path) {
   try {
     const Document document = Document::read(path);
     if (!document.root().is_map()) return aliases;
-    if (const auto list = document.root().find("aliases")) {
-      for (const Node& item : list->items()) aliases.push_back(item.text());
-    }
+    if (const auto list = document.root().find("aliases")) aliases = list->texts();
   } catch (const InputError&) {
     aliases.clear();
   }

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "base/names.hpp"
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 
@@ -23,19 +24,7 @@ constexpr std::array<std::string_view, 5> kCollectives{"all_reduce", "all_gather
 constexpr std::string_view kSummary = "Avg bus bandwidth";
 constexpr double kMicrosecond = 1e-6;
 
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char c : line) {
-    if (std::isspace(static_cast<unsigned char>(c)) == 0) {
-      word.push_back(c);
-    } else if (!word.empty()) {
-      words.push_back(std::exchange(word, {}));
-    }
-  }
-  if (!word.empty()) words.push_back(word);
-  return words;
-}
+constexpr std::string_view kBlanks = " \t\n\v\f\r";
 
 /// The collective that a program or file is named after; empty: none that is known.
 std::string collective_in(std::string_view text) {
@@ -71,7 +60,7 @@ class Reader {
 
   void read(std::string_view line) {
     ++line_;
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_of(line, kBlanks);
     if (words.empty()) return;
     if (words[0].front() == '#') return remark(line, words);
     // Launchers put in lines of their own ("1 more process has sent ...").
@@ -133,7 +122,7 @@ class Reader {
     hosts_.insert(*(host + 1));
     ++test_.ranks;
     std::string device;
-    for (const std::string& word : words_of(line.substr(bracket + 1))) {
+    for (const std::string& word : words_of(line.substr(bracket + 1), kBlanks)) {
       device += (device.empty() ? "" : " ") + word;
     }
     if (test_.ranks > 1 && device != test_.device) {
@@ -234,7 +223,7 @@ bool is_nccl_log(std::string_view text) {
   for_each_line(text, [&](std::string_view line) {
     if (line.find('#') == std::string_view::npos) return;
     found = found || (line.front() == '#' && (line.find("nThread") != std::string_view::npos ||
-                                              is_header(words_of(line))));
+                                              is_header(words_of(line, kBlanks))));
   });
   return found;
 }

@@ -215,6 +215,12 @@ std::vector<Node> Node::items() const {
   return result;
 }
 
+std::vector<std::string> Node::texts() const {
+  std::vector<std::string> texts;
+  for (const Node& item : items()) texts.push_back(item.text());
+  return texts;
+}
+
 std::optional<std::string_view> Node::plain_scalar(std::string_view expected) const {
   if (!is_scalar()) {
     report(fmt::format("expected {}, found {}", expected, kind_text(value_->kind)));

@@ -22,10 +22,7 @@ bool whole_number(std::string_view text, T& number) {
 }
 
 std::vector<std::string> read_words(const Node& node) {
-  if (node.is_scalar()) return {node.text()};
-  std::vector<std::string> words;
-  for (const Node& item : node.items()) words.push_back(item.text());
-  return words;
+  return node.is_scalar() ? std::vector{node.text()} : node.texts();
 }
 
 /// "12" or "0-11".

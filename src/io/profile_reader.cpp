@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "io/fields.hpp"
 #include "io/profile_like.hpp"
 #include "io/profile_parts.hpp"
 #include "io/site_reader.hpp"
@@ -155,10 +156,9 @@ LinkTier read_tier(const Node& node, const LinkTier* inner, int node_size,
     } else if (tier.kind == TierKind::Mesh) {
       node.fail("key 'pair_bandwidth' is missing", "a mesh gives a pair only its own links");
     }
-    if (const auto rates = node.find("group_rates")) {
-      tier.group_rates = read_group_rates(*rates, tier);
-      log.given("group_rates");
-    }
+    Fields(node, &log).take("group_rates", tier.group_rates, [&](const Node& rates) {
+      return read_group_rates(rates, tier);
+    });
     const auto curve = read_link_curve(node, tier, library);
     tier.curve = curve.curve;
     curve_from["curve"] = curve.from;
@@ -200,9 +200,8 @@ Host read_host(const Node& node, const Defaults& defaults) {
 
 /// The named attention kernel becomes the one of this machine.
 void read_software(const Node& node, Cluster& cluster) {
-  if (const auto flat = node.find("flat_parameters")) {
-    cluster.software.flat_parameters = flat->boolean();
-  }
+  const Fields fields(node);
+  fields.take("flat_parameters", cluster.software.flat_parameters, &Node::boolean);
   if (const auto set = node.find("implementation")) {
     const auto& sets = implementation_sets();
     cluster.software.implementation = set->text();
@@ -211,9 +210,7 @@ void read_software(const Node& node, Cluster& cluster) {
                 fmt::format("one of {}", fmt::join(sets, ", ")));
     }
   }
-  if (const auto kernels = node.find("kernels")) {
-    cluster.software.kernels = kernels->text();
-  }
+  fields.take("kernels", cluster.software.kernels, &Node::text);
   const auto name = node.find("attention_kernel");
   if (!name) return;
   KernelCurves& kernels = cluster.accelerator.kernels;
@@ -238,10 +235,8 @@ Cluster read_cluster(const Node& root, ProfileLibrary& library) {
   Cluster cluster;
   FieldLog log;
   cluster.name = root.at("name").text();
-  if (const auto aliases = root.find("aliases")) {
-    for (const Node& alias : aliases->items()) cluster.aliases.push_back(alias.text());
-  }
-  if (const auto text = root.find("description")) cluster.description = text->text();
+  Fields(root).take("aliases", cluster.aliases, &Node::texts);
+  Fields(root).take("description", cluster.description, &Node::text);
   const Node accelerator = root.at("accelerator");
   cluster.accelerator = accelerator.is_map()
                             ? read_accelerator(accelerator, library, 0)
@@ -249,24 +244,17 @@ Cluster read_cluster(const Node& root, ProfileLibrary& library) {
   cluster.accelerators_per_node = root.at("accelerators_per_node").count(1, 1'000'000);
   log.given("accelerators_per_node");
   cluster.tiers = read_tiers(root.at("tiers"), cluster.accelerators_per_node, library);
-  if (const auto price = root.find("price")) {
-    cluster.price_usd_per_accelerator_hour = price->non_negative<UsdPerHour>().value;
-    log.given("price");
-  }
-  if (const auto software = root.find("software")) {
-    read_software(*software, cluster);
-    log.given("software");
-  }
+  const Fields fields(root, &log);
+  fields.take("price", cluster.price_usd_per_accelerator_hour,
+              [](const Node& price) { return price.non_negative<UsdPerHour>().value; });
+  fields.with("software", [&](const Node& software) { read_software(software, cluster); });
   if (const auto host = root.find("host")) {
     cluster.host = read_host(*host, library.defaults());
     for (const char* key : {"memory", "memory_bandwidth", "to_device", "from_device"}) {
       log.given(fmt::format("host.{}", key));
     }
   }
-  if (const auto site = root.find("site")) {
-    cluster.site = read_fitted_site(*site);
-    log.given("site");
-  }
+  fields.take("site", cluster.site, read_fitted_site);
   cluster.unmeasured_sigma = library.defaults().unmeasured_sigma;
   cluster.provenance = log.provenance(root, {});
   root.finish();

@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/names.hpp"
 #include "io/csv.hpp"
 #include "io/file.hpp"
 #include "plansearch/degree_table.hpp"
@@ -92,11 +93,8 @@ class Parser {
     const std::size_t close = word.find(')');
     if (close == std::string_view::npos || word.substr(close + 1) != kOverlapWord) refuse(word);
     std::vector<Action> result;
-    std::string_view inside = word.substr(1, close - 1);
-    for (std::size_t at = 0; at <= inside.size();) {
-      const std::size_t end = std::min(inside.find(';', at), inside.size());
-      result.push_back(action(trimmed(inside.substr(at, end - at))));
-      at = end + 1;
+    for (const std::string& part : split(word.substr(1, close - 1), ";")) {
+      result.push_back(action(trimmed(part)));
     }
     const bool pair = result.size() == 2 && result[0].act == Act::Forward &&
                       (result[1].act == Act::Full || result[1].act == Act::Input);

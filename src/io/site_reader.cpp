@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/names.hpp"
-#include "io/profile_parts.hpp"
+#include "io/fields.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -37,20 +37,13 @@ double deviation(const Node& value) {
   return spread;
 }
 
-std::vector<std::string> texts(const Node& node, std::string_view key) {
-  std::vector<std::string> list;
-  const auto found = node.find(key);
-  if (!found) return list;
-  for (const Node& item : found->items()) list.push_back(item.text());
-  return list;
-}
-
 MeasuredSite read_site(const Node& node) {
   MeasuredSite site;
   site.name = node.at("name").text();
   site.laboratory = node.at("laboratory").text();
-  site.sources = texts(node, "sources");
-  site.hardware = texts(node, "hardware");
+  const Fields fields(node);
+  fields.take("sources", site.sources, &Node::texts);
+  fields.take("hardware", site.hardware, &Node::texts);
   site.rows = node.at("rows").count(1, kMostRows);
   site.factor = factor_of(node);
   site.spread = deviation(node.at("spread"));

@@ -38,17 +38,6 @@ const std::vector<AxisName>& axis_names() {
 constexpr std::array<std::string_view, kOverlapCount> kOverlapNames{"grad",   "param",   "pipeline",
                                                                     "tensor", "context", "expert"};
 
-/// Words between commas, or between dashes when there is no comma.
-std::vector<std::string> words_of(std::string_view text, char separator) {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t end = text.find(separator);
-    words.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) return words;
-    text.remove_prefix(end + 1);
-  }
-}
-
 template <typename Names>
 [[noreturn]] void refuse_word(std::string_view flag, std::string_view word, const Names& known) {
   std::vector<std::string> names;
@@ -75,7 +64,7 @@ std::size_t overlap_index(std::string_view word) {
 /// "param=0,grad=1": the kinds that are named, the others as the framework has them.
 void apply_overlap_kinds(Framework& framework, std::string_view text) {
   const bool spaces = text.find(',') == std::string_view::npos;
-  for (const std::string& word : words_of(text, spaces ? ' ' : ',')) {
+  for (const std::string& word : split(text, spaces ? " " : ",")) {
     const std::size_t equals = word.find('=');
     const std::string_view value = equals == std::string::npos
                                        ? std::string_view()
@@ -147,7 +136,7 @@ void note_fixed_degrees(const Framework& framework, const PinnedDegrees& asked,
 void apply_rank_order(Framework& framework, std::string_view text) {
   const bool commas = text.find(',') != std::string_view::npos;
   std::vector<Axis> order;
-  for (const std::string& word : words_of(text, commas ? ',' : '-')) {
+  for (const std::string& word : split(text, commas ? "," : "-")) {
     for (const Axis axis : axis_name(word).axes) {
       if (std::find(order.begin(), order.end(), axis) != order.end()) {
         throw InputError({}, fmt::format("--rank-order names {} twice", word));
@@ -183,7 +172,7 @@ void apply_overlap(Framework& framework, std::string_view text) {
   } else if (text != "none") {
     // Answers join the words with '+'.
     const bool joined = text.find('+') != std::string_view::npos;
-    for (const std::string& word : words_of(text, joined ? '+' : ',')) {
+    for (const std::string& word : split(text, joined ? "+" : ",")) {
       named[overlap_index(word)] = true;
     }
   }

@@ -57,18 +57,6 @@ Chosen<std::string> framework_name(const ProblemRequest& request) {
   return name;
 }
 
-/// Words between commas or spaces.
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t end = text.find_first_of(", ", begin);
-    words.push_back(text.substr(begin, end - begin));
-    if (end == std::string::npos) return words;
-    begin = end + 1;
-  }
-}
-
 /// "all", "none", or names of the table between commas.
 PassSet read_passes(const std::string& text) {
   if (text == "all") return all_passes();
@@ -76,7 +64,7 @@ PassSet read_passes(const std::string& text) {
   std::vector<std::string> names;
   for (const ProgramPass& pass : program_passes()) names.emplace_back(pass.name);
   PassSet set = 0;
-  for (const std::string& word : words_of(text)) {
+  for (const std::string& word : split(text, ", ")) {
     const auto found = std::find(names.begin(), names.end(), word);
     if (found == names.end()) {
       const std::string guess = did_you_mean(word, names);
@@ -244,7 +232,7 @@ class QuestionResolver {
       lora->rank = *request_.lora_rank;
     }
     if (!lora) return;
-    if (request_.lora_targets) lora->targets = words_of(*request_.lora_targets);
+    if (request_.lora_targets) lora->targets = split(*request_.lora_targets, ", ");
     const auto wrong = adapter_problem(model_);
     if (wrong) throw InputError({}, "--lora-rank, --lora-targets: " + wrong->what, wrong->remedy);
     note("lora_rank", fmt::format("{}", lora->rank),

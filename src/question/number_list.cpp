@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/names.hpp"
 #include "base/units.hpp"
 
 namespace plansearch {
@@ -45,14 +46,10 @@ std::variant<std::vector<std::int64_t>, std::string> read_numbers(std::string_vi
   std::vector<std::int64_t> numbers;
   const std::size_t range = text.find(kRange);
   const bool is_range = range != std::string_view::npos;
-  std::string_view rest = is_range ? text.substr(0, range) : text;
-  for (bool more = true; more;) {
-    const std::size_t end = rest.find(',');
-    auto number = read_number(rest.substr(0, end));
+  for (const std::string& part : split(is_range ? text.substr(0, range) : text, ",")) {
+    auto number = read_number(part);
     if (auto* problem = std::get_if<std::string>(&number)) return std::move(*problem);
     numbers.push_back(std::get<std::int64_t>(number));
-    more = end != std::string_view::npos;
-    if (more) rest.remove_prefix(end + 1);
   }
   if (is_range) {
     auto high = read_number(text.substr(range + kRange.size()));

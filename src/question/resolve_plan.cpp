@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "plan/legality/legality.hpp"
+#include "plan/placements/ring_placements.hpp"
 #include "plan/placements/square_placements.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/degree_table.hpp"
@@ -37,12 +38,16 @@ std::string remedy_for(const Infeasible& infeasible) {
   }
 }
 
-/// The GPUs the plan takes must be a number the machine can give.
-void check_devices(const Cluster& cluster, int devices, const SourceLocation& where) {
+/// The GPUs the plan takes must be a number the machine can give, and the question's.
+void check_devices(const ResolvedQuestion& asked, int devices, const SourceLocation& where) {
+  const Cluster& cluster = *asked.problem.cluster;
   if (const auto problem = bad_gpu_count(cluster, devices)) {
     throw InputError(where, fmt::format("the plan takes {} GPUs: {}", devices, *problem),
                      gpu_count_hint(cluster));
   }
+  if (asked.gpus.value_or(devices) == devices) return;
+  throw InputError(where, fmt::format("the stages take {} GPUs, not {}", devices, *asked.gpus),
+                   "leave gpus out, or change the stages");
 }
 
 /// Refuses the plan, or notes that the target cannot express it.
@@ -82,14 +87,11 @@ std::vector<std::string> run_by(OperatorSteps steps) {
   return names;
 }
 
-/// Why the framework runs no operator in these steps, with the frameworks that do.
-std::optional<Infeasible> check_steps(const Framework& framework, OperatorSteps steps) {
-  if (steps == OperatorSteps::None || framework.operator_steps == steps) return std::nullopt;
-  return Infeasible{
-      .obstacle = Obstacle::FrameworkForbids,
-      .detail = fmt::format("{} runs no operator in steps over {} (operator_steps)", framework.name,
-                            steps == OperatorSteps::Squares ? "squares" : "rings"),
-      .legal_words = run_by(steps)};
+void judge_steps(OperatorSteps steps, const SourceLocation& where, const ProblemRequest& request,
+                 ResolvedPlan& given) {
+  auto bad = check_steps(*given.problem.framework, steps);
+  if (bad) bad->legal_words = run_by(steps);
+  judge(bad, where, request, given);
 }
 
 /// Places the operators of a plan; what a target runs follows from roles alone.
@@ -103,11 +105,9 @@ void place_operators(const Placements& placements, const io::PlacementsDocument&
                      fmt::format("{}: {}", to_text(bad->obstacle), bad->detail), remedy_for(*bad));
   }
   given.plan = std::get<ParallelPlan>(std::move(placed));
-  for (const auto& [runs, steps] : {std::pair{placements.over_squares(), OperatorSteps::Squares},
-                                    std::pair{placements.over_rings(), OperatorSteps::Rings}}) {
-    if (runs) {
-      return judge(check_steps(*problem.framework, steps), document.place.where, request, given);
-    }
+  if (placements.over_squares() || placements.over_rings()) {
+    return judge_steps(placements.over_squares() ? OperatorSteps::Squares : OperatorSteps::Rings,
+                       document.place.where, request, given);
   }
   if (request.target.empty()) return;
   const InputError error(
@@ -116,57 +116,6 @@ void place_operators(const Placements& placements, const io::PlacementsDocument&
                   problem.framework->name),
       "leave placements out for plans that it runs");
   given.inexpressible = error.formatted();
-}
-
-void take_stages(const io::StagesDocument& stages,
-                 const std::optional<io::PlacementsDocument>& document,
-                 const ProblemRequest& request, ResolvedPlan& given) {
-  const SourceLocation& where = stages.place.where;
-  Placements placements;
-  if (document) {
-    PlanDegrees first = with_pinned({}, stages.stages.front().degrees);
-    const std::int64_t shares = std::int64_t{1} * stages.micro_batches * first.data;
-    first.micro_batch = static_cast<int>(given.asked.problem.global_batch / shares);
-    placements = take_placements(*document, first, given);
-  }
-  given.plan = spelled_plan(stages, given.asked.problem, document.has_value());
-  const int devices = given.plan.devices();
-  check_devices(*given.asked.problem.cluster, devices, where);
-  if (given.asked.gpus && *given.asked.gpus != devices) {
-    throw InputError(where,
-                     fmt::format("the stages take {} GPUs, not {}", devices, *given.asked.gpus),
-                     "leave gpus out, or change the stages");
-  }
-  given.problem = with_gpus(given.asked, devices);
-  if (document) place_operators(placements, *document, request, given);
-  const Problem& problem = given.problem;
-  const auto bad = check_plan(given.plan, *problem.network, *problem.framework, problem.gpus,
-                              problem.global_batch, problem.precision);
-  judge(bad, bad ? place_of(*bad, stages) : where, request, given);
-}
-
-void take_degrees(const ProblemRequest& request, ResolvedPlan& given) {
-  // What a target cannot express is an answer of its own (judge).
-  if (request.target.empty()) check_degrees_fit(request.degrees, given.asked.problem);
-  const PlanDegrees degrees =
-      plan_from_degrees(request.degrees, given.asked.problem, given.asked.gpus);
-  check_devices(*given.asked.problem.cluster, degrees.devices(), {});
-  given.degrees = degrees;
-  given.problem = with_gpus(given.asked, degrees.devices());
-  const Problem& problem = given.problem;
-  const bool rings = degrees.temporal == Temporal::Ring;
-  judge(check_steps(*problem.framework, rings ? OperatorSteps::Rings : OperatorSteps::None), {},
-        request, given);
-  if (given.inexpressible) return;
-  judge(check_legality(degrees, *problem.network, *problem.framework, problem.gpus,
-                       problem.precision),
-        {}, request, given);
-  if (given.inexpressible) return;
-  auto plan = expand(degrees, *problem.network, *problem.framework);
-  if (auto* made = std::get_if<ParallelPlan>(&plan))
-    given.plan = std::move(*made);
-  else
-    judge(std::get<Infeasible>(plan), {}, request, given);
 }
 
 /// The side of a square: "2x2" is 2.
@@ -216,30 +165,48 @@ bool over_rings(const io::PlacementsDocument& document) {
                      [](const PlacementEntry& entry) { return entry.ring.has_value(); });
 }
 
-/// Degrees with operators placed one by one: no rule by role speaks of the whole tensor group.
-void take_placed(const PlanRequest& asked, ResolvedPlan& given) {
-  const ProblemRequest& request = asked.request;
-  PinnedDegrees pinned = request.degrees;
-  // What the tensor group does is said by the placements.
-  // Rings bring together and take apart what lies over its tokens.
-  const bool rings = asked.placements && over_rings(*asked.placements);
-  if (!pinned.has(Degree::SequenceParallel)) pinned.pin(Degree::SequenceParallel, rings ? 1 : 0);
-  const PlanDegrees degrees = plan_from_degrees(pinned, given.asked.problem, given.asked.gpus);
-  check_devices(*given.asked.problem.cluster, degrees.devices(), {});
-  const io::PlacementsDocument document = placements_asked(asked, degrees, given.asked.problem);
-  const Placements placements = take_placements(document, degrees, given);
-  given.problem = with_gpus(given.asked, degrees.devices());
+/// Of the first stage, which all have the tensor degree of.
+PlanDegrees first_degrees(const io::StagesDocument& stages, const Problem& problem) {
+  PlanDegrees first = with_pinned({}, stages.stages.front().degrees);
+  const std::int64_t shares = std::int64_t{1} * stages.micro_batches * first.data;
+  first.micro_batch = static_cast<int>(problem.global_batch / shares);
+  return first;
+}
+
+/// Of a plan without stages. Where operators are placed one by one, no rule by role speaks of the
+/// whole tensor group; rings bring together and take apart what lies over its tokens.
+PlanDegrees whole_degrees(const PlanRequest& asked, bool placed, const ResolvedQuestion& question) {
+  PinnedDegrees pinned = asked.request.degrees;
+  if (placed && !pinned.has(Degree::SequenceParallel)) {
+    pinned.pin(Degree::SequenceParallel, asked.placements && over_rings(*asked.placements) ? 1 : 0);
+  }
+  // What a target cannot express is an answer of its own (judge).
+  if (!placed && asked.request.target.empty()) check_degrees_fit(pinned, question.problem);
+  const PlanDegrees degrees = plan_from_degrees(pinned, question.problem, question.gpus);
+  check_devices(question, degrees.devices(), {});
+  return degrees;
+}
+
+/// The plan of degrees; nothing where the target cannot express it.
+bool expand_degrees(const PlanDegrees& degrees, bool placed, const ProblemRequest& request,
+                    ResolvedPlan& given) {
   const Problem& problem = given.problem;
+  if (!placed) {
+    given.degrees = degrees;
+    if (degrees.temporal == Temporal::Ring) judge_steps(OperatorSteps::Rings, {}, request, given);
+    if (given.inexpressible) return false;
+    judge(check_legality(degrees, *problem.network, *problem.framework, problem.gpus,
+                         problem.precision),
+          {}, request, given);
+    if (given.inexpressible) return false;
+  }
   auto plan = expand(degrees, *problem.network, *problem.framework);
-  if (auto* bad = std::get_if<Infeasible>(&plan)) {
+  if (const auto* bad = std::get_if<Infeasible>(&plan)) {
     judge(*bad, {}, request, given);
-    return;
+    return false;
   }
   given.plan = std::get<ParallelPlan>(std::move(plan));
-  place_operators(placements, document, request, given);
-  judge(check_plan(given.plan, *problem.network, *problem.framework, problem.gpus,
-                   problem.global_batch, problem.precision),
-        document.place.where, request, given);
+  return true;
 }
 
 /// One plan has one value of everything.
@@ -271,13 +238,31 @@ ResolvedPlan resolve_plan(const PlanRequest& asked) {
     throw InputError({}, "--temporal beside a plan that says how its operators are cut",
                      "leave one of them out; placements: takes square: for single operators");
   }
-  if (asked.stages) {
-    take_stages(*asked.stages, asked.placements, asked.request, given);
-  } else if (asked.placements || squares) {
-    take_placed(asked, given);
-  } else {
-    take_degrees(asked.request, given);
+  const bool placed = squares || asked.placements;
+  Problem& problem = given.asked.problem;
+  const PlanDegrees degrees = asked.stages ? first_degrees(*asked.stages, problem)
+                                           : whole_degrees(asked, placed, given.asked);
+  std::optional<io::PlacementsDocument> document;
+  Placements placements;
+  if (placed) {
+    document = placements_asked(asked, degrees, problem);
+    placements = take_placements(*document, degrees, given);
   }
+  if (asked.stages) {
+    given.plan = spelled_plan(*asked.stages, problem, placed);
+    check_devices(given.asked, given.plan.devices(), asked.stages->place.where);
+  }
+  given.problem = with_gpus(given.asked, asked.stages ? given.plan.devices() : degrees.devices());
+  if (!asked.stages && !expand_degrees(degrees, placed, asked.request, given)) return given;
+  if (placed) place_operators(placements, *document, asked.request, given);
+  if (!placed && !asked.stages) return given;  // check_legality has seen all
+  const auto bad = check_plan(given.plan, *problem.network, *problem.framework, given.problem.gpus,
+                              problem.global_batch, problem.precision);
+  const auto where = [&] {
+    if (!asked.stages) return document->place.where;
+    return bad ? place_of(*bad, *asked.stages) : asked.stages->place.where;
+  };
+  judge(bad, where(), asked.request, given);
   return given;
 }
 

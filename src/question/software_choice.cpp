@@ -30,17 +30,6 @@ constexpr std::array<std::pair<std::string_view, Fp8Recipe>, 5> kRecipes{
                    fmt::format("it takes {}", fmt::join(known, ", ")));
 }
 
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    const std::size_t end = text.find_first_of(" ,+");
-    if (end != 0) words.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
-  }
-  return words;
-}
-
 void apply_set(Framework& framework, const std::string& set) {
   const auto& sets = implementation_sets();
   if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
@@ -51,7 +40,7 @@ void apply_set(Framework& framework, const std::string& set) {
 
 /// Attention kernels are names of the accelerator's curves.
 void apply_kernels(Framework& framework, std::string_view text) {
-  for (const std::string& word : words_of(text)) {
+  for (const std::string& word : words_of(text, " ,+")) {
     if (word.starts_with(kAttention)) {
       framework.attention_kernel = word;
     } else if (!choose_kernel(framework.operators, word)) {
@@ -113,7 +102,7 @@ void apply_operators(Framework& framework, const std::optional<std::string>& set
 void refuse_contradictions(const SoftwareChoice& choice, std::string_view attention,
                            DataType precision) {
   std::vector<std::string> fused;
-  for (const std::string& word : words_of(choice.kernels.value_or(""))) {
+  for (const std::string& word : words_of(choice.kernels.value_or(""), " ,+")) {
     if (word.starts_with(kAttention)) fused.push_back(word);
   }
   if (fused.size() > 1) {

@@ -42,8 +42,9 @@ std::string render_answer(const Answer& answer, Format format,
   if (format == Format::Table) return table();
   if (format == Format::Json) return json_text(answer.document, answer.indent) + "\n";
   const bool own_csv = format == Format::Csv && !answer.csv.is_null();
+  const Json& rows = answer.document.is_array() ? answer.document : answer.document.at("rows");
   std::string text;
-  for (const Json& row : own_csv ? answer.csv : answer.document.at("rows")) {
+  for (const Json& row : own_csv ? answer.csv : rows) {
     if (format == Format::Csv && text.empty()) text = csv_header(row);
     text += format == Format::Csv ? csv_line(row) : json_text(row) + "\n";
   }

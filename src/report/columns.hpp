@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,11 @@ template <typename Row>
 }
 
 template <typename Row>
+[[nodiscard]] Cell cell_of(const Column<Row>& column, const Row& row) {
+  return column.cell ? column.cell(row) : Cell(column.value(row).template get<std::string>());
+}
+
+template <typename Row>
 [[nodiscard]] TextTable table_of(const Columns<Row>& columns, const std::vector<Row>& rows) {
   std::vector<const Column<Row>*> shown;
   std::vector<TextColumn> titles;
@@ -52,16 +58,26 @@ template <typename Row>
   TextTable table(std::move(titles));
   for (const Row& row : rows) {
     std::vector<Cell> cells;
-    for (const Column<Row>* column : shown) {
-      cells.push_back(column->cell ? column->cell(row)
-                                   : Cell(column->value(row).template get<std::string>()));
-    }
+    for (const Column<Row>* column : shown) cells.push_back(cell_of(*column, row));
     table.add_row(std::move(cells));
   }
   return table;
 }
 
-/// An answer for programs: its `rows` are the lines of JSON lines and of CSV.
+/// Those of tables, of a part of another row; "-" where it is absent.
+template <typename Row, typename Part>
+void append(Columns<Row>& columns, const Columns<Part>& more,
+            const std::function<std::optional<Part>(const Row&)>& part) {
+  for (const Column<Part>& column : more) {
+    if (column.title.title.empty()) continue;
+    columns.push_back({.key = {}, .title = column.title, .cell = [&column, part](const Row& row) {
+                         const std::optional<Part> found = part(row);
+                         return found ? cell_of(column, *found) : Cell("-");
+                       }});
+  }
+}
+
+/// An answer for programs: its items or `rows` are the lines of JSON lines and of CSV.
 struct Answer {
   nlohmann::ordered_json document;
   nlohmann::ordered_json csv{};  ///< flat rows; absent: those of the document

@@ -27,29 +27,31 @@ using Json = nlohmann::ordered_json;
 /// Tokens that costs are given for where the question names none.
 constexpr double kUnitTokens = 1e9;
 
-/// A trait in which questions may differ.
-struct Trait {
-  TextColumn column;
-  std::string (*text)(const ComparedRow& row);
-};
+using Row = const ComparedRow&;
+using Plan = const PlanReport&;
 
-const std::vector<Trait>& traits() {
-  static const std::vector<Trait> kTraits{
-      {{"plan", Align::Left}, [](const ComparedRow& r) { return r.name; }},
-      {{"hardware", Align::Left}, [](const ComparedRow& r) { return r.question.hardware; }},
-      {{"model", Align::Left}, [](const ComparedRow& r) { return r.question.model; }},
-      {{"framework", Align::Left}, [](const ComparedRow& r) { return framework_text(r.question); }},
-      {{"precision", Align::Left}, [](const ComparedRow& r) { return r.question.precision; }},
-      {{"sequence"}, [](const ComparedRow& r) { return fmt::format("{}", r.question.seq_len); }},
-      {{"batch"}, [](const ComparedRow& r) { return fmt::format("{}", r.question.global_batch); }},
-      {{"GPUs"}, [](const ComparedRow& r) { return grouped(r.question.gpus); }},
-      {{"schedule", Align::Left}, [](const ComparedRow& r) { return r.schedule; }}};
+Column<ComparedRow> column(TextColumn title, std::function<Cell(Row)> cell) {
+  return {.key = {}, .title = std::move(title), .cell = std::move(cell)};
+}
+
+/// Traits in which questions may differ.
+const Columns<ComparedRow>& traits() {
+  static const Columns<ComparedRow> kTraits{
+      column({"plan", Align::Left}, [](Row r) { return r.name; }),
+      column({"hardware", Align::Left}, [](Row r) { return r.question.hardware; }),
+      column({"model", Align::Left}, [](Row r) { return r.question.model; }),
+      column({"framework", Align::Left}, [](Row r) { return framework_text(r.question); }),
+      column({"precision", Align::Left}, [](Row r) { return r.question.precision; }),
+      column({"sequence"}, [](Row r) { return fmt::format("{}", r.question.seq_len); }),
+      column({"batch"}, [](Row r) { return fmt::format("{}", r.question.global_batch); }),
+      column({"GPUs"}, [](Row r) { return grouped(r.question.gpus); }),
+      column({"schedule", Align::Left}, [](Row r) { return r.schedule; })};
   return kTraits;
 }
 
-bool differs(const Trait& trait, const std::vector<ComparedRow>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [&](const ComparedRow& row) {
-    return trait.text(row) != trait.text(rows.front());
+bool differs(const Column<ComparedRow>& trait, const std::vector<ComparedRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [&](Row row) {
+    return trait.cell(row).text != trait.cell(rows.front()).text;
   });
 }
 
@@ -58,82 +60,49 @@ QuestionReport with_tokens(QuestionReport question) {
   return question;
 }
 
-/// A column of results, empty cells where a row has no plan.
-struct Result {
-  TextColumn column;
-  std::function<Cell(const ComparedRow& row, const PlanReport& plan)> cell;
-};
-
-std::string speed_text(const ComparedRow& row) {
-  return row.speed ? fmt::format("{:.2f}", *row.speed) : "-";
+std::optional<TrainingCost> cost_of(Row row) {
+  return row.plan ? training_cost(with_tokens(row.question), *row.plan) : std::nullopt;
 }
 
-std::vector<Result> cost_columns(const ComparisonReport& report) {
-  const auto cost = [](const ComparedRow& row, const PlanReport& plan) {
-    return *training_cost(with_tokens(row.question), plan);
+/// Columns of results; "-" where a row has no plan.
+Columns<ComparedRow> result_columns(const ComparisonReport& report) {
+  Columns<ComparedRow> columns;
+  const auto add = [&](TextColumn title, std::function<Cell(Row, Plan)> cell) {
+    columns.push_back(
+        column(std::move(title), [cell](Row r) { return r.plan ? cell(r, *r.plan) : Cell("-"); }));
   };
-  std::vector<Result> columns;
+  add({"step"}, [](Row, Plan p) { return p.estimate.step.total(); });
+  add({"p10 - p90", Align::Right, 3}, [](Row, Plan p) { return range_cell(p.p10, p.p90); });
+  add({"tokens/s", Align::Right, 5}, [](Row, Plan p) { return count_cell(p.tokens_per_s); });
+  add({"speed"}, [](Row r, Plan) { return r.speed ? fmt::format("{:.2f}", *r.speed) : "-"; });
+  add({"MFU", Align::Right, 2}, [](Row, Plan p) { return share_text(p.mfu); });
+  add({"memory", Align::Right, 4}, [](Row r, Plan p) {
+    return memory_of(p.estimate.memory.total(), r.question.memory_capacity) +
+           (r.fits ? "" : " (!)");
+  });
   if (report.rows.front().question.tokens) {
-    for (const TextColumn& column : training_columns()) {
-      const std::size_t index = columns.size();
-      columns.push_back({column, [cost, index](const ComparedRow& r, const PlanReport& p) {
-                           return training_cells(cost(r, p)).at(index);
-                         }});
-    }
-    return columns;
+    append<ComparedRow, TrainingCost>(columns, training_columns(), cost_of);
+  } else {
+    add({"GPU-hours/1G tokens", Align::Right, 1},
+        [](Row r, Plan) { return gpu_hours_cell(cost_of(r)->gpu_time); });
+    add({"price/1G tokens", Align::Right, 1},
+        [](Row r, Plan) { return price_cell(cost_of(r)->price_usd); });
   }
-  columns.push_back(
-      {{"GPU-hours/1G tokens", Align::Right, 1}, [cost](const ComparedRow& r, const PlanReport& p) {
-         return gpu_hours_cell(cost(r, p).gpu_time);
-       }});
-  columns.push_back(
-      {{"price/1G tokens", Align::Right, 1}, [cost](const ComparedRow& r, const PlanReport& p) {
-         return price_cell(cost(r, p).price_usd);
-       }});
-  return columns;
-}
-
-std::vector<Result> result_columns(const ComparisonReport& report) {
-  std::vector<Result> columns{
-      {{"step"}, [](const ComparedRow&, const PlanReport& p) { return p.estimate.step.total(); }},
-      {{"p10 - p90", Align::Right, 3},
-       [](const ComparedRow&, const PlanReport& p) { return range_cell(p.p10, p.p90); }},
-      {{"tokens/s", Align::Right, 5},
-       [](const ComparedRow&, const PlanReport& p) { return count_cell(p.tokens_per_s); }},
-      {{"speed"}, [](const ComparedRow& r, const PlanReport&) { return speed_text(r); }},
-      {{"MFU", Align::Right, 2},
-       [](const ComparedRow&, const PlanReport& p) { return share_text(p.mfu); }},
-      {{"memory", Align::Right, 4}, [](const ComparedRow& r, const PlanReport& p) {
-         return memory_of(p.estimate.memory.total(), r.question.memory_capacity) +
-                (r.fits ? "" : " (!)");
-       }}};
-  for (Result& column : cost_columns(report)) columns.push_back(std::move(column));
-  columns.push_back({{"best plan", Align::Left},
-                     [](const ComparedRow&, const PlanReport& p) { return short_plan(p.plan); }});
+  columns.push_back(column({"best plan", Align::Left},
+                           [](Row r) { return r.plan ? short_plan(r.plan->plan) : r.why_none; }));
   return columns;
 }
 
 TextTable table_of(const ComparisonReport& report) {
-  std::vector<Trait> told = traits();
-  std::erase_if(told, [&](const Trait& trait) { return !differs(trait, report.rows); });
-  const std::vector<Result> results = result_columns(report);
-  std::vector<TextColumn> headers{{"#"}};
-  for (const Trait& trait : told) headers.push_back(trait.column);
-  for (const Result& result : results) headers.push_back(result.column);
-  TextTable table(headers);
-  int number = 0;
-  for (const ComparedRow& row : report.rows) {
-    ++number;
-    std::vector<Cell> cells{
-        fmt::format("{}{}{}", row.tie_with_first ? "~" : "", number, row.measured ? "" : "*")};
-    for (const Trait& trait : told) cells.push_back(trait.text(row));
-    for (const Result& result : results) {
-      cells.push_back(row.plan ? result.cell(row, *row.plan) : "-");
-    }
-    if (!row.plan) cells.back() = row.why_none;
-    table.add_row(std::move(cells));
+  Columns<ComparedRow> columns{column({"#"}, [first = report.rows.data()](Row row) {
+    return fmt::format("{}{}{}", row.tie_with_first ? "~" : "", &row - first + 1,
+                       row.measured ? "" : "*");
+  })};
+  for (const Column<ComparedRow>& trait : traits()) {
+    if (differs(trait, report.rows)) columns.push_back(trait);
   }
-  return table;
+  for (Column<ComparedRow>& result : result_columns(report)) columns.push_back(std::move(result));
+  return table_of(columns, report.rows);
 }
 
 std::string legend(const ComparisonReport& report, const TextTable& table, int columns) {
@@ -162,11 +131,11 @@ std::string legend(const ComparisonReport& report, const TextTable& table, int c
 
 std::string headline(const std::vector<ComparedRow>& rows) {
   std::vector<std::string> common;
-  for (const Trait& trait : traits()) {
-    const std::string text = trait.text(rows.front());
+  for (const Column<ComparedRow>& trait : traits()) {
+    const std::string text = trait.cell(rows.front()).text;
     if (differs(trait, rows) || text.empty()) continue;
-    common.push_back(
-        trait.column.align == Align::Left ? text : fmt::format("{} {}", trait.column.title, text));
+    const auto& [title, align, dispensable] = trait.title;
+    common.push_back(align == Align::Left ? text : fmt::format("{} {}", title, text));
   }
   return fmt::format("comparing {}{}\n", rows.size() == 1 ? "one question" : "best plans",
                      common.empty() ? "" : fmt::format(": {}", fmt::join(common, ", ")));
@@ -222,51 +191,32 @@ Json row_json(const ComparedRow& row) {
   return json;
 }
 
-std::string csv_text(const ComparisonReport& report) {
-  std::string text;
-  for (const ComparedRow& row : report.rows) {
-    Json line{{"name", row.name}};
-    line.update(plan_row(row.question, row.plan.value_or(PlanReport{}), RowKind::Collected));
-    line.update(identity_json(row.question));  // a row without a plan has its own GPUs and batch
-    line.update(relation_json(row));
-    line["fits"] = row.fits;
-    line["reason"] = row.why_none;
-    if (!row.plan) {
-      for (auto& [key, value] : line.items()) {
-        const bool known = identity_json(row.question).contains(key) || key == "reason";
-        if (!known) value = nullptr;
-      }
-    }
-    if (text.empty()) text = csv_header(line);
-    text += csv_line(line);
+/// Flat; what a row without a plan does not know is empty.
+Json csv_row(const ComparedRow& row) {
+  Json line{{"name", row.name}};
+  line.update(plan_row(row.question, row.plan.value_or(PlanReport{}), RowKind::Collected));
+  line.update(identity_json(row.question));  // a row without a plan has its own GPUs and batch
+  line.update(relation_json(row));
+  line["fits"] = row.fits;
+  line["reason"] = row.why_none;
+  if (row.plan) return line;
+  for (auto& [key, value] : line.items()) {
+    if (!identity_json(row.question).contains(key) && key != "reason") value = nullptr;
   }
-  return text;
+  return line;
 }
 
 }  // namespace
 
 std::string render_comparison(const ComparisonReport& report, Format format, int columns) {
-  for (const ComparedRow& row : report.rows) require_finite(row_json(row));
-  switch (format) {
-    case Format::Table:
-      return table_text(report, columns);
-    case Format::Csv:
-      return csv_text(report);
-    case Format::Json:
-    case Format::JsonLines:
-      break;
-  }
-  Json rows = Json::array();
-  std::string lines;
+  Answer answer{{{"schema", "plansearch/compare/v1"},
+                 {"rows", Json::array()},
+                 {"evidence", report.evidence}}};
   for (const ComparedRow& row : report.rows) {
-    rows.push_back(row_json(row));
-    lines += json_text(rows.back()) + "\n";
+    require_finite(answer.document["rows"].emplace_back(row_json(row)));
+    if (format == Format::Csv) answer.csv.push_back(csv_row(row));
   }
-  if (format == Format::JsonLines) return lines;
-  const Json json{{"schema", "plansearch/compare/v1"},
-                  {"rows", std::move(rows)},
-                  {"evidence", report.evidence}};
-  return json_text(json, 2) + "\n";
+  return render_answer(answer, format, [&] { return table_text(report, columns); });
 }
 
 }  // namespace plansearch

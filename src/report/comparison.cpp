@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "report/json_report.hpp"
 #include "report/json_text.hpp"
+#include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
 #include "report/plan_text.hpp"
 #include "report/text_table.hpp"
@@ -35,29 +36,13 @@ void add_row(TextTable& table, const std::string& name, Q plan, Q rival) {
   table.add_row({name, plan, rival, difference(plan, rival)});
 }
 
-void add_step_rows(TextTable& table, const StepTimeBreakdown& a, const StepTimeBreakdown& b) {
-  add_row(table, "compute", a.compute, b.compute);
-  add_row(table, "recompute", a.recompute, b.recompute);
-  for (std::size_t i = 0; i < kPurposeCount; ++i) {
-    add_row(table, fmt::format("exposed communication, {}", to_text(static_cast<Purpose>(i))),
-            a.exposed[i], b.exposed[i]);
-  }
-  add_row(table, "pipeline bubble", a.bubble, b.bubble);
-  add_row(table, "optimizer", a.optimizer, b.optimizer);
-  add_row(table, "host", a.host, b.host);
-  add_row(table, "site", a.site, b.site);
-  add_row(table, "step time", a.total(), b.total());
-}
-
-void add_memory_rows(TextTable& table, const MemoryBreakdown& a, const MemoryBreakdown& b) {
-  add_row(table, "parameters", a.parameters, b.parameters);
-  add_row(table, "gradients", a.gradients, b.gradients);
-  add_row(table, "optimizer states", a.optimizer, b.optimizer);
-  add_row(table, "activations", a.activations, b.activations);
-  add_row(table, "working set", a.transient, b.transient);
-  add_row(table, "communication buffers", a.buffers, b.buffers);
-  add_row(table, "reserve", a.reserve, b.reserve);
-  add_row(table, "peak memory", a.total(), b.total());
+template <typename Breakdown>
+void add_rows(TextTable& table, const std::string& whole, const Breakdown& plan,
+              const Breakdown& rival) {
+  const auto others = parts_of(rival);
+  auto other = others.begin();
+  for (const auto& part : parts_of(plan)) add_row(table, part.name, part.value, (other++)->value);
+  add_row(table, whole, plan.total(), rival.total());
 }
 
 /// `b` less `a`, key by key of two objects that hold numbers and objects of numbers.
@@ -80,8 +65,8 @@ std::string compare_plans(const PlanReport& plan, const Rival& rival, int column
                    {"rival"},
                    {"rival - this"}});
   const PlanReport& other = rival.plan;
-  add_step_rows(table, plan.estimate.step, other.estimate.step);
-  add_memory_rows(table, plan.estimate.memory, other.estimate.memory);
+  add_rows(table, "step time", plan.estimate.step, other.estimate.step);
+  add_rows(table, "peak memory", plan.estimate.memory, other.estimate.memory);
   const Seconds mine = plan.estimate.step.total();
   const Seconds theirs = other.estimate.step.total();
   const double share = (theirs / mine - 1.0) * 100.0;

@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "plansearch/degree_table.hpp"
+#include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
 #include "report/training.hpp"
 
@@ -17,31 +18,23 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json step_json(const StepTimeBreakdown& step) {
-  Json json{{"compute_s", step.compute.value()}, {"recompute_s", step.recompute.value()}};
-  Json exposed = Json::object();
-  for (std::size_t i = 0; i < kPurposeCount; ++i) {
-    exposed[std::string(to_text(static_cast<Purpose>(i)))] = step.exposed[i].value();
+  Json json = Json::object();
+  for (const auto& part : parts_of(step)) {
+    json[Json::json_pointer("/" + part.key)] = part.value.value();
   }
-  json["exposed_communication_s"] = std::move(exposed);
-  json["bubble_s"] = step.bubble.value();
-  json["optimizer_s"] = step.optimizer.value();
-  json["host_s"] = step.host.value();
-  json["site_s"] = step.site.value();
   return json;
 }
 
 /// The parts add up to whole_bytes(memory.total()): what rounding leaves goes to the activations.
 Json memory_json(const MemoryBreakdown& memory) {
-  const std::int64_t others = whole_bytes(memory.parameters) + whole_bytes(memory.gradients) +
-                              whole_bytes(memory.optimizer) + whole_bytes(memory.transient) +
-                              whole_bytes(memory.buffers) + whole_bytes(memory.reserve);
-  return {{"parameters_bytes", whole_bytes(memory.parameters)},
-          {"gradients_bytes", whole_bytes(memory.gradients)},
-          {"optimizer_bytes", whole_bytes(memory.optimizer)},
-          {"activations_bytes", std::max<std::int64_t>(0, whole_bytes(memory.total()) - others)},
-          {"transient_bytes", whole_bytes(memory.transient)},
-          {"buffers_bytes", whole_bytes(memory.buffers)},
-          {"reserve_bytes", whole_bytes(memory.reserve)}};
+  Json json = Json::object();
+  std::int64_t others = -whole_bytes(memory.activations);
+  for (const auto& part : parts_of(memory)) {
+    json[part.key] = whole_bytes(part.value);
+    others += whole_bytes(part.value);
+  }
+  json["activations_bytes"] = std::max<std::int64_t>(0, whole_bytes(memory.total()) - others);
+  return json;
 }
 
 Json communication_json(const std::vector<PricedCommunication>& lines) {
@@ -322,7 +315,8 @@ Json plan_json(const QuestionReport& question, const PlanReport& plan) {
     json["next_step_overlap_s"] = plan.estimate.next_step_overlap.value();
   }
   if (!plan.passes.empty()) json["passes"] = passes_json(plan.passes);
-  if (const auto cost = training_cost(question, plan)) json["training"] = to_json(*cost);
+  if (const auto cost = training_cost(question, plan))
+    json["training"] = object_of(training_columns(), *cost);
   return json;
 }
 

@@ -87,6 +87,31 @@ std::string short_plan(const PlanSummary& plan) {
   return text;
 }
 
+std::vector<BreakdownPart<Seconds>> parts_of(const StepTimeBreakdown& step) {
+  std::vector<BreakdownPart<Seconds>> parts{{"compute_s", "compute", step.compute},
+                                            {"recompute_s", "recompute", step.recompute}};
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    const std::string_view purpose = to_text(static_cast<Purpose>(i));
+    parts.push_back({fmt::format("exposed_communication_s/{}", purpose),
+                     fmt::format("exposed communication, {}", purpose), step.exposed[i]});
+  }
+  parts.push_back({"bubble_s", "pipeline bubble", step.bubble});
+  parts.push_back({"optimizer_s", "optimizer", step.optimizer});
+  parts.push_back({"host_s", "host", step.host});
+  parts.push_back({"site_s", "site", step.site});
+  return parts;
+}
+
+std::vector<BreakdownPart<Bytes>> parts_of(const MemoryBreakdown& memory) {
+  return {{"parameters_bytes", "parameters", memory.parameters},
+          {"gradients_bytes", "gradients", memory.gradients},
+          {"optimizer_bytes", "optimizer states", memory.optimizer},
+          {"activations_bytes", "activations", memory.activations},
+          {"transient_bytes", "working set", memory.transient},
+          {"buffers_bytes", "communication buffers", memory.buffers},
+          {"reserve_bytes", "reserve", memory.reserve}};
+}
+
 std::string share_text(double share) {
   return fmt::format("{:.1f} %", share * 100.0);
 }

@@ -4,11 +4,22 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "plansearch/report.hpp"
 #include "report/plan_text.hpp"
 
 namespace plansearch {
+
+/// A part of a breakdown: its key in JSON (a path), its name in tables.
+template <typename Q>
+struct BreakdownPart {
+  std::string key;
+  std::string name;
+  Q value;
+};
+[[nodiscard]] std::vector<BreakdownPart<Seconds>> parts_of(const StepTimeBreakdown& step);
+[[nodiscard]] std::vector<BreakdownPart<Bytes>> parts_of(const MemoryBreakdown& memory);
 
 /// "17.2 %"
 [[nodiscard]] std::string share_text(double share);

@@ -82,7 +82,7 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
   row["exposed_communication_s"] = plan.estimate.step.exposed_total().value();
   row["bubble_s"] = plan.estimate.step.bubble.value();
   if (const auto cost = training_cost(question, plan)) {
-    const Json training = to_json(*cost);
+    const Json training = object_of(training_columns(), *cost);
     for (const auto& item : training.items()) row["training_" + item.key()] = item.value();
   }
   return row;

@@ -12,39 +12,16 @@
 namespace plansearch {
 namespace {
 
-std::string step_table(const StepTimeBreakdown& step, int columns) {
-  TextTable table({{"step time", Align::Left}, {"time"}, {"share"}});
-  const auto add = [&](const std::string& name, Seconds part) {
-    if (part != Seconds(0)) table.add_row({name, part, share_text(part / step.total())});
-  };
-  add("compute", step.compute);
-  add("recompute", step.recompute);
-  for (std::size_t i = 0; i < kPurposeCount; ++i) {
-    add(fmt::format("exposed communication, {}", to_text(static_cast<Purpose>(i))),
-        step.exposed[i]);
+/// Its parts that are not zero, and their share of `whole`.
+template <typename Breakdown, typename Q>
+std::string part_table(std::vector<TextColumn> columns, const Breakdown& breakdown, Q whole,
+                       int width) {
+  TextTable table(std::move(columns));
+  for (const auto& [key, name, value] : parts_of(breakdown)) {
+    if (value != Q(0)) table.add_row({name, value, share_text(value / whole)});
   }
-  add("pipeline bubble", step.bubble);
-  add("optimizer", step.optimizer);
-  add("host", step.host);
-  add("site", step.site);
-  table.add_row({"total", step.total(), share_text(1.0)});
-  return table.text(columns);
-}
-
-std::string memory_table(const MemoryBreakdown& memory, Bytes capacity, int columns) {
-  TextTable table({{"peak memory", Align::Left}, {"bytes"}, {"of capacity"}});
-  const auto add = [&](const std::string& name, Bytes part) {
-    if (part > Bytes(0)) table.add_row({name, part, share_text(part / capacity)});
-  };
-  add("parameters", memory.parameters);
-  add("gradients", memory.gradients);
-  add("optimizer states", memory.optimizer);
-  add("activations", memory.activations);
-  add("working set", memory.transient);
-  add("communication buffers", memory.buffers);
-  add("reserve", memory.reserve);
-  table.add_row({"total", memory.total(), share_text(memory.total() / capacity)});
-  return table.text(columns);
+  table.add_row({"total", breakdown.total(), share_text(breakdown.total() / whole)});
+  return table.text(width) + "\n";
 }
 
 /// Runs of stages that are alike but for their memory are one row.
@@ -171,8 +148,10 @@ std::string render_prediction(const SearchReport& report, Format format, int col
   const PlanReport& p = report.plans.front();
   const Estimate& e = p.estimate;
   std::string text = render_search(report, format, columns) + "\n";
-  text += step_table(e.step, columns) + "\n";
-  text += memory_table(e.memory, report.question.memory_capacity, columns) + "\n";
+  text += part_table({{"step time", Align::Left}, {"time"}, {"share"}}, e.step, e.step.total(),
+                     columns);
+  text += part_table({{"peak memory", Align::Left}, {"bytes"}, {"of capacity"}}, e.memory,
+                     report.question.memory_capacity, columns);
   if (p.stages.size() > 1) text += stage_table(p.stages, columns) + "\n";
   text +=
       fmt::format("memory: {}, {} risk of running out\n\n", to_text(p.memory_fit), risk_text(p));

@@ -164,26 +164,19 @@ std::vector<PlanColumn> cost_columns(Bytes capacity) {
       {{"why", Align::Left, 7}, reasons}};
 }
 
-/// What training on the tokens of the question takes.
-std::vector<PlanColumn> training_of(const QuestionReport& question) {
-  std::vector<PlanColumn> columns;
-  if (!question.tokens) return columns;
-  for (const TextColumn& column : training_columns()) {
-    const std::size_t index = columns.size();
-    columns.push_back({column, [question, index](const PlanReport& p) {
-                         return training_cells(*training_cost(question, p)).at(index);
-                       }});
-  }
-  return columns;
-}
-
 TextTable plan_table(const SearchReport& report) {
   std::vector<PlanColumn> columns = degree_columns();
   for (PlanColumn& column : cost_columns(report.question.memory_capacity)) {
     columns.push_back(std::move(column));
   }
-  for (PlanColumn& column : training_of(report.question)) {
-    columns.insert(columns.end() - 1, std::move(column));  // before the reasons
+  Columns<PlanReport> training;
+  if (report.question.tokens) {
+    append<PlanReport, TrainingCost>(training, training_columns(), [&](const PlanReport& p) {
+      return training_cost(report.question, p);
+    });
+  }
+  for (Column<PlanReport>& column : training) {
+    columns.insert(columns.end() - 1, {column.title, std::move(column.cell)});  // before reasons
   }
   std::erase_if(columns, [&](const PlanColumn& column) {
     return std::none_of(report.plans.begin(), report.plans.end(),

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/names.hpp"
 #include "plansearch/error.hpp"
 #include "report/schedule_report.hpp"
 
@@ -37,20 +38,10 @@ Decimal parse_decimal(const char* flag, const std::string& text) {
   return value;
 }
 
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
 }  // namespace
 
 ScheduleTimes read_times(const std::string& times, const std::string& transfer, int chunks) {
-  const std::vector<std::string> parts = split_at_commas(times);
+  const std::vector<std::string> parts = split(times, ",");
   if (parts.size() < 2 || parts.size() > 4) {
     throw InputError({}, fmt::format("--times {}: {} values", times, parts.size()),
                      "F,B, F,B,W or F,B,W,FB: forward, input gradient and weight gradient of one "

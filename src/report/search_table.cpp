@@ -134,48 +134,42 @@ std::string search_lines(const SearchReport& report, Format format) {
   return lines.text();
 }
 
+/// The best plan of a size; "-" in the columns of one without.
 TextTable ladder_rows(const std::vector<LadderRung>& ladder) {
-  std::vector<TextColumn> columns{{"GPUs"},
-                                  {"best plan", Align::Left},
-                                  {"step"},
-                                  {"p10 - p90", Align::Right, 2},
-                                  {"tokens/s", Align::Right, 3},
-                                  {"MFU", Align::Right, 2},
-                                  {"memory", Align::Right, 1},
-                                  {"speed-up", Align::Right, 4},
-                                  {"efficiency"}};
-  const bool costs = ladder.front().report.question.tokens.has_value();
-  if (costs) {
-    for (const TextColumn& column : training_columns()) columns.push_back(column);
+  using Rung = const LadderRung&;
+  using Plan = const PlanReport&;
+  Columns<LadderRung> columns{
+      {.key = {},
+       .title = {"GPUs"},
+       .cell = [](Rung r) { return Cell(grouped(r.report.question.gpus)); }},
+      {.key = {}, .title = {"best plan", Align::Left}, .cell = [](Rung r) {
+         return r.report.plans.empty() ? Cell(std::string(nothing_found(r.report)))
+                                       : Cell(short_plan(r.report.plans.front().plan));
+       }}};
+  const auto add = [&](TextColumn title, std::function<Cell(Rung, Plan)> cell) {
+    columns.push_back({.key = {}, .title = std::move(title), .cell = [cell](Rung r) {
+                         return r.report.plans.empty() ? Cell("-")
+                                                       : cell(r, r.report.plans.front());
+                       }});
+  };
+  add({"step"}, [](Rung, Plan p) { return Cell(p.estimate.step.total()); });
+  add({"p10 - p90", Align::Right, 2}, [](Rung, Plan p) { return range_cell(p.p10, p.p90); });
+  add({"tokens/s", Align::Right, 3}, [](Rung, Plan p) { return count_cell(p.tokens_per_s); });
+  add({"MFU", Align::Right, 2}, [](Rung, Plan p) { return Cell(share_text(p.mfu)); });
+  add({"memory", Align::Right, 1}, [](Rung r, Plan p) {
+    return Cell(memory_of(p.estimate.memory.total(), r.report.question.memory_capacity) +
+                (r.report.admitted == MemoryFit::Tight ? ", tight" : ""));
+  });
+  add({"speed-up", Align::Right, 4},
+      [](Rung r, Plan) { return Cell(fmt::format("{:.2f}", r.speedup)); });
+  add({"efficiency"}, [](Rung r, Plan) { return Cell(share_text(r.efficiency)); });
+  if (ladder.front().report.question.tokens) {
+    append<LadderRung, TrainingCost>(columns, training_columns(), [](Rung r) {
+      return r.report.plans.empty() ? std::nullopt
+                                    : training_cost(r.report.question, r.report.plans.front());
+    });
   }
-  TextTable table(columns);
-  for (const LadderRung& rung : ladder) {
-    const std::string gpus = grouped(rung.report.question.gpus);
-    if (rung.report.plans.empty()) {
-      std::vector<Cell> cells(columns.size(), "-");
-      cells[0] = gpus;
-      cells[1] = std::string(nothing_found(rung.report));
-      table.add_row(std::move(cells));
-      continue;
-    }
-    const PlanReport& p = rung.report.plans.front();
-    std::vector<Cell> cells{
-        gpus,
-        short_plan(p.plan),
-        p.estimate.step.total(),
-        range_cell(p.p10, p.p90),
-        count_cell(p.tokens_per_s),
-        share_text(p.mfu),
-        memory_of(p.estimate.memory.total(), rung.report.question.memory_capacity) +
-            (rung.report.admitted == MemoryFit::Tight ? ", tight" : ""),
-        fmt::format("{:.2f}", rung.speedup),
-        share_text(rung.efficiency)};
-    if (const auto cost = training_cost(rung.report.question, p)) {
-      for (Cell& cell : training_cells(*cost)) cells.push_back(std::move(cell));
-    }
-    table.add_row(std::move(cells));
-  }
-  return table;
+  return table_of(columns, ladder);
 }
 
 std::string ladder_table(const std::vector<LadderRung>& ladder, int columns) {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "report/csv_text.hpp"
+#include "report/columns.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {
@@ -77,31 +77,17 @@ Json row_json(const std::string& section, const ShownRow& row) {
 }  // namespace
 
 std::string render_shown(const Shown& shown, Format format, int columns) {
-  if (format == Format::Table) return table_text(shown, columns);
   Json rows = Json::array();
   for (const ShownSection& section : shown.sections) {
     for (const ShownRow& row : section.rows) rows.push_back(row_json(section.title, row));
   }
-  std::string text;
-  if (format == Format::Json) {
-    const Json json{
-        {"schema", "plansearch/show/v1"},   {"kind", shown.kind},       {"name", shown.name},
-        {"description", shown.description}, {"aliases", shown.aliases}, {"rows", std::move(rows)}};
-    return json.dump(2) + "\n";
-  }
-  if (format == Format::Csv) text = "section,field,value,unit,evidence,source,meaning\n";
-  for (const Json& row : rows) {
-    if (format == Format::JsonLines) {
-      text += row.dump() + "\n";
-      continue;
-    }
-    CsvLine line;
-    for (const Json& cell : row) {
-      line.add(cell.is_null() ? "" : cell.is_string() ? cell.get<std::string>() : cell.dump());
-    }
-    text += line.text();
-  }
-  return text;
+  return render_answer({{{"schema", "plansearch/show/v1"},
+                         {"kind", shown.kind},
+                         {"name", shown.name},
+                         {"description", shown.description},
+                         {"aliases", shown.aliases},
+                         {"rows", std::move(rows)}}},
+                       format, [&] { return table_text(shown, columns); });
 }
 
 }  // namespace plansearch

@@ -42,26 +42,26 @@ std::optional<TrainingCost> training_cost(const QuestionReport& question, const 
   return cost;
 }
 
-nlohmann::ordered_json to_json(const TrainingCost& cost) {
-  return {{"steps", cost.steps},
-          {"time_s", cost.time.value()},
-          {"time_p10_s", cost.p10.value()},
-          {"time_p90_s", cost.p90.value()},
-          {"gpu_s", cost.gpu_time.value()},
-          {"energy_j", number(cost.energy_joule)},
-          {"price_usd", number(cost.price_usd)}};
-}
-
-std::vector<TextColumn> training_columns() {
-  return {{"time"},
-          {"GPU-hours", Align::Right, 1},
-          {"energy", Align::Right, 4},
-          {"price", Align::Right, 1}};
-}
-
-std::vector<Cell> training_cells(const TrainingCost& cost) {
-  return {cost.time, gpu_hours_cell(cost.gpu_time), energy_cell(cost.energy_joule),
-          price_cell(cost.price_usd)};
+const Columns<TrainingCost>& training_columns() {
+  using C = const TrainingCost&;
+  static const Columns<TrainingCost> kColumns{
+      {"steps", [](C c) { return c.steps; }},
+      {"time_s", [](C c) { return c.time.value(); }, {"time"}, [](C c) { return c.time; }},
+      {"time_p10_s", [](C c) { return c.p10.value(); }},
+      {"time_p90_s", [](C c) { return c.p90.value(); }},
+      {"gpu_s",
+       [](C c) { return c.gpu_time.value(); },
+       {"GPU-hours", Align::Right, 1},
+       [](C c) { return gpu_hours_cell(c.gpu_time); }},
+      {"energy_j",
+       [](C c) { return number(c.energy_joule); },
+       {"energy", Align::Right, 4},
+       [](C c) { return energy_cell(c.energy_joule); }},
+      {"price_usd",
+       [](C c) { return number(c.price_usd); },
+       {"price", Align::Right, 1},
+       [](C c) { return price_cell(c.price_usd); }}};
+  return kColumns;
 }
 
 Cell gpu_hours_cell(Seconds gpu_time) {

@@ -2,13 +2,12 @@
 // What training on a number of tokens takes: steps, days, GPU-hours, energy, price.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "plansearch/report.hpp"
-#include "report/text_table.hpp"
+#include "report/columns.hpp"
 
 namespace plansearch {
 
@@ -25,13 +24,9 @@ struct TrainingCost {
 [[nodiscard]] std::optional<TrainingCost> training_cost(const QuestionReport& question,
                                                         const PlanReport& plan);
 
-/// Keys with base units; unknown is null.
-[[nodiscard]] nlohmann::ordered_json to_json(const TrainingCost& cost);
-
-/// Time, GPU-hours, energy, price: "12.3 days", "1.23 M", "4.56 GWh", "$ 1.23 M"; "-" for what is
-/// unknown.
-[[nodiscard]] std::vector<TextColumn> training_columns();
-[[nodiscard]] std::vector<Cell> training_cells(const TrainingCost& cost);
+/// Keys with base units, unknown is null; in tables time, GPU-hours, energy, price: "12.3 days",
+/// "1.23 M", "4.56 GWh", "$ 1.23 M", "-" for what is unknown.
+[[nodiscard]] const Columns<TrainingCost>& training_columns();
 [[nodiscard]] Cell gpu_hours_cell(Seconds gpu_time);
 
 /// One line: how many steps, and what energy and price rest on; empty without tokens.

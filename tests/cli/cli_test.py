@@ -315,6 +315,10 @@ class Degrees(Case):
         searched = [*asked[1:], "--framework", "torchtitan-async-tp"]
         both = self.answer("search", *searched, "--temporal", "none,ring")["plans"]
         self.assertEqual({plan["config"]["temporal"] for plan in both}, {"none", "ring"})
+        # The rule has the same name in a search as in a prediction.
+        rejected = self.answer("search", *asked[1:7], "--batch", "16", "--temporal", "ring")["counts"]["rejected"]
+        self.assertNotIn("no such feature", rejected)
+        self.assertIn("forbidden by the framework", rejected)
         for space in ([], ["--space", "temporal"]):
             for plan in self.answer("search", *searched, *space, "--temporal", "ring")["plans"]:
                 self.assertEqual(plan["config"]["temporal"], "ring")

@@ -102,11 +102,8 @@ void read_degree(std::string_view flag, std::string_view text, Degree degree, Pi
     return;
   }
   std::vector<int> values;
-  for (std::string_view rest = text;;) {
-    const std::size_t end = rest.find(',');
-    values.push_back(read_degree_value(flag, rest.substr(0, end), degree, parse));
-    if (end == std::string_view::npos) break;
-    rest.remove_prefix(end + 1);
+  for (const std::string& part : split(text, ",")) {
+    values.push_back(read_degree_value(flag, part, degree, parse));
   }
   values.size() == 1 ? pinned.pin(degree, values.front()) : limits.allow(degree, values);
 }

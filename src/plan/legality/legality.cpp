@@ -34,12 +34,10 @@ Result check_product(const PlanDegrees& plan, int gpus, Wording wording) {
                   [&] { return std::string("every degree must be at least 1"); });
   }
   if (plan.devices() != gpus) {
-    return refuse(wording, Obstacle::DegreesDoNotMultiply, static_cast<double>(plan.devices()),
-                  static_cast<double>(gpus), [&] {
-                    return fmt::format("dp {} x pp {} x cp {} x tp {} is {} devices, not {}",
-                                       plan.data, plan.pipeline, plan.context, plan.tensor(),
-                                       plan.devices(), gpus);
-                  });
+    return refuse(wording, Obstacle::DegreesDoNotMultiply, plan.devices(), gpus, [&] {
+      return fmt::format("dp {} x pp {} x cp {} x tp {} is {} devices, not {}", plan.data,
+                         plan.pipeline, plan.context, plan.tensor(), plan.devices(), gpus);
+    });
   }
   return std::nullopt;
 }
@@ -50,7 +48,7 @@ Result check_axis(const Framework& framework, Axis axis, int degree, Wording wor
   if (degree == 1 || std::find(order.begin(), order.end(), axis) != order.end()) {
     return std::nullopt;
   }
-  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(degree), 1, [&] {
+  return refuse(wording, Obstacle::NoSuchFeature, degree, 1, [&] {
     return fmt::format("{} has no {} axis (degree {})", framework.name, to_text(axis), degree);
   });
 }
@@ -73,13 +71,12 @@ Result check_cut(const Cut& cut, Wording wording) {
 
 Result check_kv_heads(std::int64_t heads, std::int64_t ranks, Wording wording) {
   if (heads % ranks == 0 || ranks % heads == 0) return std::nullopt;
-  return refuse(wording, Obstacle::KvHeadsNotDivisible, static_cast<double>(ranks),
-                static_cast<double>(heads), [&] {
-                  return fmt::format(
-                      "{} key/value heads are neither a multiple nor a divisor of {} "
-                      "ranks",
-                      heads, ranks);
-                });
+  return refuse(wording, Obstacle::KvHeadsNotDivisible, ranks, heads, [&] {
+    return fmt::format(
+        "{} key/value heads are neither a multiple nor a divisor of {} "
+        "ranks",
+        heads, ranks);
+  });
 }
 
 Result check_dimension(const PlanDegrees& plan, const Framework& framework,
@@ -129,7 +126,7 @@ Result check_dimension(const PlanDegrees& plan, const Framework& framework,
 
 Result check_has_experts(const PlanDegrees& plan, const Network& network, Wording wording) {
   if (plan.expert_ranks() == 1 || has_role(network, DimRole::Expert)) return std::nullopt;
-  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.expert_ranks()), 1,
+  return refuse(wording, Obstacle::NoSuchFeature, plan.expert_ranks(), 1,
                 [&] { return fmt::format("{} has no experts to parallelise", network.name); });
 }
 
@@ -138,14 +135,12 @@ Result check_expert_ranks(const PlanDegrees& plan, Wording wording) {
   if (group == 1) return std::nullopt;
   const int ranks = plan.stage_ranks();
   if (ranks % group != 0) {
-    return refuse(
-        wording, Obstacle::ExpertsNotDivisible, static_cast<double>(group),
-        static_cast<double>(ranks), [&] {
-          return fmt::format(
-              "expert degree {} x expert tensor degree {} does not divide the {} ranks of a "
-              "pipeline stage (dp x cp x tp)",
-              plan.expert, plan.expert_tensor, ranks);
-        });
+    return refuse(wording, Obstacle::ExpertsNotDivisible, group, ranks, [&] {
+      return fmt::format(
+          "expert degree {} x expert tensor degree {} does not divide the {} ranks of a "
+          "pipeline stage (dp x cp x tp)",
+          plan.expert, plan.expert_tensor, ranks);
+    });
   }
   return std::nullopt;
 }
@@ -167,11 +162,9 @@ Result check_expert_order(const PlanDegrees& plan, const Framework& framework, W
   const auto pipeline = std::find(order.begin(), order.end(), Axis::Pipeline);
   const bool inside = pipeline < std::find(order.begin(), order.end(), Axis::Data);
   if (inside && plan.pipeline > 1 && plan.data > 1 && group != plan.context * plan.tensor()) {
-    return refuse(
-        wording, Obstacle::FrameworkForbids, static_cast<double>(group),
-        static_cast<double>(plan.context * plan.tensor()), [&] {
-          return std::string("with pipeline ranks inside data ranks, ep x etp must equal cp x tp");
-        });
+    return refuse(wording, Obstacle::FrameworkForbids, group, plan.context * plan.tensor(), [&] {
+      return std::string("with pipeline ranks inside data ranks, ep x etp must equal cp x tp");
+    });
   }
   return std::nullopt;
 }
@@ -180,7 +173,7 @@ Result check_expert_order(const PlanDegrees& plan, const Framework& framework, W
 Result check_ring(const PlanDegrees& plan, const Network& network, Wording wording) {
   if (plan.context == 1 || plan.context_kind != ContextKind::Ring) return std::nullopt;
   if (!materialises_scores(network)) return std::nullopt;
-  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.context), 1, [&] {
+  return refuse(wording, Obstacle::NoSuchFeature, plan.context, 1, [&] {
     return std::string(
         "ring context parallelism needs fused attention (--attention flash), --cp-kind ulysses or "
         "all-gather");
@@ -231,7 +224,7 @@ Result check_pieces(const PlanDegrees& plan, Wording wording) {
 Result check_interleaving(const PlanDegrees& plan, const Framework& framework, Wording wording) {
   const auto& rule = framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
   if (plan.pieces == 1 || rule.wait == MessageWait::Use) return std::nullopt;
-  return refuse(wording, Obstacle::NoSuchFeature, static_cast<double>(plan.pieces), 1, [&] {
+  return refuse(wording, Obstacle::NoSuchFeature, plan.pieces, 1, [&] {
     return fmt::format(
         "{} waits for tensor-parallel messages at once (overlap.tensor_parallel), so that pieces "
         "of a micro-batch hide nothing",

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/divisors.hpp"
 #include "plan/legality/legality.hpp"
@@ -13,11 +14,16 @@ namespace plansearch::legality {
 /// Sentences are for users; a search only counts obstacles.
 enum class Wording : std::uint8_t { Silent, Full };
 
+/// What contradicts itself.
+[[nodiscard]] inline Infeasible broken(std::string detail) {
+  return {.obstacle = Obstacle::NoSuchFeature, .detail = std::move(detail)};
+}
+
 /// An infeasibility whose sentence is only made when someone reads it.
-template <typename Words>
-[[nodiscard]] Infeasible refuse(Wording wording, Obstacle obstacle, double needed, double available,
-                                Words words) {
-  Infeasible infeasible{obstacle, needed, available, {}};
+template <typename Needed, typename Available, typename Words>
+[[nodiscard]] Infeasible refuse(Wording wording, Obstacle obstacle, Needed needed,
+                                Available available, Words words) {
+  Infeasible infeasible{obstacle, static_cast<double>(needed), static_cast<double>(available), {}};
   if (wording == Wording::Full) infeasible.detail = words();
   return infeasible;
 }
@@ -26,8 +32,7 @@ template <typename Words>
 template <typename Words>
 [[nodiscard]] Infeasible refuse_indivisible(Wording wording, Obstacle obstacle, std::int64_t ranks,
                                             std::int64_t number, Words words) {
-  Infeasible infeasible =
-      refuse(wording, obstacle, static_cast<double>(ranks), static_cast<double>(number), words);
+  Infeasible infeasible = refuse(wording, obstacle, ranks, number, words);
   constexpr std::int64_t kMost = 64;
   if (wording == Wording::Full) infeasible.legal_numbers = divisors(number, kMost);
   return infeasible;

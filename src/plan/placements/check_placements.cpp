@@ -14,11 +14,9 @@
 namespace plansearch {
 namespace {
 
-using Result = std::optional<Infeasible>;
+using legality::broken;
 
-Infeasible broken(std::string detail) {
-  return {.obstacle = Obstacle::NoSuchFeature, .detail = std::move(detail)};
-}
+using Result = std::optional<Infeasible>;
 
 Obstacle obstacle_of(DimRole role) {
   switch (role) {

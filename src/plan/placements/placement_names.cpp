@@ -88,8 +88,7 @@ class Resolver {
     for (const int size : factors_) product = size < 2 ? -1 : product * size;
     const int group = plan_.degrees.tensor_out;
     if (product == group) return std::nullopt;
-    return PlacementFault{false, std::nullopt,
-                          fmt::format("factors {} do not multiply to the tensor degree {}",
+    return PlacementFault{fmt::format("factors {} do not multiply to the tensor degree {}",
                                       fmt::join(factors_, " x "), group),
                           fmt::format("prime factors of {}, innermost first: [{}]", group,
                                       fmt::join(prime_factors(group), ", "))};
@@ -118,25 +117,19 @@ class Resolver {
     }
     for (const std::string& block : entry.blocks) {
       if (contains(blocks, plain_block_name(block))) continue;
-      return PlacementFault{false,
-                            {},
-                            fmt::format("{} has no block '{}'", network_.name, block),
+      return PlacementFault{fmt::format("{} has no block '{}'", network_.name, block),
                             fmt::format("its blocks are {}", fmt::join(blocks, ", "))};
     }
     const std::int64_t layers = layer_count(network_);
     for (const LayerRange& range : entry.layers) {
       if (range.first <= range.last && range.last < layers) continue;
       return PlacementFault{
-          false,
-          {},
           fmt::format("layers {}-{} are not in {}", range.first, range.last, network_.name),
           fmt::format("its layers are 0-{}", layers - 1)};
     }
     for (const std::string& op : entry.operators) {
       if (operators.contains(op)) continue;
-      return PlacementFault{false,
-                            {},
-                            fmt::format("{} has no operator '{}'", network_.name, op),
+      return PlacementFault{fmt::format("{} has no operator '{}'", network_.name, op),
                             fmt::format("its operators are {}", fmt::join(operators, ", "))};
     }
     return std::nullopt;
@@ -168,9 +161,7 @@ class Resolver {
                                             const std::vector<DimId>& dims) const {
     std::vector<std::string> legal;
     for (const DimId dim : dims) legal.push_back(network_.dimension(dim).name);
-    return {false,
-            {},
-            fmt::format("{} has no dimension '{}'", what, missing),
+    return {fmt::format("{} has no dimension '{}'", what, missing),
             fmt::format("legal: {}", fmt::join(legal, ", "))};
   }
 
@@ -181,7 +172,7 @@ class Resolver {
           "each factor once per operator, extents that divide, squares of equal sides: placements "
           "in docs/plan_format.md";
     }
-    return {false, {}, fmt::format("{}: {}", to_text(bad.obstacle), bad.detail), std::move(hint)};
+    return {fmt::format("{}: {}", to_text(bad.obstacle), bad.detail), std::move(hint)};
   }
 
   [[nodiscard]] Fault place(const PlacementEntry& entry) {
@@ -201,9 +192,7 @@ class Resolver {
           return no_dimension(op.name, missing, op.loop);
         }
         if (place) {
-          return PlacementFault{false,
-                                {},
-                                fmt::format("{} is placed twice", op.name),
+          return PlacementFault{fmt::format("{} is placed twice", op.name),
                                 "one entry for an operator of a layer"};
         }
         const auto bad = check_cuts(network_, op, *cuts, plan_);
@@ -220,7 +209,7 @@ class Resolver {
       }
     }
     if (found) return std::nullopt;
-    return PlacementFault{false, {}, "the entry means no operator", "leave it out"};
+    return PlacementFault{"the entry means no operator", "leave it out"};
   }
 
   [[nodiscard]] Fault place_squares(const std::vector<NamedSquare>& named, const Block& block,
@@ -250,9 +239,7 @@ class Resolver {
                                  const FactorCuts& cuts, Copy& copy) const {
     const Operator& op = block.operators[i];
     if (!entry.squares.empty()) {
-      return PlacementFault{false,
-                            {},
-                            fmt::format("{}: a square and a ring", op.name),
+      return PlacementFault{fmt::format("{}: a square and a ring", op.name),
                             "an operator runs over one of them"};
     }
     const auto rows = std::find_if(op.loop.begin(), op.loop.end(), [&](DimId id) {
@@ -282,9 +269,7 @@ class Resolver {
       const auto cuts = cuts_of(entry, dims, &missing);
       if (!cuts) return no_dimension("what " + block.name + " hands on", missing, dims);
       if (copy.choice.choice.leaving) {
-        return PlacementFault{false,
-                              {},
-                              fmt::format("the edge of {} is cut twice", block.name),
+        return PlacementFault{fmt::format("the edge of {} is cut twice", block.name),
                               "one entry for the edge of a layer"};
       }
       if (const auto bad = check_edge(network_, block, *cuts, plan_)) return judged(*bad);

@@ -11,12 +11,15 @@
 
 #include <algorithm>
 
+#include "plan/legality/legality_parts.hpp"
 #include "plan/placements/check_placements.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
+
+using legality::broken;
 
 /// What Megatron cuts over the tensor group.
 bool is_inner(DimRole role) {
@@ -52,10 +55,6 @@ BlockChoice rings_of(const Block& block, const Network& network) {
   return choice;
 }
 
-Infeasible broken(std::string detail) {
-  return {.obstacle = Obstacle::NoSuchFeature, .detail = std::move(detail)};
-}
-
 }  // namespace
 
 std::shared_ptr<const Placements> ring_placements(const Network& network, int tensor_ranks) {
@@ -65,13 +64,18 @@ std::shared_ptr<const Placements> ring_placements(const Network& network, int te
   return placements;
 }
 
+std::optional<Infeasible> check_steps(const Framework& framework, OperatorSteps steps) {
+  if (framework.operator_steps == steps) return std::nullopt;
+  return Infeasible{
+      .obstacle = Obstacle::FrameworkForbids,
+      .detail = fmt::format("{} runs no operator in steps over {} (operator_steps)", framework.name,
+                            steps == OperatorSteps::Squares ? "squares" : "rings")};
+}
+
 std::optional<Infeasible> check_rings(const PlanDegrees& degrees, const Network& network,
                                       const Framework& framework) {
   if (degrees.temporal == Temporal::None) return std::nullopt;
-  if (framework.operator_steps != OperatorSteps::Rings) {
-    return broken(
-        fmt::format("{} runs no operator in steps over rings (operator_steps)", framework.name));
-  }
+  if (auto bad = check_steps(framework, OperatorSteps::Rings)) return bad;
   if (degrees.tensor_out < 2) return broken("a ring of one device: rings take --tp 2 or more");
   if (degrees.tensor() > degrees.tensor_out) {
     return broken("rings run over the tensor group of --tp, not over a grid");

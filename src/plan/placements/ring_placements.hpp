@@ -19,6 +19,9 @@ namespace plansearch {
 [[nodiscard]] std::shared_ptr<const Placements> ring_placements(const Network& network,
                                                                 int tensor_ranks);
 
+/// Whether operators of the framework run in these steps.
+[[nodiscard]] std::optional<Infeasible> check_steps(const Framework& framework,
+                                                    OperatorSteps steps);
 /// Why a plan of these degrees cannot run over rings, where they say so.
 [[nodiscard]] std::optional<Infeasible> check_rings(const PlanDegrees& degrees,
                                                     const Network& network,

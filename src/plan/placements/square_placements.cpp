@@ -114,8 +114,6 @@ class Squares {
     }
     if (!m || !n || !k) {
       fault_ = PlacementFault{
-          false,
-          {},
           fmt::format("{} has no {} to cut over a square", op.name,
                       !m   ? "rows"
                       : !n ? "contracted dimension"
@@ -159,9 +157,7 @@ std::variant<PlacementNames, PlacementFault> square_placements(const Network& ne
                                                                int side) {
   const int group = degrees.tensor_out;
   if (group % (side * side) != 0) {
-    return PlacementFault{false,
-                          {},
-                          fmt::format("{} devices of a square are not part of a tensor group of {}",
+    return PlacementFault{fmt::format("{} devices of a square are not part of a tensor group of {}",
                                       side * side, group),
                           fmt::format("--tp {}, or a multiple of it", side * side)};
   }

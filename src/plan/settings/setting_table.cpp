@@ -226,15 +226,8 @@ const SettingRow* find_setting(std::string_view key) {
 }
 
 std::vector<std::string> words_of(const SettingRow& row) {
-  std::vector<std::string> words;
-  if (row.kind != SettingKind::Word && row.kind != SettingKind::Format) return words;
-  std::string_view rest = row.type;
-  while (true) {
-    const std::size_t end = rest.find('|');
-    words.emplace_back(rest.substr(0, end));
-    if (end == std::string_view::npos) return words;
-    rest.remove_prefix(end + 1);
-  }
+  const bool words = row.kind == SettingKind::Word || row.kind == SettingKind::Format;
+  return words ? split(row.type, "|") : std::vector<std::string>();
 }
 
 std::string setting_problem(const SettingRow& row, std::string_view text) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/checked.hpp"
+#include "plan/legality/legality_parts.hpp"
 #include "plan/placements/ring_placements.hpp"
 #include "plan/stages/expand.hpp"
 #include "plan/stages/pipeline_shape.hpp"
@@ -17,15 +18,13 @@
 namespace plansearch {
 namespace {
 
+using legality::broken;
+
 using Result = std::optional<Infeasible>;
 
 /// Beyond any machine and any batch, and small enough for products of two.
 constexpr std::int64_t kMostNumber = std::int64_t{1} << 30;
 constexpr AxisSet kDense{Axis::In, Axis::Out, Axis::Depth, Axis::Context, Axis::Data};
-
-Infeasible broken(std::string detail) {
-  return {.obstacle = Obstacle::NoSuchFeature, .detail = std::move(detail)};
-}
 
 bool contains(std::size_t count, int index) {
   return index >= 0 && static_cast<std::size_t>(index) < count;

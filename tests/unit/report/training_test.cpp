@@ -28,7 +28,11 @@ PlanReport plan() {
 /// Of a table with this row only.
 std::vector<std::string> cells_of(const TrainingCost& cost) {
   std::vector<std::string> texts;
-  for (const Cell& cell : training_cells(cost)) texts.push_back(spelled({&cell}).front());
+  for (const Column<TrainingCost>& column : training_columns()) {
+    if (column.title.title.empty()) continue;
+    const Cell cell = cell_of(column, cost);
+    texts.push_back(spelled({&cell}).front());
+  }
   return texts;
 }
 
