@@ -81,7 +81,9 @@ struct Schedule {
 /// one. The order is complete and can run (order_check.hpp). Thread-safe, beside look-ups of rows
 /// as well.
 [[nodiscard]] ScheduleId given_schedule(const std::string& name, ComputeOrder order);
-/// The row's order for a legal shape.
+/// Throws SimulationLimit for an order that would take too much time and memory to make.
+void check_pieces(const PipelineShape& shape);
+/// The row's order for a legal shape. Throws as check_pieces does.
 [[nodiscard]] ComputeOrder order_of(const PipelineShape& shape);
 /// Whether the order runs input and weight gradients as pieces of their own.
 [[nodiscard]] bool splits_backward(ScheduleId id);

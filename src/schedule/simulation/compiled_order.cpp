@@ -329,15 +329,6 @@ CompiledOrder compile(const ComputeOrder& order, int period, const Turns& turns)
   return result;
 }
 
-void check_pieces(const PipelineShape& shape) {
-  constexpr double kMost = 1e7;
-  if (3.0 * shape.virtual_stages() * shape.micro_batches <= kMost) return;
-  throw SimulationLimit("an order of " + std::to_string(shape.virtual_stages()) +
-                            " virtual stages and " + std::to_string(shape.micro_batches) +
-                            " micro-batches has too many pieces to be simulated",
-                        "fewer stages or micro-batches, or a schedule that repeats itself");
-}
-
 namespace {
 
 using Key = std::tuple<ScheduleId, int, int, int, int, int, std::optional<UniformTimes>,
@@ -358,7 +349,6 @@ struct Memory {
 
 std::shared_ptr<const CompiledOrder> compiled(Memory& memory, const PipelineShape& shape,
                                               int period) {
-  check_pieces(shape);
   auto& slot = memory.compiled[key_of(shape)];
   if (!slot) {
     slot = std::make_shared<const CompiledOrder>(compile(order_of(shape), period));

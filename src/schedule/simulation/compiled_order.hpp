@@ -57,9 +57,6 @@ struct Turns {
 /// for an order that is incomplete or cannot run.
 [[nodiscard]] CompiledOrder compile(const ComputeOrder& order, int period, const Turns& turns = {});
 
-/// Throws SimulationLimit for an order that would take too much time and memory to make.
-void check_pieces(const PipelineShape& shape);
-
 /// The order of a shape, shortened by whole periods where its schedule has any. The same object for
 /// shapes that differ in whole periods and transfers only, while the thread keeps it.
 struct ShapeOrder {
