@@ -12,9 +12,8 @@
 namespace plansearch {
 namespace {
 
-constexpr std::size_t kLooked = 4;   ///< ranked plans whose variations are tried
-constexpr std::size_t kShown = 3;    ///< of one kind
-constexpr int kMostPieces = 16'384;  ///< of one phase, of an order that does not repeat itself
+constexpr std::size_t kLooked = 4;  ///< ranked plans whose variations are tried
+constexpr std::size_t kShown = 3;   ///< of one kind
 
 /// One way to leave what a framework runs.
 struct Step {
@@ -37,8 +36,6 @@ std::vector<PlanDegrees> other_orders(const PlanDegrees& plan, const Framework& 
     if (!row.chunks.contains(other.chunks)) other.chunks = row.chunks.fewest;
     const PipelineShape shape = pipeline_shape(other, framework);
     if (fault_of(shape)) continue;
-    const bool repeats = row.repetition != nullptr;
-    if (!repeats && shape.virtual_stages() * shape.micro_batches > kMostPieces) continue;
     plans.push_back(other);
   }
   return plans;

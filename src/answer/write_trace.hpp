@@ -10,8 +10,14 @@
 
 namespace plansearch {
 
-/// One step of a legal plan, or of a schedule by itself; an empty name: not.
-void write_trace(const Problem& problem, const ParallelPlan& plan, const std::string& file);
-void write_trace(const ScheduleReport& report, const std::string& file);
+struct TraceFile {
+  std::string name;    ///< empty: none is written
+  bool force = false;  ///< however many events it has
+};
+
+/// One step of a legal plan, or of a schedule by itself. Throws InputError for more than a million
+/// events that are not forced.
+void write_trace(const Problem& problem, const ParallelPlan& plan, const TraceFile& file);
+void write_trace(const ScheduleReport& report, const TraceFile& file);
 
 }  // namespace plansearch

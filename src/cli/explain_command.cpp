@@ -131,7 +131,8 @@ int run_explain(const Options& options) {
   } else {
     output.write(explanation(explained, options.timeline, columns_of(options)));
   }
-  if (explained.plan) write_trace(explained.problem, *explained.plan, options.trace);
+  if (explained.plan)
+    write_trace(explained.problem, *explained.plan, {options.trace, options.force});
   const bool fits = !report.plans.empty() && report.misses.empty();
   return exit_code_after(run, options, fits ? kExitOk : kExitInfeasible);
 }

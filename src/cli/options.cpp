@@ -238,6 +238,7 @@ void add_search(CLI::App& app, Options& o) {
 void add_trace(CLI::App& app, Options& o) {
   app.add_option("--trace", o.trace, "write one step as a trace for Perfetto or chrome://tracing")
       ->type_name("FILE");
+  app.add_flag("--force", o.force, "write a trace of more than a million events");
 }
 
 /// What one step is priced with and shown as, beyond the plan.

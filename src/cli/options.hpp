@@ -27,6 +27,7 @@ struct Options : ProblemRequest {
   std::string write_plan;          ///< predict --write-plan
   std::string write_stages;        ///< predict --write-stages
   std::string trace;               ///< predict, explain, schedule --trace
+  bool force = false;              ///< --force: however large the trace
   bool timeline = false;           ///< explain --timeline
   std::string shown;               ///< whose file to show
   std::string argument;            ///< TABLE.csv, what to list, which shell

@@ -23,7 +23,7 @@ int run_predict(const Options& options) {
     return kExitInexpressible;
   }
   write_plan_files(given, options.write_plan, options.write_stages);
-  write_trace(given.problem, given.plan, options.trace);
+  write_trace(given.problem, given.plan, {options.trace, options.force});
   const PlanEvaluator evaluator(given.problem);
   SearchReport report = make_prediction(given.asked, evaluator, given.plan);
   const bool fits = report.misses.empty();

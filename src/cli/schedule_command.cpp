@@ -14,7 +14,7 @@ int run_schedule(const Options& options) {
     throw InputError({}, "--lowered is for files of PyTorch's pipelining", "with --format csv");
   }
   const ScheduleReport report = answer(options.schedule);
-  write_trace(report, options.trace);
+  write_trace(report, {options.trace, options.force});
   if (format == Format::Table && !can_be_drawn(report)) {
     print_note("too large to be drawn", options);
   }

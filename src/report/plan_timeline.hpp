@@ -35,10 +35,4 @@ namespace plansearch {
                                             const PipelineShape& shape, double ticks_per_unit,
                                             int columns);
 
-/// Chrome's trace event format, which Perfetto reads: a process per stage, a thread per stream,
-/// memory as counters, messages as flow arrows. Times are exact to the picosecond.
-[[nodiscard]] std::string plan_trace(const PricedProgram& program);
-/// The same of a schedule by itself: a tick is 1 / `ticks_per_unit` microseconds.
-[[nodiscard]] std::string schedule_trace(const SimulatedProgram& program, double ticks_per_unit);
-
 }  // namespace plansearch

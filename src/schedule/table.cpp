@@ -142,7 +142,17 @@ ScheduleId given_schedule(const std::string& name, ComputeOrder order) {
                                  given_schedules().number_of(name, std::move(order)));
 }
 
+void check_pieces(const PipelineShape& shape) {
+  constexpr double kMost = 1e7;
+  if (3.0 * shape.virtual_stages() * shape.micro_batches <= kMost) return;
+  throw SimulationLimit("an order of " + std::to_string(shape.virtual_stages()) +
+                            " virtual stages and " + std::to_string(shape.micro_batches) +
+                            " micro-batches has too many pieces to be simulated",
+                        "fewer stages or micro-batches, or a schedule that repeats itself");
+}
+
 ComputeOrder order_of(const PipelineShape& shape) {
+  check_pieces(shape);
   const Schedule& row = schedule_row(shape.schedule);
   return row.given != nullptr ? *row.given : row.order(shape);
 }

@@ -10,6 +10,7 @@
 
 #include "schedule/order/compute_order.hpp"
 #include "schedule/order/stage_places.hpp"
+#include "schedule/simulation/compiled_order.hpp"
 #include "schedule/simulation/pipeline.hpp"
 #include "schedule/simulation/rounds.hpp"
 
@@ -58,6 +59,11 @@ struct Schedule {
   std::optional<ShapeFault> (*fault)(const PipelineShape& shape) = nullptr;
   /// Lets the cost of simulating and walking the order not grow with the micro-batches.
   Repetition (*repetition)(const PipelineShape& shape) = nullptr;
+  /// Of a tuned order: the same, where what repeats is found with the order.
+  ShapeOrder (*shortened)(const PipelineShape& shape) = nullptr;
+  /// Looped places whose chunks all micro-batches pass before the next one starts: simulated as
+  /// flow shops (flow_simulator.hpp).
+  bool chunk_by_chunk = false;
   /// A faster exact simulation, where `has_rounds` (absent: everywhere).
   RoundSimulator::Rounds rounds = nullptr;
   bool (*has_rounds)(const PipelineShape& shape) = nullptr;
@@ -75,7 +81,9 @@ struct Schedule {
 /// one. The order is complete and can run (order_check.hpp). Thread-safe, beside look-ups of rows
 /// as well.
 [[nodiscard]] ScheduleId given_schedule(const std::string& name, ComputeOrder order);
-/// The row's order for a legal shape.
+/// Throws SimulationLimit for an order that would take too much time and memory to make.
+void check_pieces(const PipelineShape& shape);
+/// The row's order for a legal shape. Throws as check_pieces does.
 [[nodiscard]] ComputeOrder order_of(const PipelineShape& shape);
 /// Whether the order runs input and weight gradients as pieces of their own.
 [[nodiscard]] bool splits_backward(ScheduleId id);

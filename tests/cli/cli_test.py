@@ -1683,7 +1683,7 @@ class Schedules(Case):
         self.refuse("schedule", "gpipe", "--stages", "4", "--micro-batches", "1000000", "--times",
                     "999999999999,999999999999", "--p2p", "0.00000000001", expect=["64 bits"])
         self.refuse("schedule", "breadth-first", "--stages", "4096", "--micro-batches", "1000000",
-                    "--times", "1,1", expect=["too many pieces"])
+                    "--times", "1,1", "--format", "csv", expect=["too many pieces"])
 
 
 class Lists(Case):

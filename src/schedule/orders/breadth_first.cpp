@@ -34,6 +34,7 @@ Schedule breadth_first_schedule() {
   row.fewest_stages = 2;
   row.chunks = {2, std::nullopt};
   row.order = breadth_first_order;
+  row.chunk_by_chunk = true;
   row.warm_up = [](const PipelineShape& shape, int) {
     return shape.micro_batches * shape.chunks - 1;
   };

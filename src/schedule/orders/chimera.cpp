@@ -33,6 +33,9 @@ Schedule chimera_schedule() {
   row.fewest_stages = 2;
   row.order = chimera_order;
   row.fault = odd_stages_or_part_of_a_unit;
+  row.repetition = [](const PipelineShape& shape) {
+    return Repetition{shape.stages, shape.stages};
+  };
   return row;
 }
 

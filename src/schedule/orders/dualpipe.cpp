@@ -42,6 +42,7 @@ Schedule dualpipe_schedule() {
   row.weight_gradients = WeightGradients::Separate;
   row.order = dualpipe_order;
   row.fault = odd_or_too_few;
+  row.repetition = [](const PipelineShape& shape) { return Repetition{2, 2 * shape.stages}; };
   return row;
 }
 

@@ -39,6 +39,7 @@ Schedule dualpipe_v_schedule() {
   row.weight_gradients = WeightGradients::Separate;
   row.order = dualpipe_v_order;
   row.fault = too_few_micro_batches;
+  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };
   return row;
 }
 

@@ -37,7 +37,7 @@ Schedule eager_1f1b_schedule() {
   row.summary = "1f1b further ahead: transfers hide, twice the activations";
   row.placement = &looped_mapping();
   row.order = eager_order;
-  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 4 * shape.stages}; };
+  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };
   return row;
 }
 

@@ -25,7 +25,7 @@ Schedule gpipe_schedule() {
   row.summary = "all forwards, then all backwards";
   row.placement = &looped_mapping();
   row.order = gpipe_order;
-  row.rounds = &RoundSimulator::gpipe;
+  row.chunk_by_chunk = true;
   row.bound = flow_shop_makespan;
   row.estimate = flow_shop_makespan;
   row.warm_up = [](const PipelineShape& shape, int) { return shape.micro_batches - 1; };

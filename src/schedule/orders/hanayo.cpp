@@ -35,6 +35,9 @@ Schedule hanayo_schedule() {
   row.chunks_per_wave = 2;
   row.order = hanayo_order;
   row.fault = odd_chunks;
+  row.repetition = [](const PipelineShape& shape) {
+    return Repetition{shape.stages, shape.stages};
+  };
   return row;
 }
 

@@ -75,7 +75,7 @@ Schedule interleaved_schedule() {
   row.order = interleaved_order;
   row.fault = group_fault;
   row.repetition = [](const PipelineShape& shape) {
-    return Repetition{shape.group_size(), 4 * shape.group_size()};
+    return Repetition{shape.group_size(), shape.group_size()};
   };
   row.rounds = &RoundSimulator::interleaved;
   row.has_rounds = [](const PipelineShape& shape) { return shape.group_size() == shape.stages; };

@@ -33,7 +33,7 @@ Schedule one_f_one_b_schedule() {
   row.summary = "one forward, one backward: at most as many micro-batches as stages in flight";
   row.placement = &looped_mapping();
   row.order = one_f_one_b_order;
-  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };
+  row.repetition = [](const PipelineShape& shape) { return Repetition{1, shape.stages}; };
   row.rounds = &RoundSimulator::one_f_one_b;
   row.bound = alternating_bound;
   row.estimate = alternating_estimate;

@@ -35,7 +35,7 @@ Schedule v_half_schedule() {
   row.chunks = {2, 2};
   row.weight_gradients = WeightGradients::Separate;
   row.order = v_half_order;
-  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 4 * shape.stages}; };
+  row.repetition = [](const PipelineShape& shape) { return Repetition{1, shape.stages}; };
   return row;
 }
 

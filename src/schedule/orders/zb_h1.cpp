@@ -44,7 +44,7 @@ Schedule zb_h1_schedule() {
   row.placement = &looped_mapping();
   row.weight_gradients = WeightGradients::Separate;
   row.order = zb_h1_order;
-  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };
+  row.repetition = [](const PipelineShape& shape) { return Repetition{1, shape.stages}; };
   return row;
 }
 

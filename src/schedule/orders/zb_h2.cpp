@@ -45,7 +45,7 @@ Schedule zb_h2_schedule() {
   row.placement = &looped_mapping();
   row.weight_gradients = WeightGradients::Separate;
   row.order = zb_h2_order;
-  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 4 * shape.stages}; };
+  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };
   return row;
 }
 

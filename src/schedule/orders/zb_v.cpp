@@ -96,7 +96,7 @@ Schedule zb_v_schedule() {
   row.weight_gradients = WeightGradients::Separate;
   row.order = zb_v_order;
   row.fault = too_few_micro_batches;
-  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 4 * shape.stages}; };
+  row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };
   return row;
 }
 

@@ -23,6 +23,11 @@ namespace {
 using Index = std::uint32_t;
 constexpr Index kNone = ~Index{0};
 
+/// Unit time: of a step, and of an entry that only waits or sends. The first step of a piece is
+/// shorter by the latter: steps take equally long on all devices, so that none drifts ahead.
+constexpr Index kStepLength = 8;
+constexpr Index kBesideLength = 1;
+
 /// An entry of the sequence: a piece of one step, or a part of a piece of several.
 struct Entry {
   Index device = 0;
@@ -30,6 +35,7 @@ struct Entry {
   Index input = kNone;             ///< the entry that hands on what this one waits for
   std::optional<Index> waits_for;  ///< key of that step, until all entries are known
   std::optional<Index> sends;      ///< key of the step whose message leaves with it
+  Index length = kStepLength;      ///< in unit time
 };
 
 /// Steps are known by a number, their key: virtual stage, micro-batch and phase.
@@ -40,6 +46,7 @@ class Compiler {
     for (std::size_t k = 0; k < order.pipeline.size(); ++k) {
       stage_of_[slot(order.pipeline[k])] = static_cast<Index>(k);
     }
+    link_stages();
     number_entries();
     for (Entry& entry : entries_) {
       if (!entry.waits_for) continue;
@@ -48,24 +55,25 @@ class Compiler {
     }
   }
 
-  CompiledOrder sequence() {
+  CompiledOrder sequence(const std::vector<Index>& turns) {
     CompiledOrder result;
     result.devices = order_.devices.size();
     result.micro_batches = order_.micro_batches;
     result.weight_gradients = order_.weight_gradients;
-    const std::vector<Index> sorted = by_unit_time();
+    result.steps.reserve(entries_.size());
+    const std::vector<Index> sorted = turns.empty() ? by_unit_time() : in_turn(turns);
     std::vector<Index> position(entries_.size());
     for (Index i = 0; i < sorted.size(); ++i) position[sorted[i]] = i;
     for (Index i = 0; i < sorted.size(); ++i) {
       const Entry& entry = entries_[sorted[i]];
-      CompiledStep step = entry.sends ? message_of(entry) : CompiledStep{};
+      CompiledStep step = entry.sends ? message_of(*entry.sends) : CompiledStep{};
       step.device = entry.device;
       step.duration = entry.duration;
       if (entry.input != kNone) step.input = i - position[entry.input];
       result.reach = std::max(result.reach, static_cast<std::size_t>(step.input));
       result.steps.push_back(step);
     }
-    result.channels = channels_.size();
+    result.channels = channel_count_;
     for (std::size_t d = 0; d < result.devices; ++d) {
       result.first_steps.push_back(position[first_[d]]);
     }
@@ -86,7 +94,38 @@ class Compiler {
   }
   static Phase phase_of_key(Index step) { return static_cast<Phase>(step % 3); }
 
+  /// Where forwards and backwards of a stage come from and go to, and how.
+  struct Link {
+    Index from = kNone;    ///< virtual stage on another device
+    CompiledStep message;  ///< row and channel of what it sends; row 0: nothing
+  };
+  void link_stages() {
+    std::map<std::tuple<int, int, Phase>, Index> channels;
+    const auto device = [&](std::size_t k) { return order_.pipeline[k].device; };
+    links_.resize(2 * order_.pipeline.size());
+    for (std::size_t k = 0; k < order_.pipeline.size(); ++k) {
+      for (const Phase phase : {Phase::Forward, Phase::Backward}) {
+        const int onward = phase == Phase::Forward ? 1 : -1;
+        const auto to = order_.neighbour(k, onward);
+        if (!to || device(*to) == device(k)) continue;
+        links_[link(*to, phase)].from = static_cast<Index>(k);
+        const std::tuple id(device(k), device(*to), phase);
+        CompiledStep& message = links_[link(k, phase)].message;
+        message.message = transfer_row(order_.pipeline.size(), std::min(k, *to), phase);
+        message.channel =
+            channels.try_emplace(id, static_cast<Index>(channels.size())).first->second;
+      }
+    }
+    channel_count_ = channels.size();
+  }
+  static std::size_t link(std::size_t stage, Phase phase) {
+    return 2 * stage + static_cast<std::size_t>(phase);
+  }
+
   void number_entries() {
+    std::size_t all = 0;
+    for (const auto& steps : order_.devices) all += steps.size();
+    entries_.reserve(all);
     where_.assign(order_.pipeline.size() * static_cast<std::size_t>(order_.micro_batches) * 3,
                   kNone);
     for (std::size_t d = 0; d < order_.devices.size(); ++d) {
@@ -105,18 +144,23 @@ class Compiler {
   /// the work.
   void add_piece(Index device, std::span<const ComputeStep> piece) {
     std::optional<Index> input;
+    Index beside = 0;
     for (const ComputeStep& step : piece) {
       const auto needed = input_of(device, step);
       if (!needed) continue;
-      if (input) entries_.push_back({device, 0, kNone, input, {}});
+      if (input) {
+        entries_.push_back({device, 0, kNone, input, {}, kBesideLength});
+        beside += kBesideLength;
+      }
       input = needed;
     }
+    const std::size_t first_step = entries_.size();
     const bool overlapped = piece.size() > 1 && overlaps(piece);
     for (const ComputeStep& step : piece) {
       const std::size_t stage = stage_at(device, step);
-      const bool beside = overlapped && step.phase == Phase::Forward;
+      const bool shares = overlapped && step.phase == Phase::Forward;
       entries_.push_back({device,
-                          beside ? overlapped_row(stage) : compute_row(stage, step.phase),
+                          shares ? overlapped_row(stage) : compute_row(stage, step.phase),
                           kNone,
                           input,
                           {}});
@@ -126,51 +170,50 @@ class Compiler {
     for (const ComputeStep& step : piece) {
       const std::size_t stage = stage_at(device, step);
       const Index id = key(stage, step);
-      if (remote_stage(device, stage, step.phase, 1)) {
-        if (!first) entries_.push_back({device, 0, kNone, {}, {}});
+      if (step.phase != Phase::WeightGradient &&
+          links_[link(stage, step.phase)].message.message != 0) {
+        if (!first) {
+          entries_.push_back({device, 0, kNone, {}, {}, kBesideLength});
+          beside += kBesideLength;
+        }
         entries_.back().sends = id;
         first = false;
       }
       where_[id] = static_cast<Index>(entries_.size() - 1);
     }
+    entries_[first_step].length -= std::min(beside, kStepLength - 1);
   }
 
   [[nodiscard]] std::size_t stage_at(Index device, const ComputeStep& step) const {
     return stage_of_[slot({static_cast<int>(device), step.chunk})];
   }
-  /// The stage that a forward or backward of this one feeds (+1) or is fed by (-1), if elsewhere.
-  [[nodiscard]] std::optional<std::size_t> remote_stage(Index device, std::size_t stage,
-                                                        Phase phase, int direction) const {
-    if (phase == Phase::WeightGradient) return std::nullopt;
-    const auto other = order_.neighbour(stage, phase == Phase::Forward ? direction : -direction);
-    if (!other || order_.pipeline[*other].device == static_cast<int>(device)) return std::nullopt;
-    return other;
-  }
   [[nodiscard]] std::optional<Index> input_of(Index device, const ComputeStep& step) const {
-    const auto from = remote_stage(device, stage_at(device, step), step.phase, -1);
-    return from ? std::optional(key(*from, step)) : std::nullopt;
+    if (step.phase == Phase::WeightGradient) return std::nullopt;
+    const Index from = links_[link(stage_at(device, step), step.phase)].from;
+    return from == kNone ? std::nullopt : std::optional(key(from, step));
   }
 
-  CompiledStep message_of(const Entry& entry) {
-    const std::size_t stage = stage_of_key(*entry.sends);
-    const Phase phase = phase_of_key(*entry.sends);
-    const std::size_t to = *remote_stage(entry.device, stage, phase, 1);
-    const auto id = std::tuple(entry.device, order_.pipeline[to].device, phase);
-    const auto channel = channels_.try_emplace(id, static_cast<Index>(channels_.size()));
-    CompiledStep step;
-    step.message = transfer_row(order_.pipeline.size(), std::min(stage, to), phase);
-    step.channel = channel.first->second;
-    return step;
+  [[nodiscard]] CompiledStep message_of(Index sends) const {
+    return links_[link(stage_of_key(sends), phase_of_key(sends))].message;
   }
 
-  /// All entries by the time at which they would start if each took one tick and messages none; at
-  /// the same time by device.
+  [[nodiscard]] std::vector<Index> in_turn(const std::vector<Index>& turns) const {
+    PLANSEARCH_CHECK(turns.size() == entries_.size());
+    std::vector<Index> next(first_.begin(), first_.end() - 1);
+    std::vector<Index> sorted;
+    sorted.reserve(turns.size());
+    for (const Index device : turns) sorted.push_back(next[device]++);
+    return sorted;
+  }
+
+  /// All entries by the time at which they would start if steps took equally long and messages no
+  /// time; at the same time by device.
   [[nodiscard]] std::vector<Index> by_unit_time() const {
     const std::size_t devices = order_.devices.size();
     std::vector<Index> next(first_.begin(), first_.end() - 1);
     std::vector<Index> free(devices, 0);
     std::vector<Index> ends(entries_.size(), 0);  // 0: not run yet
-    std::vector<std::vector<Index>> starts;
+    std::vector<Index> together;                  // by time: entries that start there, then before
     std::size_t done = 0;
     for (bool moved = true; moved;) {
       moved = false;
@@ -179,18 +222,17 @@ class Compiler {
           const Index input = entries_[next[d]].input;
           if (input != kNone && ends[input] == 0) break;
           const Index start = std::max(free[d], input == kNone ? 0 : ends[input]);
-          free[d] = ends[next[d]] = start + 1;
-          if (starts.size() <= start) starts.resize(start + std::size_t{1});
-          starts[start].push_back(next[d]);
+          free[d] = ends[next[d]] = start + entries_[next[d]].length;
+          if (together.size() <= start) together.resize(2 * (start + std::size_t{1}), 0);
+          ++together[start];
         }
       }
     }
     PLANSEARCH_CHECK(done == entries_.size());  // else the order waits for itself
-    std::vector<Index> sorted;
-    sorted.reserve(entries_.size());
-    for (auto& together : starts) {
-      std::sort(together.begin(), together.end());
-      sorted.insert(sorted.end(), together.begin(), together.end());
+    std::exclusive_scan(together.begin(), together.end(), together.begin(), Index{0});
+    std::vector<Index> sorted(entries_.size());
+    for (Index i = 0; i < sorted.size(); ++i) {
+      sorted[together[ends[i] - entries_[i].length]++] = i;
     }
     return sorted;
   }
@@ -200,15 +242,26 @@ class Compiler {
   std::vector<Index> where_;     ///< the entry that hands a step's result on, by key
   std::vector<Index> first_;     ///< entry by device, and the end
   std::vector<Entry> entries_;
-  std::map<std::tuple<Index, int, Phase>, Index> channels_;
+  std::vector<Link> links_;  ///< by stage, forward and backward
+  std::size_t channel_count_ = 0;
 };
 
-/// Around the middle of the sequence, where warm-up and drain are furthest.
-SteadyWindow window_of(const std::vector<CompiledStep>& steps, std::size_t length) {
-  if (length == 0 || steps.size() < 3 * length) return {};
+/// Around the middle of what repeats. A period has `work` steps that compute, and those that only
+/// wait or send beside them.
+SteadyWindow window_of(const std::vector<CompiledStep>& steps, std::size_t work,
+                       std::size_t middle) {
+  if (work == 0) return {};
+  const auto computing = [&](std::size_t from, std::size_t count) {
+    for (; from < steps.size(); ++from) {
+      if (steps[from].duration != 0 && count-- == 0) break;
+    }
+    return from;
+  };
+  std::size_t begin = computing(middle - std::min(middle, work / 2), 0);
+  const std::size_t length = computing(begin, work) - begin;
+  if (steps.size() < begin + 2 * length) return {};
   const std::size_t last = steps.size() - length;
   const auto repeats = [&](std::size_t i) { return steps[i] == steps[i + length]; };
-  std::size_t begin = last / 2;
   std::size_t end = begin;
   while (end < last && repeats(end)) ++end;
   while (begin > 0 && repeats(begin - 1)) --begin;
@@ -258,12 +311,17 @@ std::vector<KeptChunks> kept_by(const ComputeOrder& order, std::size_t device) {
 
 }  // namespace
 
-CompiledOrder compile(const ComputeOrder& order, int period) {
-  CompiledOrder result = Compiler(order).sequence();
+CompiledOrder compile(const ComputeOrder& order, int period, const Turns& turns) {
+  CompiledOrder result = Compiler(order).sequence(turns.devices);
   result.period = period;
   for (std::size_t d = 0; d < order.devices.size(); ++d) result.kept.push_back(kept_by(order, d));
-  const auto per_micro_batch = result.steps.size() / static_cast<std::size_t>(order.micro_batches);
-  result.window = window_of(result.steps, per_micro_batch * static_cast<std::size_t>(period));
+  std::size_t all = 0;
+  for (const auto& steps : order.devices) all += steps.size();
+  const std::size_t per_micro_batch = all / static_cast<std::size_t>(order.micro_batches);
+  // Warm-up and drain are furthest from the middle of the sequence.
+  const std::size_t middle = turns.devices.empty() ? result.steps.size() / 2 : turns.middle;
+  result.window =
+      window_of(result.steps, per_micro_batch * static_cast<std::size_t>(period), middle);
   // Looks back from its first cut must stay inside the window.
   if (result.window.count * result.window.length < result.reach + 2 * result.window.length) {
     result.window = {};
@@ -282,7 +340,6 @@ Key key_of(const PipelineShape& shape) {
 }
 
 constexpr std::size_t kMostSteps = 4'000'000;  ///< that a thread remembers, 80 MB
-constexpr double kMostPieces = 1e7;            ///< of one order
 
 struct Memory {
   std::map<Key, ShapeOrder> orders;                              ///< by shape
@@ -292,15 +349,7 @@ struct Memory {
 
 std::shared_ptr<const CompiledOrder> compiled(Memory& memory, const PipelineShape& shape,
                                               int period) {
-  const Key key = key_of(shape);
-  const double pieces = 3.0 * shape.virtual_stages() * shape.micro_batches;
-  if (pieces > kMostPieces) {
-    throw SimulationLimit("an order of " + std::to_string(shape.virtual_stages()) +
-                              " virtual stages and " + std::to_string(shape.micro_batches) +
-                              " micro-batches has too many pieces to be simulated",
-                          "fewer stages or micro-batches, or a schedule that repeats itself");
-  }
-  auto& slot = memory.compiled[key];
+  auto& slot = memory.compiled[key_of(shape)];
   if (!slot) {
     slot = std::make_shared<const CompiledOrder>(compile(order_of(shape), period));
     memory.steps += slot->steps.size();
@@ -310,6 +359,11 @@ std::shared_ptr<const CompiledOrder> compiled(Memory& memory, const PipelineShap
 
 ShapeOrder find_order(Memory& memory, const PipelineShape& shape) {
   const Schedule& row = schedule_row(shape.schedule);
+  if (row.shortened) {
+    ShapeOrder order = row.shortened(shape);
+    memory.steps += order.compiled->steps.size();
+    return order;
+  }
   const Repetition repetition = row.repetition ? row.repetition(shape) : Repetition{};
   const int period = repetition.period;
   PipelineShape shorter = shape;
@@ -333,7 +387,10 @@ const ShapeOrder& shape_order(const PipelineShape& shape) {
   thread_local const ShapeOrder* found = nullptr;
   const Key key = key_of(shape);
   if (found != nullptr && key == last) return *found;
-  if (memory.steps > kMostSteps) memory = {};
+  if (memory.steps > kMostSteps) {
+    memory = {};
+    found = nullptr;
+  }
   auto known = memory.orders.find(key);
   if (known == memory.orders.end()) {
     known = memory.orders.emplace(key, find_order(memory, shape)).first;

@@ -47,9 +47,15 @@ struct CompiledOrder {
   std::vector<std::vector<KeptChunks>> kept;  ///< by device: the moments that can be the worst
 };
 
+/// A sequence in which the steps of an order can run, none of them joined.
+struct Turns {
+  std::vector<std::uint32_t> devices;  ///< of every step; empty: the sequence is to be found
+  std::size_t middle = 0;              ///< of the part that repeats
+};
+
 /// `period`: micro-batches after which the order repeats, 0 when it does not. Throws InternalError
 /// for an order that is incomplete or cannot run.
-[[nodiscard]] CompiledOrder compile(const ComputeOrder& order, int period);
+[[nodiscard]] CompiledOrder compile(const ComputeOrder& order, int period, const Turns& turns = {});
 
 /// The order of a shape, shortened by whole periods where its schedule has any. The same object for
 /// shapes that differ in whole periods and transfers only, while the thread keeps it.

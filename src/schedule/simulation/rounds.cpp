@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   makespan and device use of GPipe, 1F1B and interleaved 1F1B.
-// Source:     orders of Alpa (GPipe, 1F1B) and Megatron-LM (interleaved 1F1B).
+// Computes:   makespan and device use of 1F1B and interleaved 1F1B.
+// Source:     orders of Alpa (1F1B) and Megatron-LM (interleaved 1F1B).
 // Assumes:    in-order compute queues; one send stream per device and direction.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/simulator_test.cpp, against the task graph of the same order.
@@ -15,16 +15,6 @@ namespace {
 
 std::size_t index(int value) {
   return static_cast<std::size_t>(value);
-}
-
-/// What waiting `wait` for a message of lag `first`, then `first + growth`, ... exposes `count`
-/// times in a row: the sum of min(wait, lag).
-Ticks exposed_sum(Ticks wait, Ticks first, Ticks growth, Ticks count) {
-  if (wait <= 0 || count <= 0) return 0;
-  if (first >= wait) return wait * count;
-  if (growth == 0) return first * count;
-  const Ticks below = std::min(count, (wait - first + growth - 1) / growth);
-  return below * first + growth * (below * (below - 1) / 2) + (count - below) * wait;
 }
 
 }  // namespace
@@ -98,42 +88,6 @@ bool RoundSimulator::state_repeats() const {
     }
   }
   return true;
-}
-
-/// Equal jobs through a row of machines (devices and send streams): job k leaves machine i at
-/// (sum of durations up to i) + k * (longest of them), so everything is affine in k.
-Ticks RoundSimulator::gpipe(const PipelineShape& shape, SteadyState) {
-  const Ticks jobs = shape.micro_batches;
-  const auto stages = ranks_.size();
-  const auto pass = [&](std::size_t r, const Piece& piece, Ticks& sum, Ticks& longest, Ticks& made,
-                        Ticks& made_rate, Ticks lag) {
-    // On entry sum and longest describe arrivals: job k arrives at sum + k * longest.
-    Rank& rank = ranks_[r];
-    const Ticks first_wait = std::max<Ticks>(sum - rank.free, 0);
-    const Ticks rate = std::max(longest, piece.occupied);
-    const Ticks growth = longest - made_rate;
-    rank.exposed += std::min(first_wait, lag) + jobs * piece.blocked +
-                    exposed_sum(rate - piece.occupied, lag + growth, growth, jobs - 1);
-    sum = std::max(sum, rank.free) + piece.occupied;
-    rank.free = sum + (jobs - 1) * rate;
-    made = sum - piece.blocked;
-    made_rate = rate;
-    sum += piece.transfer;
-    longest = std::max(rate, piece.transfer);
-  };
-  Ticks sum = 0, longest = 0, made = 0, made_rate = 0;
-  for (std::size_t r = 0; r < stages; ++r) {
-    result_->devices[r].first_start = sum;
-    pass(r, forward_[r], sum, longest, made, made_rate, sum - made);
-  }
-  longest = 0;
-  made_rate = 0;
-  made = sum = ranks_.back().free;
-  for (std::size_t r = stages; r-- > 0;) {
-    pass(r, backward_[r], sum, longest, made, made_rate, sum - made);
-  }
-  result_->micro_batches_simulated = 0;
-  return 0;
 }
 
 /// Brent's search for a repetition, asked after every period of the program in its steady phase.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPipe, 1F1B and interleaved 1F1B simulated in rounds: what their rows of the table use.
+// 1F1B and interleaved 1F1B simulated in rounds: what their rows of the table use.
 //
-// The three orders are laid out in skewed rounds such that every message is consumed in the round
+// The two orders are laid out in skewed rounds such that every message is consumed in the round
 // it is sent in or in the next one. A round therefore is a loop over devices, and the state between
 // rounds is a handful of times per device. When that state repeats up to a constant, the rounds in
 // between repeat for ever (the program is a max-plus linear map) and are skipped in one step:
-// exact, and the cost stops growing with the number of micro-batches. GPipe needs no rounds at all,
-// a flow shop of equal jobs has a closed form.
+// exact, and the cost stops growing with the number of micro-batches.
 #pragma once
 
 #include <vector>
@@ -18,7 +17,7 @@ namespace plansearch {
 
 class RoundSimulator {
  public:
-  /// One of the three below.
+  /// One of the two below.
   using Rounds = Ticks (RoundSimulator::*)(const PipelineShape& shape, SteadyState steady);
 
   /// Requires a legal shape on looped places whose groups are of `stages` micro-batches, and times
@@ -27,7 +26,6 @@ class RoundSimulator {
            SteadyState steady, PipelineResult& result);
 
   // Each runs all rounds and returns the time of those it has skipped.
-  Ticks gpipe(const PipelineShape& shape, SteadyState steady);
   Ticks one_f_one_b(const PipelineShape& shape, SteadyState steady);
   Ticks interleaved(const PipelineShape& shape, SteadyState steady);
 

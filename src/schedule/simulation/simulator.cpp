@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes:   makespan and device use of any schedule of the table.
-// Source:     rounds.hpp where the schedule has rounds, order_simulator.hpp for all others.
+// Source:     flow_simulator.hpp chunk by chunk, rounds.hpp where the schedule has rounds,
+//             order_simulator.hpp for all others.
 // Assumes:    in-order compute queues; one send stream per device and direction.
 // Units:      ticks.
 // Checked by: tests/unit/schedule/simulator_test.cpp, against the task graph of the same order.
@@ -13,6 +14,10 @@ const PipelineResult& PipelineSimulator::run(const PipelineShape& shape, const P
                                              SteadyState steady) {
   check_times(shape, times);
   const Schedule& row = schedule_row(shape.schedule);
+  if (row.chunk_by_chunk) {
+    flow_.run(shape, times, result_);
+    return result_;
+  }
   if (row.rounds != nullptr && (!row.has_rounds || row.has_rounds(shape))) {
     rounds_.run(row.rounds, shape, times, steady, result_);
     return result_;

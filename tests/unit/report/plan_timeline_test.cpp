@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"
+#include "report/trace.hpp"
 
 #include <doctest/doctest.h>
 
@@ -100,7 +101,9 @@ TEST_SUITE("unit") {
 
   TEST_CASE("a trace is JSON: slices nest, arrows are pairs, memory ends as it began") {
     const PricedProgram program = two_stages(5, {8, 14, 3, 0});
-    const json trace = json::parse(plan_trace(program));
+    std::string text;
+    Trace(program).write([&](std::string_view piece) { text += piece; });
+    const json trace = json::parse(text);
     std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
     std::map<int, int> arrows;
     std::map<int, double> memory;

@@ -7,6 +7,8 @@
 
 #include "../pipeline_support.hpp"
 #include "golden.hpp"
+#include "schedule/order/order_check.hpp"
+#include "schedule/orders/list_scheduling.hpp"
 #include "schedule/simulation/order_simulator.hpp"
 
 namespace plansearch::testing {
@@ -82,12 +84,16 @@ std::optional<Ticks> run_rows(const std::vector<ComputeStep>& first,
 }
 
 /// The best of the fixed orders with as many chunks, on whatever places, that keep to the cap.
-Ticks best_fixed(int p, int m, int chunks, int cap, const UniformTimes& times) {
+Ticks best_fixed(int p, int m, int chunks, int cap, const UniformTimes& times,
+                 std::optional<PipelineShape> same_places = std::nullopt) {
   Ticks best = std::numeric_limits<Ticks>::max();
   for (const ScheduleId id : all_schedules()) {
     const Schedule& row = schedule_row(id);
     const PipelineShape shape{id, p, m, chunks};
     if (row.tuned || row.placement->replicas > 1 || fault_of(shape)) continue;
+    if (same_places && !std::ranges::equal(stage_places(shape), stage_places(*same_places))) {
+      continue;
+    }
     int peak = 0;
     for (int d = 0; d < p; ++d) peak = std::max(peak, peak_chunks(shape, d));
     if (peak <= cap * chunks) best = std::min(best, makespan_of(shape, times));
@@ -142,6 +148,62 @@ TEST_SUITE("schedule") {
             loops);
     CHECK(better > compared / 20);
     CHECK(loops > 0);
+  }
+
+  TEST_CASE("zb-auto: many micro-batches are as good as the best fixed order, and cheap") {
+    Dice dice(303);
+    PipelineSimulator simulator;
+    for (int n = 0; n < 60; ++n) {
+      const UniformTimes times = any_times(dice);
+      const int p = dice.between(2, 6);
+      const int m = dice.between(100, 200) * p;
+      for (const int chunks : {1, 2}) {
+        PipelineShape shape = shape_of("zb-auto", p, m, chunks);
+        shape.tuned = times;
+        INFO(describe(shape) << " F " << times.forward << " B " << times.backward << " W "
+                             << times.weight);
+        REQUIRE(makespan_of(shape, times) <= best_fixed(p, m, chunks, p, times, shape));
+        REQUIRE(shape_order(shape).compiled->micro_batches <= 60 * p);
+        REQUIRE(shape_order(shape).periods_left_out > 0);
+      }
+    }
+  }
+
+  // What a list says about itself is what running it takes.
+  TEST_CASE("zb-auto: lists know their times and their peak; blocks can be run again") {
+    Dice dice(304);
+    OrderSimulator plain;
+    PipelineResult result;
+    int repeated = 0;
+    for (int n = 0; n < 60; ++n) {
+      const UniformTimes times = any_times(dice);
+      const int p = dice.between(2, 6);
+      PipelineShape shape = shape_of("zb-auto", p, dice.between(4, 8) * p, dice.between(1, 2));
+      shape.memory_cap = dice.between(1, 2 * p);
+      const auto run = [&](const std::vector<ListPiece>& pieces, int micro_batches) {
+        const ComputeOrder order = order_of_pieces(shape, pieces);
+        REQUIRE(order.micro_batches == micro_batches);
+        REQUIRE_FALSE(check_order(order).has_value());
+        plain.run(compile(order, 0), 0, uniform_durations(shape, times).view(),
+                  TransferMode::Asynchronous, SteadyState::SimulateAll, result);
+        int peak = 0;
+        for (int d = 0; d < p; ++d) peak = std::max(peak, peak_chunks(order, d));
+        return peak;
+      };
+      const auto list = list_order(shape, times, {}, std::numeric_limits<Ticks>::max());
+      REQUIRE(list.has_value());
+      REQUIRE(run(list->pieces, shape.micro_batches) == list->peak);
+      REQUIRE(result.makespan == list->makespan);
+      REQUIRE(result.span() == list->span);
+      REQUIRE(list_order(shape, times, {}, list->makespan)->pieces == list->pieces);
+      REQUIRE(!list_order(shape, times, {}, shape.chunks * shape.micro_batches - 1).has_value());
+      for (const ListBlock& block : list->blocks) {
+        const int more = 3 * block.micro_batches;
+        REQUIRE(run(list->repeated(block, 4), shape.micro_batches + more) == list->peak);
+        ++repeated;
+      }
+    }
+    CHECK(repeated > 100);
   }
 
   TEST_CASE("zb-auto: a plan's own times choose the order") {
