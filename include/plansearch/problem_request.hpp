@@ -2,6 +2,7 @@
 // The question of a user, before anything that was left open is settled.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +14,36 @@
 #include "plansearch/degree_set.hpp"
 
 namespace plansearch {
+
+/// One for each setting below, in the order of setting_table.hpp.
+enum class Setting : std::uint8_t {
+  Hardware,
+  Model,
+  Framework,
+  Gpus,
+  Batch,
+  SequenceLength,
+  Precision,
+  Optimizer,
+  Attention,
+  RankOrder,
+  Overlap,
+  Implementation,
+  Kernels,
+  MainGradients,
+  Fp8Recipe,
+  CudaGraphs,
+  Offload,
+  LoraRank,
+  LoraTargets,
+  Tokens,
+  Site,
+  MemoryReserve,
+  MemoryRisk,
+  Passes,
+  MemoryCap,
+};
+inline constexpr std::size_t kSettingCount = static_cast<std::size_t>(Setting::MemoryCap) + 1;
 
 /// A question in the words of the command line. Fields left out are settled from the model's
 /// training block, the framework, the profile, or a default. `setting_table.hpp` has a row for

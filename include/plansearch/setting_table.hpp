@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,35 +14,6 @@
 #include "plansearch/problem_request.hpp"
 
 namespace plansearch {
-
-enum class Setting : std::uint8_t {
-  Hardware,
-  Model,
-  Framework,
-  Gpus,
-  Batch,
-  SequenceLength,
-  Precision,
-  Optimizer,
-  Attention,
-  RankOrder,
-  Overlap,
-  Implementation,
-  Kernels,
-  MainGradients,
-  Fp8Recipe,
-  CudaGraphs,
-  Offload,
-  LoraRank,
-  LoraTargets,
-  Tokens,
-  Site,
-  MemoryReserve,
-  MemoryRisk,
-  Passes,
-  MemoryCap,
-};
-inline constexpr std::size_t kSettingCount = 25;
 
 enum class SettingKind : std::uint8_t {
   Name,    ///< of a file
