@@ -98,7 +98,7 @@ struct Planned {
 
 Planned planned(const Problem& problem, const SearchRequest& request,
                 const std::optional<ParallelPlan>& known) {
-  constexpr std::size_t kLookedAt = 4;
+  constexpr std::size_t kLookedAt = 4;  // and all of their families
   const PlanEvaluator passed(with_all_passes(problem));
   const PlanEvaluator believed(with_messages_ahead(problem));
   SearchOptions options;
