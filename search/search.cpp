@@ -24,20 +24,6 @@
 
 namespace plansearch {
 
-bool Deadline::passed() const {
-  const bool late =
-      options_.time_limit && std::chrono::steady_clock::now() - started_ > *options_.time_limit;
-  return late || (options_.interrupted != nullptr && options_.interrupted->load());
-}
-
-SearchOptions with_time_left(SearchOptions options, std::chrono::steady_clock::time_point started) {
-  if (options.time_limit) {
-    const auto rest = *options.time_limit - (std::chrono::steady_clock::now() - started);
-    options.time_limit = std::max(rest, std::chrono::steady_clock::duration::zero());
-  }
-  return options;
-}
-
 std::int64_t SearchCounts::rejected_total() const {
   return std::accumulate(rejected.begin(), rejected.end(), std::int64_t{0});
 }
@@ -74,11 +60,11 @@ class PricedOnce {
 class SearchPass {
  public:
   SearchPass(const std::vector<SearchPart>& parts, const PlanEvaluator& evaluator,
-             const SearchOptions& options, const Deadline& deadline, MemoryLimits limits)
+             const SearchOptions& options, MemoryLimits limits)
       : parts_(parts),
         ranking_(evaluator, limits, options.top,
                  tied_ratio(evaluator.problem().framework->constants.paired_sigma)),
-        task_{evaluator, options, deadline, ranking_, result_} {}
+        task_{evaluator, options, ranking_, result_} {}
 
   [[nodiscard]] SearchResult run() {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
@@ -86,7 +72,10 @@ class SearchPass {
       run_part(parts_[p]);
     }
     const std::size_t first = ranking_.part_of_first();
-    ranking_.conclude(result_);
+    {
+      const StopScope whatever_the_time(nullptr);
+      ranking_.conclude(result_);
+    }
     if (result_.completeness == Completeness::Optimal && !result_.ranked.empty()) {
       result_.bound = result_.ranked.front().estimate.step.total();
       result_.claim = claim(first);
@@ -97,8 +86,12 @@ class SearchPass {
  private:
   void run_part(const SearchPart& part) {
     const std::size_t known = result_.left_out.size();
-    strategies_.push_back(part.make(task_));
-    strategies_.back()->run();
+    try {
+      strategies_.push_back(part.make(task_));
+      strategies_.back()->run();
+    } catch (const Stopped&) {
+      result_.completeness = Completeness::Stopped;
+    }
     if (parts_.size() > 1) {
       for (std::size_t i = known; i < result_.left_out.size(); ++i) {
         result_.left_out[i] = fmt::format("{}: {}", part.space, result_.left_out[i]);
@@ -134,7 +127,6 @@ class SearchPass {
 
 SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluator& evaluator,
                         const SearchOptions& options, const LegalWalk* misses) {
-  const Deadline deadline(options);
   const Bytes fits = evaluator.memory_up_to(MemoryFit::Fits);
   const Bytes tight = evaluator.memory_up_to(MemoryFit::Tight);
   PricedOnce priced(options, fits, parts.size() > 1);
@@ -142,21 +134,20 @@ SearchResult run_search(const std::vector<SearchPart>& parts, const PlanEvaluato
   if (options.priced) {
     asked.priced = [&](std::span<const PlanCandidate> plans) { priced.tell(plans); };
   }
-  SearchResult result = SearchPass(parts, evaluator, asked, deadline, {fits, tight}).run();
+  SearchResult result = SearchPass(parts, evaluator, asked, {fits, tight}).run();
   const bool complete = result.completeness == Completeness::Optimal;
   const bool unseen = std::any_of(parts.begin(), parts.end(),
                                   [](const SearchPart& part) { return !part.offers_tight; });
   if (result.ranked.empty() && (result.tight || unseen)) {
     // Nothing fits for sure: what may fit is ranked, and was not priced closely so far.
     const std::optional<PlanCandidate> known = std::exchange(result.tight, std::nullopt);
-    if (complete) result = SearchPass(parts, evaluator, asked, deadline, {tight, tight}).run();
+    if (complete) result = SearchPass(parts, evaluator, asked, {tight, tight}).run();
     if (result.ranked.empty() && known) result.ranked.push_back(*known);
     if (!result.ranked.empty()) result.admitted = MemoryFit::Tight;
   }
   if (result.ranked.empty() && misses != nullptr && result.completeness == Completeness::Optimal) {
     PlanRanking none(evaluator, {fits, tight}, 1, 1.0);
-    result.misses =
-        nearest_misses({evaluator, asked, deadline, none, result}, *misses, options.misses);
+    result.misses = nearest_misses({evaluator, asked, none, result}, *misses, options.misses);
   }
   return result;
 }

@@ -29,7 +29,7 @@ ROWS = [
 ]
 # The installed headers, flat in include/plansearch, by the layer that implements them.
 PUBLIC = {
-    "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope",
+    "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope", "stop_token",
              "infeasible", "implementation", "operator_passes", "concurrency", "site"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "operator_kind", "model_description", "transformer_builder"],

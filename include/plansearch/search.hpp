@@ -3,8 +3,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -34,8 +32,6 @@ struct SearchOptions {
   int threads = 1;
   Pruning pruning = Pruning::On;
   std::size_t misses = 5;  ///< nearest misses to name when nothing fits
-  std::optional<std::chrono::steady_clock::duration> time_limit{};
-  const std::atomic<bool>* interrupted = nullptr;  ///< polled between batches
   /// Told how far the search is, between batches, from the calling thread.
   std::function<void(const SearchProgress&)> progress{};
   /// Told every plan that is priced, once, simulated, in an order that does not depend on threads;
@@ -64,7 +60,7 @@ struct SearchCounts {
   std::int64_t space = 0;      ///< plans in the space; the largest number for those of more
   std::int64_t evaluated = 0;  ///< priced by closed form
   std::int64_t pruned = 0;     ///< a bound showed they cannot enter the answer
-  std::int64_t unvisited = 0;  ///< left when a limit or an interrupt stopped the search
+  std::int64_t unvisited = 0;  ///< left when the search was stopped
   std::array<std::int64_t, kObstacleCount> rejected{};
   std::int64_t simulated = 0;  ///< of the evaluated ones, priced by simulation as well
   [[nodiscard]] std::int64_t rejected_total() const;
@@ -98,7 +94,8 @@ struct SearchResult {
   Seconds bound{};
 };
 
-/// The same result for any thread count. Never prints.
+/// The same result for any thread count. Never prints. The stop token of the calling thread
+/// (stop_token.hpp) may cut it short: the result then holds the best so far, and says so.
 [[nodiscard]] SearchResult search(const PlanEvaluator& evaluator, const SearchSpace& space,
                                   const SearchOptions& options);
 

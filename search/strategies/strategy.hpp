@@ -2,39 +2,22 @@
 // How plans are found: strategies offer plans of a space to one ranking; one driver runs them.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "plansearch/search.hpp"
+#include "plansearch/stop_token.hpp"
 #include "search/ranking/plan_ranking.hpp"
 #include "search/walk/legal_walk.hpp"
 
 namespace plansearch {
 
-/// The options with the time that is left of what began then: for searches inside a search.
-[[nodiscard]] SearchOptions with_time_left(SearchOptions options,
-                                           std::chrono::steady_clock::time_point started);
-
-/// Says when a search has to stop before its end.
-class Deadline {
- public:
-  explicit Deadline(const SearchOptions& options)
-      : options_(options), started_(std::chrono::steady_clock::now()) {}
-  [[nodiscard]] bool passed() const;
-
- private:
-  const SearchOptions& options_;
-  std::chrono::steady_clock::time_point started_;
-};
-
 /// What a strategy works on: one pass over a space, and where its plans go.
 struct SearchTask {
   const PlanEvaluator& evaluator;
   const SearchOptions& options;
-  const Deadline& deadline;
   PlanRanking& ranking;
   SearchResult& result;  ///< for counts, families, completeness, left_out and bound
 
@@ -46,7 +29,7 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
   /// Offers plans to the ranking, adds those of its space to `counts.space` and those it has dealt
-  /// with to the other counts; sets `completeness` where the deadline cut it short.
+  /// with to the other counts. Ends by Stopped when there is no time left.
   virtual void run() = 0;
   /// What is known of the first plan of the answer, which this strategy found; empty where no plan
   /// of its space is faster.

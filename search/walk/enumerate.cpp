@@ -77,6 +77,7 @@ class Enumeration : public Strategy {
   void visit_families(std::size_t from, const PlanDegrees& plan, const Visit& visit,
                       const Reject& reject) const {
     const auto visit_states = [&](const PlanDegrees& states) {
+      check_stop();
       if (task_.evaluator.grid_bound(states).memory > task_.limits().tight) {
         reject(Obstacle::OutOfMemory, states_level_, states);
       } else {
@@ -104,16 +105,22 @@ class Enumeration : public Strategy {
     std::vector<RankedCandidate> contenders;
     for (FamilyResult& part : price(sample)) move_contenders(part, contenders);
     task_.ranking.take(std::move(contenders));
+    check_stop();
   }
 
   [[nodiscard]] std::vector<FamilyResult> price(std::span<const DegreeFamily> families) {
     const std::size_t chunks = (families.size() + kChunkFamilies - 1) / kChunkFamilies;
     std::vector<FamilyResult> results(chunks);
-    parallel_for(chunks, task_.options.threads, [&](std::size_t i) {
+    const auto price_chunk = [&](std::size_t i) {
       const std::size_t first = i * kChunkFamilies;
       const std::size_t count = std::min(kChunkFamilies, families.size() - first);
       results[i] = pricer_.price(families.subspan(first, count), task_.ranking.thresholds());
-    });
+    };
+    try {
+      parallel_for(chunks, task_.options.threads, price_chunk);
+    } catch (const Stopped&) {
+      result_.completeness = Completeness::Stopped;  // the chunks that are done count
+    }
     return results;
   }
 
@@ -122,19 +129,17 @@ class Enumeration : public Strategy {
   }
 
   void process(std::vector<DegreeFamily>& batch) {
-    if (!batch.empty() && task_.deadline.passed()) result_.completeness = Completeness::Stopped;
-    // After a stop the remaining plans are counted, not priced.
-    if (result_.completeness == Completeness::Optimal && !batch.empty()) {
-      std::vector<RankedCandidate> contenders;
-      result_.families += static_cast<std::int64_t>(batch.size());
-      for (FamilyResult& part : price(batch)) {
-        add(result_.counts, part.counts);
-        if (task_.options.priced) task_.options.priced(part.priced);
-        move_contenders(part, contenders);
-      }
-      task_.ranking.take(std::move(contenders));
-      report_progress();
+    if (batch.empty()) return;
+    std::vector<RankedCandidate> contenders;
+    result_.families += static_cast<std::int64_t>(batch.size());
+    for (FamilyResult& part : price(batch)) {
+      add(result_.counts, part.counts);
+      if (task_.options.priced) task_.options.priced(part.priced);
+      move_contenders(part, contenders);
     }
+    task_.ranking.take(std::move(contenders));
+    report_progress();
+    check_stop();
     batch.clear();
   }
 

@@ -104,7 +104,6 @@ std::vector<NearMiss> nearest_misses(const SearchTask& task, const LegalWalk& wa
   Pool<EvaluationWorkspacePtr> workspaces(PlanEvaluator::make_workspace);
   std::vector<PlanDegrees> batch;
   const auto process = [&] {
-    if (task.deadline.passed()) batch.clear();
     std::vector<std::vector<NearMiss>> found(batch.size());
     parallel_for(batch.size(), task.options.threads, [&](std::size_t i) {
       found[i] = workspaces.with([&](EvaluationWorkspacePtr& workspace) {
@@ -128,9 +127,13 @@ std::vector<NearMiss> nearest_misses(const SearchTask& task, const LegalWalk& wa
     batch.push_back(family);
     if (batch.size() == kBatchFamilies) process();
   };
-  walk.visit(0, walk.space().level_of(Degree::MicroBatch), PlanDegrees{}, visit,
-             [](Obstacle, std::size_t, const PlanDegrees&) {});
-  process();
+  try {
+    walk.visit(0, walk.space().level_of(Degree::MicroBatch), PlanDegrees{}, visit,
+               [](Obstacle, std::size_t, const PlanDegrees&) {});
+    process();
+  } catch (const Stopped&) {
+    // Those of the batches before.
+  }
   return nearest.misses();
 }
 

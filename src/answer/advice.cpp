@@ -41,7 +41,7 @@ std::optional<std::string> fewer_gpus(const ProblemRequest& request, const Resol
   }
   const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
   std::optional<std::string> found;
-  for (int gpus = report.question.gpus; gpus % 2 == 0 && !session.stopped();) {
+  for (int gpus = report.question.gpus; gpus % 2 == 0;) {
     gpus /= 2;
     if (bad_gpu_count(*asked.problem.cluster, gpus)) break;
     const auto best = session.best(asked, request, gpus, fmt::format("{} GPUs", gpus));
@@ -67,7 +67,6 @@ std::optional<std::string> better_batches(const ProblemRequest& request,
   const double tie = tied_ratio(asked.problem.framework->constants.paired_sigma);
   std::string found;
   for (const std::int64_t other : {batch / unit * unit, (batch / unit + 1) * unit}) {
-    if (session.stopped()) break;
     ProblemRequest changed = request;
     changed.batch = other;
     const ResolvedQuestion settled = resolve_question(changed, asked.files);
@@ -104,10 +103,12 @@ std::vector<std::string> find_advice(const ProblemRequest& request, const Resolv
                                      const SearchReport& report, SearchSession& session) {
   std::vector<std::string> advice;
   if (report.plans.empty() || session.stopped()) return advice;
-  if (auto text = better_batches(request, asked, report, session)) {
-    advice.push_back(*std::move(text));
-  }
-  if (auto text = fewer_gpus(request, asked, report, session)) advice.push_back(*std::move(text));
+  session.ask_aside(advice, "other batches and sizes", [&] {
+    if (auto text = better_batches(request, asked, report, session)) {
+      advice.push_back(*std::move(text));
+    }
+    if (auto text = fewer_gpus(request, asked, report, session)) advice.push_back(*std::move(text));
+  });
   return advice;
 }
 
@@ -117,16 +118,19 @@ std::vector<std::string> near_gpu_counts(const ProblemRequest& request,
   std::vector<std::string> near;
   std::int64_t unit = 1;
   while (unit * 2 * kRounding <= gpus) unit *= 2;
-  for (const std::int64_t other : {gpus / unit * unit, (gpus / unit + 1) * unit}) {
+  const auto try_size = [&](std::int64_t other) {
     const int count = static_cast<int>(other);
     const Cluster& cluster = *asked.problem.cluster;
     const bool there = other <= cluster.accelerators() && !bad_gpu_count(cluster, other);
-    if (session.stopped() || count == gpus || !there) continue;
+    if (count == gpus || !there) return;
     const auto best = session.best(asked, request, count, fmt::format("{} GPUs", count));
-    if (!best) continue;
+    if (!best) return;
     near.push_back(fmt::format("on {} GPUs {} takes {} per step", grouped(other),
                                short_plan(best->plan), to_text(best->estimate.step.total())));
-  }
+  };
+  session.ask_aside(near, "sizes near this one", [&] {
+    for (const std::int64_t other : {gpus / unit * unit, (gpus / unit + 1) * unit}) try_size(other);
+  });
   return near;
 }
 

@@ -105,8 +105,10 @@ std::variant<LadderReport, Infeasible> climb_ladder(const ResolvedQuestion& aske
         session.report(asked, request, gpus, "nearest misses", NameMisses::Yes));
   }
   if (!chosen.plans.empty() && !session.stopped()) {
-    auto advice = better_batches(request, asked, chosen, session);
-    if (advice) chosen.advice.push_back(*std::move(advice));
+    session.ask_aside(chosen.advice, "other batches", [&] {
+      auto advice = better_batches(request, asked, chosen, session);
+      if (advice) chosen.advice.push_back(*std::move(advice));
+    });
   }
   return ladder;
 }

@@ -82,7 +82,6 @@ std::optional<std::string> more_gpus(const ResolvedQuestion& asked, const Proble
   int smaller = gpus;
   for (const int count : ladder_sizes(cluster)) {
     if (count <= gpus) continue;
-    if (!session.may_go_on()) return std::nullopt;
     const auto best = best_on(asked, request, count, session);
     if (!best) {
       smaller = count;
@@ -117,7 +116,7 @@ std::string remedy_by_gpus(const ResolvedQuestion& asked, const ProblemRequest& 
     }
   }
   const Cluster& cluster = *asked.problem.cluster;
-  if (!session.may_go_on() || gpus >= cluster.accelerators()) return {};
+  if (gpus >= cluster.accelerators()) return {};
   return fmt::format("more GPUs of {} do not help: tried up to all {}", cluster.name,
                      cluster.accelerators());
 }
@@ -127,22 +126,21 @@ std::string remedy_by_gpus(const ResolvedQuestion& asked, const ProblemRequest& 
 std::vector<std::string> find_remedies(const ProblemRequest& request, const ResolvedQuestion& asked,
                                        int gpus, SearchSession& session) {
   constexpr std::size_t kEnough = 4;
-  constexpr std::int64_t kWorthwhileFamilies = 50'000;  // seconds
-  session.allow(kWorthwhileFamilies);
   std::vector<std::string> remedies;
   const auto attempt = [&](const Change& change) {
-    if (remedies.size() + 1 >= kEnough || !session.may_go_on()) return;
+    if (remedies.size() + 1 >= kEnough) return;
     if (const auto best = best_after(asked, change, gpus, session)) {
       remedies.push_back(fits(change.words, *best));
     }
   };
-  for (const Change& change : possible_changes(request, asked)) attempt(change);
-  const auto free = unpinned(request);
-  if (remedies.empty() && free) attempt({"with other degrees", *free});
-  if (!session.may_go_on()) return remedies;
-  if (std::string more = remedy_by_gpus(asked, request, gpus, session); !more.empty()) {
-    remedies.push_back(std::move(more));
-  }
+  session.ask_aside(remedies, "changes that may help", [&] {
+    for (const Change& change : possible_changes(request, asked)) attempt(change);
+    const auto free = unpinned(request);
+    if (remedies.empty() && free) attempt({"with other degrees", *free});
+    if (std::string more = remedy_by_gpus(asked, request, gpus, session); !more.empty()) {
+      remedies.push_back(std::move(more));
+    }
+  });
   return remedies;
 }
 

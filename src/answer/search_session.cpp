@@ -10,6 +10,7 @@
 #include "answer/plan_file.hpp"
 #include "answer/plans_outside_framework.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 #include "search/strategies/strategy.hpp"
 #include "search/walk/fewest_layers.hpp"
 
@@ -39,14 +40,18 @@ SearchSession::SearchSession(SearchOptions options,
                              std::function<void(const std::string&)> announce)
     : options_(std::move(options)), announce_(std::move(announce)) {}
 
-SearchOptions SearchSession::limited(SearchOptions options, const Problem& problem) const {
-  if (options.progress) {
-    options.progress = [told = options.progress, factor = problem.site.factor](auto done) {
-      if (done.best) done.best = *done.best * factor;
-      told(done);
-    };
+void SearchSession::ask_aside(std::vector<std::string>& findings, std::string_view what,
+                              const std::function<void()>& question) {
+  constexpr std::chrono::seconds kLongest{1};
+  const StopToken token({.time = kLongest}, stop_token());
+  try {
+    const StopScope scope(&token);
+    question();
+    return;
+  } catch (const Stopped&) {
+    findings.push_back(fmt::format("there was no time to try all {}", what));
   }
-  return with_time_left(std::move(options), started_);
+  if (stop_reason() != StopReason::None) stopped_ = true;
 }
 
 std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& evaluator,
@@ -54,14 +59,15 @@ std::variant<SearchResult, Infeasible> SearchSession::run(const PlanEvaluator& e
                                                           std::string_view space,
                                                           SearchOptions options,
                                                           const std::string& label) {
-  announce_(label);
-  auto found = search(evaluator, space, {request.degrees, request.limits},
-                      limited(std::move(options), evaluator.problem()));
-  announce_("");
-  if (const auto* result = std::get_if<SearchResult>(&found)) {
-    families_ += result->families;
-    if (result->completeness == Completeness::Stopped) stopped_ = true;
+  if (options.progress) {  // in steps at the site of the question
+    options.progress = [told = options.progress, factor = evaluator.problem().site.factor](auto d) {
+      if (d.best) d.best = *d.best * factor;
+      told(d);
+    };
   }
+  announce_(label);
+  auto found = search(evaluator, space, {request.degrees, request.limits}, options);
+  announce_("");
   return found;
 }
 
@@ -81,6 +87,9 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   auto found = run(evaluator, request, space_of(request), wanted, label);
   if (auto* infeasible = std::get_if<Infeasible>(&found)) return std::move(*infeasible);
   auto& result = std::get<SearchResult>(found);
+  if (result.completeness == Completeness::Stopped) stopped_ = true;
+  const StopToken* token = stop_token();
+  const StopScope whatever_the_time(nullptr);
   if (all_ != nullptr) all_->add(result.counts);
   const bool layers_open = is_open(request, Degree::Recompute) &&
                            is_open(request, Degree::RecomputeLayers) && request.target.empty();
@@ -90,8 +99,11 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
     report.counts.left_out.emplace_back(
         "partial recomputation of plans other than those that rank or are on the front");
   }
-  if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule)) {
-    report.beyond = beyond_framework(evaluator, result.ranked);
+  if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule) &&
+      !stopped_) {
+    const StopScope scope(token);
+    ask_aside(report.advice, "orders that the framework does not run",
+              [&] { report.beyond = beyond_framework(evaluator, result.ranked); });
   }
   return report;
 }
@@ -107,6 +119,7 @@ std::optional<PlanCandidate> SearchSession::best(const ResolvedQuestion& asked,
   const bool usual = request.space.empty() || is_staged(request.space);
   auto found = run(evaluator, request, usual ? kUsualSpace : space_of(request), wanted, label);
   const auto* result = std::get_if<SearchResult>(&found);
+  check_stop();
   if (result == nullptr || result->ranked.empty()) return std::nullopt;
   PlanCandidate best = result->ranked.front();
   best.estimate = at_factor(best.estimate, evaluator.problem().site.factor);

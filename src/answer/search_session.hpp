@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several searches on behalf of one question: one time limit and one interrupt for all of them.
+// Several searches on behalf of one question, and what is asked beside it.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,8 +28,7 @@ class PlanFile;
 
 class SearchSession {
  public:
-  /// `options.time_limit` counts from here. `announce` is told what is looked for before every
-  /// search, and nothing ("") after it.
+  /// `announce` is told what is looked for before every search, and nothing ("") after it.
   SearchSession(SearchOptions options, std::function<void(const std::string& label)> announce);
 
   /// The best plans of the request's space on `gpus` accelerators, or why it has none at all.
@@ -40,7 +37,7 @@ class SearchSession {
                                                               int gpus, const std::string& label,
                                                               NameMisses misses);
   /// The best plan only, at the site asked about, without a report; nothing when none fits or there
-  /// is none.
+  /// is none. Throws Stopped where there is no time to find it.
   [[nodiscard]] std::optional<PlanCandidate> best(const ResolvedQuestion& asked,
                                                   const ProblemRequest& request, int gpus,
                                                   const std::string& label);
@@ -48,16 +45,14 @@ class SearchSession {
   void show_front() { front_ = FrontShown::Yes; }
   /// Every plan that reports are about goes to a file as well.
   void write_all_to(PlanFile& file) { all_ = &file; }
-  /// True when a limit or an interrupt has cut a search short.
+  /// True when a search had to stop before its end.
   [[nodiscard]] bool stopped() const { return stopped_; }
-  /// Side questions from here on may look into so many families of plans in all, the same number on
-  /// any machine; the search that goes beyond it still ends.
-  void allow(std::int64_t families) { most_families_ = families_ + families; }
-  [[nodiscard]] bool may_go_on() const { return !stopped_ && families_ <= most_families_; }
+  /// Asks a side question for at most a second: what it has found by then has to do. Afterwards
+  /// `findings` ends with a line that says so, where there was no time to try all of `what`.
+  void ask_aside(std::vector<std::string>& findings, std::string_view what,
+                 const std::function<void()>& question);
 
  private:
-  /// In the time that is left, with progress in steps at the site of the question.
-  [[nodiscard]] SearchOptions limited(SearchOptions options, const Problem& problem) const;
   [[nodiscard]] std::variant<SearchResult, Infeasible> run(const PlanEvaluator& evaluator,
                                                            const ProblemRequest& request,
                                                            std::string_view space,
@@ -66,12 +61,9 @@ class SearchSession {
 
   SearchOptions options_;
   std::function<void(const std::string&)> announce_;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool stopped_ = false;
   FrontShown front_ = FrontShown::No;
   PlanFile* all_ = nullptr;
-  std::int64_t families_ = 0;
-  std::int64_t most_families_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace plansearch

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "plansearch/stop_token.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -20,10 +22,12 @@ class Work {
   Work(std::size_t count, const std::function<void(std::size_t)>& fn) : count_(count), fn_(fn) {}
 
   void take_part() {
+    const StopScope scope(token_);
     while (!stopped_.load(std::memory_order_relaxed)) {
       const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
       if (index >= count_) return;
       try {
+        check_stop();
         fn_(index);
       } catch (...) {
         fail(index, std::current_exception());
@@ -48,6 +52,7 @@ class Work {
 
   std::size_t count_;
   const std::function<void(std::size_t)>& fn_;
+  const StopToken* token_ = stop_token();
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;

@@ -12,7 +12,7 @@ namespace plansearch {
 /// handed out and the exception of the lowest index is rethrown: which one that is does not
 /// depend on the number of threads. Threads wait for the next call instead of ending; a call from
 /// inside `fn` runs on its own thread, and where the system refuses more threads, fewer do the
-/// work.
+/// work. Threads obey the stop token of the calling one, which is asked before every call.
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& fn);
 
 /// Cores this process may use; at least 1.

@@ -16,21 +16,14 @@
 #include <variant>
 
 #include "base/printable.hpp"
-#include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/parse.hpp"
+#include "cli/stopping.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::cli {
 namespace {
-
-/// Only searches can stop early; every other command ends with the first Ctrl-C.
-bool stops_early(const Options& o) {
-  return o.run == run_search || o.run == run_compare || o.run == run_explain ||
-         o.run == run_predict;
-}
 
 constexpr std::string_view kOutOfMemory =
     "error: out of memory\nhint: fewer --threads, a smaller space, or more memory\n";
@@ -77,8 +70,13 @@ int run(int argc, char** argv) {
     }
     options = std::get<Options>(std::move(parsed));
     refuse_shared_outputs(options);
-    if (!stops_early(options)) leave_interrupts_alone();
+    const StopToken token(stop_limits(options));
+    const StopScope scope(&token);
     return options.run(options);
+  } catch (const Stopped& stopped) {
+    print_error(fmt::format("error: {} before there was an answer", to_text(stopped.reason)),
+                options);
+    return kExitInterrupted;
   } catch (const InputError& error) {
     print_error(error.formatted(), options);
     return kExitBadInput;

@@ -216,6 +216,18 @@ void add_output(CLI::App& app, Options& o) {
       ->type_name("FILE");
   add_number(app, "--threads", o.threads, "0: all cores; the answer does not depend on it",
              {0, 4096});
+  positive_number(app.add_option("--time-limit", o.time_limit_s,
+                                 "then the best so far is the answer, which says so")
+                      ->type_name("SECONDS"));
+  app.add_option(
+         "--memory-limit", o.memory_limit,
+         "the same beyond so much memory, such as \"8 GiB\" (default: half of the machine's)")
+      ->type_name("BYTES")
+      ->check([](const std::string& text) {
+        const auto bytes = parse_quantity<Bytes>(text);
+        return bytes && *bytes > Bytes(0) ? std::string()
+                                          : fmt::format("'{}' is not a memory size", text);
+      });
   restrict_to(app.add_option("--color", o.color, "headers and errors in colour"),
               {"auto", "always", "never"});
   app.add_flag("-q,--quiet", o.quiet, "no progress and no messages");
@@ -226,9 +238,6 @@ void add_search(CLI::App& app, Options& o) {
   restrict_to(app.add_option("--space", o.space, "plans to search (default: framework)"),
               space_names());
   add_number(app, "--top", o.top, "plans to show", {1, 10000});
-  positive_number(app.add_option("--time-limit", o.time_limit_s,
-                                 "seconds; the answer says when it was cut short")
-                      ->type_name("SECONDS"));
   app.add_flag("--exhaustive", o.exhaustive, "price every plan, prune nothing");
   app.add_flag("--pareto", o.pareto, "show the Pareto front over step time and memory");
   app.add_option("--all", o.all, "write every priced plan to a .csv or .jsonl file")

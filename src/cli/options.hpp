@@ -39,6 +39,7 @@ struct Options : ProblemRequest {
   std::string out;
   int threads = 0;  ///< 0: all cores
   std::optional<double> time_limit_s;
+  std::optional<std::string> memory_limit;
   bool exhaustive = false;
   bool pareto = false;
   std::string all;  ///< file for every priced plan

@@ -26,21 +26,22 @@ int run_predict(const Options& options) {
   write_trace(given.problem, given.plan, {options.trace, options.force});
   const PlanEvaluator evaluator(given.problem);
   SearchReport report = make_prediction(given.asked, evaluator, given.plan);
-  const bool fits = report.misses.empty();
-  if (!fits) {
+  int code = kExitOk;
+  if (!report.misses.empty()) {
     ProblemRequest pinned = asked.request;
     if (given.degrees) {
       pinned.degrees = pinned_to(*given.degrees, asked.request.degrees);
     }
     SearchRun run(options);
     report.remedies = find_remedies(pinned, given.asked, given.plan.devices(), run.session());
+    code = exit_code_after(run, options, kExitInfeasible);
   }
   std::string text = render_prediction(report, format_of(options), columns_of(options));
   if (options.timeline && format_of(options) == Format::Table) {
     text += "\n" + step_timeline(evaluator, given.plan, columns_of(options));
   }
   output.write(text);
-  return fits ? kExitOk : kExitInfeasible;
+  return code;
 }
 
 }  // namespace plansearch::cli

@@ -6,8 +6,8 @@
 #include "answer/advice.hpp"
 #include "base/parallel.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/stopping.hpp"
 
 namespace plansearch::cli {
 namespace {
@@ -21,12 +21,7 @@ SearchOptions search_options(const Options& options, Progress& progress) {
   result.top = options.top;
   result.threads = threads_of(options);
   result.pruning = options.exhaustive ? Pruning::Off : Pruning::On;
-  result.interrupted = &interrupted();
   result.progress = [&progress](const SearchProgress& done) { progress.update(done); };
-  if (options.time_limit_s) {
-    const std::chrono::duration<double> limit(*options.time_limit_s);
-    result.time_limit = std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
-  }
   return result;
 }
 
@@ -61,9 +56,10 @@ SearchReport SearchRun::report(const ResolvedQuestion& asked, const ProblemReque
 }
 
 int exit_code_after(const SearchRun& run, const Options& options, int otherwise) {
-  if (!run.stopped() || !interrupted().load()) return otherwise;
-  print_note("interrupted: this is the best so far", options);
-  return kExitInterrupted;
+  if (!run.stopped()) return otherwise;
+  const StopReason reason = stop_reason();
+  print_note(fmt::format("{}: this is the best so far", to_text(reason)), options);
+  return reason == StopReason::Signal ? kExitInterrupted : otherwise;
 }
 
 }  // namespace plansearch::cli

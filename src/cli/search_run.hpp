@@ -30,7 +30,7 @@ class SearchRun {
   SearchSession session_;
 };
 
-/// kExitInterrupted when Ctrl-C cut the search short (with a remark), else `otherwise`.
+/// A remark where the search was cut short; kExitInterrupted by a signal, else `otherwise`.
 [[nodiscard]] int exit_code_after(const SearchRun& run, const Options& options, int otherwise);
 
 }  // namespace plansearch::cli

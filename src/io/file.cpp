@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/quantity.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -99,11 +101,23 @@ void sync_folder_of(const fs::path& path) {
   if (folder.valid()) static_cast<void>(::fsync(folder.get()));
 }
 
+/// Until there is something to read, or nothing will ever be.
+void wait_for_content(const Descriptor& in) {
+  constexpr int kBetweenLooks = 50;  // milliseconds
+  pollfd asked{in.get(), POLLIN, 0};
+  for (;;) {
+    const bool ready = ::poll(&asked, 1, kBetweenLooks) > 0;
+    if (ready && (asked.revents & POLLIN) != 0) return;
+    check_stop();
+    if (ready) return;
+  }
+}
+
 }  // namespace
 
 std::string read_file(const fs::path& path, std::size_t size_limit) {
   const char* source = path == kStandardInput ? "/dev/stdin" : path.c_str();
-  const Descriptor in(::open(source, O_RDONLY | O_CLOEXEC));
+  const Descriptor in(::open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!in.valid()) fail_with_errno(path, "cannot open");
   struct stat status {};
   if (::fstat(in.get(), &status) != 0) fail_with_errno(path, "cannot read");
@@ -111,8 +125,9 @@ std::string read_file(const fs::path& path, std::size_t size_limit) {
   std::string content;
   std::string buffer(64U * 1024U, '\0');
   for (;;) {
+    wait_for_content(in);
     const ssize_t got = ::read(in.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) fail_with_errno(path, "cannot read");
     if (got == 0) return content;
     content.append(buffer.data(), static_cast<std::size_t>(got));

@@ -16,7 +16,8 @@ inline constexpr std::size_t kDefaultSizeLimit = std::size_t{8} << 20U;
 inline constexpr std::string_view kStandardInput = "-";
 
 /// The bytes of a file, or of standard input for "-". Directories, missing and unreadable files and
-/// files above `size_limit` bytes are InputErrors.
+/// files above `size_limit` bytes are InputErrors. Waiting for what a pipe may hold ends by
+/// Stopped.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path,
                                     std::size_t size_limit = kDefaultSizeLimit);
 

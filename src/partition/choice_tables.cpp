@@ -59,7 +59,6 @@ ChoiceTables::ChoiceTables(const Request& request)
               factors_of(request.space, request.degrees.tensor_out), request.moves),
       launches_(sequence_options(request.problem, request.degrees, pricer_.block(), request.space)),
       edges_(edge_options(request.problem, request.degrees, pricer_.block(), request.space)) {
-  pricer_.move_prices()->stop_when(request.stop);
   add_nodes();
 }
 

@@ -37,11 +37,10 @@ class ChoiceTables {
     double copies = 1.0;
     PartitionSpace space = PartitionSpace::All;
     std::shared_ptr<ReshardingPrices> moves{};  ///< as of ChoicePricer
-    StopAsked stop{};
   };
   /// Nodes get their prices, tensors between them none yet.
   explicit ChoiceTables(const Request& request);
-  /// Once, before anything is asked about tables. Throws PricingStopped.
+  /// Once, before anything is asked about tables. Throws Stopped.
   void price_tensors();
 
   [[nodiscard]] const std::vector<FusedGroupOptions>& launches() const { return launches_; }

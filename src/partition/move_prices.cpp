@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
@@ -260,7 +261,7 @@ ReshardingCosts ReshardingPrices::priced(const ReshardedTensor& tensor, const La
   moves.lengths.reserve(size);
   moves.times.reserve(size);
   for (std::size_t i = 0; i < from.size(); ++i) {
-    if (stop_ && stop_()) throw PricingStopped();
+    check_stop();
     if (pairs == Pairs::OneToOne) {
       add(*from[i], *to[i]);
       continue;

@@ -41,12 +41,6 @@ struct ReshardingCosts {
 };
 enum class Pairs : std::uint8_t { All, OneToOne };
 
-/// Whether an answer is no longer waited for.
-using StopAsked = std::function<bool()>;
-
-/// Thrown by prices that nobody waits for any more.
-struct PricingStopped : std::exception {};
-
 /// What is known of the layouts of one mesh and of the ways between them.
 struct KnownWays {
   /// What one factor does in a layout: the places at which it stands, as a number; 0: none.
@@ -115,9 +109,6 @@ class ReshardingPrices : KnownWays {
   /// Nothing that was priced for tables is asked for again.
   void forget_tables() { tables_.clear(); }
 
-  /// Is asked in the course of long tables; nothing is priced by halves.
-  void stop_when(StopAsked stop) { stop_ = std::move(stop); }
-
   /// The same layout with its number.
   [[nodiscard]] NumberedLayout numbered(Layout layout);
   /// A number for tensors of so many elements, messages of which cost the same by their size.
@@ -126,7 +117,7 @@ class ReshardingPrices : KnownWays {
   [[nodiscard]] ReshardingCost price(const ReshardedTensor& tensor, const NumberedLayout& from,
                                      const NumberedLayout& to, ReadsAgain reader);
   /// The same for many; tensors of one subject between the same layouts share it. Lives as long as
-  /// these prices. Throws PricingStopped.
+  /// these prices. Throws Stopped.
   using Layouts = std::vector<const NumberedLayout*>;
   [[nodiscard]] const ReshardingCosts& price_all(const ReshardedTensor& tensor, const Layouts& from,
                                                  const Layouts& to, Pairs pairs, ReadsAgain reader);
@@ -146,7 +137,6 @@ class ReshardingPrices : KnownWays {
   [[nodiscard]] ReshardingCosts priced(const ReshardedTensor& tensor, const Layouts& from,
                                        const Layouts& to, Pairs pairs, ReadsAgain reader);
 
-  StopAsked stop_;
   RedistributionScratchPtr scratch_ = make_redistribution_scratch(Remember::Yes);
   std::vector<RedistributionStep> found_;
   Path path_;

@@ -105,7 +105,7 @@ struct PartitionPlanner::Parts {
       }
       ends.emplace_back();
       made = std::make_unique<ChoiceTables>(
-          ChoiceTables::Request{problem, degrees, b, copies, request.space, moves, request.stop});
+          ChoiceTables::Request{problem, degrees, b, copies, request.space, moves});
       moves = made->moves();
       note_obstacle(*made);
     }

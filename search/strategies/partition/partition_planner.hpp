@@ -30,7 +30,7 @@ struct SequenceBound {
 };
 
 /// Questions may be asked from several threads. Resharding costs are computed before the first sum,
-/// which takes most of the time of a planner; sums throw PricingStopped.
+/// which takes most of the time of a planner; sums throw Stopped.
 class PartitionPlanner {
  public:
   struct Request {
@@ -38,7 +38,6 @@ class PartitionPlanner {
     const PlanDegrees& degrees;  ///< bits: tensor_out a power of two; of a pipeline, all layers
     PartitionSpace space = PartitionSpace::All;
     std::shared_ptr<ReshardingPrices> moves{};  ///< of a planner on the same mesh
-    StopAsked stop{};
   };
   explicit PartitionPlanner(const Request& request);
   ~PartitionPlanner();

@@ -86,7 +86,6 @@ class TemporalSearch : public Strategy {
     PlanDegrees degrees;
     Rings rings;
     SequenceBound bound;
-    bool looked = false;
     bool exact = true;
     bool least_has_room = false;
     Seconds least{};  ///< the step of the choice of least sum
@@ -135,7 +134,7 @@ class TemporalSearch : public Strategy {
   /// Ranks the best plan of each tuple of degrees, by role or by sequences.
   [[nodiscard]] static PlanFamily family_of(const PlanDegrees& degrees) { return {degrees, {1}}; }
 
-  void stop() { task_.result.completeness = Completeness::Stopped; }
+  [[nodiscard]] bool stopped() const { return task_.result.completeness == Completeness::Stopped; }
 
   void offer_by_role(const std::vector<PlanDegrees>& groups) {
     const std::vector<Recompute> levels = recomputations_of(request_);
@@ -181,16 +180,25 @@ class TemporalSearch : public Strategy {
       const bool alone = threads == 1 || is_sorted(all[next]);
       const std::size_t most = alone ? 1 : 4 * static_cast<std::size_t>(threads);
       const std::size_t count = std::min(most, all.size() - next);
-      parallel_for(count, threads, [&](std::size_t i) {
+      const auto look = [&](std::size_t i) {
         Alike& alike = all[next + i];
         std::shared_ptr<ReshardingPrices> moves = known_moves(alike.front().degrees);
         if (moves && !alone) moves = std::make_shared<ReshardingPrices>(*moves);
         look_at(alike, moves);
         if (alone) moves_[alike.front().degrees.tensor_out] = std::move(moves);
-      });
+      };
+      const StopToken* token = stop_token();
+      try {
+        parallel_for(count, threads, look);
+      } catch (const Stopped&) {
+        task_.result.completeness = Completeness::Stopped;
+        token = nullptr;
+      }
+      const StopScope scope(token);  // what was looked at is offered whatever the time
       for (std::size_t i = 0; i < count; ++i) {
         for (const Group& group : all[next + i]) offer_group(group);
       }
+      if (stopped()) return;
       next += count;
     }
   }
@@ -226,12 +234,11 @@ class TemporalSearch : public Strategy {
   }
 
   void look_at(Group& group, std::shared_ptr<ReshardingPrices>& moves) const {
-    if (task_.deadline.passed()) return;
+    check_stop();
     group.looked = true;
     PlanDegrees degrees = group.degrees;
     if (!has_room(degrees)) return;
-    const PartitionPlanner planner(
-        {problem_, degrees, space_of(degrees), moves, [this] { return task_.deadline.passed(); }});
+    const PartitionPlanner planner({problem_, degrees, space_of(degrees), moves});
     moves = planner.moves();
     group.obstacle = planner.obstacle();
     if (!group.obstacle.empty()) return;
@@ -243,17 +250,16 @@ class TemporalSearch : public Strategy {
       if (over_bits()) group.asked.push_back({degrees, Rings::Exposed, bound});
     }
     for (Asked& asked : group.asked) {
-      if (!task_.deadline.passed()) search_sum(planner, asked);
+      asked.choice = choice_for(planner, asked);
+      asked.exact = planner.exact();
     }
   }
 
   void offer_group(const Group& group) {
-    if (!group.looked) return stop();
     if (!group.obstacle.empty()) obstacle_ = group.obstacle;
     std::vector<const Asked*> ranked;
     for (const Asked& asked : group.asked) {
       if (!may_rank(asked.degrees, asked.bound)) continue;
-      if (!asked.looked) stop();
       const bool in_time =
           asked.least_has_room || offers_.may_rank(family_of(asked.degrees), asked.least);
       if (asked.choice && in_time) ranked.push_back(&asked);
@@ -266,16 +272,6 @@ class TemporalSearch : public Strategy {
     const double stages = degrees.pipeline;
     return Bytes(bound.bytes / stages) <= offers_.limit() &&
            offers_.may_rank(family_of(degrees), bound.kernels * (degrees.micro_batches / stages));
-  }
-
-  void search_sum(const PartitionPlanner& planner, Asked& asked) const {
-    try {
-      asked.choice = choice_for(planner, asked);
-      asked.exact = planner.exact();
-      asked.looked = true;
-    } catch (const PricingStopped&) {
-      // Not looked at.
-    }
   }
 
   /// The least sum; where it has no room, and is fast enough, the least that has.
@@ -331,13 +327,17 @@ class TemporalSearch : public Strategy {
 
   /// What the least sum gains where every layer is cut in a way of its own.
   [[nodiscard]] double gap_of(const Offered& offered) const {
-    if (task_.result.completeness == Completeness::Stopped) return 0.0;
-    const PartitionPlanner planner(
-        {problem_, offered.degrees, space_of(offered.degrees), known_moves(offered.degrees)});
-    const Recompute level = offered.degrees.recompute;
-    const auto alike = planner.best(level, offered.rings, 0.0);
-    const auto least = planner.least_sum(level, offered.rings);
-    return alike && least ? alike->sum / *least - 1.0 : 0.0;
+    if (stopped()) return 0.0;
+    try {
+      const PartitionPlanner planner(
+          {problem_, offered.degrees, space_of(offered.degrees), known_moves(offered.degrees)});
+      const Recompute level = offered.degrees.recompute;
+      const auto alike = planner.best(level, offered.rings, 0.0);
+      const auto least = planner.least_sum(level, offered.rings);
+      return alike && least ? alike->sum / *least - 1.0 : 0.0;
+    } catch (const Stopped&) {
+      return 0.0;
+    }
   }
 
   [[nodiscard]] PartitionSpace space_of(const PlanDegrees& degrees) const {

@@ -148,7 +148,6 @@ class EndLayers : public Strategy {
     std::erase(sizes, problem_.gpus);
     for (const auto& [order, degrees] : stage_degrees(problem_, request_, sizes)) {
       search_order(order, degrees);
-      if (task_.result.completeness == Completeness::Stopped) break;
     }
   }
 
@@ -156,7 +155,6 @@ class EndLayers : public Strategy {
   void search_order(const PipelineOrder& order, const std::vector<PlanDegrees>& degrees) {
     std::vector<std::unique_ptr<FormSplits>> forms(degrees.size());
     parallel_for(degrees.size(), task_.options.threads, [&](std::size_t i) {
-      if (task_.deadline.passed()) return;
       auto form = std::make_unique<FormSplits>(pricer_, ranges_, order, degrees[i], problem_.gpus);
       if (request_.admits(Degree::Pipeline, form->stages())) {
         form->find(static_cast<int>(i), offers_);
@@ -165,7 +163,6 @@ class EndLayers : public Strategy {
     });
     std::vector<EndSplit> splits;
     for (const auto& form : forms) {
-      if (!form) return stop();
       if (form->plans() == 0) continue;
       ++task_.result.families;
       offers_.count(static_cast<double>(form->plans()));
@@ -175,7 +172,6 @@ class EndLayers : public Strategy {
                      [](const EndSplit& a, const EndSplit& b) { return a.bound < b.bound; });
     for (std::size_t next = 0; next < splits.size() && !offers_.is_late(splits[next].bound);
          next += Offers::kBatch) {
-      if (task_.deadline.passed()) return stop();
       const std::size_t count = std::min(Offers::kBatch, splits.size() - next);
       offers_.offer_batch(count, [&](std::size_t i) {
         const EndSplit& split = splits[next + i];
@@ -183,8 +179,6 @@ class EndLayers : public Strategy {
       });
     }
   }
-
-  void stop() { task_.result.completeness = Completeness::Stopped; }
 
   [[nodiscard]] Offers::Made made(const PipelineOrder& order, const StageConfig& form,
                                   const EndSplit& split) const {

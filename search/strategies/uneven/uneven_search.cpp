@@ -92,10 +92,7 @@ class UnevenSearch : public Strategy {
   }
 
   void run() override {
-    if (!price_stages()) {
-      task_.result.completeness = Completeness::Stopped;
-      return;
-    }
+    price_stages();
     for (std::size_t c = 0; c < catalogs_.size(); ++c) {
       const Seconds least = catalogs_[c].catalog->least_time();
       if (least.value() == std::numeric_limits<double>::infinity()) continue;
@@ -109,7 +106,7 @@ class UnevenSearch : public Strategy {
       const Promise next = queue_.top();
       if (offers_.is_late(next.bound)) break;
       const bool enough = extended_ >= most_extended_ || partials_.size() >= kMostPartials ||
-                          task_.deadline.passed();
+                          stop_reason() != StopReason::None;
       if (enough) {
         // Those behind the best were only looked at for the ranking.
         if (offers_.best() && next.bound > *offers_.best()) break;
@@ -118,6 +115,7 @@ class UnevenSearch : public Strategy {
         break;
       }
       queue_.pop();
+      task_.result.bound = next.bound;
       const Partial partial = partials_[static_cast<std::size_t>(next.partial)];
       if (partial.last + 1 == layers()) {
         simulate(next);
@@ -130,12 +128,13 @@ class UnevenSearch : public Strategy {
       }
       extend(partial, partial.last < 0 ? -1 : next.partial);
     }
+    if (task_.result.completeness == Completeness::Optimal) task_.result.bound = {};
     task_.result.families += extended_;
   }
 
  private:
-  /// The catalogue of every order; false where there was no time for one of them.
-  [[nodiscard]] bool price_stages() {
+  /// The catalogue of every order.
+  void price_stages() {
     const auto sizes = submesh_sizes(problem_.cluster->accelerators_per_node, problem_.gpus);
     const auto degrees = stage_degrees(problem_, request_, sizes);
     const std::vector<std::pair<PipelineOrder, std::vector<PlanDegrees>>> orders(degrees.begin(),
@@ -144,12 +143,11 @@ class UnevenSearch : public Strategy {
     // Orders differ very much in their work: threads share that of each.
     const int threads = task_.options.threads;
     for (std::size_t i = 0; i < orders.size(); ++i) {
-      if (task_.deadline.passed()) return false;
+      check_stop();
       catalogs_[i].catalog = std::make_unique<StageCatalog>(
           pricer_, problem_, orders[i].first, orders[i].second, ranges_, offers_.limit(), threads);
       offers_.count(catalogs_[i].catalog->plans());
     }
-    return true;
   }
 
   [[nodiscard]] int layers() const { return ranges_.layers(); }

@@ -12,12 +12,14 @@
 #include <queue>
 
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
 
 constexpr std::size_t kPhases = 3;
 constexpr std::size_t kNothing = ~std::size_t{0};
+constexpr std::size_t kBetweenLooks = 64;  ///< pieces, at the time
 
 /// A kind of piece: virtual stage and phase.
 std::size_t kind_of(std::size_t stage, Phase phase) {
@@ -59,6 +61,7 @@ class Lists {
     std::vector<std::size_t> due;
     while (result_.pieces.size() < ends_.size()) {
       PLANSEARCH_CHECK(!events_.empty());
+      if (result_.pieces.size() % kBetweenLooks == 0) check_stop();
       now_ = events_.top().first;
       due.clear();
       for (; !events_.empty() && events_.top().first == now_; events_.pop()) {

@@ -9,6 +9,7 @@
 #include <boost/graph/depth_first_search.hpp>
 #include <optional>
 
+#include "plansearch/stop_token.hpp"
 #include "schedule/program/lowering.hpp"
 
 namespace plansearch {
@@ -42,7 +43,10 @@ class Builder {
   }
 
   std::variant<TaskGraph, ProgramFault> build() {
-    for (const Queue& queue : program_.queues) add_queue(queue);
+    for (const Queue& queue : program_.queues) {
+      check_stop();
+      add_queue(queue);
+    }
     for (const Event& event : program_.events) {
       const TaskId after = graph_.task_of[event.after];
       // A send or receive is awaited at its end and held up at its post.

@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 #include "schedule/program/program.hpp"
 #include "schedule/table.hpp"
 
@@ -129,6 +130,7 @@ class Compiler {
     where_.assign(order_.pipeline.size() * static_cast<std::size_t>(order_.micro_batches) * 3,
                   kNone);
     for (std::size_t d = 0; d < order_.devices.size(); ++d) {
+      check_stop();
       first_.push_back(static_cast<Index>(entries_.size()));
       const std::span<const ComputeStep> steps = order_.devices[d];
       for (std::size_t i = 0; i < steps.size();) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 #include "schedule/program/program.hpp"
 
 namespace plansearch {
@@ -123,6 +124,7 @@ void OrderSimulator::note_first_starts(const CompiledOrder& order, PipelineResul
 void OrderSimulator::run(const CompiledOrder& order, int periods_left_out,
                          const PipelineTimes& times, TransferMode transfers, SteadyState steady,
                          PipelineResult& result) {
+  check_stop();
   fill_duration_table(times, order.weight_gradients, {}, table_);
   blocking_ = transfers == TransferMode::Blocking;
   outputs_.resize(order.steps.size());

@@ -4,7 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+
 #include "plansearch/device_mesh.hpp"
+#include "plansearch/stop_token.hpp"
 #include "support/placed_sequence.hpp"
 #include "support/toy_problem.hpp"
 
@@ -69,8 +72,13 @@ TEST_SUITE("unit") {
   TEST_CASE("move prices: a table that was stopped is made whole when it is asked for again") {
     const DeviceMesh mesh = mesh_of(1);
     ReshardingPrices prices(mesh);
+    std::atomic<bool> stop{false};
+    const auto price_and_stop = [&](CommunicationKind kind, AxisSet axes, double elements) {
+      stop = true;  // behind the first row
+      return price_of(kind, axes, elements);
+    };
     const ReshardedTensor tensor{
-        prices.subject(64.0, WireClass::Activation, 1), {8.0, 8.0}, price_of};
+        prices.subject(64.0, WireClass::Activation, 1), {8.0, 8.0}, price_and_stop};
     const SliceMap cut = SliceMap::shard(mesh, {Axis::Factor0});
     const NumberedLayout rows = prices.numbered({{cut, {}}, {}, {}});
     const NumberedLayout columns = prices.numbered({{{}, cut}, {}, {}});
@@ -78,9 +86,11 @@ TEST_SUITE("unit") {
     const auto ask = [&]() -> const ReshardingCosts& {
       return prices.price_all(tensor, both, both, Pairs::All, ReadsAgain::Never);
     };
-    int asked = 0;
-    prices.stop_when([&] { return ++asked == 2; });  // behind the first row
-    CHECK_THROWS_AS(ask(), PricingStopped);
+    {
+      const StopToken token({.signal = &stop});
+      const StopScope scope(&token);
+      CHECK_THROWS_AS(ask(), Stopped);
+    }
     const double exchange = price_of(CommunicationKind::AllToAll, {Axis::Factor0}, 32.0)
                                 .value();  // half of 64 elements
     CHECK(ask().times == std::vector<double>{0.0, exchange, exchange, 0.0});

@@ -7,6 +7,7 @@
 
 #include "plansearch/plan_stages.hpp"
 #include "plansearch/space.hpp"
+#include "plansearch/stop_token.hpp"
 #include "support/search_space.hpp"
 #include "support/toy_class.hpp"
 #include "support/toy_problem.hpp"
@@ -104,9 +105,9 @@ TEST_SUITE("unit") {
   TEST_CASE("space full: a search that was stopped says nothing of plan 1") {
     const Problem problem = problem_of(OperatorSteps::Squares, OwnLayers::Ends);
     const PlanEvaluator evaluator(problem);
-    SearchOptions none;
-    none.time_limit = std::chrono::steady_clock::duration::zero();
-    const SearchResult found = test::search_space("full", evaluator, {}, none);
+    const StopToken none({.time = std::chrono::seconds(0)});
+    const StopScope scope(&none);
+    const SearchResult found = test::search_space("full", evaluator, {});
     CHECK(found.completeness == Completeness::Stopped);
     CHECK(found.claim.empty());
   }

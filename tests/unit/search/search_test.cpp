@@ -4,12 +4,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <set>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "plansearch/stop_token.hpp"
 #include "support/spaces.hpp"
 #include "support/toy_problem.hpp"
 
@@ -302,13 +304,22 @@ TEST_SUITE("unit") {
 
   TEST_CASE("an interrupted search says so and keeps its best") {
     const PlanEvaluator evaluator(test::toy_problem());
-    const std::atomic<bool> stop{true};
-    SearchOptions o = options(Pruning::On, 1);
-    o.interrupted = &stop;
-    const SearchResult result = search(evaluator, toy_space(evaluator.problem()), o);
-    CHECK(result.completeness == Completeness::Stopped);
-    CHECK(result.counts.unvisited > 0);
-    CHECK_FALSE(result.ranked.empty());
+    for (const int threads : {1, 2}) {
+      std::atomic<bool> stop{false};
+      SearchOptions o = options(Pruning::On, threads);
+      o.priced = [&](std::span<const PlanCandidate>) { stop = true; };  // after the first batch
+      const StopToken token({.signal = &stop});
+      const StopScope scope(&token);
+      const SearchResult result = search(evaluator, toy_space(evaluator.problem()), o);
+      CHECK(result.completeness == Completeness::Stopped);
+      CHECK_FALSE(result.ranked.empty());
+      const SearchCounts& c = result.counts;
+      CHECK(c.evaluated + c.pruned + c.unvisited + c.rejected_total() == c.space);
+      const SearchResult nothing = search(evaluator, toy_space(evaluator.problem()), o);
+      CHECK(nothing.completeness == Completeness::Stopped);
+      CHECK(nothing.ranked.empty());
+      CHECK(nothing.counts.unvisited > 0);
+    }
   }
 }
 

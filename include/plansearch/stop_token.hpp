@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// When work has to end before it is done: a time limit, a signal, or the memory that it takes.
+//
+//   const StopToken token({.time = std::chrono::seconds(10)});
+//   const StopScope scope(&token);
+//   SearchResult result = search(evaluator, space, options);  // the best of ten seconds
+//
+// Everything that may take long asks check_stop(). A search that is stopped returns what it has
+// found; work without a part that is worth having ends by the exception.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <optional>
+
+#include "plansearch/quantity.hpp"
+
+namespace plansearch {
+
+enum class StopReason : std::uint8_t { None, TimeLimit, MemoryLimit, Signal };
+
+struct StopLimits {
+  std::optional<std::chrono::duration<double>> time{};  ///< from the making of the token
+  std::optional<Bytes> memory{};                        ///< resident, of the whole process
+  const std::atomic<bool>* signal = nullptr;            ///< set by others
+};
+
+/// Thread-safe. A token that has said stop says so for ever.
+class StopToken {
+ public:
+  /// Stops with `outer` as well.
+  explicit StopToken(const StopLimits& limits, const StopToken* outer = nullptr);
+  [[nodiscard]] StopReason reason() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] StopReason look() const;
+
+  Clock::time_point end_ = Clock::time_point::max();
+  std::optional<Bytes> memory_;
+  const std::atomic<bool>* signal_;
+  const StopToken* outer_;
+  mutable std::atomic<StopReason> reason_{StopReason::None};
+  mutable std::atomic<Clock::rep> next_memory_look_{0};
+};
+
+/// Until its end the token rules the calling thread, and parallel_for on its behalf. Null: nothing
+/// stops it. The token lives longer than the scope.
+class StopScope {
+ public:
+  explicit StopScope(const StopToken* token);
+  ~StopScope();
+  StopScope(const StopScope&) = delete;
+  StopScope& operator=(const StopScope&) = delete;
+
+ private:
+  const StopToken* before_;
+};
+
+/// The one that rules the calling thread; null: none.
+[[nodiscard]] const StopToken* stop_token();
+
+struct Stopped : std::exception {
+  explicit Stopped(StopReason why) : reason(why) {}
+  [[nodiscard]] const char* what() const noexcept override { return "stopped"; }
+  StopReason reason;
+};
+
+/// Why the calling thread has to stop.
+[[nodiscard]] StopReason stop_reason();
+
+/// Throws Stopped where the token of the calling thread says so. Takes some ten nanoseconds: in
+/// loops of less than a microsecond a turn it is asked now and then.
+void check_stop();
+
+}  // namespace plansearch
