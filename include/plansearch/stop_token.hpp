@@ -71,8 +71,20 @@ struct Stopped : std::exception {
 /// Why the calling thread has to stop.
 [[nodiscard]] StopReason stop_reason();
 
-/// Throws Stopped where the token of the calling thread says so. Takes some ten nanoseconds: in
-/// loops of less than a microsecond a turn it is asked now and then.
+/// Throws Stopped where the token of the calling thread says so. Takes some ten nanoseconds.
 void check_stop();
+
+/// The same once in `every` calls: for loops of less than a microsecond a turn.
+class OccasionalStop {
+ public:
+  explicit OccasionalStop(unsigned every) : every_(every) {}
+  void check() {
+    if (++calls_ % every_ == 0) check_stop();
+  }
+
+ private:
+  unsigned every_;
+  unsigned calls_ = 0;
+};
 
 }  // namespace plansearch

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "plansearch/stop_token.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -179,11 +181,13 @@ template <typename Visit>
 void Trace::each_event(const Visit& visit) const {
   std::size_t number = 0;
   std::uint32_t more_messages = 0;  // of the tracks before
+  OccasionalStop stop(1024);
   visit_tracks(simulated_, devices_, end(), [&](std::span<const TraceEvent> track) {
     const TraceBlock block =
         repeats_.empty() ? TraceBlock{track.size(), 0, 0, 0} : repeats_[number++];
     const auto show = [&](std::size_t begin, std::size_t count, int times) {
       for (const TraceEvent& event : track.subspan(begin, count)) {
+        stop.check();
         TraceEvent shown = later(event, period_, block.messages, times);
         shown.message += more_messages;
         // The micro-batches of a replica follow those of the one before.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "plansearch/stop_token.hpp"
+
 namespace plansearch {
 namespace {
 
@@ -132,7 +134,9 @@ void visit_tracks(const SimulatedProgram& simulated, std::span<const ProgramDevi
     const Channel& channel = simulated.program.channels[messages[id].channel];
     return std::min(channel.source, channel.destination);
   };
+  OccasionalStop stop(1024);
   for (MessageId id = 0; id < messages.size(); ++id) {
+    stop.check();
     add_message(simulated, id, events);
     if (id + 1 == messages.size() || named_by(id) != named_by(id + 1)) show();
   }

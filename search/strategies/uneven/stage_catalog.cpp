@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
@@ -176,6 +177,7 @@ StageTransfer StageCatalog::transfer(int from, int to, int last) const {
     const auto known = transfers_.find(place);
     if (known != transfers_.end()) return known->second;
   }
+  check_stop();
   // Stages that fit into one node may share it; others never do.
   const int node = problem_.cluster->accelerators_per_node;
   const int taken = devices_of(from);

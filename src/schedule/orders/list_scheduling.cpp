@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::size_t kPhases = 3;
 constexpr std::size_t kNothing = ~std::size_t{0};
-constexpr std::size_t kBetweenLooks = 64;  ///< pieces, at the time
 
 /// A kind of piece: virtual stage and phase.
 std::size_t kind_of(std::size_t stage, Phase phase) {
@@ -61,7 +60,7 @@ class Lists {
     std::vector<std::size_t> due;
     while (result_.pieces.size() < ends_.size()) {
       PLANSEARCH_CHECK(!events_.empty());
-      if (result_.pieces.size() % kBetweenLooks == 0) check_stop();
+      stop_.check();
       now_ = events_.top().first;
       due.clear();
       for (; !events_.empty() && events_.top().first == now_; events_.pop()) {
@@ -210,6 +209,7 @@ class Lists {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::map<std::vector<std::size_t>, Cut> cuts_;  ///< by how far every kind is behind
   Ticks now_ = 0;
+  OccasionalStop stop_{64};
   ListOrder result_;
 };
 

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 #include "schedule/program/lowering_buffers.hpp"
 #include "schedule/program/lowering_messages.hpp"
 #include "schedule/program/lowering_routes.hpp"
@@ -205,7 +206,9 @@ Program lower(const ComputeOrder& order, const LoweringOptions& options) {
   Lowering lowering(order, options);
   if (options.sends.time == SendTime::Consumed) {
     const auto clock = by_clock(order, lowering.ways());
+    OccasionalStop stop(64);
     for (auto tick = clock.begin(); tick != clock.end();) {
+      stop.check();
       const auto next = std::find_if(tick, clock.end(),
                                      [&](const auto& step) { return step.first != tick->first; });
       for (auto step = tick; step != next; ++step) lowering.emit_transfer_to(step->second);
@@ -214,6 +217,7 @@ Program lower(const ComputeOrder& order, const LoweringOptions& options) {
     }
   } else {
     for (std::size_t d = 0; d < order.devices.size(); ++d) {
+      check_stop();
       const std::span<const ComputeStep> steps = order.devices[d];
       for (std::size_t i = 0; i < steps.size();) {
         const std::size_t end = piece_end(steps, i);
