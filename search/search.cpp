@@ -73,7 +73,7 @@ class SearchPass {
     }
     const std::size_t first = ranking_.part_of_first();
     {
-      const StopScope whatever_the_time(nullptr);
+      const StopPoll none_is_lost;
       ranking_.conclude(result_);
     }
     if (result_.completeness == Completeness::Optimal && !result_.ranked.empty()) {

@@ -62,6 +62,19 @@ class StopScope {
 /// The one that rules the calling thread; null: none.
 [[nodiscard]] const StopToken* stop_token();
 
+/// Until its end nothing throws Stopped on the calling thread: for what has to be finished, and
+/// looks itself whether the time is over.
+class StopPoll {
+ public:
+  [[nodiscard]] bool is_late() const {
+    return token_ != nullptr && token_->reason() != StopReason::None;
+  }
+
+ private:
+  const StopToken* token_ = stop_token();
+  StopScope scope_{nullptr};
+};
+
 struct Stopped : std::exception {
   explicit Stopped(StopReason why) : reason(why) {}
   [[nodiscard]] const char* what() const noexcept override { return "stopped"; }

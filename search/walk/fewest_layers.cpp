@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "plan/stages/layer_distribution.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 namespace {
@@ -79,10 +80,12 @@ int add_fewest_layers(const PlanEvaluator& evaluator, SearchResult& result) {
   for (const auto* plans : {&result.ranked, &result.front}) {
     std::copy_if(plans->begin(), plans->end(), std::back_inserter(all), recomputes_all);
   }
+  const StopPoll poll;
   FewestLayers fewest(evaluator, result.admitted);
   std::set<PlanDegrees> seen;
   int looked_into = 0;
   for (const PlanCandidate& candidate : all) {
+    if (poll.is_late()) break;
     if (!seen.insert(candidate.plan).second || fewest.has_room_for_all(candidate.plan)) continue;
     ++looked_into;
     const auto less = fewest.of(candidate.plan);

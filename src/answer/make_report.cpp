@@ -9,6 +9,7 @@
 #include "answer/padding_advice.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/ranking.hpp"
+#include "plansearch/stop_token.hpp"
 #include "question/gpu_count.hpp"
 #include "search/ranking/variants.hpp"
 
@@ -17,14 +18,17 @@ namespace {
 
 /// The plans that stand for a group first, in ranks 1 and on; their variants behind them.
 std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
-                                       const std::vector<PlanCandidate>& ranked, std::size_t top) {
+                                       const std::vector<PlanCandidate>& ranked, std::size_t top,
+                                       const StopPoll& poll) {
   const double sigma = evaluator.problem().framework->constants.paired_sigma;
   const auto ties_with = [&](const PlanReport& better, const PlanReport& report) {
     return probability_faster(better.estimate.step.total(), report.estimate.step.total(), sigma) <
            kTieProbability;
   };
-  const std::vector<PlanGroup> groups = grouped_variants(ranked, sigma, top);
+  std::vector<PlanGroup> groups = grouped_variants(ranked, sigma, top);
   std::vector<PlanReport> reports;
+  constexpr std::size_t kInAnyTime = 10;  // plans
+  const auto is_late = [&] { return reports.size() >= kInAnyTime && poll.is_late(); };
   const auto add = [&](const PlanCandidate& candidate) -> PlanReport& {
     PlanReport report =
         report_plan(evaluator, whole_plan(evaluator, candidate), candidate.estimate);
@@ -34,9 +38,10 @@ std::vector<PlanReport> ranked_reports(const PlanEvaluator& evaluator,
     }
     return reports.emplace_back(std::move(report));
   };
-  for (const PlanGroup& group : groups) add(group.front());
+  for (std::size_t g = 0; g < groups.size() && !is_late(); ++g) add(groups[g].front());
+  groups.resize(reports.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (std::size_t i = 1; i < groups[g].size(); ++i) {
+    for (std::size_t i = 1; i < groups[g].size() && !is_late(); ++i) {
       PlanReport& variant = add(groups[g][i]);
       variant.variant_of = static_cast<int>(g) + 1;
       variant.ties.with_previous = true;
@@ -169,9 +174,10 @@ QuestionReport question_report(const ResolvedQuestion& asked, const Problem& pro
 
 SearchReport make_report(const ResolvedQuestion& asked, const PlanEvaluator& evaluator,
                          const SearchResult& result, std::size_t top, FrontShown front) {
+  const StopPoll poll;
   SearchReport report;
   report.question = question_report(asked, evaluator.problem());
-  report.plans = ranked_reports(evaluator, result.ranked, top);
+  report.plans = ranked_reports(evaluator, result.ranked, top, poll);
   if (front == FrontShown::Yes) report.front = front_reports(evaluator, result.front);
   for (const NearMiss& miss : result.misses) {
     if (!evaluator.host_fits(miss.estimate)) continue;  // what is missing is not device memory

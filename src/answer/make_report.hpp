@@ -20,7 +20,8 @@ namespace plansearch {
 enum class FrontShown { No, Yes };
 
 /// Ranks of the `top` best families with their variants, ties, counts and optimality; the front
-/// where it is shown; remedies are added by who knows them.
+/// where it is shown; remedies are added by who knows them. Never throws Stopped: where the time is
+/// over, ten plans or a few more are shown.
 [[nodiscard]] SearchReport make_report(const ResolvedQuestion& asked,
                                        const PlanEvaluator& evaluator, const SearchResult& result,
                                        std::size_t top, FrontShown front);

@@ -88,8 +88,6 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   if (auto* infeasible = std::get_if<Infeasible>(&found)) return std::move(*infeasible);
   auto& result = std::get<SearchResult>(found);
   if (result.completeness == Completeness::Stopped) stopped_ = true;
-  const StopToken* token = stop_token();
-  const StopScope whatever_the_time(nullptr);
   if (all_ != nullptr) all_->add(result.counts);
   const bool layers_open = is_open(request, Degree::Recompute) &&
                            is_open(request, Degree::RecomputeLayers) && request.target.empty();
@@ -101,7 +99,6 @@ std::variant<SearchReport, Infeasible> SearchSession::report(const ResolvedQuest
   }
   if (request.space.empty() && request.target.empty() && is_open(request, Degree::Schedule) &&
       !stopped_) {
-    const StopScope scope(token);
     ask_aside(report.advice, "orders that the framework does not run",
               [&] { report.beyond = beyond_framework(evaluator, result.ranked); });
   }

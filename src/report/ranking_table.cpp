@@ -71,11 +71,18 @@ std::string chunks_cell(const PlanReport& plan) {
   return text;
 }
 
-/// "0 (1 tie)": with what the cell says of variants.
-std::string tied_cell(const PlanReport& plan, std::string (*cell)(const PlanDegrees&)) {
+bool is_any(const PlanDegrees& /*variant*/, const PlanDegrees& /*plan*/) {
+  return true;
+}
+
+/// "0 (1 tie)": with what the cell says of variants that are meant.
+std::string tied_cell(const PlanReport& plan, std::string (*cell)(const PlanDegrees&),
+                      bool (*is_meant)(const PlanDegrees&, const PlanDegrees&) = is_any) {
   std::string text = across_stages(plan.plan, cell);
   std::set<std::string> others;
-  for (const PlanDegrees& variant : plan.variants) others.insert(cell(variant));
+  for (const PlanDegrees& variant : plan.variants) {
+    if (is_meant(variant, plan.plan.degrees)) others.insert(cell(variant));
+  }
   others.erase(text);
   if (!others.empty()) text += fmt::format(" ({} tie)", fmt::join(others, ", "));
   return text;
@@ -87,10 +94,9 @@ std::string zero_cell(const PlanDegrees& plan) {
 
 /// The order of its pipeline, and those of variants with as many chunks.
 std::string order_cell(const PlanReport& plan) {
-  PlanReport same = plan;
-  std::erase_if(same.variants,
-                [&](const PlanDegrees& p) { return p.chunks != plan.plan.degrees.chunks; });
-  return tied_cell(same, schedule_cell);
+  return tied_cell(plan, schedule_cell, [](const PlanDegrees& variant, const PlanDegrees& own) {
+    return variant.chunks == own.chunks;
+  });
 }
 
 /// Degrees; what no plan makes use of is left out, but for the three everybody looks for.

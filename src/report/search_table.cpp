@@ -183,15 +183,33 @@ std::string ladder_table(const std::vector<LadderRung>& ladder, int columns) {
   return table.text(columns) + legend + "\n";
 }
 
+/// The answer of the chosen size, and the best plan of every size.
+Json ladder_json(const LadderReport& ladder) {
+  Json json = to_json(ladder.rungs.at(ladder.chosen).report);
+  json["ladder_choice"] = ladder.choice;
+  json["ladder_ceiling"] = ladder.ceiling.empty() ? Json(nullptr) : Json(ladder.ceiling);
+  json["ladder"] = Json::array();
+  for (const LadderRung& rung : ladder.rungs) {
+    Json entry{{"gpus", rung.report.question.gpus}};
+    const bool runs = !rung.report.plans.empty();
+    entry["speedup"] = runs ? Json(rung.speedup) : nullptr;
+    entry["efficiency"] = runs ? Json(rung.efficiency) : nullptr;
+    entry["plan"] = runs ? plan_json(rung.report.question, rung.report.plans.front()) : nullptr;
+    json["ladder"].push_back(std::move(entry));
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string render_search(const SearchReport& report, Format format, int columns) {
-  require_finite(to_json(report));
+  const Json json = to_json(report);
+  require_finite(json);
   switch (format) {
     case Format::Table:
       return search_table(report, columns);
     case Format::Json:
-      return json_text(to_json(report), 2) + "\n";
+      return json_text(json, 2) + "\n";
     case Format::JsonLines:
     case Format::Csv:
       break;
@@ -200,8 +218,9 @@ std::string render_search(const SearchReport& report, Format format, int columns
 }
 
 std::string render_ladder(const LadderReport& ladder, Format format, int columns) {
-  for (const LadderRung& rung : ladder.rungs) require_finite(to_json(rung.report));
   const SearchReport& chosen = ladder.rungs.at(ladder.chosen).report;
+  const Json json = ladder_json(ladder);
+  require_finite(json);
   if (format == Format::Table) {
     const QuestionReport& q = chosen.question;
     const std::string ceiling = ladder.ceiling.empty() ? "" : ladder.ceiling + "\n";
@@ -216,18 +235,6 @@ std::string render_ladder(const LadderReport& ladder, Format format, int columns
       if (!rung.report.plans.empty()) lines.add(rung.report.question, rung.report.plans.front());
     }
     return lines.text();
-  }
-  Json json = to_json(chosen);
-  json["ladder_choice"] = ladder.choice;
-  json["ladder_ceiling"] = ladder.ceiling.empty() ? Json(nullptr) : Json(ladder.ceiling);
-  json["ladder"] = Json::array();
-  for (const LadderRung& rung : ladder.rungs) {
-    Json entry{{"gpus", rung.report.question.gpus}};
-    const bool runs = !rung.report.plans.empty();
-    entry["speedup"] = runs ? Json(rung.speedup) : nullptr;
-    entry["efficiency"] = runs ? Json(rung.efficiency) : nullptr;
-    entry["plan"] = runs ? plan_json(rung.report.question, rung.report.plans.front()) : nullptr;
-    json["ladder"].push_back(std::move(entry));
   }
   return json_text(json, 2) + "\n";
 }
