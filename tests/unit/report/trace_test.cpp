@@ -3,6 +3,7 @@
 #include "report/trace.hpp"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -35,7 +36,9 @@ std::string text_of(const Trace& trace) {
 
 TEST_SUITE("unit") {
   TEST_CASE("a trace shows many micro-batches as the whole program has them") {
-    const std::string file = std::filesystem::temp_directory_path() / "plansearch_trace_test.json";
+    // Of this process: several may run at a time.
+    const std::string name = "plansearch-trace-" + std::to_string(::getpid()) + ".json";
+    const std::string file = std::filesystem::temp_directory_path() / name;
     for (const ScheduleId id : all_schedules()) {
       const int chunks = schedule_row(id).chunks.fewest;
       const ScheduleReport report = report_of(to_text(id), 4, 400, chunks);
