@@ -9,12 +9,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
+#include <array>
 #include <limits>
 
 #include "base/checked.hpp"
 #include "plan/degrees/framework_defaults.hpp"
-#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "schedule/table.hpp"
 
@@ -31,13 +30,6 @@ int degree(std::int64_t value) {
     throw Refusal{fmt::format("degree {} is beyond any machine", value)};
   }
   return static_cast<int>(value);
-}
-
-/// Refuses degrees whose product no count of devices can hold.
-int product_of_degrees(std::initializer_list<int> degrees) {
-  const auto product = product_within(std::numeric_limits<int>::max(), degrees);
-  if (!product) throw Refusal{"the product of the degrees is beyond any machine"};
-  return static_cast<int>(*product);
 }
 
 void set_biases(ModelDescription& model, bool biases) {
@@ -174,51 +166,61 @@ ModelDescription describe(const RunRecord& run, const ArchitectureTable& table, 
   return model;
 }
 
-/// Every degree the row states; what it leaves open is the framework's default or 1.
-PlanDegrees read_plan(const RunRecord& run, const Framework& framework, PinnedDegrees& chosen) {
-  chosen = run.degrees;
-  if (!run.recompute.empty()) {
-    const auto level = parse_value(Degree::Recompute, run.recompute);
-    if (!level) {
-      throw Refusal{
-          fmt::format("recompute \"{}\" is not {}", run.recompute, legal_text(Degree::Recompute))};
-    }
-    chosen.pin(Degree::Recompute, *level);
+/// A degree whose words the row may state in a column of its own.
+void pin_word(Degree degree, const std::string& column, const std::string& word,
+              PinnedDegrees& pinned) {
+  if (word.empty()) return;
+  const auto value = parse_value(degree, word);
+  if (!value) {
+    throw Refusal{fmt::format("{} \"{}\" is not {}", column, word, legal_text(degree))};
   }
-  if (const std::string& kind = run.cell("cp_kind"); !kind.empty()) {
-    const auto value = parse_value(Degree::ContextKind, kind);
-    if (!value) {
-      throw Refusal{fmt::format("cp_kind \"{}\" is not {}", kind, legal_text(Degree::ContextKind))};
-    }
-    chosen.pin(Degree::ContextKind, *value);
-  }
-  PlanDegrees plan = with_defaults(with_pinned({}, chosen), chosen, framework);
-  // Without stages there is nothing to interleave: the column then repeats a default.
-  if (plan.pipeline == 1) plan.chunks = 1;
-  if (!run.degrees.has(Degree::Data)) {
-    const int model_ranks = product_of_degrees(
-        {plan.tensor_in, plan.tensor_out, plan.tensor_depth, plan.pipeline, plan.context});
-    plan.data = degree(std::max<std::int64_t>(1, run.gpus / model_ranks));
-  }
-  product_of_degrees(
-      {plan.data, plan.tensor_in, plan.tensor_out, plan.tensor_depth, plan.pipeline, plan.context});
-  const std::int64_t per_round = std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
-  plan.micro_batches = degree((run.global_batch + per_round - 1) / per_round);
-  return plan;
+  pinned.pin(degree, *value);
 }
 
-/// Without stages the column is a remark. Otherwise the order that it names; the framework's own
-/// for as many chunks where it is empty, or where the named one does not take the row's chunks.
-ScheduleId measured_order(const RunRecord& run, const PlanDegrees& plan, const Framework& framework,
-                          const ArchitectureTable& table) {
-  const ScheduleId usual = default_schedule(framework, plan.pipeline, plan.chunks);
-  if (plan.pipeline == 1 || run.cell("schedule").empty()) return usual;
-  const auto named = table.schedules.find(run.cell("schedule"));
+/// Without stages there is nothing to interleave and no order: both columns repeat a default. An
+/// order that does not take the row's chunks is the framework's own for so many.
+void pin_order(const RunRecord& run, const ArchitectureTable& table, PinnedDegrees& pinned) {
+  if (pinned.get(Degree::Pipeline).value_or(1) == 1) return pinned.release(Degree::Chunks);
+  const std::string& word = run.cell("schedule");
+  if (word.empty()) return;
+  const auto named = table.schedules.find(word);
   if (!named) {
-    throw Refusal{fmt::format("schedule \"{}\" is not known (validation/architectures.yaml)",
-                              run.cell("schedule"))};
+    throw Refusal{
+        fmt::format("schedule \"{}\" is not known (validation/architectures.yaml)", word)};
   }
-  return schedule_row(*named).chunks.contains(plan.chunks) ? *named : usual;
+  const auto chunks = pinned.get(Degree::Chunks);
+  if (chunks && !schedule_row(*named).chunks.contains(*chunks)) return;
+  pinned.pin(Degree::Schedule, static_cast<int>(*named));
+}
+
+/// The degrees of the row as flags would give them, and a batch that they divide.
+void pin_degrees(const RunRecord& run, const ArchitectureTable& table, const Framework& framework,
+                 RunCase& result) {
+  PinnedDegrees& pinned = result.question.degrees;
+  pinned = run.degrees;
+  pin_word(Degree::Recompute, "recompute", run.recompute, pinned);
+  pin_word(Degree::ContextKind, "cp_kind", run.cell("cp_kind"), pinned);
+  pin_order(run, table, pinned);
+  PlanDegrees& plan = result.plan;
+  plan = with_defaults(with_pinned({}, pinned), pinned, framework);
+  const std::array axes{plan.data,         plan.tensor_in, plan.tensor_out,
+                        plan.tensor_depth, plan.pipeline,  plan.context};
+  const auto ranks = product_within(std::numeric_limits<int>::max(), axes);
+  if (!ranks) throw Refusal{"the product of the degrees is beyond any machine"};
+  if (!pinned.has(Degree::Data)) {
+    plan.data = degree(std::max<std::int64_t>(1, run.gpus / *ranks));
+    pinned.pin(Degree::Data, plan.data);
+  }
+  const std::string micro_batch(row_of(Degree::MicroBatch).key);
+  result.open_micro_batch = !pinned.has(Degree::MicroBatch) &&
+                            !framework.natural_degrees.contains(micro_batch) &&
+                            !framework.fixed_degrees.contains(micro_batch);
+  pinned.pin(Degree::MicroBatch, plan.micro_batch);
+  const std::int64_t per_round = std::int64_t{1} * plan.data * plan.tensor_depth * plan.micro_batch;
+  plan.micro_batches = degree((run.global_batch + per_round - 1) / per_round);
+  result.question.batch = plan.global_batch();
+  result.batch_share =
+      static_cast<double>(run.global_batch) / static_cast<double>(plan.global_batch());
 }
 
 }  // namespace
@@ -231,19 +233,8 @@ std::variant<RunCase, Inexpressible> make_case(const RunRecord& run, const Archi
     result.question = run.question;
     result.model = describe(run, table, result);
     if (run.framework_assumed) result.filled.push_back("framework " + run.framework);
-    result.plan = read_plan(run, framework, result.chosen);
-    const std::string micro_batch(row_of(Degree::MicroBatch).key);
-    result.open_micro_batch = !run.degrees.has(Degree::MicroBatch) &&
-                              !framework.natural_degrees.contains(micro_batch) &&
-                              !framework.fixed_degrees.contains(micro_batch);
-    result.plan.schedule = measured_order(run, result.plan, framework, table);
-    if (!run.cell("schedule").empty()) {
-      result.question.degrees.pin(Degree::Schedule, static_cast<int>(result.plan.schedule));
-    }
-    result.question.batch = result.plan.global_batch();
+    pin_degrees(run, table, framework, result);
     result.question.seq_len = run.seq_len;
-    result.batch_share =
-        static_cast<double>(run.global_batch) / static_cast<double>(result.plan.global_batch());
     return result;
   } catch (const Refusal& refusal) {
     return Inexpressible{refusal.reason};

@@ -6,7 +6,6 @@
 #include <variant>
 #include <vector>
 
-#include "plansearch/degree_set.hpp"
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
 #include "plansearch/model_description.hpp"
@@ -16,12 +15,11 @@
 
 namespace plansearch {
 
-/// What the row says about network and plan. The question is settled as anybody's.
+/// What the row says about network and plan, as a question that is settled as anybody's.
 struct RunCase {
   ModelDescription model;
-  ProblemRequest question;
-  PlanDegrees plan;
-  PinnedDegrees chosen;  ///< degrees of the plan that row or framework decide
+  ProblemRequest question;  ///< with the degrees that the row decides
+  PlanDegrees plan;         ///< as far as the row says it, until the question is settled
   /// Neither the row nor the framework says it: the plan has one sequence until it is priced.
   bool open_micro_batch = false;
   std::vector<std::string> filled;  ///< what the columns did not say, and who said it instead

@@ -10,11 +10,10 @@
 #include <utility>
 #include <variant>
 
-#include "plan/degrees/framework_defaults.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
-#include "schedule/table.hpp"
+#include "question/degrees.hpp"
 #include "studies/validate/lookup.hpp"
 #include "studies/validate/run_groups.hpp"
 
@@ -31,26 +30,20 @@ std::shared_ptr<const Cluster> at_least(const std::shared_ptr<const Cluster>& cl
   return larger;
 }
 
-/// The framework as measured runs have it: it ran their orders, whatever its file lists.
-std::shared_ptr<const Framework> with_all_orders(const Framework& usual) {
-  auto framework = std::make_shared<Framework>(usual);
-  framework->schedules = schedule_names();
-  return framework;
-}
-
 /// Cells that decide the network of a row without a name.
 constexpr std::array kSizes{"model",      "mlp",         "layers",   "hidden",
                             "ffn_hidden", "heads",       "kv_heads", "head_dim",
                             "vocab",      "moe_experts", "moe_topk", "moe_ffn"};
 
-/// Equal for rows that one evaluator can price: settings and sizes.
+/// Equal for rows that one evaluator can price: settings, sizes and order.
 std::string problem_key(const RunRecord& run, const ProblemRequest& question) {
   std::string key;
   for (const SettingRow& row : setting_table()) {
     key.append(1, '\n').append(row.get(question).value_or(""));
   }
   for (const char* column : kSizes) key.append(1, '\n').append(run.cell(column));
-  return key;
+  // An order that the framework does not list becomes one of the problem's.
+  return fmt::format("{}\n{}", key, question.degrees.get(Degree::Schedule).value_or(-1));
 }
 
 /// Who decided what the columns of settings left open.
@@ -64,14 +57,15 @@ void note_settings(const RunRecord& run, const ResolvedQuestion& settled, RunCas
   }
 }
 
-void note_degrees(const RunRecord& run, RunCase& result) {
-  for (const Degree degree : {Degree::Zero, Degree::SequenceParallel, Degree::Recompute}) {
-    const bool open =
-        !run.degrees.has(degree) && (degree != Degree::Recompute || run.recompute.empty());
-    const bool matters = degree != Degree::SequenceParallel || result.plan.tensor() > 1;
-    if (!open || !matters) continue;
-    result.filled.push_back(fmt::format("{} {}", row_of(degree).key,
-                                        value_text(degree, degree_value(result.plan, degree))));
+void note_degrees(RunCase& result) {
+  const PlanDegrees& plan = result.plan;
+  for (const auto& [degree, matters] : {std::pair{Degree::Zero, true},
+                                        {Degree::SequenceParallel, plan.tensor() > 1},
+                                        {Degree::Recompute, true},
+                                        {Degree::Chunks, plan.chunks > 1}}) {
+    if (result.question.degrees.has(degree) || !matters) continue;
+    result.filled.push_back(
+        fmt::format("{} {}", row_of(degree).key, value_text(degree, degree_value(plan, degree))));
   }
 }
 
@@ -134,16 +128,14 @@ class Preparation {
     if (known == group_of_.end()) {
       files.cluster = at_least(files.cluster, *question.gpus);
       files.model = std::make_shared<const ShippedModel>(ShippedModel{run_case.model});
-      files.framework = with_all_orders(*files.framework);
       groups_.push_back({resolve_question(question, files), {}});
       known = group_of_.emplace(key, groups_.size() - 1).first;
     }
     RunGroup& group = groups_[known->second];
     const Problem& problem = group.settled.problem;
     note_settings(run, group.settled, run_case);
-    run_case.plan = with_legal_defaults(run_case.plan, run_case.chosen, *problem.network,
-                                        *problem.framework, problem.precision);
-    note_degrees(run, run_case);
+    run_case.plan = plan_from_degrees(question.degrees, problem, std::nullopt);
+    note_degrees(run_case);
     return group;
   }
 

@@ -221,6 +221,15 @@ TEST_SUITE("unit") {
     }
   }
 
+  TEST_CASE("an order without chunks has as many on every road") {
+    for (const char* order : {"interleaved", "zb-v", "1f1b"}) {
+      CAPTURE(order);
+      const PinnedDegrees degrees{{Degree::Pipeline, 2},
+                                  {Degree::Schedule, int(*find_schedule(order))}};
+      static_cast<void>(by_all_roads(question({"", {}, degrees})));
+    }
+  }
+
   TEST_CASE("an answer is read as strictly as a plan file") {
     const test::TemporaryDirectory directory;
     const std::string answer = directory.path() / "answer.json";

@@ -178,6 +178,8 @@ PLANS = (("gelu", "selene", "megatron", {"tp": 4, "pp": 2, "zero": 1, "sp": 1, "
          ("gelu", "jean-zay-v100-32", "megatron-deepspeed", {"pp": 4, "zero": 1, "recompute": "full", "precision": "fp16"}),
          ("gated", "dgx-h100", "megatron", {"tp": 2, "pp": 4, "vpp": 2, "zero": 0, "sp": 1, "precision": "fp8"}),
          ("gated", "dgx-h100", "torchtitan", {"pp": 2, "zero": 3, "recompute": "full", "schedule": "1F1B"}),
+         ("gated", "dgx-h100", "megatron", {"pp": 4, "zero": 1, "recompute": "none", "schedule": "interleaved"}),
+         ("gated", "dgx-h100", "megatron", {"pp": 4, "zero": 1, "recompute": "none", "schedule": "zb-v"}),
          ("gated", "mosaic-a100-80", "fsdp", {"zero": 3, "recompute": "full", "shard_group": 8}),
          ("gated", "dgx-h100", "megatron", {"cp": 2, "cp_kind": "ulysses", "main_grads": "bf16", "overlap": "none"}),
          ("squared", "dgx-h100", "megatron", {"tp": 8, "sp": 0, "implementation": "eager"}),

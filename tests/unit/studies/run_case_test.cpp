@@ -42,7 +42,7 @@ TEST_SUITE("unit") {
     CHECK(run.model.embedding.tied);
     CHECK(run.plan.micro_batches == 8);  // 64 / (4 x 2)
     CHECK(run.plan.zero == ZeroStage::Optimizer);
-    CHECK(run.plan.schedule == kDefaultSchedule);
+    CHECK_FALSE(run.question.degrees.has(Degree::Schedule));
     CHECK(run.batch_share == 1.0);
     CHECK(run.filled == std::vector<std::string>{"vocab 51200", "gpt-2 style"});
   }
@@ -73,9 +73,21 @@ TEST_SUITE("unit") {
     CHECK(fsdp.plan.zero == ZeroStage::Parameters);
   }
 
-  TEST_CASE("chunks make an interleaved schedule") {
-    CHECK(case_of({{"vpp", "3"}}).plan.schedule == test::kInterleaved);
-    CHECK(case_of({{"vpp", "3"}, {"pp", "1"}, {"dp", "8"}}).plan.chunks == 1);
+  TEST_CASE("chunks and orders are pinned as flags would pin them") {
+    const auto pinned = [](const test::Cells& changes, Degree degree) {
+      return case_of(changes).question.degrees.get(degree);
+    };
+    CHECK(pinned({{"vpp", "3"}}, Degree::Chunks) == 3);
+    CHECK_FALSE(pinned({{"vpp", "3"}}, Degree::Schedule));
+    const int interleaved = static_cast<int>(test::kInterleaved);
+    CHECK(pinned({{"vpp", ""}, {"schedule", "1F1B-I"}}, Degree::Schedule) == interleaved);
+    CHECK_FALSE(pinned({{"vpp", ""}, {"schedule", "1F1B-I"}}, Degree::Chunks));
+    // One chunk is no interleaving: the framework's own order, as the column says it.
+    CHECK_FALSE(pinned({{"vpp", "1"}, {"schedule", "1F1B-I"}}, Degree::Schedule));
+    const test::Cells one_stage{
+        {"vpp", "3"}, {"pp", "1"}, {"dp", "8"}, {"schedule", "interleaved"}};
+    CHECK_FALSE(pinned(one_stage, Degree::Chunks));
+    CHECK_FALSE(pinned(one_stage, Degree::Schedule));
   }
 
   TEST_CASE("a partial last micro-batch is priced by its share") {

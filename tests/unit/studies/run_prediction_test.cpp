@@ -3,10 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "run_tables.hpp"
 #include "studies/validate/run_report.hpp"
+#include "support/schedules.hpp"
 
 namespace plansearch {
 namespace {
@@ -66,6 +68,21 @@ TEST_SUITE("unit") {
     CHECK(forbidden.verdict == Verdict::Illegal);
     CHECK(forbidden.reason.find("recomputes whole layers only") != std::string::npos);
     CHECK(forbidden.step_time);
+  }
+
+  TEST_CASE("an order without chunks has the fewest that it takes, and the row says so") {
+    const auto rows = predict(test::runs_of({{{"vpp", ""}, {"schedule", "interleaved"}},
+                                             {{"id", "b"}, {"vpp", "2"}},
+                                             {{"id", "c"}, {"vpp", ""}, {"schedule", "zb-v"}},
+                                             {{"id", "d"}, {"vpp", ""}}}));
+    CHECK(rows[0].plan->schedule == test::kInterleaved);
+    CHECK(rows[0].plan->chunks == 2);
+    CHECK(std::count(rows[0].filled.begin(), rows[0].filled.end(), "vpp 2") == 1);
+    CHECK(rows[0].step_time == rows[1].step_time);
+    CHECK(rows[2].plan->schedule == *find_schedule("zb-v"));
+    CHECK(rows[2].plan->chunks == 2);
+    CHECK(rows[3].plan->schedule == kDefaultSchedule);
+    CHECK(rows[3].plan->chunks == 1);
   }
 
   TEST_CASE("a row without a micro-batch is priced at the fastest that fits, and says so") {
