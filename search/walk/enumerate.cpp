@@ -5,6 +5,7 @@
 // Units: plans.
 // Checked by: tests/unit/search/search_test.cpp (exhaustive = pruned; 1, 2 and 5 threads equal).
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -104,8 +105,17 @@ class Enumeration : public Strategy {
     walk_->visit(0, mesh_level_, PlanDegrees{}, sample_mesh, ignore);
     std::vector<RankedCandidate> contenders;
     for (FamilyResult& part : price(sample)) move_contenders(part, contenders);
-    task_.ranking.take(std::move(contenders));
+    rank(std::move(contenders));
     check_stop();
+  }
+
+  /// What was priced before a stop still gets a moment to be ranked: it is the best so far.
+  void rank(std::vector<RankedCandidate> contenders) const {
+    constexpr std::chrono::milliseconds kMoment{300};
+    const StopToken moment({.time = kMoment});
+    const bool stopped = result_.completeness == Completeness::Stopped;
+    const StopScope scope(stopped ? &moment : stop_token());
+    task_.ranking.take(std::move(contenders));
   }
 
   [[nodiscard]] std::vector<FamilyResult> price(std::span<const DegreeFamily> families) {
@@ -137,7 +147,7 @@ class Enumeration : public Strategy {
       if (task_.options.priced) task_.options.priced(part.priced);
       move_contenders(part, contenders);
     }
-    task_.ranking.take(std::move(contenders));
+    rank(std::move(contenders));
     report_progress();
     check_stop();
     batch.clear();

@@ -2,6 +2,7 @@
 #include "answer/compare_questions.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -155,9 +156,15 @@ ComparedRow answer_of(const ProblemRequest& question, const ResolvedQuestion& as
   if (report.plans.empty()) {
     row.why_none = report.stopped ? "cut short, nothing found" : "no plan fits";
   } else {
-    if (auto advice = better_batches(question, asked, report, session)) {
-      row.advice = *std::move(advice);
+    std::vector<std::string> advice;
+    if (report.stopped) advice.push_back(report.optimality);
+    if (!session.stopped()) {
+      session.ask_aside(advice, "other batches", [&] {
+        auto text = better_batches(question, asked, report, session);
+        if (text) advice.push_back(*std::move(text));
+      });
     }
+    row.advice = fmt::format("{}", fmt::join(advice, "; "));
     row.plan = std::move(report.plans.front());
   }
   return row;
@@ -230,8 +237,18 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
   std::optional<InputError> first_refusal;
   bool any = false;
   for (const ProblemRequest& question : questions) {
-    if (session.stopped()) break;
     const ProblemFiles files = read_problem_files(question);
+    const auto add_unanswered = [&](std::string why) {
+      ComparedRow row;
+      row.question = unsettled(question, files);
+      row.schedule = asked_order(question);
+      row.why_none = std::move(why);
+      comparison.add(std::move(row), nullptr);
+    };
+    if (session.stopped()) {
+      add_unanswered("not searched: stopped early");
+      continue;
+    }
     try {
       const ResolvedQuestion asked = resolve_question(question, files);
       comparison.note(asked.notes);
@@ -240,11 +257,7 @@ ComparisonReport compare_questions(const std::vector<ProblemRequest>& questions,
       any = true;
     } catch (const InputError& refusal) {
       if (!first_refusal) first_refusal = refusal;
-      ComparedRow row;
-      row.question = unsettled(question, files);
-      row.schedule = asked_order(question);
-      row.why_none = refusal.what();
-      comparison.add(std::move(row), nullptr);
+      add_unanswered(refusal.what());
     }
   }
   if (!any && first_refusal) throw InputError(*first_refusal);

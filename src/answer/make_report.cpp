@@ -135,6 +135,9 @@ std::string optimality(const SearchResult& result) {
   if (result.ranked.empty()) return "stopped early: nothing was found so far";
   const double left = static_cast<double>(result.counts.unvisited) /
                       static_cast<double>(std::max<std::int64_t>(1, result.counts.space));
+  if (left < 0.0005) {  // of those that were counted
+    return fmt::format("stopped early: the best so far, not all of space {} searched", space);
+  }
   return fmt::format("stopped early: the best so far, {:.1f} % of space {} not searched",
                      left * 100.0, space);
 }

@@ -15,12 +15,6 @@
 namespace plansearch::cli {
 namespace {
 
-/// A search that was cut short with nothing at hand has not shown that nothing fits.
-int code_of(bool found, const SearchRun& run) {
-  if (found) return kExitOk;
-  return run.stopped() ? kExitInterrupted : kExitInfeasible;
-}
-
 int search_one(const Options& options, const ResolvedQuestion& inputs, const Output& output) {
   SearchRun run(options);
   SearchReport report = run.report(inputs, options, *inputs.gpus, "searching", NameMisses::Yes);

@@ -55,10 +55,18 @@ SearchReport SearchRun::report(const ResolvedQuestion& asked, const ProblemReque
   return std::get<SearchReport>(std::move(found));
 }
 
+int code_of(bool found, const SearchRun& run) {
+  if (found) return kExitOk;
+  return run.stopped() ? kExitInterrupted : kExitInfeasible;
+}
+
 int exit_code_after(const SearchRun& run, const Options& options, int otherwise) {
   if (!run.stopped()) return otherwise;
   const StopReason reason = stop_reason();
-  print_note(fmt::format("{}: this is the best so far", to_text(reason)), options);
+  const bool found = otherwise != kExitInterrupted;
+  print_note(fmt::format("{}: {}", to_text(reason),
+                         found ? "this is the best so far" : "nothing was found so far"),
+             options);
   return reason == StopReason::Signal ? kExitInterrupted : otherwise;
 }
 

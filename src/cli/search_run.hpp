@@ -30,6 +30,9 @@ class SearchRun {
   SearchSession session_;
 };
 
+/// A search that was cut short with nothing at hand has not shown that nothing fits.
+[[nodiscard]] int code_of(bool found, const SearchRun& run);
+
 /// A remark where the search was cut short; kExitInterrupted by a signal, else `otherwise`.
 [[nodiscard]] int exit_code_after(const SearchRun& run, const Options& options, int otherwise);
 

@@ -15,6 +15,8 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 extern "C" void on_signal(int /*signal*/) {
   signalled.store(true);
+  std::signal(SIGINT, SIG_DFL);  // whichever comes second ends the process
+  std::signal(SIGTERM, SIG_DFL);
 }
 
 Bytes half_of_the_machine() {
@@ -27,7 +29,7 @@ Bytes half_of_the_machine() {
 void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // and reads are not begun again
+  action.sa_flags = 0;  // what a signal interrupts is not begun again
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);

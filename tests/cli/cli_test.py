@@ -1517,8 +1517,12 @@ class Interruption(Case):
         ["predict", *LARGE_PLAN, "--batch", "1280000", "--schedule", "zb-auto"],
         ["predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--pp", "8", "--dp", "2", "--batch", "600000",
          "--micro-batch", "1", "--schedule", "gpipe", "--trace", "/dev/null", "--force"],
+        ["--hw", "selene", "--model", "gpt3-175b", "--gpus", "4096", "--exhaustive", "--top", "10000"],
+        ["--hw", "h800-8,dgx-h100", "--model", "deepseek-v3,llama3-70b", "--gpus", "2048"],
+        ["reproduce", "alpa"],
         ["reproduce", "hosoki-planner"],
         ["reproduce", "primepar-nodes"],
+        ["bench"],
     )
     ENOUGH = 5  # seconds; a second would do, were nothing else running
 
@@ -1534,7 +1538,8 @@ class Interruption(Case):
         self.assertNotIn(b"internal", err)
         if process.returncode == 130:
             self.assertIn(cause, err, process.args)
-            self.assertIn(b": this is the best so far" if out else b" before there was an answer", err, process.args)
+            expected = rb": (this is the best|nothing was found) so far" if out else b" before there was an answer"
+            self.assertRegex(err, expected, process.args)
         return out, err
 
     def start(self, *arguments, **streams):
@@ -1571,6 +1576,57 @@ class Interruption(Case):
                 process.send_signal(number)
                 self.ended(process, b"interrupted")
                 self.assertEqual(process.returncode, 130, command)
+
+    @staticmethod
+    def is_blocked(process):
+        with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "S"
+
+    def test_any_second_signal_ends_the_process(self):
+        # Its trace is not read: after the first signal it waits on.
+        for first, second in ((signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGTERM)):
+            with self.start("predict", "--hw", "dgx-h100", "--model", "llama3-8b", "--pp", "8", "--dp", "2", "--batch",
+                            "600000", "--micro-batch", "1", "--trace", "/dev/stdout", "--force") as process:
+                process.stdout.read(1)
+                for number in (first, second):
+                    while not self.is_blocked(process):
+                        time.sleep(0.05)
+                    process.send_signal(number)
+                    time.sleep(0.3)
+                process.stdout.close()
+                self.assertEqual(process.wait(timeout=60), -second)
+
+    def test_no_study_calls_what_a_stop_left_a_result(self):
+        # Of searches that were cut short no figure is known: none is printed.
+        for paper in ("alpa", "primepar", "axonn"):
+            result = run("reproduce", paper, "--time-limit", "0.3", "--threads", "1")
+            self.assertEqual((result.returncode, result.stdout), (130, ""), paper)
+            self.assertIn("the time limit is reached before there was an answer", result.stderr)
+
+    def test_a_comparison_that_was_cut_short_says_which_rows_were(self):
+        command = ["--hw", "h800-8,dgx-h100", "--model", "deepseek-v3", "--batch", "3840,7680", "--gpus", "2048",
+                   "--exhaustive", "--threads", "1", "--time-limit"]
+        result = run(*command, "1", "--format", "json")
+        rows = json.loads(result.stdout)["rows"]
+        self.assertEqual(len(rows), 4)
+        self.assertEqual(rows[-1]["reason"], "not searched: stopped early")
+        self.assertEqual(rows[-1]["question"]["global_batch"], 7680)
+        self.assertEqual(result.returncode, 0 if any(row["plan"] for row in rows) else 130, result.stderr)
+        said = [row["advice"] or row["reason"] for row in rows if row["reason"] != "not searched: stopped early"]
+        self.assertRegex(said[-1], "^(stopped early|cut short)")
+        self.assertEqual(run(*command, "0.001").returncode, 130)
+
+    def test_what_was_not_found_is_not_called_the_best(self):
+        result = run(*self.QUESTION, "--time-limit", "0.001")
+        self.assertEqual(result.returncode, 130)
+        self.assertIn("the time limit is reached: nothing was found so far", result.stderr)
+        self.assertNotIn("this is the best", result.stderr)
+
+    def test_spaces_without_a_size_name_no_share_of_it(self):
+        process = self.start("--hw", "dgx-h100", "--model", "llama3-8b", "--gpus", "32", "--space", "temporal",
+                             "--framework", "primepar", "--time-limit", "1", "--format", "json", "--threads", "1")
+        out, _ = self.ended(process, b"the time limit is reached")
+        self.assertNotIn(" 0.0 %", json.loads(out)["optimality"])
 
     def test_interrupted_answers_say_so(self):
         process = self.start(*self.DEEPSEEK, "--exhaustive", "--threads", "1", "--format", "json")

@@ -14,6 +14,7 @@
 #include "base/units.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/search.hpp"
+#include "plansearch/stop_token.hpp"
 #include "report/columns.hpp"
 #include "report/json_text.hpp"
 
@@ -90,6 +91,7 @@ void time_search(const FixedProblem& fixed, BenchReport& measured) {
   const Clocks start = process_clocks();
   const PlanEvaluator evaluator(problem);
   const SearchResult result = search(evaluator, space_of(fixed, problem), search_options);
+  check_stop();
   const Clocks taken = process_clocks() - start;
   measured.signature =
       combine_hashes(measured.signature, content_hash(ranking_text(result.ranked)));

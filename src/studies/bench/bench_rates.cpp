@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 #include "schedule/order/order_check.hpp"
 #include "schedule/program/lowering.hpp"
 #include "schedule/simulation/simulator.hpp"
@@ -45,6 +46,7 @@ Rate repeat(std::string what, std::size_t items, Pass pass) {
   const Clocks start = thread_clocks();
   std::size_t done = 0;
   while (items > 0 && (thread_clocks() - start).cpu < kSeconds) {
+    check_stop();
     pass();
     done += items;
   }
@@ -63,6 +65,7 @@ class Sample {
     for (const PlanDegrees& plan : legal_plans(space)) plans_.push_back({plan, nullptr});
     std::unordered_set<const ClassProfile*> seen;
     for (Priced& priced : plans_) {
+      check_stop();
       priced.profile = evaluator_.profile(priced.plan);
       if (seen.insert(priced.profile.get()).second) classes_.push_back(priced.plan);
       const Estimate estimate = evaluator_.estimate(*priced.profile, priced.plan, *workspace_);

@@ -10,6 +10,7 @@
 
 #include "io/csv.hpp"
 #include "plansearch/error.hpp"
+#include "plansearch/stop_token.hpp"
 #include "search/strategies/uneven/uneven_search.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/reproduce.hpp"
@@ -219,6 +220,7 @@ std::optional<FoundPlan> found_plan(const PublishedGpt& gpt, const PinnedDegrees
   SearchOptions options;
   options.top = 1;
   const SearchResult result = run_search({uneven_part(request)}, evaluator, options, nullptr);
+  check_stop();
   if (result.ranked.empty()) return std::nullopt;
   const PlanCandidate& best = result.ranked.front();
   FoundPlan found;

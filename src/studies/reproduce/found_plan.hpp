@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "plansearch/search.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 
@@ -21,6 +22,7 @@ namespace plansearch {
   options.top = 1;
   options.threads = threads;
   const SearchResult result = search(evaluator, *plans, options);
+  check_stop();
   if (result.ranked.empty()) return std::nullopt;
   return result.ranked.front();
 }

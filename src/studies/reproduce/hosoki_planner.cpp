@@ -15,6 +15,7 @@
 
 #include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
+#include "plansearch/stop_token.hpp"
 #include "schedule/passes/pass.hpp"
 #include "search/strategies/partition/partition_planner.hpp"
 #include "search/strategies/uneven/uneven_search.hpp"
@@ -104,6 +105,7 @@ Planned planned(const Problem& problem, const SearchRequest& request,
   SearchOptions options;
   options.top = kLookedAt;
   SearchResult found = run_search({uneven_part(request)}, believed, options, nullptr);
+  check_stop();
   if (known) {
     found.ranked.push_back({known->transform_at(0).degrees, estimate_of(believed, *known),
                             std::make_shared<const ParallelPlan>(*known)});
