@@ -52,6 +52,16 @@ TEST_SUITE("unit") {
     CHECK_FALSE(product_within(most, std::vector<int>{1 << 30, 1 << 30, 1 << 30}));
   }
 
+  TEST_CASE("sums of counts stay at the largest number") {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    CHECK(saturated_sum(2, 3) == 5);
+    CHECK(saturated_sum(kMost, 0) == kMost);
+    CHECK(saturated_sum(kMost - 1, 1) == kMost);
+    CHECK(saturated_sum(kMost, 1) == kMost);
+    CHECK(saturated_sum(kMost, kMost) == kMost);
+    CHECK(saturated(1e300) == kMost);
+  }
+
   TEST_CASE("names: what is far too long is compared with nothing") {
     const std::vector<std::string> known = {std::string(4'000'000, 'a') + "b", "perlmutter"};
     CHECK(nearest_names(std::string(4'000'000, 'a') + "c", known).empty());  // 10^13 steps

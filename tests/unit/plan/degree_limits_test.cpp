@@ -51,6 +51,7 @@ TEST_SUITE("unit") {
     CHECK(limits.text(Degree::TensorOut) == "at most 8");
     CHECK(to_text(limits) == "tp at most 8");
     limits.at_least(Degree::TensorOut, 2);
+    limits.at_least(Degree::TensorOut, 1);
     CHECK(limits.text(Degree::TensorOut) == "2..8");
     limits.release(Degree::TensorOut);
     CHECK(limits.empty());

@@ -42,6 +42,15 @@ TEST_SUITE("unit") {
     CHECK(groups[2].step_time.rows == 1);
   }
 
+  TEST_CASE("a measured time is inside between both ends of the interval") {
+    const auto runs = test::runs_of({{{"id", "1"}, {"step_time_s", "0.89"}},
+                                     {{"id", "2"}, {"step_time_s", "1"}},
+                                     {{"id", "3"}, {"step_time_s", "1.11"}}});
+    const std::vector<RunPrediction> predictions{prediction(1), prediction(1), prediction(1)};
+    const auto groups = summarise_runs(test::rows_of(runs, predictions), {{}, 0.0, {}});
+    CHECK(groups[0].step_time.within == 1);
+  }
+
   TEST_CASE("slow steps and suspects are left out") {
     const auto runs = test::runs_of({{{"id", "1"}, {"step_time_s", "1"}},
                                      {{"id", "2"}, {"step_time_s", "100"}},
