@@ -80,14 +80,19 @@ class PlanEvaluator {
   /// profile. Precondition: `legality(plan)` is empty.
   [[nodiscard]] Bytes memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
 
-  /// Least step time, known before any message inside a pass has a price: at most that of
-  /// `bound(*profile(plan), plan)`. Precondition: `legality(plan)` is empty.
+  /// Least step time, of kernels and of messages that they wait for at once, known before any pass
+  /// is: at most that of `bound(*profile(plan), plan)`. Precondition: `legality(plan)` is empty.
   [[nodiscard]] Seconds kernel_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const;
 
   /// Lower bounds that need no profile: at most those of `bound`, for this plan and for all that
   /// differ from it in schedule and chunks, in more recompute or in larger micro-batches. The plan
   /// itself need not be legal.
   [[nodiscard]] PlanBound grid_bound(const PlanDegrees& plan) const;
+
+  /// The time of `grid_bound` with the messages that every placement of the plan waits for at once:
+  /// at most that of `bound`, for all plans that differ from it in schedule and chunks.
+  [[nodiscard]] Seconds message_bound(const PlanDegrees& plan,
+                                      EvaluationWorkspace& workspace) const;
 
   /// Precondition of the three: `legality(plan)` is empty and `profile` is the plan's own.
   [[nodiscard]] PlanBound bound(const ClassProfile& profile, const PlanDegrees& plan,

@@ -77,8 +77,9 @@ class FamilyPricer::Worker {
   }
 
   void visit_micro_batches(const PlanDegrees& batching) {
-    const PlanBound grid = evaluator_.grid_bound(batching);
-    if (is_pruned(grid)) {
+    PlanBound least = evaluator_.grid_bound(batching);
+    if (!is_pruned(least)) least.step_time = evaluator_.message_bound(batching, *workspace_);
+    if (is_pruned(least)) {
       result_.counts.pruned += counter_.below(level_ + 1, batching);
       return;
     }
@@ -86,7 +87,7 @@ class FamilyPricer::Worker {
     const auto visit_plan = [&](const PlanDegrees& plan) {
       if (is_too_large(plan)) return reject(Obstacle::OutOfMemory, 1);
       try {
-        visit_legal(plan, grid.step_time, profile);
+        visit_legal(plan, least.step_time, profile);
       } catch (const SimulationLimit&) {
         reject(Obstacle::BeyondSimulation, 1);
       }

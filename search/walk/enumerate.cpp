@@ -27,6 +27,9 @@ constexpr std::size_t kBatchFamilies = 512;
 /// Families sampled below each way to spread the GPUs over the mesh.
 constexpr std::size_t kSamplesPerMesh = 16;
 
+/// Of the sample, families that share thresholds.
+constexpr std::size_t kRoundFamilies = 128;
+
 /// What the states of a device depend on.
 constexpr DegreeSet kStateDegrees = kMeshDegrees | DegreeSet{Degree::Expert, Degree::ExpertTensor,
                                                              Degree::Zero, Degree::ShardGroup};
@@ -103,10 +106,17 @@ class Enumeration : public Strategy {
       }
     };
     walk_->visit(0, mesh_level_, PlanDegrees{}, sample_mesh, ignore);
-    std::vector<RankedCandidate> contenders;
-    for (FamilyResult& part : price(sample)) move_contenders(part, contenders);
-    rank(std::move(contenders));
-    check_stop();
+    // Every round has plans of all meshes, and the thresholds of the rounds before.
+    const std::size_t rounds = (sample.size() + kRoundFamilies - 1) / kRoundFamilies;
+    std::vector<DegreeFamily> round;
+    for (std::size_t first = 0; first < rounds; ++first) {
+      round.clear();
+      for (std::size_t i = first; i < sample.size(); i += rounds) round.push_back(sample[i]);
+      std::vector<RankedCandidate> contenders;
+      for (FamilyResult& part : price(round)) move_contenders(part, contenders);
+      rank(std::move(contenders));
+      check_stop();
+    }
   }
 
   /// What was priced before a stop still gets a moment to be ranked: it is the best so far.

@@ -168,6 +168,7 @@ class PassAdder {
       for_each_message(parts_, [&](const PhaseMessage& m, Senders senders) {
         write_line(form.add(m, calls_of(m, senders), repeated(m)), calls_of(m, senders));
       });
+      wait();
       form.finish();
     }
     for_each_message(parts_, [&](const PhaseMessage& m, Senders senders) {
@@ -180,6 +181,17 @@ class PassAdder {
   void start(const KernelSum& kernels, IssueCount& issued, PassProfile& pass) const {
     pass.compute = kernels.time * parts_.pieces;
     issued.kernels = kernels.launches * parts_.pieces;
+  }
+
+  void wait() const {
+    const auto add = [&](PassProfile& pass, Seconds time) {
+      pass.exposed.front() += time * parts_.pieces;
+    };
+    const BlockWaits& waits = parts_.waits;
+    add(profile_.forward, waits.forward);
+    add(profile_.backward, waits.backward);
+    add(profile_.weight_gradient, waits.weight_gradient);
+    add(profile_.recompute, waits.recompute[static_cast<std::size_t>(parts_.recompute)]);
   }
 
   [[nodiscard]] double calls_of(const PhaseMessage& message, Senders senders) const {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "evaluate/block/least_waits.hpp"
 #include "evaluate/block/local_work.hpp"
 #include "evaluate/states/sharded_states.hpp"
 #include "plansearch/concurrency.hpp"
@@ -69,6 +70,7 @@ struct BlockParts {
   const ConcurrencyRates& rates;
   Seconds skew;                 ///< host CPU time per rank of a tensor-parallel collective
   bool splits_backward = true;  ///< some order of the framework runs weight gradients later
+  BlockWaits waits{};           ///< of one piece, for messages that are not listed one by one
 };
 
 /// A communication inside a pass and what nothing hides of it.

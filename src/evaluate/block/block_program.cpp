@@ -467,18 +467,6 @@ class ProgramBuilder {
 
 }  // namespace
 
-SharedTime share_of(const PricingContext& context, const PhaseMessage& message, double count,
-                    Seconds window) {
-  const auto kind = static_cast<std::size_t>(message.overlap);
-  const bool possible = message.overlap != Overlap::TensorParallel ||
-                        context.problem.cluster->accelerator.user_buffers;
-  const double share = possible ? context.problem.framework->overlap[kind].share : 0.0;
-  const Seconds total = message.time * count;
-  const Seconds hidden = std::min(total * share, window);
-  const Seconds moving = std::min(hidden, message.transfer * count);
-  return {hidden, total - hidden + moving * context.constants.contention[kind]};
-}
-
 bool posts_ahead(const PricingContext& context, const BlockParts& parts) {
   const auto ahead = [&](const PhaseMessage& message) {
     const OverlapRule& rule = rule_of(context, message);

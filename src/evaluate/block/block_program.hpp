@@ -32,15 +32,6 @@ struct BlockProgram {
   std::vector<IssuedWork> issued;  ///< by instruction
 };
 
-/// What a framework hides of a message by its share, and what is left for kernels to wait for.
-struct SharedTime {
-  Seconds hidden;
-  Seconds exposed;  ///< with what hiding it costs the kernels
-};
-/// `calls` of the message; `window`: the kernel time that is left to hide behind.
-[[nodiscard]] SharedTime share_of(const PricingContext& context, const PhaseMessage& message,
-                                  double calls, Seconds window);
-
 /// Whether every piece of a micro-batch sends the message, or one message goes for all.
 enum class Senders : std::uint8_t { EachPiece, AllPieces };
 

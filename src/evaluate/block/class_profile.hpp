@@ -44,8 +44,16 @@ struct ClassProfile {
   Seconds skew;  ///< see BlockParts
 };
 
+/// The placement that plans share which differ in micro-batches, recomputation and order only.
+struct EarlyPlacement {
+  std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
+  PlanDegrees degrees;        ///< what it does not depend on set to defaults
+  std::shared_ptr<const PlacedNetwork> placed;
+};
+
 /// What is known of a class before its messages have a price.
 struct EarlyProfile {
+  EarlyPlacement placement;
   std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
   bool timed = false;         ///< with the times of kernels
   ClassProfile profile;

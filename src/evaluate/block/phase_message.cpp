@@ -8,6 +8,7 @@
 // Checked by: tests/unit/evaluate/block_profile_test.cpp
 #include "evaluate/block/phase_message.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 #include "cost/collective/place.hpp"
@@ -76,6 +77,22 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.purpose = purpose_of(communication);
   message.between_nodes = group.span() > context.problem.cluster->accelerators_per_node;
   return message;
+}
+
+double hidden_share(const PricingContext& context, Overlap overlap) {
+  const bool possible =
+      overlap != Overlap::TensorParallel || context.problem.cluster->accelerator.user_buffers;
+  return possible ? context.problem.framework->overlap[static_cast<std::size_t>(overlap)].share
+                  : 0.0;
+}
+
+SharedTime share_of(const PricingContext& context, const PhaseMessage& message, double count,
+                    Seconds window) {
+  const auto kind = static_cast<std::size_t>(message.overlap);
+  const Seconds total = message.time * count;
+  const Seconds hidden = std::min(total * hidden_share(context, message.overlap), window);
+  const Seconds moving = std::min(hidden, message.transfer * count);
+  return {hidden, total - hidden + moving * context.constants.contention[kind]};
 }
 
 bool spans_nodes(const DeviceMesh& mesh, AxisSet axes, int accelerators_per_node) {

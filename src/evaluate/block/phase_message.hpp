@@ -48,6 +48,18 @@ struct PhaseMessage {
 [[nodiscard]] PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh,
                                          const Communication& communication, double elements);
 
+/// The share of messages of one kind that kernels hide where their order of issue is not described.
+[[nodiscard]] double hidden_share(const PricingContext& context, Overlap overlap);
+
+/// What a framework hides of a message by its share, and what is left for kernels to wait for.
+struct SharedTime {
+  Seconds hidden;
+  Seconds exposed;  ///< with what hiding it costs the kernels
+};
+/// `calls` of the message; `window`: the kernel time that is left to hide behind.
+[[nodiscard]] SharedTime share_of(const PricingContext& context, const PhaseMessage& message,
+                                  double calls, Seconds window);
+
 /// Whether the group of these axes has members on more than one node, the first rank of the mesh
 /// being the first of its node.
 [[nodiscard]] bool spans_nodes(const DeviceMesh& mesh, AxisSet axes, int accelerators_per_node);

@@ -86,6 +86,13 @@ std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(const StatesKey& key,
   });
 }
 
+std::shared_ptr<const PlacedNetwork> ProfileMaker::placed(
+    const PlanDegrees& plan, const DeviceMesh& mesh,
+    const std::shared_ptr<const Placements>& placements) const {
+  const auto key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
+  return placed(key, plan, mesh, placements.get());
+}
+
 /// Cuts follow from degrees, wherever the ranks of an axis lie.
 std::uint32_t ProfileMaker::number_of_sizes(const StatesKey& key) const {
   StatesKey sizes = key;
@@ -155,8 +162,7 @@ std::shared_ptr<const LocalWork> ProfileMaker::work(
 
 std::shared_ptr<const LocalWork> ProfileMaker::work(const PlanDegrees& plan,
                                                     const DeviceMesh& mesh) const {
-  const StatesKey key = states_key(plan, mesh, *context_.problem.framework);
-  return work(placed(key, plan, mesh), plan.micro_batch / plan.pieces);
+  return work(placed(plan, mesh, nullptr), plan.micro_batch / plan.pieces);
 }
 
 std::shared_ptr<const LocalMemory> ProfileMaker::memory(
@@ -181,7 +187,8 @@ BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
           repeated_[block][static_cast<std::size_t>(profile.recompute)],
           rates_,
           profile.skew,
-          splits_backward_};
+          splits_backward_,
+          {}};
 }
 
 /// One piece computes while messages of another are on their way. Weights that a kernel gathers for
@@ -211,15 +218,11 @@ void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const P
   profile.memory = std::move(memory);
 }
 
-void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
-                               const std::shared_ptr<const Placements>& placements,
-                               EarlyProfile& early) const {
-  const auto key = states_key(plan, mesh, *context_.problem.framework, number_of(placements));
-  const auto where = placed(key, plan, mesh, placements.get());
+void ProfileMaker::fill_memory(const PlanDegrees& plan, EarlyProfile& early) const {
   early.context = context_.id;
   early.timed = false;
   ClassProfile& profile = early.profile;
-  set_memory(memory(where, plan.micro_batch), plan, profile);
+  set_memory(memory(early.placement.placed, plan.micro_batch), plan, profile);
   profile.made_for = plan;
   profile.kept.reset();
   if (plan.recompute_layers == 0) return;
@@ -230,16 +233,54 @@ void ProfileMaker::fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
   profile.kept = std::shared_ptr<const ClassProfile>(std::shared_ptr<void>(), &early.kept);
 }
 
-void ProfileMaker::fill_kernel_times(EarlyProfile& early) const {
+std::shared_ptr<const NetworkWaits> ProfileMaker::waits(
+    const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const {
+  return waits_.get(LocalKey{placed.get(), sequences}, [&] {
+    auto made = std::make_shared<NetworkWaits>();
+    for (std::size_t b = 0; b < placed->blocks.size(); ++b) {
+      made->push_back(plansearch::least_waits(context_, *placed, b, repeated_[b], sequences));
+    }
+    return made;
+  });
+}
+
+ProfileMaker::WaitChord ProfileMaker::wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
+                                                 int sequences) const {
+  constexpr int kStep = 4;
+  int below = 1;
+  while (below <= sequences / kStep) below *= kStep;
+  WaitChord chord{waits(placed, below), {}, 0.0};
+  if (below == sequences) return chord;
+  chord.larger = waits(placed, below * kStep);
+  chord.share = static_cast<double>(sequences - below) / (below * (kStep - 1));
+  return chord;
+}
+
+BlockWaits ProfileMaker::least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
+                                     int sequences) const {
+  const WaitChord chord = wait_chord(placed, sequences);
+  BlockWaits sum;
+  for (const BlockRun& run : context_.problem.network->order) {
+    chord.add(run.block, static_cast<double>(run.count), sum);
+  }
+  return sum;
+}
+
+void ProfileMaker::fill_least_times(EarlyProfile& early) const {
   const PlanDegrees& plan = early.profile.made_for;
-  const auto local = kernels(*early.profile.memory->placed, plan.micro_batch / plan.pieces);
+  const int sequences = plan.micro_batch / plan.pieces;
+  const auto& placed = early.profile.memory->placed;
+  const auto local = kernels(*placed, sequences);
+  const WaitChord chord = wait_chord(placed, sequences);
   static const KeptBlock kNoMessages;
   const auto fill = [&](ClassProfile& profile) {
     for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
       const BlockWork silent{local->blocks[b], {}};
       BlockTimes& times = profile.blocks[b];
       times = {};
-      sum_passes(context_, parts(profile, b, silent, kNoMessages), times);
+      BlockParts least = parts(profile, b, silent, kNoMessages);
+      chord.add(b, 1.0, least.waits);
+      sum_passes(context_, least, times);
     }
   };
   fill(early.profile);

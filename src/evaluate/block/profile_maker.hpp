@@ -26,11 +26,17 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<const ClassProfile> profile(
       const PlanDegrees& plan, const DeviceMesh& mesh,
       const std::shared_ptr<const Placements>& placements = nullptr) const;
-  /// Memory and parameters of every block of the class of `plan`, and no times.
-  void fill_memory(const PlanDegrees& plan, const DeviceMesh& mesh,
-                   const std::shared_ptr<const Placements>& placements, EarlyProfile& early) const;
-  /// Times of the class whose memory is there, as if messages inside a pass took none.
-  void fill_kernel_times(EarlyProfile& early) const;
+  [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(
+      const PlanDegrees& plan, const DeviceMesh& mesh,
+      const std::shared_ptr<const Placements>& placements) const;
+  /// Memory and parameters of every block of the class of `plan`, whose placement is there, and no
+  /// times.
+  void fill_memory(const PlanDegrees& plan, EarlyProfile& early) const;
+  /// Least times of the class whose memory is there: its kernels and what they wait for.
+  void fill_least_times(EarlyProfile& early) const;
+  /// What a piece of so many sequences waits for at least on its way through the whole network.
+  [[nodiscard]] BlockWaits least_waits(const std::shared_ptr<const PlacedNetwork>& placed,
+                                       int sequences) const;
   /// Whether `profile` would make this profile for the plan.
   [[nodiscard]] bool is_own(const ClassProfile& profile, const PlanDegrees& plan,
                             const DeviceMesh& mesh) const;
@@ -91,12 +97,25 @@ class ProfileMaker {
     std::vector<BlockTimes> blocks;
   };
 
+  /// What pieces of several sequences wait for lies above the chord between two sizes near them.
+  struct WaitChord {
+    std::shared_ptr<const NetworkWaits> smaller;
+    std::shared_ptr<const NetworkWaits> larger;
+    double share = 0.0;  ///< of the larger one
+
+    void add(std::size_t block, double copies, BlockWaits& sum) const {
+      sum.add((*smaller)[block], copies * (1.0 - share));
+      if (share > 0.0) sum.add((*larger)[block], copies * share);
+    }
+  };
+
   [[nodiscard]] std::uint32_t number_of_sizes(const StatesKey& key) const;
   /// A number of its own for everything that plans say of single operators; 0: nothing.
   [[nodiscard]] std::uint32_t number_of(const std::shared_ptr<const Placements>& placements) const;
-  [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(
-      const StatesKey& key, const PlanDegrees& plan, const DeviceMesh& mesh,
-      const Placements* placements = nullptr) const;
+  [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(const StatesKey& key,
+                                                            const PlanDegrees& plan,
+                                                            const DeviceMesh& mesh,
+                                                            const Placements* placements) const;
   [[nodiscard]] std::shared_ptr<const ShardedStates> states(
       const PlanDegrees& plan, const DeviceMesh& mesh,
       const std::shared_ptr<const Placements>& placements) const;
@@ -106,6 +125,11 @@ class ProfileMaker {
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
   [[nodiscard]] std::shared_ptr<const LocalMemory> memory(
       const std::shared_ptr<const PlacedNetwork>& placed, int micro_batch) const;
+  [[nodiscard]] std::shared_ptr<const NetworkWaits> waits(
+      const std::shared_ptr<const PlacedNetwork>& placed, int sequences) const;
+  /// The chords of a piece of a micro-batch.
+  [[nodiscard]] WaitChord wait_chord(const std::shared_ptr<const PlacedNetwork>& placed,
+                                     int sequences) const;
   [[nodiscard]] std::shared_ptr<ClassProfile> make(std::shared_ptr<const ShardedStates> states,
                                                    const ProfileKey& key,
                                                    const PlanDegrees& plan) const;
@@ -139,7 +163,8 @@ class ProfileMaker {
   SharedCache<StatesKey, ShardedStates, 128> states_;
   SharedCache<KernelKey, LocalKernels, 512> kernels_;
   SharedCache<LocalKey, LocalWork, 128> work_;
-  SharedCache<LocalKey, LocalMemory, 512> memory_;
+  SharedCache<LocalKey, LocalMemory, 1024> memory_;
+  SharedCache<LocalKey, NetworkWaits, 512> waits_;
   SharedCache<TimesKey, PassTimes, 256> times_;
   SharedCache<ProfileKey, ClassProfile, 1024> profiles_;
 };

@@ -11,8 +11,9 @@
 
 namespace plansearch {
 
-/// Thread-safe; values follow from their keys alone, so two threads may make the same one. Holds at
-/// most 16 x `kMostPerShard` values: a walk rarely comes back to what lies that far behind.
+/// Thread-safe; values follow from their keys alone, so two threads may make the same one. Two
+/// generations of at most 16 x `kMostPerShard` values: what nobody asks for while a generation
+/// fills is forgotten with it.
 template <typename Key, typename Value, std::size_t kMostPerShard>
 class SharedCache {
  public:
@@ -22,15 +23,16 @@ class SharedCache {
     Shard& shard = shards_[hashed.hash >> 7U & (kShards - 1)];
     {
       const std::lock_guard lock(shard.mutex);
-      if (const auto found = shard.map.find(hashed); found != shard.map.end()) {
+      if (const auto found = shard.young.find(hashed); found != shard.young.end()) {
         return found->second;
+      }
+      if (const auto found = shard.old.find(hashed); found != shard.old.end()) {
+        return shard.keep(hashed, found->second);
       }
     }
     std::shared_ptr<const Value> made = make();
     const std::lock_guard lock(shard.mutex);
-    if (shard.map.empty()) shard.map.reserve(kMostPerShard);
-    if (shard.map.size() >= kMostPerShard) shard.map.clear();
-    return shard.map.emplace(hashed, std::move(made)).first->second;
+    return shard.keep(hashed, std::move(made));
   }
 
  private:
@@ -44,7 +46,16 @@ class SharedCache {
   };
   struct Shard {
     std::mutex mutex;
-    std::unordered_map<Hashed, std::shared_ptr<const Value>, TakeHash> map;
+    std::unordered_map<Hashed, std::shared_ptr<const Value>, TakeHash> young;
+    std::unordered_map<Hashed, std::shared_ptr<const Value>, TakeHash> old;
+
+    std::shared_ptr<const Value> keep(const Hashed& hashed, std::shared_ptr<const Value> value) {
+      if (young.size() >= kMostPerShard) {
+        old.swap(young);
+        young.clear();
+      }
+      return young.emplace(hashed, std::move(value)).first->second;
+    }
   };
   static constexpr std::size_t kShards = 16;
   mutable std::array<Shard, kShards> shards_;

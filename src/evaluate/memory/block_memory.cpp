@@ -31,20 +31,15 @@ class ActivationCounter {
     for (const TensorId id : block_.inputs) inputs_ += activation * local_.sizes.edge(id);
     for (const TensorId id : block_.outputs) common.boundary += activation * local_.sizes.edge(id);
     Bytes all;
-    ByRecompute<Bytes> kept{};
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
-      const Bytes bytes = saved_by(block_.operators[i]) + attention_copies(i);
+      const Bytes bytes = saved_by(i);
       all += bytes;
-      for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
-        const std::vector<double>& repeated = local_.repeated[level];
-        kept[level] += repeated[i] == 0.0 ? bytes : kept_besides(i, repeated);
-      }
       look_at(i, bytes, common);
     }
     ByRecompute<BlockMemory> memory;
     for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
       memory[level] = common;
-      memory[level].saved = saved(static_cast<Recompute>(level), kept[level]);
+      memory[level].saved = saved(static_cast<Recompute>(level), all);
       memory[level].working_set = std::max(all - memory[level].saved, Bytes(0)) + travelling();
       keep_weights(static_cast<Recompute>(level), memory[level]);
     }
@@ -65,16 +60,26 @@ class ActivationCounter {
     }
   }
 
-  [[nodiscard]] Bytes saved(Recompute level, Bytes kept) const {
+  [[nodiscard]] Bytes saved(Recompute level, Bytes all) const {
     if (repeats_whole(block_, level)) return inputs_;
-    if (level != Recompute::Selective || !keeps_outputs(rule_)) return kept;
     const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
+    if (level != Recompute::Selective) return all;
+    if (!keeps_outputs(rule_)) return kept_beside(repeated);
     return inputs_ + policy_outputs(repeated) +
            (sends_again(level, rule_) ? Bytes(0) : exchanged(repeated));
   }
 
+  /// What is kept where some operators run again.
+  [[nodiscard]] Bytes kept_beside(const std::vector<double>& repeated) const {
+    Bytes kept;
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      kept += repeated[i] == 0.0 ? saved_by(i) : kept_by_others(i, repeated);
+    }
+    return kept;
+  }
+
   /// Of what an operator that runs again saves, what another one keeps.
-  [[nodiscard]] Bytes kept_besides(std::size_t index, const std::vector<double>& repeated) const {
+  [[nodiscard]] Bytes kept_by_others(std::size_t index, const std::vector<double>& repeated) const {
     Bytes bytes;
     for (const Saved& saved : block_.operators[index].saved) {
       if (!is_dropped(block_, repeated, index, saved.tensor)) bytes += size_of(saved);
@@ -140,10 +145,10 @@ class ActivationCounter {
     return element_size(block_.tensor(id).element, context_.precision);
   }
 
-  [[nodiscard]] Bytes saved_by(const Operator& op) const {
+  [[nodiscard]] Bytes saved_by(std::size_t index) const {
     Bytes bytes;
-    for (const Saved& saved : op.saved) bytes += size_of(saved);
-    return bytes;
+    for (const Saved& saved : block_.operators[index].saved) bytes += size_of(saved);
+    return bytes + attention_copies(index);
   }
 
   [[nodiscard]] Bytes size_of(const Saved& saved) const {

@@ -96,6 +96,15 @@ PlanDegrees without_config(PlanDegrees plan) {
   return plan;
 }
 
+/// The fields that a placement does not depend on, set to one value.
+PlanDegrees placement_degrees(PlanDegrees plan) {
+  plan = without_config(plan);
+  plan.micro_batch = plan.pieces = 1;
+  plan.recompute = Recompute::None;
+  plan.recompute_layers = 0;
+  return plan;
+}
+
 /// The fields that a ground of one form does not depend on, set to one value.
 PlanDegrees ground_degrees(PlanDegrees plan) {
   plan.micro_batch = plan.micro_batches = 1;
@@ -152,10 +161,21 @@ struct PlanEvaluator::Implementation {
                          moments());
   }
 
+  const std::shared_ptr<const PlacedNetwork>& place(const PlanDegrees& plan,
+                                                    EarlyPlacement& early) const {
+    const PlanDegrees degrees = placement_degrees(plan);
+    if (early.context != context.id || !(early.degrees == degrees)) {
+      early = {context.id, degrees, profiles.placed(plan, mesh(plan), placements(plan))};
+    }
+    return early.placed;
+  }
+
   void fill_memory(const PlanDegrees& plan, EarlyProfile& early) const {
     const bool known = early.context == context.id &&
                        without_config(early.profile.made_for) == without_config(plan);
-    if (!known) profiles.fill_memory(plan, mesh(plan), placements(plan), early);
+    if (known) return;
+    place(plan, early.placement);
+    profiles.fill_memory(plan, early);
   }
 
   /// The ground of a uniform plan: a known one where its degrees are the same.
@@ -276,6 +296,13 @@ PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
                           mesh, implementation_->moments()));
 }
 
+Seconds PlanEvaluator::message_bound(const PlanDegrees& plan,
+                                     EvaluationWorkspace& workspace) const {
+  const auto& placed = implementation_->place(plan, workspace.early.placement);
+  return implementation_->grid.step_time(
+      plan, implementation_->profiles.least_waits(placed, plan.micro_batch / plan.pieces));
+}
+
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
                                EvaluationWorkspace& workspace) const {
   return implementation_->with_bound_view(profile, plan, workspace, [&](const PricingInput& view) {
@@ -296,7 +323,7 @@ Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& 
 Seconds PlanEvaluator::kernel_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
   EarlyProfile& early = workspace.early;
   implementation_->fill_memory(plan, early);
-  if (!early.timed) implementation_->profiles.fill_kernel_times(early);
+  if (!early.timed) implementation_->profiles.fill_least_times(early);
   return implementation_->with_bound_view(
       early.profile, plan, workspace,
       [&](const PricingInput& view) { return step_time_bound(view, workspace); });

@@ -86,7 +86,7 @@ GridBound::GridBound(const PricingContext& context)
 }
 
 PlanBound GridBound::of(const PlanDegrees& plan, const ModelStatePolicy& statics) const {
-  return {step_time(plan), memory(plan, statics)};
+  return {step_time(plan, {}), memory(plan, statics)};
 }
 
 /// States of the mean stage, every parameter cut over all ranks that can cut it.
@@ -105,17 +105,22 @@ Bytes GridBound::memory(const PlanDegrees& plan, const ModelStatePolicy& statics
   return Bytes((dense + expert) / plan.pipeline) + reserve_;
 }
 
-Seconds GridBound::step_time(const PlanDegrees& plan) const {
+Seconds GridBound::step_time(const PlanDegrees& plan, const BlockWaits& waits) const {
+  const auto level = static_cast<std::size_t>(plan.recompute);
   // Some layers of a chunk may be as good as none.
-  const Seconds repeated = plan.recompute_layers > 0
-                               ? Seconds(0)
-                               : work_.repeated[static_cast<std::size_t>(plan.recompute)];
+  const bool whole = plan.recompute_layers == 0;
+  const Seconds repeated = whole ? work_.repeated[level] : Seconds(0);
+  const Seconds waited =
+      (waits.forward + waits.backward + (whole ? waits.recompute[level] : Seconds(0))) *
+      plan.pieces;
   const Seconds path = work_.forward + work_.input_gradient + repeated;
   const Seconds sequence = path + work_.weight_gradient;
   const double ranks = static_cast<double>(plan.tensor()) * plan.context;
   // Depth ranks compute sequences of their own.
   const double share = plan.micro_batch * static_cast<double>(plan.tensor_depth) / ranks;
-  return std::max(sequence * (global_batch_ / gpus_), path * share);
+  return std::max(sequence * (global_batch_ / gpus_) +
+                      waited * (static_cast<double>(plan.micro_batches) / plan.pipeline),
+                  path * share + waited - waits.weight_gradient * plan.pieces);
 }
 
 }  // namespace plansearch

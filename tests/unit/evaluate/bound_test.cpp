@@ -11,6 +11,7 @@ namespace {
 struct Count {
   int plans = 0;
   int pipelines = 0;
+  int tight = 0;  ///< known exactly before a profile is
 };
 
 Count check_bounds(const Problem& problem, unsigned seed) {
@@ -30,6 +31,13 @@ Count check_bounds(const Problem& problem, unsigned seed) {
     CHECK(bound.step_time <= simulated.step.total() * (1.0 + 1e-9));
     CHECK(bound.memory <= simulated.memory.total() * (1.0 + 1e-12));
     CHECK(bound.step_time > Seconds(0));
+    const Seconds early = evaluator.kernel_bound(*plan, *workspace);
+    CHECK(early <= bound.step_time * (1.0 + 1e-9));
+    count.tight += early >= bound.step_time * (1.0 - 1e-9);
+    PlanDegrees open = *plan;  // what is still to be chosen below a micro-batch
+    open.chunks = 1;
+    open.schedule = kDefaultSchedule;
+    CHECK(evaluator.message_bound(open, *workspace) <= bound.step_time * (1.0 + 1e-9));
     CHECK(simulated.step.bubble >= Seconds(0));
     CHECK(simulated.memory == estimate.memory);
     ++count.plans;
@@ -38,11 +46,9 @@ Count check_bounds(const Problem& problem, unsigned seed) {
   return count;
 }
 
-/// A framework that hides what it can.
-Problem overlapping(const test::ToyOptions& options) {
-  return test::with_framework(test::toy_problem(options), [](Framework& framework) {
-    framework.overlap.fill({0.9, MessageWait::AtOnce, {}, 1});
-  });
+Problem with_rule(const test::ToyOptions& options, OverlapRule rule) {
+  return test::with_framework(test::toy_problem(options),
+                              [&](Framework& framework) { framework.overlap.fill(rule); });
 }
 
 TEST_SUITE("property") {
@@ -53,8 +59,12 @@ TEST_SUITE("property") {
     experts.tied = false;
     unsigned seed = 1;
     for (const test::ToyOptions& options : {test::ToyOptions{}, experts}) {
-      for (const Problem& problem : {test::toy_problem(options), overlapping(options)}) {
+      for (const Problem& problem :
+           {test::toy_problem(options), with_rule(options, {0.9, MessageWait::AtOnce, {}, 1}),
+            with_rule(options, {0.0, MessageWait::AtOnce, {}, 1}),
+            with_rule(options, {0.3, MessageWait::Use, {}, 1})}) {
         const Count count = check_bounds(problem, seed++);
+        CHECK(count.tight > 50);
         CHECK(count.plans > 200);
         CHECK(count.pipelines > 50);
       }
