@@ -89,10 +89,10 @@ class PlanEvaluator {
   /// itself need not be legal.
   [[nodiscard]] PlanBound grid_bound(const PlanDegrees& plan) const;
 
-  /// The time of `grid_bound` with the messages that every placement of the plan waits for at once:
-  /// at most that of `bound`, for all plans that differ from it in schedule and chunks.
-  [[nodiscard]] Seconds message_bound(const PlanDegrees& plan,
-                                      EvaluationWorkspace& workspace) const;
+  /// The same with the messages that the placement of the plan waits for at once, for plans that
+  /// differ from it in schedule and chunks.
+  [[nodiscard]] PlanBound placed_bound(const PlanDegrees& plan,
+                                       EvaluationWorkspace& workspace) const;
 
   /// Precondition of the three: `legality(plan)` is empty and `profile` is the plan's own.
   [[nodiscard]] PlanBound bound(const ClassProfile& profile, const PlanDegrees& plan,

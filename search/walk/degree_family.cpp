@@ -77,8 +77,7 @@ class FamilyPricer::Worker {
   }
 
   void visit_micro_batches(const PlanDegrees& batching) {
-    PlanBound least = evaluator_.grid_bound(batching);
-    if (!is_pruned(least)) least.step_time = evaluator_.message_bound(batching, *workspace_);
+    const PlanBound least = evaluator_.placed_bound(batching, *workspace_);
     if (is_pruned(least)) {
       result_.counts.pruned += counter_.below(level_ + 1, batching);
       return;

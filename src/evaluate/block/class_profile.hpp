@@ -44,16 +44,8 @@ struct ClassProfile {
   Seconds skew;  ///< see BlockParts
 };
 
-/// The placement that plans share which differ in micro-batches, recomputation and order only.
-struct EarlyPlacement {
-  std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
-  PlanDegrees degrees;        ///< what it does not depend on set to defaults
-  std::shared_ptr<const PlacedNetwork> placed;
-};
-
 /// What is known of a class before its messages have a price.
 struct EarlyProfile {
-  EarlyPlacement placement;
   std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
   bool timed = false;         ///< with the times of kernels
   ClassProfile profile;
@@ -67,6 +59,14 @@ struct ModelStatePolicy {
 };
 [[nodiscard]] ModelStatePolicy static_policy(const TensorPolicies& policies, const DeviceMesh& mesh,
                                              double moments);
+
+/// What plans share that differ in micro-batches, recomputation and order only.
+struct EarlyPlacement {
+  std::uint64_t context = 0;  ///< of whose constants; 0: of nobody's
+  PlanDegrees degrees;        ///< what it does not depend on set to defaults
+  ModelStatePolicy statics;
+  std::shared_ptr<const PlacedNetwork> placed;
+};
 
 /// Everything the states of a class depend on; equal keys have equal states. The number of
 /// sequences and the recompute level come on top of it.

@@ -218,11 +218,13 @@ void ProfileMaker::set_memory(std::shared_ptr<const LocalMemory> memory, const P
   profile.memory = std::move(memory);
 }
 
-void ProfileMaker::fill_memory(const PlanDegrees& plan, EarlyProfile& early) const {
+void ProfileMaker::fill_memory(const PlanDegrees& plan,
+                               const std::shared_ptr<const PlacedNetwork>& placed,
+                               EarlyProfile& early) const {
   early.context = context_.id;
   early.timed = false;
   ClassProfile& profile = early.profile;
-  set_memory(memory(early.placement.placed, plan.micro_batch), plan, profile);
+  set_memory(memory(placed, plan.micro_batch), plan, profile);
   profile.made_for = plan;
   profile.kept.reset();
   if (plan.recompute_layers == 0) return;

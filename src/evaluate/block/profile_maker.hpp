@@ -29,9 +29,9 @@ class ProfileMaker {
   [[nodiscard]] std::shared_ptr<const PlacedNetwork> placed(
       const PlanDegrees& plan, const DeviceMesh& mesh,
       const std::shared_ptr<const Placements>& placements) const;
-  /// Memory and parameters of every block of the class of `plan`, whose placement is there, and no
-  /// times.
-  void fill_memory(const PlanDegrees& plan, EarlyProfile& early) const;
+  /// Memory and parameters of every block of the class of `plan`, and no times.
+  void fill_memory(const PlanDegrees& plan, const std::shared_ptr<const PlacedNetwork>& placed,
+                   EarlyProfile& early) const;
   /// Least times of the class whose memory is there: its kernels and what they wait for.
   void fill_least_times(EarlyProfile& early) const;
   /// What a piece of so many sequences waits for at least on its way through the whole network.

@@ -44,10 +44,11 @@ class SharedCache {
   struct TakeHash {
     std::size_t operator()(const Hashed& hashed) const noexcept { return hashed.hash; }
   };
+  using Values = std::unordered_map<Hashed, std::shared_ptr<const Value>, TakeHash>;
   struct Shard {
     std::mutex mutex;
-    std::unordered_map<Hashed, std::shared_ptr<const Value>, TakeHash> young;
-    std::unordered_map<Hashed, std::shared_ptr<const Value>, TakeHash> old;
+    Values young;
+    Values old;
 
     std::shared_ptr<const Value> keep(const Hashed& hashed, std::shared_ptr<const Value> value) {
       if (young.size() >= kMostPerShard) {

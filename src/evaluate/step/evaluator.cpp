@@ -161,21 +161,21 @@ struct PlanEvaluator::Implementation {
                          moments());
   }
 
-  const std::shared_ptr<const PlacedNetwork>& place(const PlanDegrees& plan,
-                                                    EarlyPlacement& early) const {
+  const EarlyPlacement& placement(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+    EarlyPlacement& known = workspace.placement;
     const PlanDegrees degrees = placement_degrees(plan);
-    if (early.context != context.id || !(early.degrees == degrees)) {
-      early = {context.id, degrees, profiles.placed(plan, mesh(plan), placements(plan))};
-    }
-    return early.placed;
+    if (known.context == context.id && known.degrees == degrees) return known;
+    const DeviceMesh where = mesh(plan);
+    known = {context.id, degrees, statics(plan, where),
+             profiles.placed(plan, where, placements(plan))};
+    return known;
   }
 
-  void fill_memory(const PlanDegrees& plan, EarlyProfile& early) const {
+  void fill_memory(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
+    EarlyProfile& early = workspace.early;
     const bool known = early.context == context.id &&
                        without_config(early.profile.made_for) == without_config(plan);
-    if (known) return;
-    place(plan, early.placement);
-    profiles.fill_memory(plan, early);
+    if (!known) profiles.fill_memory(plan, placement(plan, workspace).placed, early);
   }
 
   /// The ground of a uniform plan: a known one where its degrees are the same.
@@ -290,17 +290,16 @@ std::shared_ptr<const ClassProfile> PlanEvaluator::profile(const PlanDegrees& pl
 }
 
 PlanBound PlanEvaluator::grid_bound(const PlanDegrees& plan) const {
-  const DeviceMesh mesh = implementation_->mesh(plan);
-  return implementation_->grid.of(
-      plan, static_policy(tensor_policies(plan, mesh, *problem_.framework, problem_.precision),
-                          mesh, implementation_->moments()));
+  return implementation_->grid.of(plan, implementation_->statics(plan, implementation_->mesh(plan)),
+                                  {});
 }
 
-Seconds PlanEvaluator::message_bound(const PlanDegrees& plan,
-                                     EvaluationWorkspace& workspace) const {
-  const auto& placed = implementation_->place(plan, workspace.early.placement);
-  return implementation_->grid.step_time(
-      plan, implementation_->profiles.least_waits(placed, plan.micro_batch / plan.pieces));
+PlanBound PlanEvaluator::placed_bound(const PlanDegrees& plan,
+                                      EvaluationWorkspace& workspace) const {
+  const EarlyPlacement& early = implementation_->placement(plan, workspace);
+  return implementation_->grid.of(
+      plan, early.statics,
+      implementation_->profiles.least_waits(early.placed, plan.micro_batch / plan.pieces));
 }
 
 PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& plan,
@@ -314,7 +313,7 @@ PlanBound PlanEvaluator::bound(const ClassProfile& profile, const PlanDegrees& p
 }
 
 Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
-  implementation_->fill_memory(plan, workspace.early);
+  implementation_->fill_memory(plan, workspace);
   return implementation_->with_bound_view(
       workspace.early.profile, plan, workspace,
       [&](const PricingInput& view) { return least_memory(view, workspace); });
@@ -322,7 +321,7 @@ Bytes PlanEvaluator::memory_bound(const PlanDegrees& plan, EvaluationWorkspace& 
 
 Seconds PlanEvaluator::kernel_bound(const PlanDegrees& plan, EvaluationWorkspace& workspace) const {
   EarlyProfile& early = workspace.early;
-  implementation_->fill_memory(plan, early);
+  implementation_->fill_memory(plan, workspace);
   if (!early.timed) implementation_->profiles.fill_least_times(early);
   return implementation_->with_bound_view(
       early.profile, plan, workspace,

@@ -85,8 +85,9 @@ GridBound::GridBound(const PricingContext& context)
   }
 }
 
-PlanBound GridBound::of(const PlanDegrees& plan, const ModelStatePolicy& statics) const {
-  return {step_time(plan, {}), memory(plan, statics)};
+PlanBound GridBound::of(const PlanDegrees& plan, const ModelStatePolicy& statics,
+                        const BlockWaits& waits) const {
+  return {step_time(plan, waits), memory(plan, statics)};
 }
 
 /// States of the mean stage, every parameter cut over all ranks that can cut it.

@@ -12,15 +12,15 @@ class GridBound {
  public:
   explicit GridBound(const PricingContext& context);
 
-  /// Below the bound of `plan` and of every plan that differs from it in schedule and chunks, in
-  /// more recompute or in larger micro-batches. `statics` are the plan's own.
-  [[nodiscard]] PlanBound of(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
-  /// The time with what one piece of a micro-batch waits for on its way through the network: below
-  /// that of every plan which differs in schedule and chunks.
-  [[nodiscard]] Seconds step_time(const PlanDegrees& plan, const BlockWaits& waits) const;
+  /// Below the bound of `plan` and of every plan that differs from it in schedule and chunks.
+  /// `statics` are the plan's own; `waits`: of one piece of a micro-batch on its way through the
+  /// network. Without waits, also below plans with more recompute or larger micro-batches.
+  [[nodiscard]] PlanBound of(const PlanDegrees& plan, const ModelStatePolicy& statics,
+                             const BlockWaits& waits) const;
 
  private:
   [[nodiscard]] Bytes memory(const PlanDegrees& plan, const ModelStatePolicy& statics) const;
+  [[nodiscard]] Seconds step_time(const PlanDegrees& plan, const BlockWaits& waits) const;
 
   /// Matrix products of one sequence through the network, on one device at its best rate.
   struct Work {

@@ -139,7 +139,8 @@ struct EvaluationWorkspace {
   PipelineSimulator simulator;
   std::vector<Bytes> chunk_bytes;
   std::vector<Bytes> weight_bytes;
-  EarlyProfile early;  ///< of the class that was asked for last
+  EarlyPlacement placement;  ///< of the plan that was asked for last
+  EarlyProfile early;        ///< of the class that was asked for last
 };
 
 struct PricingInput : PricingContext {

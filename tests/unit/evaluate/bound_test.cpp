@@ -37,7 +37,10 @@ Count check_bounds(const Problem& problem, unsigned seed) {
     PlanDegrees open = *plan;  // what is still to be chosen below a micro-batch
     open.chunks = 1;
     open.schedule = kDefaultSchedule;
-    CHECK(evaluator.message_bound(open, *workspace) <= bound.step_time * (1.0 + 1e-9));
+    const PlanBound placed = evaluator.placed_bound(open, *workspace);
+    CHECK(placed.step_time <= bound.step_time * (1.0 + 1e-9));
+    CHECK(placed.step_time >= evaluator.grid_bound(open).step_time);
+    CHECK(placed.memory == evaluator.grid_bound(open).memory);
     CHECK(simulated.step.bubble >= Seconds(0));
     CHECK(simulated.memory == estimate.memory);
     ++count.plans;
