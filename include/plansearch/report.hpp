@@ -50,6 +50,8 @@ struct CountsReport {
   std::int64_t evaluated = 0;
   std::int64_t simulated = 0;
   std::int64_t pruned = 0;
+  std::int64_t subtrees = 0;
+  std::int64_t classes = 0;
   std::int64_t unvisited = 0;
   std::vector<std::pair<std::string, std::int64_t>> rejected;  ///< reason, plans; most first
   std::vector<std::string> left_out;                           ///< plans outside the space, and why

@@ -60,6 +60,8 @@ struct SearchCounts {
   std::int64_t space = 0;      ///< plans in the space; the largest number for those of more
   std::int64_t evaluated = 0;  ///< priced by closed form
   std::int64_t pruned = 0;     ///< a bound showed they cannot enter the answer
+  std::int64_t subtrees = 0;   ///< of plans that one bound pruned together
+  std::int64_t classes = 0;    ///< whose kernels and messages got a price
   std::int64_t unvisited = 0;  ///< left when the search was stopped
   std::array<std::int64_t, kObstacleCount> rejected{};
   std::int64_t simulated = 0;  ///< of the evaluated ones, priced by simulation as well

@@ -80,6 +80,7 @@ class FamilyPricer::Worker {
     const PlanBound least = evaluator_.placed_bound(batching, *workspace_);
     if (is_pruned(least)) {
       result_.counts.pruned += counter_.below(level_ + 1, batching);
+      ++result_.counts.subtrees;
       return;
     }
     std::shared_ptr<const ClassProfile> profile;
@@ -108,6 +109,7 @@ class FamilyPricer::Worker {
         return;
       }
       profile = evaluator_.profile(plan);
+      ++result_.counts.classes;
     }
     price_plan(*profile, plan);
   }

@@ -37,6 +37,8 @@ constexpr DegreeSet kStateDegrees = kMeshDegrees | DegreeSet{Degree::Expert, Deg
 void add(SearchCounts& to, const SearchCounts& counts) {
   to.evaluated += counts.evaluated;
   to.pruned += counts.pruned;
+  to.subtrees += counts.subtrees;
+  to.classes += counts.classes;
   for (std::size_t i = 0; i < kObstacleCount; ++i) to.rejected[i] += counts.rejected[i];
 }
 

@@ -106,6 +106,8 @@ CountsReport counts_report(const SearchResult& result) {
   report.evaluated = counts.evaluated;
   report.simulated = counts.simulated;
   report.pruned = counts.pruned;
+  report.subtrees = counts.subtrees;
+  report.classes = counts.classes;
   report.unvisited = counts.unvisited;
   for (std::size_t i = 0; i < kObstacleCount; ++i) {
     if (counts.rejected[i] == 0) continue;

@@ -163,7 +163,8 @@ Json counts_json(const CountsReport& counts) {
   for (const auto& [reason, plans] : counts.rejected) rejected[reason] = plans;
   return {{"space", counts.space},           {"total", counts.total},
           {"evaluated", counts.evaluated},   {"simulated", counts.simulated},
-          {"pruned", counts.pruned},         {"unvisited", counts.unvisited},
+          {"pruned", counts.pruned},         {"subtrees", counts.subtrees},
+          {"classes", counts.classes},       {"unvisited", counts.unvisited},
           {"rejected", std::move(rejected)}, {"left_out", counts.left_out}};
 }
 
