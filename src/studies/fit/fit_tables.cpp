@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
-#include <numeric>
 #include <set>
 #include <utility>
 

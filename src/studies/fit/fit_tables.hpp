@@ -13,7 +13,7 @@
 
 namespace plansearch {
 
-/// Why nothing can be fitted.
+/// Why nothing can be fitted; thrown.
 struct FitRefusal {
   std::string reason;
   std::string remedy;
