@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "base/parallel.hpp"
 #include "base/printable.hpp"
 #include "io/file.hpp"
 #include "plansearch/error.hpp"
@@ -112,6 +112,10 @@ std::optional<int> asked_columns() {
 bool is_dumb_terminal() {
   const char* terminal = std::getenv("TERM");
   return terminal != nullptr && std::string_view(terminal) == "dumb";
+}
+
+int threads_of(const Options& options) {
+  return options.threads > 0 ? options.threads : available_threads();
 }
 
 Format format_of(const Options& options) {

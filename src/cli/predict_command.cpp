@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "answer/advice.hpp"
 #include "answer/make_report.hpp"
-#include "answer/remedies.hpp"
 #include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"

@@ -12,10 +12,6 @@
 namespace plansearch::cli {
 namespace {
 
-int threads_of(const Options& options) {
-  return options.threads > 0 ? options.threads : available_threads();
-}
-
 SearchOptions search_options(const Options& options, Progress& progress) {
   SearchOptions result;
   result.top = options.top;
