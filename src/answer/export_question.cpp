@@ -4,11 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "answer/make_report.hpp"
 #include "exporters/export_plan.hpp"
-#include "plan/legality/legality.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"

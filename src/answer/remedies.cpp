@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/remedies.hpp"
+#include "answer/advice.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "answer/ladder.hpp"
 #include "base/units.hpp"
 #include "plansearch/degree_table.hpp"
-#include "report/plan_text.hpp"
+#include "report/plan_cells.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/answer_document.hpp"
+#include "io/plan_document.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "io/plan_text.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch::io {

@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 
-#include "io/family_rules.hpp"
 #include "io/raw_value.hpp"
 
 namespace plansearch::io {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/document.hpp"
+#include "io/hf_keys.hpp"
 
 namespace plansearch::io {
 
@@ -23,5 +24,18 @@ namespace plansearch::io {
 /// none. The class, where it has no head and is described with one; else nothing.
 [[nodiscard]] std::string require_described(const Node& classes, const Node& rules,
                                             const std::filesystem::path& directory);
+
+struct RawValue;
+
+/// Whether a map of a family file says where a value comes from; otherwise it is a section.
+[[nodiscard]] bool is_rule(const RawValue& map);
+
+/// The fields of the model. Missing keys, values that are not understood and keys that change the
+/// network in a way nobody described are errors; `family` names the family in them.
+[[nodiscard]] RawValue apply_family(const Node& rules, const HfKeys& keys,
+                                    const std::string& family);
+
+/// Keys of the configuration that no rule of the family knows, sorted. Null ones say nothing.
+[[nodiscard]] std::vector<std::string> unknown_keys(const Node& rules, const HfKeys& keys);
 
 }  // namespace plansearch::io

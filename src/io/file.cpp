@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <system_error>
-#include <utility>
 
 #include "base/units.hpp"
 #include "plansearch/error.hpp"

@@ -3,11 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "io/plan_text.hpp"
 #include "io/profile_parts.hpp"
 #include "io/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
-#include "plansearch/error.hpp"
 
 namespace plansearch::io {
 namespace {

@@ -23,8 +23,6 @@
 #include "question/framework_flags.hpp"
 #include "question/gpu_count.hpp"
 #include "question/number_list.hpp"
-#include "question/precision.hpp"
-#include "question/site_choice.hpp"
 #include "question/software_choice.hpp"
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
@@ -385,10 +383,8 @@ class QuestionResolver {
 
   /// Implementations decide what is kept: before the network is built.
   void settle_software() {
-    const SoftwareChoice choice{request_.implementation, request_.kernels, request_.main_grads,
-                                request_.fp8_recipe, request_.cuda_graphs};
-    refuse_contradictions(choice, request_.attention.value_or(""), settled_.problem.precision);
-    apply_software(framework_, cluster_.software, choice, settled_.problem.precision);
+    refuse_contradictions(request_, request_.attention.value_or(""), settled_.problem.precision);
+    apply_software(framework_, cluster_.software, request_, settled_.problem.precision);
     const auto noted = [&](const char* key, const std::optional<std::string>& value) {
       if (value) note(key, *value, request_.origin(key));
     };

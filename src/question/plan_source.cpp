@@ -5,7 +5,6 @@
 
 #include <charconv>
 
-#include "io/answer_document.hpp"
 #include "io/document.hpp"
 #include "io/plan_document.hpp"
 #include "plansearch/degree_table.hpp"

@@ -5,8 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "io/placements_document.hpp"
-#include "io/plan_stages_document.hpp"
+#include "io/plan_document.hpp"
 #include "plansearch/load_problem.hpp"
 
 namespace plansearch {

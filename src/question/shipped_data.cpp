@@ -5,7 +5,6 @@
 
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "io/framework_reader.hpp"
 #include "io/model_reader.hpp"

@@ -99,7 +99,7 @@ void apply_operators(Framework& framework, const std::optional<std::string>& set
 
 }  // namespace
 
-void refuse_contradictions(const SoftwareChoice& choice, std::string_view attention,
+void refuse_contradictions(const ProblemRequest& choice, std::string_view attention,
                            DataType precision) {
   std::vector<std::string> fused;
   for (const std::string& word : words_of(choice.kernels.value_or(""), " ,+")) {
@@ -158,7 +158,7 @@ void apply_offload(Framework& framework, const Cluster& machine, const std::stri
 }
 
 void apply_software(Framework& framework, const SoftwareStack& machine,
-                    const SoftwareChoice& choice, DataType precision) {
+                    const ProblemRequest& choice, DataType precision) {
   if (machine.attention_kernel) framework.attention_kernel = machine.attention_kernel;
   apply_operators(framework, machine.implementation, machine.kernels);
   apply_operators(framework, choice.implementation, choice.kernels);

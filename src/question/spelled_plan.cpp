@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "base/names.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plan/stages/pipeline_shape.hpp"

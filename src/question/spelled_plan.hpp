@@ -2,7 +2,7 @@
 // From the stages a plan file spells out to a plan of the problem.
 #pragma once
 
-#include "io/plan_stages_document.hpp"
+#include "io/plan_document.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"

@@ -14,6 +14,20 @@
 
 namespace plansearch {
 
+/// The value, of quantities in base units; null for nothing, which an empty text is too.
+template <typename T>
+[[nodiscard]] nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  if (!value) return nullptr;
+  if constexpr (requires { value->value(); }) {
+    return value->value();
+  } else {
+    return *value;
+  }
+}
+[[nodiscard]] inline nlohmann::ordered_json or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
 template <typename Row>
 struct Column {
   std::string_view key;  ///< in JSON and CSV; empty: only in tables

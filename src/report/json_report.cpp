@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/json_report.hpp"
+#include "report/plan_row.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 #include "base/units.hpp"
 #include "plansearch/degree_table.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
 #include "report/training.hpp"
 
 namespace plansearch {
@@ -127,17 +126,13 @@ Json question_json(const QuestionReport& question) {
     settings.push_back({{"key", s.key}, {"value", s.value}, {"origin", s.origin}});
   }
   Json json = identity_json(question);
-  json["framework_validation"] =
-      question.framework_validation.empty() ? Json(nullptr) : Json(question.framework_validation);
+  json["framework_validation"] = or_null(question.framework_validation);
   json["parameters"] = question.parameters;
   json["memory_capacity_bytes"] = whole_bytes(question.memory_capacity);
   json["memory_risk_accepted"] = question.memory_risk;
-  const auto known = [](const std::optional<double>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  json["gpu_power_w"] = known(question.gpu_power_watt);
-  json["gpu_price_usd_per_h"] = known(question.gpu_price_usd_per_hour);
-  json["tokens"] = known(question.tokens);
+  json["gpu_power_w"] = or_null(question.gpu_power_watt);
+  json["gpu_price_usd_per_h"] = or_null(question.gpu_price_usd_per_hour);
+  json["tokens"] = or_null(question.tokens);
   json["site"] = {{"name", question.site.name},
                   {"factor", question.site.factor},
                   {"spread", question.site.spread},
@@ -275,7 +270,7 @@ Json to_json(const PlanReport& plan) {
   Json json = {{"rank", plan.rank},
                {"tie_with_previous", plan.ties.with_previous},
                {"tie_with_first", plan.ties.with_first},
-               {"variant_of", plan.variant_of ? Json(*plan.variant_of) : Json(nullptr)},
+               {"variant_of", or_null(plan.variant_of)},
                {"config", to_json(plan.plan)},
                {"step_time_s", plan.estimate.step.total().value()},
                {"step_time_p10_s", plan.p10.value()},

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <string>
 
 #include "base/units.hpp"
 #include "plan/stages/pipeline_shape.hpp"

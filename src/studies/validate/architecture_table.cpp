@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studies/validate/architecture_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
+#include <cctype>
 
 #include "base/names.hpp"
-#include "io/document.hpp"
+#include "io/model_sections.hpp"
 
 namespace plansearch {
 namespace {
@@ -13,35 +15,12 @@ namespace {
 using io::Choice;
 using io::Node;
 
-constexpr std::array<Choice<StackKind>, 2> kStacks{
-    {{"decoder", StackKind::Decoder}, {"encoder", StackKind::Encoder}}};
-constexpr std::array<Choice<NormKind>, 4> kNorms{{{"layernorm", NormKind::LayerNorm},
-                                                  {"layernorm-no-bias", NormKind::LayerNormNoBias},
-                                                  {"layernorm-plain", NormKind::LayerNormPlain},
-                                                  {"rmsnorm", NormKind::RmsNorm}}};
-constexpr std::array<Choice<PositionKind>, 4> kPositions{{{"none", PositionKind::None},
-                                                          {"learned", PositionKind::Learned},
-                                                          {"rotary", PositionKind::Rotary},
-                                                          {"alibi", PositionKind::Alibi}}};
-constexpr std::array<Choice<QkNorm>, 3> kQkNorms{
-    {{"none", QkNorm::None}, {"per-head", QkNorm::PerHead}, {"full-width", QkNorm::FullWidth}}};
-constexpr std::array<Choice<bool>, 2> kSupport{{{"as-column", false}, {"unfused", true}}};
-constexpr std::array<Choice<MemoryRank>, 2> kReporters{
-    {{"worst-stage", MemoryRank::Worst}, {"last-stage", MemoryRank::LastStage}}};
-
-LatentAttention read_latent(const Node& node) {
-  LatentAttention latent;
-  if (const auto rank = node.find("query_rank"))
-    latent.query_rank = rank->integer(io::kNonNegative);
-  latent.kv_rank = node.at("kv_rank").integer(io::kPositive);
-  latent.nope_size = node.at("nope_size").integer(io::kPositive);
-  latent.rope_size = node.at("rope_size").integer(io::kNonNegative);
-  latent.value_size = node.at("value_size").integer(io::kPositive);
-  return latent;
-}
+constexpr Choice<bool> kSupport[] = {{"as-column", false}, {"unfused", true}};
+constexpr Choice<MemoryRank> kReporters[] = {{"worst-stage", MemoryRank::Worst},
+                                             {"last-stage", MemoryRank::LastStage}};
 
 template <typename E, std::size_t N>
-auto one_of(const std::array<Choice<E>, N>& choices) {
+auto one_of(const Choice<E> (&choices)[N]) {
   return [&](const Node& word) { return word.choice(std::span<const Choice<E>>(choices)); };
 }
 
@@ -55,9 +34,10 @@ void read_facts(const Node& node, ArchitectureEntry& entry) {
   };
   const auto count = [](const Node& number) { return number.integer(io::kNonNegative); };
   const auto flag = [](const Node& word) { return word.boolean(); };
-  fact("stack", one_of(kStacks), [](Model m, StackKind v) { m.stack = v; });
-  fact("norm", one_of(kNorms), [](Model m, NormKind v) { m.norm.kind = v; });
-  fact("positions", one_of(kPositions), [](Model m, PositionKind v) { m.attention.positions = v; });
+  fact("stack", one_of(io::kStacks), [](Model m, StackKind v) { m.stack = v; });
+  fact("norm", one_of(io::kNorms), [](Model m, NormKind v) { m.norm.kind = v; });
+  fact("positions", one_of(io::kPositions),
+       [](Model m, PositionKind v) { m.attention.positions = v; });
   fact("biases", flag, [](Model m, bool v) {
     m.attention.query_key_value_bias = m.attention.output_bias = m.mlp.bias = v;
   });
@@ -65,12 +45,13 @@ void read_facts(const Node& node, ArchitectureEntry& entry) {
   fact(
       "dropout", [](const Node& share) { return share.number(); },
       [](Model m, double v) { m.dropout = m.attention_dropout = v; });
-  fact("qk_norm", one_of(kQkNorms), [](Model m, QkNorm v) { m.attention.qk_norm = v; });
+  fact("qk_norm", one_of(io::kQkNorms), [](Model m, QkNorm v) { m.attention.qk_norm = v; });
   fact("sinks", flag, [](Model m, bool v) { m.attention.sinks = v; });
   fact("window", count, [](Model m, std::int64_t v) { m.attention.window = v; });
   fact("full_attention_every", count,
        [](Model m, std::int64_t v) { m.attention.full_attention_every = v; });
-  fact("latent", read_latent, [](Model m, const LatentAttention& v) { m.attention.latent = v; });
+  fact("latent", io::read_latent,
+       [](Model m, const LatentAttention& v) { m.attention.latent = v; });
   fact("mtp_layers", count, [](Model m, std::int64_t v) { m.mtp_layers = v; });
   fact("token_types", count, [](Model m, std::int64_t v) { m.embedding.token_types = v; });
   fact("shared_width", count, [](Model m, std::int64_t v) {
@@ -142,6 +123,32 @@ bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
   return !entry.like || same_sizes(run, *entry.like);
 }
 
+std::string trimmed(std::string text) {
+  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  while (!text.empty() && space(text.back())) text.pop_back();
+  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), space));
+  return text;
+}
+
+/// Lower case, without what stands in brackets, at commas and semicolons.
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '(' || c == '[') ++depth;
+    const bool inside = depth > 0;
+    if ((c == ')' || c == ']') && depth > 0) --depth;
+    if (inside) continue;
+    if (c == ',' || c == ';') {
+      parts.emplace_back();
+    } else {
+      parts.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  for (std::string& part : parts) part = trimmed(std::move(part));
+  return parts;
+}
+
 }  // namespace
 
 MemoryRank ArchitectureTable::memory_figure(std::string_view framework) const {
@@ -155,6 +162,29 @@ std::vector<const ArchitectureEntry*> ArchitectureTable::matching(const RunRecor
     if (holds(entry, run)) found.push_back(&entry);
   }
   return found;
+}
+
+std::optional<ScheduleId> ScheduleWords::find(std::string_view text) const {
+  const std::vector<std::string> parts = parts_of(text);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (!remarks.contains(parts[i])) return std::nullopt;
+  }
+  const auto named = orders.find(parts.front());
+  return named == orders.end() ? find_schedule(parts.front()) : std::optional(named->second);
+}
+
+ScheduleWords read_schedule_words(const io::Node& node) {
+  ScheduleWords words;
+  for (const io::Node::Entry& order : node.at("orders").entries()) {
+    const auto schedule = find_schedule(order.key);
+    if (!schedule) {
+      throw InputError(order.where, fmt::format("unknown schedule '{}'", order.key),
+                       "plansearch list schedules shows them");
+    }
+    for (const io::Node& word : order.value.items()) words.orders.emplace(word.text(), *schedule);
+  }
+  for (const io::Node& remark : node.at("remarks").items()) words.remarks.insert(remark.text());
+  return words;
 }
 
 ArchitectureTable read_architectures(const std::filesystem::path& path,

@@ -8,13 +8,15 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/document.hpp"
 #include "plansearch/model_description.hpp"
+#include "plansearch/schedule_id.hpp"
 #include "studies/validate/run_record.hpp"
-#include "studies/validate/schedule_words.hpp"
 
 namespace plansearch {
 
@@ -30,6 +32,17 @@ struct ArchitectureEntry {
   bool unfused_only = false;  ///< its attention, whatever the column says
   std::string inexpressible;  ///< not empty: why no description fits
 };
+
+/// What tables of runs call the orders of pipelines (`schedules:`).
+struct ScheduleWords {
+  std::map<std::string, ScheduleId, std::less<>> orders;  ///< by words, in lower case
+  std::set<std::string, std::less<>> remarks;             ///< parts that change no order
+
+  /// Text in brackets is a remark, parts behind commas and semicolons have to be known ones.
+  [[nodiscard]] std::optional<ScheduleId> find(std::string_view text) const;
+};
+
+[[nodiscard]] ScheduleWords read_schedule_words(const io::Node& node);
 
 struct ArchitectureTable {
   std::int64_t default_vocab = 0;

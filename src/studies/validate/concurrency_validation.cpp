@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: how long a kernel, a collective and host copies take that are started at once.
-// Source: the time of each alone, from the same table; the rates of the accelerator.
-// Assumes: groups with members on several nodes use the network, others the links of the node.
-// Units: seconds.
-// Checked by: tests/unit/studies/concurrency_validation_test.cpp
-#include "studies/validate/concurrency_validation.hpp"
+// Groups with members on several nodes use the network, others the links of the node.
+#include "studies/validate/kernel_validation.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -116,7 +115,7 @@ Json row_json(const KernelRow& row) {
   }
   json["measured_us"] = microseconds(row.measured);
   json["predicted_us"] = microseconds(row.predicted);
-  json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
+  json["reason"] = or_null(row.reason);
   return json;
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: times of the kernels and collectives in published tables.
-// Source: the cost functions that price plans; benchmarks run at burst clocks.
-// Assumes: an accelerator's collectives run on the widest switched node that ships for it.
-// Units: seconds, bytes.
-// Checked by: tests/unit/studies/kernel_validation_test.cpp
+// Benchmarks run at burst clocks; an accelerator's collectives on the widest switched node that
+// ships.
 #include "studies/validate/kernel_validation.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +13,6 @@
 #include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "plansearch/error.hpp"
-#include "studies/validate/concurrency_validation.hpp"
 #include "studies/validate/lookup.hpp"
 
 namespace plansearch {

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: network description, options and parallel plan of a measured run.
-// Source: the columns of the row; validation/architectures.yaml for what they do not say.
-// Assumes: expert tensor parallelism 1; experts of a width not given are as wide as the MLP.
-// Units: counts.
-// Checked by: tests/unit/studies/run_case_test.cpp
+// Experts of a width that is not given are as wide as the MLP.
 #include "studies/validate/run_case.hpp"
 
 #include <fmt/format.h>

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: step time, interval, memory and feasibility of every measured run.
-// Source: the evaluator that also prices searched plans; nothing here knows a kernel.
-// Assumes: rows with the same sizes, machine, framework and batch are one problem.
-// Units: seconds, bytes.
-// Checked by: tests/unit/studies/run_prediction_test.cpp
 #include "studies/validate/run_prediction.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "base/parallel.hpp"

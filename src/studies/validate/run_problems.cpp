@@ -7,8 +7,6 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <utility>
-#include <variant>
 
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"

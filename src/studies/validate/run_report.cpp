@@ -106,19 +106,16 @@ std::string summary_text(const RunReport& report, int columns) {
 Json sweeps_json(const std::vector<PredictedRun>& runs) {
   std::vector<std::size_t> rows(runs.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  const auto text = [](const std::string& value) {
-    return value.empty() ? Json(nullptr) : Json(value);
-  };
   Json sweeps = Json::array();
   for (const Sweep& sweep : sweeps_of(runs, rows)) {
     const RunRecord& best = runs[sweep.best].run;
     const bool ranked = sweep.rows.size() >= 3;
     sweeps.push_back(
-        {{"source", text(best.cell("source"))},
+        {{"source", or_null(best.cell("source"))},
          {"hw", best.hardware},
          {"framework", best.framework},
-         {"precision", text(best.question.precision.value_or(""))},
-         {"model", text(best.model)},
+         {"precision", or_null(best.question.precision.value_or(""))},
+         {"model", or_null(best.model)},
          {"gpus", best.gpus},
          {"seq_len", best.seq_len},
          {"global_batch", best.global_batch},

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: errors, interval coverage and feasibility by group of rows.
-// Source: definitions in docs/validation.md.
-// Assumes: failed rows have no time.
-// Units: ratios and counts.
-// Checked by: tests/unit/studies/run_summary_test.cpp
+// The measures are defined in docs/validation.md.
 #include "studies/validate/run_summary.hpp"
 
 #include <algorithm>
