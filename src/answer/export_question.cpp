@@ -10,7 +10,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "question/write_plan.hpp"
+#include "question/resolve_plan.hpp"
 
 namespace plansearch {
 namespace {

@@ -115,15 +115,8 @@ Listing list_schedules() {
 }
 
 std::string effect_text(const SettingRow& row) {
-  switch (row.effect) {
-    case SettingEffect::Price:
-      return "price";
-    case SettingEffect::Room:
-      return "room";
-    case SettingEffect::Summary:
-      return "summary";
-  }
-  throw InternalError("unknown effect of a setting");
+  static constexpr std::array<std::string_view, 3> kWords{"price", "room", "summary"};
+  return std::string(kWords.at(static_cast<std::size_t>(row.effect)));
 }
 
 /// The table of settings; an empty cell: it has no such key or column.

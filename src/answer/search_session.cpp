@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "answer/plan_file.hpp"
-#include "answer/plans_outside_framework.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 #include "search/strategies/strategy.hpp"

@@ -6,7 +6,6 @@
 #include "answer/show.hpp"
 #include "cli/commands.hpp"
 #include "cli/completion.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "studies/bench/bench.hpp"
 #include "studies/reproduce/reproduce.hpp"

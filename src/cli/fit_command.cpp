@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "plansearch/error.hpp"
 #include "studies/fit/fit_profile.hpp"

@@ -5,7 +5,7 @@
 
 #include "answer/advice.hpp"
 #include "base/parallel.hpp"
-#include "cli/exit_code.hpp"
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/stopping.hpp"
 

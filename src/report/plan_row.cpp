@@ -21,11 +21,9 @@ using Json = nlohmann::ordered_json;
 /// By stage, where the degrees do not say them.
 Json layers_json(const PlanSummary& plan) {
   if (plan.written.empty()) return nullptr;
-  Json layers = Json::array();
-  for (const StageDescription& stage : plan.written) {
-    layers.push_back(layers_of(stage, *plan.network));
-  }
-  return layers;
+  return array_of(plan.written, [&](const StageDescription& stage) -> Json {
+    return layers_of(stage, *plan.network);
+  });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/software_choice.hpp"
+#include "question/framework_flags.hpp"
 
 #include <doctest/doctest.h>
 
