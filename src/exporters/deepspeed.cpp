@@ -6,7 +6,7 @@
 //   deepspeed/runtime/zero/config.py: DeepSpeedZeroConfig (unknown keys are errors)
 //   (runtime/config.py refuses mics_shard_size since 0.19.8)
 // Pipeline and tensor degrees are given in code there: --to megatron-deepspeed.
-#include "exporters/deepspeed_keys.hpp"
+#include "exporters/megatron_model.hpp"
 
 namespace plansearch::exporters {
 namespace {

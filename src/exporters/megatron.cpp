@@ -142,10 +142,8 @@ std::vector<Key> optimizer_keys() {
   };
 }
 
-constexpr Setting kMainGradients = setting_of(plansearch::Setting::MainGradients);
 constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
 constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
-constexpr Setting kOffload = setting_of(plansearch::Setting::Offload);
 
 /// Beyond the plan: what somebody chose of the software.
 std::vector<Key> software_keys() {

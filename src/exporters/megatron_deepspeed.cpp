@@ -9,7 +9,6 @@
 
 #include <algorithm>
 
-#include "exporters/deepspeed_keys.hpp"
 #include "exporters/megatron_model.hpp"
 
 namespace plansearch::exporters {

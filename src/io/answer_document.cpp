@@ -7,9 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/checked.hpp"
 #include "plansearch/degree_table.hpp"

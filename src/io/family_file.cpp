@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <optional>
 
 #include "io/raw_value.hpp"
 

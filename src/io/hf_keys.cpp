@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/hf_keys.hpp"
+#include "io/family_file.hpp"
 
 #include <fmt/format.h>
 

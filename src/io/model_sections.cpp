@@ -29,11 +29,6 @@ constexpr Choice<NormPlacement> kPlacements[] = {
     {"pre", NormPlacement::Pre},           {"post", NormPlacement::Post},
     {"sandwich", NormPlacement::Sandwich}, {"after-branch", NormPlacement::AfterBranch},
     {"parallel", NormPlacement::Parallel}, {"parallel-two", NormPlacement::ParallelTwo}};
-constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::Adam},
-                                                 {"sgd", OptimizerKind::Sgd},
-                                                 {"adafactor", OptimizerKind::Adafactor},
-                                                 {"muon", OptimizerKind::Muon}};
-
 /// A list of at most as many entries as a network may have layers.
 std::vector<Node> short_list(const Node& node) {
   std::vector<Node> items = node.items();

@@ -39,6 +39,10 @@ inline constexpr Choice<NormKind> kNorms[] = {{"layernorm", NormKind::LayerNorm}
                                               {"layernorm-no-bias", NormKind::LayerNormNoBias},
                                               {"layernorm-plain", NormKind::LayerNormPlain},
                                               {"rmsnorm", NormKind::RmsNorm}};
+inline constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::Adam},
+                                                        {"sgd", OptimizerKind::Sgd},
+                                                        {"adafactor", OptimizerKind::Adafactor},
+                                                        {"muon", OptimizerKind::Muon}};
 
 [[nodiscard]] std::int64_t read_integer(const Node& map, std::string_view key, IntegerRange range,
                                         std::int64_t fallback);

@@ -8,7 +8,6 @@
 
 #include "io/fields.hpp"
 #include "io/profile_parts.hpp"
-#include "io/site_reader.hpp"
 #include "plansearch/operator_passes.hpp"
 
 namespace plansearch::io {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "evaluate/answer/site_population.hpp"
-#include "io/link_writer.hpp"
 #include "io/plan_document.hpp"
+#include "io/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "studies/fit/fit_report.hpp"
 #include "studies/fit/fit_tables.hpp"

@@ -156,17 +156,15 @@ std::string render_text(const FitFindings& findings) {
 }
 
 Json kernels_json(const KernelFit& kernels) {
-  Json groups = Json::array();
-  for (const KernelGroupFit& group : kernels.groups) {
-    groups.push_back({{"part", group.part},
-                      {"rows", group.rows},
-                      {"scatter", group.scatter},
-                      {"median_error_before", group.error_before},
-                      {"median_error_after", group.error_after},
-                      {"changes", objects_of(change_columns(), group.changes)},
-                      {"outliers", group.outliers}});
-  }
-  return groups;
+  return array_of(kernels.groups, [](const KernelGroupFit& group) -> Json {
+    return {{"part", group.part},
+            {"rows", group.rows},
+            {"scatter", group.scatter},
+            {"median_error_before", group.error_before},
+            {"median_error_after", group.error_after},
+            {"changes", objects_of(change_columns(), group.changes)},
+            {"outliers", group.outliers}};
+  });
 }
 
 Json site_json(const FitFindings& findings) {

@@ -20,7 +20,6 @@
 
 #include "base/units.hpp"
 #include "studies/fit/curve_fit.hpp"
-#include "studies/fit/kernel_sample.hpp"
 #include "studies/validate/site_fit.hpp"
 
 namespace plansearch {

@@ -163,13 +163,12 @@ std::string render_kernels(const KernelReport& report, Format format, int column
     rows.push_back(row_json(row));
     csv.push_back(csv_row(row));
   }
-  Json summary = Json::array();
-  for (const KernelGroup& group : report.groups) {
-    summary.push_back({{"by", group.by},
-                       {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},
-                       {"inexpressible", group.inexpressible},
-                       {"time", object_of(error_columns(), group.errors)}});
-  }
+  Json summary = array_of(report.groups, [&](const KernelGroup& group) -> Json {
+    return {{"by", group.by},
+            {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},
+            {"inexpressible", group.inexpressible},
+            {"time", object_of(error_columns(), group.errors)}};
+  });
   const Answer answer{{{"schema", "plansearch/validate/v1"},
                        {"table", to_text(report.kind)},
                        {"rows", std::move(rows)},

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/names.hpp"
@@ -163,19 +164,23 @@ class Predictor {
   std::vector<Cluster> shipped_;
 };
 
-Seconds predict(Predictor& predictor, TableKind kind, const io::CsvRow& row) {
-  switch (kind) {
-    case TableKind::Matmul:
-      return predictor.matmul(row);
-    case TableKind::Attention:
-      return predictor.attention(row);
-    case TableKind::Collective:
-      return predictor.collective(row);
-    case TableKind::Runs:
-    case TableKind::Concurrency:
-      break;
-  }
-  throw InternalError("no table of single kernels");
+/// A kind of table: its word, and what times a row where each is one kernel or collective.
+struct KindRow {
+  TableKind kind;
+  std::string_view word;
+  Seconds (Predictor::*time)(const io::CsvRow& row) = nullptr;
+};
+constexpr std::array kKinds{KindRow{TableKind::Runs, "runs"},
+                            KindRow{TableKind::Matmul, "matmul", &Predictor::matmul},
+                            KindRow{TableKind::Attention, "attention", &Predictor::attention},
+                            KindRow{TableKind::Collective, "collective", &Predictor::collective},
+                            KindRow{TableKind::Concurrency, "concurrency"}};
+
+const KindRow& row_of(TableKind kind) {
+  const auto* found = std::find_if(kKinds.begin(), kKinds.end(),
+                                   [&](const KindRow& row) { return row.kind == kind; });
+  PLANSEARCH_CHECK(found != kKinds.end());
+  return *found;
 }
 
 /// Shapes of training steps apart from the small ones of token generation.
@@ -188,19 +193,7 @@ std::string shape_class(const io::CsvTable& table, const io::CsvRow& row) {
 }  // namespace
 
 std::string_view to_text(TableKind kind) {
-  switch (kind) {
-    case TableKind::Runs:
-      return "runs";
-    case TableKind::Matmul:
-      return "matmul";
-    case TableKind::Attention:
-      return "attention";
-    case TableKind::Collective:
-      return "collective";
-    case TableKind::Concurrency:
-      return "concurrency";
-  }
-  throw InternalError("unknown table");
+  return row_of(kind).word;
 }
 
 TableKind recognise_table(const io::CsvTable& table) {
@@ -244,7 +237,7 @@ std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind
     try {
       if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
       row.measured = predictor.measured(cells, kind);
-      row.predicted = predict(predictor, kind, cells);
+      row.predicted = (predictor.*row_of(kind).time)(cells);
       if (!row.measured) row.reason = "neither time nor bus bandwidth is published";
     } catch (const InputError& error) {
       if (!is_of_row(error)) throw;  // a malformed cell, not a missing rate

@@ -216,17 +216,9 @@ class GroupPricer {
 }  // namespace
 
 std::string_view to_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::Feasible:
-      return "feasible";
-    case Verdict::Illegal:
-      return "illegal";
-    case Verdict::OutOfMemory:
-      return "out of memory";
-    case Verdict::Inexpressible:
-      return "inexpressible";
-  }
-  throw InternalError("unknown verdict");
+  static constexpr std::array<std::string_view, 4> kWords{"feasible", "illegal", "out of memory",
+                                                          "inexpressible"};
+  return kWords.at(static_cast<std::size_t>(verdict));
 }
 
 std::optional<double> RunPrediction::mfu(Seconds time) const {

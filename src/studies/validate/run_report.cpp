@@ -131,15 +131,11 @@ Json sweeps_json(const std::vector<PredictedRun>& runs) {
 /// null where no fits were asked for.
 Json fits_json(const FitStudy& study) {
   if (study.draws.runs == 0) return nullptr;
-  Json groups = Json::array();
-  for (const FittedGroup& group : study.groups) {
-    groups.push_back({{"group", group.name},
-                      {"rows", group.rows},
-                      {"error_before", group.before},
-                      {"error_after", group.after},
-                      {"refused", group.refused},
-                      {"worse", group.worse()}});
-  }
+  Json groups = array_of(study.groups, [&](const FittedGroup& group) -> Json {
+    return {{"group", group.name},          {"rows", group.rows},
+            {"error_before", group.before}, {"error_after", group.after},
+            {"refused", group.refused},     {"worse", group.worse()}};
+  });
   return {{"runs", study.draws.runs},
           {"repeat", study.draws.repeat},
           {"median_error_before", study.median_before()},

@@ -152,15 +152,9 @@ GroupSummary summarise(const Runs& runs, const std::string& by, const RowGroup& 
 }  // namespace
 
 std::string key_of(SiteView view) {
-  switch (view) {
-    case SiteView::Own:
-      return "own_site";
-    case SiteView::Typical:
-      return "typical";
-    case SiteView::LeftOut:
-      return "left_out";
-  }
-  throw InternalError("unknown view of sites");
+  static constexpr std::array<std::string_view, kSiteViews.size()> kWords{"own_site", "typical",
+                                                                          "left_out"};
+  return std::string(kWords.at(static_cast<std::size_t>(view)));
 }
 
 RankingSummary summarise_sweeps(std::span<const Sweep> sweeps) {

@@ -34,14 +34,13 @@ Json feasibility_json(const FeasibilitySummary& f) {
 /// null where no failure was recorded.
 Json risk_json(const RiskSummary& risk) {
   if (risk.rows == 0) return nullptr;
-  Json bins = Json::array();
-  for (const RiskBin& bin : risk.bins) {
-    bins.push_back({{"low", bin.low},
-                    {"high", bin.high},
-                    {"rows", bin.rows},
-                    {"stated", if_any(bin.rows, bin.stated)},
-                    {"failed", bin.failed}});
-  }
+  Json bins = array_of(risk.bins, [&](const RiskBin& bin) -> Json {
+    return {{"low", bin.low},
+            {"high", bin.high},
+            {"rows", bin.rows},
+            {"stated", if_any(bin.rows, bin.stated)},
+            {"failed", bin.failed}};
+  });
   return {{"rows", risk.rows},
           {"failed", risk.failed},
           {"brier", risk.brier},

@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "io/csv.hpp"
-#include "io/link_writer.hpp"
 #include "io/profile_reader.hpp"
 #include "unit/io/temporary_directory.hpp"
 #include "unit/studies/run_tables.hpp"
