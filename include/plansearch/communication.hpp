@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "plansearch/axis.hpp"
 #include "plansearch/communication_kind.hpp"

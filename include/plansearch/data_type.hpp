@@ -2,7 +2,6 @@
 // Number formats of tensors and matrix engines.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string_view>
 

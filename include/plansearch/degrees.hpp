@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <optional>
 #include <string_view>
 
 #include "plansearch/schedule_id.hpp"

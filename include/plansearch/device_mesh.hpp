@@ -4,9 +4,7 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string_view>
 
 #include "plansearch/axis.hpp"
 #include "plansearch/degrees.hpp"

@@ -2,17 +2,14 @@
 // What a plan costs: plain values whose parts sum to their totals.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "plansearch/communication.hpp"
 #include "plansearch/degrees.hpp"
-#include "plansearch/device_mesh.hpp"
 #include "plansearch/infeasible.hpp"
 #include "plansearch/quantity.hpp"
 

@@ -16,7 +16,6 @@
 #include "plansearch/implementation.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
-#include "plansearch/quantity.hpp"
 #include "plansearch/scope.hpp"
 
 namespace plansearch {

@@ -2,7 +2,6 @@
 // Why a plan cannot run: a value that is counted, ranked by nearness and printed, not an error.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>

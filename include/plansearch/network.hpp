@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/data_type.hpp"
 #include "plansearch/operator_kind.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/quantity.hpp"

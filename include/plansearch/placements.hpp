@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "plansearch/axis.hpp"
 #include "plansearch/fixed_vector.hpp"
 #include "plansearch/network.hpp"
 

@@ -2,7 +2,6 @@
 // A priced plan with everything a reader wants to know about it.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +13,6 @@
 #include "plansearch/placement_names.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/plan_stages.hpp"
-#include "plansearch/problem.hpp"
 
 namespace plansearch {
 

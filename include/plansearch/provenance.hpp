@@ -2,7 +2,6 @@
 // Where a number comes from. Every field of a profile carries one.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <numeric>
-#include <optional>
 
 #include "base/units.hpp"
 #include "plansearch/ranking.hpp"

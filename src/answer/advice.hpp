@@ -31,4 +31,9 @@ namespace plansearch {
 /// "2^5 x 5^4"
 [[nodiscard]] std::string factors_text(std::int64_t number);
 
+/// Changes of the question, each with the best plan it leads to. Empty when none of them helps.
+[[nodiscard]] std::vector<std::string> find_remedies(const ProblemRequest& request,
+                                                     const ResolvedQuestion& asked, int gpus,
+                                                     SearchSession& session);
+
 }  // namespace plansearch

@@ -4,16 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "answer/make_report.hpp"
 #include "exporters/export_plan.hpp"
-#include "plan/legality/legality.hpp"
 #include "plan/stages/expand.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
 #include "plansearch/shipped_data.hpp"
-#include "question/write_plan.hpp"
+#include "question/resolve_plan.hpp"
 
 namespace plansearch {
 namespace {

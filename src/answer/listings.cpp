@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "base/units.hpp"
 #include "exporters/export_plan.hpp"
@@ -15,10 +14,18 @@
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/space.hpp"
 #include "plansearch/transformer_builder.hpp"
+#include "report/columns.hpp"
 #include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
+
+/// Rows of text.
+struct Listing {
+  std::vector<TextColumn> columns;
+  std::vector<std::string> keys;  ///< of JSON and CSV, by column
+  std::vector<std::vector<std::string>> rows;
+};
 
 /// Those one would type; the others are how tables of measurements call the machine.
 std::string aliases_text(std::vector<std::string> aliases) {
@@ -108,15 +115,8 @@ Listing list_schedules() {
 }
 
 std::string effect_text(const SettingRow& row) {
-  switch (row.effect) {
-    case SettingEffect::Price:
-      return "price";
-    case SettingEffect::Room:
-      return "room";
-    case SettingEffect::Summary:
-      return "summary";
-  }
-  throw InternalError("unknown effect of a setting");
+  static constexpr std::array<std::string_view, 3> kWords{"price", "room", "summary"};
+  return std::string(kWords.at(static_cast<std::size_t>(row.effect)));
 }
 
 /// The table of settings; an empty cell: it has no such key or column.
@@ -203,11 +203,19 @@ std::vector<std::string> listing_names() {
   return names;
 }
 
-Listing shipped_listing(std::string_view what) {
+std::string list_shipped(std::string_view what, Format format, int columns) {
   const auto row = std::find_if(kListings.begin(), kListings.end(),
                                 [&](const ListingRow& known) { return known.name == what; });
   PLANSEARCH_CHECK(row != kListings.end());
-  return row->list();
+  const Listing listing = row->list();
+  auto items = nlohmann::ordered_json::array();
+  TextTable table(listing.columns);
+  for (const auto& cells : listing.rows) {
+    auto& item = items.emplace_back();
+    for (std::size_t i = 0; i < cells.size(); ++i) item[listing.keys[i]] = cells[i];
+    table.add_row({cells.begin(), cells.end()});
+  }
+  return render_answer({std::move(items)}, format, [&] { return table.text(columns); });
 }
 
 }  // namespace plansearch

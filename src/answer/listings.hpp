@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "report/listing.hpp"
+#include "plansearch/report.hpp"
 
 namespace plansearch {
 
-/// One of `listing_names()`.
-[[nodiscard]] Listing shipped_listing(std::string_view what);
+/// One of `listing_names()`, as a table, CSV or JSON.
+[[nodiscard]] std::string list_shipped(std::string_view what, Format format, int columns);
 
 /// What there is to list.
 [[nodiscard]] std::vector<std::string> listing_names();

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 
-#include "answer/padding_advice.hpp"
 #include "plansearch/error.hpp"
-#include "plansearch/ranking.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/gpu_count.hpp"
 #include "search/ranking/variants.hpp"

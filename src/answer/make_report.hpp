@@ -2,8 +2,14 @@
 // From what the search found to what the reader is told.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "plansearch/evaluator.hpp"
 #include "plansearch/load_problem.hpp"
+#include "plansearch/ranking.hpp"
 #include "plansearch/report.hpp"
 #include "plansearch/search.hpp"
 
@@ -30,5 +36,15 @@ enum class FrontShown { No, Yes };
 [[nodiscard]] SearchReport make_prediction(const ResolvedQuestion& asked,
                                            const PlanEvaluator& evaluator,
                                            const ParallelPlan& plan);
+
+/// The vocabulary or inner width whose slices leave kernels rows of no whole vectors, what pays for
+/// it, and what padding it saves. `step` is the plan's own, without its site.
+[[nodiscard]] std::optional<std::string> padding_advice(const Problem& problem,
+                                                        const ParallelPlan& plan, Seconds step);
+
+/// The first of the ranked plans under orders that the framework does not run: the fastest that fit
+/// and are faster than the first plan by more than a tie.
+[[nodiscard]] std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
+                                                         std::span<const PlanCandidate> ranked);
 
 }  // namespace plansearch

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/padding_advice.hpp"
+#include "answer/make_report.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "report/plan_cells.hpp"
 #include "workload/operator_traits.hpp"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/plans_outside_framework.hpp"
+#include "answer/make_report.hpp"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <set>
 
@@ -14,13 +13,6 @@ namespace {
 
 constexpr std::size_t kLooked = 4;  ///< ranked plans whose variations are tried
 constexpr std::size_t kShown = 3;   ///< of one kind
-
-/// One way to leave what a framework runs.
-struct Step {
-  const char* what;
-  void (*allow)(Framework& framework);
-  std::vector<PlanDegrees> (*variations)(const PlanDegrees& plan, const Framework& framework);
-};
 
 /// The same plan under every order that is not listed. Orders made for the case are left out: to
 /// make one takes as long as a whole search.
@@ -41,23 +33,21 @@ std::vector<PlanDegrees> other_orders(const PlanDegrees& plan, const Framework& 
   return plans;
 }
 
-constexpr std::array kSteps{
-    Step{"orders that it does not run",
-         [](Framework& framework) { framework.schedules = schedule_names(); }, other_orders}};
+}  // namespace
 
-/// Adds the best variations of one step that fit, fastest first.
-void try_step(const Step& step, const PlanEvaluator& evaluator,
-              std::span<const PlanCandidate> ranked, std::vector<BeyondReport>& reports) {
+std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
+                                           std::span<const PlanCandidate> ranked) {
+  std::vector<BeyondReport> reports;
+  if (ranked.empty()) return reports;
   Problem problem = evaluator.problem();
   Framework wider = *problem.framework;
-  step.allow(wider);
+  wider.schedules = schedule_names();
   problem.framework = std::make_shared<const Framework>(std::move(wider));
   const PlanEvaluator beyond(problem);
   const auto workspace = PlanEvaluator::make_workspace();
   std::vector<PlanCandidate> found;
   for (const PlanCandidate& candidate : ranked.first(std::min(kLooked, ranked.size()))) {
-    for (const PlanDegrees& plan :
-         step.variations(candidate.plan, *evaluator.problem().framework)) {
+    for (const PlanDegrees& plan : other_orders(candidate.plan, *evaluator.problem().framework)) {
       const bool known = std::any_of(found.begin(), found.end(),
                                      [&](const PlanCandidate& f) { return f.plan == plan; });
       if (known || beyond.obstacle(plan)) continue;
@@ -77,17 +67,9 @@ void try_step(const Step& step, const PlanEvaluator& evaluator,
     const double surely = probability_faster(plan.estimate.step.total(), best, sigma);
     if (surely < kTieProbability || shown.size() == kShown) break;
     if (!shown.insert(plan.plan.schedule).second) continue;
-    reports.push_back({step.what, report_plan(beyond, plan.plan, plan.estimate)});
+    reports.push_back(
+        {"orders that it does not run", report_plan(beyond, plan.plan, plan.estimate)});
   }
-}
-
-}  // namespace
-
-std::vector<BeyondReport> beyond_framework(const PlanEvaluator& evaluator,
-                                           std::span<const PlanCandidate> ranked) {
-  std::vector<BeyondReport> reports;
-  if (ranked.empty()) return reports;
-  for (const Step& step : kSteps) try_step(step, evaluator, ranked, reports);
   return reports;
 }
 

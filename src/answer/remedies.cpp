@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer/remedies.hpp"
+#include "answer/advice.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <optional>
 #include <utility>
 
 #include "answer/ladder.hpp"
 #include "base/units.hpp"
 #include "plansearch/degree_table.hpp"
-#include "report/plan_text.hpp"
+#include "report/plan_cells.hpp"
 
 namespace plansearch {
 namespace {

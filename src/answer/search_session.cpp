@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "answer/plan_file.hpp"
-#include "answer/plans_outside_framework.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 #include "search/strategies/strategy.hpp"

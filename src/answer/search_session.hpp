@@ -2,7 +2,6 @@
 // Several searches on behalf of one question, and what is asked beside it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

@@ -3,6 +3,7 @@
 
 #include "answer/show.hpp"
 #include "answer/shown_rows.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/plan_cells.hpp"
 
@@ -96,6 +97,13 @@ Shown show_model(const ModelDescription& model) {
   shown.sections.push_back(block_section(network, known));
   shown.sections.push_back(training_section(model, known));
   return shown;
+}
+
+Shown show_file(const std::string& what, const std::string& name) {
+  const ShippedData data = shipped_data();
+  if (what == "hw") return show_cluster(data.cluster(name));
+  if (what == "framework") return show_framework(data.framework(name));
+  return show_model(data.model(name).description);
 }
 
 }  // namespace plansearch

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/names.hpp"
-#include "plansearch/error.hpp"
 
 namespace plansearch {
 namespace {

@@ -6,7 +6,15 @@
 
 namespace plansearch::cli {
 
-// Each returns an exit code (exit_code.hpp) and throws InputError for what the user can mend.
+// What the process tells its caller.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitInternalError = 1;
+inline constexpr int kExitBadInput = 2;       ///< usage, unreadable or unwritable file, bad degrees
+inline constexpr int kExitInfeasible = 3;     ///< nothing fits; the answer says what would help
+inline constexpr int kExitInexpressible = 4;  ///< the target cannot express the plan
+inline constexpr int kExitInterrupted = 130;  ///< the best so far was printed
+
+// Each returns one of these, and throws InputError for what the user can mend.
 [[nodiscard]] int run_search(const Options& options);
 [[nodiscard]] int run_compare(const Options& options);
 [[nodiscard]] int run_predict(const Options& options);

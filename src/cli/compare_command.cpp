@@ -3,7 +3,6 @@
 
 #include "answer/compare_questions.hpp"
 #include "cli/commands.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"

@@ -5,7 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <set>
 #include <vector>
 
@@ -14,7 +15,7 @@
 namespace plansearch::cli {
 namespace {
 
-enum class ValueKind { None, Words, File, Listed, Other };
+enum class ValueKind : std::uint8_t { None, Words, File, Listed, Other };
 
 /// Values that are names of shipped files, by the type of their options.
 struct ListedType {
@@ -73,31 +74,30 @@ CommandWords words_of(const CLI::App& app) {
   return words;
 }
 
-/// Shell code that prints the shipped names of a kind, one per line.
-std::string listing(const Word& word) {
-  return fmt::format("plansearch list {} --format csv 2>/dev/null | tail -n +2 | cut -d, -f1",
-                     word.listed->listing);
+/// What a shell writes for the values of a word, by kind.
+using ValueTexts = std::array<std::string_view, 5>;
+constexpr ValueTexts kBashValues{"COMPREPLY=()", "COMPREPLY=($(compgen -W '{words}' -- \"$cur\"))",
+                                 "COMPREPLY=($(compgen -f -- \"$cur\"))",
+                                 "COMPREPLY=($(compgen -f -W \"$({names})\" -- \"$cur\"))",
+                                 "COMPREPLY=()"};
+constexpr ValueTexts kZshValues{"", ":value:({words})", ":file:_files",
+                                ":{called}:_plansearch_names {listing}", ":value:"};
+constexpr ValueTexts kFishValues{"", " -x -a '{words}'", " -r -F", " -r -a '({names})'", " -x"};
+
+std::string value_text(const Word& word, const ValueTexts& texts) {
+  const ListedType listed = word.listed != nullptr ? *word.listed : ListedType{};
+  // Prints the shipped names of a kind, one per line.
+  const std::string names = fmt::format(
+      "plansearch list {} --format csv 2>/dev/null | tail -n +2 | cut -d, -f1", listed.listing);
+  return fmt::format(fmt::runtime(texts.at(static_cast<std::size_t>(word.kind))),
+                     fmt::arg("words", fmt::join(word.values, " ")), fmt::arg("names", names),
+                     fmt::arg("called", listed.called), fmt::arg("listing", listed.listing));
 }
 
 std::vector<std::string> names(const std::vector<Word>& words) {
   std::vector<std::string> result;
   for (const Word& word : words) result.push_back(word.name);
   return result;
-}
-
-std::string bash_values(const Word& word) {
-  switch (word.kind) {
-    case ValueKind::Words:
-      return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", fmt::join(word.values, " "));
-    case ValueKind::File:
-      return "COMPREPLY=($(compgen -f -- \"$cur\"))";
-    case ValueKind::Listed:
-      return fmt::format("COMPREPLY=($(compgen -f -W \"$({})\" -- \"$cur\"))", listing(word));
-    case ValueKind::None:
-    case ValueKind::Other:
-      break;
-  }
-  return "COMPREPLY=()";
 }
 
 std::string bash(const CommandWords& top, const std::vector<CommandWords>& commands) {
@@ -107,7 +107,7 @@ std::string bash(const CommandWords& top, const std::vector<CommandWords>& comma
   const auto add_values = [&](const CommandWords& command) {
     for (const Word& word : command.options) {
       if (word.kind == ValueKind::None || !known.insert(word.name).second) continue;
-      values += fmt::format("    {}) {}; return ;;\n", word.name, bash_values(word));
+      values += fmt::format("    {}) {}; return ;;\n", word.name, value_text(word, kBashValues));
     }
   };
   add_values(top);
@@ -117,7 +117,7 @@ std::string bash(const CommandWords& top, const std::vector<CommandWords>& comma
         fmt::format("    {}) own='{}'", command.name, fmt::join(names(command.options), " "));
     if (!command.arguments.empty()) {
       by_command += fmt::format("\n      [[ $cur == -* ]] || {{ {}; return; }}",
-                                bash_values(command.arguments.front()));
+                                value_text(command.arguments.front(), kBashValues));
     }
     by_command += " ;;\n";
   }
@@ -159,27 +159,12 @@ std::string zsh_help(const std::string& text) {
   return result;
 }
 
-std::string zsh_action(const Word& word) {
-  switch (word.kind) {
-    case ValueKind::Words:
-      return fmt::format(":value:({})", fmt::join(word.values, " "));
-    case ValueKind::File:
-      return ":file:_files";
-    case ValueKind::Listed:
-      return fmt::format(":{}:_plansearch_names {}", word.listed->called, word.listed->listing);
-    case ValueKind::Other:
-      return ":value:";
-    case ValueKind::None:
-      break;
-  }
-  return "";
-}
-
 std::string zsh_options(const std::vector<Word>& words) {
   std::string text;
   for (const Word& word : words) {
     text += "    " +
-            quoted(fmt::format("{}[{}]{}", word.name, zsh_help(word.help), zsh_action(word))) +
+            quoted(fmt::format("{}[{}]{}", word.name, zsh_help(word.help),
+                               value_text(word, kZshValues))) +
             "\n";
   }
   return text;
@@ -193,7 +178,7 @@ std::string zsh(const CommandWords& top, const std::vector<CommandWords>& comman
         fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, zsh_help(command.help))));
     cases += fmt::format("    {}) own=(\n{}", command.name, zsh_options(command.options));
     if (!command.arguments.empty()) {
-      const std::string action = zsh_action(command.arguments.front());
+      const std::string action = value_text(command.arguments.front(), kZshValues);
       cases += fmt::format("    {}\n", quoted(fmt::format("2{}", action)));
     }
     cases += "    ) ;;\n";
@@ -225,22 +210,6 @@ _plansearch "$@"
                      list, cases, zsh_options(top.options));
 }
 
-std::string fish_values(const Word& word) {
-  switch (word.kind) {
-    case ValueKind::Words:
-      return fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(word.values, " "))));
-    case ValueKind::File:
-      return " -r -F";
-    case ValueKind::Listed:
-      return fmt::format(" -r -a {}", quoted(fmt::format("({})", listing(word))));
-    case ValueKind::Other:
-      return " -x";
-    case ValueKind::None:
-      break;
-  }
-  return "";
-}
-
 std::string fish_words(const CommandWords& command) {
   const std::string condition =
       command.name.empty()
@@ -249,10 +218,10 @@ std::string fish_words(const CommandWords& command) {
   std::string text;
   for (const Word& word : command.options) {
     text += fmt::format("complete -c plansearch{} -l {}{} -d {}\n", condition, word.name.substr(2),
-                        fish_values(word), quoted(word.help));
+                        value_text(word, kFishValues), quoted(word.help));
   }
   for (const Word& word : command.arguments) {
-    text += fmt::format("complete -c plansearch{}{}\n", condition, fish_values(word));
+    text += fmt::format("complete -c plansearch{}{}\n", condition, value_text(word, kFishValues));
   }
   return text;
 }

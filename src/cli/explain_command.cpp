@@ -8,7 +8,6 @@
 #include "answer/make_report.hpp"
 #include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "plansearch/error.hpp"

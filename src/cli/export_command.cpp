@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer/export_question.hpp"
 #include "cli/commands.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "question/resolve_plan.hpp"
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/parallel.hpp"
 #include "cli/commands.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/output.hpp"
-#include "io/file.hpp"
 #include "plansearch/error.hpp"
 #include "studies/fit/fit_profile.hpp"
 
@@ -17,9 +14,9 @@ int run_fit(const Options& options) {
   Options shown = options;
   shown.out.clear();
   const Output output(shown);
-  const int threads = options.threads > 0 ? options.threads : available_threads();
   const FitAnswer answer = fit_profile(
-      {options.plans, options.base, options.out, threads, format_of(options)}, shipped_data());
+      {options.plans, options.base, options.out, threads_of(options), format_of(options)},
+      shipped_data());
   if (!answer.profile.empty()) writable.write(answer.profile);
   output.write(answer.report);
   if (answer.profile.empty()) return kExitInfeasible;

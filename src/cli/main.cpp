@@ -16,7 +16,7 @@
 #include <variant>
 
 #include "base/printable.hpp"
-#include "cli/exit_code.hpp"
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/parse.hpp"
 #include "cli/stopping.hpp"

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 #include <memory>
 #include <system_error>
 #include <utility>

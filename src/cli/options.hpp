@@ -2,13 +2,11 @@
 // The command line as plain values. Reading files and making sense of them comes later.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "answer/schedule_question.hpp"
-#include "plansearch/degree_set.hpp"
 #include "plansearch/load_problem.hpp"
 
 namespace CLI {

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "base/parallel.hpp"
 #include "base/printable.hpp"
 #include "io/file.hpp"
 #include "plansearch/error.hpp"
@@ -76,20 +76,9 @@ std::string with_bold_headers(std::string_view text) {
   return result;
 }
 
-/// False when not all could be written; errno says why.
-bool write_to(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 /// A reader that has closed the pipe is not an error.
 void write_to_standard_output(std::string_view text) {
-  if (!write_to(STDOUT_FILENO, text) && errno != EPIPE) {
+  if (!io::write_all(STDOUT_FILENO, text) && errno != EPIPE) {
     refuse("standard output", std::strerror(errno));
   }
 }
@@ -112,6 +101,10 @@ std::optional<int> asked_columns() {
 bool is_dumb_terminal() {
   const char* terminal = std::getenv("TERM");
   return terminal != nullptr && std::string_view(terminal) == "dumb";
+}
+
+int threads_of(const Options& options) {
+  return options.threads > 0 ? options.threads : available_threads();
 }
 
 Format format_of(const Options& options) {
@@ -158,7 +151,7 @@ void keep_standard_descriptors() {
 }
 
 void write_to_standard_error(std::string_view text) {
-  static_cast<void>(write_to(STDERR_FILENO, text));
+  static_cast<void>(io::write_all(STDERR_FILENO, text));
 }
 
 void print_error(std::string_view formatted, const Options& options) {

@@ -13,6 +13,8 @@ namespace plansearch::cli {
 
 /// The --format of the answer.
 [[nodiscard]] Format format_of(const Options& options);
+/// --threads, or those of the machine.
+[[nodiscard]] int threads_of(const Options& options);
 
 /// $COLUMNS, else what a terminal at standard output has; none for files and pipes.
 [[nodiscard]] std::optional<int> screen_columns();

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "answer/advice.hpp"
 #include "answer/make_report.hpp"
-#include "answer/remedies.hpp"
 #include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/search_run.hpp"
 #include "question/degrees.hpp"
 #include "question/resolve_plan.hpp"
-#include "question/write_plan.hpp"
 #include "report/plan_timeline.hpp"
 
 namespace plansearch::cli {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer/write_trace.hpp"
 #include "cli/commands.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "plansearch/error.hpp"
 

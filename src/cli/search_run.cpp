@@ -5,16 +5,12 @@
 
 #include "answer/advice.hpp"
 #include "base/parallel.hpp"
-#include "cli/exit_code.hpp"
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/stopping.hpp"
 
 namespace plansearch::cli {
 namespace {
-
-int threads_of(const Options& options) {
-  return options.threads > 0 ? options.threads : available_threads();
-}
 
 SearchOptions search_options(const Options& options, Progress& progress) {
   SearchOptions result;

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "exporters/exporter.hpp"
-#include "exporters/megatron_model.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -59,12 +58,8 @@ std::vector<Key> keys() {
 // clang-format on
 
 std::vector<Accepts> accepts() {
-  return {{s(D::Data)},
-          {s(D::TensorOut)},
-          {s(D::Context)},
-          {s(D::ContextKind), {"ring"}},
+  return {{s(D::ContextKind), {"ring"}},
           {s(D::Zero), {"2", "3"}},
-          {s(D::ShardGroup)},
           {s(D::MicroBatch), {}, By::Script},
           {s(D::Recompute), {"none", "full"}},
           {S::MicroBatches, {}, By::Script},
@@ -74,7 +69,6 @@ std::vector<Accepts> accepts() {
           {S::Optimizer, {}, By::Script},
           {S::Attention, {}, By::Script},
           {S::RankOrder, {"tp-cp-dp"}, By::Target},
-          {S::Gpus},
           {S::Model, {}, By::Script},
           {setting_of(plansearch::Setting::Implementation), {}, By::Script},
           {setting_of(plansearch::Setting::Kernels), {}, By::Script},

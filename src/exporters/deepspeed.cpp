@@ -6,7 +6,7 @@
 //   deepspeed/runtime/zero/config.py: DeepSpeedZeroConfig (unknown keys are errors)
 //   (runtime/config.py refuses mics_shard_size since 0.19.8)
 // Pipeline and tensor degrees are given in code there: --to megatron-deepspeed.
-#include "exporters/deepspeed_keys.hpp"
+#include "exporters/megatron_model.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -67,20 +67,13 @@ Exporter deepspeed_exporter() {
   return {.title = "DeepSpeed configuration",
           .checked = "deepspeedai/DeepSpeed@edaa7221 (2026-08-22)",
           .framework = "deepspeed",
-          .accepts = {{s(D::Data)},
-                      {s(D::Context)},
-                      {s(D::ContextKind), {"ulysses"}},
-                      {s(D::Zero)},
-                      {s(D::MicroBatch)},
+          .accepts = {{s(D::ContextKind), {"ulysses"}},
                       {s(D::Recompute), {"none", "full"}, By::Script},
-                      {S::MicroBatches},
-                      {S::GlobalBatch},
                       {S::SequenceLength, {}, By::Script},
                       {S::Precision, {"bf16", "fp16", "fp32"}},
                       {S::Optimizer, {}, By::Script},
                       {S::Attention, {}, By::Script},
                       {S::RankOrder, {"cp-dp"}, By::Target},
-                      {S::Gpus},
                       {S::Model, {}, By::Script},
                       {kMainGradients, {"bf16", "fp16", "fp32"}},
                       {kOffload, {"none", "optimizer"}},
@@ -88,8 +81,6 @@ Exporter deepspeed_exporter() {
                       {setting_of(plansearch::Setting::Kernels), {}, By::Script},
                       {setting_of(plansearch::Setting::LoraRank), {}, By::Script},
                       {setting_of(plansearch::Setting::LoraTargets), {}, By::Script},
-                      {setting_of(Overlap::GradientReduction)},
-                      {setting_of(Overlap::ParameterGather)},
                       {setting_of(Overlap::ContextRing), {kOff}, By::Target}},
           .documents = {{.keys = own_keys(), .write = write_json, .file = "ds_config.json"}},
           .launch = launch(),

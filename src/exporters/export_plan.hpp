@@ -3,10 +3,8 @@
 #pragma once
 
 #include <bitset>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "exporters/exporter.hpp"

@@ -49,51 +49,50 @@ std::optional<Overlap> overlap_of(Setting setting) {
                               static_cast<std::size_t>(Setting::FirstOverlap));
 }
 
-/// The words of --rank-order.
-std::string_view word_of(Axis axis) {
-  switch (axis) {
-    case Axis::In:
-      return "tp_x";
-    case Axis::Out:
-      return "tp";
-    case Axis::Depth:
-      return "tp_z";
-    case Axis::Context:
-      return "cp";
-    case Axis::Data:
-      return "dp";
-    case Axis::Pipeline:
-      return "pp";
-    default:
-      return to_text(axis);
-  }
-}
-
-int ranks_on(Axis axis, const PlanDegrees& d) {
-  switch (axis) {
-    case Axis::In:
-      return d.tensor_in;
-    case Axis::Out:
-      return d.tensor_out;
-    case Axis::Depth:
-      return d.tensor_depth;
-    case Axis::Context:
-      return d.context;
-    case Axis::Data:
-      return d.data;
-    case Axis::Pipeline:
-      return d.pipeline;
-    default:
-      return 1;
-  }
-}
+/// The words of --rank-order, and how many ranks there are.
+struct AxisWord {
+  Axis axis;
+  std::string_view word;
+  int PlanDegrees::*ranks;
+};
+constexpr std::array kAxes{AxisWord{Axis::In, "tp_x", &PlanDegrees::tensor_in},
+                           AxisWord{Axis::Out, "tp", &PlanDegrees::tensor_out},
+                           AxisWord{Axis::Depth, "tp_z", &PlanDegrees::tensor_depth},
+                           AxisWord{Axis::Context, "cp", &PlanDegrees::context},
+                           AxisWord{Axis::Data, "dp", &PlanDegrees::data},
+                           AxisWord{Axis::Pipeline, "pp", &PlanDegrees::pipeline}};
 
 std::string rank_order(const ExportRequest& h) {
   std::vector<std::string_view> words;
   for (const Axis axis : h.problem.framework->rank_order) {
-    if (ranks_on(axis, h.degrees) > 1) words.push_back(word_of(axis));
+    for (const AxisWord& known : kAxes) {
+      if (known.axis == axis && h.degrees.*known.ranks > 1) words.push_back(known.word);
+    }
   }
   return fmt::format("{}", fmt::join(words, "-"));
+}
+
+/// What a question says beside degrees, in the order of `Setting`.
+struct QuestionValue {
+  std::string_view name;
+  std::string (*value)(const ExportRequest&);
+};
+
+const QuestionValue& question_value(Setting setting) {
+  using H = const ExportRequest&;
+  static constexpr std::array<QuestionValue, 10> kValues{{
+      {"micro_batches", [](H h) { return fmt::format("{}", h.degrees.micro_batches); }},
+      {"batch", [](H h) { return fmt::format("{}", h.problem.global_batch); }},
+      {"seq_len", [](H h) { return fmt::format("{}", h.problem.seq_len); }},
+      {"precision", [](H h) { return std::string(to_text(h.problem.precision)); }},
+      {"optimizer", [](H h) { return h.optimizer; }},
+      {"attention", [](H h) { return h.attention; }},
+      {"rank_order", rank_order},
+      {"layers", [](H h) { return std::string(is_even(h.stages) ? kEven : kUneven); }},
+      {"gpus", [](H h) { return fmt::format("{}", h.problem.gpus); }},
+      {"model", [](H h) { return h.model().name; }},
+  }};
+  return kValues.at(static_cast<std::size_t>(setting) - kDegreeCount);
 }
 
 /// Whether there is anything to hide on this axis.
@@ -178,10 +177,7 @@ std::string name_of(Setting setting) {
   if (const auto overlap = overlap_of(setting))
     return std::string(kOverlapNames.at(static_cast<std::size_t>(*overlap)));
   if (const SettingRow* row = chosen_row(setting)) return std::string(row->key);
-  constexpr std::array<std::string_view, 10> kNames{
-      "micro_batches", "batch",      "seq_len", "precision", "optimizer",
-      "attention",     "rank_order", "layers",  "gpus",      "model"};
-  return std::string(kNames.at(static_cast<std::size_t>(setting) - kDegreeCount));
+  return std::string(question_value(setting).name);
 }
 
 int ExportRequest::nodes() const {
@@ -242,28 +238,7 @@ std::string value_of(Setting setting, const ExportRequest& h) {
   if (const auto overlap = overlap_of(setting))
     return std::string(h.overlaps(*overlap) ? kOn : kOff);
   if (const SettingRow* row = chosen_row(setting)) return row->get(h.chosen).value_or("");
-  switch (setting) {
-    case Setting::MicroBatches:
-      return fmt::format("{}", h.degrees.micro_batches);
-    case Setting::GlobalBatch:
-      return fmt::format("{}", h.problem.global_batch);
-    case Setting::SequenceLength:
-      return fmt::format("{}", h.problem.seq_len);
-    case Setting::Precision:
-      return std::string(to_text(h.problem.precision));
-    case Setting::Optimizer:
-      return h.optimizer;
-    case Setting::Attention:
-      return h.attention;
-    case Setting::RankOrder:
-      return rank_order(h);
-    case Setting::Layers:
-      return std::string(is_even(h.stages) ? kEven : kUneven);
-    case Setting::Gpus:
-      return fmt::format("{}", h.problem.gpus);
-    default:
-      return h.model().name;
-  }
+  return question_value(setting).value(h);
 }
 
 std::string neutral_value(Setting setting) {

@@ -3,17 +3,13 @@
 // was predicted. Everything a plan decides is a setting; a target says each of them or refuses.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "plansearch/degree_set.hpp"
-#include "plansearch/evaluation.hpp"
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/setting_table.hpp"

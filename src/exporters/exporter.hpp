@@ -25,8 +25,8 @@ enum class By : std::uint8_t {
   Script,  ///< the training script says it; the export tells the user to
 };
 
-/// Values of a setting that the target can run. A setting without a line has its neutral value
-/// only.
+/// Values of a setting that the target can run. A setting without a line has any where a key says
+/// it (table.cpp), else its neutral value only.
 struct Accepts {
   Setting setting = Setting::FirstDegree;
   std::vector<std::string_view> values{};  ///< empty: any

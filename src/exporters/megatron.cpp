@@ -142,10 +142,8 @@ std::vector<Key> optimizer_keys() {
   };
 }
 
-constexpr Setting kMainGradients = setting_of(plansearch::Setting::MainGradients);
 constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
 constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
-constexpr Setting kOffload = setting_of(plansearch::Setting::Offload);
 
 /// Beyond the plan: what somebody chose of the software.
 std::vector<Key> software_keys() {
@@ -295,41 +293,17 @@ Exporter megatron_exporter() {
           .checked = "NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)",
           .framework = "megatron",
           .accepts =
-              {{s(D::Data)},
-               {s(D::Pipeline)},
-               {s(D::Chunks)},
-               {s(D::TensorOut)},
-               {s(D::Context)},
-               {s(D::ContextKind)},
-               {s(D::Expert)},
-               {s(D::ExpertTensor)},
-               {s(D::Zero)},
-               {s(D::ShardGroup)},
-               {s(D::SequenceParallel)},
-               {s(D::MicroBatch)},
-               {s(D::Recompute)},
-               {s(D::RecomputeLayers)},
-               {s(D::Schedule), {"1f1b", "interleaved"}},
-               {S::MicroBatches},
-               {S::GlobalBatch},
-               {S::SequenceLength},
+              {{s(D::Schedule), {"1f1b", "interleaved"}},
                {S::Precision, {"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"}, By::Key, "fp32"},
                {S::Optimizer, {"adam", "sgd", "muon"}},
                {S::Attention, {"flash", "unfused"}, By::Key, "flash"},
                {S::RankOrder, {"tp-cp-dp-pp", "tp-cp-pp-dp"}, By::Key, "tp-cp-dp-pp"},
-               {S::Layers},
-               {S::Gpus},
-               {S::Model},
                {kMainGradients, {"bf16", "fp32"}, By::Key, "fp32"},
                {kRecipe, {"tensorwise", "delayed", "block", "mxfp8"}},
                {kGraphs, {"0", "1"}},
                {kOffload, {"none", "optimizer"}},
-               {setting_of(Overlap::GradientReduction)},
-               {setting_of(Overlap::ParameterGather)},
                {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
-               {setting_of(Overlap::TensorParallel)},
-               {setting_of(Overlap::ContextRing), {kOn}, By::Target},
-               {setting_of(Overlap::ExpertAllToAll)}},
+               {setting_of(Overlap::ContextRing), {kOn}, By::Target}},
           .documents = {{.keys = all_keys(), .array = "MEGATRON_ARGS"}},
           .launch = launch(),
           .lacks = megatron_lacks(),

@@ -6,11 +6,9 @@
 //   megatron/model/gpt_model.py: GPTModelPipe (PipeModelDataParallelTopology, type:transformer)
 //   megatron/core/parallel_state.py: initialize_model_parallel
 // and deepspeedai/DeepSpeed@edaa7221 (2026-08-22) for the configuration.
-#include <fmt/format.h>
 
 #include <algorithm>
 
-#include "exporters/deepspeed_keys.hpp"
 #include "exporters/megatron_model.hpp"
 
 namespace plansearch::exporters {
@@ -135,30 +133,15 @@ Exporter megatron_deepspeed_exporter() {
   return {.title = "arguments of Megatron-DeepSpeed and its DeepSpeed configuration",
           .checked = "deepspeedai/Megatron-DeepSpeed@4efb479d (2025-07-16)",
           .framework = "megatron-deepspeed",
-          .accepts = {{s(D::Data)},
-                      {s(D::Pipeline)},
-                      {s(D::TensorOut)},
-                      {s(D::Context)},
-                      {s(D::ContextKind), {"ulysses"}},
-                      {s(D::Zero)},
-                      {s(D::SequenceParallel)},
-                      {s(D::MicroBatch)},
-                      {s(D::Recompute)},
+          .accepts = {{s(D::ContextKind), {"ulysses"}},
                       {s(D::Schedule), {"1f1b"}},
-                      {S::MicroBatches},
-                      {S::GlobalBatch},
-                      {S::SequenceLength},
                       {S::Precision, {"bf16", "fp16", "fp32"}, By::Key, "fp32"},
                       {S::Optimizer, {"adam", "sgd"}},
                       {S::Attention, {"flash", "unfused"}, By::Key, "unfused"},
                       {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
                       {S::Layers, {kOwnSplit}, By::Target},
-                      {S::Gpus},
-                      {S::Model},
                       {kMainGradients, {"bf16", "fp16", "fp32"}},
-                      {kOffload, {"none", "optimizer"}},
-                      {setting_of(Overlap::GradientReduction)},
-                      {setting_of(Overlap::ParameterGather)}},
+                      {kOffload, {"none", "optimizer"}}},
           .documents = {{.keys = deepspeed_keys(), .write = write_json, .file = "ds_config.json"},
                         {.keys = joined<Key>({parallel_keys(), model_keys()}),
                          .array = "MEGATRON_ARGS"}},

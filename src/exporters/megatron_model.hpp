@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The architecture as Megatron-LM's arguments.
+// Keys and gaps that several targets share: the architecture as Megatron-LM's arguments,
+// DeepSpeed's configuration.
 #pragma once
 
 #include <vector>
@@ -16,5 +17,9 @@ namespace plansearch::exporters {
 
 /// What decoders have learned since GPT-3 and the first Llama, for targets that stayed there.
 [[nodiscard]] std::vector<Trait> beyond_first_decoders();
+
+[[nodiscard]] std::vector<Key> deepspeed_keys();
+inline constexpr Setting kOffload = setting_of(plansearch::Setting::Offload);
+inline constexpr Setting kMainGradients = setting_of(plansearch::Setting::MainGradients);
 
 }  // namespace plansearch::exporters

@@ -17,6 +17,17 @@ Exporter accelerate_exporter();
 
 namespace {
 
+/// What a key says the target takes, any value of it where no line restricts them.
+void take_what_keys_say(Exporter& exporter) {
+  for (const Document& document : exporter.documents) {
+    for (const Key& key : document.keys) {
+      for (const Setting setting : key.says) {
+        if (find_accepts(exporter, setting) == nullptr) exporter.accepts.push_back({setting});
+      }
+    }
+  }
+}
+
 struct Row {
   std::string_view name;
   Exporter (*make)();
@@ -44,6 +55,7 @@ const std::vector<Exporter>& exporter_table() {
     for (const Row& row : kRows) {
       table.push_back(row.make());
       table.back().name = row.name;
+      take_what_keys_say(table.back());
     }
     return table;
   }();

@@ -15,31 +15,32 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-/// Registered configurations by their network.
-const std::vector<RegisteredModel>& registry() {
-  static const std::vector<RegisteredModel> kModels{
-      {"llama3", "llama3_8b", {32, 4096, 32, 8, 128256, 0, 8030261248}},
-      {"llama3", "llama3_70b", {80, 8192, 64, 8, 128256, 0, 70553706496}},
-      // llama3_405b is not here: it turns its linear layers into float8 ones.
-      {"qwen3", "qwen3_0_6b", {28, 1024, 16, 8, 151936, 0, 596049920}},
-      {"qwen3", "qwen3_1_7b", {28, 2048, 16, 8, 151936, 0, 1720574976}},
-      {"qwen3", "qwen3_14b", {40, 5120, 40, 8, 151936, 0, 14768307200}},
-      {"qwen3", "qwen3_32b", {64, 5120, 64, 8, 151936, 0, 32762123264}},
-      {"qwen3", "qwen3_30b_a3b", {48, 2048, 32, 4, 151936, 128, 30532122624}},
-      {"deepseek_v3", "deepseek_v3_671b", {61, 7168, 128, 128, 129280, 256, 671026419200}},
-      {"gpt_oss", "gpt_oss_20b", {24, 2880, 64, 8, 201088, 32, 20914757184}},
-      {"gpt_oss", "gpt_oss_120b", {36, 2880, 64, 8, 201088, 128, 116829156672}},
-  };
-  return kModels;
-}
+/// By their network.
+constexpr RegisteredModel kModels[] = {
+    {"llama3", "llama3_8b", "8B", {32, 4096, 32, 8, 128256, 0, 8030261248}},
+    {"llama3", "llama3_70b", "70B", {80, 8192, 64, 8, 128256, 0, 70553706496}},
+    // llama3_405b of the main branch turns its linear layers into float8 ones.
+    {"llama3", "", "405B", {126, 16384, 128, 8, 128256, 0, 405853388800}},
+    {"qwen3", "qwen3_0_6b", "0.6B", {28, 1024, 16, 8, 151936, 0, 596049920}},
+    {"qwen3", "qwen3_1_7b", "1.7B", {28, 2048, 16, 8, 151936, 0, 1720574976}},
+    {"qwen3", "", "4B", {36, 2560, 32, 8, 151936, 0, 4022468096}},
+    {"qwen3", "", "8B", {36, 4096, 32, 8, 151936, 0, 8190735360}},
+    {"qwen3", "qwen3_14b", "14B", {40, 5120, 40, 8, 151936, 0, 14768307200}},
+    {"qwen3", "qwen3_32b", "32B", {64, 5120, 64, 8, 151936, 0, 32762123264}},
+    {"qwen3", "qwen3_30b_a3b", "30B-A3B", {48, 2048, 32, 4, 151936, 128, 30532122624}},
+    {"qwen3", "", "235B-A22B", {94, 4096, 64, 4, 151936, 128, 235093634560}},
+    {"deepseek_v3", "deepseek_v3_671b", "671B", {61, 7168, 128, 128, 129280, 256, 671026419200}},
+    {"gpt_oss", "gpt_oss_20b", "20b", {24, 2880, 64, 8, 201088, 32, 20914757184}},
+    {"gpt_oss", "gpt_oss_120b", "120b", {36, 2880, 64, 8, 201088, 128, 116829156672}},
+};
 
 // clang-format off
 std::vector<Key> keys() {
   return {
       {"--module", {S::Model},
-       [](const ExportRequest& h) { return registered(registry(), h, &RegisteredModel::module); }},
+       [](const ExportRequest& h) { return registered(h, &RegisteredModel::config, &RegisteredModel::module); }},
       {"--config", {S::Model},
-       [](const ExportRequest& h) { return registered(registry(), h, &RegisteredModel::name); }},
+       [](const ExportRequest& h) { return registered(h, &RegisteredModel::config, &RegisteredModel::config); }},
       // Batches are counted in tokens.
       {"--training.max_context_length", {S::SequenceLength}, of_problem<&Problem::seq_len>},
       {"--training.num_tokens_per_microbatch_per_dp_rank", {s(D::MicroBatch)},
@@ -92,8 +93,7 @@ Launch launch() {
 
 }  // namespace
 
-const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
-                                  const ExportRequest& h) {
+const RegisteredModel* find_model(const ExportRequest& h, ModelName name) {
   const ModelDescription& m = h.model();
   const NetworkSizes sizes{m.layers,
                            m.hidden,
@@ -102,15 +102,14 @@ const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
                            m.embedding.vocab,
                            m.moe ? m.moe->experts : 0,
                            parameter_count(*h.problem.network)};
-  for (const RegisteredModel& model : models) {
-    if (model.sizes == sizes) return &model;
-  }
-  return nullptr;
+  const auto* found = std::find_if(
+      std::begin(kModels), std::end(kModels),
+      [&](const RegisteredModel& model) { return model.sizes == sizes && !(model.*name).empty(); });
+  return found == std::end(kModels) ? nullptr : found;
 }
 
-Value registered(const std::vector<RegisteredModel>& models, const ExportRequest& request,
-                 std::string_view RegisteredModel::*word) {
-  const RegisteredModel* found = find_model(models, request);
+Value registered(const ExportRequest& request, ModelName name, ModelName word) {
+  const RegisteredModel* found = find_model(request, name);
   return found == nullptr ? Value() : Value(found->*word);
 }
 
@@ -155,28 +154,13 @@ Value is_level(const ExportRequest& h, Recompute level) {
 }
 
 std::vector<Accepts> torchtitan_accepts() {
-  return {{s(D::Data)},
-          {s(D::Pipeline)},
-          {s(D::Chunks)},
-          {s(D::TensorOut)},
-          {s(D::Context)},
-          {s(D::ContextKind), {"ring"}},
-          {s(D::Expert)},
+  return {{s(D::ContextKind), {"ring"}},
           {s(D::Zero), {"2", "3"}},
-          {s(D::ShardGroup)},
-          {s(D::SequenceParallel)},
-          {s(D::Temporal)},
-          {s(D::MicroBatch)},
-          {s(D::Recompute)},
           {s(D::Schedule), {"gpipe", "1f1b", "interleaved", "breadth-first", "zb-v", "dualpipe-v"}},
-          {S::MicroBatches},
-          {S::GlobalBatch},
-          {S::SequenceLength},
           {S::Precision, {"bf16", "fp32"}},
           {S::Optimizer, {"adam"}, By::Target},
           {S::Attention, {"flash"}, By::Target},
           {S::RankOrder, {"tp-cp-dp-pp"}, By::Target},
-          {S::Gpus},
           {S::Model, {}, By::Script},
           {setting_of(Overlap::GradientReduction), {kOn}, By::Target},
           {setting_of(Overlap::ParameterGather), {kOn}, By::Target},
@@ -199,7 +183,7 @@ Exporter torchtitan_exporter() {
           .documents = {{.keys = keys(), .array = "TITAN_ARGS"}},
           .launch = launch(),
           .notes = [](const ExportRequest& h) -> std::vector<std::string> {
-            if (find_model(registry(), h) != nullptr) return {};
+            if (find_model(h, &RegisteredModel::config) != nullptr) return {};
             return {
                 "no registered configuration is this network: register one and "
                 "put --module and --config in front of the arguments"};

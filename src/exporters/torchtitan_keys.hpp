@@ -2,7 +2,6 @@
 // What the command line and the TOML file of torchtitan share.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,19 +17,20 @@ struct NetworkSizes {
   bool operator==(const NetworkSizes&) const = default;
 };
 
-/// A configuration that torchtitan ships.
+/// A network that torchtitan ships: its module, its configuration on the main branch (empty: none)
+/// and its flavor in 0.2.
 struct RegisteredModel {
   std::string_view module;
-  std::string_view name;
+  std::string_view config;
+  std::string_view flavor;
   NetworkSizes sizes;
 };
+using ModelName = std::string_view RegisteredModel::*;
 
-[[nodiscard]] const RegisteredModel* find_model(const std::vector<RegisteredModel>& models,
-                                                const ExportRequest& request);
-/// A word of the configuration of this network; none: not said.
-[[nodiscard]] Value registered(const std::vector<RegisteredModel>& models,
-                               const ExportRequest& request,
-                               std::string_view RegisteredModel::*word);
+/// The row of this network, where it has the name.
+[[nodiscard]] const RegisteredModel* find_model(const ExportRequest& request, ModelName name);
+/// A word of that row; none: not said.
+[[nodiscard]] Value registered(const ExportRequest& request, ModelName name, ModelName word);
 [[nodiscard]] std::string torch_name(DataType precision);
 [[nodiscard]] std::string reshard(const ExportRequest& request);
 [[nodiscard]] std::string torch_schedule(const ExportRequest& request);

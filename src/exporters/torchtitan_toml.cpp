@@ -15,27 +15,6 @@ namespace {
 using D = Degree;
 using S = Setting;
 
-/// The flavors of the model registry by their network.
-const std::vector<RegisteredModel>& flavors() {
-  static const std::vector<RegisteredModel> kModels{
-      {"llama3", "8B", {32, 4096, 32, 8, 128256, 0, 8030261248}},
-      {"llama3", "70B", {80, 8192, 64, 8, 128256, 0, 70553706496}},
-      {"llama3", "405B", {126, 16384, 128, 8, 128256, 0, 405853388800}},
-      {"qwen3", "0.6B", {28, 1024, 16, 8, 151936, 0, 596049920}},
-      {"qwen3", "1.7B", {28, 2048, 16, 8, 151936, 0, 1720574976}},
-      {"qwen3", "4B", {36, 2560, 32, 8, 151936, 0, 4022468096}},
-      {"qwen3", "8B", {36, 4096, 32, 8, 151936, 0, 8190735360}},
-      {"qwen3", "14B", {40, 5120, 40, 8, 151936, 0, 14768307200}},
-      {"qwen3", "32B", {64, 5120, 64, 8, 151936, 0, 32762123264}},
-      {"qwen3", "30B-A3B", {48, 2048, 32, 4, 151936, 128, 30532122624}},
-      {"qwen3", "235B-A22B", {94, 4096, 64, 4, 151936, 128, 235093634560}},
-      {"deepseek_v3", "671B", {61, 7168, 128, 128, 129280, 256, 671026419200}},
-      {"gpt_oss", "20b", {24, 2880, 64, 8, 201088, 32, 20914757184}},
-      {"gpt_oss", "120b", {36, 2880, 64, 8, 201088, 128, 116829156672}},
-  };
-  return kModels;
-}
-
 /// Names of the modules of every virtual stage.
 Value module_names(const ExportRequest& h) {
   if (h.degrees.pipeline == 1) return {};
@@ -64,9 +43,9 @@ std::string checkpoint_mode(const ExportRequest& h) {
 std::vector<Key> keys() {
   return {
       {"model.name", {S::Model},
-       [](const ExportRequest& h) { return registered(flavors(), h, &RegisteredModel::module); }},
+       [](const ExportRequest& h) { return registered(h, &RegisteredModel::flavor, &RegisteredModel::module); }},
       {"model.flavor", {S::Model},
-       [](const ExportRequest& h) { return registered(flavors(), h, &RegisteredModel::name); }},
+       [](const ExportRequest& h) { return registered(h, &RegisteredModel::flavor, &RegisteredModel::flavor); }},
       {"training.seq_len", {S::SequenceLength}, of_problem<&Problem::seq_len>},
       // With a pipeline the batch of a rank is that of all its micro-batches.
       {"training.local_batch_size", {s(D::MicroBatch), S::MicroBatches},
@@ -116,9 +95,7 @@ Launch launch() {
 
 Exporter torchtitan_toml_exporter() {
   std::vector<Accepts> accepts = torchtitan_accepts();
-  std::erase_if(accepts, [](const Accepts& a) { return a.setting == s(D::SequenceParallel); });
   accepts.push_back({s(D::SequenceParallel), {"1"}, By::Target});
-  accepts.push_back({S::Layers});
   return {.title = "TOML file of torchtitan 0.2",
           .checked = "pytorch/torchtitan v0.2.2 (2026-02-20)",
           .framework = "torchtitan",
@@ -128,7 +105,7 @@ Exporter torchtitan_toml_exporter() {
           .conflicts = {{"prediction modules",
                          [](const ExportRequest& h) { return h.model().mtp_layers > 0; }}},
           .notes = [](const ExportRequest& h) -> std::vector<std::string> {
-            if (find_model(flavors(), h) != nullptr) return {};
+            if (find_model(h, &RegisteredModel::flavor) != nullptr) return {};
             return {
                 "no flavor has the sizes of this network: register one and set model.name and "
                 "model.flavor"};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "exporters/exporter.hpp"
+#include "exporters/shell.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -65,12 +66,6 @@ void emit(YAML::Emitter& out, const Value& value) {
   }
 }
 
-std::string as_comments(const std::vector<std::string>& header) {
-  std::string text;
-  for (const std::string& line : header) text += fmt::format("# {}\n", line);
-  return text;
-}
-
 }  // namespace
 
 /// JSON has no comments: the header is a member that readers pass over.
@@ -84,12 +79,12 @@ std::string write_json(const std::vector<std::string>& header, const Entries& en
 std::string write_yaml(const std::vector<std::string>& header, const Entries& entries) {
   YAML::Emitter out;
   emit(out, nested(entries));
-  return fmt::format("{}{}\n", as_comments(header), out.c_str());
+  return fmt::format("{}{}\n", shell_comments(header), out.c_str());
 }
 
 /// Strings, numbers, booleans and arrays of TOML are written as in JSON.
 std::string write_toml(const std::vector<std::string>& header, const Entries& entries) {
-  std::string text = as_comments(header);
+  std::string text = shell_comments(header);
   std::string section;
   for (const Entry& entry : entries) {
     const auto dot = entry.name.rfind('.');

@@ -1,34 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/framework.hpp"
 
-#include "plansearch/error.hpp"
-
 namespace plansearch {
 
 std::string_view to_text(LayerDistribution value) {
-  switch (value) {
-    case LayerDistribution::EvenOnly:
-      return "even";
-    case LayerDistribution::EvenCeil:
-      return "first-more";
-    case LayerDistribution::EvenInner:
-      return "inner-more";
-    case LayerDistribution::EmbeddingAndHeadCount:
-      return "by-cost";
-  }
-  throw InternalError("unknown layer distribution");
+  static constexpr std::array<std::string_view, 4> kWords{"even", "first-more", "inner-more",
+                                                          "by-cost"};
+  return kWords.at(static_cast<std::size_t>(value));
 }
 
 std::string_view to_text(OptimizerStart value) {
-  switch (value) {
-    case OptimizerStart::Together:
-      return "together";
-    case OptimizerStart::PerDevice:
-      return "per-device";
-    case OptimizerStart::PostValidated:
-      return "post-validated";
-  }
-  throw InternalError("unknown optimizer start");
+  static constexpr std::array<std::string_view, 3> kWords{"together", "per-device",
+                                                          "post-validated"};
+  return kWords.at(static_cast<std::size_t>(value));
 }
 
 }  // namespace plansearch

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plansearch/framework_constants.hpp"
 
-#include "plansearch/error.hpp"
-
 namespace plansearch {
 namespace {
 
@@ -99,21 +97,10 @@ constexpr ConstantRow kRows[] = {
 }  // namespace
 
 std::string_view to_text(Overlap overlap) {
-  switch (overlap) {
-    case Overlap::GradientReduction:
-      return "gradient_reduction";
-    case Overlap::ParameterGather:
-      return "parameter_gather";
-    case Overlap::PipelineSend:
-      return "pipeline_send";
-    case Overlap::TensorParallel:
-      return "tensor_parallel";
-    case Overlap::ContextRing:
-      return "context_ring";
-    case Overlap::ExpertAllToAll:
-      return "expert_all_to_all";
-  }
-  throw InternalError("unknown overlap");
+  static constexpr std::array<std::string_view, kOverlapCount> kWords{
+      "gradient_reduction", "parameter_gather", "pipeline_send",
+      "tensor_parallel",    "context_ring",     "expert_all_to_all"};
+  return kWords.at(static_cast<std::size_t>(overlap));
 }
 
 std::span<const ConstantRow> framework_constant_rows() {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <utility>
 
-#include "plansearch/error.hpp"
 #include "plansearch/framework.hpp"
 
 namespace plansearch {

@@ -4,21 +4,9 @@
 namespace plansearch {
 
 std::string_view to_text(TierKind kind) {
-  switch (kind) {
-    case TierKind::Switch:
-      return "switch";
-    case TierKind::Mesh:
-      return "mesh";
-    case TierKind::Ring:
-      return "ring";
-    case TierKind::Torus:
-      return "torus";
-    case TierKind::FatTree:
-      return "fat-tree";
-    case TierKind::Dragonfly:
-      return "dragonfly";
-  }
-  return "unknown";
+  static constexpr std::array<std::string_view, 6> kWords{"switch", "mesh",     "ring",
+                                                          "torus",  "fat-tree", "dragonfly"};
+  return kWords.at(static_cast<std::size_t>(kind));
 }
 
 std::array<int, 4> count_evidence(const Cluster& cluster) {

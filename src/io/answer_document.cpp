@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/answer_document.hpp"
+#include "io/plan_document.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,12 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/checked.hpp"
-#include "io/plan_text.hpp"
 #include "plansearch/degree_table.hpp"
 
 namespace plansearch::io {

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 
 #include "io/fields.hpp"
 
 namespace plansearch::io {
 namespace {
-
-constexpr std::array<Choice<TierKind>, 6> kKinds = {{{"switch", TierKind::Switch},
-                                                     {"mesh", TierKind::Mesh},
-                                                     {"ring", TierKind::Ring},
-                                                     {"torus", TierKind::Torus},
-                                                     {"fat-tree", TierKind::FatTree},
-                                                     {"dragonfly", TierKind::Dragonfly}}};
 
 std::vector<TierRule> read_tier_rules(const Node& list) {
   std::vector<TierRule> rules;
@@ -45,7 +37,7 @@ DataType data_type(const Node& node, const std::string& text) {
 }  // namespace
 
 TierKind read_tier_kind(const Node& node) {
-  return node.choice<TierKind>(kKinds);
+  return node.choice<TierKind>(words_of<TierKind, 6>());
 }
 
 Defaults read_defaults(const Node& root) {

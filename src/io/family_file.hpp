@@ -4,12 +4,37 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "io/document.hpp"
 
 namespace plansearch::io {
+
+/// The keys of one config.json, with the defaults of its family. Those of nested maps are written
+/// with dots ("attn_config.kv_n_heads").
+class HfKeys {
+ public:
+  /// `defaults` are those of the family: the values transformers takes for keys a file lacks.
+  HfKeys(Node config, std::optional<Node> defaults);
+
+  /// The value of the first spelling that the file has, else that the defaults have. Absent where
+  /// there is none or it is null.
+  [[nodiscard]] std::optional<Node> find(const std::vector<std::string>& spellings) const;
+  [[nodiscard]] std::optional<Node> find(const std::string& key) const;
+  /// What the file itself has, nulls included, in no order of meaning.
+  [[nodiscard]] const std::map<std::string, Node>& written() const { return written_; }
+  /// Another file's value in place of this one's.
+  void replace(const std::string& key, const Node& value);
+  [[nodiscard]] const Node& root() const { return config_; }
+
+ private:
+  Node config_;
+  std::map<std::string, Node> written_;
+  std::map<std::string, Node> defaults_;
+};
 
 /// The values of `model_type` a directory of family files understands, sorted.
 [[nodiscard]] std::vector<std::string> known_families(const std::filesystem::path& directory);
@@ -23,5 +48,16 @@ namespace plansearch::io {
 /// none. The class, where it has no head and is described with one; else nothing.
 [[nodiscard]] std::string require_described(const Node& classes, const Node& rules,
                                             const std::filesystem::path& directory);
+
+/// Whether a map of a family file says where a value comes from; otherwise it is a section.
+[[nodiscard]] bool is_rule(const RawValue& map);
+
+/// The fields of the model. Missing keys, values that are not understood and keys that change the
+/// network in a way nobody described are errors; `family` names the family in them.
+[[nodiscard]] RawValue apply_family(const Node& rules, const HfKeys& keys,
+                                    const std::string& family);
+
+/// Keys of the configuration that no rule of the family knows, sorted. Null ones say nothing.
+[[nodiscard]] std::vector<std::string> unknown_keys(const Node& rules, const HfKeys& keys);
 
 }  // namespace plansearch::io

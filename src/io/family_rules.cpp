@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/family_rules.hpp"
+#include "io/family_file.hpp"
 
 #include <fmt/format.h>
 

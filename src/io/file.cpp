@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <system_error>
-#include <utility>
 
 #include "base/units.hpp"
 #include "plansearch/error.hpp"
@@ -48,16 +46,6 @@ std::string remedy_of(int reason) {
 [[noreturn]] void fail_with_errno(const fs::path& path, std::string_view what) {
   const int reason = errno;
   fail(path, fmt::format("{}: {}", what, std::strerror(reason)), remedy_of(reason));
-}
-
-bool write_all(int fd, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 /// The permissions a newly created file gets here, or those of the file it replaces.
@@ -114,6 +102,16 @@ void wait_for_content(const Descriptor& in) {
 }
 
 }  // namespace
+
+bool write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
 
 std::string read_file(const fs::path& path, std::size_t size_limit) {
   const char* source = path == kStandardInput ? "/dev/stdin" : path.c_str();

@@ -38,6 +38,9 @@ class Descriptor {
   int fd_;
 };
 
+/// False when not all could be written; errno says why.
+[[nodiscard]] bool write_all(int fd, std::string_view content);
+
 /// A file that is written piece by piece beside `path`, without a name where the system can, and
 /// replaces it when it is complete: a failure leaves the old file (or none) and nothing
 /// half-written. Devices and

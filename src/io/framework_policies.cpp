@@ -11,32 +11,6 @@ namespace {
 
 constexpr std::array<Choice<Scope>, 3> kScopes{
     {{"use", Scope::Use}, {"micro-batch", Scope::MicroBatch}, {"step", Scope::Step}}};
-constexpr std::array<Choice<ParameterUnit>, 3> kUnits{{{"parameter", ParameterUnit::Parameter},
-                                                       {"launch", ParameterUnit::Launch},
-                                                       {"block", ParameterUnit::Block}}};
-constexpr std::array<Choice<DepthParameters>, 2> kDepthParameters{
-    {{"all", DepthParameters::All}, {"products", DepthParameters::Products}}};
-constexpr std::array<Choice<RecomputeGather>, 2> kRecomputeGather{
-    {{"shared", RecomputeGather::Shared}, {"repeated", RecomputeGather::Repeated}}};
-
-constexpr std::array<Choice<StepGather>, 2> kStepGather{
-    {{"together", StepGather::Together}, {"by-owner", StepGather::ByOwner}}};
-
-constexpr std::array<Choice<ValueStorage>, 2> kValue{
-    {{"copy", ValueStorage::Copy}, {"view", ValueStorage::View}}};
-constexpr std::array<Choice<ExpertWeights>, 4> kExpertWeights{
-    {{"in-activation", ExpertWeights::InActivation},
-     {"after-activation", ExpertWeights::AfterActivation},
-     {"at-output", ExpertWeights::AtOutput},
-     {"at-output-fp32", ExpertWeights::AtOutputSingle}}};
-constexpr std::array<Choice<GroupedHeads>, 2> kGroupedHeads{
-    {{"shared", GroupedHeads::Shared}, {"as-model", GroupedHeads::AsModel}}};
-constexpr std::array<Choice<RouterInput>, 3> kRouter{{{"as-is", RouterInput::AsIs},
-                                                      {"fp32", RouterInput::Single},
-                                                      {"as-model", RouterInput::AsModel}}};
-
-constexpr std::array<Choice<GradientStorage>, 2> kGradients{
-    {{"buffer", GradientStorage::Buffer}, {"in-backward", GradientStorage::Backward}}};
 
 DataType read_type(const Node& node) {
   const std::string text = node.text();
@@ -97,11 +71,20 @@ void read_precision(const Node& map, Framework& framework) {
 
 void read_implementation(const Node& map, Implementation& kept) {
   const Fields fields(map);
-  fields.take("value", kept.value, kValue);
-  fields.take("expert_weights", kept.expert_weights, kExpertWeights);
-  fields.take("grouped_heads", kept.grouped_heads, kGroupedHeads);
-  fields.take("router_input", kept.router, kRouter);
-  fields.take("gradients", kept.gradients, kGradients);
+  fields.take("value", kept.value, {{"copy", ValueStorage::Copy}, {"view", ValueStorage::View}});
+  fields.take("expert_weights", kept.expert_weights,
+              {{"in-activation", ExpertWeights::InActivation},
+               {"after-activation", ExpertWeights::AfterActivation},
+               {"at-output", ExpertWeights::AtOutput},
+               {"at-output-fp32", ExpertWeights::AtOutputSingle}});
+  fields.take("grouped_heads", kept.grouped_heads,
+              {{"shared", GroupedHeads::Shared}, {"as-model", GroupedHeads::AsModel}});
+  fields.take("router_input", kept.router,
+              {{"as-is", RouterInput::AsIs},
+               {"fp32", RouterInput::Single},
+               {"as-model", RouterInput::AsModel}});
+  fields.take("gradients", kept.gradients,
+              {{"buffer", GradientStorage::Buffer}, {"in-backward", GradientStorage::Backward}});
 }
 
 void read_sharding(const Node& map, ShardingRules& rules) {
@@ -110,7 +93,8 @@ void read_sharding(const Node& map, ShardingRules& rules) {
   fields.take("parameter_gather_pipelined", rules.parameter_gather_pipelined, kScopes);
   fields.take("depth_gather", rules.depth_gather, kScopes);
   fields.take("depth_reduce", rules.depth_reduce, kScopes);
-  fields.take("depth_parameters", rules.depth_parameters, kDepthParameters);
+  fields.take("depth_parameters", rules.depth_parameters,
+              {{"all", DepthParameters::All}, {"products", DepthParameters::Products}});
   fields.with("gradient_reduce", [&](const Node& list) {
     const std::vector<Node> items = list.items();
     if (items.size() != rules.gradient_reduce.size()) {
@@ -129,9 +113,14 @@ void read_sharding(const Node& map, ShardingRules& rules) {
       rules.shard_with.insert(*axis);
     }
   });
-  fields.take("unit", rules.unit, kUnits);
-  fields.take("step_gather", rules.step_gather, kStepGather);
-  fields.take("recompute_gather", rules.recompute_gather, kRecomputeGather);
+  fields.take("unit", rules.unit,
+              {{"parameter", ParameterUnit::Parameter},
+               {"launch", ParameterUnit::Launch},
+               {"block", ParameterUnit::Block}});
+  fields.take("step_gather", rules.step_gather,
+              {{"together", StepGather::Together}, {"by-owner", StepGather::ByOwner}});
+  fields.take("recompute_gather", rules.recompute_gather,
+              {{"shared", RecomputeGather::Shared}, {"repeated", RecomputeGather::Repeated}});
 }
 
 }  // namespace plansearch::io

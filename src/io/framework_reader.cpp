@@ -17,40 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<Choice<SelectiveRule>, 5> kSelective{
-    {{"unfused-attention", SelectiveRule::UnfusedAttention},
-     {"attention-core", SelectiveRule::AttentionCore},
-     {"alternate-matmuls", SelectiveRule::AlternateMatmuls},
-     {"all-but-matmuls", SelectiveRule::AllButMatmuls},
-     {"all-but-attention", SelectiveRule::AllButAttention}}};
-constexpr std::array<Choice<LayerDistribution>, 4> kLayers{
-    {{"even", LayerDistribution::EvenOnly},
-     {"first-more", LayerDistribution::EvenCeil},
-     {"inner-more", LayerDistribution::EvenInner},
-     {"by-cost", LayerDistribution::EmbeddingAndHeadCount}}};
-
-constexpr std::array<Choice<OwnLayers>, 2> kOwnLayers{
-    {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}}};
-
 constexpr std::array<Choice<GradientsToHost>, 2> kGradientsToHost{
     {{"at-step", GradientsToHost::AtStep}, {"as-reduced", GradientsToHost::AsReduced}}};
-constexpr std::array<Choice<PartialRecompute>, 2> kPartialRecompute{
-    {{"none", PartialRecompute::None}, {"first-layers", PartialRecompute::FirstLayers}}};
-
-constexpr std::array<Choice<OperatorSteps>, 3> kOperatorSteps{{{"none", OperatorSteps::None},
-                                                               {"squares", OperatorSteps::Squares},
-                                                               {"rings", OperatorSteps::Rings}}};
-
-constexpr std::array<Choice<MicroBatchGroups>, 2> kGroups{
-    {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}}};
-constexpr std::array<Choice<PipelineLists>, 2> kLists{
-    {{"ahead", PipelineLists::Ahead}, {"just-in-time", PipelineLists::JustInTime}}};
-
-constexpr std::array<Choice<OptimizerStart>, 3> kOptimizerStart{
-    {{"together", OptimizerStart::Together},
-     {"per-device", OptimizerStart::PerDevice},
-     {"post-validated", OptimizerStart::PostValidated}}};
-
 /// By the names of the table, whichever alias the file uses.
 std::vector<std::string> read_schedules(const Node& list) {
   std::vector<std::string> names;
@@ -281,23 +249,36 @@ class Reader {
     const Fields fields(root, &log);
     const Fields unlogged(root);
     fields.take("rank_order", framework.rank_order, read_rank_order);
-    fields.take("layers", framework.layers, kLayers);
-    unlogged.take("own_layers", framework.own_layers, kOwnLayers);
+    fields.take("layers", framework.layers, words_of<LayerDistribution, 4>());
+    unlogged.take("own_layers", framework.own_layers,
+                  {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}});
     fields.take("schedules", framework.schedules, read_schedules);
-    fields.take("micro_batch_groups", framework.micro_batch_groups, kGroups);
-    fields.take("pipeline_lists", framework.pipeline_lists, kLists);
+    fields.take("micro_batch_groups", framework.micro_batch_groups,
+                {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}});
+    fields.take("pipeline_lists", framework.pipeline_lists,
+                {{"ahead", PipelineLists::Ahead}, {"just-in-time", PipelineLists::JustInTime}});
     unlogged.with("optimizer_offload", [&](const Node& offload) {
       framework.optimizer_offload = read_offload(offload);
       framework.provenance.erase("optimizer_offload");  // of the framework it is like
       if (framework.optimizer_offload) log.given("optimizer_offload");
     });
-    fields.take("optimizer_start", framework.optimizer_start, kOptimizerStart);
+    fields.take("optimizer_start", framework.optimizer_start, words_of<OptimizerStart, 3>());
   }
 
   static void read_rules(const Fields& fields, Framework& framework) {
-    fields.take("selective_recompute", framework.selective, kSelective);
-    fields.take("partial_recompute", framework.partial_recompute, kPartialRecompute);
-    fields.take("operator_steps", framework.operator_steps, kOperatorSteps);
+    fields.take("selective_recompute", framework.selective,
+                {{"unfused-attention", SelectiveRule::UnfusedAttention},
+                 {"attention-core", SelectiveRule::AttentionCore},
+                 {"alternate-matmuls", SelectiveRule::AlternateMatmuls},
+                 {"all-but-matmuls", SelectiveRule::AllButMatmuls},
+                 {"all-but-attention", SelectiveRule::AllButAttention}});
+    fields.take(
+        "partial_recompute", framework.partial_recompute,
+        {{"none", PartialRecompute::None}, {"first-layers", PartialRecompute::FirstLayers}});
+    fields.take("operator_steps", framework.operator_steps,
+                {{"none", OperatorSteps::None},
+                 {"squares", OperatorSteps::Squares},
+                 {"rings", OperatorSteps::Rings}});
     fields.take("attention_kernel", framework.attention_kernel, &Node::text);
     fields.take("vocab_multiple", framework.vocab_multiple,
                 [](const Node& node) { return node.count(0, 1 << 20); });

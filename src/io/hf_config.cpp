@@ -6,8 +6,6 @@
 #include <algorithm>
 
 #include "io/family_file.hpp"
-#include "io/family_rules.hpp"
-#include "io/hf_keys.hpp"
 #include "io/model_sections.hpp"
 #include "io/raw_value.hpp"
 

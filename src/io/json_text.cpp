@@ -2,9 +2,6 @@
 // A JSON reader (RFC 8259) that keeps the place of every value; nlohmann-json does not. Strict but
 // for NaN, Infinity and -Infinity, which Python writes into config.json: they are texts that no
 // number accepts.
-#include <fmt/format.h>
-
-#include <optional>
 
 #include "io/raw_value.hpp"
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "io/curve_fields.hpp"
 #include "io/fields.hpp"
 
 namespace plansearch::io {

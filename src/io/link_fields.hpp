@@ -5,7 +5,7 @@
 #include <concepts>
 #include <type_traits>
 
-#include "io/curve_fields.hpp"
+#include "io/fields.hpp"
 #include "plansearch/link_curves.hpp"
 
 namespace plansearch::io {

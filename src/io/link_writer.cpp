@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/link_writer.hpp"
+#include "io/profile_reader.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <string_view>
-#include <vector>
 
 #include "io/link_fields.hpp"
 

@@ -8,27 +8,12 @@
 namespace plansearch::io {
 namespace {
 
-constexpr Choice<StackKind> kStacks[] = {{"decoder", StackKind::Decoder},
-                                         {"encoder", StackKind::Encoder},
-                                         {"encoder-decoder", StackKind::EncoderDecoder},
-                                         {"vision", StackKind::Vision}};
-
 enum class BiasPlaces { None, Qkv, Output, All };
 
 constexpr Choice<BiasPlaces> kBiases[] = {{"none", BiasPlaces::None},
                                           {"qkv", BiasPlaces::Qkv},
                                           {"output", BiasPlaces::Output},
                                           {"all", BiasPlaces::All}};
-constexpr Choice<PositionKind> kPositions[] = {{"none", PositionKind::None},
-                                               {"learned", PositionKind::Learned},
-                                               {"rotary", PositionKind::Rotary},
-                                               {"alibi", PositionKind::Alibi},
-                                               {"relative", PositionKind::Relative}};
-constexpr Choice<QkNorm> kQkNorms[] = {{"none", QkNorm::None},
-                                       {"per-head", QkNorm::PerHead},
-                                       {"full-width", QkNorm::FullWidth},
-                                       {"each-head", QkNorm::EachHead},
-                                       {"plain", QkNorm::Plain}};
 constexpr Choice<WindowKind> kWindows[] = {{"sliding", WindowKind::Sliding},
                                            {"chunked", WindowKind::Chunked}};
 constexpr Choice<bool> kSpans[] = {{"full", true}, {"window", false}};
@@ -40,29 +25,10 @@ constexpr Choice<Activation> kActivations[] = {{"gelu", Activation::Gelu},
                                                {"silu", Activation::Silu},
                                                {"squared-relu", Activation::SquaredRelu},
                                                {"clamped-silu", Activation::ClampedSilu}};
-constexpr Choice<NormKind> kNorms[] = {{"layernorm", NormKind::LayerNorm},
-                                       {"layernorm-no-bias", NormKind::LayerNormNoBias},
-                                       {"layernorm-plain", NormKind::LayerNormPlain},
-                                       {"rmsnorm", NormKind::RmsNorm}};
 constexpr Choice<NormPlacement> kPlacements[] = {
     {"pre", NormPlacement::Pre},           {"post", NormPlacement::Post},
     {"sandwich", NormPlacement::Sandwich}, {"after-branch", NormPlacement::AfterBranch},
     {"parallel", NormPlacement::Parallel}, {"parallel-two", NormPlacement::ParallelTwo}};
-constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::Adam},
-                                                 {"sgd", OptimizerKind::Sgd},
-                                                 {"adafactor", OptimizerKind::Adafactor},
-                                                 {"muon", OptimizerKind::Muon}};
-
-LatentAttention read_latent(const Node& node) {
-  LatentAttention latent;
-  latent.query_rank = read_optional(node, "query_rank", kSizeRange);
-  latent.kv_rank = node.at("kv_rank").integer(kSizeRange);
-  latent.nope_size = node.at("nope_size").integer(kSizeRange);
-  latent.rope_size = node.at("rope_size").integer(kSizeRange);
-  latent.value_size = node.at("value_size").integer(kSizeRange);
-  return latent;
-}
-
 /// A list of at most as many entries as a network may have layers.
 std::vector<Node> short_list(const Node& node) {
   std::vector<Node> items = node.items();
@@ -87,6 +53,16 @@ std::int64_t default_head_size(const Node& node, std::int64_t hidden, std::int64
 }
 
 }  // namespace
+
+LatentAttention read_latent(const Node& node) {
+  LatentAttention latent;
+  latent.query_rank = read_optional(node, "query_rank", kSizeRange);
+  latent.kv_rank = node.at("kv_rank").integer(kSizeRange);
+  latent.nope_size = node.at("nope_size").integer(kSizeRange);
+  latent.rope_size = node.at("rope_size").integer(kSizeRange);
+  latent.value_size = node.at("value_size").integer(kSizeRange);
+  return latent;
+}
 
 std::int64_t read_integer(const Node& map, std::string_view key, IntegerRange range,
                           std::int64_t fallback) {

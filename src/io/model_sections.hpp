@@ -21,6 +21,29 @@ inline constexpr IntegerRange kLengthRange{1, 100'000'000};
 inline constexpr IntegerRange kZeroOrLength{0, 100'000'000};
 inline constexpr IntegerRange kOffset{-1'000, 1'000};
 
+inline constexpr Choice<StackKind> kStacks[] = {{"decoder", StackKind::Decoder},
+                                                {"encoder", StackKind::Encoder},
+                                                {"encoder-decoder", StackKind::EncoderDecoder},
+                                                {"vision", StackKind::Vision}};
+inline constexpr Choice<PositionKind> kPositions[] = {{"none", PositionKind::None},
+                                                      {"learned", PositionKind::Learned},
+                                                      {"rotary", PositionKind::Rotary},
+                                                      {"alibi", PositionKind::Alibi},
+                                                      {"relative", PositionKind::Relative}};
+inline constexpr Choice<QkNorm> kQkNorms[] = {{"none", QkNorm::None},
+                                              {"per-head", QkNorm::PerHead},
+                                              {"full-width", QkNorm::FullWidth},
+                                              {"each-head", QkNorm::EachHead},
+                                              {"plain", QkNorm::Plain}};
+inline constexpr Choice<NormKind> kNorms[] = {{"layernorm", NormKind::LayerNorm},
+                                              {"layernorm-no-bias", NormKind::LayerNormNoBias},
+                                              {"layernorm-plain", NormKind::LayerNormPlain},
+                                              {"rmsnorm", NormKind::RmsNorm}};
+inline constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::Adam},
+                                                        {"sgd", OptimizerKind::Sgd},
+                                                        {"adafactor", OptimizerKind::Adafactor},
+                                                        {"muon", OptimizerKind::Muon}};
+
 [[nodiscard]] std::int64_t read_integer(const Node& map, std::string_view key, IntegerRange range,
                                         std::int64_t fallback);
 [[nodiscard]] std::optional<std::int64_t> read_optional(const Node& map, std::string_view key,
@@ -39,6 +62,7 @@ template <typename E>
 /// All sections of a model file.
 [[nodiscard]] ModelDescription read_sections(const Node& root);
 [[nodiscard]] AttentionDescription read_attention(const Node& node, std::int64_t hidden);
+[[nodiscard]] LatentAttention read_latent(const Node& node);
 [[nodiscard]] MlpDescription read_mlp(const Node& node, std::int64_t hidden);
 [[nodiscard]] NormDescription read_norm(const Node& node);
 [[nodiscard]] EmbeddingDescription read_embedding(const Node& node, PositionKind positions,

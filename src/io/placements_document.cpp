@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/placements_document.hpp"
+#include "io/plan_document.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <charconv>
-
-#include "io/plan_text.hpp"
 
 namespace plansearch::io {
 namespace {

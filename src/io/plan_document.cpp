@@ -3,11 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "io/plan_text.hpp"
 #include "io/profile_parts.hpp"
 #include "io/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
-#include "plansearch/error.hpp"
 
 namespace plansearch::io {
 namespace {
@@ -29,19 +27,9 @@ void take_setting(const Node& node, const SettingRow& row, ProblemRequest& quest
   row.set(question, text);
 }
 
-class Writer {
- public:
-  explicit Writer(std::string_view indent) : indent_(indent) {}
-
-  void line(std::string_view key, const std::string& value) {
-    text_ += fmt::format("{}{}: {}\n", indent_, key, value);
-  }
-  [[nodiscard]] std::string take() { return std::move(text_); }
-
- private:
-  std::string indent_;
-  std::string text_;
-};
+std::string line(std::string_view key, const std::string& value) {
+  return fmt::format("{}: {}\n", key, value);
+}
 
 /// Numbers and words as they are, texts in quotes, files with the hash of their content.
 std::string setting_value(const SettingRow& row, const std::string& text,
@@ -125,25 +113,23 @@ PlanDocument read_plan_document(const Node& root) {
 }
 
 std::string to_yaml(const PlanDocument& document) {
-  Writer top("");
-  top.line("schema", std::string(kSchema));
+  std::string text = line("schema", std::string(kSchema));
   for (const SettingRow& row : setting_table()) {
     const auto value = row.get(document.question);
     if (value && row.effect != SettingEffect::Summary) {
-      top.line(row.key, setting_value(row, *value, document.question));
+      text += line(row.key, setting_value(row, *value, document.question));
     }
   }
-  Writer degrees("  ");
+  if (!document.question.degrees.empty()) text += "degrees:\n";
   for (const DegreeRow& row : degree_table()) {
     const auto value = document.question.degrees.get(row.degree);
-    if (value)
-      degrees.line(key_of(row.degree, document.question.degrees), yaml_value(row.degree, *value));
+    if (!value) continue;
+    text +=
+        "  " + line(key_of(row.degree, document.question.degrees), yaml_value(row.degree, *value));
   }
-  const std::string body = degrees.take();
-  const std::string stages = document.stages ? to_yaml(*document.stages) : std::string();
-  const std::string placements =
-      document.placements ? to_yaml(document.placements->names) : std::string();
-  return top.take() + (body.empty() ? "" : "degrees:\n" + body) + stages + placements;
+  if (document.stages) text += to_yaml(*document.stages);
+  if (document.placements) text += to_yaml(document.placements->names);
+  return text;
 }
 
 }  // namespace plansearch::io

@@ -3,19 +3,87 @@
 // docs/plan_format.md.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/document.hpp"
-#include "io/placements_document.hpp"
-#include "io/plan_stages_document.hpp"
-#include "plansearch/degrees.hpp"
+#include "plansearch/degree_set.hpp"
+#include "plansearch/error.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/network.hpp"
+#include "plansearch/placement_names.hpp"
+#include "plansearch/plan.hpp"
+#include "plansearch/plan_stages.hpp"
 #include "plansearch/setting_table.hpp"
 
 namespace plansearch::io {
+
+/// One degree: a number in its range, a switch as true or false, or one of its words.
+[[nodiscard]] int read_degree(const Node& node, Degree degree);
+[[nodiscard]] std::string yaml_value(Degree degree, int value);
+/// A double-quoted YAML scalar.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
+/// Where something stands in a file; says nothing of what it is.
+struct FilePlace {
+  SourceLocation where;
+  bool operator==(const FilePlace&) const { return true; }
+};
+
+/// What one chunk of a stage holds: a number of layers, or blocks by name.
+struct ChunkEntry {
+  std::optional<std::int64_t> layers;
+  std::vector<NamedBlocks> blocks;
+  bool operator==(const ChunkEntry&) const = default;
+};
+
+struct StageEntry {
+  PinnedDegrees degrees;  ///< none of `kPipelineDegrees`
+  std::vector<ChunkEntry> chunks;
+  std::optional<int> first_rank;
+  FilePlace place;
+  bool operator==(const StageEntry&) const = default;
+};
+
+struct StagesDocument {
+  std::optional<ScheduleId> schedule;
+  int micro_batches = 1;
+  std::vector<StageEntry> stages;
+  FilePlace order;
+  FilePlace place;
+  bool operator==(const StagesDocument&) const = default;
+};
+
+/// The degrees a map may state, by their own names and the tensor degree by Megatron's.
+[[nodiscard]] PinnedDegrees read_degrees(const Node& map, DegreeSet without);
+
+/// `order:` and `stages:` of a plan file; nothing where it has no stages.
+[[nodiscard]] std::optional<StagesDocument> read_stages(const Node& root);
+
+/// What a plan is in a file: layers where they say which blocks a stage holds, blocks elsewhere.
+[[nodiscard]] StagesDocument to_stages(const ParallelPlan& plan, const Framework& framework,
+                                       const Network& network);
+
+[[nodiscard]] std::string to_yaml(const StagesDocument& stages);
+
+struct PlacementsDocument {
+  PlacementNames names;
+  FilePlace place;
+  std::vector<FilePlace> operators;  ///< where the entries stand
+  std::vector<FilePlace> edges;
+  bool operator==(const PlacementsDocument& other) const { return names == other.names; }
+
+  [[nodiscard]] const SourceLocation& where(const PlacementFault& fault) const;
+};
+
+/// `placements:` of a plan file; nothing where it has none.
+[[nodiscard]] std::optional<PlacementsDocument> read_placements(const Node& root);
+[[nodiscard]] std::string to_yaml(const PlacementNames& names);
 
 /// What a plan file says; everything but the schema may be left open and comes from the command
 /// line or from defaults then.
@@ -36,5 +104,10 @@ struct PlanDocument {
 
 /// YAML text that `read_plan_document` reads back to the same document.
 [[nodiscard]] std::string to_yaml(const PlanDocument& document);
+
+/// The plan that stands at this rank, from 1, and the question it answers: settings that were
+/// chosen then, and what the question came to. InputError for ranks the answer does not have, for
+/// keys and values that no answer has, and for parts of it that contradict each other.
+[[nodiscard]] PlanDocument read_ranked_plan(const Node& answer, std::size_t rank);
 
 }  // namespace plansearch::io

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/plan_stages_document.hpp"
+#include "io/plan_document.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "io/plan_text.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plansearch/degree_table.hpp"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/hash.hpp"
 #include "base/names.hpp"
 #include "io/profile_parts.hpp"
 

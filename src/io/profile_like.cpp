@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/profile_like.hpp"
+#include "io/profile_parts.hpp"
 
 #include <algorithm>
 #include <array>

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/hash.hpp"
 #include "io/document.hpp"
 #include "io/name_resolver.hpp"
+#include "io/raw_value.hpp"
 #include "plansearch/cluster.hpp"
 
 namespace plansearch::io {
@@ -141,5 +141,11 @@ struct CurveAndSource {
 
 /// Checks `schema:`.
 void require_schema(const Node& root, std::string_view schema);
+
+/// The profile `own` says, and where it says nothing what `base` does, except its name, aliases and
+/// description. Tiers go by name: keys of a tier of the same name replace those of the base, other
+/// tiers are added behind it. The provenance of both is kept, that of `own` first; every statement
+/// is about values of its own file (FieldLog).
+[[nodiscard]] RawValue profile_like(const RawValue& base, RawValue own);
 
 }  // namespace plansearch::io

@@ -7,9 +7,7 @@
 #include <algorithm>
 
 #include "io/fields.hpp"
-#include "io/profile_like.hpp"
 #include "io/profile_parts.hpp"
-#include "io/site_reader.hpp"
 #include "plansearch/operator_passes.hpp"
 
 namespace plansearch::io {

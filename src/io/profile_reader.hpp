@@ -5,11 +5,15 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/document.hpp"
 #include "io/name_resolver.hpp"
 #include "plansearch/cluster.hpp"
+#include "plansearch/link_curves.hpp"
+#include "plansearch/site.hpp"
 
 namespace plansearch::io {
 
@@ -26,5 +30,14 @@ namespace plansearch::io {
 /// Names, aliases and paths of all clusters in the directories.
 [[nodiscard]] std::vector<NamedFile> list_clusters(
     std::span<const std::filesystem::path> directories);
+
+/// InputError for anything wrong in the file, two sites of one name included.
+[[nodiscard]] SiteTable read_sites(const std::filesystem::path& path);
+
+/// The key `site` of a hardware profile.
+[[nodiscard]] FittedSite read_fitted_site(const Node& node);
+
+/// The value of `link:` or `fabric:`, on one line.
+[[nodiscard]] std::string curve_text(const LinkCurve& curve);
 
 }  // namespace plansearch::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/site_reader.hpp"
+#include "io/profile_reader.hpp"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <optional>
 #include <sstream>
 
 #include "io/raw_value.hpp"

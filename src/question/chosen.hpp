@@ -4,7 +4,13 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include "plansearch/cluster.hpp"
+#include "plansearch/framework.hpp"
+#include "plansearch/load_problem.hpp"
+#include "plansearch/site.hpp"
 
 namespace plansearch {
 
@@ -27,5 +33,17 @@ class Chosen {
   std::optional<T> value_;
   std::string origin_;
 };
+
+/// The flag, the model's own, or the first of bf16, fp16, tf32 and fp32 that framework and
+/// accelerator both have. InputError, naming what there is, when they lack what was asked for.
+[[nodiscard]] Chosen<DataType> choose_precision(const ProblemRequest& request,
+                                                const std::optional<DataType>& of_model,
+                                                const Accelerator& accelerator,
+                                                const Framework& framework);
+
+/// The site asked for, else the one the profile was fitted to with this framework, else a typical
+/// one. InputError for a name that no site has.
+[[nodiscard]] Chosen<SiteEffect> choose_site(const ProblemRequest& request, const SiteTable& sites,
+                                             const Cluster& cluster, std::string_view framework);
 
 }  // namespace plansearch

@@ -12,17 +12,20 @@
 #include <vector>
 
 #include "base/checked.hpp"
+#include "base/divisors.hpp"
 #include "plan/degrees/framework_defaults.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
-#include "question/shown_divisors.hpp"
 #include "schedule/table.hpp"
 #include "search/strategies/strategies.hpp"
 
 namespace plansearch {
 namespace {
+
+/// Divisors above this are not listed in hints.
+constexpr std::int64_t kShownDivisors = 4096;
 
 /// Degrees whose legality can be judged by themselves.
 constexpr std::array kJudgedAlone{Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,

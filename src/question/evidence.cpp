@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <vector>
 
 #include "report/evidence_text.hpp"
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "base/names.hpp"
 #include "plan/degrees/framework_defaults.hpp"
@@ -38,26 +37,20 @@ const std::vector<AxisName>& axis_names() {
 constexpr std::array<std::string_view, kOverlapCount> kOverlapNames{"grad",   "param",   "pipeline",
                                                                     "tensor", "context", "expert"};
 
-template <typename Names>
-[[noreturn]] void refuse_word(std::string_view flag, std::string_view word, const Names& known) {
-  std::vector<std::string> names;
-  for (const auto& name : known) names.emplace_back(name);
-  throw InputError({}, fmt::format("{}: unknown word '{}'", flag, word),
-                   fmt::format("it takes {}", fmt::join(names, ", ")));
-}
-
 const AxisName& axis_name(const std::string& word) {
   for (const AxisName& candidate : axis_names()) {
     if (candidate.name == word) return candidate;
   }
-  std::vector<std::string_view> known;
-  for (const AxisName& candidate : axis_names()) known.push_back(candidate.name);
+  std::vector<std::string> known;
+  for (const AxisName& candidate : axis_names()) known.emplace_back(candidate.name);
   refuse_word("--rank-order", word, known);
 }
 
 std::size_t overlap_index(std::string_view word) {
   const auto found = std::find(kOverlapNames.begin(), kOverlapNames.end(), word);
-  if (found == kOverlapNames.end()) refuse_word("--overlap", word, kOverlapNames);
+  if (found == kOverlapNames.end()) {
+    refuse_word("--overlap", word, {kOverlapNames.begin(), kOverlapNames.end()});
+  }
   return static_cast<std::size_t>(found - kOverlapNames.begin());
 }
 
@@ -80,6 +73,12 @@ void apply_overlap_kinds(Framework& framework, std::string_view text) {
 }
 
 }  // namespace
+
+void refuse_word(std::string_view flag, std::string_view word,
+                 const std::vector<std::string>& known) {
+  throw InputError({}, fmt::format("{}: unknown word '{}'", flag, word),
+                   fmt::format("it takes {}", fmt::join(known, ", ")));
+}
 
 std::string frameworks_that(const std::function<bool(const Framework&)>& can) {
   const ShippedData data = shipped_data();

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <filesystem>
 #include <limits>
@@ -15,6 +14,7 @@
 #include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
+#include "io/model_sections.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/transformer_builder.hpp"
@@ -23,9 +23,6 @@
 #include "question/framework_flags.hpp"
 #include "question/gpu_count.hpp"
 #include "question/number_list.hpp"
-#include "question/precision.hpp"
-#include "question/site_choice.hpp"
-#include "question/software_choice.hpp"
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
 
@@ -200,24 +197,15 @@ class QuestionResolver {
   }
 
   void settle_optimizer() {
-    struct Name {
-      const char* text;
-      OptimizerKind kind;
-    };
-    static constexpr std::array<Name, 4> kNames{{{"adam", OptimizerKind::Adam},
-                                                 {"sgd", OptimizerKind::Sgd},
-                                                 {"adafactor", OptimizerKind::Adafactor},
-                                                 {"muon", OptimizerKind::Muon}}};
     OptimizerKind& kind = model_.training.optimizer;
-    if (request_.optimizer) {
-      const auto* asked = std::find_if(kNames.begin(), kNames.end(), [&](const Name& name) {
-        return *request_.optimizer == name.text;
-      });
-      kind = asked->kind;
+    std::string_view name;
+    for (const io::Choice<OptimizerKind>& known : io::kOptimizers) {
+      if (request_.optimizer == known.name) kind = known.value;
     }
-    const auto* chosen = std::find_if(kNames.begin(), kNames.end(),
-                                      [&](const Name& name) { return name.kind == kind; });
-    note("optimizer", chosen->text,
+    for (const io::Choice<OptimizerKind>& known : io::kOptimizers) {
+      if (kind == known.value) name = known.name;
+    }
+    note("optimizer", std::string(name),
          request_.optimizer ? request_.origin("optimizer") : training_origin());
   }
 
@@ -385,10 +373,8 @@ class QuestionResolver {
 
   /// Implementations decide what is kept: before the network is built.
   void settle_software() {
-    const SoftwareChoice choice{request_.implementation, request_.kernels, request_.main_grads,
-                                request_.fp8_recipe, request_.cuda_graphs};
-    refuse_contradictions(choice, request_.attention.value_or(""), settled_.problem.precision);
-    apply_software(framework_, cluster_.software, choice, settled_.problem.precision);
+    refuse_contradictions(request_, request_.attention.value_or(""), settled_.problem.precision);
+    apply_software(framework_, cluster_.software, request_, settled_.problem.precision);
     const auto noted = [&](const char* key, const std::optional<std::string>& value) {
       if (value) note(key, *value, request_.origin(key));
     };

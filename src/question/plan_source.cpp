@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/plan_source.hpp"
+#include "question/resolve_plan.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "io/answer_document.hpp"
 #include "io/document.hpp"
-#include "io/plan_document.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 

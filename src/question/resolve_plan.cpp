@@ -15,7 +15,6 @@
 #include "plansearch/plan_stages.hpp"
 #include "question/degrees.hpp"
 #include "question/gpu_count.hpp"
-#include "question/spelled_plan.hpp"
 
 namespace plansearch {
 namespace {

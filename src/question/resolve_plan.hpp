@@ -1,15 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// One plan that the user described, with the problem it belongs to.
+// One plan that the user described, with the problem it belongs to: from flags and files, and back.
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "io/plan_document.hpp"
+#include "plansearch/infeasible.hpp"
 #include "plansearch/load_problem.hpp"
 #include "plansearch/plan.hpp"
-#include "question/plan_source.hpp"
+#include "plansearch/problem.hpp"
 
 namespace plansearch {
+
+/// What is asked, what a plan file left open filled in from it.
+struct PlanRequest {
+  ProblemRequest request;
+  std::optional<io::StagesDocument> stages;  ///< of a plan document that spells them out
+  std::optional<io::PlacementsDocument> placements{};
+};
+
+/// Completes the request by a plan ("plan.yaml", "result.json#2"): what the user left open comes
+/// from the file. Without a plan the request as it is.
+[[nodiscard]] PlanRequest complete_from_plan(const ProblemRequest& request,
+                                             const std::string& plan);
 
 struct ResolvedPlan {
   ResolvedQuestion asked;
@@ -22,5 +36,23 @@ struct ResolvedPlan {
 
 /// InputError for degrees or stages that are illegal, with the legal values.
 [[nodiscard]] ResolvedPlan resolve_plan(const PlanRequest& asked);
+
+/// InputError at the stage (or the order) that contradicts the network, the batch or the other
+/// stages. What a stage leaves open is 1, or none; its ZeRO stage the first the framework can do.
+/// `placed`: operators are placed one by one afterwards, so that no degree is judged by role here.
+[[nodiscard]] ParallelPlan spelled_plan(const io::StagesDocument& document, const Problem& problem,
+                                        bool placed = false);
+
+/// The place of a stages document that an infeasibility is about.
+[[nodiscard]] SourceLocation place_of(const Infeasible& infeasible,
+                                      const io::StagesDocument& document);
+
+/// Writes the plan with its question to files, as it was given and stage by stage; empty: not.
+void write_plan_files(const ResolvedPlan& given, const std::string& plan,
+                      const std::string& stages);
+
+/// A hash of the plan and of every setting that a price depends on: the same however files were
+/// named.
+[[nodiscard]] std::string plan_identity(const ResolvedPlan& given);
 
 }  // namespace plansearch

@@ -5,12 +5,10 @@
 
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "io/framework_reader.hpp"
 #include "io/model_reader.hpp"
 #include "io/profile_reader.hpp"
-#include "io/site_reader.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/software_choice.hpp"
+#include "question/framework_flags.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "base/names.hpp"
 #include "plansearch/error.hpp"
-#include "question/framework_flags.hpp"
 
 namespace plansearch {
 namespace {
@@ -24,16 +22,10 @@ constexpr std::array<std::pair<std::string_view, Fp8Recipe>, 5> kRecipes{
      {"block", Fp8Recipe::Block},
      {"mxfp8", Fp8Recipe::Mxfp8}}};
 
-[[noreturn]] void refuse(std::string_view flag, std::string_view word,
-                         const std::vector<std::string>& known) {
-  throw InputError({}, fmt::format("{}: unknown word '{}'", flag, word),
-                   fmt::format("it takes {}", fmt::join(known, ", ")));
-}
-
 void apply_set(Framework& framework, const std::string& set) {
   const auto& sets = implementation_sets();
   if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
-    refuse("--implementation", set, {sets.begin(), sets.end()});
+    refuse_word("--implementation", set, {sets.begin(), sets.end()});
   }
   choose_set(framework.operators, set);
 }
@@ -46,7 +38,7 @@ void apply_kernels(Framework& framework, std::string_view text) {
     } else if (!choose_kernel(framework.operators, word)) {
       std::vector<std::string> known{"flash1", "flash2", "flash3"};
       for (const std::string& name : operator_kernels()) known.push_back(name);
-      refuse("--kernels", word, known);
+      refuse_word("--kernels", word, known);
     }
   }
 }
@@ -54,7 +46,7 @@ void apply_kernels(Framework& framework, std::string_view text) {
 void apply_main_grads(Framework& framework, const std::string& text, DataType precision) {
   const auto type = parse_data_type(text);
   if (type != DataType::Bf16 && type != DataType::Fp16 && type != DataType::Fp32) {
-    refuse("--main-grads", text, {"bf16", "fp16", "fp32"});
+    refuse_word("--main-grads", text, {"bf16", "fp16", "fp32"});
   }
   const auto policy = framework.precision.find(precision);
   if (policy == framework.precision.end()) return;
@@ -69,7 +61,7 @@ void apply_recipe(Framework& framework, const std::string& text) {
   const auto found = std::find_if(kRecipes.begin(), kRecipes.end(),
                                   [&](const auto& recipe) { return recipe.first == text; });
   if (found == kRecipes.end()) {
-    refuse("--fp8-recipe", text, {"tensorwise", "rowwise", "delayed", "block", "mxfp8"});
+    refuse_word("--fp8-recipe", text, {"tensorwise", "rowwise", "delayed", "block", "mxfp8"});
   }
   framework.fp8_recipe = found->second;
   const auto policy = framework.precision.find(DataType::Fp8);
@@ -81,7 +73,7 @@ void apply_recipe(Framework& framework, const std::string& text) {
 /// One launch issues all kernels of a captured step.
 void apply_graphs(Framework& framework, const std::string& text) {
   if (text == "0" || text == "none") return;
-  if (text != "1" && text != "full") refuse("--cuda-graphs", text, {"0", "1"});
+  if (text != "1" && text != "full") refuse_word("--cuda-graphs", text, {"0", "1"});
   FrameworkConstants& c = framework.constants;
   c.host_launch = c.collective_skew = c.collective_skew_across_nodes = Seconds(0);
 }
@@ -99,7 +91,7 @@ void apply_operators(Framework& framework, const std::optional<std::string>& set
 
 }  // namespace
 
-void refuse_contradictions(const SoftwareChoice& choice, std::string_view attention,
+void refuse_contradictions(const ProblemRequest& choice, std::string_view attention,
                            DataType precision) {
   std::vector<std::string> fused;
   for (const std::string& word : words_of(choice.kernels.value_or(""), " ,+")) {
@@ -139,7 +131,7 @@ void apply_offload(Framework& framework, const Cluster& machine, const std::stri
     throw InputError({}, fmt::format("--offload {}: has no price", text),
                      "optimizer has: states and their update on the host");
   }
-  if (text != "optimizer") refuse("--offload", text, {"none", "optimizer"});
+  if (text != "optimizer") refuse_word("--offload", text, {"none", "optimizer"});
   if (!framework.optimizer_offload) {
     throw InputError(
         {},
@@ -158,7 +150,7 @@ void apply_offload(Framework& framework, const Cluster& machine, const std::stri
 }
 
 void apply_software(Framework& framework, const SoftwareStack& machine,
-                    const SoftwareChoice& choice, DataType precision) {
+                    const ProblemRequest& choice, DataType precision) {
   if (machine.attention_kernel) framework.attention_kernel = machine.attention_kernel;
   apply_operators(framework, machine.implementation, machine.kernels);
   apply_operators(framework, choice.implementation, choice.kernels);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/spelled_plan.hpp"
+#include "question/resolve_plan.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "base/names.hpp"
 #include "plan/legality/legality.hpp"
 #include "plan/stages/layer_distribution.hpp"
 #include "plan/stages/pipeline_shape.hpp"

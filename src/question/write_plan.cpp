@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/write_plan.hpp"
+#include "question/resolve_plan.hpp"
 
 #include <algorithm>
 
 #include "base/hash.hpp"
 #include "io/file.hpp"
-#include "io/plan_document.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/setting_table.hpp"
 

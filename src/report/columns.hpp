@@ -14,6 +14,20 @@
 
 namespace plansearch {
 
+/// The value, of quantities in base units; null for nothing, which an empty text is too.
+template <typename T>
+[[nodiscard]] nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  if (!value) return nullptr;
+  if constexpr (requires { value->value(); }) {
+    return value->value();
+  } else {
+    return *value;
+  }
+}
+[[nodiscard]] inline nlohmann::ordered_json or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
 template <typename Row>
 struct Column {
   std::string_view key;  ///< in JSON and CSV; empty: only in tables
@@ -33,12 +47,18 @@ template <typename Row>
   return object;
 }
 
+/// What `object` makes of every row.
+template <typename Rows, typename Object>
+[[nodiscard]] nlohmann::ordered_json array_of(const Rows& rows, const Object& object) {
+  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  for (const auto& row : rows) array.push_back(object(row));
+  return array;
+}
+
 template <typename Row>
 [[nodiscard]] nlohmann::ordered_json objects_of(const Columns<Row>& columns,
                                                 const std::vector<Row>& rows) {
-  nlohmann::ordered_json objects = nlohmann::ordered_json::array();
-  for (const Row& row : rows) objects.push_back(object_of(columns, row));
-  return objects;
+  return array_of(rows, [&](const Row& row) { return object_of(columns, row); });
 }
 
 template <typename Row>

@@ -8,11 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "base/units.hpp"
 #include "report/columns.hpp"
 #include "report/compared.hpp"
 #include "report/evidence_text.hpp"
-#include "report/json_report.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
@@ -163,7 +161,7 @@ std::string table_text(const ComparisonReport& report, int columns) {
 /// What a comparison adds to a row.
 Json relation_json(const ComparedRow& row) {
   Json json = Json::object();
-  json["speed"] = row.speed ? Json(*row.speed) : Json(nullptr);
+  json["speed"] = or_null(row.speed);
   json["tie_with_first"] = row.tie_with_first;
   json["gpu_s_per_token"] = nullptr;
   json["usd_per_token"] = nullptr;
@@ -177,16 +175,14 @@ Json relation_json(const ComparedRow& row) {
 }
 
 Json row_json(const ComparedRow& row) {
-  Json json{{"name", row.name.empty() ? Json(nullptr) : Json(row.name)}};
+  Json json{{"name", or_null(row.name)}};
   json["question"] = identity_json(row.question);
-  json["question"]["schedule"] = row.schedule.empty() ? Json(nullptr) : Json(row.schedule);
-  json["question"]["framework_validation"] = row.question.framework_validation.empty()
-                                                 ? Json(nullptr)
-                                                 : Json(row.question.framework_validation);
+  json["question"]["schedule"] = or_null(row.schedule);
+  json["question"]["framework_validation"] = or_null(row.question.framework_validation);
   json.update(relation_json(row));
   json["fits"] = row.plan ? Json(row.fits) : Json(nullptr);
   json["reason"] = row.plan ? Json(nullptr) : Json(row.why_none);
-  json["advice"] = row.advice.empty() ? Json(nullptr) : Json(row.advice);
+  json["advice"] = or_null(row.advice);
   json["plan"] = row.plan ? plan_json(row.question, *row.plan) : Json(nullptr);
   return json;
 }

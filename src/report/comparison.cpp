@@ -7,12 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/units.hpp"
-#include "report/json_report.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
-#include "report/plan_text.hpp"
 #include "report/text_table.hpp"
 
 namespace plansearch {

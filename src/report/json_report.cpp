@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/json_report.hpp"
+#include "report/plan_row.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 #include "base/units.hpp"
 #include "plansearch/degree_table.hpp"
 #include "report/plan_cells.hpp"
-#include "report/plan_row.hpp"
 #include "report/training.hpp"
 
 namespace plansearch {
@@ -38,111 +37,91 @@ Json memory_json(const MemoryBreakdown& memory) {
 }
 
 Json communication_json(const std::vector<PricedCommunication>& lines) {
-  Json json = Json::array();
-  for (const PricedCommunication& line : lines) {
-    json.push_back({{"what", line.what},
-                    {"purpose", std::string(to_text(purpose_of(line.communication)))},
-                    {"kind", std::string(to_text(line.communication.kind))},
-                    {"axis", to_text(line.communication.axes)},
-                    {"group_size", line.communication.group_size},
-                    {"bytes", whole_bytes(line.bytes)},
-                    {"wire_bytes", whole_bytes(line.wire_bytes)},
-                    {"count", line.count},
-                    {"time_s", line.time.value()},
-                    {"exposed_s", line.exposed.value()}});
-  }
-  return json;
+  return array_of(lines, [](const PricedCommunication& line) -> Json {
+    return {{"what", line.what},
+            {"purpose", std::string(to_text(purpose_of(line.communication)))},
+            {"kind", std::string(to_text(line.communication.kind))},
+            {"axis", to_text(line.communication.axes)},
+            {"group_size", line.communication.group_size},
+            {"bytes", whole_bytes(line.bytes)},
+            {"wire_bytes", whole_bytes(line.wire_bytes)},
+            {"count", line.count},
+            {"time_s", line.time.value()},
+            {"exposed_s", line.exposed.value()}};
+  });
 }
 
 Json stages_json(const std::vector<StageReport>& stages) {
-  Json json = Json::array();
-  for (const StageReport& s : stages) {
-    json.push_back({{"stage", s.stage},
-                    {"first_rank", s.first_rank},
-                    {"layers", s.layers},
-                    {"forward_s", s.forward.value()},
-                    {"backward_s", s.backward.value()},
-                    {"weight_gradient_s", s.weight_gradient.value()},
-                    {"recompute_s", s.recompute.value()},
-                    {"busy_s", s.busy.value()},
-                    {"waiting_s", s.waiting.value()},
-                    {"reduction_s", s.reduction.value()},
-                    {"optimizer_s", s.optimizer.value()},
-                    {"edge_bytes", whole_bytes(s.edge_bytes)},
-                    {"edge_s", s.edge_time.value()},
-                    {"edge_leaves_node", s.edge_leaves_node},
-                    {"peak_memory_bytes", whole_bytes(s.memory)}});
-  }
-  return json;
+  return array_of(stages, [](const StageReport& s) -> Json {
+    return {{"stage", s.stage},
+            {"first_rank", s.first_rank},
+            {"layers", s.layers},
+            {"forward_s", s.forward.value()},
+            {"backward_s", s.backward.value()},
+            {"weight_gradient_s", s.weight_gradient.value()},
+            {"recompute_s", s.recompute.value()},
+            {"busy_s", s.busy.value()},
+            {"waiting_s", s.waiting.value()},
+            {"reduction_s", s.reduction.value()},
+            {"optimizer_s", s.optimizer.value()},
+            {"edge_bytes", whole_bytes(s.edge_bytes)},
+            {"edge_s", s.edge_time.value()},
+            {"edge_leaves_node", s.edge_leaves_node},
+            {"peak_memory_bytes", whole_bytes(s.memory)}};
+  });
 }
 
 Json passes_json(const std::vector<PassReport>& passes) {
-  Json list = Json::array();
-  for (const PassReport& pass : passes) {
-    list.push_back({{"pass", pass.name},
-                    {"moved", pass.moved},
-                    {"what", pass.moves},
-                    {"kept", pass.kept},
-                    {"step_time_before_s", pass.before.value()},
-                    {"step_time_after_s", pass.after.value()},
-                    {"buffer_bytes", whole_bytes(pass.slots)},
-                    {"peak_growth_bytes", whole_bytes(pass.peak)}});
-  }
-  return list;
+  return array_of(passes, [](const PassReport& pass) -> Json {
+    return {{"pass", pass.name},
+            {"moved", pass.moved},
+            {"what", pass.moves},
+            {"kept", pass.kept},
+            {"step_time_before_s", pass.before.value()},
+            {"step_time_after_s", pass.after.value()},
+            {"buffer_bytes", whole_bytes(pass.slots)},
+            {"peak_growth_bytes", whole_bytes(pass.peak)}};
+  });
 }
 
 Json operators_json(const std::vector<OperatorReport>& operators) {
-  Json json = Json::array();
-  for (const OperatorReport& o : operators) {
-    json.push_back({{"block", o.block},
-                    {"copies", o.copies},
-                    {"operator", o.name},
-                    {"forward_s", o.forward.value()},
-                    {"input_gradient_s", o.input_gradient.value()},
-                    {"weight_gradient_s", o.weight_gradient.value()},
-                    {"messages_s", o.messages.value()}});
-  }
-  return json;
+  return array_of(operators, [](const OperatorReport& o) -> Json {
+    return {{"block", o.block},
+            {"copies", o.copies},
+            {"operator", o.name},
+            {"forward_s", o.forward.value()},
+            {"input_gradient_s", o.input_gradient.value()},
+            {"weight_gradient_s", o.weight_gradient.value()},
+            {"messages_s", o.messages.value()}};
+  });
 }
 
 Json hidden_json(const std::vector<HiddenMessage>& messages) {
-  Json json = Json::array();
-  for (const HiddenMessage& m : messages) {
-    json.push_back({{"block", m.block},
-                    {"copies", m.copies},
-                    {"pass", m.pass},
-                    {"what", m.what},
-                    {"kind", to_text(m.kind)},
-                    {"repeated", m.repeated},
-                    {"time_s", m.time.value()},
-                    {"exposed_s", m.exposed.value()},
-                    {"under", m.under}});
-  }
-  return json;
+  return array_of(messages, [](const HiddenMessage& m) -> Json {
+    return {{"block", m.block},         {"copies", m.copies},
+            {"pass", m.pass},           {"what", m.what},
+            {"kind", to_text(m.kind)},  {"repeated", m.repeated},
+            {"time_s", m.time.value()}, {"exposed_s", m.exposed.value()},
+            {"under", m.under}};
+  });
 }
 
 Json question_json(const QuestionReport& question) {
-  Json settings = Json::array();
-  for (const SettingReport& s : question.settings) {
-    settings.push_back({{"key", s.key}, {"value", s.value}, {"origin", s.origin}});
-  }
   Json json = identity_json(question);
-  json["framework_validation"] =
-      question.framework_validation.empty() ? Json(nullptr) : Json(question.framework_validation);
+  json["framework_validation"] = or_null(question.framework_validation);
   json["parameters"] = question.parameters;
   json["memory_capacity_bytes"] = whole_bytes(question.memory_capacity);
   json["memory_risk_accepted"] = question.memory_risk;
-  const auto known = [](const std::optional<double>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  json["gpu_power_w"] = known(question.gpu_power_watt);
-  json["gpu_price_usd_per_h"] = known(question.gpu_price_usd_per_hour);
-  json["tokens"] = known(question.tokens);
+  json["gpu_power_w"] = or_null(question.gpu_power_watt);
+  json["gpu_price_usd_per_h"] = or_null(question.gpu_price_usd_per_hour);
+  json["tokens"] = or_null(question.tokens);
   json["site"] = {{"name", question.site.name},
                   {"factor", question.site.factor},
                   {"spread", question.site.spread},
                   {"basis", question.site.basis}};
-  json["settings"] = std::move(settings);
+  json["settings"] = array_of(question.settings, [&](const SettingReport& s) -> Json {
+    return {{"key", s.key}, {"value", s.value}, {"origin", s.origin}};
+  });
   return json;
 }
 
@@ -213,8 +192,8 @@ Json entry_json(const PlacementEntry& entry) {
   Json json = Json::object();
   if (!entry.operators.empty()) json["operators"] = entry.operators;
   json["blocks"] = entry.blocks;
-  Json layers = Json::array();
-  for (const LayerRange& range : entry.layers) layers.push_back(layers_text({range}));
+  Json layers =
+      array_of(entry.layers, [&](const LayerRange& range) -> Json { return layers_text({range}); });
   if (!layers.empty()) json["layers"] = std::move(layers);
   json["cut"] = Json::object();
   for (const NamedCut& cut : entry.cut) {
@@ -223,14 +202,13 @@ Json entry_json(const PlacementEntry& entry) {
   if (entry.ring) {
     json["ring"] = {{"rows", entry.ring->rows}, {"factors", factors_json(entry.ring->factors)}};
   }
-  Json squares = Json::array();
-  for (const NamedSquare& square : entry.squares) {
-    squares.push_back({{"rows", factors_json(square.rows)},
-                       {"columns", factors_json(square.columns)},
-                       {"m", square.m},
-                       {"n", square.n},
-                       {"k", square.k}});
-  }
+  Json squares = array_of(entry.squares, [&](const NamedSquare& square) -> Json {
+    return {{"rows", factors_json(square.rows)},
+            {"columns", factors_json(square.columns)},
+            {"m", square.m},
+            {"n", square.n},
+            {"k", square.k}};
+  });
   if (squares.size() == 1) json["square"] = squares.front();
   if (squares.size() > 1) json["square"] = std::move(squares);
   return json;
@@ -276,7 +254,7 @@ Json to_json(const PlanReport& plan) {
   Json json = {{"rank", plan.rank},
                {"tie_with_previous", plan.ties.with_previous},
                {"tie_with_first", plan.ties.with_first},
-               {"variant_of", plan.variant_of ? Json(*plan.variant_of) : Json(nullptr)},
+               {"variant_of", or_null(plan.variant_of)},
                {"config", to_json(plan.plan)},
                {"step_time_s", plan.estimate.step.total().value()},
                {"step_time_p10_s", plan.p10.value()},
@@ -324,32 +302,26 @@ Json plan_json(const QuestionReport& question, const PlanReport& plan) {
 Json to_json(const SearchReport& report) {
   Json json{{"schema", "plansearch/result/v1"}, {"question", question_json(report.question)}};
   json["feasible"] = !report.plans.empty() && report.misses.empty();
-  json["plans"] = Json::array();
-  for (const PlanReport& plan : report.plans) {
-    json["plans"].push_back(plan_json(report.question, plan));
-  }
+  json["plans"] = array_of(report.plans, [&](const PlanReport& plan) -> Json {
+    return plan_json(report.question, plan);
+  });
   json["admitted"] = std::string(to_text(report.admitted));
   json["faster_tight_plan"] =
       report.faster_tight ? plan_json(report.question, *report.faster_tight) : Json(nullptr);
-  json["beyond_framework"] = Json::array();
-  for (const BeyondReport& beyond : report.beyond) {
-    json["beyond_framework"].push_back(
-        {{"what", beyond.what}, {"plan", plan_json(report.question, beyond.plan)}});
-  }
-  json["pareto_front"] = Json::array();
-  for (const PlanReport& plan : report.front) {
-    json["pareto_front"].push_back(
-        {{"config", to_json(plan.plan)},
-         {"step_time_s", plan.estimate.step.total().value()},
-         {"peak_memory_bytes", whole_bytes(plan.estimate.memory.total())}});
-  }
-  json["nearest_misses"] = Json::array();
-  for (const NearMissReport& miss : report.misses) {
-    json["nearest_misses"].push_back({{"config", to_json(miss.plan)},
-                                      {"needed_bytes", whole_bytes(miss.memory.total())},
-                                      {"limit_bytes", whole_bytes(miss.limit)},
-                                      {"memory", memory_json(miss.memory)}});
-  }
+  json["beyond_framework"] = array_of(report.beyond, [&](const BeyondReport& beyond) -> Json {
+    return {{"what", beyond.what}, {"plan", plan_json(report.question, beyond.plan)}};
+  });
+  json["pareto_front"] = array_of(report.front, [&](const PlanReport& plan) -> Json {
+    return {{"config", to_json(plan.plan)},
+            {"step_time_s", plan.estimate.step.total().value()},
+            {"peak_memory_bytes", whole_bytes(plan.estimate.memory.total())}};
+  });
+  json["nearest_misses"] = array_of(report.misses, [&](const NearMissReport& miss) -> Json {
+    return {{"config", to_json(miss.plan)},
+            {"needed_bytes", whole_bytes(miss.memory.total())},
+            {"limit_bytes", whole_bytes(miss.limit)},
+            {"memory", memory_json(miss.memory)}};
+  });
   json["remedies"] = report.remedies;
   json["advice"] = report.advice;
   json["counts"] = counts_json(report.counts);

@@ -8,7 +8,6 @@
 #include <array>
 #include <cctype>
 #include <set>
-#include <vector>
 
 #include "base/units.hpp"
 

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plansearch/report.hpp"
-#include "report/plan_text.hpp"
+#include "plansearch/plan_report.hpp"
 
 namespace plansearch {
 
@@ -47,5 +46,8 @@ struct BreakdownPart {
 [[nodiscard]] std::string recompute_cell(const PlanDegrees& plan);
 /// "1f1b", "interleaved", or "-" without a pipeline.
 [[nodiscard]] std::string schedule_cell(const PlanDegrees& plan);
+
+/// "dp 8, pp 4, tp 2, ..." with only the degrees above one; "tp 4/2/2" where stages differ.
+[[nodiscard]] std::string short_plan(const PlanSummary& plan);
 
 }  // namespace plansearch

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "report/json_report.hpp"
 #include "report/training.hpp"
 
 namespace plansearch {
@@ -22,11 +21,9 @@ using Json = nlohmann::ordered_json;
 /// By stage, where the degrees do not say them.
 Json layers_json(const PlanSummary& plan) {
   if (plan.written.empty()) return nullptr;
-  Json layers = Json::array();
-  for (const StageDescription& stage : plan.written) {
-    layers.push_back(layers_of(stage, *plan.network));
-  }
-  return layers;
+  return array_of(plan.written, [&](const StageDescription& stage) -> Json {
+    return layers_of(stage, *plan.network);
+  });
 }
 
 }  // namespace
@@ -61,7 +58,7 @@ Json plan_row(const QuestionReport& question, const PlanReport& plan, RowKind ki
     row["rank"] = plan.rank;
     row["tie_with_previous"] = plan.ties.with_previous;
     row["tie_with_first"] = plan.ties.with_first;
-    row["variant_of"] = plan.variant_of ? Json(*plan.variant_of) : Json(nullptr);
+    row["variant_of"] = or_null(plan.variant_of);
   }
   row.update(identity_json(question));
   Json config = to_json(plan.plan);

@@ -28,4 +28,11 @@ enum class RowKind { Ranked, Collected };
 [[nodiscard]] nlohmann::ordered_json plan_row(const QuestionReport& question,
                                               const PlanReport& plan, RowKind kind);
 
+[[nodiscard]] nlohmann::ordered_json to_json(const PlanSummary& plan);
+[[nodiscard]] nlohmann::ordered_json to_json(const PlanReport& plan);
+/// The same with what training on the tokens of the question takes, where it asks.
+[[nodiscard]] nlohmann::ordered_json plan_json(const QuestionReport& question,
+                                               const PlanReport& plan);
+[[nodiscard]] nlohmann::ordered_json to_json(const SearchReport& report);
+
 }  // namespace plansearch

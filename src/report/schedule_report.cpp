@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/columns.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_timeline.hpp"
 #include "report/text_table.hpp"
@@ -106,9 +107,9 @@ class Text {
                 {"micro_batches", report_.shape.micro_batches},
                 {"chunks", report_.shape.chunks},
                 {"placement", std::string(mapping_of(report_.shape).name)},
-                {"group", report_.shape.group ? Json(*report_.shape.group) : Json()},
-                {"memory_cap", report_.shape.memory_cap ? Json(*report_.shape.memory_cap) : Json()},
-                {"too_full", report_.too_full.empty() ? Json() : Json(report_.too_full)},
+                {"group", or_null(report_.shape.group)},
+                {"memory_cap", or_null(report_.shape.memory_cap)},
+                {"too_full", or_null(report_.too_full)},
                 {"times",
                  {{"forward", unit(times.forward)},
                   {"backward", unit(times.backward)},

@@ -4,10 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/units.hpp"
 #include "plansearch/report.hpp"
 #include "report/columns.hpp"
-#include "report/json_report.hpp"
 #include "report/json_text.hpp"
 #include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
@@ -187,7 +185,7 @@ std::string ladder_table(const std::vector<LadderRung>& ladder, int columns) {
 Json ladder_json(const LadderReport& ladder) {
   Json json = to_json(ladder.rungs.at(ladder.chosen).report);
   json["ladder_choice"] = ladder.choice;
-  json["ladder_ceiling"] = ladder.ceiling.empty() ? Json(nullptr) : Json(ladder.ceiling);
+  json["ladder_ceiling"] = or_null(ladder.ceiling);
   json["ladder"] = Json::array();
   for (const LadderRung& rung : ladder.rungs) {
     Json entry{{"gpus", rung.report.question.gpus}};

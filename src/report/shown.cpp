@@ -62,15 +62,12 @@ std::string table_text(const Shown& shown, int columns) {
 }
 
 Json row_json(const std::string& section, const ShownRow& row) {
-  const auto text = [](const std::string& value) {
-    return value.empty() ? Json(nullptr) : Json(value);
-  };
   Json json{{"section", section}, {"field", row.field}};
   json["value"] = row.number ? Json(*row.number) : Json(row.text);
   json["unit"] = row.number ? Json(row.unit) : Json(nullptr);
   json["evidence"] = row.from ? Json(to_text(row.from->evidence)) : Json(nullptr);
-  json["source"] = row.from ? text(row.from->source) : Json(nullptr);
-  json["meaning"] = text(row.meaning);
+  json["source"] = row.from ? or_null(row.from->source) : Json(nullptr);
+  json["meaning"] = or_null(row.meaning);
   return json;
 }
 

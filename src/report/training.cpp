@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "report/plan_cells.hpp"
 
@@ -17,10 +16,6 @@ double steps_of(const QuestionReport& question) {
   const double per_step =
       static_cast<double>(question.global_batch) * static_cast<double>(question.seq_len);
   return std::ceil(*question.tokens / per_step);
-}
-
-nlohmann::ordered_json number(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
 }  // namespace
@@ -54,11 +49,11 @@ const Columns<TrainingCost>& training_columns() {
        {"GPU-hours", Align::Right, 1},
        [](C c) { return gpu_hours_cell(c.gpu_time); }},
       {"energy_j",
-       [](C c) { return number(c.energy_joule); },
+       [](C c) { return or_null(c.energy_joule); },
        {"energy", Align::Right, 4},
        [](C c) { return energy_cell(c.energy_joule); }},
       {"price_usd",
-       [](C c) { return number(c.price_usd); },
+       [](C c) { return or_null(c.price_usd); },
        {"price", Align::Right, 1},
        [](C c) { return price_cell(c.price_usd); }}};
   return kColumns;

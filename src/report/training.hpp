@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "plansearch/report.hpp"
 #include "report/columns.hpp"

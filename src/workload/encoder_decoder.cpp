@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two stacks (T5, mBART): the second reads the first through cross attention. The encoder's final
 // norm stands at the start of the decoder's embedding block, the memory travels with the stream.
-#include "plansearch/error.hpp"
 #include "workload/network_parts.hpp"
 
 namespace plansearch {

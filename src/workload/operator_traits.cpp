@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/operator_traits.hpp"
 
-#include <algorithm>
-
 namespace plansearch {
 
 using K = OperatorKind;

@@ -26,7 +26,7 @@
 #include "plansearch/error.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "question/framework_flags.hpp"
-#include "question/plan_source.hpp"
+#include "question/resolve_plan.hpp"
 #include "report/schedule_report.hpp"
 #include "studies/validate/kernel_validation.hpp"
 #include "studies/validate/run_case.hpp"

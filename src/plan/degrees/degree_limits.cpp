@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/names.hpp"
-#include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "plan/legality/legality_parts.hpp"
@@ -22,21 +21,27 @@ namespace {
 
 using Result = std::optional<Infeasible>;
 
-Result check_product(const PlanDegrees& plan, int gpus, Wording wording) {
-  const std::array degrees{plan.data,        plan.pipeline,      plan.chunks,
-                           plan.tensor_in,   plan.tensor_out,    plan.tensor_depth,
-                           plan.context,     plan.expert,        plan.expert_tensor,
-                           plan.micro_batch, plan.micro_batches, plan.pieces};
+/// Inputs of a condition.
+struct Case : RuleCase {
+  int gpus;
+};
+
+Result check_product(const Case& c, Wording wording) {
+  const std::array degrees{c.plan.data,        c.plan.pipeline,      c.plan.chunks,
+                           c.plan.tensor_in,   c.plan.tensor_out,    c.plan.tensor_depth,
+                           c.plan.context,     c.plan.expert,        c.plan.expert_tensor,
+                           c.plan.micro_batch, c.plan.micro_batches, c.plan.pieces};
   const bool positive =
       std::all_of(degrees.begin(), degrees.end(), [](int degree) { return degree >= 1; });
-  if (!positive || plan.shard_group < 0) {
+  if (!positive || c.plan.shard_group < 0) {
     return refuse(wording, Obstacle::DegreesDoNotMultiply, 1, 0,
                   [&] { return std::string("every degree must be at least 1"); });
   }
-  if (plan.devices() != gpus) {
-    return refuse(wording, Obstacle::DegreesDoNotMultiply, plan.devices(), gpus, [&] {
-      return fmt::format("dp {} x pp {} x cp {} x tp {} is {} devices, not {}", plan.data,
-                         plan.pipeline, plan.context, plan.tensor(), plan.devices(), gpus);
+  if (c.plan.devices() != c.gpus) {
+    return refuse(wording, Obstacle::DegreesDoNotMultiply, c.plan.devices(), c.gpus, [&] {
+      return fmt::format("dp {} x pp {} x cp {} x tp {} is {} devices, not {}", c.plan.data,
+                         c.plan.pipeline, c.plan.context, c.plan.tensor(), c.plan.devices(),
+                         c.gpus);
     });
   }
   return std::nullopt;
@@ -124,143 +129,137 @@ Result check_dimension(const PlanDegrees& plan, const Framework& framework,
   }
 }
 
-Result check_has_experts(const PlanDegrees& plan, const Network& network, Wording wording) {
-  if (plan.expert_ranks() == 1 || has_role(network, DimRole::Expert)) return std::nullopt;
-  return refuse(wording, Obstacle::NoSuchFeature, plan.expert_ranks(), 1,
-                [&] { return fmt::format("{} has no experts to parallelise", network.name); });
+Result check_has_experts(const Case& c, Wording wording) {
+  if (c.plan.expert_ranks() == 1 || has_role(c.network, DimRole::Expert)) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, c.plan.expert_ranks(), 1,
+                [&] { return fmt::format("{} has no experts to parallelise", c.network.name); });
 }
 
-Result check_expert_ranks(const PlanDegrees& plan, Wording wording) {
-  const int group = plan.expert_ranks();
+Result check_expert_ranks(const Case& c, Wording wording) {
+  const int group = c.plan.expert_ranks();
   if (group == 1) return std::nullopt;
-  const int ranks = plan.stage_ranks();
+  const int ranks = c.plan.stage_ranks();
   if (ranks % group != 0) {
     return refuse(wording, Obstacle::ExpertsNotDivisible, group, ranks, [&] {
       return fmt::format(
           "expert degree {} x expert tensor degree {} does not divide the {} ranks of a "
           "pipeline stage (dp x cp x tp)",
-          plan.expert, plan.expert_tensor, ranks);
+          c.plan.expert, c.plan.expert_tensor, ranks);
     });
   }
   return std::nullopt;
 }
 
-Result check_expert_combination(const PlanDegrees& plan, Wording wording) {
-  if (plan.expert_ranks() == 1) return std::nullopt;
-  const bool hybrid = plan.shard_group > 0 && plan.shard_group < plan.data;
-  if (plan.tensor_in == 1 && !hybrid) return std::nullopt;
+Result check_expert_combination(const Case& c, Wording wording) {
+  if (c.plan.expert_ranks() == 1) return std::nullopt;
+  const bool hybrid = c.plan.shard_group > 0 && c.plan.shard_group < c.plan.data;
+  if (c.plan.tensor_in == 1 && !hybrid) return std::nullopt;
   return refuse(wording, Obstacle::NoSuchFeature, 0, 0, [&] {
     return std::string(
         "expert parallelism does not combine with a tensor-in axis or a shard group");
   });
 }
 
-Result check_expert_order(const PlanDegrees& plan, const Framework& framework, Wording wording) {
-  const int group = plan.expert_ranks();
+Result check_expert_order(const Case& c, Wording wording) {
+  const int group = c.plan.expert_ranks();
   if (group == 1) return std::nullopt;
-  const auto& order = framework.rank_order;
+  const auto& order = c.framework.rank_order;
   const auto pipeline = std::find(order.begin(), order.end(), Axis::Pipeline);
   const bool inside = pipeline < std::find(order.begin(), order.end(), Axis::Data);
-  if (inside && plan.pipeline > 1 && plan.data > 1 && group != plan.context * plan.tensor()) {
-    return refuse(wording, Obstacle::FrameworkForbids, group, plan.context * plan.tensor(), [&] {
-      return std::string("with pipeline ranks inside data ranks, ep x etp must equal cp x tp");
-    });
+  if (inside && c.plan.pipeline > 1 && c.plan.data > 1 &&
+      group != c.plan.context * c.plan.tensor()) {
+    return refuse(
+        wording, Obstacle::FrameworkForbids, group, c.plan.context * c.plan.tensor(), [&] {
+          return std::string("with pipeline ranks inside data ranks, ep x etp must equal cp x tp");
+        });
   }
   return std::nullopt;
 }
 
 /// Unfused attention keeps whole score rows, which no ring can pass around.
-Result check_ring(const PlanDegrees& plan, const Network& network, Wording wording) {
-  if (plan.context == 1 || plan.context_kind != ContextKind::Ring) return std::nullopt;
-  if (!materialises_scores(network)) return std::nullopt;
-  return refuse(wording, Obstacle::NoSuchFeature, plan.context, 1, [&] {
+Result check_ring(const Case& c, Wording wording) {
+  if (c.plan.context == 1 || c.plan.context_kind != ContextKind::Ring) return std::nullopt;
+  if (!materialises_scores(c.network)) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, c.plan.context, 1, [&] {
     return std::string(
         "ring context parallelism needs fused attention (--attention flash), --cp-kind ulysses or "
         "all-gather");
   });
 }
 
-Result check_shard_group(const PlanDegrees& plan, Wording wording) {
-  if (plan.shard_group == 0 || plan.data % plan.shard_group == 0) return std::nullopt;
+Result check_shard_group(const Case& c, Wording wording) {
+  if (c.plan.shard_group == 0 || c.plan.data % c.plan.shard_group == 0) return std::nullopt;
   return refuse_indivisible(
-      wording, Obstacle::DegreesDoNotMultiply, plan.shard_group, plan.data, [&] {
-        return fmt::format("a shard group of {} does not divide {} data ranks", plan.shard_group,
-                           plan.data);
+      wording, Obstacle::DegreesDoNotMultiply, c.plan.shard_group, c.plan.data, [&] {
+        return fmt::format("a shard group of {} does not divide {} data ranks", c.plan.shard_group,
+                           c.plan.data);
       });
 }
 
 /// Of full recomputation only, where the framework can, and no more than a chunk holds.
-Result check_recompute_layers(const PlanDegrees& plan, const Network& network,
-                              const Framework& framework, Wording wording) {
-  const int layers = plan.recompute_layers;
+Result check_recompute_layers(const Case& c, Wording wording) {
+  const int layers = c.plan.recompute_layers;
   if (layers == 0) return std::nullopt;
-  const std::int64_t chunks = std::int64_t{1} * plan.pipeline * plan.chunks;
-  const std::int64_t most = (count_layers(network) + chunks - 1) / chunks;
-  const bool full = plan.recompute == Recompute::Full;
-  const bool can = framework.partial_recompute == PartialRecompute::FirstLayers;
+  const std::int64_t chunks = std::int64_t{1} * c.plan.pipeline * c.plan.chunks;
+  const std::int64_t most = (count_layers(c.network) + chunks - 1) / chunks;
+  const bool full = c.plan.recompute == Recompute::Full;
+  const bool can = c.framework.partial_recompute == PartialRecompute::FirstLayers;
   if (full && can && layers > 0 && layers <= most) return std::nullopt;
   return refuse(wording, can || !full ? Obstacle::NoSuchFeature : Obstacle::FrameworkForbids,
                 static_cast<double>(layers), static_cast<double>(most), [&] {
                   if (!full) {
                     return fmt::format("recompute_layers {} is of full recomputation, not of {}",
-                                       layers, to_text(plan.recompute));
+                                       layers, to_text(c.plan.recompute));
                   }
-                  if (!can) return fmt::format("{} recomputes all layers or none", framework.name);
+                  if (!can)
+                    return fmt::format("{} recomputes all layers or none", c.framework.name);
                   return fmt::format("recompute_layers {}: a chunk holds at most {} layers", layers,
                                      most);
                 });
 }
 
-Result check_pieces(const PlanDegrees& plan, Wording wording) {
-  if (plan.micro_batch % plan.pieces == 0) return std::nullopt;
+Result check_pieces(const Case& c, Wording wording) {
+  if (c.plan.micro_batch % c.plan.pieces == 0) return std::nullopt;
   return refuse_indivisible(
-      wording, Obstacle::BatchNotDivisible, plan.pieces, plan.micro_batch, [&] {
+      wording, Obstacle::BatchNotDivisible, c.plan.pieces, c.plan.micro_batch, [&] {
         return fmt::format("a micro-batch of {} sequence{} is not cut into {} pieces",
-                           plan.micro_batch, plan.micro_batch == 1 ? "" : "s", plan.pieces);
+                           c.plan.micro_batch, c.plan.micro_batch == 1 ? "" : "s", c.plan.pieces);
       });
 }
 
 /// Pieces are for messages that kernels run beside.
-Result check_interleaving(const PlanDegrees& plan, const Framework& framework, Wording wording) {
-  const auto& rule = framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
-  if (plan.pieces == 1 || rule.wait == MessageWait::Use) return std::nullopt;
-  return refuse(wording, Obstacle::NoSuchFeature, plan.pieces, 1, [&] {
+Result check_interleaving(const Case& c, Wording wording) {
+  const auto& rule = c.framework.overlap[static_cast<std::size_t>(Overlap::TensorParallel)];
+  if (c.plan.pieces == 1 || rule.wait == MessageWait::Use) return std::nullopt;
+  return refuse(wording, Obstacle::NoSuchFeature, c.plan.pieces, 1, [&] {
     return fmt::format(
         "{} waits for tensor-parallel messages at once (overlap.tensor_parallel), so that pieces "
         "of a micro-batch hide nothing",
-        framework.name);
+        c.framework.name);
   });
 }
 
 /// Without a pipeline there is nothing to order.
-Result check_listed(const PlanDegrees& plan, const Framework& framework, Wording wording) {
-  const auto& listed = framework.schedules;
-  if (plan.pipeline == 1 ||
-      std::find(listed.begin(), listed.end(), to_text(plan.schedule)) != listed.end()) {
+Result check_listed(const Case& c, Wording wording) {
+  const auto& listed = c.framework.schedules;
+  if (c.plan.pipeline == 1 ||
+      std::find(listed.begin(), listed.end(), to_text(c.plan.schedule)) != listed.end()) {
     return std::nullopt;
   }
   Infeasible infeasible = refuse(wording, Obstacle::FrameworkForbids, 0, 0, [&] {
-    return fmt::format("{} does not run {}", framework.name, to_text(plan.schedule));
+    return fmt::format("{} does not run {}", c.framework.name, to_text(c.plan.schedule));
   });
   if (wording == Wording::Full) infeasible.legal_words = listed;
   return infeasible;
 }
 
-Result check_schedule(const PlanDegrees& plan, const Framework& framework, Wording wording) {
-  const auto fault = fault_of(pipeline_shape(plan, framework));
+Result check_schedule(const Case& c, Wording wording) {
+  const auto fault = fault_of(pipeline_shape(c.plan, c.framework));
   if (!fault) return std::nullopt;
   return refuse(wording, obstacle_kind(*fault), static_cast<double>(fault->legal.from),
-                static_cast<double>(fault->given), [&] { return to_text(plan.schedule, *fault); });
+                static_cast<double>(fault->given),
+                [&] { return to_text(c.plan.schedule, *fault); });
 }
-
-/// Inputs of a condition.
-struct Case {
-  const PlanDegrees& plan;
-  const Network& network;
-  const Framework& framework;
-  DataType precision;
-  int gpus;
-};
 
 struct Condition {
   DegreeSet reads;
@@ -287,8 +286,7 @@ constexpr DegreeSet kExpertDegrees{Degree::Expert, Degree::ExpertTensor};
 
 /// The conditions in the order in which they are reported, and the only degrees each looks at.
 constexpr std::array kConditions{
-    Condition{kMeshDegrees,
-              [](const Case& c, Wording w) { return check_product(c.plan, c.gpus, w); }},
+    Condition{kMeshDegrees, check_product},
     Condition{{Degree::TensorIn}, axis_of<Axis::In, &PlanDegrees::tensor_in>},
     Condition{{Degree::TensorOut}, axis_of<Axis::Out, &PlanDegrees::tensor_out>},
     Condition{{Degree::TensorDepth}, axis_of<Axis::Depth, &PlanDegrees::tensor_depth>},
@@ -305,33 +303,23 @@ constexpr std::array kConditions{
     Condition{{Degree::Context, Degree::TensorOut, Degree::SequenceParallel},
               cut_of<DimRole::Sequence>,
               true},
-    Condition{kExpertDegrees,
-              [](const Case& c, Wording w) { return check_has_experts(c.plan, c.network, w); }},
-    Condition{kExpertDegrees | kMeshDegrees,
-              [](const Case& c, Wording w) { return check_expert_ranks(c.plan, w); }},
+    Condition{kExpertDegrees, check_has_experts},
+    Condition{kExpertDegrees | kMeshDegrees, check_expert_ranks},
     Condition{kExpertDegrees | DegreeSet{Degree::TensorIn, Degree::Data, Degree::ShardGroup},
-              [](const Case& c, Wording w) { return check_expert_combination(c.plan, w); }},
-    Condition{kExpertDegrees | kMeshDegrees,
-              [](const Case& c, Wording w) { return check_expert_order(c.plan, c.framework, w); }},
-    Condition{{Degree::Context, Degree::ContextKind},
-              [](const Case& c, Wording w) { return check_ring(c.plan, c.network, w); }},
+              check_expert_combination},
+    Condition{kExpertDegrees | kMeshDegrees, check_expert_order},
+    Condition{{Degree::Context, Degree::ContextKind}, check_ring},
     Condition{{Degree::Temporal, Degree::TensorIn, Degree::TensorOut, Degree::TensorDepth,
                Degree::Context, Degree::SequenceParallel},
               [](const Case& c, Wording) { return check_rings(c.plan, c.network, c.framework); }},
-    Condition{{Degree::Data, Degree::ShardGroup},
-              [](const Case& c, Wording w) { return check_shard_group(c.plan, w); }},
+    Condition{{Degree::Data, Degree::ShardGroup}, check_shard_group},
     Condition{{Degree::Pipeline, Degree::Chunks, Degree::Recompute, Degree::RecomputeLayers},
-              [](const Case& c, Wording w) {
-                return check_recompute_layers(c.plan, c.network, c.framework, w);
-              }},
-    Condition{{Degree::Pieces},
-              [](const Case& c, Wording w) { return check_interleaving(c.plan, c.framework, w); }},
-    Condition{{Degree::MicroBatch, Degree::Pieces},
-              [](const Case& c, Wording w) { return check_pieces(c.plan, w); }},
-    Condition{{Degree::Pipeline, Degree::Schedule},
-              [](const Case& c, Wording w) { return check_listed(c.plan, c.framework, w); }},
+              check_recompute_layers},
+    Condition{{Degree::Pieces}, check_interleaving},
+    Condition{{Degree::MicroBatch, Degree::Pieces}, check_pieces},
+    Condition{{Degree::Pipeline, Degree::Schedule}, check_listed},
     Condition{kBatchDegrees | DegreeSet{Degree::Pipeline, Degree::Chunks, Degree::Schedule},
-              [](const Case& c, Wording w) { return check_schedule(c.plan, c.framework, w); }},
+              check_schedule},
     Condition{{Degree::Pipeline, Degree::Chunks}, [](const Case& c, Wording w) {
                 return check_layers(c.plan, c.network, c.framework, w);
               }}};
@@ -341,8 +329,7 @@ Result check_all(const Case& c, Wording wording) {
     if (auto bad = condition.check(c, wording)) return bad;
   }
   for (const FrameworkRule& rule : c.framework.rules) {
-    if (auto bad = check_rule(rule, {c.plan, c.network, c.framework, c.precision}, wording))
-      return bad;
+    if (auto bad = check_rule(rule, c, wording)) return bad;
   }
   return std::nullopt;
 }
@@ -372,7 +359,8 @@ std::optional<Infeasible> check_axes(const PlanDegrees& plan, const Framework& f
 
 std::optional<Infeasible> check_legality(const PlanDegrees& plan, const Network& network,
                                          const Framework& framework, int gpus, DataType precision) {
-  return legality::check_all({plan, network, framework, precision, gpus}, legality::Wording::Full);
+  return legality::check_all({{plan, network, framework, precision}, gpus},
+                             legality::Wording::Full);
 }
 
 std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Network& network,
@@ -381,7 +369,7 @@ std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Netw
   PlanDegrees alone = degrees;
   alone.pipeline = alone.chunks = 1;
   alone.schedule = PlanDegrees{}.schedule;
-  const legality::Case c{alone, network, framework, precision, alone.devices()};
+  const legality::Case c{{alone, network, framework, precision}, alone.devices()};
   for (const legality::Condition& condition : legality::kConditions) {
     if (placements != nullptr && condition.of_tensor_group) continue;
     if (auto bad = condition.check(c, legality::Wording::Full)) return bad;
@@ -389,10 +377,10 @@ std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Netw
   if (placements != nullptr) {
     if (auto bad = check_placements(*placements, network, alone, framework)) return bad;
   }
-  if (auto bad = legality::check_listed(degrees, framework, legality::Wording::Full)) return bad;
+  const legality::Case whole{{degrees, network, framework, precision}, degrees.devices()};
+  if (auto bad = legality::check_listed(whole, legality::Wording::Full)) return bad;
   for (const FrameworkRule& rule : framework.rules) {
-    if (auto bad = legality::check_rule(rule, {degrees, network, framework, precision},
-                                        legality::Wording::Full)) {
+    if (auto bad = legality::check_rule(rule, whole, legality::Wording::Full)) {
       // Which heads go where is what the placements say.
       const bool heads = bad->obstacle == Obstacle::HeadsNotDivisible ||
                          bad->obstacle == Obstacle::KvHeadsNotDivisible;
@@ -404,8 +392,8 @@ std::optional<Infeasible> check_transform(const PlanDegrees& degrees, const Netw
 
 std::optional<Obstacle> find_obstacle(const PlanDegrees& plan, const Network& network,
                                       const Framework& framework, int gpus, DataType precision) {
-  return legality::obstacle_in(
-      legality::check_all({plan, network, framework, precision, gpus}, legality::Wording::Silent));
+  return legality::obstacle_in(legality::check_all({{plan, network, framework, precision}, gpus},
+                                                   legality::Wording::Silent));
 }
 
 std::vector<LegalityCondition> legality_conditions(const Network& network,
@@ -417,7 +405,7 @@ std::vector<LegalityCondition> legality_conditions(const Network& network,
         {row.reads,
          [&network, &framework, precision, gpus, check = row.check](const PlanDegrees& plan) {
            return legality::obstacle_in(
-               check({plan, network, framework, precision, gpus}, legality::Wording::Silent));
+               check({{plan, network, framework, precision}, gpus}, legality::Wording::Silent));
          }});
   }
   for (const FrameworkRule& rule : framework.rules) {

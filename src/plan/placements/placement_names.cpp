@@ -46,6 +46,13 @@ std::vector<Copy> copies_of(const Network& network) {
   return copies;
 }
 
+/// Of a cut over all of the group.
+FactorList outermost_first(std::size_t count) {
+  FactorList list;
+  for (std::size_t f = count; f-- > 0;) list.push_back(static_cast<std::uint8_t>(f));
+  return list;
+}
+
 class Resolver {
  public:
   Resolver(const PlacementNames& names, const Network& network, const PlanDegrees& degrees,
@@ -135,23 +142,26 @@ class Resolver {
     return std::nullopt;
   }
 
+  /// Absent where none of them has the name.
+  [[nodiscard]] std::optional<DimId> find_dimension(const std::string& name,
+                                                    const std::vector<DimId>& dims) const {
+    const auto found = std::find_if(dims.begin(), dims.end(),
+                                    [&](DimId id) { return network_.dimension(id).name == name; });
+    return found == dims.end() ? std::nullopt : std::optional(*found);
+  }
+
   /// The cuts an entry asks of an operator; nothing where it lacks a dimension.
   [[nodiscard]] std::optional<FactorCuts> cuts_of(const PlacementEntry& entry,
                                                   const std::vector<DimId>& dims,
                                                   std::string* missing) const {
     FactorCuts cuts;
     for (const NamedCut& named : entry.cut) {
-      const auto dim = std::find_if(dims.begin(), dims.end(), [&](DimId id) {
-        return network_.dimension(id).name == named.dimension;
-      });
-      if (dim == dims.end()) {
+      const auto dim = find_dimension(named.dimension, dims);
+      if (!dim) {
         *missing = named.dimension;
         return std::nullopt;
       }
-      FactorList factors = named.factors.value_or(FactorList{});
-      for (std::size_t f = factors_.size(); !named.factors && f-- > 0;) {
-        factors.push_back(static_cast<std::uint8_t>(f));
-      }
+      const FactorList factors = named.factors.value_or(outermost_first(factors_.size()));
       if (!factors.empty()) cuts.push_back({*dim, factors});
     }
     return cuts;
@@ -220,10 +230,8 @@ class Resolver {
       SquareCut& square = found.emplace_back(SquareCut{one.rows, one.columns, {}, {}, {}});
       for (const auto& [name, dim] :
            {std::pair{&one.m, &square.m}, {&one.n, &square.n}, {&one.k, &square.k}}) {
-        const auto known = std::find_if(op.loop.begin(), op.loop.end(), [&, name = name](DimId id) {
-          return network_.dimension(id).name == *name;
-        });
-        if (known == op.loop.end()) return no_dimension(op.name, *name, op.loop);
+        const auto known = find_dimension(*name, op.loop);
+        if (!known) return no_dimension(op.name, *name, op.loop);
         *dim = *known;
       }
     }
@@ -242,10 +250,8 @@ class Resolver {
       return PlacementFault{fmt::format("{}: a square and a ring", op.name),
                             "an operator runs over one of them"};
     }
-    const auto rows = std::find_if(op.loop.begin(), op.loop.end(), [&](DimId id) {
-      return network_.dimension(id).name == entry.ring->rows;
-    });
-    if (rows == op.loop.end()) return no_dimension(op.name, entry.ring->rows, op.loop);
+    const auto rows = find_dimension(entry.ring->rows, op.loop);
+    if (!rows) return no_dimension(op.name, entry.ring->rows, op.loop);
     const RingCut ring{entry.ring->factors, *rows};
     if (const auto bad = check_ring(network_, block, op, cuts, ring, plan_)) return judged(*bad);
     auto& rings = copy.choice.choice.rings;
@@ -352,6 +358,18 @@ void join_operators(std::vector<PlacementEntry>& entries) {
   entries = std::move(joined);
 }
 
+/// "t1 t0", and how many ranks that is.
+std::pair<std::string, std::int64_t> axes_text(const FactorList& list,
+                                               const std::vector<int>& factors) {
+  std::vector<std::string> names;
+  std::int64_t ranks = 1;
+  for (const std::uint8_t f : list) {
+    names.push_back(fmt::format("t{}", f));
+    ranks *= factors[f];
+  }
+  return {fmt::format("{}", fmt::join(names, " ")), ranks};
+}
+
 }  // namespace
 
 std::variant<DistinguishedNetwork, PlacementFault> resolve_placements(const PlacementNames& names,
@@ -393,43 +411,23 @@ std::vector<int> prime_factors(int number) {
 std::string cut_text(const std::vector<NamedCut>& cut, const std::vector<int>& factors) {
   std::vector<std::string> parts;
   for (const NamedCut& named : cut) {
-    std::vector<std::string> axes;
-    std::int64_t pieces = 1;
-    for (std::size_t f = factors.size(); !named.factors && f-- > 0;) {
-      axes.push_back(fmt::format("t{}", f));
-      pieces *= factors[f];
-    }
-    for (const std::uint8_t f : named.factors.value_or(FactorList{})) {
-      axes.push_back(fmt::format("t{}", f));
-      pieces *= factors[f];
-    }
+    const auto [axes, pieces] =
+        axes_text(named.factors.value_or(outermost_first(factors.size())), factors);
     if (pieces == 1) continue;
-    parts.push_back(fmt::format("{} over {} ({})", named.dimension, fmt::join(axes, " "), pieces));
+    parts.push_back(fmt::format("{} over {} ({})", named.dimension, axes, pieces));
   }
   return parts.empty() ? "whole" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string square_text(const NamedSquare& square, const std::vector<int>& factors) {
-  const auto number = [](const FactorList& list) {
-    std::vector<std::string> names;
-    for (const std::uint8_t f : list) names.push_back(fmt::format("t{}", f));
-    return fmt::format("{}", fmt::join(names, " "));
-  };
-  std::int64_t side = 1;
-  for (const std::uint8_t f : square.rows) side *= factors[f];
-  return fmt::format("{} steps over a square ({} by {}) of {}, {}, {}", side, number(square.rows),
-                     number(square.columns), square.m, square.n, square.k);
+  const auto [rows, side] = axes_text(square.rows, factors);
+  return fmt::format("{} steps over a square ({} by {}) of {}, {}, {}", side, rows,
+                     axes_text(square.columns, factors).first, square.m, square.n, square.k);
 }
 
 std::string ring_text(const NamedRing& ring, const std::vector<int>& factors) {
-  std::vector<std::string> names;
-  std::int64_t steps = 1;
-  for (const std::uint8_t f : ring.factors) {
-    names.push_back(fmt::format("t{}", f));
-    steps *= factors[f];
-  }
-  return fmt::format("{} steps: tiles of {} travel over {}", steps, ring.rows,
-                     fmt::join(names, " "));
+  const auto [axes, steps] = axes_text(ring.factors, factors);
+  return fmt::format("{} steps: tiles of {} travel over {}", steps, ring.rows, axes);
 }
 
 std::string layers_text(const std::vector<LayerRange>& layers) {

@@ -7,7 +7,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <variant>
-#include <vector>
 
 #include "base/hash.hpp"
 #include "base/parallel.hpp"

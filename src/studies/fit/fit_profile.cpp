@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: the constants and the site of a profile from measurements, and the text of that
-//           profile.
-// Source: studies/fit/kernel_fit.hpp and studies/validate/site_fit.hpp; validation/sites.yaml for
-//         the prior.
-// Assumes: one machine, framework and precision; anything else is refused. Kernels and links are
-//          corrected first, the site is what is then left of the runs.
-// Units: ratios.
-// Checked by: tests/cli/cli_test.py
+// Kernels and links are corrected first, the site is what is then left of the runs.
 #include "studies/fit/fit_profile.hpp"
 
 #include <fmt/format.h>
@@ -17,8 +10,8 @@
 #include <utility>
 
 #include "evaluate/answer/site_population.hpp"
-#include "io/link_writer.hpp"
-#include "io/plan_text.hpp"
+#include "io/plan_document.hpp"
+#include "io/profile_reader.hpp"
 #include "plansearch/error.hpp"
 #include "studies/fit/fit_report.hpp"
 #include "studies/fit/fit_tables.hpp"
@@ -148,20 +141,17 @@ std::string profile_text(const FitRequest& request, const FitFindings& findings)
          tiers_text(findings.kernels, findings.base) + site_text(findings, name);
 }
 
-std::optional<FitRefusal> read_runs_of(const FitTables& tables, const Cluster& machine,
-                                       const ShippedData& data, int threads,
-                                       FitFindings& findings) {
-  auto read = read_fit_runs(tables.runs, machine, data, threads);
-  if (const auto* refused = std::get_if<FitRefusal>(&read)) return *refused;
-  findings.runs = std::get<FitRuns>(std::move(read));
+void read_runs_of(const FitTables& tables, const Cluster& machine, const ShippedData& data,
+                  int threads, FitFindings& findings) {
+  findings.runs = read_fit_runs(tables.runs, machine, data, threads);
   std::vector<double> logs;
   for (const FitRun& fit : findings.runs.runs) logs.push_back(fit.log);
   const auto fitted = fit_site(logs, population_of(data.sites()));
   if (const auto* refused = std::get_if<SiteFitRefusal>(&fitted)) {
     findings.outliers = refused->outliers;
-    return FitRefusal{refused->reason,
-                      "add warm runs of the same machine, framework and precision, one line "
-                      "each, or check those that contradict the others"};
+    throw FitRefusal{refused->reason,
+                     "add warm runs of the same machine, framework and precision, one line "
+                     "each, or check those that contradict the others"};
   }
   findings.site = std::get<SiteFit>(fitted);
   findings.outliers = findings.site->outliers;
@@ -170,30 +160,24 @@ std::optional<FitRefusal> read_runs_of(const FitTables& tables, const Cluster& m
     for (const std::size_t run : findings.site->kept) kept.push_back(findings.runs.runs[run]);
     findings.separating = separating_column(kept);
   }
-  return std::nullopt;
 }
 
-std::optional<FitRefusal> find(const FitRequest& request, const ShippedData& data,
-                               FitFindings& findings) {
+void find(const FitRequest& request, const ShippedData& data, FitFindings& findings) {
   const Cluster base = data.cluster(request.base);
   const FitTables tables = read_fit_tables(request.tables, base, data);
   findings.remarks = tables.remarks;
-  if (tables.mixed) return tables.mixed;
+  if (tables.mixed) throw FitRefusal(*tables.mixed);
   const SitePopulation population = population_of(data.sites());
   findings.typical = typical_site(population);
-  auto kernels = fit_kernels(tables.kernels, base, population);
-  if (const auto* refused = std::get_if<FitRefusal>(&kernels)) return *refused;
-  findings.kernels = std::get<KernelFit>(std::move(kernels));
+  findings.kernels = fit_kernels(tables.kernels, base, population);
   if (!tables.runs.empty()) {
-    return read_runs_of(tables, findings.kernels.cluster, data, request.threads, findings);
+    read_runs_of(tables, findings.kernels.cluster, data, request.threads, findings);
+  } else if (base.site) {
+    throw FitRefusal{
+        fmt::format("the site of {} was fitted to runs as its kernels and links were before",
+                    base.name),
+        "give the table of those runs too"};
   }
-  if (base.site) {
-    return FitRefusal{fmt::format("the site of {} was fitted to runs as its kernels and links were "
-                                  "before",
-                                  base.name),
-                      "give the table of those runs too"};
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -203,7 +187,11 @@ FitAnswer fit_profile(const FitRequest& request, const ShippedData& data) {
   FitFindings findings;
   findings.base = request.base;
   findings.files = request.tables;
-  findings.refused = find(request, data, findings);
+  try {
+    find(request, data, findings);
+  } catch (const FitRefusal& refusal) {
+    findings.refused = refusal;
+  }
   std::string report = render_fit(findings, request.format);
   if (findings.refused) return {std::move(report), {}};
   return {std::move(report), profile_text(request, findings)};

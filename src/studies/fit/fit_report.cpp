@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
@@ -40,7 +39,7 @@ const Columns<CurveChange>& change_columns() {
   static const Columns<CurveChange> kColumns{
       {"part", [](Change c) { return Json(c.part); }, {"measured", Align::Left}},
       {"constant", [](Change c) { return Json(c.quantity); }, {"constant", Align::Left}},
-      {"unit", [](Change c) { return c.unit.empty() ? Json(nullptr) : Json(c.unit); }},
+      {"unit", [](Change c) { return or_null(c.unit); }},
       {"base",
        [](Change c) { return Json(c.base); },
        {"base"},
@@ -157,17 +156,15 @@ std::string render_text(const FitFindings& findings) {
 }
 
 Json kernels_json(const KernelFit& kernels) {
-  Json groups = Json::array();
-  for (const KernelGroupFit& group : kernels.groups) {
-    groups.push_back({{"part", group.part},
-                      {"rows", group.rows},
-                      {"scatter", group.scatter},
-                      {"median_error_before", group.error_before},
-                      {"median_error_after", group.error_after},
-                      {"changes", objects_of(change_columns(), group.changes)},
-                      {"outliers", group.outliers}});
-  }
-  return groups;
+  return array_of(kernels.groups, [](const KernelGroupFit& group) -> Json {
+    return {{"part", group.part},
+            {"rows", group.rows},
+            {"scatter", group.scatter},
+            {"median_error_before", group.error_before},
+            {"median_error_after", group.error_after},
+            {"changes", objects_of(change_columns(), group.changes)},
+            {"outliers", group.outliers}};
+  });
 }
 
 Json site_json(const FitFindings& findings) {
@@ -180,7 +177,7 @@ Json site_json(const FitFindings& findings) {
           {"scatter", own.scatter},
           {"typical_factor", findings.typical.factor},
           {"typical_spread", findings.typical.spread},
-          {"separating", findings.separating.empty() ? Json(nullptr) : Json(findings.separating)}};
+          {"separating", or_null(findings.separating)}};
 }
 
 std::string render_json(const FitFindings& findings) {

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: measured over predicted steps of a user's own runs; the column that separates them.
-// Source: the evaluator that prices every plan; one-way analysis of variance, adjusted for the
-//         number of groups.
-// Assumes: one machine, framework and precision.
-// Units: logarithms of ratios.
-// Checked by: tests/unit/studies/site_fit_test.cpp
 #include "studies/fit/fit_runs.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -47,11 +40,11 @@ std::vector<RunRecord> read_table(const std::string& path, const ShippedData& da
   return runs;
 }
 
-/// Values that rows differ in although a factor is for one of them; empty where they do not.
-std::optional<FitRefusal> mixed(const char* what, const std::set<std::string>& values) {
-  if (values.size() < 2) return std::nullopt;
-  return FitRefusal{fmt::format("the runs mix {}: {}", what, fmt::join(values, ", ")),
-                    fmt::format("fit a profile to the runs of one {} at a time", what)};
+/// Values that rows differ in although a factor is for one of them.
+void refuse_mixed(const char* what, const std::set<std::string>& values) {
+  if (values.size() < 2) return;
+  throw FitRefusal{fmt::format("the runs mix {}: {}", what, fmt::join(values, ", ")),
+                   fmt::format("fit a profile to the runs of one {} at a time", what)};
 }
 
 /// The accelerator of a row's profile, or the name where no profile has it.
@@ -62,14 +55,13 @@ std::string accelerator_of(const RunRecord& run, const fs::path& table, const Sh
   return data.cluster(is_file ? beside.string() : run.hardware).accelerator.name;
 }
 
-std::optional<FitRefusal> contradiction(const std::vector<FitRun>& all,
-                                        const std::set<std::string>& accelerators,
-                                        const Cluster& base) {
-  if (auto several = mixed("accelerator", accelerators)) return several;
+void refuse_contradiction(const std::vector<FitRun>& all, const std::set<std::string>& accelerators,
+                          const Cluster& base) {
+  refuse_mixed("accelerator", accelerators);
   if (!accelerators.empty() && *accelerators.begin() != base.accelerator.name) {
-    return FitRefusal{fmt::format("the runs are on {}, --base {} has {}", *accelerators.begin(),
-                                  base.name, base.accelerator.name),
-                      "name the profile of the machine that the runs are from with --base"};
+    throw FitRefusal{fmt::format("the runs are on {}, --base {} has {}", *accelerators.begin(),
+                                 base.name, base.accelerator.name),
+                     "name the profile of the machine that the runs are from with --base"};
   }
   std::map<const char*, std::set<std::string>> seen;
   for (const FitRun& fit : all) {
@@ -78,10 +70,7 @@ std::optional<FitRefusal> contradiction(const std::vector<FitRun>& all,
     seen["precision"].insert(fit.run.question.precision.value_or("bf16"));
     seen["implementation"].insert(fit.run.cell("implementation"));
   }
-  for (const auto& [what, values] : seen) {
-    if (auto several = mixed(what, values)) return several;
-  }
-  return std::nullopt;
+  for (const auto& [what, values] : seen) refuse_mixed(what, values);
 }
 
 /// Columns that say what was measured or where it stands, not how a run differs.
@@ -102,9 +91,8 @@ double squares_about_mean(const std::vector<double>& values) {
 
 }  // namespace
 
-std::variant<FitRuns, FitRefusal> read_fit_runs(const std::vector<std::string>& tables,
-                                                const Cluster& base, const ShippedData& data,
-                                                int threads) {
+FitRuns read_fit_runs(const std::vector<std::string>& tables, const Cluster& base,
+                      const ShippedData& data, int threads) {
   FitRuns found;
   std::set<std::string> accelerators;
   std::vector<FitRun> all;
@@ -115,7 +103,7 @@ std::variant<FitRuns, FitRefusal> read_fit_runs(const std::vector<std::string>& 
       all.push_back({place, std::move(run), Seconds(), 0.0});
     }
   }
-  if (auto refused = contradiction(all, accelerators, base)) return *std::move(refused);
+  refuse_contradiction(all, accelerators, base);
   Cluster machine = base;
   machine.site.reset();
   const ProfileFinder finder{[&](std::string_view) { return machine; },

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "plansearch/cluster.hpp"
@@ -28,10 +27,9 @@ struct FitRuns {
 };
 
 /// Every run of the tables on `base`, whose own site does not count. InputError for anything wrong
-/// in a table.
-[[nodiscard]] std::variant<FitRuns, FitRefusal> read_fit_runs(
-    const std::vector<std::string>& tables, const Cluster& base, const ShippedData& data,
-    int threads);
+/// in a table, FitRefusal for runs that are not of one machine, framework and precision.
+[[nodiscard]] FitRuns read_fit_runs(const std::vector<std::string>& tables, const Cluster& base,
+                                    const ShippedData& data, int threads);
 
 /// "tp: 1 in 3 runs at x1.10, 2 in 3 at x1.45": the column whose cells separate the runs best;
 /// empty where none does.

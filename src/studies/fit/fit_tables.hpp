@@ -2,6 +2,7 @@
 // The files that a fit reads, sorted by what they measure.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@
 
 namespace plansearch {
 
-/// Why nothing can be fitted.
+/// Why nothing can be fitted; thrown.
 struct FitRefusal {
   std::string reason;
   std::string remedy;
@@ -42,5 +43,25 @@ struct FitTables {
 /// else and for what is wrong in a file.
 [[nodiscard]] FitTables read_fit_tables(const std::vector<std::string>& paths, const Cluster& base,
                                         const ShippedData& data);
+
+class KernelSample {
+ public:
+  /// Rows that `belongs` chooses; those that cannot be predicted are added to `unused`.
+  void add(const KernelTable& table, const Cluster& base,
+           const std::function<bool(const KernelRow&)>& belongs, std::vector<std::string>& unused);
+
+  /// ln of the time of every row on this machine.
+  [[nodiscard]] std::vector<double> predict(const Cluster& cluster) const;
+  [[nodiscard]] const std::vector<double>& measured() const { return measured_; }
+  /// Median of measured over predicted times, as the base predicts them.
+  [[nodiscard]] double ratio() const;
+  [[nodiscard]] std::string place(std::size_t row) const;
+  [[nodiscard]] std::vector<std::string> files() const;
+
+ private:
+  std::vector<KernelTable> tables_;
+  std::vector<double> measured_;
+  std::vector<double> predicted_;
+};
 
 }  // namespace plansearch

@@ -20,7 +20,6 @@
 
 #include "base/units.hpp"
 #include "studies/fit/curve_fit.hpp"
-#include "studies/fit/kernel_sample.hpp"
 #include "studies/validate/site_fit.hpp"
 
 namespace plansearch {
@@ -83,15 +82,14 @@ double usual_scatter(const std::optional<Residual>& residual, const Cluster& bas
   return std::max(kLeastScatter, (residual->p90 - residual->p10) / (2.0 * kTenth));
 }
 
-std::variant<CurveFit, FitRefusal> fitted(const std::string& part, const KernelSample& sample,
-                                          std::size_t parameters, const Apply& apply, double usual,
-                                          double between, double other) {
+CurveFit fitted(const std::string& part, const KernelSample& sample, std::size_t parameters,
+                const Apply& apply, double usual, double between, double other) {
   if (!sample.measured().empty()) {
     const double ratio = sample.ratio();
     if (ratio > other || ratio < 1.0 / other) {
-      return FitRefusal{fmt::format("{}: the times are x{:.3g} of those of the base", part, ratio),
-                        "are they of another accelerator or network, or in other units than "
-                        "microseconds and bytes?"};
+      throw FitRefusal{fmt::format("{}: the times are x{:.3g} of those of the base", part, ratio),
+                       "are they of another accelerator or network, or in other units than "
+                       "microseconds and bytes?"};
     }
   }
   const auto found = fit_curve({parameters, [&](Logs logs) { return sample.predict(apply(logs)); },
@@ -102,7 +100,7 @@ std::variant<CurveFit, FitRefusal> fitted(const std::string& part, const KernelS
   for (std::size_t i = 0; i < std::min<std::size_t>(refused.outliers.size(), 3); ++i) {
     text += fmt::format("; {} contradicts the others", sample.place(refused.outliers[i]));
   }
-  return FitRefusal{text, "measure more shapes or sizes, or check those that contradict"};
+  throw FitRefusal{text, "measure more shapes or sizes, or check those that contradict"};
 }
 
 KernelGroupFit group_of(const std::string& part, const KernelSample& sample, const CurveFit& fit) {
@@ -130,9 +128,8 @@ std::string format_of(const KernelRow& row) {
   return type ? std::string(to_text(*type)) : dtype->second;
 }
 
-std::optional<FitRefusal> fit_format(const std::string& format,
-                                     const std::vector<KernelTable>& tables,
-                                     const SitePopulation& population, KernelFit& fit) {
+void fit_format(const std::string& format, const std::vector<KernelTable>& tables,
+                const SitePopulation& population, KernelFit& fit) {
   const std::string part = "matmul " + format;
   const Cluster base = fit.cluster;
   KernelSample sample;
@@ -141,7 +138,7 @@ std::optional<FitRefusal> fit_format(const std::string& format,
     sample.add(
         table, base, [&](const KernelRow& row) { return format_of(row) == format; }, fit.unused);
   }
-  if (sample.measured().empty()) return std::nullopt;  // the rows not used say why
+  if (sample.measured().empty()) return;  // the rows not used say why
   Cluster moved = base;
   MatmulCurve& curve = matmul_curve(moved.accelerator, format);
   const MatmulCurve before = curve;
@@ -154,9 +151,7 @@ std::optional<FitRefusal> fit_format(const std::string& format,
     return cluster;
   };
   const double usual = usual_scatter(before.residual, base);
-  const auto found = fitted(part, sample, 3, apply, usual, population.between, kOtherKernels);
-  if (const auto* refused = std::get_if<FitRefusal>(&found)) return *refused;
-  const auto& own = std::get<CurveFit>(found);
+  const CurveFit own = fitted(part, sample, 3, apply, usual, population.between, kOtherKernels);
   Cluster after = apply(own.moved);
   const MatmulCurve& rates = matmul_curve(after.accelerator, format);
   curve.flop_efficiency = rates.flop_efficiency;
@@ -169,7 +164,6 @@ std::optional<FitRefusal> fit_format(const std::string& format,
   fit.cluster = std::move(moved);
   fit.groups.push_back(std::move(group));
   fit.formats.push_back(format);
-  return std::nullopt;
 }
 
 /// The narrowest tier that holds the group of a row.
@@ -205,8 +199,8 @@ CurveChange latency_change(const LinkTier& base, const LinkTier& own, double spr
   return {part, "base", "s", base.link().base.value(), own.link().base.value(), spread};
 }
 
-std::optional<FitRefusal> fit_links(const std::vector<KernelTable>& tables,
-                                    const SitePopulation& population, KernelFit& fit) {
+void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& population,
+               KernelFit& fit) {
   const Cluster base = fit.cluster;
   KernelSample sample;
   std::map<std::size_t, std::size_t> rows_of;  // by tier
@@ -218,14 +212,14 @@ std::optional<FitRefusal> fit_links(const std::vector<KernelTable>& tables,
     };
     sample.add(table, base, count, fit.unused);
   }
-  if (sample.measured().empty()) return std::nullopt;
+  if (sample.measured().empty()) return;
   std::vector<std::size_t> tiers;
   double usual = kLeastScatter;
   for (const auto& [tier, rows] : rows_of) {
     if (rows < kFewestRuns) {
-      return FitRefusal{fmt::format("tier {}: {} row{}: a fit needs {}", base.tiers[tier].name,
-                                    rows, rows == 1 ? "" : "s", kFewestRuns),
-                        "measure more message sizes"};
+      throw FitRefusal{fmt::format("tier {}: {} row{}: a fit needs {}", base.tiers[tier].name, rows,
+                                   rows == 1 ? "" : "s", kFewestRuns),
+                       "measure more message sizes"};
     }
     tiers.push_back(tier);
     const auto& residual = base.tiers[tier].is_fabric() ? base.tiers[tier].fabric().residual
@@ -242,10 +236,8 @@ std::optional<FitRefusal> fit_links(const std::vector<KernelTable>& tables,
     }
     return cluster;
   };
-  const auto found = fitted("collectives", sample, 2 * tiers.size(), apply, usual,
-                            population.between, kOtherLinks);
-  if (const auto* refused = std::get_if<FitRefusal>(&found)) return *refused;
-  const auto& own = std::get<CurveFit>(found);
+  const CurveFit own = fitted("collectives", sample, 2 * tiers.size(), apply, usual,
+                              population.between, kOtherLinks);
   fit.cluster = apply(own.moved);
   KernelGroupFit group = group_of("collectives", sample, own);
   for (std::size_t i = 0; i < tiers.size(); ++i) {
@@ -257,7 +249,6 @@ std::optional<FitRefusal> fit_links(const std::vector<KernelTable>& tables,
     fit.tiers.push_back(before.name);
   }
   fit.groups.push_back(std::move(group));
-  return std::nullopt;
 }
 
 std::set<std::string> formats_in(const std::vector<KernelTable>& tables) {
@@ -275,17 +266,14 @@ std::set<std::string> formats_in(const std::vector<KernelTable>& tables) {
 
 }  // namespace
 
-std::variant<KernelFit, FitRefusal> fit_kernels(const std::vector<KernelTable>& tables,
-                                                const Cluster& base,
-                                                const SitePopulation& population) {
+KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& base,
+                      const SitePopulation& population) {
   KernelFit fit;
   fit.cluster = base;
-  for (const std::string& format : formats_in(tables)) {
-    if (auto refused = fit_format(format, tables, population, fit)) return *std::move(refused);
-  }
-  if (auto refused = fit_links(tables, population, fit)) return *std::move(refused);
+  for (const std::string& format : formats_in(tables)) fit_format(format, tables, population, fit);
+  fit_links(tables, population, fit);
   if (!tables.empty() && fit.groups.empty()) {
-    return FitRefusal{
+    throw FitRefusal{
         fmt::format("no measured kernel can be predicted on {}{}{}", base.name,
                     fit.unused.empty() ? "" : ": ", fit.unused.empty() ? "" : fit.unused.front()),
         "is --base the machine that they are from?"};

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "evaluate/answer/site_population.hpp"
@@ -42,8 +41,8 @@ struct KernelFit {
   std::vector<std::string> unused;   ///< rows that could not be predicted, with the reason
 };
 
-/// FitRefusal: no fit, and why.
-[[nodiscard]] std::variant<KernelFit, FitRefusal> fit_kernels(
-    const std::vector<KernelTable>& tables, const Cluster& base, const SitePopulation& population);
+/// Throws FitRefusal.
+[[nodiscard]] KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& base,
+                                    const SitePopulation& population);
 
 }  // namespace plansearch

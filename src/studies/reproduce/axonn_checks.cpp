@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AxoNN's communication model: its rows, what the priced path derives beside it, and its rates
 // beside those of the shipped machines.
-#include "studies/reproduce/axonn.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "io/csv.hpp"
 #include "plansearch/error.hpp"
 #include "studies/reproduce/derived_grid.hpp"
+#include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {
 namespace {

@@ -4,14 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "plansearch/search.hpp"
-#include "studies/reproduce/axonn.hpp"
-#include "studies/reproduce/found_plan.hpp"
+#include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/grid_model.hpp"
+#include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {
+
+void add_axonn_checks(const StudyContext& context, Figures& figures);  // in axonn_checks.cpp
+
 namespace {
 
 const PinnedDegrees kFull{{Degree::Recompute, static_cast<int>(Recompute::Full)}};

@@ -6,13 +6,26 @@
 #include <memory>
 #include <utility>
 
+#include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
+#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 
 std::string ideal_machine(std::string_view name, const ShippedData& data) {
   return (data.directory() / "validation" / "reproduce" / fmt::format("ideal-{}.yaml", name))
       .string();
+}
+
+Problem gpt2_xl(const std::string& hardware, const ShippedData& data) {
+  ProblemRequest request;
+  request.hardware = hardware;
+  request.model = "gpt2-xl";
+  request.framework = "alpa";
+  request.precision = "fp16";
+  request.gpus = 64;
+  request.batch = 1024;
+  return load_problem(request, data).problem;
 }
 
 Problem gpt_problem(const GptQuestion& question, const ShippedData& data) {
@@ -48,6 +61,28 @@ double alpa_flops(const GptSizes& sizes, std::int64_t batch) {
   const auto sequence = static_cast<double>(sizes.seq_len);
   return 96.0 * tokens * hidden * hidden * layers * (1.0 + sequence / (6.0 * hidden)) +
          6.0 * tokens * hidden * static_cast<double>(sizes.vocab);
+}
+
+std::optional<PlanCandidate> fastest_plan(const PlanEvaluator& evaluator, std::string_view space,
+                                          const PinnedDegrees& pinned, int threads) {
+  const auto made = make_space(space, evaluator.problem(), pinned);
+  const auto* plans = std::get_if<SearchSpace>(&made);
+  if (plans == nullptr) return std::nullopt;
+  SearchOptions options;
+  options.top = 1;
+  options.threads = threads;
+  const SearchResult result = search(evaluator, *plans, options);
+  check_stop();
+  if (result.ranked.empty()) return std::nullopt;
+  return result.ranked.front();
+}
+
+Estimate estimate_of(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
+  const Evaluation evaluation = evaluator.evaluate(plan);
+  if (const auto* estimate = std::get_if<Estimate>(&evaluation)) return *estimate;
+  const auto& beyond = std::get<InfeasiblePlan>(evaluation);
+  PLANSEARCH_CHECK(beyond.estimate.has_value());
+  return *beyond.estimate;
 }
 
 }  // namespace plansearch

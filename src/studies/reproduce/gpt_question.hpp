@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about GPT networks that papers describe by a few sizes.
+// Questions about GPT networks that papers describe by a few sizes, and prices of single plans.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plansearch/problem.hpp"
+#include "plansearch/search.hpp"
 #include "plansearch/shipped_data.hpp"
 
 namespace plansearch {
@@ -34,10 +36,22 @@ struct GptQuestion {
 /// A machine without latencies and losses that ships with the studies: perlmutter, frontier, flat.
 [[nodiscard]] std::string ideal_machine(std::string_view name, const ShippedData& data);
 
+/// GPT-2 XL in fp16, 1,024 sequences a step on 64 GPUs, as Alpa's default runtime runs it.
+[[nodiscard]] Problem gpt2_xl(const std::string& hardware, const ShippedData& data);
+
 [[nodiscard]] Problem gpt_problem(const GptQuestion& question, const ShippedData& data);
 
 /// FLOPs of a step as Alpa counts them (alpa/util.py, compute_gpt_tflops): with recomputation of
 /// every layer, the causal half of attention not taken off.
 [[nodiscard]] double alpa_flops(const GptSizes& sizes, std::int64_t batch);
+
+/// The fastest plan of a named space. Absent where none fits; what only may fit counts where
+/// nothing else does.
+[[nodiscard]] std::optional<PlanCandidate> fastest_plan(const PlanEvaluator& evaluator,
+                                                        std::string_view space,
+                                                        const PinnedDegrees& pinned, int threads);
+
+/// Of a plan that may be too large for the machine.
+[[nodiscard]] Estimate estimate_of(const PlanEvaluator& evaluator, const ParallelPlan& plan);
 
 }  // namespace plansearch

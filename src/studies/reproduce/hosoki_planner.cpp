@@ -14,12 +14,12 @@
 #include <memory>
 
 #include "plansearch/error.hpp"
-#include "plansearch/load_problem.hpp"
 #include "plansearch/stop_token.hpp"
 #include "schedule/passes/pass.hpp"
 #include "search/strategies/partition/partition_planner.hpp"
 #include "search/strategies/uneven/uneven_search.hpp"
 #include "studies/reproduce/alpa/alpa_planner.hpp"
+#include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {
@@ -29,19 +29,7 @@ constexpr const char* kHere = "this program";
 /// Eight GPUs share a card of 25 Gbit/s; InfiniBand; NVLink only.
 constexpr std::array kMachines{"aws-p3-16xlarge", "dgx-1-v100", "gb200-nvl72"};
 
-/// GPT-2 XL in fp16, 1,024 sequences a step on 64 GPUs, as Alpa's default runtime runs it.
-Problem gpt2_xl(const std::string& hardware, const ShippedData& data) {
-  ProblemRequest request;
-  request.hardware = hardware;
-  request.model = "gpt2-xl";
-  request.framework = "alpa";
-  request.precision = "fp16";
-  request.gpus = 64;
-  request.batch = 1024;
-  return load_problem(request, data).problem;
-}
-
-/// The same where messages travel as soon as they can, by the simulation of whole stages: what the
+/// Where messages travel as soon as they can, by the simulation of whole stages: what the
 /// planner believes.
 Problem with_messages_ahead(Problem problem) {
   Framework framework = *problem.framework;
@@ -54,14 +42,6 @@ Problem with_messages_ahead(Problem problem) {
 Problem with_all_passes(Problem problem) {
   problem.passes = all_passes();
   return problem;
-}
-
-Estimate estimate_of(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
-  const Evaluation evaluation = evaluator.evaluate(plan);
-  if (const auto* estimate = std::get_if<Estimate>(&evaluation)) return *estimate;
-  const auto& beyond = std::get<InfeasiblePlan>(evaluation);
-  PLANSEARCH_CHECK(beyond.estimate.has_value());
-  return *beyond.estimate;
 }
 
 /// Alpa recomputes layers; how many micro-batches a step has is given to it: 128 for networks of

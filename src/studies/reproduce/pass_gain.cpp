@@ -7,8 +7,8 @@
 
 #include "plansearch/error.hpp"
 #include "plansearch/evaluator.hpp"
-#include "plansearch/load_problem.hpp"
 #include "schedule/passes/pass.hpp"
+#include "studies/reproduce/gpt_question.hpp"
 
 namespace plansearch {
 namespace {
@@ -16,16 +16,10 @@ namespace {
 constexpr int kGpus = 64;
 constexpr int kBatch = 1024;
 
-Problem question(const std::string& machine, const std::string& passes, const ShippedData& data) {
-  ProblemRequest request;
-  request.hardware = machine;
-  request.model = "gpt2-xl";
-  request.framework = "alpa";
-  request.precision = "fp16";
-  request.gpus = kGpus;
-  request.batch = kBatch;
-  request.passes = passes;
-  return with_gpus(load_problem(request, data), kGpus);
+Problem question(const std::string& machine, PassSet passes, const ShippedData& data) {
+  Problem problem = gpt2_xl(machine, data);
+  problem.passes = passes;
+  return problem;
 }
 
 PlanDegrees plan_of(int stages) {
@@ -82,17 +76,9 @@ double mean(const std::vector<Ticks>& ticks) {
          static_cast<double>(ticks.size());
 }
 
-Seconds step_of(const PlanEvaluator& evaluator, const ParallelPlan& plan) {
-  const Evaluation evaluation = evaluator.evaluate(plan);
-  if (const auto* estimate = std::get_if<Estimate>(&evaluation)) return estimate->step.total();
-  const auto& beyond = std::get<InfeasiblePlan>(evaluation);
-  PLANSEARCH_CHECK(beyond.estimate.has_value());
-  return beyond.estimate->step.total();
-}
-
 PassGain gain_of(const std::string& machine, int stages, const ShippedData& data) {
-  const PlanEvaluator lists(question(machine, "none", data));
-  const PlanEvaluator passed(question(machine, "all", data));
+  const PlanEvaluator lists(question(machine, 0, data));
+  const PlanEvaluator passed(question(machine, all_passes(), data));
   const PlanDegrees degrees = plan_of(stages);
   const auto expanded = lists.expand(degrees);
   PLANSEARCH_CHECK(std::holds_alternative<ParallelPlan>(expanded));
@@ -118,8 +104,8 @@ PassGain gain_of(const std::string& machine, int stages, const ShippedData& data
   gain.equal_gain = equal_gain.gain();
   gain.free_gain = free.gain();
   gain.free_own_gain = makespans(shape, durations_of(reports, 0.0)).gain();
-  gain.step_before = step_of(lists, plan);
-  gain.step_after = step_of(passed, plan);
+  gain.step_before = estimate_of(lists, plan).step.total();
+  gain.step_after = estimate_of(passed, plan).step.total();
   return gain;
 }
 

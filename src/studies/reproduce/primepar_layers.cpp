@@ -10,6 +10,7 @@
 #include "plansearch/load_problem.hpp"
 #include "search/strategies/partition/group_degrees.hpp"
 #include "search/strategies/partition/partition_front.hpp"
+#include "studies/reproduce/gpt_question.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -125,11 +126,7 @@ std::string words_of_products(const Network& network, std::string_view words) {
 /// Counts what every layer of a plan adds.
 LayerPrice sum_of(const Problem& problem, const ParallelPlan& plan) {
   const PlanEvaluator evaluator(problem);
-  const Evaluation evaluation = evaluator.evaluate(plan);
-  const auto* infeasible = std::get_if<InfeasiblePlan>(&evaluation);
-  // One that does not fit has a price all the same.
-  const Estimate& estimate =
-      infeasible != nullptr ? infeasible->estimate.value() : std::get<Estimate>(evaluation);
+  const Estimate estimate = estimate_of(evaluator, plan);
   LayerPrice price;
   price.step = estimate.step.total();
   price.compute = estimate.step.compute;

@@ -3,7 +3,6 @@
 // planner finds: what one of them takes, part by part.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/primepar.hpp"
 #include "studies/reproduce/primepar_layers.hpp"
 
@@ -29,11 +30,7 @@ constexpr int kNode = 4;
 std::optional<Seconds> step_of(const Problem& problem, const LayerPlan& plan) {
   const auto made = made_plan(problem, plan);
   if (!made) return std::nullopt;
-  const Evaluation evaluation = PlanEvaluator(problem).evaluate(*made);
-  if (const auto* estimate = std::get_if<Estimate>(&evaluation)) return estimate->step.total();
-  const auto& infeasible = std::get<InfeasiblePlan>(evaluation);
-  if (!infeasible.estimate) return std::nullopt;
-  return infeasible.estimate->step.total();
+  return estimate_of(PlanEvaluator(problem), *made).step.total();
 }
 
 struct Times3d {

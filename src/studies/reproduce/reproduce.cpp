@@ -27,10 +27,6 @@ struct SeedRow {
   ReproducedRow row;
 };
 
-Json number(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 std::string shown(const std::optional<double>& value) {
   return value ? fmt::format("{:.4g}", *value) : "-";
 }
@@ -50,21 +46,18 @@ const Columns<SeedRow>& columns_of_rows() {
       {"check", [](Row r) { return Json(r.row.check); }, {"check", Align::Left}},
       {"unit", [](Row r) { return Json(r.row.unit); }, {"unit", Align::Left}},
       {"published",
-       [](Row r) { return number(r.row.published); },
+       [](Row r) { return or_null(r.row.published); },
        {"published"},
        [](Row r) { return shown(r.row.published); }},
       {"predicted",
-       [](Row r) { return number(r.row.predicted); },
+       [](Row r) { return or_null(r.row.predicted); },
        {"predicted"},
        [](Row r) { return shown(r.row.predicted); }},
-      {"low", [](Row r) { return number(r.row.low); }},
-      {"high", [](Row r) { return number(r.row.high); }},
+      {"low", [](Row r) { return or_null(r.row.low); }},
+      {"high", [](Row r) { return or_null(r.row.high); }},
       {"", {}, {"band"}, [](Row r) { return band(r.row); }},
       {"within",
-       [](Row r) {
-         const auto within = r.row.within();
-         return within ? Json(*within) : Json(nullptr);
-       },
+       [](Row r) { return or_null(r.row.within()); },
        {"within", Align::Left},
        [](Row r) {
          const auto within = r.row.within();

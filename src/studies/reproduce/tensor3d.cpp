@@ -3,7 +3,6 @@
 // search.
 #include <fmt/format.h>
 
-#include "studies/reproduce/found_plan.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/reproduce.hpp"
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studies/validate/architecture_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
+#include <cctype>
 
 #include "base/names.hpp"
-#include "io/document.hpp"
+#include "io/model_sections.hpp"
 
 namespace plansearch {
 namespace {
@@ -13,73 +15,55 @@ namespace {
 using io::Choice;
 using io::Node;
 
-constexpr std::array<Choice<StackKind>, 2> kStacks{
-    {{"decoder", StackKind::Decoder}, {"encoder", StackKind::Encoder}}};
-constexpr std::array<Choice<NormKind>, 4> kNorms{{{"layernorm", NormKind::LayerNorm},
-                                                  {"layernorm-no-bias", NormKind::LayerNormNoBias},
-                                                  {"layernorm-plain", NormKind::LayerNormPlain},
-                                                  {"rmsnorm", NormKind::RmsNorm}}};
-constexpr std::array<Choice<PositionKind>, 4> kPositions{{{"none", PositionKind::None},
-                                                          {"learned", PositionKind::Learned},
-                                                          {"rotary", PositionKind::Rotary},
-                                                          {"alibi", PositionKind::Alibi}}};
-constexpr std::array<Choice<QkNorm>, 3> kQkNorms{
-    {{"none", QkNorm::None}, {"per-head", QkNorm::PerHead}, {"full-width", QkNorm::FullWidth}}};
-constexpr std::array<Choice<AttentionSupport>, 2> kSupport{
-    {{"as-column", AttentionSupport::AsColumnSays}, {"unfused", AttentionSupport::UnfusedOnly}}};
-constexpr std::array<Choice<MemoryRank>, 2> kReporters{
-    {{"worst-stage", MemoryRank::Worst}, {"last-stage", MemoryRank::LastStage}}};
+constexpr Choice<bool> kSupport[] = {{"as-column", false}, {"unfused", true}};
+constexpr Choice<MemoryRank> kReporters[] = {{"worst-stage", MemoryRank::Worst},
+                                             {"last-stage", MemoryRank::LastStage}};
 
 template <typename E, std::size_t N>
-std::optional<E> choice(const Node& node, std::string_view key,
-                        const std::array<Choice<E>, N>& choices) {
-  const auto found = node.find(key);
-  if (!found) return std::nullopt;
-  return found->choice(std::span<const Choice<E>>(choices));
+auto one_of(const Choice<E> (&choices)[N]) {
+  return [&](const Node& word) { return word.choice(std::span<const Choice<E>>(choices)); };
 }
 
-std::optional<std::int64_t> count(const Node& node, std::string_view key) {
-  const auto found = node.find(key);
-  if (!found) return std::nullopt;
-  return found->integer(io::kNonNegative);
-}
-
-std::optional<bool> flag(const Node& node, std::string_view key) {
-  const auto found = node.find(key);
-  if (!found) return std::nullopt;
-  return found->boolean();
-}
-
-LatentAttention read_latent(const Node& node) {
-  LatentAttention latent;
-  latent.query_rank = count(node, "query_rank");
-  latent.kv_rank = node.at("kv_rank").integer(io::kPositive);
-  latent.nope_size = node.at("nope_size").integer(io::kPositive);
-  latent.rope_size = node.at("rope_size").integer(io::kNonNegative);
-  latent.value_size = node.at("value_size").integer(io::kPositive);
-  return latent;
-}
-
-ArchitectureFacts read_facts(const Node& node) {
-  ArchitectureFacts facts;
-  facts.stack = choice(node, "stack", kStacks);
-  facts.norm = choice(node, "norm", kNorms);
-  facts.positions = choice(node, "positions", kPositions);
-  facts.biases = flag(node, "biases");
-  facts.tied = flag(node, "tied");
-  if (const auto dropout = node.find("dropout")) facts.dropout = dropout->number();
-  facts.qk_norm = choice(node, "qk_norm", kQkNorms);
-  facts.sinks = flag(node, "sinks");
-  facts.window = count(node, "window");
-  facts.full_attention_every = count(node, "full_attention_every");
-  if (const auto latent = node.find("latent")) facts.latent = read_latent(*latent);
-  facts.shared_width = count(node, "shared_width");
-  facts.leading_dense = count(node, "leading_dense");
-  facts.mtp_layers = count(node, "mtp_layers");
-  facts.token_types = count(node, "token_types");
-  facts.attention = choice(node, "attention", kSupport).value_or(AttentionSupport::AsColumnSays);
-  if (const auto reason = node.find("inexpressible")) facts.inexpressible = reason->text();
-  return facts;
+/// One line a fact: its key, how it is read, and what it changes.
+void read_facts(const Node& node, ArchitectureEntry& entry) {
+  using Model = ModelDescription&;
+  const auto fact = [&](std::string_view key, const auto& read, const auto& change) {
+    const auto found = node.find(key);
+    if (!found) return;
+    entry.facts.push_back([value = read(*found), change](Model m) { change(m, value); });
+  };
+  const auto count = [](const Node& number) { return number.integer(io::kNonNegative); };
+  const auto flag = [](const Node& word) { return word.boolean(); };
+  fact("stack", one_of(io::kStacks), [](Model m, StackKind v) { m.stack = v; });
+  fact("norm", one_of(io::kNorms), [](Model m, NormKind v) { m.norm.kind = v; });
+  fact("positions", one_of(io::kPositions),
+       [](Model m, PositionKind v) { m.attention.positions = v; });
+  fact("biases", flag, [](Model m, bool v) {
+    m.attention.query_key_value_bias = m.attention.output_bias = m.mlp.bias = v;
+  });
+  fact("tied", flag, [](Model m, bool v) { m.embedding.tied = v; });
+  fact(
+      "dropout", [](const Node& share) { return share.number(); },
+      [](Model m, double v) { m.dropout = m.attention_dropout = v; });
+  fact("qk_norm", one_of(io::kQkNorms), [](Model m, QkNorm v) { m.attention.qk_norm = v; });
+  fact("sinks", flag, [](Model m, bool v) { m.attention.sinks = v; });
+  fact("window", count, [](Model m, std::int64_t v) { m.attention.window = v; });
+  fact("full_attention_every", count,
+       [](Model m, std::int64_t v) { m.attention.full_attention_every = v; });
+  fact("latent", io::read_latent,
+       [](Model m, const LatentAttention& v) { m.attention.latent = v; });
+  fact("mtp_layers", count, [](Model m, std::int64_t v) { m.mtp_layers = v; });
+  fact("token_types", count, [](Model m, std::int64_t v) { m.embedding.token_types = v; });
+  fact("shared_width", count, [](Model m, std::int64_t v) {
+    if (m.moe) m.moe->shared_width = v;
+  });
+  fact("leading_dense", count, [](Model m, std::int64_t v) {
+    if (m.moe) m.moe->leading_dense = v;
+  });
+  if (const auto attention = node.find("attention")) {
+    entry.unfused_only = one_of(kSupport)(*attention);
+  }
+  if (const auto reason = node.find("inexpressible")) entry.inexpressible = reason->text();
 }
 
 std::vector<std::string> words(const Node& node, std::string_view key) {
@@ -102,13 +86,13 @@ ArchitectureEntry read_entry(const Node& node, const ModelFinder& find_model) {
   entry.label_has = words(node, "label_has");
   entry.label_lacks = words(node, "label_lacks");
   if (const auto model = node.find("model")) entry.like = find_model(model->text());
-  if (const auto facts = node.find("facts")) entry.facts = read_facts(*facts);
+  if (const auto facts = node.find("facts")) read_facts(*facts, entry);
   return entry;
 }
 
 MemoryRank read_memory_figure(const Node& node) {
   (void)node.at("source").text();
-  return node.at("stage").choice(std::span<const Choice<MemoryRank>>(kReporters));
+  return one_of(kReporters)(node.at("stage"));
 }
 
 bool contains(std::string_view text, std::string_view part) {
@@ -139,6 +123,32 @@ bool holds(const ArchitectureEntry& entry, const RunRecord& run) {
   return !entry.like || same_sizes(run, *entry.like);
 }
 
+std::string trimmed(std::string text) {
+  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  while (!text.empty() && space(text.back())) text.pop_back();
+  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), space));
+  return text;
+}
+
+/// Lower case, without what stands in brackets, at commas and semicolons.
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '(' || c == '[') ++depth;
+    const bool inside = depth > 0;
+    if ((c == ')' || c == ']') && depth > 0) --depth;
+    if (inside) continue;
+    if (c == ',' || c == ';') {
+      parts.emplace_back();
+    } else {
+      parts.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  for (std::string& part : parts) part = trimmed(std::move(part));
+  return parts;
+}
+
 }  // namespace
 
 MemoryRank ArchitectureTable::memory_figure(std::string_view framework) const {
@@ -152,6 +162,29 @@ std::vector<const ArchitectureEntry*> ArchitectureTable::matching(const RunRecor
     if (holds(entry, run)) found.push_back(&entry);
   }
   return found;
+}
+
+std::optional<ScheduleId> ScheduleWords::find(std::string_view text) const {
+  const std::vector<std::string> parts = parts_of(text);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (!remarks.contains(parts[i])) return std::nullopt;
+  }
+  const auto named = orders.find(parts.front());
+  return named == orders.end() ? find_schedule(parts.front()) : std::optional(named->second);
+}
+
+ScheduleWords read_schedule_words(const io::Node& node) {
+  ScheduleWords words;
+  for (const io::Node::Entry& order : node.at("orders").entries()) {
+    const auto schedule = find_schedule(order.key);
+    if (!schedule) {
+      throw InputError(order.where, fmt::format("unknown schedule '{}'", order.key),
+                       "plansearch list schedules shows them");
+    }
+    for (const io::Node& word : order.value.items()) words.orders.emplace(word.text(), *schedule);
+  }
+  for (const io::Node& remark : node.at("remarks").items()) words.remarks.insert(remark.text());
+  return words;
 }
 
 ArchitectureTable read_architectures(const std::filesystem::path& path,

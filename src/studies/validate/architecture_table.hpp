@@ -8,40 +8,17 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "plansearch/degrees.hpp"
+#include "io/document.hpp"
 #include "plansearch/model_description.hpp"
+#include "plansearch/schedule_id.hpp"
 #include "studies/validate/run_record.hpp"
-#include "studies/validate/schedule_words.hpp"
 
 namespace plansearch {
-
-/// How the attention of an architecture runs, whatever the column says.
-enum class AttentionSupport : std::uint8_t { AsColumnSays, UnfusedOnly };
-
-/// A fact replaces what the columns and earlier entries gave; absent ones are left alone.
-struct ArchitectureFacts {
-  std::optional<StackKind> stack;
-  std::optional<NormKind> norm;
-  std::optional<PositionKind> positions;
-  std::optional<bool> biases;
-  std::optional<bool> tied;
-  std::optional<double> dropout;
-  std::optional<QkNorm> qk_norm;
-  std::optional<bool> sinks;
-  std::optional<std::int64_t> window;
-  std::optional<std::int64_t> full_attention_every;
-  std::optional<LatentAttention> latent;
-  std::optional<std::int64_t> shared_width;
-  std::optional<std::int64_t> leading_dense;
-  std::optional<std::int64_t> mtp_layers;
-  std::optional<std::int64_t> token_types;
-  AttentionSupport attention = AttentionSupport::AsColumnSays;
-  std::string inexpressible;  ///< not empty: why no description fits
-};
 
 struct ArchitectureEntry {
   std::string name;
@@ -50,8 +27,22 @@ struct ArchitectureEntry {
   std::vector<std::string> label_lacks;        ///< none of these may
   /// Shipped model whose remaining switches are taken when its sizes are the row's.
   std::optional<ModelDescription> like;
-  ArchitectureFacts facts;
+  /// Each replaces what the columns and earlier entries gave.
+  std::vector<std::function<void(ModelDescription&)>> facts;
+  bool unfused_only = false;  ///< its attention, whatever the column says
+  std::string inexpressible;  ///< not empty: why no description fits
 };
+
+/// What tables of runs call the orders of pipelines (`schedules:`).
+struct ScheduleWords {
+  std::map<std::string, ScheduleId, std::less<>> orders;  ///< by words, in lower case
+  std::set<std::string, std::less<>> remarks;             ///< parts that change no order
+
+  /// Text in brackets is a remark, parts behind commas and semicolons have to be known ones.
+  [[nodiscard]] std::optional<ScheduleId> find(std::string_view text) const;
+};
+
+[[nodiscard]] ScheduleWords read_schedule_words(const io::Node& node);
 
 struct ArchitectureTable {
   std::int64_t default_vocab = 0;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: how long a kernel, a collective and host copies take that are started at once.
-// Source: the time of each alone, from the same table; the rates of the accelerator.
-// Assumes: groups with members on several nodes use the network, others the links of the node.
-// Units: seconds.
-// Checked by: tests/unit/studies/concurrency_validation_test.cpp
-#include "studies/validate/concurrency_validation.hpp"
+// Groups with members on several nodes use the network, others the links of the node.
+#include "studies/validate/kernel_validation.hpp"
 
 #include <fmt/format.h>
 
@@ -122,28 +118,20 @@ class AloneTimes {
   std::map<PartKey, std::pair<double, int>> times_;
 };
 
-void predict(KernelRow& row, const std::vector<PartKey>& keys, const AloneTimes& alone,
-             const Found<ConcurrencyRates>& rates) {
-  if (keys.size() < 2) {
-    row.reason =
-        keys.empty() ? "nothing runs" : "one part alone: what the others are predicted from";
-    return;
-  }
-  if (const auto* reason = std::get_if<std::string>(&rates)) {
-    row.reason = *reason;
-    return;
-  }
+Seconds predict(const std::vector<PartKey>& keys, const AloneTimes& alone,
+                Lookup<ConcurrencyRates>& rates, const std::string& gpu) {
+  if (keys.empty()) throw refusal("nothing runs");
+  if (keys.size() == 1) throw refusal("one part alone: what the others are predicted from");
+  const ConcurrencyRates& of_gpu = *rates.get(gpu);
   std::vector<Part> parts;
   for (const PartKey& key : keys) {
-    const auto time = alone.of(key);
+    const auto [time, activity] = std::pair(alone.of(key), std::get<Activity>(key));
     if (!time) {
-      row.reason =
-          fmt::format("its {} part is not in the table alone", key_of(std::get<Activity>(key)));
-      return;
+      throw refusal(fmt::format("its {} part is not in the table alone", key_of(activity)));
     }
-    parts.push_back({std::get<Activity>(key), *time});
+    parts.push_back({activity, *time});
   }
-  row.predicted = Seconds(end_of(std::move(parts), *std::get<0>(rates)));
+  return Seconds(end_of(std::move(parts), of_gpu));
 }
 
 }  // namespace
@@ -163,7 +151,12 @@ std::vector<KernelRow> predict_concurrent(const io::CsvTable& table,
     const auto parts = parts_of(table, cells);
     row.cells["parts"] = names_of(parts);
     row.measured = Seconds(cell(table, cells, "time_ms") * kMillisecond);
-    predict(row, parts, alone, rates.get(table.text(cells, "gpu")));
+    try {
+      row.predicted = predict(parts, alone, rates, table.text(cells, "gpu"));
+    } catch (const InputError& error) {
+      if (!is_of_row(error)) throw;
+      row.reason = error.what();
+    }
     rows.push_back(std::move(row));
   }
   return rows;

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: errors of the rows of a group that a fit to a few others of it has not seen.
-// Source: definitions in docs/validate.md.
-// Assumes: rows of one site, machine, framework and precision have one factor.
-// Units: ratios and counts.
-// Checked by: tests/unit/studies/site_fit_test.cpp
+// Rows of one site, machine, framework and precision have one factor.
 #include "studies/validate/fit_draws.hpp"
 
 #include <fmt/format.h>

@@ -9,7 +9,6 @@
 
 #include "plansearch/site.hpp"
 #include "studies/validate/run_prediction.hpp"
-#include "studies/validate/run_record.hpp"
 
 namespace plansearch {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -116,7 +115,7 @@ Json row_json(const KernelRow& row) {
   }
   json["measured_us"] = microseconds(row.measured);
   json["predicted_us"] = microseconds(row.predicted);
-  json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
+  json["reason"] = or_null(row.reason);
   return json;
 }
 
@@ -164,13 +163,12 @@ std::string render_kernels(const KernelReport& report, Format format, int column
     rows.push_back(row_json(row));
     csv.push_back(csv_row(row));
   }
-  Json summary = Json::array();
-  for (const KernelGroup& group : report.groups) {
-    summary.push_back({{"by", group.by},
-                       {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},
-                       {"inexpressible", group.inexpressible},
-                       {"time", object_of(error_columns(), group.errors)}});
-  }
+  Json summary = array_of(report.groups, [&](const KernelGroup& group) -> Json {
+    return {{"by", group.by},
+            {"value", group.by == "all" ? Json(nullptr) : Json(group.value)},
+            {"inexpressible", group.inexpressible},
+            {"time", object_of(error_columns(), group.errors)}};
+  });
   const Answer answer{{{"schema", "plansearch/validate/v1"},
                        {"table", to_text(report.kind)},
                        {"rows", std::move(rows)},

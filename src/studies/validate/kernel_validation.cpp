@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: times of the kernels and collectives in published tables.
-// Source: the cost functions that price plans; benchmarks run at burst clocks.
-// Assumes: an accelerator's collectives run on the widest switched node that ships for it.
-// Units: seconds, bytes.
-// Checked by: tests/unit/studies/kernel_validation_test.cpp
+// Benchmarks run at burst clocks; an accelerator's collectives on the widest switched node that
+// ships.
 #include "studies/validate/kernel_validation.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/names.hpp"
@@ -16,7 +14,6 @@
 #include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "plansearch/error.hpp"
-#include "studies/validate/concurrency_validation.hpp"
 #include "studies/validate/lookup.hpp"
 
 namespace plansearch {
@@ -25,24 +22,12 @@ namespace {
 constexpr double kMicrosecond = 1e-6;
 constexpr double kManyRanks = 1e6;
 
-/// What cannot be predicted in a row, as a value of the row.
-struct Refusal {
-  std::string reason;
-};
-
 /// An empty cell is unknown, which is no fault of the table.
 double positive(const io::CsvTable& table, const io::CsvRow& row, std::string_view column) {
   const auto value = table.number(row, column, 0.0);
-  if (!value) throw Refusal{fmt::format("column {} is empty", column)};
+  if (!value) throw refusal(fmt::format("column {} is empty", column));
   if (*value == 0.0) table.fail(row, column, fmt::format("column {} must be above zero", column));
   return *value;
-}
-
-template <typename T>
-const T& known(Lookup<T>& lookup, const std::string& name) {
-  const Found<T>& found = lookup.get(name);
-  if (const auto* reason = std::get_if<std::string>(&found)) throw Refusal{*reason};
-  return *std::get<std::shared_ptr<const T>>(found);
 }
 
 class Predictor {
@@ -54,17 +39,17 @@ class Predictor {
         clusters_(profiles.cluster) {}
 
   Seconds matmul(const io::CsvRow& row) {
-    const Accelerator& chip = known(accelerators_, table_.text(row, "gpu"));
+    const Accelerator& chip = *accelerators_.get(table_.text(row, "gpu"));
     const MatmulShape shape{1.0, number(row, "m"), number(row, "n"), number(row, "k")};
     const std::string& dtype = table_.text(row, "dtype");
     if (dtype == "fp8_block") return matmul_time(chip, block_kernel(chip), shape, Clock::Burst);
     const auto type = parse_data_type(dtype);
-    if (!type) throw Refusal{fmt::format("dtype \"{}\" is unknown", dtype)};
+    if (!type) throw refusal(fmt::format("dtype \"{}\" is unknown", dtype));
     return matmul_time(chip, *type, shape, Clock::Burst, rows_of(*type, shape));
   }
 
   Seconds attention(const io::CsvRow& row) {
-    const Accelerator& chip = known(accelerators_, table_.text(row, "gpu"));
+    const Accelerator& chip = *accelerators_.get(table_.text(row, "gpu"));
     const double length = number(row, "seq_len");
     const double size = number(row, "head_dim");
     const AttentionShape shape{number(row, "batch"),
@@ -84,9 +69,9 @@ class Predictor {
     const CommunicationKind kind = collective_kind(row);
     const std::string_view system = system_column();
     const double ranks = number(row, system.empty() ? "ranks" : "gpus");
-    if (ranks > kManyRanks) throw Refusal{"more than a million ranks"};
+    if (ranks > kManyRanks) throw refusal("more than a million ranks");
     const Cluster& cluster = system.empty() ? node_with(table_.text(row, "gpu"), ranks)
-                                            : known(clusters_, table_.text(row, system));
+                                            : *clusters_.get(table_.text(row, system));
     const Bytes message(message_bytes(row));
     return collective_cost(cluster, kind, message,
                            {static_cast<int>(ranks), stride(row, cluster, ranks)})
@@ -122,7 +107,7 @@ class Predictor {
 
   [[nodiscard]] double message_bytes(const io::CsvRow& row) const {
     const std::string_view column = table_.has("message_bytes") ? "message_bytes" : "bytes";
-    if (table_.text(row, column).empty()) throw Refusal{"the message size is unknown"};
+    if (table_.text(row, column).empty()) throw refusal("the message size is unknown");
     return number(row, column);
   }
 
@@ -137,7 +122,7 @@ class Predictor {
   [[nodiscard]] static MatmulKernel block_kernel(const Accelerator& chip) {
     const auto peak = chip.peak[static_cast<std::size_t>(DataType::Fp8)];
     if (!peak || !chip.kernels.matmul_fp8_block) {
-      throw Refusal{fmt::format("{} has no fp8_block rate", chip.name)};
+      throw refusal(fmt::format("{} has no fp8_block rate", chip.name));
     }
     // A four-byte scale for every 128 elements.
     return {*chip.kernels.matmul_fp8_block, *peak, Bytes(1.0 + 4.0 / 128.0)};
@@ -153,12 +138,12 @@ class Predictor {
     if (name == "sendrecv" || name == "sendreceive" || name == "p2p") {
       return CommunicationKind::SendReceive;
     }
-    throw Refusal{fmt::format("collective \"{}\" is unknown", table_.text(row, "collective"))};
+    throw refusal(fmt::format("collective \"{}\" is unknown", table_.text(row, "collective")));
   }
 
   /// A shipped cluster whose fast links join `ranks` accelerators of the kind; switches first.
   const Cluster& node_with(const std::string& gpu, double ranks) {
-    const std::string chip = known(accelerators_, gpu).name;
+    const std::string chip = accelerators_.get(gpu)->name;
     if (shipped_.empty()) shipped_ = profiles_.clusters();
     const Cluster* best = nullptr;
     for (const Cluster& cluster : shipped_) {
@@ -168,7 +153,7 @@ class Predictor {
         best = &cluster;
       }
     }
-    if (best == nullptr) throw Refusal{fmt::format("no node of {} x {}", ranks, chip)};
+    if (best == nullptr) throw refusal(fmt::format("no node of {} x {}", ranks, chip));
     return *best;
   }
 
@@ -179,19 +164,23 @@ class Predictor {
   std::vector<Cluster> shipped_;
 };
 
-Seconds predict(Predictor& predictor, TableKind kind, const io::CsvRow& row) {
-  switch (kind) {
-    case TableKind::Matmul:
-      return predictor.matmul(row);
-    case TableKind::Attention:
-      return predictor.attention(row);
-    case TableKind::Collective:
-      return predictor.collective(row);
-    case TableKind::Runs:
-    case TableKind::Concurrency:
-      break;
-  }
-  throw InternalError("no table of single kernels");
+/// A kind of table: its word, and what times a row where each is one kernel or collective.
+struct KindRow {
+  TableKind kind;
+  std::string_view word;
+  Seconds (Predictor::*time)(const io::CsvRow& row) = nullptr;
+};
+constexpr std::array kKinds{KindRow{TableKind::Runs, "runs"},
+                            KindRow{TableKind::Matmul, "matmul", &Predictor::matmul},
+                            KindRow{TableKind::Attention, "attention", &Predictor::attention},
+                            KindRow{TableKind::Collective, "collective", &Predictor::collective},
+                            KindRow{TableKind::Concurrency, "concurrency"}};
+
+const KindRow& row_of(TableKind kind) {
+  const auto* found = std::find_if(kKinds.begin(), kKinds.end(),
+                                   [&](const KindRow& row) { return row.kind == kind; });
+  PLANSEARCH_CHECK(found != kKinds.end());
+  return *found;
 }
 
 /// Shapes of training steps apart from the small ones of token generation.
@@ -204,19 +193,7 @@ std::string shape_class(const io::CsvTable& table, const io::CsvRow& row) {
 }  // namespace
 
 std::string_view to_text(TableKind kind) {
-  switch (kind) {
-    case TableKind::Runs:
-      return "runs";
-    case TableKind::Matmul:
-      return "matmul";
-    case TableKind::Attention:
-      return "attention";
-    case TableKind::Collective:
-      return "collective";
-    case TableKind::Concurrency:
-      return "concurrency";
-  }
-  throw InternalError("unknown table");
+  return row_of(kind).word;
 }
 
 TableKind recognise_table(const io::CsvTable& table) {
@@ -260,12 +237,10 @@ std::vector<KernelRow> predict_kernels(const io::CsvTable& table, TableKind kind
     try {
       if (kind == TableKind::Matmul) row.cells["shape"] = shape_class(table, cells);
       row.measured = predictor.measured(cells, kind);
-      row.predicted = predict(predictor, kind, cells);
+      row.predicted = (predictor.*row_of(kind).time)(cells);
       if (!row.measured) row.reason = "neither time nor bus bandwidth is published";
-    } catch (const Refusal& refusal) {
-      row.reason = refusal.reason;
     } catch (const InputError& error) {
-      if (!error.where().file.empty()) throw;  // a malformed cell, not a missing rate
+      if (!is_of_row(error)) throw;  // a malformed cell, not a missing rate
       row.reason = error.what();
     }
     rows.push_back(std::move(row));

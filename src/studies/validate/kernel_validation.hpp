@@ -65,4 +65,9 @@ void require_kernel_columns(const io::CsvTable& table, const std::string& column
 [[nodiscard]] std::string render_kernels(const KernelReport& report, Format format,
                                          int columns = 0);
 
+/// Combinations from their parts measured alone in the same table, which are not predicted
+/// themselves. InputError for missing columns and malformed cells.
+[[nodiscard]] std::vector<KernelRow> predict_concurrent(const io::CsvTable& table,
+                                                        const KernelProfiles& profiles);
+
 }  // namespace plansearch

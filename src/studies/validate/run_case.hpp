@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "plansearch/degrees.hpp"
@@ -27,13 +26,8 @@ struct RunCase {
   double batch_share = 1.0;
 };
 
-/// The reason why a row cannot be expressed, one sentence.
-struct Inexpressible {
-  std::string reason;
-};
-
-[[nodiscard]] std::variant<RunCase, Inexpressible> make_case(const RunRecord& run,
-                                                             const ArchitectureTable& table,
-                                                             const Framework& framework);
+/// InputError without a place for a row that cannot be expressed.
+[[nodiscard]] RunCase make_case(const RunRecord& run, const ArchitectureTable& table,
+                                const Framework& framework);
 
 }  // namespace plansearch

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: step time, interval, memory and feasibility of every measured run.
-// Source: the evaluator that also prices searched plans; nothing here knows a kernel.
-// Assumes: rows with the same sizes, machine, framework and batch are one problem.
-// Units: seconds, bytes.
-// Checked by: tests/unit/studies/run_prediction_test.cpp
 #include "studies/validate/run_prediction.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "base/parallel.hpp"
@@ -222,17 +216,9 @@ class GroupPricer {
 }  // namespace
 
 std::string_view to_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::Feasible:
-      return "feasible";
-    case Verdict::Illegal:
-      return "illegal";
-    case Verdict::OutOfMemory:
-      return "out of memory";
-    case Verdict::Inexpressible:
-      return "inexpressible";
-  }
-  throw InternalError("unknown verdict");
+  static constexpr std::array<std::string_view, 4> kWords{"feasible", "illegal", "out of memory",
+                                                          "inexpressible"};
+  return kWords.at(static_cast<std::size_t>(verdict));
 }
 
 std::optional<double> RunPrediction::mfu(Seconds time) const {

@@ -7,8 +7,6 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <utility>
-#include <variant>
 
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -46,8 +44,8 @@ std::string problem_key(const RunRecord& run, const ProblemRequest& question) {
   return fmt::format("{}\n{}", key, question.degrees.get(Degree::Schedule).value_or(-1));
 }
 
-/// Who decided what the columns of settings left open.
-void note_settings(const RunRecord& run, const ResolvedQuestion& settled, RunCase& result) {
+/// What the row leaves open and somebody else decided.
+void note_filled(const RunRecord& run, const ResolvedQuestion& settled, RunCase& result) {
   for (const SettingReport& report : settled.settings) {
     const SettingRow* row = find_setting(report.key);
     const bool noted = row != nullptr &&
@@ -55,9 +53,6 @@ void note_settings(const RunRecord& run, const ResolvedQuestion& settled, RunCas
     if (!noted || row->get(run.question)) continue;
     result.filled.push_back(fmt::format("{} {}", row->key, report.value));
   }
-}
-
-void note_degrees(RunCase& result) {
   const PlanDegrees& plan = result.plan;
   for (const auto& [degree, matters] : {std::pair{Degree::Zero, true},
                                         {Degree::SequenceParallel, plan.tensor() > 1},
@@ -77,44 +72,33 @@ class Preparation {
         frameworks_(finder.framework),
         sites_(std::make_shared<const SiteTable>(finder.sites)) {}
 
-  std::vector<RunGroup> group(std::vector<PredictedRun>& rows) {
-    for (PredictedRun& row : rows) {
-      if (auto reason = add(row)) row.predicted.reason = std::move(*reason);
-    }
-    return std::move(groups_);
-  }
-
- private:
-  /// The reason why the row is inexpressible, if it is.
-  std::optional<std::string> add(PredictedRun& row) {
+  /// Notes the reason of a row that is inexpressible.
+  void add(PredictedRun& row) {
     const RunRecord& run = row.run;
     RunPrediction& prediction = row.predicted;
-    if (!run.unknown.empty()) {
-      return fmt::format("unknown: {}", fmt::join(run.unknown, ", "));
-    }
-    const auto& cluster = clusters_.get(run.hardware);
-    if (const auto* reason = std::get_if<std::string>(&cluster)) return *reason;
-    const auto& framework = frameworks_.get(run.framework);
-    if (const auto* reason = std::get_if<std::string>(&framework)) return *reason;
-    const auto& machine = std::get<std::shared_ptr<const Cluster>>(cluster);
-    const auto& rules = std::get<std::shared_ptr<const Framework>>(framework);
-    auto made = make_case(run, table_, *rules);
-    if (const auto* refusal = std::get_if<Inexpressible>(&made)) return refusal->reason;
-    auto& run_case = std::get<RunCase>(made);
-    prediction.plan = run_case.plan;
-    prediction.filled = run_case.filled;
     try {
-      RunGroup& group = join(run, run_case, {machine, nullptr, rules, sites_});
+      if (!run.unknown.empty()) {
+        throw refusal(fmt::format("unknown: {}", fmt::join(run.unknown, ", ")));
+      }
+      const auto& machine = clusters_.get(run.hardware);
+      const auto& framework = frameworks_.get(run.framework);
+      RunCase run_case = make_case(run, table_, *framework);
+      prediction.plan = run_case.plan;
+      prediction.filled = run_case.filled;
+      RunGroup& group = join(run, run_case, {machine, nullptr, framework, sites_});
       prediction.plan = run_case.plan;
       prediction.filled = run_case.filled;
       prediction.regimes = regimes_of(run, run_case, *machine);
       group.rows.emplace_back(&row, std::move(run_case));
     } catch (const InputError& error) {
-      return std::string(error.what());
+      if (!is_of_row(error)) throw;
+      prediction.reason = error.what();
     }
-    return std::nullopt;
   }
 
+  [[nodiscard]] std::vector<RunGroup> groups() && { return std::move(groups_); }
+
+ private:
   /// Settles the question of a row as that of a command line; rows that ask the same share it.
   RunGroup& join(const RunRecord& run, RunCase& run_case, ProblemFiles files) {
     ProblemRequest& question = run_case.question;
@@ -132,10 +116,8 @@ class Preparation {
       known = group_of_.emplace(key, groups_.size() - 1).first;
     }
     RunGroup& group = groups_[known->second];
-    const Problem& problem = group.settled.problem;
-    note_settings(run, group.settled, run_case);
-    run_case.plan = plan_from_degrees(question.degrees, problem, std::nullopt);
-    note_degrees(run_case);
+    run_case.plan = plan_from_degrees(question.degrees, group.settled.problem, std::nullopt);
+    note_filled(run, group.settled, run_case);
     return group;
   }
 
@@ -152,7 +134,9 @@ class Preparation {
 std::vector<RunGroup> group_by_problem(std::vector<PredictedRun>& rows,
                                        const ArchitectureTable& table,
                                        const ProfileFinder& finder) {
-  return Preparation(table, finder).group(rows);
+  Preparation preparation(table, finder);
+  for (PredictedRun& row : rows) preparation.add(row);
+  return std::move(preparation).groups();
 }
 
 }  // namespace plansearch

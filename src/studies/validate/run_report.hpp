@@ -37,9 +37,6 @@ inline constexpr std::size_t kFewRows = 40;
 /// Its parts: rows as objects, and as a table of few with what the worst one is made of.
 [[nodiscard]] nlohmann::ordered_json rows_json(const RunReport& report);
 [[nodiscard]] std::string rows_table(const RunReport& report, int columns);
-/// One entry of summary[].
-[[nodiscard]] nlohmann::ordered_json summary_json(const std::string& set,
-                                                  const GroupSummary& group);
 /// Step time, memory, ranking, feasibility and risk by group.
 [[nodiscard]] std::string time_tables(const RunReport& report, int columns);
 [[nodiscard]] std::string memory_tables(const RunReport& report, int columns);

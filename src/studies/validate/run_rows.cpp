@@ -8,10 +8,9 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "plansearch/plan_report.hpp"
 #include "report/columns.hpp"
+#include "report/plan_cells.hpp"
 #include "report/plan_row.hpp"
-#include "report/plan_text.hpp"
 #include "studies/validate/run_report.hpp"
 
 namespace plansearch {
@@ -22,20 +21,6 @@ using Row = const PredictedRun&;
 
 Json bytes(const std::optional<Bytes>& value) {
   return value ? Json(whole_bytes(*value)) : Json(nullptr);
-}
-
-template <typename Q>
-Json number(const std::optional<Q>& value) {
-  return value ? Json(value->value()) : Json(nullptr);
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json words(const std::string& value) {
-  return value.empty() ? Json(nullptr) : Json(value);
 }
 
 Json parts_json(const std::optional<StepTimeBreakdown>& parts) {
@@ -87,8 +72,8 @@ bool is_expressible(Row row) {
 
 Columns<PredictedRun> quantity_columns() {
   return {{"id", [](Row r) { return Json(r.run.id); }, {"id", Align::Left}},
-          {"source", [](Row r) { return words(r.run.cell("source")); }},
-          {"site", [](Row r) { return words(r.predicted.site); }},
+          {"source", [](Row r) { return or_null(r.run.cell("source")); }},
+          {"site", [](Row r) { return or_null(r.predicted.site); }},
           {"hw", [](Row r) { return Json(r.run.hardware); }},
           {"framework", [](Row r) { return Json(r.run.framework); }},
           {"", {}, {"model", Align::Left}, [](Row r) { return r.run.model; }},
@@ -98,20 +83,20 @@ Columns<PredictedRun> quantity_columns() {
            {"plan", Align::Left},
            [](Row r) { return r.predicted.plan ? short_plan(*r.predicted.plan) : "-"; }},
           {"measured_step_time_s",
-           [](Row r) { return number(r.run.step_time); },
+           [](Row r) { return or_null(r.run.step_time); },
            {"measured"},
            [](Row r) { return Cell(r.run.step_time); }},
           {"predicted_step_time_s",
-           [](Row r) { return number(r.predicted.step_time); },
+           [](Row r) { return or_null(r.predicted.step_time); },
            {"predicted"},
            [](Row r) { return Cell(r.predicted.step_time); }},
           {"",
            {},
            {"error"},
            [](Row r) { return error_cell(error_of(r.predicted.step_time, r.run.step_time)); }},
-          {"predicted_p10_s", [](Row r) { return number(r.predicted.p10); }},
+          {"predicted_p10_s", [](Row r) { return or_null(r.predicted.p10); }},
           {"predicted_p90_s",
-           [](Row r) { return number(r.predicted.p90); },
+           [](Row r) { return or_null(r.predicted.p90); },
            {"p10 - p90"},
            [](Row r) {
              return r.predicted.p10 ? range_cell(*r.predicted.p10, *r.predicted.p90) : "-";
@@ -145,7 +130,10 @@ Columns<PredictedRun> verdict_columns(const std::set<std::string>& suspects) {
          return is_expressible(r) ? Json(r.predicted.verdict == Verdict::Feasible) : Json(nullptr);
        }},
       {"verdict", [](Row r) { return Json(to_text(r.predicted.verdict)); }},
-      {"reason", [](Row r) { return words(r.predicted.reason); }, {"remark", Align::Left}, remark},
+      {"reason",
+       [](Row r) { return or_null(r.predicted.reason); },
+       {"remark", Align::Left},
+       remark},
       {"regimes", [](Row r) { return Json(r.predicted.regimes); }},
       {"suspect", [&suspects](Row r) { return Json(suspects.contains(r.run.id)); }},
       {"filled", [](Row r) { return Json(r.predicted.filled); }},

@@ -2,7 +2,6 @@
 #include "studies/validate/run_sites.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "base/names.hpp"
 #include "evaluate/answer/site_population.hpp"

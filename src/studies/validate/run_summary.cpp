@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes: errors, interval coverage and feasibility by group of rows.
-// Source: definitions in docs/validation.md.
-// Assumes: failed rows have no time.
-// Units: ratios and counts.
-// Checked by: tests/unit/studies/run_summary_test.cpp
+// The measures are defined in docs/validation.md.
 #include "studies/validate/run_summary.hpp"
 
 #include <algorithm>
@@ -156,15 +152,9 @@ GroupSummary summarise(const Runs& runs, const std::string& by, const RowGroup& 
 }  // namespace
 
 std::string key_of(SiteView view) {
-  switch (view) {
-    case SiteView::Own:
-      return "own_site";
-    case SiteView::Typical:
-      return "typical";
-    case SiteView::LeftOut:
-      return "left_out";
-  }
-  throw InternalError("unknown view of sites");
+  static constexpr std::array<std::string_view, kSiteViews.size()> kWords{"own_site", "typical",
+                                                                          "left_out"};
+  return std::string(kWords.at(static_cast<std::size_t>(view)));
 }
 
 RankingSummary summarise_sweeps(std::span<const Sweep> sweeps) {

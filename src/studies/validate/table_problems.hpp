@@ -2,7 +2,10 @@
 // All that is wrong with a table, at once.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "plansearch/error.hpp"
@@ -23,7 +26,18 @@ class TableProblems {
   }
   [[nodiscard]] bool any() const { return !problems_.empty(); }
   /// Throws InputErrors where there are any: the first twenty, and how many more.
-  void refuse_any() const;
+  void refuse_any() const {
+    if (problems_.empty()) return;
+    constexpr std::size_t kShown = 20;
+    std::vector<InputError> shown = problems_;
+    if (shown.size() > kShown) {
+      const std::size_t more = shown.size() - kShown;
+      shown.erase(shown.begin() + kShown, shown.end());
+      shown.emplace_back(SourceLocation{shown.front().where().file, 0, 0},
+                         fmt::format("{} more of the kind", more));
+    }
+    throw InputErrors(std::move(shown));
+  }
 
  private:
   std::vector<InputError> problems_;

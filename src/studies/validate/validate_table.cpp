@@ -5,9 +5,8 @@
 
 #include <filesystem>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "io/csv.hpp"
@@ -47,21 +46,6 @@ KernelProfiles kernel_profiles(const ShippedData& data, const fs::path& table) {
   return found;
 }
 
-/// Files are read once, however many rows name them.
-template <typename T>
-std::function<T(std::string_view)> remembered(std::function<T(std::string_view)> find) {
-  auto known = std::make_shared<std::map<std::string, T, std::less<>>>();
-  return [find = std::move(find), known](std::string_view name) {
-    const auto found = known->find(name);
-    if (found != known->end()) return found->second;
-    return known->emplace(std::string(name), find(name)).first->second;
-  };
-}
-
-ProfileFinder remembered(const ProfileFinder& finder) {
-  return {remembered(finder.cluster), remembered(finder.framework), finder.sites, finder.site};
-}
-
 /// A name that only a file can have.
 bool is_path(std::string_view name) {
   return name.find('/') != std::string_view::npos || name.ends_with(".yaml") ||
@@ -76,9 +60,10 @@ void require_some_known(const io::CsvTable& table, std::string_view column,
   if (!table.has(column)) return;
   std::optional<std::pair<const io::CsvRow*, InputError>> first;
   bool any = false;
+  std::set<std::string> seen{""};
   for (const io::CsvRow& row : table.rows()) {
     const std::string& name = table.text(row, column);
-    if (name.empty()) continue;
+    if (!seen.insert(name).second) continue;
     try {
       (void)find(name);
       any = true;
@@ -104,7 +89,7 @@ void require_some_known(const io::CsvTable& table, std::string_view column,
 
 std::string validate_runs(const io::CsvTable& table, const ValidationRequest& request,
                           const ShippedData& data) {
-  ProfileFinder finder = remembered(profiles(data, request.table));
+  ProfileFinder finder = profiles(data, request.table);
   finder.site = request.site;
   TableProblems problems;
   const std::vector<RunRecord> runs = read_runs(

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "answer/advice.hpp"
 #include "answer/ladder.hpp"
-#include "answer/remedies.hpp"
 #include "answer/search_session.hpp"
 #include "plansearch/load_problem.hpp"
 

@@ -8,9 +8,8 @@
 
 #include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
+#include "question/chosen.hpp"
 #include "question/gpu_count.hpp"
-#include "question/precision.hpp"
-#include "question/site_choice.hpp"
 
 namespace plansearch {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-2 has 50,257 words, an odd number: FSDP takes the table as it is, Megatron-LM pads it
 // (--make-vocab-size-divisible-by 128). 50,304 = 786 x 64.
-#include "answer/padding_advice.hpp"
+#include "answer/make_report.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "question/software_choice.hpp"
+#include "question/framework_flags.hpp"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ std::string message_of(Call call) {
   return {};
 }
 
-std::string contradiction(const SoftwareChoice& choice, const std::string& attention,
+std::string contradiction(const ProblemRequest& choice, const std::string& attention,
                           DataType precision = DataType::Bf16) {
   return message_of([&] { refuse_contradictions(choice, attention, precision); });
 }
@@ -30,7 +30,7 @@ std::string contradiction(const SoftwareChoice& choice, const std::string& atten
 
 TEST_SUITE("unit") {
   TEST_CASE("options that contradict each other are named") {
-    SoftwareChoice kernels;
+    ProblemRequest kernels;
     kernels.kernels = "flash2 fused-norm";
     CHECK(contradiction(kernels, "unfused")
               .find("--attention unfused and --kernels flash2 contradict each other") !=
@@ -45,7 +45,7 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("an fp8 recipe needs a precision that has one") {
-    SoftwareChoice recipe;
+    ProblemRequest recipe;
     recipe.fp8_recipe = "block";
     CHECK(contradiction(recipe, "").find("--fp8-recipe block and --precision bf16") !=
           std::string::npos);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan files that spell out stages: what they are priced at, and what is refused where.
-#include "question/spelled_plan.hpp"
+#include "question/resolve_plan.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/validate/concurrency_validation.hpp"
+#include "studies/validate/kernel_validation.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studies/validate/schedule_words.hpp"
+#include "studies/validate/architecture_table.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands that compute one answer and write it.
+#include <functional>
+
+#include "answer/listings.hpp"
+#include "answer/show.hpp"
+#include "cli/commands.hpp"
+#include "cli/completion.hpp"
+#include "cli/output.hpp"
+#include "studies/bench/bench.hpp"
+#include "studies/reproduce/reproduce.hpp"
+#include "studies/validate/validate_table.hpp"
+
+namespace plansearch::cli {
+namespace {
+
+int write(const Options& options, const std::function<std::string()>& answer) {
+  const Output output(options);
+  output.write(answer());
+  return kExitOk;
+}
+
+}  // namespace
+
+int run_bench(const Options& o) {
+  return write(o, [&] { return render_bench(plansearch::run_bench(threads_of(o)), format_of(o)); });
+}
+
+int run_completion(const Options& o) {
+  return write(o, [&] { return completion_script(o.argument); });
+}
+
+int run_list(const Options& o) {
+  return write(o, [&] { return list_shipped(o.argument, format_of(o), columns_of(o)); });
+}
+
+int run_show(const Options& o) {
+  return write(
+      o, [&] { return render_shown(show_file(o.argument, o.shown), format_of(o), columns_of(o)); });
+}
+
+int run_reproduce(const Options& o) {
+  return write(o, [&] {
+    return reproduce(o.argument, {shipped_data(), threads_of(o)}, format_of(o), columns_of(o));
+  });
+}
+
+int run_validate(const Options& o) {
+  return write(o, [&] {
+    return validate_table({o.argument, o.group_by, o.suspects, o.site.value_or(""), o.min_mfu,
+                           threads_of(o), format_of(o), columns_of(o), o.fit_on, o.repeat},
+                          shipped_data());
+  });
+}
+
+}  // namespace plansearch::cli
