@@ -26,6 +26,8 @@ constexpr double kRounding = 1.0 + 1e-9;
 constexpr std::size_t kLargestTable = 500'000;
 /// Options of a node in the choice that is found first.
 constexpr std::size_t kFirst = 16;
+/// Where so many times as many are left, a better one is looked for among more.
+constexpr std::size_t kMany = 8;
 
 using Kept = std::vector<std::vector<std::size_t>>;  ///< options by node, ascending
 
@@ -203,8 +205,12 @@ class TiedSolver {
 
   [[nodiscard]] std::optional<TiedChoice> run() const {
     if (least_ == kImpossible) return std::nullopt;
-    const auto first = solve(cheapest_few);
-    const double most = first ? first->cost * kRounding - least_ / kRounding : kImpossible;
+    double most = kImpossible;
+    for (std::size_t few = kFirst;; few *= kMany / 2) {
+      const auto found = solve([&](const auto& excess) { return cheapest(excess, few); });
+      if (found) most = found->cost * kRounding - least_ / kRounding;
+      if (left(most) <= few * kMany) break;
+    }
     return solve([&](const std::vector<double>& excess) {
       std::vector<std::size_t> kept;
       for (std::size_t option = 0; option < excess.size(); ++option) {
@@ -215,12 +221,19 @@ class TiedSolver {
   }
 
  private:
-  [[nodiscard]] static std::vector<std::size_t> cheapest_few(const std::vector<double>& excess) {
+  /// Options of the edges that are no further than this above the least.
+  [[nodiscard]] std::size_t left(double most) const {
+    return static_cast<std::size_t>(
+        std::count_if(edges_.begin(), edges_.end(), [&](double excess) { return excess <= most; }));
+  }
+
+  [[nodiscard]] static std::vector<std::size_t> cheapest(const std::vector<double>& excess,
+                                                         std::size_t few) {
     std::vector<std::size_t> options(excess.size());
     std::iota(options.begin(), options.end(), std::size_t{0});
     std::stable_sort(options.begin(), options.end(),
                      [&](std::size_t a, std::size_t b) { return excess[a] < excess[b]; });
-    options.resize(std::min(options.size(), kFirst));
+    options.resize(std::min(options.size(), few));
     std::sort(options.begin(), options.end());
     return options;
   }

@@ -82,7 +82,7 @@ TEST_SUITE("unit") {
     std::mt19937 random(7);
     for (int round = 0; round < 60; ++round) {
       CAPTURE(round);
-      const std::size_t edges = 2 + random() % 20;
+      const std::size_t edges = round % 20 == 19 ? 400 : 2 + random() % 20;
       std::vector<TiedLayer> layers;
       for (std::size_t l = 0; l < 1 + random() % 2; ++l) {
         layers.push_back(random_layer(edges, random));
