@@ -20,6 +20,8 @@ namespace {
 
 /// Plans slower than the best by this ratio are not worth listing.
 constexpr double kInteresting = 1.25;
+/// Prices that differ less are equal: they add the same parts up in other orders.
+constexpr double kSame = 1.0 - 1e-12;
 
 }  // namespace
 
@@ -37,6 +39,18 @@ bool Offers::may_rank(const PlanFamily& family, Seconds bound) const {
   if (last && bound > *last) return false;
   const auto known = task_.ranking.leader_of(family);
   return !known || bound < *known;
+}
+
+bool Offers::excludes(const PlanFamily& family, const PlanBound& bound) const {
+  if (task_.options.pruning == Pruning::Off) return false;
+  const Thresholds& thresholds = task_.ranking.thresholds();
+  if (thresholds.exclude(bound)) return true;
+  const auto known = task_.ranking.leader_of(family);
+  if (!known || bound.step_time < *known * kSame) return false;
+  return std::any_of(thresholds.front.begin(), thresholds.front.end(), [&](const auto& member) {
+    return member.estimate.step.total() * kSame <= bound.step_time &&
+           member.estimate.memory.total() <= bound.memory;
+  });
 }
 
 Offers::Verdict Offers::judge(const std::variant<ParallelPlan, Infeasible>& made,

@@ -38,19 +38,23 @@ void add_to_front(PricedStage stage, std::vector<PricedStage>& front) {
   front.push_back(std::move(stage));
 }
 
-/// Nothing where all are as large: the order of ranks then says where they lie.
-void place_largest_first(std::vector<StageDescription>& stages) {
-  const auto size = [](const StageDescription& s) { return s.degrees.devices(); };
-  std::vector<std::size_t> order(stages.size());
+/// First ranks of stages of so many devices, the largest first.
+std::vector<int> largest_first(const std::vector<int>& devices) {
+  std::vector<std::size_t> order(devices.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return size(stages[a]) > size(stages[b]); });
-  if (size(stages[order.front()]) == size(stages[order.back()])) return;
+                   [&](std::size_t a, std::size_t b) { return devices[a] > devices[b]; });
+  std::vector<int> first(devices.size());
   int next = 0;
   for (const std::size_t s : order) {
-    stages[s].first_rank = next;
-    next += size(stages[s]);
+    first[s] = next;
+    next += devices[s];
   }
+  return first;
+}
+
+bool are_equal(const std::vector<int>& devices) {
+  return std::equal(devices.begin() + 1, devices.end(), devices.begin());
 }
 
 }  // namespace
@@ -108,7 +112,13 @@ StageDescription StageCatalog::stage(int first, int last, int form) const {
 
 std::variant<ParallelPlan, Infeasible> StageCatalog::plan(
     std::vector<StageDescription> stages) const {
-  place_largest_first(stages);
+  std::vector<int> devices;
+  for (const StageDescription& stage : stages) devices.push_back(stage.degrees.devices());
+  const std::vector<int> first = largest_first(devices);
+  // The order of ranks says where stages of one size lie.
+  for (std::size_t s = 0; s < stages.size() && !are_equal(devices); ++s) {
+    stages[s].first_rank = first[s];
+  }
   return plan_of_stages(stages, {order_.schedule, order_.micro_batches}, problem_.global_batch,
                         *problem_.framework, *problem_.network);
 }
@@ -169,26 +179,94 @@ Seconds StageCatalog::least_time() const {
 }
 
 StageTransfer StageCatalog::transfer(int from, int to, int last) const {
-  const std::size_t block = blocks(last, last).back().block;
-  const auto of = [](int value) { return static_cast<std::size_t>(value); };
-  const std::size_t place = (block * of(layouts()) + of(to)) * of(layouts()) + of(from);
-  {
-    const std::lock_guard lock(transfers_mutex_);
-    const auto known = transfers_.find(place);
-    if (known != transfers_.end()) return known->second;
-  }
-  check_stop();
   // Stages that fit into one node may share it; others never do.
   const int node = problem_.cluster->accelerators_per_node;
   const int taken = devices_of(from);
   const int needed = devices_of(to);
   const int unit = taken + needed <= node ? needed : std::max(needed, node);
-  const int first_rank = (taken + unit - 1) / unit * unit;
-  const StageTransfer priced = pricer_.transfer(form(layout_forms_[of(from)]),
-                                                form(layout_forms_[of(to)]), block, first_rank);
+  return transfer(from, to, last, {0, (taken + unit - 1) / unit * unit});
+}
+
+StageTransfer StageCatalog::transfer(int from, int to, int last, const FirstRanks& first) const {
+  const std::size_t block = blocks(last, last).back().block;
+  const auto of = [](int value) { return static_cast<std::size_t>(value); };
+  const std::size_t place = (block * of(layouts()) + of(to)) * of(layouts()) + of(from);
+  {
+    const std::lock_guard lock(transfers_mutex_);
+    for (const auto& [ranks, known] : transfers_[place]) {
+      if (ranks == first) return known;
+    }
+  }
+  check_stop();
+  const StageTransfer priced =
+      pricer_.transfer(form(layout_forms_[of(from)]), form(layout_forms_[of(to)]), block, first);
   const std::lock_guard lock(transfers_mutex_);
-  transfers_.emplace(place, priced);
+  transfers_[place].emplace_back(first, priced);
   return priced;
+}
+
+std::vector<int> StageCatalog::first_ranks(const std::vector<Placed>& stages) const {
+  const DeviceMesh& mesh = form(stages.front().form).mesh;
+  const bool alike = std::all_of(stages.begin(), stages.end(), [&](const Placed& other) {
+    return form(other.form).mesh == mesh;
+  });
+  if (alike) return {};
+  std::vector<int> devices;
+  for (const Placed& stage : stages) devices.push_back(form(stage.form).devices());
+  return largest_first(devices);
+}
+
+/// Stages of equal meshes lie along the pipeline axis of one mesh.
+std::vector<Seconds> StageCatalog::shared_along_pipeline(const std::vector<Placed>& stages) const {
+  PlanDegrees whole = form(stages.front().form).degrees;
+  whole.pipeline = static_cast<int>(stages.size());
+  DeviceMesh mesh = make_device_mesh(whole, problem_.framework->rank_order);
+  const int stride = mesh.neighbour_distance(Axis::Pipeline);
+  mesh.ranks = problem_.gpus;
+  std::vector<StageConfig> forms;
+  for (const Placed& stage : stages) {
+    forms.push_back(form(stage.form));
+    forms.back().mesh = mesh;
+  }
+  std::vector<PlacedStage> placed;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    placed.push_back(
+        {&forms[s], &blocks(stages[s].first, stages[s].last), static_cast<int>(s) * stride});
+  }
+  return pricer_.shared_reductions(placed);
+}
+
+std::vector<Seconds> StageCatalog::shared_reductions(const std::vector<Placed>& stages,
+                                                     const std::vector<int>& first_ranks) const {
+  const StageConfig& front = form(stages.front().form);
+  const bool along = first_ranks.empty();
+  std::vector<int> key{stages.front().form, along ? static_cast<int>(stages.size()) : 0};
+  std::vector<std::size_t> asked;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::size_t before = key.size();
+    for (const BlockRun& run : blocks(stages[s].first, stages[s].last)) {
+      if (pricer_.shares(front, {run})) key.push_back(static_cast<int>(run.block));
+    }
+    const bool shares = key.size() > before;
+    if (shares) key.push_back(-1 - (along ? static_cast<int>(s) : first_ranks[s]));
+    if (shares || s == 0) asked.push_back(s);
+  }
+  std::vector<Seconds> reductions(stages.size());
+  const std::lock_guard lock(transfers_mutex_);
+  auto [known, is_new] = shared_.try_emplace(std::move(key));
+  if (is_new && along) {
+    const std::vector<Seconds> all = shared_along_pipeline(stages);
+    for (const std::size_t s : asked) known->second.push_back(all[s]);
+  } else if (is_new) {
+    std::vector<PlacedStage> placed;
+    for (const std::size_t s : asked) {
+      placed.push_back(
+          {&form(stages[s].form), &blocks(stages[s].first, stages[s].last), first_ranks[s]});
+    }
+    known->second = pricer_.shared_reductions(placed);
+  }
+  for (std::size_t i = 0; i < asked.size(); ++i) reductions[asked[i]] = known->second[i];
+  return reductions;
 }
 
 }  // namespace plansearch

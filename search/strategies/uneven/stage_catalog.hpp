@@ -3,10 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -63,10 +66,25 @@ class StageCatalog {
   /// From a stage that ends with layer `last` to one of another layout, on neighbouring devices:
   /// never more than where the stages end up to lie.
   [[nodiscard]] StageTransfer transfer(int from, int to, int last) const;
+  /// The same between stages whose first ranks are these.
+  using FirstRanks = std::array<int, 2>;
+  [[nodiscard]] StageTransfer transfer(int from, int to, int last, const FirstRanks& first) const;
+  struct Placed {
+    int first = 0;  ///< layers
+    int last = 0;
+    int form = 0;
+  };
+  /// Where stages of these forms begin in a plan; empty where the framework's order of ranks says
+  /// it: their meshes are alike.
+  [[nodiscard]] std::vector<int> first_ranks(const std::vector<Placed>& stages) const;
+  /// Of a plan: what each stage adds to its reduction for parameters that it shares with others.
+  [[nodiscard]] std::vector<Seconds> shared_reductions(const std::vector<Placed>& stages,
+                                                       const std::vector<int>& first_ranks) const;
 
  private:
   void find_layouts();
   void price_all(Bytes limit, int threads);
+  [[nodiscard]] std::vector<Seconds> shared_along_pipeline(const std::vector<Placed>& stages) const;
 
   const StagePricer& pricer_;
   const Problem& problem_;
@@ -77,7 +95,11 @@ class StageCatalog {
   std::vector<int> layout_forms_;                              ///< one form of each
   std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by range number and layout
   mutable std::mutex transfers_mutex_;
-  mutable std::unordered_map<std::size_t, StageTransfer> transfers_;  ///< by layouts, last block
+  /// By layouts and last block, by first ranks.
+  mutable std::unordered_map<std::size_t, std::vector<std::pair<FirstRanks, StageTransfer>>>
+      transfers_;
+  /// By form of the first stage, first ranks and blocks of those that share.
+  mutable std::map<std::vector<int>, std::vector<Seconds>> shared_;
 };
 
 }  // namespace plansearch

@@ -42,6 +42,15 @@ struct Partial {
   int last = -1;
   int devices = 0;  ///< of all its stages
   const PricedStage* stage = nullptr;
+  StageTransfer way{};  ///< from the stage before, as if next to it
+};
+using Chain = std::vector<const Partial*>;  ///< the stages of a partial plan, first to last
+
+/// What a whole plan decides: messages to each of its stages from the one before, where both lie,
+/// and what parameters that stages share add to their reductions.
+struct Placement {
+  std::vector<StageTransfer> ways;
+  std::vector<Seconds> shared;
 };
 
 /// What is still to be looked at, the least bound first; of equal ones orders that were not begun,
@@ -155,9 +164,8 @@ class UnevenSearch : public Strategy {
     return *catalogs_[static_cast<std::size_t>(partial.catalog)].catalog;
   }
 
-  /// The stages of a partial plan, first to last.
-  [[nodiscard]] std::vector<const Partial*> chain_of(const Partial& end) const {
-    std::vector<const Partial*> chain{&end};
+  [[nodiscard]] Chain chain_of(const Partial& end) const {
+    Chain chain{&end};
     while (chain.back()->before >= 0) {
       chain.push_back(&partials_[static_cast<std::size_t>(chain.back()->before)]);
     }
@@ -165,61 +173,65 @@ class UnevenSearch : public Strategy {
     return chain;
   }
 
-  [[nodiscard]] StageTransfer between(const Partial& from, const Partial& to) const {
-    const StageCatalog& catalog = catalog_of(from);
-    return catalog.transfer(catalog.layout_of(from.stage->form), catalog.layout_of(to.stage->form),
-                            from.last);
+  [[nodiscard]] static const StageTransfer& way_to(std::size_t s, const Chain& chain,
+                                                   const Placement* placed) {
+    return placed == nullptr ? chain[s]->way : placed->ways[s];
+  }
+  [[nodiscard]] static Seconds reduction_of(std::size_t s, const Chain& chain,
+                                            const Placement* placed) {
+    const Seconds own = chain[s]->stage->price.reduction;
+    return placed == nullptr ? own : own + placed->shared[s];
   }
 
-  /// No step of a plan that begins like this is shorter.
-  [[nodiscard]] Seconds bound_of(const Partial& end) const {
+  /// No step of a plan that begins like this is shorter; `placed`: of a whole plan.
+  [[nodiscard]] Seconds bound_of(const Chain& chain, const Placement* placed = nullptr) const {
+    const Partial& end = *chain.back();
     const StageCatalog& catalog = catalog_of(end);
-    const std::vector<const Partial*> chain = chain_of(end);
     Seconds rest = catalogs_[static_cast<std::size_t>(end.catalog)].bounds->behind(
         catalog.layout_of(end.stage->form), end.last + 1, problem_.gpus - end.devices);
     Seconds head;  // until the first input of the stage
     for (std::size_t s = 0; s + 1 < chain.size(); ++s) {
-      head += chain[s]->stage->price.forward + between(*chain[s], *chain[s + 1]).activation;
+      head += chain[s]->stage->price.forward + way_to(s + 1, chain, placed).activation;
     }
     StepEnds ends;
     for (std::size_t s = chain.size(); s-- > 0;) {
       const StagePrice& price = chain[s]->stage->price;
       rest = with_rest(price.both(), catalog.order().micro_batches, rest);
-      ends.add(head + rest + price.reduction, price.after);
+      ends.add(head + rest + reduction_of(s, chain, placed), price.after);
       if (s == 0) break;
-      const StageTransfer way = between(*chain[s - 1], *chain[s]);
+      const StageTransfer& way = way_to(s, chain, placed);
       head -= chain[s - 1]->stage->price.forward + way.activation;
       rest += way.activation + way.gradient;
     }
-    return step_bound(ends, catalog.order().schedule);
+    return step_of(ends, catalog.order().schedule) * kRounding;
   }
 
-  [[nodiscard]] Seconds step_bound(const StepEnds& ends, ScheduleId schedule) const {
+  [[nodiscard]] Seconds step_of(const StepEnds& ends, ScheduleId schedule) const {
     const bool together =
         optimizer_start(*problem_.framework, schedule) == OptimizerStart::Together;
-    return (together ? ends.reduced + ends.after : ends.apart) * kRounding;
+    return together ? ends.reduced + ends.after : ends.apart;
   }
 
-  /// Whether every stage has room for the micro-batches that must be in flight by now.
-  [[nodiscard]] bool fits(const Partial& end) const {
-    const std::vector<const Partial*> chain = chain_of(end);
+  /// What the fullest stage needs for the micro-batches that must be in flight by now.
+  [[nodiscard]] Bytes least_memory(const Chain& chain) const {
+    const Partial& end = *chain.back();
     const PipelineOrder& order = catalog_of(end).order();
     PipelineShape shape;
     shape.schedule = order.schedule;
     shape.micro_batches = order.micro_batches;
     shape.stages = static_cast<int>(chain.size()) + (end.last + 1 == layers() ? 0 : 1);
+    Bytes most;
     for (std::size_t s = 0; s < chain.size(); ++s) {
       const StagePrice& price = chain[s]->stage->price;
       const int in_flight = peak_chunks(shape, static_cast<int>(s));
-      const Bytes needed = price.fixed + price.activations * static_cast<double>(in_flight);
-      if (needed > offers_.limit()) return false;
+      most = std::max(most, price.fixed + price.activations * static_cast<double>(in_flight));
     }
-    return true;
+    return most;
   }
 
-  [[nodiscard]] bool has_asked_stages(const Partial& end) const {
-    const auto stages = static_cast<int>(chain_of(end).size());
-    if (end.last + 1 < layers()) return stages < most_stages_;
+  [[nodiscard]] bool has_asked_stages(const Chain& chain) const {
+    const auto stages = static_cast<int>(chain.size());
+    if (chain.back()->last + 1 < layers()) return stages < most_stages_;
     return request_.admits(Degree::Pipeline, stages);
   }
 
@@ -231,6 +243,8 @@ class UnevenSearch : public Strategy {
     Partial begun = partial;
     begun.before = index;
     begun.first = partial.last + 1;
+    Chain before;
+    if (index >= 0) before = chain_of(partials_[static_cast<std::size_t>(index)]);
     // Nothing is offered meanwhile: what is late does not depend on the number of threads.
     std::vector<std::vector<std::pair<Partial, Seconds>>> found(
         static_cast<std::size_t>(catalog.layouts()));
@@ -239,13 +253,18 @@ class UnevenSearch : public Strategy {
       Partial next = begun;
       next.devices = partial.devices + catalog.devices_of(layout);
       if (next.devices > problem_.gpus) return;
+      if (index >= 0) {
+        next.way = catalog.transfer(catalog.layout_of(partial.stage->form), layout, partial.last);
+      }
+      Chain chain = before;
+      chain.push_back(&next);
       for (next.last = next.first; next.last < layers(); ++next.last) {
         const Seconds rest = bounds.behind(layout, next.last + 1, problem_.gpus - next.devices);
         if (rest.value() == std::numeric_limits<double>::infinity()) continue;
         for (const PricedStage& stage : catalog.stages(next.first, next.last, layout)) {
           next.stage = &stage;
-          if (!has_asked_stages(next) || !fits(next)) continue;
-          const Seconds bound = bound_of(next);
+          if (!has_asked_stages(chain) || least_memory(chain) > offers_.limit()) continue;
+          const Seconds bound = bound_of(chain);
           if (offers_.is_late(bound)) continue;
           found[l].emplace_back(next, bound);
         }
@@ -261,20 +280,36 @@ class UnevenSearch : public Strategy {
     }
   }
 
-  /// The same of a whole plan, by the simulation of its stages. Runtimes with lists have another.
-  [[nodiscard]] Seconds simulated_bound(const Partial& end, Seconds bound) {
-    if (is_listed(problem_)) return bound;
-    const std::vector<const Partial*> chain = chain_of(end);
+  [[nodiscard]] Placement placement_of(const Chain& chain) const {
+    const StageCatalog& catalog = catalog_of(*chain.back());
+    std::vector<StageCatalog::Placed> stages;
+    for (const Partial* partial : chain) {
+      stages.push_back({partial->first, partial->last, partial->stage->form});
+    }
+    const std::vector<int> ranks = catalog.first_ranks(stages);
+    Placement placed{{{}}, catalog.shared_reductions(stages, ranks)};
+    const auto layout = [&](std::size_t s) { return catalog.layout_of(stages[s].form); };
+    for (std::size_t s = 1; s < chain.size(); ++s) {
+      placed.ways.push_back(ranks.empty()
+                                ? chain[s]->way
+                                : catalog.transfer(layout(s - 1), layout(s), chain[s - 1]->last,
+                                                   {ranks[s - 1], ranks[s]}));
+    }
+    return placed;
+  }
+
+  /// The step of a whole plan by the simulation of its stages as priced alone.
+  [[nodiscard]] Seconds simulated(const Chain& chain, const Placement* placed) {
     durations_ = {};
     for (std::size_t s = 0; s < chain.size(); ++s) {
       durations_.forward.push_back(to_ticks(chain[s]->stage->price.forward));
       durations_.backward.push_back(to_ticks(chain[s]->stage->price.backward));
-      if (s + 1 == chain.size()) break;
-      const StageTransfer way = between(*chain[s], *chain[s + 1]);
+      if (s == 0) continue;
+      const StageTransfer& way = way_to(s, chain, placed);
       durations_.activation_transfer.push_back(to_ticks(way.activation));
       durations_.gradient_transfer.push_back(to_ticks(way.gradient));
     }
-    const PipelineOrder& order = catalog_of(end).order();
+    const PipelineOrder& order = catalog_of(*chain.back()).order();
     PlanDegrees degrees;
     degrees.pipeline = static_cast<int>(chain.size());
     degrees.micro_batches = order.micro_batches;
@@ -283,34 +318,43 @@ class UnevenSearch : public Strategy {
     const PipelineResult& run = simulator_.run(shape, durations_.view());
     StepEnds ends;
     for (std::size_t s = 0; s < chain.size(); ++s) {
-      const StagePrice& price = chain[s]->stage->price;
-      ends.add(to_seconds(run.devices[s].last_end) + price.reduction, price.after);
+      const Seconds end = to_seconds(run.devices[s].last_end);
+      ends.add(end + reduction_of(s, chain, placed), chain[s]->stage->price.after);
     }
-    return std::max(bound, step_bound(ends, order.schedule));
+    return step_of(ends, order.schedule);
   }
 
-  [[nodiscard]] std::vector<StageDescription> stages_of_chain(const Partial& end) const {
+  [[nodiscard]] std::vector<StageDescription> stages_of_chain(const Chain& chain) const {
     std::vector<StageDescription> stages;
-    for (const Partial* partial : chain_of(end)) {
-      stages.push_back(catalog_of(end).stage(partial->first, partial->last, partial->stage->form));
+    for (const Partial* partial : chain) {
+      stages.push_back(
+          catalog_of(*partial).stage(partial->first, partial->last, partial->stage->form));
     }
     return stages;
   }
 
   /// Plans that differ in layers and recomputation only.
-  [[nodiscard]] PlanFamily family_of(const Partial& end) const {
-    PlanFamily family{{}, {end.catalog}};
-    for (const Partial* partial : chain_of(end)) {
-      family.stages.push_back(catalog_of(end).layout_of(partial->stage->form));
+  [[nodiscard]] PlanFamily family_of(const Chain& chain) const {
+    PlanFamily family{{}, {chain.back()->catalog}};
+    for (const Partial* partial : chain) {
+      family.stages.push_back(catalog_of(*partial).layout_of(partial->stage->form));
     }
     return family;
   }
 
   void simulate(const Promise& promise) {
-    const Partial& end = partials_[static_cast<std::size_t>(promise.partial)];
-    const PlanFamily family = family_of(end);
-    if (!offers_.may_rank(family, simulated_bound(end, promise.bound))) return;
-    offers_.offer(catalog_of(end).plan(stages_of_chain(end)), family);
+    const Chain chain = chain_of(partials_[static_cast<std::size_t>(promise.partial)]);
+    const PlanFamily family = family_of(chain);
+    const Bytes memory = least_memory(chain);
+    const Placement placed = placement_of(chain);
+    if (offers_.excludes(family, {bound_of(chain, &placed), memory})) return;
+    Seconds near = promise.bound;
+    if (!is_listed(problem_)) {  // runtimes with lists have another simulation
+      if (offers_.excludes(family, {simulated(chain, &placed), memory})) return;
+      near = std::max(near, simulated(chain, nullptr) * kRounding);
+    }
+    if (!offers_.may_rank(family, near)) return;
+    offers_.offer(catalog_of(*chain.back()).plan(stages_of_chain(chain)), family);
   }
 
   const Problem& problem_;

@@ -7,6 +7,7 @@
 // Checked by: tests/unit/evaluate/stage_price_test.cpp (equal to the stages of whole plans)
 #include "evaluate/step/stage_price.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "evaluate/memory/memory_model.hpp"
@@ -87,12 +88,12 @@ StagePrice StagePricer::price(const StageConfig& form, const std::vector<BlockRu
 }
 
 StageTransfer StagePricer::transfer(const StageConfig& from, const StageConfig& to,
-                                    std::size_t last_block, int first_rank) const {
+                                    std::size_t last_block, const std::array<int, 2>& first) const {
   ParallelPlan plan;
   plan.transforms = {{from.degrees, from.mesh}, {to.degrees, to.mesh}};
   const int second = plan.transforms.front() == plan.transforms.back() ? 0 : 1;
   plan.assignment =
-      assignment_of({{0, 0}, {second, first_rank}}, {{last_block, 1}}, *problem_.network);
+      assignment_of({{0, first[0]}, {second, first[1]}}, {{last_block, 1}}, *problem_.network);
   const LinkedAssignment ways = routed(*problem_.cluster, plan, &routes_);
   PlanInvariants ground;
   ground.transforms = {ground_of(from, from.degrees), ground_of(to, to.degrees)};
@@ -101,6 +102,36 @@ StageTransfer StagePricer::transfer(const StageConfig& from, const StageConfig& 
                           Order{from.degrees.schedule, from.degrees.micro_batches}};
   const BoundaryTransfers transfers = boundary_transfers(view, 0);
   return {transfers.activation.time, transfers.gradient.time};
+}
+
+std::vector<Seconds> StagePricer::shared_reductions(const std::vector<PlacedStage>& stages) const {
+  auto assignment = std::make_shared<Assignment>();
+  PlanInvariants ground;
+  for (const PlacedStage& stage : stages) {
+    const int number = assignment->stages();
+    assignment->positions.push_back({number, stage.first_rank});
+    assignment->groups.push_back({number, 0, *stage.blocks});
+    ground.transforms.push_back(ground_of(*stage.form, stage.form->degrees));
+  }
+  index_contents(*assignment, *problem_.network);
+  const LinkedAssignment linked{assignment, {}, {}, {}};
+  ground.routed = &linked;
+  const PricingInput view{context_, ground, {}};
+  add_shared_messages(view, ground);
+  std::vector<Seconds> reductions(stages.size());
+  for (int p = 0; p < assignment->stages(); ++p) {
+    for (const PhaseMessage& message :
+         ground.messages[static_cast<std::size_t>(view.kind_of(p))].last) {
+      reductions[static_cast<std::size_t>(p)] += message.time;
+    }
+  }
+  return reductions;
+}
+
+bool StagePricer::shares(const StageConfig& form, const std::vector<BlockRun>& blocks) const {
+  return std::any_of(blocks.begin(), blocks.end(), [&](const BlockRun& run) {
+    return !form.profile->blocks[run.block].shared.empty();
+  });
 }
 
 }  // namespace plansearch

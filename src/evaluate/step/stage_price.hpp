@@ -3,6 +3,7 @@
 // together. The same profiles, statics and messages that whole plans are priced by.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -42,6 +43,13 @@ struct StageTransfer {
   Seconds gradient;
 };
 
+/// A stage of a plan, and where it begins.
+struct PlacedStage {
+  const StageConfig* form = nullptr;
+  const std::vector<BlockRun>* blocks = nullptr;
+  int first_rank = 0;
+};
+
 class StagePricer {
  public:
   explicit StagePricer(const Problem& problem);
@@ -52,9 +60,17 @@ class StagePricer {
   [[nodiscard]] StageConfig form(const PlanDegrees& degrees) const;
   [[nodiscard]] StagePrice price(const StageConfig& form,
                                  const std::vector<BlockRun>& blocks) const;
-  /// From a stage on ranks 0, 1, ... that ends with this block to one whose first rank is given.
+  /// From a stage that ends with this block to another; of both the first rank.
   [[nodiscard]] StageTransfer transfer(const StageConfig& from, const StageConfig& to,
-                                       std::size_t last_block, int first_rank) const;
+                                       std::size_t last_block,
+                                       const std::array<int, 2>& first) const;
+
+  /// What each of these stages adds to its reduction for parameters that it shares with others: all
+  /// of a plan or, where they lie along no axis of one mesh, the first one and those that share.
+  [[nodiscard]] std::vector<Seconds> shared_reductions(
+      const std::vector<PlacedStage>& stages) const;
+  /// Whether these blocks hold parameters that other blocks hold too.
+  [[nodiscard]] bool shares(const StageConfig& form, const std::vector<BlockRun>& blocks) const;
 
  private:
   Problem problem_;

@@ -196,6 +196,13 @@ void add_shared(const PricingInput& view, const StepMessage& shared, PlanInvaria
 
 }  // namespace
 
+void add_shared_messages(const PricingInput& view, PlanInvariants& ground) {
+  ground.messages.resize(view.assignment().kinds.size());
+  for (const StepMessage& shared : ground.transforms.front().profile->shared) {
+    add_shared(view, shared, ground);
+  }
+}
+
 void complete_messages(const PricingContext& context, PlanInvariants& ground) {
   if (ground.messages_known) return;
   const PricingInput view{context, ground, {}};
@@ -207,11 +214,7 @@ void complete_messages(const PricingContext& context, PlanInvariants& ground) {
     messages.last.clear();
     add_own(view, kinds[kind], messages.overlapping);
   }
-  if (view.assignment().stages() > 1) {
-    for (const StepMessage& shared : ground.transforms.front().profile->shared) {
-      add_shared(view, shared, ground);
-    }
-  }
+  if (view.assignment().stages() > 1) add_shared_messages(view, ground);
   if (view.assignment().replicas > 1) {
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) add_replicas(view, kind, ground);
   }

@@ -9,6 +9,9 @@
 
 namespace plansearch {
 
+/// What positions that hold the same parameters send at the end of a step, into `messages`.
+void add_shared_messages(const PricingInput& view, PlanInvariants& ground);
+
 /// Fills in `messages`, once; profiles need the states of their class.
 void complete_messages(const PricingContext& context, PlanInvariants& ground);
 

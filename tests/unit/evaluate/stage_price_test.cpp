@@ -60,10 +60,9 @@ TEST_SUITE("unit") {
             doctest::Approx(reports[s].memory.value()).epsilon(1e-12));
       if (s + 1 == stages.size()) continue;
       const StageConfig next = pricer.form(plan.transform_at(static_cast<int>(s) + 1).degrees);
-      const int apart = reports[s + 1].first_rank - reports[s].first_rank;
       const std::size_t block = stages[s].chunks.front().back().block;
-      if (s == 0)
-        CHECK(pricer.transfer(form, next, block, apart).activation == reports[s].edge_time);
+      const std::array first{reports[s].first_rank, reports[s + 1].first_rank};
+      CHECK(pricer.transfer(form, next, block, first).activation == reports[s].edge_time);
     }
   }
 }

@@ -176,6 +176,59 @@ TEST_SUITE("unit") {
     CHECK(with_plan > 10);
   }
 
+  TEST_CASE("whole plans are bounded by the messages and reductions that they have") {
+    std::mt19937 random(5);
+    int apart = 0;
+    int shared_at_all = 0;
+    for (int round = 0; round < 60; ++round) {
+      CAPTURE(round);
+      const int layers = 4;
+      const Problem problem = small_problem(layers, 8, 80.0, round % 4 != 0);
+      const PlanEvaluator evaluator(problem);
+      const StagePricer pricer(problem);
+      const LayerRanges ranges(layer_runs(*problem.network));
+      const auto orders = stage_degrees(problem, few_degrees(), {1, 2, 4});
+      const auto& [order, degrees] = *std::next(orders.begin(), random() % orders.size());
+      const StageCatalog catalog(pricer, problem, order, degrees, ranges, Bytes(1e12));
+      std::vector<StageCatalog::Placed> stages;
+      std::vector<StageDescription> described;
+      int devices = 0;
+      for (int first = 0; first < layers && devices < 8;) {
+        const auto form = static_cast<int>(random() % degrees.size());
+        const int last = std::min(layers - 1, first + static_cast<int>(random() % 2));
+        stages.push_back({first, last, form});
+        described.push_back(catalog.stage(first, last, form));
+        devices += catalog.form(form).devices();
+        first = last + 1;
+      }
+      if (stages.back().last + 1 != layers || devices != 8) continue;
+      const auto plan = catalog.plan(described);
+      REQUIRE(std::holds_alternative<ParallelPlan>(plan));
+      const std::vector<StageReport> reports =
+          evaluator.details(std::get<ParallelPlan>(plan)).stages;
+      const std::vector<int> ranks = catalog.first_ranks(stages);
+      const std::vector<Seconds> shared = catalog.shared_reductions(stages, ranks);
+      if (!ranks.empty()) ++apart;
+      for (std::size_t s = 0; s < stages.size(); ++s) {
+        const auto& [first, last, form] = stages[s];
+        const StagePrice price = pricer.price(catalog.form(form), catalog.blocks(first, last));
+        CHECK((price.reduction + shared[s]).value() ==
+              doctest::Approx(reports[s].reduction.value()).epsilon(1e-12));
+        if (shared[s] > Seconds(0)) ++shared_at_all;
+        if (s + 1 == stages.size()) continue;
+        const int from = catalog.layout_of(form);
+        const int to = catalog.layout_of(stages[s + 1].form);
+        CHECK(catalog.transfer(from, to, last).activation <= reports[s].edge_time);
+        if (ranks.empty()) continue;
+        CHECK(ranks[s] == reports[s].first_rank);
+        CHECK(catalog.transfer(from, to, last, {ranks[s], ranks[s + 1]}).activation ==
+              reports[s].edge_time);
+      }
+    }
+    CHECK(apart > 5);
+    CHECK(shared_at_all > 10);
+  }
+
   TEST_CASE("no uniform plan of one chunk is faster") {
     const PlanEvaluator evaluator(small_problem(6, 8, 2.4, true));
     PinnedDegrees one_chunk;
