@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "base/parallel.hpp"
 #include "io/csv.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
@@ -245,17 +246,29 @@ void add_planner(const FoundPlans& plans, Figures& figures) {
 }
 
 /// Figure 7a: pipelines of single devices, and one stage on all of them, against the best of all.
-void add_ablation(const FoundPlans& plans, const StudyContext& context, Figures& figures) {
-  const auto add = [&](const std::string& what, std::size_t index, const PinnedDegrees& pinned) {
+struct Ablation {
+  const char* what;
+  std::size_t index;  ///< of `kGpts`
+  PinnedDegrees pinned;
+};
+const std::array<Ablation, 2>& ablations() {
+  static const std::array<Ablation, 2> kAblations{
+      {{"inter-operator only", 5, {{Degree::Data, 1}, {Degree::TensorOut, 1}}},
+       {"intra-operator only", 6, {{Degree::Pipeline, 1}}}}};
+  return kAblations;
+}
+
+void add_ablations(const FoundPlans& plans, const FoundPlans& ablated, Figures& figures) {
+  for (std::size_t i = 0; i < ablated.size(); ++i) {
+    const auto& [name, index, pinned] = ablations().at(i);
+    const std::string what = name;
     const auto& all = plans.at(index);
-    const auto some = found_plan(kGpts.at(index), pinned, context);
+    const auto& some = ablated[i];
     const auto share = all && some ? std::optional(some->pflops / all->pflops) : std::nullopt;
     figures.add(what, share).published =
         figures.published(what + ", PFLOP/s") /
         figures.published(fmt::format("throughput {}", kGpts.at(index).name));
-  };
-  add("inter-operator only", 5, {{Degree::Data, 1}, {Degree::TensorOut, 1}});
-  add("intra-operator only", 6, {{Degree::Pipeline, 1}});
+  }
 }
 
 }  // namespace
@@ -264,10 +277,19 @@ void add_alpa(const StudyContext& context, Figures& figures) {
   const StepTable steps = step_table(context);
   add_measured(steps, figures);
   add_sanity_check(steps, figures);
-  FoundPlans plans;
-  for (const PublishedGpt& gpt : kGpts) plans.push_back(found_plan(gpt, {}, context));
+  FoundPlans plans(kGpts.size());
+  FoundPlans ablated(ablations().size());
+  parallel_for(plans.size() + ablated.size(), context.threads, [&](std::size_t i) {
+    if (i < ablated.size()) {  // these take longest
+      const Ablation& ablation = ablations().at(i);
+      ablated[i] = found_plan(kGpts.at(ablation.index), ablation.pinned, context);
+    } else {
+      const std::size_t gpt = i - ablated.size();
+      plans[gpt] = found_plan(kGpts.at(gpt), {}, context);
+    }
+  });
   add_planner(plans, figures);
-  add_ablation(plans, context, figures);
+  add_ablations(plans, ablated, figures);
 }
 
 }  // namespace plansearch

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 
+#include "base/parallel.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/stop_token.hpp"
 #include "schedule/passes/pass.hpp"
@@ -135,8 +136,7 @@ double percent(double share) {
   return std::round(share * 1e10) / 1e8 + 0.0;
 }
 
-void add_planner(const std::string& hardware, const StudyContext& context, Figures& figures) {
-  const ThreePlans plans = three_plans(hardware, context.data);
+void add_planner(const std::string& hardware, const ThreePlans& plans, Figures& figures) {
   const Seconds lists = plans.lists.step.total();
   const Seconds passed = plans.passed.step.total();
   const Seconds planned = plans.planned.step.total();
@@ -233,7 +233,10 @@ void add_operators(const StudyContext& context, Figures& figures) {
 
 void add_hosoki_planner(const StudyContext& context, Figures& figures) {
   figures.add("planner", std::nullopt);
-  for (const char* hardware : kMachines) add_planner(hardware, context, figures);
+  std::array<ThreePlans, kMachines.size()> plans;
+  parallel_for(plans.size(), context.threads,
+               [&](std::size_t i) { plans[i] = three_plans(kMachines[i], context.data); });
+  for (std::size_t i = 0; i < plans.size(); ++i) add_planner(kMachines[i], plans[i], figures);
   add_operators(context, figures);
 }
 
