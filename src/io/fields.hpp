@@ -31,12 +31,14 @@ class Fields {
   /// With a log: of what was given.
   explicit Fields(const Node& map, FieldLog* log = nullptr) : map_(map), log_(log) {}
 
-  /// `read`: a function of the node or one of its members, such as &Node::boolean; or a list of
-  /// choices.
+  /// `read`: a function of the node or one of its members, such as &Node::boolean; a list of
+  /// choices; or a range of whole numbers.
   template <typename T, typename Read>
   void take(std::string_view key, T& field, const Read& read) const {
     if constexpr (std::is_invocable_v<const Read&, const Node&>) {
       with(key, [&](const Node& node) { field = std::invoke(read, node); });
+    } else if constexpr (std::is_same_v<Read, IntegerRange>) {
+      with(key, [&](const Node& node) { field = node.integer(read); });
     } else {
       using Row = std::remove_cvref_t<decltype(*std::begin(read))>;
       with(key, [&](const Node& node) { field = node.choice(std::span<const Row>(read)); });

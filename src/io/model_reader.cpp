@@ -82,7 +82,7 @@ ModelFile read_own(const Node& root) {
   ModelFile file;
   file.model = read_sections(root);
   Fields(root).take("aliases", file.aliases, &Node::texts);
-  file.published_parameters = read_optional(root, "parameters", kPositive);
+  Fields(root).take("parameters", file.published_parameters, kPositive);
   root.finish();
   check_sizes(root, file.model);
   check_trained(root, file.model);

@@ -44,32 +44,8 @@ inline constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::
                                                         {"adafactor", OptimizerKind::Adafactor},
                                                         {"muon", OptimizerKind::Muon}};
 
-[[nodiscard]] std::int64_t read_integer(const Node& map, std::string_view key, IntegerRange range,
-                                        std::int64_t fallback);
-[[nodiscard]] std::optional<std::int64_t> read_optional(const Node& map, std::string_view key,
-                                                        IntegerRange range);
-[[nodiscard]] bool read_switch(const Node& map, std::string_view key);
-/// A number of at least 0 and below 1; 0 when absent.
-[[nodiscard]] double read_fraction(const Node& map, std::string_view key);
-
-template <typename E>
-[[nodiscard]] E read_choice(const Node& map, std::string_view key,
-                            std::span<const Choice<E>> choices, E fallback) {
-  const std::optional<Node> node = map.find(key);
-  return node.has_value() ? node->choice(choices) : fallback;
-}
-
 /// All sections of a model file.
 [[nodiscard]] ModelDescription read_sections(const Node& root);
-[[nodiscard]] AttentionDescription read_attention(const Node& node, std::int64_t hidden);
 [[nodiscard]] LatentAttention read_latent(const Node& node);
-[[nodiscard]] MlpDescription read_mlp(const Node& node, std::int64_t hidden);
-[[nodiscard]] NormDescription read_norm(const Node& node);
-[[nodiscard]] EmbeddingDescription read_embedding(const Node& node, PositionKind positions,
-                                                  std::optional<std::int64_t> max_positions);
-[[nodiscard]] MoeDescription read_experts(const Node& node);
-[[nodiscard]] DecoderDescription read_decoder(const Node& node, const ModelDescription& model);
-[[nodiscard]] VisionDescription read_vision(const Node& node);
-[[nodiscard]] TrainingDefaults read_training(const Node& node, StackKind stack);
 
 }  // namespace plansearch::io

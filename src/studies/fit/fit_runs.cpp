@@ -108,9 +108,7 @@ FitRuns read_fit_runs(const std::vector<std::string>& tables, const Cluster& bas
   machine.site.reset();
   const ProfileFinder finder{[&](std::string_view) { return machine; },
                              [&](std::string_view name) { return data.framework(name); }};
-  const ArchitectureTable architectures =
-      read_architectures(data.directory() / "validation" / "architectures.yaml",
-                         [&](std::string_view name) { return data.model(name).description; });
+  const ArchitectureTable architectures = shipped_architectures(data);
   std::vector<RunRecord> runs;
   for (const FitRun& fit : all) runs.push_back(fit.run);
   const std::vector<PredictedRun> rows = predict_runs(runs, architectures, finder, threads);

@@ -21,9 +21,6 @@
 namespace plansearch {
 namespace {
 
-constexpr const char* kMegatron =
-    "DS3Lab/Decentralized_FM_alpha, results/NeurIPS2022_submission.md";
-
 /// Published and predicted step times, by row of the table.
 struct Steps {
   double published = 0.0;
@@ -37,16 +34,13 @@ using StepTable = std::map<std::string, Steps>;
 std::vector<PredictedRun> predictions_of(const std::vector<RunRecord>& runs,
                                          const StudyContext& context, bool scatters) {
   const ShippedData& data = context.data;
-  const auto model = [&](std::string_view name) { return data.model(name).description; };
   const ProfileFinder finder{[&](std::string_view name) { return data.cluster(name); },
                              [&](std::string_view name) {
                                Framework framework = data.framework(name);
                                framework.constants.boundary_scatter_gather = scatters;
                                return framework;
                              }};
-  return predict_runs(
-      runs, read_architectures(data.directory() / "validation" / "architectures.yaml", model),
-      finder, context.threads);
+  return predict_runs(runs, shipped_architectures(data), finder, context.threads);
 }
 
 StepTable step_table(const StudyContext& context) {
@@ -92,20 +86,14 @@ const std::vector<PlanTable>& plan_tables() {
   return kTables;
 }
 
-std::optional<double> optional_if(bool wanted, double value) {
-  return wanted ? std::optional(value) : std::nullopt;
-}
-
-ReproducedRow step_row(const std::string& check, const Steps& steps, double predicted,
-                       bool checked) {
+void add_step(const std::string& name, const Steps& steps, double predicted, bool checked,
+              Figures& figures) {
   constexpr double kBand = 0.30;
-  return {check,
-          "s",
-          steps.published,
-          predicted,
-          optional_if(checked, steps.published * (1.0 - kBand)),
-          optional_if(checked, steps.published * (1.0 + kBand)),
-          kMegatron};
+  ReproducedRow& row = figures.add("step", predicted, {name});
+  row.published = steps.published;
+  if (!checked) return;
+  row.low = steps.published * (1.0 - kBand);
+  row.high = steps.published * (1.0 + kBand);
 }
 
 /// Pairs of which one takes at least twice as long as the other, and how many of them are predicted
@@ -133,44 +121,40 @@ void add_table(const PlanTable& table, const StepTable& steps, Figures& figures)
     published.push_back(step.published);
     predicted.push_back(step.predicted);
     whole.push_back(step.predicted_whole);
-    figures.add(step_row(fmt::format("step, {}, {}", table.name, plan), step, step.predicted,
-                         table.checked));
+    add_step(fmt::format("{}, {}", table.name, plan), step, step.predicted, table.checked, figures);
   }
-  const auto tau_row = [&](const char* setting, const std::vector<double>& values, bool checked) {
-    figures.add(ReproducedRow{fmt::format("Kendall tau, {}{}", table.name, setting), "", 1.0,
-                              kendall_tau(published, values), optional_if(checked, 0.6),
-                              optional_if(checked, 1.0), kMegatron});
+  const auto add_tau = [&](const char* setting, const std::vector<double>& values, bool checked) {
+    ReproducedRow& row = figures.add("tau", kendall_tau(published, values), {table.name, setting});
+    if (!checked) row.low = row.high = std::nullopt;
   };
-  tau_row("", predicted, table.checked);
-  tau_row(", no scatter-gather", whole, false);
+  add_tau("", predicted, table.checked);
+  add_tau(", no scatter-gather", whole, false);
   const auto [all, right] = contrasts(published, predicted);
   if (all == 0) return;
-  figures.add(ReproducedRow{fmt::format("contrasts of 2x and more in order, {}", table.name),
-                            "pairs", static_cast<double>(all), static_cast<double>(right),
-                            static_cast<double>(all), static_cast<double>(all), kMegatron});
+  ReproducedRow& row = figures.add("contrasts", right, {table.name});
+  row.published = row.low = row.high = all;
 }
 
 void add_measured(const StepTable& steps, Figures& figures) {
   for (const PlanTable& table : plan_tables()) add_table(table, steps, figures);
   const Steps& long_pipeline = steps.at("1.3b-mb1-p8t8-d1");
-  figures.add(step_row("step, 1.3B, micro-batch 1, p8t8-d1, no scatter-gather", long_pipeline,
-                       long_pipeline.predicted_whole, true));
+  add_step("1.3B, micro-batch 1, p8t8-d1, no scatter-gather", long_pipeline,
+           long_pipeline.predicted_whole, true, figures);
   for (const int micro_batch : {1, 2, 4}) {
     const Steps& deep = steps.at(fmt::format("39b-mb{}-p16t4", micro_batch));
     const Steps& wide = steps.at(fmt::format("39b-mb{}-p8t8", micro_batch));
-    figures.add(step_row(fmt::format("step, 39B, micro-batch {}, p16t4", micro_batch), deep,
-                         deep.predicted, micro_batch == 1));
-    figures.add(step_row(fmt::format("step, 39B, micro-batch {}, p8t8", micro_batch), wide,
-                         wide.predicted, micro_batch == 1));
-    figures.add(ReproducedRow{fmt::format("p8t8 over p16t4, 39B, micro-batch {}", micro_batch), "",
-                              wide.published / deep.published, wide.predicted / deep.predicted,
-                              optional_if(micro_batch == 1, 1.0), std::nullopt, kMegatron});
+    const bool checked = micro_batch == 1;
+    const std::string name = fmt::format("39B, micro-batch {}", micro_batch);
+    add_step(name + ", p16t4", deep, deep.predicted, checked, figures);
+    add_step(name + ", p8t8", wide, wide.predicted, checked, figures);
+    ReproducedRow& row = figures.add("p8t8 over p16t4", wide.predicted / deep.predicted, {name});
+    row.published = wide.published / deep.published;
+    if (!checked) row.low = std::nullopt;
   }
   const Steps& tensor = steps.at("1.3b-2xlarge-p1t8");
   const Steps& pipeline = steps.at("1.3b-2xlarge-p8t1");
-  figures.add(ReproducedRow{"p1t8 over p8t1 on nodes of one GPU", "",
-                            tensor.published / pipeline.published,
-                            tensor.predicted / pipeline.predicted, 5.0, std::nullopt, kMegatron});
+  figures.add("p1t8 over p8t1", tensor.predicted / pipeline.predicted).published =
+      tensor.published / pipeline.published;
 }
 
 void add_sanity_check(const StepTable& steps, Figures& figures) {

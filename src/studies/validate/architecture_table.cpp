@@ -209,4 +209,9 @@ ArchitectureTable read_architectures(const std::filesystem::path& path,
   return table;
 }
 
+ArchitectureTable shipped_architectures(const ShippedData& data) {
+  return read_architectures(data.directory() / "validation" / "architectures.yaml",
+                            [&](std::string_view name) { return data.model(name).description; });
+}
+
 }  // namespace plansearch

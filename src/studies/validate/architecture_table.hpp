@@ -16,6 +16,7 @@
 #include "io/document.hpp"
 #include "plansearch/model_description.hpp"
 #include "plansearch/schedule_id.hpp"
+#include "plansearch/shipped_data.hpp"
 #include "studies/validate/run_record.hpp"
 
 namespace plansearch {
@@ -58,5 +59,8 @@ struct ArchitectureTable {
 
 [[nodiscard]] ArchitectureTable read_architectures(const std::filesystem::path& path,
                                                    const ModelFinder& find_model);
+
+/// validation/architectures.yaml of the shipped data.
+[[nodiscard]] ArchitectureTable shipped_architectures(const ShippedData& data);
 
 }  // namespace plansearch

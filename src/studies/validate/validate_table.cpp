@@ -98,9 +98,7 @@ std::string validate_runs(const io::CsvTable& table, const ValidationRequest& re
   problems.attempt([&] { require_some_known(table, "hw", finder.cluster); });
   problems.attempt([&] { require_some_known(table, "framework", finder.framework); });
   problems.refuse_any();
-  const ArchitectureTable architectures =
-      read_architectures(data.directory() / "validation" / "architectures.yaml",
-                         [&](std::string_view name) { return data.model(name).description; });
+  const ArchitectureTable architectures = shipped_architectures(data);
   const std::vector<PredictedRun> rows = predict_runs(runs, architectures, finder, request.threads);
   RunReport report{rows};
   report.min_mfu = request.min_mfu;
