@@ -7,6 +7,7 @@
 #include "search/ranking/variants.hpp"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 namespace plansearch {
@@ -30,18 +31,23 @@ PlanGroup::iterator simplest(PlanGroup& group) {
 std::vector<PlanGroup> grouped_variants(const std::vector<PlanCandidate>& ranked,
                                         double paired_sigma, std::size_t top) {
   std::vector<PlanGroup> groups;
+  std::map<PlanDegrees, std::vector<std::size_t>> known;  // groups by family
   for (const PlanCandidate& candidate : ranked) {
-    const auto ties = [&](const PlanGroup& group) {
-      if (candidate.written || group.front().written) return false;
-      return plan_family(group.front().plan) == plan_family(candidate.plan) &&
-             probability_faster(group.front().estimate.step.total(),
+    const auto ties = [&](std::size_t group) {
+      return probability_faster(groups[group].front().estimate.step.total(),
                                 candidate.estimate.step.total(), paired_sigma) < kTieProbability;
     };
-    const auto group = std::find_if(groups.begin(), groups.end(), ties);
-    if (group == groups.end()) {
+    if (candidate.written) {
       groups.push_back({candidate});
+      continue;
+    }
+    std::vector<std::size_t>& family = known[plan_family(candidate.plan)];
+    const auto group = std::find_if(family.begin(), family.end(), ties);
+    if (group != family.end()) {
+      groups[*group].push_back(candidate);
     } else {
-      group->push_back(candidate);
+      family.push_back(groups.size());
+      groups.push_back({candidate});
     }
   }
   if (groups.size() > top) groups.resize(top);

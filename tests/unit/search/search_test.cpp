@@ -215,6 +215,22 @@ TEST_SUITE("differential") {
     }
   }
 
+  TEST_CASE("every plan of the space is counted once: evaluated, pruned or rejected") {
+    const PlanEvaluator evaluator(test::toy_problem());
+    const SearchSpace space = toy_space(evaluator.problem());
+    const SearchCounts all = search(evaluator, space, options(Pruning::Off, 1)).counts;
+    const SearchCounts some = search(evaluator, space, options(Pruning::On, 1)).counts;
+    for (const SearchCounts& counts : {all, some}) {
+      CHECK(counts.evaluated + counts.pruned + counts.rejected_total() == counts.space);
+      CHECK(counts.classes > 0);
+      CHECK(counts.classes < counts.evaluated);
+    }
+    CHECK(all.subtrees == 0);
+    CHECK(some.subtrees > 0);
+    CHECK(some.subtrees < some.pruned);
+    CHECK(some.classes < all.classes);
+  }
+
   TEST_CASE("pruning never changes the answer, with every schedule there is") {
     for (const double memory : {12.0, 80.0}) {
       test::ToyOptions toy;
