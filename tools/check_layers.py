@@ -30,7 +30,8 @@ ROWS = [
 # The installed headers, flat in include/plansearch, by the layer that implements them.
 PUBLIC = {
     "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope", "stop_token",
-             "infeasible", "implementation", "operator_passes", "concurrency", "site"],
+             "infeasible", "implementation", "operator_passes", "concurrency", "site",
+             "layer_module"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "operator_kind", "model_description", "transformer_builder"],
     "framework": ["framework", "framework_constants"],

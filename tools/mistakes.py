@@ -381,7 +381,7 @@ MISTAKES = [
             "plan.shard_group > 0 && plan.shard_group < plan.data", "plan.shard_group > 0"),
     Mistake("waits-unhidden", "a message that kernels hide in part counts whole in a lower bound",
             "src/evaluate/block/least_waits.cpp",
-            "(c.count * (1.0 - hidden_share(context, overlap)))", "c.count"),
+            "(c.count * (1.0 - hidden_share(context, priced)))", "c.count"),
     Mistake("waits-all-sent-again", "a bound has recomputation send what its framework keeps",
             "src/evaluate/block/least_waits.cpp",
             "runs_again && is_repeated(c)", "is_repeated(c)"),

@@ -14,6 +14,7 @@
 #include "plansearch/data_type.hpp"
 #include "plansearch/framework_constants.hpp"
 #include "plansearch/implementation.hpp"
+#include "plansearch/layer_module.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
 #include "plansearch/scope.hpp"
@@ -65,6 +66,17 @@ enum class SelectiveRule : std::uint8_t {
                      ///< exchanges are kept (PyTorch's operator policy)
   AllButMatmuls,     ///< all but the products with weights (MaxText's "minimal")
   AllButAttention,   ///< all but fused attention (InternEvo)
+  Modules,           ///< parts of a layer, by name
+};
+
+struct SelectiveRecompute {
+  SelectiveRule rule;
+  LayerModules modules;  ///< of SelectiveRule::Modules
+
+  // NOLINTNEXTLINE(google-explicit-constructor): most rules are all there is to say
+  SelectiveRecompute(SelectiveRule which = SelectiveRule::UnfusedAttention, LayerModules named = {})
+      : rule(which), modules(named) {}
+  bool operator==(const SelectiveRecompute&) const = default;
 };
 
 /// How layers go to stages when the counts do not divide, or always.
@@ -196,7 +208,8 @@ struct Framework {
   std::vector<std::string> schedules{"gpipe", "1f1b", "interleaved"};  ///< that it runs
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;
-  SelectiveRule selective = SelectiveRule::UnfusedAttention;
+  SelectiveRecompute selective;
+  LayerModules recompute_modules;  ///< that its users can name
   PartialRecompute partial_recompute = PartialRecompute::None;
   OperatorSteps operator_steps = OperatorSteps::None;
   /// Micro-batches that a device may keep under orders made for the case; absent: as many as there

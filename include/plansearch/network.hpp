@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "plansearch/layer_module.hpp"
 #include "plansearch/operator_kind.hpp"
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/quantity.hpp"
@@ -87,12 +88,6 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
-/// Which recompute level drops the tensors that an operator saves.
-enum class RecomputeScope {
-  FullOnly,   ///< kept unless the whole block is recomputed
-  Selective,  ///< also dropped by selective recompute (the attention core)
-};
-
 /// In which form a tensor is kept for backward.
 enum class SavedAs {
   Itself,  ///< as it was produced; every operator that keeps it so shares the one tensor
@@ -119,10 +114,10 @@ struct Operator {
   std::vector<ParameterId> parameters;
   std::vector<TensorId> outputs;  ///< activations written
   /// Kept from forward to backward; each form of a tensor is listed once per block. Inputs
-  /// of a Selective region are listed at the operator that produces them, so that dropping the
-  /// tensors listed at Selective operators is right as it stands.
+  /// of the attention core are listed at the operator that produces them, so that dropping the
+  /// tensors listed at its operators is right as it stands.
   std::vector<Saved> saved;
-  RecomputeScope recompute = RecomputeScope::FullOnly;
+  LayerModules modules;          ///< it is part of
   double flops_per_point = 0.0;  ///< forward FLOPs per point of the loop nest (2 for a matmul)
   double useful_fraction = 1.0;  ///< share of the nest that is really needed (causal: about 1/2)
   bool windowed = false;         ///< attention to a window of the keys
@@ -215,6 +210,8 @@ struct Network {
 [[nodiscard]] bool needs_input_gradient(const Block& block, const Operator& op);
 /// Whether its first parameter, the weight of a product, is trained.
 [[nodiscard]] bool trains_weight(const Block& block, const Operator& op);
+/// That its operators are part of.
+[[nodiscard]] LayerModules modules_of(const Network& network);
 /// The number of layers: runs of blocks that are neither embedding nor head nor other.
 [[nodiscard]] std::int64_t layer_count(const Network& network);
 

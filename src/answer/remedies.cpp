@@ -26,8 +26,24 @@ constexpr std::array kUnpinned{Degree::Recompute,        Degree::Zero,     Degre
                                Degree::TensorOut,        Degree::Pipeline, Degree::Context,
                                Degree::Expert,           Degree::Data};
 
+/// Parts of a layer that cost little to run again.
+std::optional<Change> by_modules(const ProblemRequest& request, const ResolvedQuestion& asked) {
+  const LayerModules cheap = asked.problem.framework->recompute_modules & discards_results() &
+                             modules_of(*asked.problem.network);
+  if (request.recompute_modules || cheap.none()) return std::nullopt;
+  Change change{{}, request};
+  change.request.recompute_modules = to_text(cheap, ",");
+  change.request.degrees.pin(Degree::Recompute, static_cast<int>(Recompute::Selective));
+  change.request.degrees.release(Degree::RecomputeLayers);
+  change.request.limits.release(Degree::Recompute);
+  change.words =
+      "with --recompute selective --recompute-modules " + *change.request.recompute_modules;
+  return change;
+}
+
 std::vector<Change> possible_changes(const ProblemRequest& request, const ResolvedQuestion& asked) {
   std::vector<Change> changes;
+  if (auto modules = by_modules(request, asked)) changes.push_back(*std::move(modules));
   for (const Degree degree : kUnpinned) {
     if (!request.degrees.has(degree) && !request.limits.has(degree)) continue;
     changes.push_back(

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "base/names.hpp"
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
 #include "plansearch/degree_table.hpp"
@@ -63,6 +64,11 @@ bool overlap_experts(const ExportRequest& h) {
   const bool half = h.problem.precision != DataType::Fp32;
   return h.overlaps(Overlap::ExpertAllToAll) && d.recompute != Recompute::Full && half &&
          (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
+}
+
+bool recomputes_by(const ExportRequest& h, bool named_modules) {
+  return h.degrees.recompute == Recompute::Selective &&
+         (h.problem.framework->selective.rule == SelectiveRule::Modules) == named_modules;
 }
 
 bool has_precision(const ExportRequest& h, std::initializer_list<DataType> types) {
@@ -143,6 +149,7 @@ std::vector<Key> optimizer_keys() {
 }
 
 constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
+constexpr Setting kModules = setting_of(plansearch::Setting::RecomputeModules);
 constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
 
 /// Beyond the plan: what somebody chose of the software.
@@ -189,8 +196,11 @@ std::vector<Key> batch_keys() {
          return Value(std::max(1, h.degrees.recompute_layers));
        }},
       {"--recompute-modules", {s(D::Recompute)},
+       [](const ExportRequest& h) { return recomputes_by(h, false) ? Value({"core_attn"}) : Value(); }},
+      {"--recompute-modules", {kModules},
        [](const ExportRequest& h) {
-         return h.degrees.recompute == Recompute::Selective ? Value("core_attn") : Value();
+         const LayerModules modules = h.problem.framework->selective.modules;
+         return recomputes_by(h, true) ? Value(words_of(to_text(modules, " "), " ")) : Value();
        }},
       {"--attention-backend", {S::Attention},
        [](const ExportRequest& h) { return h.attention == "unfused" ? Value("unfused") : Value(); }},
@@ -302,6 +312,7 @@ Exporter megatron_exporter() {
                {kRecipe, {"tensorwise", "delayed", "block", "mxfp8"}},
                {kGraphs, {"0", "1"}},
                {kOffload, {"none", "optimizer"}},
+               {kModules},
                {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
                {setting_of(Overlap::ContextRing), {kOn}, By::Target}},
           .documents = {{.keys = all_keys(), .array = "MEGATRON_ARGS"}},

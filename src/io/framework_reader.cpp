@@ -265,13 +265,26 @@ class Reader {
     fields.take("optimizer_start", framework.optimizer_start, words_of<OptimizerStart, 3>());
   }
 
+  static LayerModules read_modules(const Node& node) {
+    LayerModules modules;
+    for (const Node& item : node.items()) {
+      const auto module = find_layer_module(item.text());
+      if (!module) {
+        item.fail("unknown module; known: " + to_text(~LayerModules(), ", "));
+      }
+      modules |= bit_of(*module);
+    }
+    return modules;
+  }
+
   static void read_rules(const Fields& fields, Framework& framework) {
-    fields.take("selective_recompute", framework.selective,
+    fields.take("selective_recompute", framework.selective.rule,
                 {{"unfused-attention", SelectiveRule::UnfusedAttention},
                  {"attention-core", SelectiveRule::AttentionCore},
                  {"alternate-matmuls", SelectiveRule::AlternateMatmuls},
                  {"all-but-matmuls", SelectiveRule::AllButMatmuls},
                  {"all-but-attention", SelectiveRule::AllButAttention}});
+    fields.take("recompute_modules", framework.recompute_modules, read_modules);
     fields.take(
         "partial_recompute", framework.partial_recompute,
         {{"none", PartialRecompute::None}, {"first-layers", PartialRecompute::FirstLayers}});

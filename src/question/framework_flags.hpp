@@ -9,6 +9,8 @@
 
 #include "plansearch/cluster.hpp"
 #include "plansearch/framework.hpp"
+#include "plansearch/model_description.hpp"
+#include "plansearch/network.hpp"
 #include "plansearch/problem_request.hpp"
 
 namespace plansearch {
@@ -43,6 +45,12 @@ void refuse_contradictions(const ProblemRequest& choice, std::string_view attent
 /// What lives in memory of the host: "none", "0" or "optimizer" (states and their update).
 /// InputError for other words, frameworks that cannot and machines of whose hosts nothing is known.
 void apply_offload(Framework& framework, const Cluster& machine, const std::string& text);
+
+/// What selective recomputation runs again: names of LayerModule, separated by spaces or commas.
+/// InputError for names that the framework or the model has not, and for modules that cannot be
+/// recomputed in fp8 under the recipe.
+void apply_recompute_modules(Framework& framework, const ModelDescription& model,
+                             const Network& network, const std::string& text);
 
 /// Changes `framework` by the software of the machine, then by the settings of the question: a set
 /// of implementations (eager, fused, compiled, te), single kernels, separated by spaces, commas or

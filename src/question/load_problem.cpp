@@ -293,6 +293,11 @@ class QuestionResolver {
         std::make_shared<const Network>(build_network(model_, network_options));
     note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
     note_trained();
+    if (!request_.recompute_modules) return;
+    apply_recompute_modules(framework_, model_, *settled_.problem.network,
+                            *request_.recompute_modules);
+    note("recompute_modules", to_text(framework_.selective.modules, ","),
+         request_.origin("recompute_modules"));
   }
 
   void settle_batch() {

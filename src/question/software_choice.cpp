@@ -149,6 +149,40 @@ void apply_offload(Framework& framework, const Cluster& machine, const std::stri
   framework.offloads_optimizer = true;
 }
 
+void apply_recompute_modules(Framework& framework, const ModelDescription& model,
+                             const Network& network, const std::string& text) {
+  constexpr std::string_view kFlag = "--recompute-modules";
+  if (framework.recompute_modules.none()) {
+    throw InputError(
+        {}, fmt::format("{} {}: {} recomputes no modules by name", kFlag, text, framework.name),
+        "these do: " +
+            frameworks_that([](const Framework& other) { return other.recompute_modules.any(); }));
+  }
+  LayerModules asked;
+  const LayerModules present = modules_of(network);
+  for (const std::string& word : words_of(text, " ,+")) {
+    const auto module = find_layer_module(word);
+    if (!module || (bit_of(*module) & framework.recompute_modules).none()) {
+      refuse_word(kFlag, word, words_of(to_text(framework.recompute_modules, ","), ","));
+    }
+    if ((bit_of(*module) & present).none()) {
+      throw InputError({}, fmt::format("{} {}: {} has no such module", kFlag, word, model.name),
+                       "it has " + to_text(present & framework.recompute_modules, ", "));
+    }
+    asked |= bit_of(*module);
+  }
+  const LayerModules unscaled =
+      asked & (bit_of(LayerModule::LayerNorm) | bit_of(LayerModule::MoeActivation));
+  if (framework.fp8_recipe == Fp8Recipe::Delayed && unscaled.any()) {
+    throw InputError({},
+                     fmt::format("{} {}: delayed scaling of fp8 does not support their "
+                                 "recomputation (transformer_config.py)",
+                                 kFlag, to_text(unscaled, ",")),
+                     "choose another --fp8-recipe, or other modules");
+  }
+  framework.selective = {SelectiveRule::Modules, asked};
+}
+
 void apply_software(Framework& framework, const SoftwareStack& machine,
                     const ProblemRequest& choice, DataType precision) {
   if (machine.attention_kernel) framework.attention_kernel = machine.attention_kernel;

@@ -51,6 +51,7 @@ TensorId add_fused(const Core& core) {
   Operator op;
   op.name = core.prefix + "attention";
   op.kind = OperatorKind::Attention;
+  op.modules = bit_of(LayerModule::CoreAttention);
   op.passes = MemoryBound::HeadLayout;
   op.loop = {core.stack.batch, core.head, core.stack.tokens, core.keys, core.heads.value_size};
   op.inputs = joined({core.heads.query, core.heads.key, core.heads.value}, core.bias_inputs());
@@ -80,7 +81,7 @@ TensorId add_scores(const Core& core) {
   op.loop = concat(core.scores(), {core.heads.query_size});
   op.inputs = {core.heads.query, core.heads.key};
   op.outputs = {core.block.tensor(core.prefix + "scores", core.scores())};
-  op.recompute = RecomputeScope::Selective;
+  op.modules = bit_of(LayerModule::CoreAttention);
   op.flops_per_point = 2.0;
   op.useful_fraction = core.useful;
   op.windowed = core.windowed;
@@ -99,7 +100,7 @@ TensorId add_softmax(const Core& core, TensorId scores) {
   op.outputs = {core.block.tensor(core.prefix + "softmax", core.scores())};
   const bool single = core.stack.implementation.softmax == SoftmaxResult::Single;
   op.saved = {{op.outputs.front(), single ? SavedAs::Single : SavedAs::Itself}};
-  op.recompute = RecomputeScope::Selective;
+  op.modules = bit_of(LayerModule::CoreAttention);
   op.extra_backward_passes = 1.0;
   return core.block.add(op).outputs.front();
 }
@@ -116,7 +117,7 @@ TensorId add_attention_dropout(const Core& core, TensorId weights) {
   const TensorId mask = core.block.tensor(op.name + ".mask", core.scores(), ElementClass::Mask);
   op.outputs = {dropped, mask};
   op.saved = {mask};
-  op.recompute = RecomputeScope::Selective;
+  op.modules = bit_of(LayerModule::CoreAttention);
   core.block.add(op);
   return dropped;
 }
@@ -129,7 +130,7 @@ TensorId add_context(const Core& core, TensorId weights) {
   op.inputs = {weights, core.heads.value};
   op.outputs = {core.block.tensor(core.prefix + "context", core.context())};
   op.saved = {weights};
-  op.recompute = RecomputeScope::Selective;
+  op.modules = bit_of(LayerModule::CoreAttention);
   op.flops_per_point = 2.0;
   op.useful_fraction = core.useful;
   op.windowed = core.windowed;

@@ -57,6 +57,7 @@ ParameterId BlockBuilder::parameter(std::string name, Dims dims, ParameterClass 
 }
 
 Operator& BlockBuilder::add(Operator op) {
+  op.modules |= modules_;
   block_.operators.push_back(std::move(op));
   return block_.operators.back();
 }

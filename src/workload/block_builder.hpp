@@ -54,6 +54,22 @@ class BlockBuilder {
   void freeze(ParameterId id) {
     block_.parameters[static_cast<std::size_t>(id)].trainable = Trainable::No;
   }
+  /// Operators that are added while the guard lives are part of the module, besides those around.
+  class Part {
+   public:
+    Part(LayerModules& modules, LayerModule module) : modules_(modules), before_(modules) {
+      modules |= bit_of(module);
+    }
+    ~Part() { modules_ = before_; }
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+   private:
+    LayerModules& modules_;
+    LayerModules before_;
+  };
+  [[nodiscard]] Part part(LayerModule module) { return {modules_, module}; }
+
   /// The reference is valid until the next operator is added.
   Operator& add(Operator op);
   /// Lists the tensor as saved by the operator that produced it; block inputs are kept anyway.
@@ -78,6 +94,7 @@ class BlockBuilder {
  private:
   Network& network_;
   Block block_;
+  LayerModules modules_;  ///< of what is added
 };
 
 }  // namespace plansearch

@@ -108,6 +108,7 @@ TensorId add_combine(BlockBuilder& block, const Stack& stack, TensorId expert_ou
 
 TensorId add_shared(BlockBuilder& block, const Stack& stack, TensorId in, TensorId routed) {
   const MoeDescription& moe = *stack.model.moe;
+  const auto part = block.part(LayerModule::SharedExperts);
   MlpParts parts{
       .in_name = "shared_in", .activation_name = "shared_activation", .out_name = "shared_out"};
   parts.inner = block.dim("shared_ffn", DimRole::Ffn, moe.shared_width);
@@ -127,6 +128,7 @@ TensorId add_shared(BlockBuilder& block, const Stack& stack, TensorId in, Tensor
 
 TensorId add_experts(BlockBuilder& block, const Stack& stack, TensorId in) {
   const MoeDescription& moe = *stack.model.moe;
+  const auto part = block.part(LayerModule::Moe);
   const RouterOutput route = add_router(block, stack, in);
   const Load load = expert_load(moe, block.extent(stack.tokens));
   const DimId expert = block.dim("experts", DimRole::Expert, moe.experts);
@@ -138,6 +140,7 @@ TensorId add_experts(BlockBuilder& block, const Stack& stack, TensorId in) {
   parts.inner = block.dim("expert_ffn", DimRole::ExpertFfn, moe.expert_width);
   parts.bias = moe.expert_bias ? Bias::Yes : Bias::No;
   parts.kind = OperatorKind::GroupedMatmul;
+  parts.activation = bit_of(LayerModule::MoeActivation);
   parts.per_item = {expert};
   parts.useful_fraction = load.useful;
   if (!weights_outputs(stack)) parts.weights = route.weights;

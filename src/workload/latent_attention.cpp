@@ -60,6 +60,7 @@ Heads add_latent_heads(BlockBuilder& block, const Stack& stack, TensorId in) {
   const DimId both =
       block.dim("key_and_value_size", DimRole::HeadSize, latent.nope_size + latent.value_size);
   const Latents down = project_down(block, stack, in, rank, rope);
+  const auto part = block.part(LayerModule::MlaUpProjection);
   const TensorId query = expand_query(block, stack, in, down.query, out.query_size);
   const TensorId normed = block.norm("kv_norm", down.key_value, {rank}, {rank}, false, false);
   const TensorId expanded = block.linear(

@@ -11,11 +11,18 @@ TensorId add_feed_forward(BlockBuilder& block, const Stack& stack, const LayerVa
   return variant.experts ? add_experts(block, stack, in) : add_mlp(block, stack, in);
 }
 
+/// What attention and MLP read.
+TensorId add_input_norm(BlockBuilder& block, const Stack& stack, const std::string& name,
+                        TensorId in) {
+  const auto part = block.part(LayerModule::LayerNorm);
+  return add_norm(block, stack, name, in);
+}
+
 TensorId add_parallel_layer(BlockBuilder& block, const Stack& stack, const LayerVariant& variant,
                             TensorId stream) {
   const bool two = stack.model.norm.placement == NormPlacement::ParallelTwo;
-  const TensorId norm1 = add_norm(block, stack, "norm1", stream);
-  const TensorId norm2 = two ? add_norm(block, stack, "norm2", stream) : norm1;
+  const TensorId norm1 = add_input_norm(block, stack, "norm1", stream);
+  const TensorId norm2 = two ? add_input_norm(block, stack, "norm2", stream) : norm1;
   const TensorId attended = add_attention(block, stack, norm1, variant.span);
   const TensorId widened = add_feed_forward(block, stack, variant, norm2);
   const TensorId first = add_residual(block, stack, "residual1", attended, stream);
@@ -31,12 +38,12 @@ TensorId add_sublayer(BlockBuilder& block, const Stack& stack, int number, Tenso
   switch (stack.model.norm.placement) {
     case NormPlacement::Pre:
       return add_residual(block, stack, "residual" + n,
-                          branch(add_norm(block, stack, "norm" + n, stream)), stream);
+                          branch(add_input_norm(block, stack, "norm" + n, stream)), stream);
     case NormPlacement::Post:
       return add_norm(block, stack, "norm" + n,
                       add_residual(block, stack, "residual" + n, branch(stream), stream));
     case NormPlacement::Sandwich: {
-      const TensorId out = branch(add_norm(block, stack, "norm" + n, stream));
+      const TensorId out = branch(add_input_norm(block, stack, "norm" + n, stream));
       const TensorId after = add_norm(block, stack, "post_norm" + n, out);
       return add_residual(block, stack, "residual" + n, after, stream);
     }

@@ -79,6 +79,7 @@ struct MlpParts {
   OperatorKind kind = OperatorKind::Matmul;
   Dims per_item{};
   std::optional<TensorId> weights{};  ///< of the routed tokens, where multiplied here
+  LayerModules activation{};          ///< modules of its activation
   double useful_fraction = 1.0;
 };
 [[nodiscard]] TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,

@@ -45,6 +45,7 @@ TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
   Operator activation;
   activation.name = parts.activation_name;
   activation.kind = OperatorKind::Elementwise;
+  activation.modules = parts.activation;
   activation.passes = mlp.gated ? MemoryBound::GatedActivation : MemoryBound::Activation;
   activation.loop = concat(without(block.dims(in), {stack.hidden}), {parts.inner});
   activation.inputs = {before};
@@ -74,6 +75,7 @@ TensorId add_mlp_parts(BlockBuilder& block, const Stack& stack, TensorId in,
 }
 
 TensorId add_mlp(BlockBuilder& block, const Stack& stack, TensorId in) {
+  const auto part = block.part(LayerModule::Mlp);
   MlpParts parts{.in_name = "mlp_in", .activation_name = "activation", .out_name = "mlp_out"};
   const bool mixed = stack.model.decoder.has_value();
   parts.inner = block.dim(mixed ? stack.name + "_ffn" : "ffn", DimRole::Ffn, stack.mlp_width);

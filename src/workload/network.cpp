@@ -99,6 +99,14 @@ Flops model_training_flops(const Network& network) {
   return total;
 }
 
+LayerModules modules_of(const Network& network) {
+  LayerModules modules;
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) modules |= op.modules;
+  }
+  return modules;
+}
+
 std::int64_t layer_count(const Network& network) {
   std::int64_t layers = 0;
   for (const BlockRun& run : network.order) {

@@ -138,7 +138,7 @@ def read_megatron(words, environment, world):
     assert ("--recompute-method" in f) == ("--recompute-num-layers" in f) == (recompute == "full")
     first = int(f["--recompute-num-layers"]) if f.get("--recompute-method") == "block" else 0
     assert first or f.get("--recompute-num-layers", "1") == "1"
-    assert f.get("--recompute-modules", "core_attn") == "core_attn"
+    assert f.get("--recompute-modules") is None or recompute == "selective"
     if "--overlap-param-gather" in f:
         assert "--overlap-grad-reduce" in f and zero
     if "--tp-comm-overlap" in f:

@@ -29,19 +29,19 @@ bool is_repeated(const Communication& message) {
 
 BlockWaits least_waits(const PricingContext& context, const PlacedNetwork& placed,
                        std::size_t block, const RepeatedShares& repeated, int sequences) {
-  const SelectiveRule rule = context.problem.framework->selective;
+  const SelectiveRecompute& selective = context.problem.framework->selective;
   BlockWaits waits;
   for (const SequenceMessage& message : placed.blocks[block].messages) {
     const Communication& c = message.communication;
     const Overlap overlap = overlap_class(c);
     if (!is_waited_for(context, c, overlap)) continue;
     const PhaseMessage priced = price_message(context, placed.mesh, c, message.elements(sequences));
-    const Seconds time = priced.time * (c.count * (1.0 - hidden_share(context, overlap)));
+    const Seconds time = priced.time * (c.count * (1.0 - hidden_share(context, priced)));
     (c.phase == DemandPhase::Forward ? waits.forward : waits.backward) += time;
     if (c.phase == DemandPhase::WeightGradient) waits.weight_gradient += time;
     for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
       const bool runs_again = repeated[level][c.operator_index] > 0.0 &&
-                              sends_again(static_cast<Recompute>(level), rule);
+                              sends_again(static_cast<Recompute>(level), selective);
       if (runs_again && is_repeated(c)) waits.recompute[level] += time;
     }
   }

@@ -18,10 +18,10 @@ void add(KernelSum& sum, Seconds time, double launches) {
 
 }  // namespace
 
-RepeatedShares repeated_shares(const Block& block, SelectiveRule rule) {
+RepeatedShares repeated_shares(const Block& block, const SelectiveRecompute& selective) {
   RepeatedShares shares;
   for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
-    shares[level] = repeated_shares(block, static_cast<Recompute>(level), rule);
+    shares[level] = repeated_shares(block, static_cast<Recompute>(level), selective);
   }
   return shares;
 }

@@ -22,7 +22,8 @@ using ByRecompute = std::array<T, kRecomputeLevels>;
 
 /// Share of every operator that runs again in backward, by level; the same for all plans.
 using RepeatedShares = ByRecompute<std::vector<double>>;
-[[nodiscard]] RepeatedShares repeated_shares(const Block& block, SelectiveRule rule);
+[[nodiscard]] RepeatedShares repeated_shares(const Block& block,
+                                             const SelectiveRecompute& selective);
 
 /// What one micro-batch of one block holds on one device.
 struct BlockMemory {

@@ -19,16 +19,16 @@ namespace {
 
 /// What a collective issued by a training step pays beyond an isolated one: launch and skew.
 Seconds in_step_latency(const PricingContext& context, CommunicationKind kind,
-                        const ProcessGroup& group) {
-  const double local = locate(*context.problem.cluster, group).local;
+                        const GroupSpan& span) {
   return context.constants.collective_call +
-         context.constants.collective_rank * latency_steps(kind, local);
+         context.constants.collective_rank * latency_steps(kind, span.local);
 }
 
 CallPrice compute_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
                        const ProcessGroup& group) {
+  const GroupSpan span = locate(*context.problem.cluster, group);
   return {collective_cost(*context.problem.cluster, kind, bytes, group, Contention::TrainingStep),
-          in_step_latency(context, kind, group)};
+          in_step_latency(context, kind, span), span.nodes <= 1.0};
 }
 
 }  // namespace
@@ -73,24 +73,24 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.wire_bytes = call.cost.wire_bytes;
   message.time = call.cost.time + call.issue;
   message.transfer = call.cost.transfer;
+  message.one_domain = call.one_domain;
   message.overlap = overlap_class(communication);
   message.purpose = purpose_of(communication);
   message.between_nodes = group.span() > context.problem.cluster->accelerators_per_node;
   return message;
 }
 
-double hidden_share(const PricingContext& context, Overlap overlap) {
-  const bool possible =
-      overlap != Overlap::TensorParallel || context.problem.cluster->accelerator.user_buffers;
-  return possible ? context.problem.framework->overlap[static_cast<std::size_t>(overlap)].share
-                  : 0.0;
+double hidden_share(const PricingContext& context, const PhaseMessage& message) {
+  const bool buffers = message.one_domain && context.problem.cluster->accelerator.user_buffers;
+  if (message.overlap == Overlap::TensorParallel && !buffers) return 0.0;
+  return context.problem.framework->overlap[static_cast<std::size_t>(message.overlap)].share;
 }
 
 SharedTime share_of(const PricingContext& context, const PhaseMessage& message, double count,
                     Seconds window) {
   const auto kind = static_cast<std::size_t>(message.overlap);
   const Seconds total = message.time * count;
-  const Seconds hidden = std::min(total * hidden_share(context, message.overlap), window);
+  const Seconds hidden = std::min(total * hidden_share(context, message), window);
   const Seconds moving = std::min(hidden, message.transfer * count);
   return {hidden, total - hidden + moving * context.constants.contention[kind]};
 }

@@ -27,7 +27,8 @@ struct PricingContext {
 /// One call of a collective inside a training step.
 struct CallPrice {
   CollectiveCost cost;
-  Seconds issue;  ///< launch and skew, beyond what an isolated call takes
+  Seconds issue;           ///< launch and skew, beyond what an isolated call takes
+  bool one_domain = true;  ///< all ranks are joined by fast links
 };
 /// The same calls come back under many plans: every thread keeps what it has priced.
 [[nodiscard]] CallPrice price_call(const PricingContext& context, CommunicationKind kind,
@@ -42,14 +43,16 @@ struct PhaseMessage {
   Overlap overlap = Overlap::TensorParallel;
   Purpose purpose = Purpose::Tensor;
   bool between_nodes = false;
+  bool one_domain = true;  ///< all ranks are joined by fast links
 };
 
 /// `elements` of one call, which need not be those of one sequence that `communication` holds.
 [[nodiscard]] PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh,
                                          const Communication& communication, double elements);
 
-/// The share of messages of one kind that kernels hide where their order of issue is not described.
-[[nodiscard]] double hidden_share(const PricingContext& context, Overlap overlap);
+/// The share of the message that kernels hide where their order of issue is not described. Tensor
+/// messages travel through user buffers, which one domain of fast links has.
+[[nodiscard]] double hidden_share(const PricingContext& context, const PhaseMessage& message);
 
 /// What a framework hides of a message by its share, and what is left for kernels to wait for.
 struct SharedTime {

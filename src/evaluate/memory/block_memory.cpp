@@ -21,7 +21,7 @@ class ActivationCounter {
       : context_(context),
         local_(local),
         block_(local.block),
-        rule_(context.problem.framework->selective) {}
+        selective_(context.problem.framework->selective) {}
 
   ByRecompute<BlockMemory> run() {
     BlockMemory common;
@@ -40,7 +40,8 @@ class ActivationCounter {
     for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
       memory[level] = common;
       memory[level].saved = saved(static_cast<Recompute>(level), all);
-      memory[level].working_set = std::max(all - memory[level].saved, Bytes(0)) + travelling();
+      memory[level].working_set =
+          made_again(static_cast<Recompute>(level), all - memory[level].saved) + travelling();
       keep_weights(static_cast<Recompute>(level), memory[level]);
     }
     return memory;
@@ -64,9 +65,47 @@ class ActivationCounter {
     if (repeats_whole(block_, level)) return inputs_;
     const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
     if (level != Recompute::Selective) return all;
-    if (!keeps_outputs(rule_)) return kept_beside(repeated);
+    if (selective_.rule == SelectiveRule::Modules) return all - dropped(selective_.modules);
+    if (!keeps_outputs(selective_)) return kept_beside(repeated);
     return inputs_ + policy_outputs(repeated) +
-           (sends_again(level, rule_) ? Bytes(0) : exchanged(repeated));
+           (sends_again(level, selective_) ? Bytes(0) : exchanged(repeated));
+  }
+
+  /// Modules are made again one after the other; else everything that was dropped is.
+  [[nodiscard]] Bytes made_again(Recompute level, Bytes missing) const {
+    if (level != Recompute::Selective || selective_.rule != SelectiveRule::Modules) {
+      return std::max(missing, Bytes(0));
+    }
+    Bytes most;
+    for (std::size_t i = 0; i < kLayerModuleCount; ++i) {
+      const LayerModules one = bit_of(static_cast<LayerModule>(i)) & selective_.modules;
+      if (one.any()) most = std::max(most, dropped(one));
+    }
+    return most;
+  }
+
+  /// Of everything that is saved, what running these modules again gives back.
+  [[nodiscard]] Bytes dropped(LayerModules modules) const {
+    const std::vector<double> repeated = plansearch::repeated_shares(
+        block_, Recompute::Selective, {SelectiveRule::Modules, modules});
+    Bytes bytes;
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      for (const Saved& saved : block_.operators[i].saved) {
+        if (comes_back(saved, i, modules, repeated)) bytes += size_of(saved);
+      }
+      if (repeated[i] > 0.0) bytes += attention_copies(i);
+    }
+    return bytes;
+  }
+
+  [[nodiscard]] bool comes_back(const Saved& saved, std::size_t saver, LayerModules modules,
+                                const std::vector<double>& repeated) const {
+    if (saved.as != SavedAs::Itself) return repeated[saver] > 0.0;
+    const std::size_t producer = local_.index.producers[static_cast<std::size_t>(saved.tensor)];
+    if (producer == kEdge || repeated[producer] == 0.0) return false;
+    const LayerModules discarding =
+        block_.operators[producer].modules & modules & discards_results();
+    return discarding.any() || is_dropped(block_, repeated, producer, saved.tensor);
   }
 
   /// What is kept where some operators run again.
@@ -234,7 +273,7 @@ class ActivationCounter {
   const PricingContext& context_;
   const LocalBlock& local_;
   const Block& block_;
-  SelectiveRule rule_;
+  const SelectiveRecompute& selective_;
   Bytes inputs_;
 };
 

@@ -59,7 +59,7 @@ GridBound::GridBound(const PricingContext& context)
       reserve_(context.constants.memory_workspace + context.constants.memory_context),
       parameters_(whole_network(*context.problem.network)) {
   const Network& network = *context.problem.network;
-  const SelectiveRule selective = context.problem.framework->selective;
+  const SelectiveRecompute& selective = context.problem.framework->selective;
   const double rate = best_rate(context.problem.cluster->accelerator, context.precision);
   if (rate <= 0.0) return;
   for (const BlockRun& run : network.order) {

@@ -14,6 +14,10 @@ bool is_fused_attention(const Operator& op) {
   return traits(op).policy == PolicyOperation::FusedAttention;
 }
 
+bool is_core_attention(const Operator& op) {
+  return (op.modules & bit_of(LayerModule::CoreAttention)).any();
+}
+
 /// Scores of a router: policies by operator do not keep them.
 bool makes_scores(const Block& block, const Operator& op) {
   return !op.outputs.empty() && block.tensor(op.outputs.front()).element == ElementClass::Logit;
@@ -59,8 +63,16 @@ std::vector<double> all_but_attention(const Block& block) {
 std::vector<double> attention_core(const Block& block, double fused) {
   std::vector<double> shares;
   for (const Operator& op : block.operators) {
-    const double again = is_fused_attention(op) ? fused : 0.0;
-    shares.push_back(op.recompute == RecomputeScope::Selective ? 1.0 : again);
+    const double again = is_core_attention(op) ? 1.0 : 0.0;
+    shares.push_back(is_fused_attention(op) ? fused : again);
+  }
+  return shares;
+}
+
+std::vector<double> named_modules(const Block& block, LayerModules modules) {
+  std::vector<double> shares;
+  for (const Operator& op : block.operators) {
+    shares.push_back((op.modules & modules).any() ? 1.0 : 0.0);
   }
   return shares;
 }
@@ -76,12 +88,13 @@ bool repeats_whole(const Block& block, Recompute recompute) {
   return recompute == Recompute::Full && repeats(block);
 }
 
-std::vector<double> repeated_shares(const Block& block, Recompute recompute, SelectiveRule rule) {
+std::vector<double> repeated_shares(const Block& block, Recompute recompute,
+                                    const SelectiveRecompute& selective) {
   if (repeats_whole(block, recompute)) return std::vector<double>(block.operators.size(), 1.0);
   if (recompute != Recompute::Selective || !repeats(block)) {
     return std::vector<double>(block.operators.size(), 0.0);
   }
-  switch (rule) {
+  switch (selective.rule) {
     case SelectiveRule::UnfusedAttention:
       return attention_core(block, 0.0);
     case SelectiveRule::AttentionCore:
@@ -92,17 +105,29 @@ std::vector<double> repeated_shares(const Block& block, Recompute recompute, Sel
       return all_but_matmuls(block);
     case SelectiveRule::AllButAttention:
       return all_but_attention(block);
+    case SelectiveRule::Modules:
+      return named_modules(block, selective.modules);
   }
   throw InternalError("unknown rule of selective recompute");
 }
 
-bool keeps_outputs(SelectiveRule rule) {
-  return rule != SelectiveRule::UnfusedAttention && rule != SelectiveRule::AttentionCore;
+bool keeps_outputs(const SelectiveRecompute& selective) {
+  switch (selective.rule) {
+    case SelectiveRule::AlternateMatmuls:
+    case SelectiveRule::AllButMatmuls:
+    case SelectiveRule::AllButAttention:
+      return true;
+    case SelectiveRule::UnfusedAttention:
+    case SelectiveRule::AttentionCore:
+    case SelectiveRule::Modules:
+      break;
+  }
+  return false;
 }
 
-bool sends_again(Recompute recompute, SelectiveRule rule) {
+bool sends_again(Recompute recompute, const SelectiveRecompute& selective) {
   return recompute == Recompute::Full ||
-         (recompute == Recompute::Selective && rule != SelectiveRule::AlternateMatmuls);
+         (recompute == Recompute::Selective && selective.rule != SelectiveRule::AlternateMatmuls);
 }
 
 bool is_dropped(const Block& block, const std::vector<double>& repeated, std::size_t index,
@@ -148,12 +173,12 @@ std::vector<RecomputedRun> recomputed_runs(const Network& network,
 }
 
 double repeated_flops_share(const Network& network, const std::vector<RecomputedRun>& runs,
-                            SelectiveRule rule) {
+                            const SelectiveRecompute& selective) {
   double all = 0.0;
   double repeated = 0.0;
   for (const auto& [run, level] : runs) {
     const Block& block = network.blocks[run.block];
-    const std::vector<double> shares = repeated_shares(block, level, rule);
+    const std::vector<double> shares = repeated_shares(block, level, selective);
     for (std::size_t i = 0; i < shares.size(); ++i) {
       const double flops = useful_forward_flops(network, block.operators[i]).value() *
                            static_cast<double>(run.count);
@@ -164,12 +189,12 @@ double repeated_flops_share(const Network& network, const std::vector<Recomputed
   return all > 0.0 ? repeated / all : 0.0;
 }
 
-bool selective_drops(const Network& network, SelectiveRule rule) {
-  if (keeps_outputs(rule)) return true;
+bool selective_drops(const Network& network, const SelectiveRecompute& selective) {
+  if (keeps_outputs(selective)) return true;
+  if (selective.rule == SelectiveRule::Modules) return selective.modules.any();
   return std::any_of(network.blocks.begin(), network.blocks.end(), [](const Block& block) {
     return std::any_of(block.operators.begin(), block.operators.end(), [](const Operator& op) {
-      return op.recompute == RecomputeScope::Selective && !op.saved.empty() &&
-             !is_fused_attention(op);
+      return is_core_attention(op) && !op.saved.empty() && !is_fused_attention(op);
     });
   });
 }

@@ -14,14 +14,14 @@ namespace plansearch {
 /// By operator of the block, the share of it that is run again, 0 to 1. Full recompute repeats
 /// layers, neither embeddings nor head.
 [[nodiscard]] std::vector<double> repeated_shares(const Block& block, Recompute recompute,
-                                                  SelectiveRule rule);
+                                                  const SelectiveRecompute& selective);
 
 /// Whether the rule says whose outputs are kept, needed by backward or not; else everything that
 /// backward needs is kept but what runs again.
-[[nodiscard]] bool keeps_outputs(SelectiveRule rule);
+[[nodiscard]] bool keeps_outputs(const SelectiveRecompute& selective);
 
 /// Whether operators that run again exchange their messages again, or find what came kept.
-[[nodiscard]] bool sends_again(Recompute recompute, SelectiveRule rule);
+[[nodiscard]] bool sends_again(Recompute recompute, const SelectiveRecompute& selective);
 
 /// Whether a tensor that an operator saves is gone until the operator runs again: no product that
 /// runs once keeps it as well.
@@ -50,9 +50,9 @@ struct RecomputedRun {
 /// Forward FLOPs that are run again over those of one forward pass.
 [[nodiscard]] double repeated_flops_share(const Network& network,
                                           const std::vector<RecomputedRun>& runs,
-                                          SelectiveRule rule);
+                                          const SelectiveRecompute& selective);
 
 /// Whether selective recompute drops anything: fused attention leaves the attention core nothing.
-[[nodiscard]] bool selective_drops(const Network& network, SelectiveRule rule);
+[[nodiscard]] bool selective_drops(const Network& network, const SelectiveRecompute& selective);
 
 }  // namespace plansearch

@@ -159,6 +159,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
                          "1: a captured graph issues the kernels of a step"),
     row<&R::offload>(S::Offload, "offload", K::Text, "none|optimizer",
                      "what lives in host memory: optimizer states and update"),
+    row<&R::recompute_modules>(S::RecomputeModules, "recompute_modules", K::Text, "LIST",
+                               "what --recompute selective runs again, such as moe_act,layernorm"),
     below(row<&R::lora_rank>(S::LoraRank, "lora_rank", K::Count, "N",
                              "train adapters of this rank beside frozen weights"),
           1 << 16),

@@ -23,7 +23,7 @@ PlanDegrees plan_of(int tensor, SequenceParallel spread, Recompute recompute = R
   return plan;
 }
 
-Problem with_rule(SelectiveRule rule) {
+Problem with_rule(const SelectiveRecompute& rule) {
   Problem problem = test::toy_problem();
   auto framework = std::make_shared<Framework>(*problem.framework);
   framework->selective = rule;
@@ -104,6 +104,36 @@ TEST_SUITE("unit") {
     };
     CHECK(again(SelectiveRule::AttentionCore) == doctest::Approx(1.0));
     CHECK(again(SelectiveRule::UnfusedAttention) == 0.0);
+  }
+
+  // One rank: U = 2 bytes x tokens x hidden. Queries, keys and values are read by the kernel, the
+  // results of both norms by the products after them; MLP: input norm stays, inner 4 U twice go.
+  TEST_CASE("modules that run again give back what is made inside them") {
+    const auto memory = [](LayerModules modules) {
+      const test::ToyClass toy(with_rule({SelectiveRule::Modules, modules}),
+                               plan_of(1, SequenceParallel::Off, Recompute::Selective));
+      return toy.profile("decoder").memory;
+    };
+    const double unit = 2 * kTokens * kHidden;
+    const Bytes none = memory({}).saved;
+    const LayerModules norm = bit_of(LayerModule::LayerNorm), mlp = bit_of(LayerModule::Mlp);
+    // Each norm keeps mean and deviation, 4 bytes each.
+    const double statistics = 2 * kTokens * 2 * 4;
+    CHECK(none - memory(norm).saved == Bytes(2 * unit + statistics));
+    CHECK(none - memory(mlp).saved == Bytes(8 * unit));
+    CHECK(none - memory(norm | mlp).saved == Bytes(10 * unit + statistics));
+    CHECK(none - memory(bit_of(LayerModule::CoreAttention)).saved == Bytes(4 * kTokens * 16));
+    // One module is made again after the other.
+    CHECK(memory(norm | mlp).working_set == Bytes(8 * unit));
+    CHECK(memory({}).working_set == Bytes(0));
+  }
+
+  TEST_CASE("modules that run again cost the forward time of their kernels") {
+    const test::ToyClass toy(with_rule({SelectiveRule::Modules, bit_of(LayerModule::LayerNorm)}),
+                             plan_of(1, SequenceParallel::Off, Recompute::Selective));
+    const Seconds norms =
+        toy.time("decoder", "norm1").forward + toy.time("decoder", "norm2").forward;
+    CHECK(toy.profile("decoder").recompute.compute / norms == doctest::Approx(1.0));
   }
 
   // Four tensor ranks, the stream spread over them; U: one rank's share of the stream, 2 bytes

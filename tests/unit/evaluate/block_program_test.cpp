@@ -130,7 +130,7 @@ TEST_SUITE("unit") {
   TEST_CASE("user buffers hide a share of messages that nothing else runs beside, and no others") {
     // Forward: both all-reduces are read by the next kernel and half hidden. Backward: the
     // reductions of input gradients run under weight gradients as they do without user buffers.
-    const auto with_share = [](bool user_buffers) {
+    const auto with_share = [](bool user_buffers, int tensor = 4) {
       Problem problem = test::with_framework(ahead({Overlap::TensorParallel}), [](Framework& f) {
         f.overlap[static_cast<std::size_t>(Overlap::TensorParallel)].share = 0.5;
         f.constants.contention[static_cast<std::size_t>(Overlap::TensorParallel)] = 0.0;
@@ -138,7 +138,7 @@ TEST_SUITE("unit") {
       Cluster cluster = *problem.cluster;
       cluster.accelerator.user_buffers = user_buffers;
       problem.cluster = std::make_shared<const Cluster>(cluster);
-      return test::ToyClass(problem, grid(4, 1)).profile("decoder");
+      return test::ToyClass(problem, grid(tensor, 1)).profile("decoder");
     };
     const auto without = with_share(false);
     const auto with = with_share(true);
@@ -148,6 +148,8 @@ TEST_SUITE("unit") {
     CHECK(hidden > Seconds(0));
     CHECK(with.backward.exposed[kTensor].value() ==
           doctest::Approx(without.backward.exposed[kTensor].value()));
+    // Sixteen ranks lie on two nodes, which have no buffers in common.
+    CHECK(with_share(true, 16).forward.exposed == with_share(false, 16).forward.exposed);
   }
 
   TEST_CASE("each switch alone and all together are never slower, and faster where bytes move") {

@@ -183,6 +183,7 @@ TEST_CASE("exporters: a setting that somebody chose is claimed or refused by nam
   PlanDegrees d;
   d.data = 4;
   d.zero = ZeroStage::Parameters;
+  d.recompute = Recompute::Selective;
   const std::set<plansearch::Setting> elsewhere{
       plansearch::Setting::Hardware,  plansearch::Setting::Model,
       plansearch::Setting::Framework, plansearch::Setting::Gpus,

@@ -78,6 +78,7 @@ const std::map<Setting, Example> kSettings{
     {S::Fp8Recipe, {"delayed", {{S::Precision, "fp8"}}}},
     {S::CudaGraphs, {"1"}},
     {S::Offload, {"optimizer"}},
+    {S::RecomputeModules, {"layernorm", {}, {{D::Recompute, 1}}}},
     {S::LoraRank, {"8"}},
     {S::LoraTargets, {"q", {{S::LoraRank, "8"}, {S::Model, "llama3.2-1b"}}}},
     {S::Site, {"typical"}},

@@ -75,6 +75,27 @@ TEST_SUITE("unit") {
     CHECK(offload("optimizer").empty());
     CHECK(framework.offloads_optimizer);
   }
+
+  TEST_CASE("modules to recompute: framework, model and recipe must have them") {
+    const Problem problem = test::toy_problem();
+    Framework framework = *problem.framework;
+    const auto ask = [&](const std::string& text) {
+      return message_of(
+          [&] { apply_recompute_modules(framework, *problem.model, *problem.network, text); });
+    };
+    CHECK(ask("mlp").find("toy recomputes no modules by name") != std::string::npos);
+    framework.recompute_modules = ~LayerModules();
+    CHECK(ask("mlp,layernorms").find("unknown word 'layernorms'") != std::string::npos);
+    CHECK(ask("mla_up_proj").find("has no such module") != std::string::npos);
+    framework.fp8_recipe = Fp8Recipe::Delayed;
+    CHECK(ask("mlp layernorm").find("delayed scaling of fp8 does not support") !=
+          std::string::npos);
+    CHECK(framework.selective == SelectiveRecompute());
+    framework.fp8_recipe = Fp8Recipe::Block;
+    CHECK(ask("mlp layernorm").empty());
+    CHECK(framework.selective.rule == SelectiveRule::Modules);
+    CHECK(to_text(framework.selective.modules, ",") == "layernorm,mlp");
+  }
 }
 
 }  // namespace plansearch

@@ -12,10 +12,15 @@ using test::block_named;
 
 namespace {
 
-double saved_bytes(const Network& network, const Block& block, RecomputeScope scope) {
+/// Of the attention core where it is several kernels, or of all else.
+enum class Part { Core, Rest };
+
+double saved_bytes(const Network& network, const Block& block, Part part) {
   double bytes = 0.0;
   for (const Operator& op : block.operators) {
-    if (op.recompute != scope) continue;
+    const bool core = (op.modules & bit_of(LayerModule::CoreAttention)).any() &&
+                      op.kind != OperatorKind::Attention;
+    if (core != (part == Part::Core)) continue;
     for (const Saved& saved : op.saved) {
       const TensorId id = saved.tensor;
       const Tensor& tensor = block.tensor(id);
@@ -121,15 +126,15 @@ TEST_SUITE("unit") {
     const ModelDescription model = test::gpt(96, 12288, 96, 51200, 2048);
     const Network unfused = build_network(model, {.attention = AttentionKind::Unfused});
     const Block& block = block_named(unfused, "decoder");
-    CHECK(saved_bytes(unfused, block, RecomputeScope::FullOnly) == 34 * s * h);
-    CHECK(saved_bytes(unfused, block, RecomputeScope::Selective) == 5 * a * s * s);
+    CHECK(saved_bytes(unfused, block, Part::Rest) == 34 * s * h);
+    CHECK(saved_bytes(unfused, block, Part::Core) == 5 * a * s * s);
     // Equation 2: 10 of the 34 are not split by tensor parallelism.
     CHECK(unsharded_bytes(unfused, block) == 10 * s * h);
 
     const Network fused = build_network(model, {.attention = AttentionKind::Fused});
     const Block& flash = block_named(fused, "decoder");
-    CHECK(saved_bytes(fused, flash, RecomputeScope::FullOnly) == 34 * s * h);
-    CHECK(saved_bytes(fused, flash, RecomputeScope::Selective) == 0.0);
+    CHECK(saved_bytes(fused, flash, Part::Rest) == 34 * s * h);
+    CHECK(saved_bytes(fused, flash, Part::Core) == 0.0);
   }
 
   TEST_CASE("saved tensors of the Llama block") {
@@ -137,7 +142,7 @@ TEST_SUITE("unit") {
     const Network network = build_network(test::llama(2, 64, 8, 2, 96, 128));
     const Block& block = block_named(network, "decoder");
     const double tokens = 4096;
-    CHECK(saved_bytes(network, block, RecomputeScope::FullOnly) ==
+    CHECK(saved_bytes(network, block, Part::Rest) ==
           tokens * 2 * (4 * 64 + 2 * 64 + 2 * 16 + 3 * 96));
   }
 
@@ -151,8 +156,7 @@ TEST_SUITE("unit") {
     // copies are kept.
     const double latents = 2 * 24 + 2 * 16;
     const double heads = 8 * (12 + 12 + 8 + 8);  // q, k, v and the input of the projection
-    CHECK(saved_bytes(network, block, RecomputeScope::FullOnly) ==
-          4096 * 2 * (norms + latents + heads + 3 * 96));
+    CHECK(saved_bytes(network, block, Part::Rest) == 4096 * 2 * (norms + latents + heads + 3 * 96));
   }
 
   TEST_CASE("query, key and value are one launch") {
@@ -197,7 +201,7 @@ TEST_SUITE("unit") {
       }
     }
     const double lost = 2.0 * 2.0 * 32 * 64;  // the inputs of the two products
-    CHECK(saved_bytes(network, block, RecomputeScope::FullOnly) == 34.0 * 32 * 64 - lost);
+    CHECK(saved_bytes(network, block, Part::Rest) == 34.0 * 32 * 64 - lost);
   }
 
   TEST_CASE("dropout off removes the masks") {
@@ -207,8 +211,8 @@ TEST_SUITE("unit") {
     const Network network = build_network(model, {.attention = AttentionKind::Unfused});
     const Block& block = block_named(network, "decoder");
     CHECK_FALSE(operator_names(block).contains("attention_dropout"));
-    CHECK(saved_bytes(network, block, RecomputeScope::FullOnly) == 32.0 * 32 * 64);
-    CHECK(saved_bytes(network, block, RecomputeScope::Selective) == 2.0 * 4 * 32 * 32);
+    CHECK(saved_bytes(network, block, Part::Rest) == 32.0 * 32 * 64);
+    CHECK(saved_bytes(network, block, Part::Core) == 2.0 * 4 * 32 * 32);
   }
 
   TEST_CASE("padding the vocabulary") {

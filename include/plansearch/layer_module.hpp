@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of a layer that selective recomputation runs again by name.
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace plansearch {
+
+/// Named as Megatron-Core does (TransformerConfig.recompute_modules).
+enum class LayerModule : std::uint8_t {
+  CoreAttention,
+  LayerNorm,        ///< before attention, before the MLP
+  MlaUpProjection,  ///< out of the latents, with their norms and rotation
+  Mlp,              ///< the dense one
+  Moe,              ///< router, exchanges and experts
+  MoeActivation,    ///< between the two products of the routed experts
+  SharedExperts,
+};
+inline constexpr std::size_t kLayerModuleCount = 7;
+
+using LayerModules = std::bitset<kLayerModuleCount>;
+
+[[nodiscard]] constexpr LayerModules bit_of(LayerModule module) {
+  return {1ULL << static_cast<unsigned>(module)};
+}
+
+/// "core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts".
+[[nodiscard]] std::string_view to_text(LayerModule module);
+[[nodiscard]] std::optional<LayerModule> find_layer_module(std::string_view word);
+/// The words of a set, separated by `separator`.
+[[nodiscard]] std::string to_text(LayerModules modules, std::string_view separator);
+
+/// Modules whose results are thrown away as well, and made again before backward reads them; of the
+/// others the result is kept where something outside needs it.
+[[nodiscard]] LayerModules discards_results();
+
+}  // namespace plansearch
