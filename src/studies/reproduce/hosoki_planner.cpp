@@ -142,8 +142,12 @@ void add_planner(const std::string& hardware, const ThreePlans& plans, Figures& 
   const Seconds planned = plans.planned.step.total();
   const auto row = [&](std::string check, const char* unit, double value, std::optional<double> low,
                        std::optional<double> high) {
-    figures.add(ReproducedRow{fmt::format("{}: {}", hardware, check), unit, std::nullopt, value,
-                              low, high, kHere});
+    figures.add({.check = fmt::format("{}: {}", hardware, check),
+                 .unit = unit,
+                 .predicted = value,
+                 .low = low,
+                 .high = high,
+                 .source = std::string(kHere)});
   };
   row(fmt::format("(i) Alpa's plan and lists ({})", plans.first_plan), "s", lists.value(), {}, {});
   row("(ii) the same after the passes", "s", passed.value(), {}, lists.value());
@@ -204,8 +208,11 @@ void add_operators(const StudyContext& context, Figures& figures) {
     degrees.micro_batch = 4;
     degrees.micro_batches = 32;
     const PlanEvaluator evaluator(problem);
-    figures.add(ReproducedRow{fmt::format("{}: uniform tp 8 is refused (25 heads)", hardware), "",
-                              1.0, evaluator.legality(degrees) ? 1.0 : 0.0, 1.0, 1.0, kHere});
+    figures.add({.check = fmt::format("{}: uniform tp 8 is refused (25 heads)", hardware),
+                 .predicted = evaluator.legality(degrees) ? 1.0 : 0.0,
+                 .low = 1.0,
+                 .high = 1.0,
+                 .source = std::string(kHere)});
     const auto& blocks = problem.network->blocks;
     const auto layer = std::find_if(blocks.begin(), blocks.end(), [](const Block& block) {
       return block.kind == BlockKind::Decoder;
@@ -221,11 +228,11 @@ void add_operators(const StudyContext& context, Figures& figures) {
     BlockChoice whole = choice;
     for (auto& cuts : whole.operators) cuts->clear();
     const ChoiceTables& tables = *planner.tables(number);
-    figures.add(
-        ReproducedRow{fmt::format("{}: a layer on 8 devices, split along {}, over one device",
-                                  hardware, cuts_text(*problem.network, *layer, choice)),
-                      "", std::nullopt, layer_time(tables, choice) / layer_time(tables, whole),
-                      std::nullopt, 1.0 + 1e-9, kHere});
+    figures.add({.check = fmt::format("{}: a layer on 8 devices, split along {}, over one device",
+                                      hardware, cuts_text(*problem.network, *layer, choice)),
+                 .predicted = layer_time(tables, choice) / layer_time(tables, whole),
+                 .high = 1.0 + 1e-9,
+                 .source = std::string(kHere)});
   }
 }
 

@@ -128,7 +128,7 @@ void add_means(const SpeedUps& speed_ups, Figures& figures) {
   }
 }
 
-/// The batch of figures 7 and 8 is not published: what another one would give.
+/// The batch of figures 7 and 8 is not published: what others would give.
 void add_batches(const PrimeparModel& model, const StudyContext& context, Figures& figures) {
   constexpr int kGpus = 8;
   for (const std::int64_t per_node : {1, 2, 4, 8}) {
@@ -137,14 +137,9 @@ void add_batches(const PrimeparModel& model, const StudyContext& context, Figure
     const auto found = fastest(problems, sequence_plans(problems), kGpus);
     if (!found) continue;
     const std::vector<std::string> words{model.shown, fmt::format("{}", per_node * kGpus / kNode)};
-    const auto published = [&](const char* what) {
-      return figures.published(fmt::format("{} {} {}", model.name, kGpus, what));
-    };
     const LayerPrice& plain = found->megatron.price;
-    figures.add("batch speed", found->speed_up(), joined(words, found->plans())).published =
-        published("speed");
-    figures.add("batch memory", found->best.price.stored / plain.stored, words).published =
-        published("memory");
+    figures.add("batch speed", found->speed_up(), joined(words, found->plans()));
+    figures.add("batch memory", found->best.price.stored / plain.stored, words);
     figures.add("batch all memory", plain.all.value() / (1024.0 * 1024.0 * 1024.0), words);
   }
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -24,7 +26,6 @@ constexpr std::array<Degrees3d, 6> kDegrees{
     {{2, 1, 16}, {2, 2, 8}, {2, 4, 4}, {4, 1, 8}, {4, 2, 4}, {8, 1, 4}}};
 
 constexpr int kGpus = 32;
-constexpr int kNodes = 8;
 constexpr int kNode = 4;
 
 std::optional<Seconds> step_of(const Problem& problem, const LayerPlan& plan) {
@@ -55,59 +56,110 @@ std::string words(const Degrees3d& degrees) {
   return fmt::format("({},{},{})", degrees.pipeline, degrees.data, degrees.tensor);
 }
 
-/// What was published of throughputs under these degrees: in steps, and by Megatron.
-struct Throughput {
-  double in_steps;
-  std::optional<double> megatron;
-};
-
-Throughput published(const PrimeparModel& model, const Degrees3d& degrees, const Figures& figures) {
-  const auto id = [&](const char* what) {
-    return fmt::format("throughput {} {} {}", model.name, words(degrees), what);
-  };
-  return {figures.published(id("in steps")), figures.has(id("megatron"))
-                                                 ? std::optional(figures.published(id("megatron")))
-                                                 : std::nullopt};
+/// Of a published throughput, "in steps" or by "megatron".
+std::string id_of(const PrimeparModel& model, const Degrees3d& degrees, const char* what) {
+  return fmt::format("throughput {} {} {}", model.name, words(degrees), what);
 }
 
-/// Sequences of one node, as fitted to figure 2a.
-std::int64_t per_node(const PrimeparModel& model) {
-  return model.fitted_as == std::string_view("bloom-176b") ? 2 : 8;
+/// Steps by degrees for each batch: how many micro-batches of one sequence is not published; figure
+/// 9 has batches of 8 and 16.
+constexpr std::array<std::int64_t, 2> kBatches{8, 16};
+using Times = std::array<std::array<Times3d, kDegrees.size()>, kBatches.size()>;
+
+/// What is predicted over the batches, and between.
+struct Range {
+  std::optional<double> least{};
+  std::optional<double> most{};
+  [[nodiscard]] std::optional<double> middle() const {
+    return least ? std::optional(std::sqrt(*least * *most)) : std::nullopt;
+  }
+};
+
+/// Of what is computed from the times under one batch; absent where none has a plan.
+Range over_batches(const Times& times,
+                   const std::function<std::optional<double>(std::size_t)>& value) {
+  Range range;
+  for (std::size_t b = 0; b < times.size(); ++b) {
+    const auto one = value(b);
+    if (!one) continue;
+    range.least = std::min(*one, range.least.value_or(*one));
+    range.most = std::max(*one, range.most.value_or(*one));
+  }
+  return range;
+}
+
+std::optional<double> ratio(const std::optional<Seconds>& a, const std::optional<Seconds>& b) {
+  return a && b ? std::optional(*a / *b) : std::nullopt;
+}
+
+void add_range(std::string_view id, const Range& range, const std::vector<std::string>& words,
+               std::optional<double> published, Figures& figures) {
+  ReproducedRow& row = figures.add(id, range.middle(), words, published);
+  row.least = range.least;
+  row.most = range.most;
+}
+
+/// The figure normalises by Megatron under these degrees: the first that it has.
+std::size_t reference_of(const PrimeparModel& model, const Figures& figures) {
+  std::size_t d = 0;
+  while (!figures.has(id_of(model, kDegrees.at(d), "megatron"))) ++d;
+  return d;
+}
+
+void add_rows(const PrimeparModel& model, const Times& times, Figures& figures) {
+  const std::size_t reference = reference_of(model, figures);
+  std::string best;
+  std::array<std::string, kBatches.size()> fastest;
+  double most = 0.0;
+  for (std::size_t d = 0; d < kDegrees.size(); ++d) {
+    const std::string name = words(kDegrees.at(d));
+    const double in_steps = figures.published(id_of(model, kDegrees.at(d), "in steps"));
+    if (in_steps > most) best = name;
+    most = std::max(most, in_steps);
+    for (std::size_t b = 0; b < kBatches.size(); ++b) {
+      const auto better = [&](const Times3d& other) {
+        return other.best && times[b][d].best && *other.best < *times[b][d].best;
+      };
+      if (std::none_of(times[b].begin(), times[b].end(), better)) fastest.at(b) = name;
+    }
+    const std::string megatron = id_of(model, kDegrees.at(d), "megatron");
+    if (!figures.has(megatron)) continue;
+    const double throughput = figures.published(megatron);
+    if (d != reference) {
+      add_range("baseline",
+                over_batches(times,
+                             [&](std::size_t b) {
+                               return ratio(times[b][reference].megatron, times[b][d].megatron);
+                             }),
+                {model.shown, name, words(kDegrees.at(reference))}, throughput, figures);
+    }
+    add_range(kDegrees.at(d).tensor > kNode ? "gain" : "gain of one node",
+              over_batches(times,
+                           [&](std::size_t b) {
+                             return ratio(times[b][d].megatron, times[b][d].best);
+                           }),
+              {model.shown, name}, in_steps / throughput, figures);
+  }
+  for (std::size_t b = 0; b < kBatches.size(); ++b) {
+    figures.add("fastest", fastest.at(b) == best ? 1.0 : 0.0,
+                {model.shown, fmt::format("{}", kBatches.at(b)), best, fastest.at(b)});
+  }
 }
 
 void add_network(const PrimeparModel& model, const StudyContext& context, Figures& figures) {
-  LayerQuestion question;
-  question.model = model.name;
-  question.gpus = kGpus;
-  question.batch = per_node(model) * kNodes;
   const std::int64_t layers = context.data.model(model.name).description.layers;
-  const Problem problem = layer_problem(question, layers, context.data);
-  std::optional<Seconds> least;
-  std::string fastest;
-  std::string best;
-  double most = 0.0;
-  for (const Degrees3d& degrees : kDegrees) {
-    const Throughput throughput = published(model, degrees, figures);
-    if (throughput.in_steps > most) best = words(degrees);
-    most = std::max(most, throughput.in_steps);
-    const Times3d times = times_of(problem, degrees);
-    if (!times.megatron || !times.best) continue;
-    if (!least || *times.best < *least) {
-      least = times.best;
-      fastest = words(degrees);
+  Times times;
+  for (std::size_t b = 0; b < kBatches.size(); ++b) {
+    LayerQuestion question;
+    question.model = model.name;
+    question.gpus = kGpus;
+    question.batch = kBatches.at(b);
+    const Problem problem = layer_problem(question, layers, context.data);
+    for (std::size_t d = 0; d < kDegrees.size(); ++d) {
+      times[b][d] = times_of(problem, kDegrees.at(d));
     }
-    ReproducedRow& row =
-        figures.add("gain", *times.megatron / *times.best, {model.shown, words(degrees)});
-    // One node gains up to 5 %; groups across nodes what the figure says, within 8 points.
-    constexpr double kBand = 0.08;
-    if (degrees.tensor > kNode) row.low = row.high = std::nullopt;
-    if (!throughput.megatron) continue;
-    row.published = throughput.in_steps / *throughput.megatron;
-    if (degrees.tensor <= kNode) continue;
-    row.low = *row.published - kBand;
-    row.high = *row.published + kBand;
   }
-  figures.add("fastest", fastest == best ? 1.0 : 0.0, {model.shown, best, fastest});
+  add_rows(model, times, figures);
 }
 
 }  // namespace
