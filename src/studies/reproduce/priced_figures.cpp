@@ -16,6 +16,7 @@
 #include "plansearch/setting_table.hpp"
 #include "plansearch/stop_token.hpp"
 #include "question/degrees.hpp"
+#include "search/walk/fewest_layers.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/grid_model.hpp"
 
@@ -152,6 +153,7 @@ std::optional<PlanCandidate> best_plan(const PlanEvaluator& evaluator,
   check_stop();
   auto* result = std::get_if<SearchResult>(&found);
   if (result == nullptr || result->ranked.empty()) return std::nullopt;
+  if (!request.degrees.has(Degree::Recompute)) add_fewest_layers(evaluator, *result);
   return std::move(result->ranked.front());
 }
 
@@ -183,7 +185,7 @@ Predicted predicted(const Measure& measure, const Answer& answer, const Answer* 
   const auto at = [&](bool tuned) {
     const auto value = [&](const Answer& one) {
       const double factor = tuned ? 1.0 : one.problem().site.factor;
-      return measure.of(one, one.best->estimate.step.total().value() * factor);
+      return measure.of(one, at_factor(one.best->estimate, factor).step.total().value());
     };
     return value(answer) / (over == nullptr ? 1.0 : value(*over));
   };

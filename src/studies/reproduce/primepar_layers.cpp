@@ -163,6 +163,14 @@ Problem layer_problem(const LayerQuestion& question, std::int64_t layers, const 
   ShippedModel model = *files.model;
   model.description.layers = layers;
   files.model = std::make_shared<const ShippedModel>(std::move(model));
+  if (question.full_node) {
+    Cluster cluster = *files.cluster;
+    for (LinkTier& tier : cluster.tiers) {
+      auto* fabric = std::get_if<FabricCurve>(&tier.curve);
+      if (fabric != nullptr) fabric->full_node_efficiency = *question.full_node;
+    }
+    files.cluster = std::make_shared<const Cluster>(std::move(cluster));
+  }
   if (question.hiding == Hiding::AsMegatron) {
     ProblemRequest other = request;
     other.framework = "megatron";

@@ -28,6 +28,8 @@ struct LayerQuestion {
   std::int64_t batch = 1;
   Part part = Part::Layer;
   Hiding hiding = Hiding::TilesOnly;
+  /// Rings over whole nodes over the rate of a card; absent: as the profile says.
+  std::optional<double> full_node{};
 };
 
 struct LayerDegrees {

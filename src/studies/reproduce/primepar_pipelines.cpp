@@ -2,6 +2,7 @@
 // PrimePar, section 6.4: 32 GPUs as pipeline x data x tensor, whole networks, Megatron's cuts
 // beside operators in steps under the same degrees.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,7 +10,9 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "base/parallel.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/primepar.hpp"
 #include "studies/reproduce/primepar_layers.hpp"
@@ -61,12 +64,25 @@ std::string id_of(const PrimeparModel& model, const Degrees3d& degrees, const ch
   return fmt::format("throughput {} {} {}", model.name, words(degrees), what);
 }
 
-/// Steps by degrees for each batch: how many micro-batches of one sequence is not published; figure
-/// 9 has batches of 8 and 16.
-constexpr std::array<std::int64_t, 2> kBatches{8, 16};
-using Times = std::array<std::array<Times3d, kDegrees.size()>, kBatches.size()>;
+/// What is not published is a range: the number of micro-batches of one sequence (figure 9 has
+/// batches of 8 and 16), and how rings over whole nodes use a card.
+struct Setting {
+  std::int64_t batch;
+  double full_node;
+};
+std::vector<Setting> settings(const Figures& figures) {
+  std::vector<Setting> all;
+  for (const std::int64_t batch : {8, 16}) {
+    for (const char* rate : {"full node least", "full node most"}) {
+      all.push_back({batch, figures.published(rate)});
+    }
+  }
+  return all;
+}
 
-/// What is predicted over the batches, and between.
+using Times = std::array<Times3d, kDegrees.size()>;  ///< by degrees, under one setting
+
+/// What is predicted over the settings, and between.
 struct Range {
   std::optional<double> least{};
   std::optional<double> most{};
@@ -75,15 +91,15 @@ struct Range {
   }
 };
 
-/// Of what is computed from the times under one batch; absent where none has a plan.
-Range over_batches(const Times& times,
-                   const std::function<std::optional<double>(std::size_t)>& value) {
+/// Of what is computed from the times under each setting; absent where none has a plan.
+Range over_settings(const std::vector<Times>& times,
+                    const std::function<std::optional<double>(const Times&)>& value) {
   Range range;
-  for (std::size_t b = 0; b < times.size(); ++b) {
-    const auto one = value(b);
-    if (!one) continue;
-    range.least = std::min(*one, range.least.value_or(*one));
-    range.most = std::max(*one, range.most.value_or(*one));
+  for (const Times& one : times) {
+    const auto under = value(one);
+    if (!under) continue;
+    range.least = std::min(*under, range.least.value_or(*under));
+    range.most = std::max(*under, range.most.value_or(*under));
   }
   return range;
 }
@@ -106,59 +122,66 @@ std::size_t reference_of(const PrimeparModel& model, const Figures& figures) {
   return d;
 }
 
-void add_rows(const PrimeparModel& model, const Times& times, Figures& figures) {
+/// The degrees of the fastest plan in steps.
+std::size_t fastest_of(const Times& times) {
+  std::size_t fastest = 0;
+  for (std::size_t d = 1; d < times.size(); ++d) {
+    const auto& best = times.at(fastest).best;
+    if (times.at(d).best && (!best || *times.at(d).best < *best)) fastest = d;
+  }
+  return fastest;
+}
+
+void add_rows(const PrimeparModel& model, const std::vector<Times>& times, Figures& figures) {
   const std::size_t reference = reference_of(model, figures);
-  std::string best;
-  std::array<std::string, kBatches.size()> fastest;
+  std::size_t best = 0;
   double most = 0.0;
   for (std::size_t d = 0; d < kDegrees.size(); ++d) {
     const std::string name = words(kDegrees.at(d));
     const double in_steps = figures.published(id_of(model, kDegrees.at(d), "in steps"));
-    if (in_steps > most) best = name;
+    if (in_steps > most) best = d;
     most = std::max(most, in_steps);
-    for (std::size_t b = 0; b < kBatches.size(); ++b) {
-      const auto better = [&](const Times3d& other) {
-        return other.best && times[b][d].best && *other.best < *times[b][d].best;
-      };
-      if (std::none_of(times[b].begin(), times[b].end(), better)) fastest.at(b) = name;
-    }
     const std::string megatron = id_of(model, kDegrees.at(d), "megatron");
     if (!figures.has(megatron)) continue;
     const double throughput = figures.published(megatron);
     if (d != reference) {
-      add_range("baseline",
-                over_batches(times,
-                             [&](std::size_t b) {
-                               return ratio(times[b][reference].megatron, times[b][d].megatron);
-                             }),
+      const auto over_reference = [&](const Times& one) {
+        return ratio(one.at(reference).megatron, one.at(d).megatron);
+      };
+      add_range("baseline", over_settings(times, over_reference),
                 {model.shown, name, words(kDegrees.at(reference))}, throughput, figures);
     }
+    const auto gain = [&](const Times& one) { return ratio(one.at(d).megatron, one.at(d).best); };
     add_range(kDegrees.at(d).tensor > kNode ? "gain" : "gain of one node",
-              over_batches(times,
-                           [&](std::size_t b) {
-                             return ratio(times[b][d].megatron, times[b][d].best);
-                           }),
-              {model.shown, name}, in_steps / throughput, figures);
+              over_settings(times, gain), {model.shown, name}, in_steps / throughput, figures);
   }
-  for (std::size_t b = 0; b < kBatches.size(); ++b) {
-    figures.add("fastest", fastest.at(b) == best ? 1.0 : 0.0,
-                {model.shown, fmt::format("{}", kBatches.at(b)), best, fastest.at(b)});
+  std::vector<std::string> found;
+  double right = 0.0;
+  for (const Times& one : times) {
+    const std::size_t fastest = fastest_of(one);
+    if (fastest == best) right += 1.0;
+    const std::string name = words(kDegrees.at(fastest));
+    if (std::find(found.begin(), found.end(), name) == found.end()) found.push_back(name);
   }
+  figures.add("fastest", right / static_cast<double>(times.size()),
+              {model.shown, words(kDegrees.at(best)), fmt::format("{}", fmt::join(found, ", "))});
 }
 
 void add_network(const PrimeparModel& model, const StudyContext& context, Figures& figures) {
   const std::int64_t layers = context.data.model(model.name).description.layers;
-  Times times;
-  for (std::size_t b = 0; b < kBatches.size(); ++b) {
+  const std::vector<Setting> all = settings(figures);
+  std::vector<Times> times(all.size());
+  parallel_for(all.size(), context.threads, [&](std::size_t i) {
     LayerQuestion question;
     question.model = model.name;
     question.gpus = kGpus;
-    question.batch = kBatches.at(b);
+    question.batch = all[i].batch;
+    question.full_node = all[i].full_node;
     const Problem problem = layer_problem(question, layers, context.data);
     for (std::size_t d = 0; d < kDegrees.size(); ++d) {
-      times[b][d] = times_of(problem, kDegrees.at(d));
+      times[i].at(d) = times_of(problem, kDegrees.at(d));
     }
-  }
+  });
   add_rows(model, times, figures);
 }
 
