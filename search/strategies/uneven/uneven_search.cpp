@@ -34,6 +34,9 @@ constexpr double kRounding = 1.0 - 1e-9;
 /// Partial plans that are remembered.
 constexpr std::size_t kMostPartials = 4'000'000;
 
+/// Whole plans that are priced without finding a faster one: bounds do not tell them from the best.
+constexpr std::int64_t kMostInVain = 5'000;
+
 /// Stages from the first one on; the last of them is here, those before it at `before`.
 struct Partial {
   int catalog = 0;
@@ -102,6 +105,7 @@ class UnevenSearch : public Strategy {
 
   void run() override {
     price_stages();
+    offer_equal_stages();
     for (std::size_t c = 0; c < catalogs_.size(); ++c) {
       const Seconds least = catalogs_[c].catalog->least_time();
       if (least.value() == std::numeric_limits<double>::infinity()) continue;
@@ -115,7 +119,7 @@ class UnevenSearch : public Strategy {
       const Promise next = queue_.top();
       if (offers_.is_late(next.bound)) break;
       const bool enough = extended_ >= most_extended_ || partials_.size() >= kMostPartials ||
-                          stop_reason() != StopReason::None;
+                          in_vain_ >= kMostInVain || stop_reason() != StopReason::None;
       if (enough) {
         // Those behind the best were only looked at for the ranking.
         if (offers_.best() && next.bound > *offers_.best()) break;
@@ -127,7 +131,7 @@ class UnevenSearch : public Strategy {
       task_.result.bound = next.bound;
       const Partial partial = partials_[static_cast<std::size_t>(next.partial)];
       if (partial.last + 1 == layers()) {
-        simulate(next);
+        simulate(chain_of(partials_[static_cast<std::size_t>(next.partial)]), next.bound);
         continue;
       }
       auto& bounds = catalogs_[static_cast<std::size_t>(partial.catalog)].bounds;
@@ -159,6 +163,69 @@ class UnevenSearch : public Strategy {
     }
   }
 
+  /// The same form on all devices, the same number of layers in every stage: an answer is never
+  /// worse than the best of these, however soon the search ends.
+  void offer_equal_stages() {
+    struct EqualStages {
+      Seconds bound;
+      std::vector<Partial> stages;
+    };
+    std::vector<EqualStages> found;
+    for (std::size_t c = 0; c < catalogs_.size(); ++c) {
+      const StageCatalog& catalog = *catalogs_[c].catalog;
+      for (int layout = 0; layout < catalog.layouts(); ++layout) {
+        const int stages = problem_.gpus / catalog.devices_of(layout);
+        const bool equal = stages * catalog.devices_of(layout) == problem_.gpus &&
+                           stages <= layers() && layers() % stages == 0;
+        if (!equal) continue;
+        for (const PricedStage& first : catalog.stages(0, layers() / stages - 1, layout)) {
+          EqualStages plan{{}, equal_stages(static_cast<int>(c), layout, stages, first.form)};
+          const Chain chain = pointers_to(plan.stages);
+          if (chain.empty() || !has_asked_stages(chain) || least_memory(chain) > offers_.limit()) {
+            continue;
+          }
+          plan.bound = bound_of(chain);
+          found.push_back(std::move(plan));
+        }
+      }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.bound < b.bound; });
+    for (const EqualStages& plan : found) {
+      if (offers_.is_late(plan.bound) || stop_reason() != StopReason::None) break;
+      simulate(pointers_to(plan.stages), plan.bound);
+    }
+  }
+
+  /// Empty where another form is always better for some of the stages.
+  [[nodiscard]] std::vector<Partial> equal_stages(int number, int layout, int stages,
+                                                  int form) const {
+    const StageCatalog& catalog = *catalogs_[static_cast<std::size_t>(number)].catalog;
+    const int each = layers() / stages;
+    std::vector<Partial> plan;
+    for (int s = 0; s < stages; ++s) {
+      Partial stage;
+      stage.catalog = number;
+      stage.first = s * each;
+      stage.last = stage.first + each - 1;
+      stage.devices = (s + 1) * catalog.devices_of(layout);
+      const auto& priced = catalog.stages(stage.first, stage.last, layout);
+      const auto same = std::find_if(priced.begin(), priced.end(),
+                                     [&](const PricedStage& one) { return one.form == form; });
+      if (same == priced.end()) return {};
+      stage.stage = &*same;
+      if (s > 0) stage.way = catalog.transfer(layout, layout, stage.first - 1);
+      plan.push_back(stage);
+    }
+    return plan;
+  }
+
+  [[nodiscard]] static Chain pointers_to(const std::vector<Partial>& stages) {
+    Chain chain;
+    for (const Partial& stage : stages) chain.push_back(&stage);
+    return chain;
+  }
+
   [[nodiscard]] int layers() const { return ranges_.layers(); }
   [[nodiscard]] const StageCatalog& catalog_of(const Partial& partial) const {
     return *catalogs_[static_cast<std::size_t>(partial.catalog)].catalog;
@@ -187,8 +254,11 @@ class UnevenSearch : public Strategy {
   [[nodiscard]] Seconds bound_of(const Chain& chain, const Placement* placed = nullptr) const {
     const Partial& end = *chain.back();
     const StageCatalog& catalog = catalog_of(end);
-    Seconds rest = catalogs_[static_cast<std::size_t>(end.catalog)].bounds->behind(
-        catalog.layout_of(end.stage->form), end.last + 1, problem_.gpus - end.devices);
+    Seconds rest;  // from the first output of the last stage
+    if (end.last + 1 < layers()) {
+      rest = catalogs_[static_cast<std::size_t>(end.catalog)].bounds->behind(
+          catalog.layout_of(end.stage->form), end.last + 1, problem_.gpus - end.devices);
+    }
     Seconds head;  // until the first input of the stage
     for (std::size_t s = 0; s + 1 < chain.size(); ++s) {
       head += chain[s]->stage->price.forward + way_to(s + 1, chain, placed).activation;
@@ -342,19 +412,20 @@ class UnevenSearch : public Strategy {
     return family;
   }
 
-  void simulate(const Promise& promise) {
-    const Chain chain = chain_of(partials_[static_cast<std::size_t>(promise.partial)]);
+  void simulate(const Chain& chain, Seconds bound) {
     const PlanFamily family = family_of(chain);
     const Bytes memory = least_memory(chain);
     const Placement placed = placement_of(chain);
     if (offers_.excludes(family, {bound_of(chain, &placed), memory})) return;
-    Seconds near = promise.bound;
+    Seconds near = bound;
     if (!is_listed(problem_)) {  // runtimes with lists have another simulation
       if (offers_.excludes(family, {simulated(chain, &placed), memory})) return;
       near = std::max(near, simulated(chain, nullptr) * kRounding);
     }
     if (!offers_.may_rank(family, near)) return;
+    const auto before = offers_.best();
     offers_.offer(catalog_of(*chain.back()).plan(stages_of_chain(chain)), family);
+    in_vain_ = offers_.best() == before ? in_vain_ + 1 : 0;
   }
 
   const Problem& problem_;
@@ -364,6 +435,7 @@ class UnevenSearch : public Strategy {
   LayerRanges ranges_;
   std::int64_t most_extended_;
   std::int64_t extended_ = 0;  ///< partial plans that were continued
+  std::int64_t in_vain_ = 0;   ///< whole plans that were priced since the best one
   SearchRequest request_;
   int most_stages_ = 0;  ///< that are admitted
   std::vector<OrderCatalog> catalogs_;
