@@ -1299,6 +1299,27 @@ class Spaces(Case):
             self.assertIn("nearest misses:", result.stdout)
         self.in_every_space(check)
 
+    # Questions, and what equal stages of the space are: an answer that was cut short counts too.
+    SIMPLEST = [
+        ("uneven", "--hw aws-p3 --model gpt2-xl --gpus 64 --framework alpa --recompute full", "--pp 1"),
+        ("uneven", "--hw aws-p3 --model gpt2-xl --gpus 64 --framework alpa --recompute full", "--space framework --vpp 1"),
+        ("uneven", "--hw dgx-h100 --model llama3-8b --gpus 32 --framework alpa", "--space framework --vpp 1"),
+        ("uneven", "--hw perlmutter --model gpt2-medium --gpus 16 --batch 64", "--space framework --vpp 1"),
+        ("layers", "--hw perlmutter --model gpt2-xl --gpus 16", "--space framework"),
+        ("layers", "--hw dgx-h100 --model llama3-8b --gpus 32", "--space framework"),
+        ("full", "--hw perlmutter --model gpt2-medium --gpus 8 --batch 32 --framework primepar", "--space framework"),
+        ("full", "--hw dgx-h100 --model llama3-8b --gpus 32", "--space framework")]
+
+    def test_no_planner_is_worse_than_its_simplest_plan(self):
+        for space, question, simplest in self.SIMPLEST:
+            with self.subTest(space=space, question=question):
+                asked = question.split()
+                rest = simplest.split() if "--space" in simplest else ["--space", space, *simplest.split()]
+                best = run("search", *asked, "--space", space, "--time-limit", "20", "--format", "json")
+                self.assertIn(best.returncode, (0, 130), best.stderr)
+                equal = self.answer("search", *asked, *rest)["plans"][0]["step_time_s"]
+                self.assertLessEqual(json.loads(best.stdout)["plans"][0]["step_time_s"], equal * (1 + 1e-9))
+
     def test_a_plan_that_fits_is_no_miss(self):
         # Of a mixture no operators are cut one by one here; plans of degrees fit.
         result = run("--hw", "dgx-h100", "--model", "mixtral-8x7b", "--gpus", "32", "--space", "operators", "--format", "json")

@@ -10,11 +10,13 @@
 #include "search/strategies/uneven/uneven_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <limits>
 #include <map>
 #include <memory>
 #include <queue>
+#include <set>
 #include <utility>
 
 #include "base/parallel.hpp"
@@ -131,7 +133,9 @@ class UnevenSearch : public Strategy {
       task_.result.bound = next.bound;
       const Partial partial = partials_[static_cast<std::size_t>(next.partial)];
       if (partial.last + 1 == layers()) {
-        simulate(chain_of(partials_[static_cast<std::size_t>(next.partial)]), next.bound);
+        const Chain chain = chain_of(partials_[static_cast<std::size_t>(next.partial)]);
+        const auto equal = form_of_all(chain);
+        if (!equal || !seen_.contains(*equal)) simulate(chain, next.bound);
         continue;
       }
       auto& bounds = catalogs_[static_cast<std::size_t>(partial.catalog)].bounds;
@@ -193,8 +197,23 @@ class UnevenSearch : public Strategy {
                      [](const auto& a, const auto& b) { return a.bound < b.bound; });
     for (const EqualStages& plan : found) {
       if (offers_.is_late(plan.bound) || stop_reason() != StopReason::None) break;
-      simulate(pointers_to(plan.stages), plan.bound);
+      const Chain chain = pointers_to(plan.stages);
+      simulate(chain, plan.bound);
+      seen_.insert(*form_of_all(chain));
     }
+  }
+
+  /// Catalogue, form and number of equal stages; absent where stages differ.
+  using EqualForm = std::array<int, 3>;
+  [[nodiscard]] static std::optional<EqualForm> form_of_all(const Chain& chain) {
+    const Partial& front = *chain.front();
+    for (const Partial* stage : chain) {
+      if (stage->stage->form != front.stage->form ||
+          stage->last - stage->first != front.last - front.first) {
+        return std::nullopt;
+      }
+    }
+    return EqualForm{front.catalog, front.stage->form, static_cast<int>(chain.size())};
   }
 
   /// Empty where another form is always better for some of the stages.
@@ -439,6 +458,7 @@ class UnevenSearch : public Strategy {
   SearchRequest request_;
   int most_stages_ = 0;  ///< that are admitted
   std::vector<OrderCatalog> catalogs_;
+  std::set<EqualForm> seen_;  ///< equal stages that were simulated at first
   std::deque<Partial> partials_;
   std::priority_queue<Promise> queue_;
   PipelineSimulator simulator_;
