@@ -128,8 +128,7 @@ void add_golden(const std::vector<GridRow>& published, Figures& figures) {
 /// Derived messages on the ideal machines beside the closed form, over all grids of a question.
 void add_derived(const GridRow& row, const StudyContext& context, Figures& figures) {
   const DerivedGrid derived(
-      {row.sizes, ideal_machine(row.machine, context.data), row.gpus, row.batch},
-      context.data);
+      {row.sizes, ideal_machine(row.machine, context.data), row.gpus, row.batch}, context.data);
   double largest = 0.0;
   std::size_t compared = 0;
   for (const TensorGrid& grid : grids_of(row.gpus, row.batch, row.min_tensor)) {
@@ -144,8 +143,7 @@ void add_derived(const GridRow& row, const StudyContext& context, Figures& figur
     }
   }
   figures.add("derived", largest,
-              {row.name, fmt::format("{}", row.gpus), row.machine,
-               fmt::format("{}", compared)});
+              {row.name, fmt::format("{}", row.gpus), row.machine, fmt::format("{}", compared)});
 }
 
 /// Both machines, small and large; the other questions differ in sizes only.
@@ -165,11 +163,11 @@ void add_derived(const std::vector<GridRow>& published, const StudyContext& cont
 void add_tops(const std::vector<GridRow>& published, Figures& figures) {
   for (const GridRow& row : published) {
     if (row.rank != 1 || row.name != "80B" || row.batch != 1024) continue;
-    figures.add("top " + row.form, script_seconds(row, row.grid),
-                {fmt::format("{}", row.between),
-                 fmt::format("x{} y{} z{} data{}", row.grid.in, row.grid.out, row.grid.depth,
-                             row.grid.data)},
-                row.seconds);
+    figures.add(
+        "top " + row.form, script_seconds(row, row.grid),
+        {fmt::format("{}", row.between), fmt::format("x{} y{} z{} data{}", row.grid.in,
+                                                     row.grid.out, row.grid.depth, row.grid.data)},
+        row.seconds);
   }
 }
 

@@ -82,7 +82,8 @@ PublishedFigure read_figure(const io::CsvTable& table, const io::CsvRow& row) {
     table.fail(row, "band", fmt::format("\"{}\" is no band", figure.band),
                "1..2, ..2, 1.., +-0.2 or x0.9..1.1");
   }
-  if (published.kind != FigureKind::Own && (published.source.empty() || published.locator.empty())) {
+  if (published.kind != FigureKind::Own &&
+      (published.source.empty() || published.locator.empty())) {
     table.fail(row, "locator", "what is published has a source and a place in it");
   }
   return figure;

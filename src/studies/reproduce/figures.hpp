@@ -52,8 +52,8 @@ struct ReproducedRow {
   /// What is predicted over the range of what was not published; absent where all was.
   std::optional<double> least{}, most{};
   std::optional<double> low{}, high{};
-  std::string source{};   ///< the paper and its version, or a repository and its commit
-  std::string locator{};  ///< the place in it
+  std::string source{};    ///< the paper and its version, or a repository and its commit
+  std::string locator{};   ///< the place in it
   std::string question{};  ///< flags of the command line that give `predicted`; empty: code does
 
   /// Absent where nothing is checked; false where there is nothing to check.

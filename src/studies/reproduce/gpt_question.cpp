@@ -37,9 +37,9 @@ std::vector<std::pair<std::string, GptSizes>> gpts_of(std::string_view prefix,
     const std::string& name = table.text(row, "name");
     if (!name.starts_with(prefix)) continue;
     const auto size = [&](const char* column) { return table.integer(row, column, 1).value(); };
-    networks.emplace_back(name.substr(prefix.size()),
-                          GptSizes{size("layers"), size("hidden"), size("heads"), size("seq_len"),
-                                   size("vocab")});
+    networks.emplace_back(
+        name.substr(prefix.size()),
+        GptSizes{size("layers"), size("hidden"), size("heads"), size("seq_len"), size("vocab")});
   }
   return networks;
 }

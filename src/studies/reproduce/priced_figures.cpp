@@ -78,7 +78,8 @@ constexpr std::array kMeasures{
               return alpa_flops(answer.sizes(), answer.problem().global_batch) / step / 1e15;
             }},
     Measure{"tensor", [](const Answer& answer, double) { return double(answer.tensor()); }},
-    Measure{"out", [](const Answer& answer, double) { return double(answer.best->plan.tensor_out); }},
+    Measure{"out",
+            [](const Answer& answer, double) { return double(answer.best->plan.tensor_out); }},
     Measure{"in", [](const Answer& answer, double) { return double(answer.best->plan.tensor_in); }},
     Measure{"out x in",
             [](const Answer& answer, double) {
@@ -89,9 +90,9 @@ constexpr std::array kMeasures{
 };
 
 const Measure& measure_of(const PublishedFigure& figure) {
-  const auto* found =
-      std::find_if(kMeasures.begin(), kMeasures.end(),
-                   [&](const Measure& measure) { return measure.name == figure.measure; });
+  const auto* found = std::find_if(kMeasures.begin(), kMeasures.end(), [&](const Measure& measure) {
+    return measure.name == figure.measure;
+  });
   if (found != kMeasures.end()) return *found;
   throw InputError({}, fmt::format("validation/published: \"{}\" is no measure", figure.measure));
 }

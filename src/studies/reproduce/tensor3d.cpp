@@ -23,7 +23,8 @@ void add_tensor3d(const StudyContext& context, Figures& figures) {
     const auto grid = [&](const char* axis) {
       return static_cast<int>(figures.published(fmt::format("{} {}", ranks, axis)));
     };
-    figures.add(fmt::format("{} volume", ranks), volume(grid("out"), grid("in")) / volume(ranks, 1));
+    figures.add(fmt::format("{} volume", ranks),
+                volume(grid("out"), grid("in")) / volume(ranks, 1));
   }
 }
 

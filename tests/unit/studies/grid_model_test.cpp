@@ -105,8 +105,7 @@ TEST_SUITE("unit") {
         CAPTURE(grid.in);
         CAPTURE(grid.depth);
         CHECK(*seconds ==
-              doctest::Approx(grid_seconds(sizes, batch, grid, rates, weights))
-                  .epsilon(1e-9));
+              doctest::Approx(grid_seconds(sizes, batch, grid, rates, weights)).epsilon(1e-9));
       }
     }
     CHECK(compared == 2 * (grids_of(64, batch, 1).size() - 1));
