@@ -2598,6 +2598,27 @@ class Golden(Case):
                 if "checked figures are within" in line]
         self.assertEqual(said, ["measured", "trend", "formula", "fitted", "own"])
 
+    def test_a_mistake_in_a_published_table_is_named(self):
+        mistakes = [("4 out,own", "4 out,ownn", '"ownn" is no kind of figure', "measured, trend"),
+                    ("4 out,own", "4 out,formula", "has a source and a place", None),
+                    (",out,,--hw", ",outer,,--hw", '"outer" is no measure', None),
+                    ("--dp 1", "--dq 1", "--dq: no such flag", None),
+                    ("--micro-batch 4", "--micro-batch x", "--micro-batch: 'x' is not at least 1", None)]
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder)
+            for name in ("hardware_profiles", "models", "frameworks", "validation"):
+                shutil.copytree(SOURCE / name, copy / name)
+            table = copy / "validation/published/tensor3d.csv"
+            text = table.read_text()
+            for right, wrong, said, hint in mistakes:
+                self.assertIn(right, text)
+                table.write_text(text.replace(right, wrong, 1).replace("a study of this project,", ",") if "formula" in wrong
+                                 else text.replace(right, wrong, 1))
+                result = run("reproduce", "tensor3d", env={"PLANSEARCH_DATA": str(copy)})
+                self.assertEqual((result.returncode, result.stdout), (2, ""), wrong)
+                self.assertIn(said, result.stderr)
+                self.assertIn(hint or "", result.stderr)
+
     def test_a_figure_is_what_the_command_line_answers(self):
         """Rows of AxoNN's 80B network, by predict or by a search: the same step, at the same site."""
         asked = 0

@@ -89,47 +89,50 @@ constexpr std::array kMeasures{
             [](const Answer& answer, double) { return worst_small_message(answer); }},
 };
 
-const Measure& measure_of(const PublishedFigure& figure) {
+/// A mistake in the line of that figure.
+[[noreturn]] void fail(std::string_view id, const std::string& message) {
+  throw InputError({}, fmt::format("validation/published, figure \"{}\": {}", id, message));
+}
+
+const Measure& measure_of(std::string_view id, const PublishedFigure& figure) {
   const auto* found = std::find_if(kMeasures.begin(), kMeasures.end(), [&](const Measure& measure) {
     return measure.name == figure.measure;
   });
   if (found != kMeasures.end()) return *found;
-  throw InputError({}, fmt::format("validation/published: \"{}\" is no measure", figure.measure));
+  fail(id, fmt::format("\"{}\" is no measure", figure.measure));
 }
 
-bool set_setting(std::string_view flag, const std::string& value, ProblemRequest& request) {
+/// What is wrong with the flag or its value; empty where it was set.
+std::string set_flag(std::string_view flag, const std::string& value, ProblemRequest& request) {
+  if (flag == "--space") {
+    request.space = value;
+    return {};
+  }
   for (const SettingRow& row : setting_table()) {
     if (flag_of(row) != flag) continue;
-    const std::string problem = setting_problem(row, value);
-    if (!problem.empty()) throw InputError({}, fmt::format("{}: {}", flag, problem));
-    row.set(request, value);
-    return true;
+    std::string problem = setting_problem(row, value);
+    if (problem.empty()) row.set(request, value);
+    return problem;
   }
-  return false;
-}
-
-bool set_degree(std::string_view flag, const std::string& value, ProblemRequest& request) {
   for (const DegreeRow& row : degree_table()) {
     const bool alias = kTensorAlias.degree == row.degree && flag == flag_of(kTensorAlias.key);
     if (!alias && flag != flag_of(row.key)) continue;
     const auto number = parse_value(row.degree, value);
-    if (!number) throw InputError({}, fmt::format("{}: {}", flag, legal_text(row.degree)));
+    if (!number) return fmt::format("'{}' is not {}", value, legal_text(row.degree));
     request.degrees.pin(row.degree, *number);
-    return true;
+    return {};
   }
-  return false;
+  return "no such flag";
 }
 
-ProblemRequest read_question(const std::string& question, const ShippedData& data) {
+ProblemRequest read_question(std::string_view id, const std::string& question,
+                             const ShippedData& data) {
   const std::vector<std::string> words = split(question, " ");
+  if (words.size() % 2 != 0) fail(id, "a flag of the question has no value");
   ProblemRequest request;
-  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
-    if (words[i] == "--space") {
-      request.space = words[i + 1];
-    } else if (!set_setting(words[i], words[i + 1], request) &&
-               !set_degree(words[i], words[i + 1], request)) {
-      throw InputError({}, fmt::format("validation/published: unknown flag '{}'", words[i]));
-    }
+  for (std::size_t i = 0; i < words.size(); i += 2) {
+    const std::string problem = set_flag(words[i], words[i + 1], request);
+    if (!problem.empty()) fail(id, fmt::format("{}: {}", words[i], problem));
   }
   if (request.hardware.ends_with(".yaml")) {
     request.hardware = (data.directory() / request.hardware).string();
@@ -158,8 +161,7 @@ std::optional<PlanCandidate> best_plan(const PlanEvaluator& evaluator,
   return std::move(result->ranked.front());
 }
 
-Answer answer_of(const std::string& question, const StudyContext& context, int threads) {
-  const ProblemRequest request = read_question(question, context.data);
+Answer answer_of(const ProblemRequest& request, const StudyContext& context, int threads) {
   Answer answer;
   answer.evaluator = std::make_unique<PlanEvaluator>(
       gpt_problem(request, find_gpt(request.model, context.data), context.data));
@@ -201,15 +203,16 @@ Predicted predicted(const Measure& measure, const Answer& answer, const Answer* 
 
 void add_priced(const StudyContext& context, Figures& figures) {
   std::vector<std::string> questions;
+  std::vector<ProblemRequest> requests;
   for (const std::string& id : figures.asked()) {
     const std::string& question = figures.at(id).question;
-    if (std::find(questions.begin(), questions.end(), question) == questions.end()) {
-      questions.push_back(question);
-    }
+    if (std::find(questions.begin(), questions.end(), question) != questions.end()) continue;
+    questions.push_back(question);
+    requests.push_back(read_question(id, question, context.data));
   }
   std::vector<Answer> answers(questions.size());
   parallel_for(questions.size(), context.threads,
-               [&](std::size_t i) { answers[i] = answer_of(questions[i], context, 1); });
+               [&](std::size_t i) { answers[i] = answer_of(requests[i], context, 1); });
   const auto answer = [&](std::string_view id) -> const Answer& {
     const auto place = std::find(questions.begin(), questions.end(), figures.at(id).question);
     PLANSEARCH_CHECK(place != questions.end());
@@ -220,7 +223,7 @@ void add_priced(const StudyContext& context, Figures& figures) {
     const Answer* over = figure.over.empty() ? nullptr : &answer(figure.over);
     std::vector<std::string> words;
     if (figure.row.check.find("{}") != std::string::npos) words.push_back(spelled(answer(id)));
-    figures.add(id, predicted(measure_of(figure), answer(id), over), words).question =
+    figures.add(id, predicted(measure_of(id, figure), answer(id), over), words).question =
         figure.question;
   }
 }

@@ -12,6 +12,7 @@
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 
 namespace plansearch {
 
@@ -81,9 +82,11 @@ struct LayerProblems {
 /// What the planner of sequences offers: the least sum of time and the corners of the front of time
 /// and bytes, tiles under their own products.
 [[nodiscard]] std::vector<LayerPlan> sequence_plans(const Problem& problem,
-                                                    const LayerDegrees& degrees);
+                                                    const LayerDegrees& degrees,
+                                                    PartitionSpace space = PartitionSpace::All);
 /// The same for every tensor group of up to 16 GPUs, replicas around it.
-[[nodiscard]] std::vector<LayerPlan> sequence_plans(const LayerProblems& problems);
+[[nodiscard]] std::vector<LayerPlan> sequence_plans(const LayerProblems& problems,
+                                                    PartitionSpace space = PartitionSpace::All);
 
 struct BestLayer {
   LayerPlan plan;
