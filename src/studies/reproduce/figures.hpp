@@ -88,7 +88,7 @@ class Figures {
                      const std::vector<std::string>& words = {},
                      std::optional<double> published = {});
   /// Adds a row that no paper has.
-  void add(ReproducedRow row) { rows_.push_back(std::move(row)); }
+  ReproducedRow& add(ReproducedRow row) { return rows_.emplace_back(std::move(row)); }
   [[nodiscard]] const std::vector<ReproducedRow>& rows() const { return rows_; }
 
  private:
