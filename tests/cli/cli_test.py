@@ -2599,9 +2599,9 @@ class Golden(Case):
         self.assertEqual(said, ["measured", "trend", "formula", "fitted", "own"])
 
     def test_a_mistake_in_a_published_table_is_named(self):
-        mistakes = [("4 out,own", "4 out,ownn", '"ownn" is no kind of figure', "measured, trend"),
-                    ("4 out,own", "4 out,formula", "has a source and a place", None),
-                    (",out,,--hw", ",outer,,--hw", '"outer" is no measure', None),
+        mistakes = [("4 out,own", "4 out,ownn", '"ownn" is not a kind of figure', "measured, trend"),
+                    ("4 out,own", "4 out,formula", "has a source and a locator", None),
+                    (",out,,--hw", ",outer,,--hw", '"outer" is not a measure', None),
                     ("--dp 1", "--dq 1", "--dq: no such flag", None),
                     ("--micro-batch 4", "--micro-batch x", "--micro-batch: 'x' is not at least 1", None)]
         with tempfile.TemporaryDirectory() as folder:

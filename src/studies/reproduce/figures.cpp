@@ -58,7 +58,7 @@ FigureKind read_kind(const io::CsvTable& table, const io::CsvRow& row) {
   const std::string& word = table.text(row, "kind");
   const auto* found = std::find(kFigureKinds.begin(), kFigureKinds.end(), word);
   if (found == kFigureKinds.end()) {
-    table.fail(row, "kind", fmt::format("\"{}\" is no kind of figure", word),
+    table.fail(row, "kind", fmt::format("\"{}\" is not a kind of figure", word),
                fmt::format("one of {}", fmt::join(kFigureKinds, ", ")));
   }
   return static_cast<FigureKind>(found - kFigureKinds.begin());
@@ -79,12 +79,12 @@ PublishedFigure read_figure(const io::CsvTable& table, const io::CsvRow& row) {
   published.source = table.text(row, "source");
   published.locator = table.text(row, "locator");
   if (!set_band(figure.band, published)) {
-    table.fail(row, "band", fmt::format("\"{}\" is no band", figure.band),
+    table.fail(row, "band", fmt::format("\"{}\" is not a band", figure.band),
                "1..2, ..2, 1.., +-0.2 or x0.9..1.1");
   }
   if (published.kind != FigureKind::Own &&
       (published.source.empty() || published.locator.empty())) {
-    table.fail(row, "locator", "what is published has a source and a place in it");
+    table.fail(row, "locator", "a published figure has a source and a locator");
   }
   return figure;
 }

@@ -99,7 +99,7 @@ const Measure& measure_of(std::string_view id, const PublishedFigure& figure) {
     return measure.name == figure.measure;
   });
   if (found != kMeasures.end()) return *found;
-  fail(id, fmt::format("\"{}\" is no measure", figure.measure));
+  fail(id, fmt::format("\"{}\" is not a measure", figure.measure));
 }
 
 /// What is wrong with the flag or its value; empty where it was set.
