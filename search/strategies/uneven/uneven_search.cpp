@@ -10,13 +10,11 @@
 #include "search/strategies/uneven/uneven_search.hpp"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <limits>
 #include <map>
 #include <memory>
 #include <queue>
-#include <set>
 #include <utility>
 
 #include "base/parallel.hpp"
@@ -134,8 +132,7 @@ class UnevenSearch : public Strategy {
       const Partial partial = partials_[static_cast<std::size_t>(next.partial)];
       if (partial.last + 1 == layers()) {
         const Chain chain = chain_of(partials_[static_cast<std::size_t>(next.partial)]);
-        const auto equal = form_of_all(chain);
-        if (!equal || !seen_.contains(*equal)) simulate(chain, next.bound);
+        if (!has_equal_stages(chain)) simulate(chain, next.bound);
         continue;
       }
       auto& bounds = catalogs_[static_cast<std::size_t>(partial.catalog)].bounds;
@@ -167,82 +164,63 @@ class UnevenSearch : public Strategy {
     }
   }
 
-  /// The same form on all devices, the same number of layers in every stage: an answer is never
-  /// worse than the best of these, however soon the search ends.
+  /// The same form on all devices, the same number of layers in every stage: no answer is worse
+  /// than the best of these, however soon the search ends.
   void offer_equal_stages() {
-    struct EqualStages {
-      Seconds bound;
-      std::vector<Partial> stages;
-    };
-    std::vector<EqualStages> found;
+    std::vector<Promise> found;
     for (std::size_t c = 0; c < catalogs_.size(); ++c) {
       const StageCatalog& catalog = *catalogs_[c].catalog;
       for (int layout = 0; layout < catalog.layouts(); ++layout) {
         const int stages = problem_.gpus / catalog.devices_of(layout);
-        const bool equal = stages * catalog.devices_of(layout) == problem_.gpus &&
-                           stages <= layers() && layers() % stages == 0;
-        if (!equal) continue;
+        const bool divides = problem_.gpus % catalog.devices_of(layout) == 0 &&
+                             stages <= layers() && layers() % stages == 0;
+        if (!divides) continue;
         for (const PricedStage& first : catalog.stages(0, layers() / stages - 1, layout)) {
-          EqualStages plan{{}, equal_stages(static_cast<int>(c), layout, stages, first.form)};
-          const Chain chain = pointers_to(plan.stages);
-          if (chain.empty() || !has_asked_stages(chain) || least_memory(chain) > offers_.limit()) {
-            continue;
+          const std::size_t known = partials_.size();
+          if (add_equal_stages(static_cast<int>(c), layout, first.form)) {
+            const Chain chain = chain_of(partials_.back());
+            if (has_asked_stages(chain) && least_memory(chain) <= offers_.limit()) {
+              found.push_back({bound_of(chain), static_cast<int>(partials_.size()) - 1, 0});
+              continue;
+            }
           }
-          plan.bound = bound_of(chain);
-          found.push_back(std::move(plan));
+          partials_.resize(known);
         }
       }
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.bound < b.bound; });
-    for (const EqualStages& plan : found) {
-      if (offers_.is_late(plan.bound) || stop_reason() != StopReason::None) break;
-      const Chain chain = pointers_to(plan.stages);
-      simulate(chain, plan.bound);
-      seen_.insert(*form_of_all(chain));
+    std::sort(found.rbegin(), found.rend());
+    for (const Promise& next : found) {
+      if (offers_.is_late(next.bound) || stop_reason() != StopReason::None) break;
+      simulate(chain_of(partials_[static_cast<std::size_t>(next.partial)]), next.bound);
     }
   }
 
-  /// Catalogue, form and number of equal stages; absent where stages differ.
-  using EqualForm = std::array<int, 3>;
-  [[nodiscard]] static std::optional<EqualForm> form_of_all(const Chain& chain) {
-    const Partial& front = *chain.front();
-    for (const Partial* stage : chain) {
-      if (stage->stage->form != front.stage->form ||
-          stage->last - stage->first != front.last - front.first) {
-        return std::nullopt;
-      }
-    }
-    return EqualForm{front.catalog, front.stage->form, static_cast<int>(chain.size())};
-  }
-
-  /// Empty where another form is always better for some of the stages.
-  [[nodiscard]] std::vector<Partial> equal_stages(int number, int layout, int stages,
-                                                  int form) const {
+  /// False where another form is always better for some of the stages.
+  bool add_equal_stages(int number, int layout, int form) {
     const StageCatalog& catalog = *catalogs_[static_cast<std::size_t>(number)].catalog;
-    const int each = layers() / stages;
-    std::vector<Partial> plan;
-    for (int s = 0; s < stages; ++s) {
-      Partial stage;
-      stage.catalog = number;
-      stage.first = s * each;
-      stage.last = stage.first + each - 1;
-      stage.devices = (s + 1) * catalog.devices_of(layout);
+    const int devices = catalog.devices_of(layout);
+    const int each = layers() / (problem_.gpus / devices);
+    for (int first = 0; first < layers(); first += each) {
+      const int before = first == 0 ? -1 : static_cast<int>(partials_.size()) - 1;
+      Partial stage{number, before, first, first + each - 1, (first / each + 1) * devices};
       const auto& priced = catalog.stages(stage.first, stage.last, layout);
       const auto same = std::find_if(priced.begin(), priced.end(),
                                      [&](const PricedStage& one) { return one.form == form; });
-      if (same == priced.end()) return {};
+      if (same == priced.end()) return false;
       stage.stage = &*same;
-      if (s > 0) stage.way = catalog.transfer(layout, layout, stage.first - 1);
-      plan.push_back(stage);
+      if (first > 0) stage.way = catalog.transfer(layout, layout, first - 1);
+      partials_.push_back(stage);
     }
-    return plan;
+    return true;
   }
 
-  [[nodiscard]] static Chain pointers_to(const std::vector<Partial>& stages) {
-    Chain chain;
-    for (const Partial& stage : stages) chain.push_back(&stage);
-    return chain;
+  /// Whether a whole plan is among those of `offer_equal_stages`, simulated there or late already.
+  [[nodiscard]] static bool has_equal_stages(const Chain& chain) {
+    const Partial& front = *chain.front();
+    return std::all_of(chain.begin(), chain.end(), [&](const Partial* stage) {
+      return stage->stage->form == front.stage->form &&
+             stage->last - stage->first == front.last - front.first;
+    });
   }
 
   [[nodiscard]] int layers() const { return ranges_.layers(); }
@@ -458,7 +436,6 @@ class UnevenSearch : public Strategy {
   SearchRequest request_;
   int most_stages_ = 0;  ///< that are admitted
   std::vector<OrderCatalog> catalogs_;
-  std::set<EqualForm> seen_;  ///< equal stages that were simulated at first
   std::deque<Partial> partials_;
   std::priority_queue<Promise> queue_;
   PipelineSimulator simulator_;
