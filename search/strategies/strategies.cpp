@@ -59,7 +59,10 @@ void add_degrees(const Walk& walk, Parts& parts) {
 }
 
 Parts layers(const Question& question) {
-  return {end_layers_part(question.problem(), question.request)};
+  Parts parts;
+  add_degrees(walk_of(question, "framework"), parts);
+  parts.push_back(end_layers_part(question.problem(), question.request));
+  return parts;
 }
 
 Parts operators(const Question& question) {
@@ -110,7 +113,7 @@ SearchRequest with_pipelines(SearchRequest request, const Walk& walk) {
 Parts full(const Question& question) {
   const Walk walk = walk_of(question, "4d", Rings::Yes);
   Parts parts;
-  add_degrees(walk, parts);
+  add_degrees(walk, parts);  // equal stages first: no answer is worse
   if (question.framework().own_layers != OwnLayers::None) {
     parts.push_back(end_layers_part(question.problem(), question.request));
   }

@@ -34,6 +34,9 @@ constexpr double kRounding = 1.0 - 1e-9;
 /// Partial plans that are remembered.
 constexpr std::size_t kMostPartials = 4'000'000;
 
+/// Whole plans that are priced without finding a faster one: bounds do not tell them from the best.
+constexpr std::int64_t kMostInVain = 5'000;
+
 /// Stages from the first one on; the last of them is here, those before it at `before`.
 struct Partial {
   int catalog = 0;
@@ -102,6 +105,7 @@ class UnevenSearch : public Strategy {
 
   void run() override {
     price_stages();
+    offer_equal_stages();
     for (std::size_t c = 0; c < catalogs_.size(); ++c) {
       const Seconds least = catalogs_[c].catalog->least_time();
       if (least.value() == std::numeric_limits<double>::infinity()) continue;
@@ -115,7 +119,7 @@ class UnevenSearch : public Strategy {
       const Promise next = queue_.top();
       if (offers_.is_late(next.bound)) break;
       const bool enough = extended_ >= most_extended_ || partials_.size() >= kMostPartials ||
-                          stop_reason() != StopReason::None;
+                          in_vain_ >= kMostInVain || stop_reason() != StopReason::None;
       if (enough) {
         // Those behind the best were only looked at for the ranking.
         if (offers_.best() && next.bound > *offers_.best()) break;
@@ -127,7 +131,8 @@ class UnevenSearch : public Strategy {
       task_.result.bound = next.bound;
       const Partial partial = partials_[static_cast<std::size_t>(next.partial)];
       if (partial.last + 1 == layers()) {
-        simulate(next);
+        const Chain chain = chain_of(partials_[static_cast<std::size_t>(next.partial)]);
+        if (!has_equal_stages(chain)) simulate(chain, next.bound);
         continue;
       }
       auto& bounds = catalogs_[static_cast<std::size_t>(partial.catalog)].bounds;
@@ -159,6 +164,65 @@ class UnevenSearch : public Strategy {
     }
   }
 
+  /// The same form on all devices, the same number of layers in every stage: no answer is worse
+  /// than the best of these, however soon the search ends.
+  void offer_equal_stages() {
+    std::vector<Promise> found;
+    for (std::size_t c = 0; c < catalogs_.size(); ++c) {
+      const StageCatalog& catalog = *catalogs_[c].catalog;
+      for (int layout = 0; layout < catalog.layouts(); ++layout) {
+        const int stages = problem_.gpus / catalog.devices_of(layout);
+        const bool divides = problem_.gpus % catalog.devices_of(layout) == 0 &&
+                             stages <= layers() && layers() % stages == 0;
+        if (!divides) continue;
+        for (const PricedStage& first : catalog.stages(0, layers() / stages - 1, layout)) {
+          const std::size_t known = partials_.size();
+          if (add_equal_stages(static_cast<int>(c), layout, first.form)) {
+            const Chain chain = chain_of(partials_.back());
+            if (has_asked_stages(chain) && least_memory(chain) <= offers_.limit()) {
+              found.push_back({bound_of(chain), static_cast<int>(partials_.size()) - 1, 0});
+              continue;
+            }
+          }
+          partials_.resize(known);
+        }
+      }
+    }
+    std::sort(found.rbegin(), found.rend());
+    for (const Promise& next : found) {
+      if (offers_.is_late(next.bound) || stop_reason() != StopReason::None) break;
+      simulate(chain_of(partials_[static_cast<std::size_t>(next.partial)]), next.bound);
+    }
+  }
+
+  /// False where another form is always better for some of the stages.
+  bool add_equal_stages(int number, int layout, int form) {
+    const StageCatalog& catalog = *catalogs_[static_cast<std::size_t>(number)].catalog;
+    const int devices = catalog.devices_of(layout);
+    const int each = layers() / (problem_.gpus / devices);
+    for (int first = 0; first < layers(); first += each) {
+      const int before = first == 0 ? -1 : static_cast<int>(partials_.size()) - 1;
+      Partial stage{number, before, first, first + each - 1, (first / each + 1) * devices};
+      const auto& priced = catalog.stages(stage.first, stage.last, layout);
+      const auto same = std::find_if(priced.begin(), priced.end(),
+                                     [&](const PricedStage& one) { return one.form == form; });
+      if (same == priced.end()) return false;
+      stage.stage = &*same;
+      if (first > 0) stage.way = catalog.transfer(layout, layout, first - 1);
+      partials_.push_back(stage);
+    }
+    return true;
+  }
+
+  /// Whether a whole plan is among those of `offer_equal_stages`, simulated there or late already.
+  [[nodiscard]] static bool has_equal_stages(const Chain& chain) {
+    const Partial& front = *chain.front();
+    return std::all_of(chain.begin(), chain.end(), [&](const Partial* stage) {
+      return stage->stage->form == front.stage->form &&
+             stage->last - stage->first == front.last - front.first;
+    });
+  }
+
   [[nodiscard]] int layers() const { return ranges_.layers(); }
   [[nodiscard]] const StageCatalog& catalog_of(const Partial& partial) const {
     return *catalogs_[static_cast<std::size_t>(partial.catalog)].catalog;
@@ -187,8 +251,11 @@ class UnevenSearch : public Strategy {
   [[nodiscard]] Seconds bound_of(const Chain& chain, const Placement* placed = nullptr) const {
     const Partial& end = *chain.back();
     const StageCatalog& catalog = catalog_of(end);
-    Seconds rest = catalogs_[static_cast<std::size_t>(end.catalog)].bounds->behind(
-        catalog.layout_of(end.stage->form), end.last + 1, problem_.gpus - end.devices);
+    Seconds rest;  // from the first output of the last stage
+    if (end.last + 1 < layers()) {
+      rest = catalogs_[static_cast<std::size_t>(end.catalog)].bounds->behind(
+          catalog.layout_of(end.stage->form), end.last + 1, problem_.gpus - end.devices);
+    }
     Seconds head;  // until the first input of the stage
     for (std::size_t s = 0; s + 1 < chain.size(); ++s) {
       head += chain[s]->stage->price.forward + way_to(s + 1, chain, placed).activation;
@@ -342,19 +409,20 @@ class UnevenSearch : public Strategy {
     return family;
   }
 
-  void simulate(const Promise& promise) {
-    const Chain chain = chain_of(partials_[static_cast<std::size_t>(promise.partial)]);
+  void simulate(const Chain& chain, Seconds bound) {
     const PlanFamily family = family_of(chain);
     const Bytes memory = least_memory(chain);
     const Placement placed = placement_of(chain);
     if (offers_.excludes(family, {bound_of(chain, &placed), memory})) return;
-    Seconds near = promise.bound;
+    Seconds near = bound;
     if (!is_listed(problem_)) {  // runtimes with lists have another simulation
       if (offers_.excludes(family, {simulated(chain, &placed), memory})) return;
       near = std::max(near, simulated(chain, nullptr) * kRounding);
     }
     if (!offers_.may_rank(family, near)) return;
+    const auto before = offers_.best();
     offers_.offer(catalog_of(*chain.back()).plan(stages_of_chain(chain)), family);
+    in_vain_ = offers_.best() == before ? in_vain_ + 1 : 0;
   }
 
   const Problem& problem_;
@@ -364,6 +432,7 @@ class UnevenSearch : public Strategy {
   LayerRanges ranges_;
   std::int64_t most_extended_;
   std::int64_t extended_ = 0;  ///< partial plans that were continued
+  std::int64_t in_vain_ = 0;   ///< whole plans that were priced since the best one
   SearchRequest request_;
   int most_stages_ = 0;  ///< that are admitted
   std::vector<OrderCatalog> catalogs_;

@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "io/csv.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/load_problem.hpp"
-#include "plansearch/stop_token.hpp"
 
 namespace plansearch {
 
@@ -28,19 +28,38 @@ Problem gpt2_xl(const std::string& hardware, const ShippedData& data) {
   return load_problem(request, data).problem;
 }
 
-Problem gpt_problem(const GptQuestion& question, const ShippedData& data) {
-  ProblemRequest request;
-  request.hardware = question.hardware;
+std::vector<std::pair<std::string, GptSizes>> gpts_of(std::string_view prefix,
+                                                      const ShippedData& data) {
+  const auto table =
+      io::CsvTable::read(data.directory() / "validation" / "published" / "networks.csv");
+  std::vector<std::pair<std::string, GptSizes>> networks;
+  for (const io::CsvRow& row : table.rows()) {
+    const std::string& name = table.text(row, "name");
+    if (!name.starts_with(prefix)) continue;
+    const auto size = [&](const char* column) { return table.integer(row, column, 1).value(); };
+    networks.emplace_back(
+        name.substr(prefix.size()),
+        GptSizes{size("layers"), size("hidden"), size("heads"), size("seq_len"), size("vocab")});
+  }
+  return networks;
+}
+
+std::optional<GptSizes> find_gpt(std::string_view name, const ShippedData& data) {
+  for (const auto& [known, sizes] : gpts_of("", data)) {
+    if (known == name) return sizes;
+  }
+  return std::nullopt;
+}
+
+Problem gpt_problem(ProblemRequest request, const std::optional<GptSizes>& network,
+                    const ShippedData& data, const std::vector<std::string>& frozen) {
+  if (!network) return load_problem(request, data).problem;
+  const GptSizes& sizes = *network;
   request.model = "gpt3-175b";  // of which the sizes are changed
-  request.framework = question.framework;
-  request.precision = question.precision;
-  request.gpus = question.gpus;
-  request.batch = question.batch;
-  request.seq_len = question.sizes.seq_len;
+  request.seq_len = sizes.seq_len;
   ProblemFiles files = read_problem_files(request, data);
   ShippedModel model = *files.model;
   ModelDescription& gpt = model.description;
-  const GptSizes& sizes = question.sizes;
   gpt.name = "gpt";
   gpt.layers = sizes.layers;
   gpt.hidden = sizes.hidden;
@@ -49,9 +68,19 @@ Problem gpt_problem(const GptQuestion& question, const ShippedData& data) {
   gpt.mlp.width = 4 * sizes.hidden;
   gpt.embedding.vocab = sizes.vocab;
   gpt.training.seq_len = sizes.seq_len;
-  gpt.training.frozen = question.frozen;
+  gpt.training.frozen = frozen;
   files.model = std::make_shared<const ShippedModel>(std::move(model));
   return resolve_question(request, files).problem;
+}
+
+Problem gpt_problem(const GptQuestion& question, const ShippedData& data) {
+  ProblemRequest request;
+  request.hardware = question.hardware;
+  request.framework = question.framework;
+  request.precision = question.precision;
+  request.gpus = question.gpus;
+  request.batch = question.batch;
+  return gpt_problem(std::move(request), question.sizes, data, question.frozen);
 }
 
 double alpa_flops(const GptSizes& sizes, std::int64_t batch) {
@@ -61,20 +90,6 @@ double alpa_flops(const GptSizes& sizes, std::int64_t batch) {
   const auto sequence = static_cast<double>(sizes.seq_len);
   return 96.0 * tokens * hidden * hidden * layers * (1.0 + sequence / (6.0 * hidden)) +
          6.0 * tokens * hidden * static_cast<double>(sizes.vocab);
-}
-
-std::optional<PlanCandidate> fastest_plan(const PlanEvaluator& evaluator, std::string_view space,
-                                          const PinnedDegrees& pinned, int threads) {
-  const auto made = make_space(space, evaluator.problem(), pinned);
-  const auto* plans = std::get_if<SearchSpace>(&made);
-  if (plans == nullptr) return std::nullopt;
-  SearchOptions options;
-  options.top = 1;
-  options.threads = threads;
-  const SearchResult result = search(evaluator, *plans, options);
-  check_stop();
-  if (result.ranked.empty()) return std::nullopt;
-  return result.ranked.front();
 }
 
 Estimate estimate_of(const PlanEvaluator& evaluator, const ParallelPlan& plan) {

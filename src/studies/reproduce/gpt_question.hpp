@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plansearch/problem.hpp"
+#include "plansearch/problem_request.hpp"
 #include "plansearch/search.hpp"
 #include "plansearch/shipped_data.hpp"
 
@@ -39,17 +41,21 @@ struct GptQuestion {
 /// GPT-2 XL in fp16, 1,024 sequences a step on 64 GPUs, as Alpa's default runtime runs it.
 [[nodiscard]] Problem gpt2_xl(const std::string& hardware, const ShippedData& data);
 
+/// A network of validation/published/networks.csv.
+[[nodiscard]] std::optional<GptSizes> find_gpt(std::string_view name, const ShippedData& data);
+/// All of them whose name begins so, in the order of the file, without that.
+[[nodiscard]] std::vector<std::pair<std::string, GptSizes>> gpts_of(std::string_view prefix,
+                                                                    const ShippedData& data);
+
 [[nodiscard]] Problem gpt_problem(const GptQuestion& question, const ShippedData& data);
+/// As the command line puts it, about a network of these sizes, or the one that is named.
+[[nodiscard]] Problem gpt_problem(ProblemRequest request, const std::optional<GptSizes>& sizes,
+                                  const ShippedData& data,
+                                  const std::vector<std::string>& frozen = {});
 
 /// FLOPs of a step as Alpa counts them (alpa/util.py, compute_gpt_tflops): with recomputation of
 /// every layer, the causal half of attention not taken off.
 [[nodiscard]] double alpa_flops(const GptSizes& sizes, std::int64_t batch);
-
-/// The fastest plan of a named space. Absent where none fits; what only may fit counts where
-/// nothing else does.
-[[nodiscard]] std::optional<PlanCandidate> fastest_plan(const PlanEvaluator& evaluator,
-                                                        std::string_view space,
-                                                        const PinnedDegrees& pinned, int threads);
 
 /// Of a plan that may be too large for the machine.
 [[nodiscard]] Estimate estimate_of(const PlanEvaluator& evaluator, const ParallelPlan& plan);

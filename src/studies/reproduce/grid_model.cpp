@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Singh et al., SC 2024 (arXiv 2502.08145); axonn-ai/Megatron-AxoNN, branch
-// gordon-bell-perlmutter (2024): examples/comm_model.py (rates, equations), megatron/training.py
-// (FLOPs). The script costs the last product of a block as if it were H -> 4H.
+// Source: Singh et al., arXiv 2305.13525v3; axonn-ai/Megatron-AxoNN, branch gordon-bell-perlmutter
+// (2024): examples/comm_model.py (equations), megatron/training.py (FLOPs). The script costs the
+// last product of a block as if it were H -> 4H.
 #include "studies/reproduce/grid_model.hpp"
 
 #include <algorithm>
 
-#include "plansearch/error.hpp"
+#include "io/csv.hpp"
+#include "studies/reproduce/figures.hpp"
 
 namespace plansearch {
 
@@ -30,17 +31,25 @@ double RingRates::rate(int inner, int ranks) const {
   return between / std::min(node, inner);
 }
 
-const RingRates& perlmutter_rates() {
-  static const RingRates kRates{4, 80.0, {{{1, 2}, 76}, {{1, 4}, 225}, {{2, 2}, 76}}};
-  return kRates;
-}
-
-const RingRates& frontier_rates() {
-  static const RingRates kRates{
-      8,
-      40.0,
-      {{{1, 2}, 129}, {{1, 4}, 52}, {{1, 8}, 135}, {{2, 2}, 50}, {{2, 4}, 72}, {{4, 2}, 36}}};
-  return kRates;
+RingRates ring_rates(std::string_view machine, const ShippedData& data) {
+  const auto table =
+      io::CsvTable::read(data.directory() / "validation" / "published" / "axonn_rates.csv");
+  RingRates rates;
+  for (const io::CsvRow& row : table.rows()) {
+    if (table.text(row, "machine") != machine) continue;
+    const auto count = [&](const char* column) { return table.integer(row, column, 1); };
+    const double rate = table.number(row, "gb_s", 0.0).value();
+    const auto ranks = count("ranks");
+    if (!ranks) {
+      rates.node = static_cast<int>(count("inner").value());
+      rates.between = rate;
+      continue;
+    }
+    const std::pair group{static_cast<int>(count("inner").value()), static_cast<int>(*ranks)};
+    rates.inside[group] = rate;
+    if (table.text(row, "kind") == to_text(FigureKind::Fitted)) rates.used.insert(group);
+  }
+  return rates;
 }
 
 BlockWeights block_weights(bool recompute, bool kept) {
@@ -69,25 +78,6 @@ double grid_seconds(const GptSizes& sizes, std::int64_t batch, const TensorGrid&
       seconds(weights.depth * products * share(grid.depth), 2.0, grid.in * grid.out, grid.depth) +
       seconds(products / grid.depth * 2.0 * share(grid.data), 4.0, grid.tensor(), grid.data);
   return block * static_cast<double>(sizes.layers);
-}
-
-const std::vector<ZooGpt>& gpt_zoo() {
-  static const std::vector<ZooGpt> kZoo{
-      {"5B", {24, 4096, 32, 2048}},     {"10B", {32, 5120, 40, 2048}},
-      {"20B", {32, 7168, 56, 2048}},    {"40B", {38, 9216, 72, 2048}},
-      {"50B", {48, 9216, 72, 2048}},    {"60B", {56, 9216, 72, 2048}},
-      {"80B", {42, 12288, 96, 2048}},   {"100B", {53, 12288, 96, 2048}},
-      {"160B", {84, 12288, 96, 2048}},  {"175B", {96, 12288, 96, 2048}},
-      {"320B", {96, 16384, 128, 2048}}, {"640B", {192, 16384, 128, 2048}}};
-  return kZoo;
-}
-
-const ZooGpt& zoo_gpt(std::string_view name) {
-  const auto& zoo = gpt_zoo();
-  const auto found =
-      std::find_if(zoo.begin(), zoo.end(), [&](const ZooGpt& gpt) { return gpt.name == name; });
-  PLANSEARCH_CHECK(found != zoo.end());
-  return *found;
 }
 
 double gpt_parameters(const GptSizes& sizes) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,11 +33,12 @@ struct RingRates {
   int node = 4;                                  ///< accelerators
   double between = 1.0;                          ///< rings that use all accelerators of a node
   std::map<std::pair<int, int>, double> inside;  ///< by ranks of inner groups, ranks of the group
+  std::set<std::pair<int, int>> used{};          ///< those that the profile holds
   /// Inside a node as listed; across nodes `between` over the groups that share a node.
   [[nodiscard]] double rate(int inner, int ranks) const;
 };
-[[nodiscard]] const RingRates& perlmutter_rates();
-[[nodiscard]] const RingRates& frontier_rates();
+/// Of validation/published/axonn_rates.csv.
+[[nodiscard]] RingRates ring_rates(std::string_view machine, const ShippedData& data);
 
 /// What one transformer block moves. Activations in tokens x hidden of a data and depth rank, as
 /// factors of 2 (g - 1) / (out in); weights as one-way transfers of 12 hidden^2 / (out in).
@@ -56,13 +58,6 @@ inline constexpr BlockWeights kScriptWeights{12.0, 16.0, 3.0};
 [[nodiscard]] double grid_seconds(const GptSizes& sizes, std::int64_t batch, const TensorGrid& grid,
                                   const RingRates& rates, const BlockWeights& weights);
 
-/// A network of the runs: examples/launch_per_comm_model.py.
-struct ZooGpt {
-  std::string_view name;
-  GptSizes sizes;
-};
-[[nodiscard]] const std::vector<ZooGpt>& gpt_zoo();
-[[nodiscard]] const ZooGpt& zoo_gpt(std::string_view name);
 /// 12 L h^2 (1 + 13 / (12 h) + (V + s) / (12 L h)).
 [[nodiscard]] double gpt_parameters(const GptSizes& sizes);
 /// 96 B s L h^2 (1 + s / (6 h) + V / (16 L h)): with recomputation, attention uncut.

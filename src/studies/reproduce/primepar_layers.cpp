@@ -163,6 +163,14 @@ Problem layer_problem(const LayerQuestion& question, std::int64_t layers, const 
   ShippedModel model = *files.model;
   model.description.layers = layers;
   files.model = std::make_shared<const ShippedModel>(std::move(model));
+  if (question.full_node) {
+    Cluster cluster = *files.cluster;
+    for (LinkTier& tier : cluster.tiers) {
+      auto* fabric = std::get_if<FabricCurve>(&tier.curve);
+      if (fabric != nullptr) fabric->full_node_efficiency = *question.full_node;
+    }
+    files.cluster = std::make_shared<const Cluster>(std::move(cluster));
+  }
   if (question.hiding == Hiding::AsMegatron) {
     ProblemRequest other = request;
     other.framework = "megatron";
@@ -218,10 +226,11 @@ std::vector<LayerPlan> megatron_plans(int gpus) {
   return plans;
 }
 
-std::vector<LayerPlan> sequence_plans(const Problem& problem, const LayerDegrees& asked) {
+std::vector<LayerPlan> sequence_plans(const Problem& problem, const LayerDegrees& asked,
+                                      PartitionSpace space) {
   const PlanDegrees degrees = degrees_of(problem, asked);
   if (degrees.micro_batch == 0) return {};
-  const PartitionPlanner planner({problem, degrees, PartitionSpace::All});
+  const PartitionPlanner planner({problem, degrees, space});
   std::vector<LayerPlan> plans;
   for (const PartitionPlan& choice : sequence_front(planner, degrees.recompute, Rings::Hidden)) {
     plans.push_back({asked, choice.placements, words_of_products(*problem.network, choice.words)});
@@ -229,11 +238,11 @@ std::vector<LayerPlan> sequence_plans(const Problem& problem, const LayerDegrees
   return plans;
 }
 
-std::vector<LayerPlan> sequence_plans(const LayerProblems& problems) {
+std::vector<LayerPlan> sequence_plans(const LayerProblems& problems, PartitionSpace space) {
   const int gpus = problems.few.gpus;
   std::vector<LayerPlan> plans;
   for (int tensor = 2; tensor <= std::min(gpus, kLargestGroup); tensor *= 2) {
-    for (LayerPlan& plan : sequence_plans(problems.few, {gpus / tensor, tensor})) {
+    for (LayerPlan& plan : sequence_plans(problems.few, {gpus / tensor, tensor}, space)) {
       plans.push_back(std::move(plan));
     }
   }

@@ -12,6 +12,7 @@
 #include "plansearch/plan.hpp"
 #include "plansearch/problem.hpp"
 #include "plansearch/shipped_data.hpp"
+#include "search/strategies/partition/partition_planner.hpp"
 
 namespace plansearch {
 
@@ -28,6 +29,8 @@ struct LayerQuestion {
   std::int64_t batch = 1;
   Part part = Part::Layer;
   Hiding hiding = Hiding::TilesOnly;
+  /// Rings over whole nodes over the rate of a card; absent: as the profile says.
+  std::optional<double> full_node{};
 };
 
 struct LayerDegrees {
@@ -79,9 +82,11 @@ struct LayerProblems {
 /// What the planner of sequences offers: the least sum of time and the corners of the front of time
 /// and bytes, tiles under their own products.
 [[nodiscard]] std::vector<LayerPlan> sequence_plans(const Problem& problem,
-                                                    const LayerDegrees& degrees);
+                                                    const LayerDegrees& degrees,
+                                                    PartitionSpace space = PartitionSpace::All);
 /// The same for every tensor group of up to 16 GPUs, replicas around it.
-[[nodiscard]] std::vector<LayerPlan> sequence_plans(const LayerProblems& problems);
+[[nodiscard]] std::vector<LayerPlan> sequence_plans(const LayerProblems& problems,
+                                                    PartitionSpace space = PartitionSpace::All);
 
 struct BestLayer {
   LayerPlan plan;

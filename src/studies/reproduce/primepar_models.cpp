@@ -85,6 +85,14 @@ std::vector<std::string> joined(std::vector<std::string> words,
   return words;
 }
 
+/// Alpa: every tensor group, operators cut along one dimension each, whatever the others are.
+std::optional<double> alpa_speed_up(const LayerProblems& problems, Seconds megatron) {
+  std::vector<LayerPlan> plans = sequence_plans(problems, PartitionSpace::OneDimension);
+  plans.push_back({{problems.few.gpus, 1}, {}});
+  const auto best = fastest_layer(problems, plans);
+  return best ? std::optional(megatron / best->price.step) : std::nullopt;
+}
+
 /// Speed-ups by size and network, for comparisons of them.
 using SpeedUps = std::array<std::array<double, kPrimeparModels.size()>, kSizes.size()>;
 
@@ -107,6 +115,26 @@ void add_case(const PrimeparModel& model, int gpus, std::int64_t per_node,
               joined({model.shown, size}, overlapped->plans()));
   figures.add(id + " memory", plain->best.price.stored / plain->megatron.price.stored);
   figures.add("all memory", plain->best.price.all / plain->megatron.price.all, {model.shown, size});
+  if (figures.has(id + " alpa")) {
+    figures.add(id + " alpa", alpa_speed_up(blocking, plain->megatron.price.step));
+  }
+}
+
+/// Figure 2b: what Megatron holds, tensor ranks inside a node, over its share of what one GPU
+/// would.
+void add_replication(const LocalBatches& batches, bool small, const StudyContext& context,
+                     Figures& figures) {
+  constexpr const char* kModel = "llama2-70b";
+  for (const int gpus : kSizes) {
+    const std::string id = fmt::format("ideal {}", gpus);
+    if ((gpus <= 8) != small || !figures.has(id)) continue;
+    LayerQuestion question = layer_question(kModel, gpus, batches.at(kModel), Hiding::TilesOnly);
+    const LayerPlan megatron{{gpus / kNode, kNode}, {}};
+    const auto held = layer_price(LayerProblems(question, context.data), megatron);
+    question.gpus = 1;
+    const auto whole = layer_price(LayerProblems(question, context.data), {{1, 1}, {}});
+    if (held && whole) figures.add(id, gpus * held->stored.value() / whole->stored.value());
+  }
 }
 
 void add_means(const SpeedUps& speed_ups, Figures& figures) {
@@ -128,7 +156,7 @@ void add_means(const SpeedUps& speed_ups, Figures& figures) {
   }
 }
 
-/// The batch of figures 7 and 8 is not published: what another one would give.
+/// The batch of figures 7 and 8 is not published: what others would give.
 void add_batches(const PrimeparModel& model, const StudyContext& context, Figures& figures) {
   constexpr int kGpus = 8;
   for (const std::int64_t per_node : {1, 2, 4, 8}) {
@@ -137,14 +165,9 @@ void add_batches(const PrimeparModel& model, const StudyContext& context, Figure
     const auto found = fastest(problems, sequence_plans(problems), kGpus);
     if (!found) continue;
     const std::vector<std::string> words{model.shown, fmt::format("{}", per_node * kGpus / kNode)};
-    const auto published = [&](const char* what) {
-      return figures.published(fmt::format("{} {} {}", model.name, kGpus, what));
-    };
     const LayerPrice& plain = found->megatron.price;
-    figures.add("batch speed", found->speed_up(), joined(words, found->plans())).published =
-        published("speed");
-    figures.add("batch memory", found->best.price.stored / plain.stored, words).published =
-        published("memory");
+    figures.add("batch speed", found->speed_up(), joined(words, found->plans()));
+    figures.add("batch memory", found->best.price.stored / plain.stored, words);
     figures.add("batch all memory", plain.all.value() / (1024.0 * 1024.0 * 1024.0), words);
   }
 }
@@ -164,6 +187,7 @@ void add_primepar_models(const StudyContext& context, PrimeparNodes nodes, Figur
     }
   }
   add_means(speed_ups, figures);
+  add_replication(batches, small, context, figures);
   if (!small) return;
   for (const std::size_t index : {0, 1, 3}) {
     add_batches(kPrimeparModels.at(index), context, figures);

@@ -2,12 +2,17 @@
 // PrimePar, section 6.4: 32 GPUs as pipeline x data x tensor, whole networks, Megatron's cuts
 // beside operators in steps under the same degrees.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "base/parallel.hpp"
 #include "studies/reproduce/gpt_question.hpp"
 #include "studies/reproduce/primepar.hpp"
 #include "studies/reproduce/primepar_layers.hpp"
@@ -24,7 +29,6 @@ constexpr std::array<Degrees3d, 6> kDegrees{
     {{2, 1, 16}, {2, 2, 8}, {2, 4, 4}, {4, 1, 8}, {4, 2, 4}, {8, 1, 4}}};
 
 constexpr int kGpus = 32;
-constexpr int kNodes = 8;
 constexpr int kNode = 4;
 
 std::optional<Seconds> step_of(const Problem& problem, const LayerPlan& plan) {
@@ -55,59 +59,130 @@ std::string words(const Degrees3d& degrees) {
   return fmt::format("({},{},{})", degrees.pipeline, degrees.data, degrees.tensor);
 }
 
-/// What was published of throughputs under these degrees: in steps, and by Megatron.
-struct Throughput {
-  double in_steps;
-  std::optional<double> megatron;
-};
-
-Throughput published(const PrimeparModel& model, const Degrees3d& degrees, const Figures& figures) {
-  const auto id = [&](const char* what) {
-    return fmt::format("throughput {} {} {}", model.name, words(degrees), what);
-  };
-  return {figures.published(id("in steps")), figures.has(id("megatron"))
-                                                 ? std::optional(figures.published(id("megatron")))
-                                                 : std::nullopt};
+/// Of a published throughput, "in steps" or by "megatron".
+std::string id_of(const PrimeparModel& model, const Degrees3d& degrees, const char* what) {
+  return fmt::format("throughput {} {} {}", model.name, words(degrees), what);
 }
 
-/// Sequences of one node, as fitted to figure 2a.
-std::int64_t per_node(const PrimeparModel& model) {
-  return model.fitted_as == std::string_view("bloom-176b") ? 2 : 8;
+/// What is not published is a range: the number of micro-batches of one sequence (figure 9 has
+/// batches of 8 and 16), and how rings over whole nodes use a card.
+struct Setting {
+  std::int64_t batch;
+  double full_node;
+};
+std::vector<Setting> settings(const Figures& figures) {
+  std::vector<Setting> all;
+  for (const std::int64_t batch : {8, 16}) {
+    for (const char* rate : {"full node least", "full node most"}) {
+      all.push_back({batch, figures.published(rate)});
+    }
+  }
+  return all;
+}
+
+using Times = std::array<Times3d, kDegrees.size()>;  ///< by degrees, under one setting
+
+/// What is predicted over the settings, and between.
+struct Range {
+  std::optional<double> least{};
+  std::optional<double> most{};
+  [[nodiscard]] std::optional<double> middle() const {
+    return least ? std::optional(std::sqrt(*least * *most)) : std::nullopt;
+  }
+};
+
+/// Of what is computed from the times under each setting; absent where none has a plan.
+Range over_settings(const std::vector<Times>& times,
+                    const std::function<std::optional<double>(const Times&)>& value) {
+  Range range;
+  for (const Times& one : times) {
+    const auto under = value(one);
+    if (!under) continue;
+    range.least = std::min(*under, range.least.value_or(*under));
+    range.most = std::max(*under, range.most.value_or(*under));
+  }
+  return range;
+}
+
+std::optional<double> ratio(const std::optional<Seconds>& a, const std::optional<Seconds>& b) {
+  return a && b ? std::optional(*a / *b) : std::nullopt;
+}
+
+void add_range(std::string_view id, const Range& range, const std::vector<std::string>& words,
+               std::optional<double> published, Figures& figures) {
+  ReproducedRow& row = figures.add(id, range.middle(), words, published);
+  row.least = range.least;
+  row.most = range.most;
+}
+
+/// The figure normalises by Megatron under these degrees: the first that it has.
+std::size_t reference_of(const PrimeparModel& model, const Figures& figures) {
+  std::size_t d = 0;
+  while (!figures.has(id_of(model, kDegrees.at(d), "megatron"))) ++d;
+  return d;
+}
+
+/// The degrees of the fastest plan in steps.
+std::size_t fastest_of(const Times& times) {
+  std::size_t fastest = 0;
+  for (std::size_t d = 1; d < times.size(); ++d) {
+    const auto& best = times.at(fastest).best;
+    if (times.at(d).best && (!best || *times.at(d).best < *best)) fastest = d;
+  }
+  return fastest;
+}
+
+void add_rows(const PrimeparModel& model, const std::vector<Times>& times, Figures& figures) {
+  const std::size_t reference = reference_of(model, figures);
+  std::size_t best = 0;
+  double most = 0.0;
+  for (std::size_t d = 0; d < kDegrees.size(); ++d) {
+    const std::string name = words(kDegrees.at(d));
+    const double in_steps = figures.published(id_of(model, kDegrees.at(d), "in steps"));
+    if (in_steps > most) best = d;
+    most = std::max(most, in_steps);
+    const std::string megatron = id_of(model, kDegrees.at(d), "megatron");
+    if (!figures.has(megatron)) continue;
+    const double throughput = figures.published(megatron);
+    if (d != reference) {
+      const auto over_reference = [&](const Times& one) {
+        return ratio(one.at(reference).megatron, one.at(d).megatron);
+      };
+      add_range("baseline", over_settings(times, over_reference),
+                {model.shown, name, words(kDegrees.at(reference))}, throughput, figures);
+    }
+    const auto gain = [&](const Times& one) { return ratio(one.at(d).megatron, one.at(d).best); };
+    add_range(kDegrees.at(d).tensor > kNode ? "gain" : "gain of one node",
+              over_settings(times, gain), {model.shown, name}, in_steps / throughput, figures);
+  }
+  std::vector<std::string> found;
+  double right = 0.0;
+  for (const Times& one : times) {
+    const std::size_t fastest = fastest_of(one);
+    if (fastest == best) right += 1.0;
+    const std::string name = words(kDegrees.at(fastest));
+    if (std::find(found.begin(), found.end(), name) == found.end()) found.push_back(name);
+  }
+  figures.add("fastest", right / static_cast<double>(times.size()),
+              {model.shown, words(kDegrees.at(best)), fmt::format("{}", fmt::join(found, ", "))});
 }
 
 void add_network(const PrimeparModel& model, const StudyContext& context, Figures& figures) {
-  LayerQuestion question;
-  question.model = model.name;
-  question.gpus = kGpus;
-  question.batch = per_node(model) * kNodes;
   const std::int64_t layers = context.data.model(model.name).description.layers;
-  const Problem problem = layer_problem(question, layers, context.data);
-  std::optional<Seconds> least;
-  std::string fastest;
-  std::string best;
-  double most = 0.0;
-  for (const Degrees3d& degrees : kDegrees) {
-    const Throughput throughput = published(model, degrees, figures);
-    if (throughput.in_steps > most) best = words(degrees);
-    most = std::max(most, throughput.in_steps);
-    const Times3d times = times_of(problem, degrees);
-    if (!times.megatron || !times.best) continue;
-    if (!least || *times.best < *least) {
-      least = times.best;
-      fastest = words(degrees);
+  const std::vector<Setting> all = settings(figures);
+  std::vector<Times> times(all.size());
+  parallel_for(all.size(), context.threads, [&](std::size_t i) {
+    LayerQuestion question;
+    question.model = model.name;
+    question.gpus = kGpus;
+    question.batch = all[i].batch;
+    question.full_node = all[i].full_node;
+    const Problem problem = layer_problem(question, layers, context.data);
+    for (std::size_t d = 0; d < kDegrees.size(); ++d) {
+      times[i].at(d) = times_of(problem, kDegrees.at(d));
     }
-    ReproducedRow& row =
-        figures.add("gain", *times.megatron / *times.best, {model.shown, words(degrees)});
-    // One node gains up to 5 %; groups across nodes what the figure says, within 8 points.
-    constexpr double kBand = 0.08;
-    if (degrees.tensor > kNode) row.low = row.high = std::nullopt;
-    if (!throughput.megatron) continue;
-    row.published = throughput.in_steps / *throughput.megatron;
-    if (degrees.tensor <= kNode) continue;
-    row.low = *row.published - kBand;
-    row.high = *row.published + kBand;
-  }
-  figures.add("fastest", fastest == best ? 1.0 : 0.0, {model.shown, best, fastest});
+  });
+  add_rows(model, times, figures);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "plansearch/error.hpp"
 #include "report/columns.hpp"
 #include "studies/reproduce/primepar.hpp"
+#include "studies/validate/statistics.hpp"
 
 namespace plansearch {
 
@@ -31,18 +32,19 @@ std::string shown(const std::optional<double>& value) {
   return value ? fmt::format("{:.4g}", *value) : "-";
 }
 
-/// "3 .. 5", "at least 5", "at most 1".
-std::string band(const ReproducedRow& row) {
-  if (row.low && row.high && *row.low == *row.high) return shown(row.low);
-  if (row.low && row.high) return fmt::format("{} .. {}", shown(row.low), shown(row.high));
-  if (row.low) return fmt::format("at least {}", shown(row.low));
-  return row.high ? fmt::format("at most {}", shown(row.high)) : "";
+/// "3 .. 5", "at least 5", "at most 1"; empty without bounds.
+std::string interval(const std::optional<double>& low, const std::optional<double>& high) {
+  if (low && high && *low == *high) return shown(low);
+  if (low && high) return fmt::format("{} .. {}", shown(low), shown(high));
+  if (low) return fmt::format("at least {}", shown(low));
+  return high ? fmt::format("at most {}", shown(high)) : "";
 }
 
 const Columns<SeedRow>& columns_of_rows() {
   using Row = const SeedRow&;
   static const Columns<SeedRow> kColumns{
       {"seed", [](Row r) { return Json(r.seed); }},
+      {"kind", [](Row r) { return Json(to_text(r.row.kind)); }, {"kind", Align::Left}},
       {"check", [](Row r) { return Json(r.row.check); }, {"check", Align::Left}},
       {"unit", [](Row r) { return Json(r.row.unit); }, {"unit", Align::Left}},
       {"published",
@@ -53,9 +55,16 @@ const Columns<SeedRow>& columns_of_rows() {
        [](Row r) { return or_null(r.row.predicted); },
        {"predicted"},
        [](Row r) { return shown(r.row.predicted); }},
+      {"tuned",
+       [](Row r) { return or_null(r.row.tuned); },
+       {"tuned"},
+       [](Row r) { return r.row.tuned ? shown(r.row.tuned) : ""; }},
+      {"least", [](Row r) { return or_null(r.row.least); }},
+      {"most", [](Row r) { return or_null(r.row.most); }},
+      {"", {}, {"range"}, [](Row r) { return interval(r.row.least, r.row.most); }},
       {"low", [](Row r) { return or_null(r.row.low); }},
       {"high", [](Row r) { return or_null(r.row.high); }},
-      {"", {}, {"band"}, [](Row r) { return band(r.row); }},
+      {"", {}, {"band"}, [](Row r) { return interval(r.row.low, r.row.high); }},
       {"within",
        [](Row r) { return or_null(r.row.within()); },
        {"within", Align::Left},
@@ -63,22 +72,50 @@ const Columns<SeedRow>& columns_of_rows() {
          const auto within = r.row.within();
          return !within ? "" : *within ? "yes" : "NO";
        }},
-      {"source", [](Row r) { return Json(r.row.source); }, {"source", Align::Left, 1}}};
+      {"source",
+       [](Row r) { return Json(r.row.source); },
+       {"source", Align::Left, 1},
+       [](Row r) {
+         const bool both = !r.row.source.empty() && !r.row.locator.empty();
+         return r.row.source + (both ? ", " : "") + r.row.locator;
+       }},
+      {"locator", [](Row r) { return Json(r.row.locator); }},
+      {"question", [](Row r) { return Json(r.row.question); }}};
   return kColumns;
 }
 
-std::string table(const ReproducedSeed& seed, const std::vector<SeedRow>& rows, int columns) {
+/// "measured: 5 of 9 checked figures are within their bands; median error of 12: 14.2 %".
+std::string summary(FigureKind kind, const std::vector<SeedRow>& rows) {
+  std::size_t all = 0;
   std::size_t checked = 0;
   std::size_t held = 0;
-  for (const SeedRow& row : rows) {
-    const auto within = row.row.within();
+  std::vector<double> errors;
+  for (const auto& [seed, row] : rows) {
+    if (row.kind != kind) continue;
+    ++all;
+    const auto within = row.within();
     checked += within ? 1 : 0;
     held += within.value_or(false) ? 1 : 0;
+    if (const auto error = row.error()) errors.push_back(*error);
   }
-  return wrapped(
-      fmt::format("{}: {}\n\n{}\n{} of {} checked figures are within their bands\n", seed.name,
-                  seed.summary, table_of(columns_of_rows(), rows).text(columns), held, checked),
-      columns);
+  if (all == 0) return {};
+  std::string text = fmt::format("{}: {} of {} checked figures are within their bands",
+                                 to_text(kind), held, checked);
+  if (checked < all) text += fmt::format(", {} are reported", all - checked);
+  if (kind == FigureKind::Measured && !errors.empty()) {
+    text += fmt::format("; median error of {}: {:.1f} %", errors.size(), 100.0 * median(errors));
+  }
+  return text + "\n";
+}
+
+std::string table(const ReproducedSeed& seed, const std::vector<SeedRow>& rows, int columns) {
+  std::string summaries;
+  for (std::size_t kind = 0; kind < kFigureKinds.size(); ++kind) {
+    summaries += summary(static_cast<FigureKind>(kind), rows);
+  }
+  return wrapped(fmt::format("{}: {}\n\n{}\n{}", seed.name, seed.summary,
+                             table_of(columns_of_rows(), rows).text(columns), summaries),
+                 columns);
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ TEST_SUITE("unit") {
     int with_room = 0;
     for (const double memory : {80.0, 2.2}) {
       const PlanEvaluator evaluator(problem_with_ends(memory));
-      const SearchResult found = test::search_space("layers", evaluator, four_stages());
+      const SearchResult found =
+          run_search({end_layers_part(evaluator.problem(), four_stages())}, evaluator, {}, nullptr);
       std::optional<Seconds> best;
       int plans = 0;
       int fitting = 0;

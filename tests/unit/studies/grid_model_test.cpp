@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closed forms of the communication model of Singh et al. (arXiv 2502.08145),
+// Closed forms of the communication model of Singh et al. (arXiv 2305.13525v3),
 // and the priced path beside them.
 #include "studies/reproduce/grid_model.hpp"
 
@@ -54,19 +54,23 @@ TEST_SUITE("unit") {
   TEST_CASE(
       "rates: listed inside a node, over the inner groups of a node "
       "beyond it") {
-    CHECK(perlmutter_rates().rate(1, 4) == 225.0);
-    CHECK(perlmutter_rates().rate(2, 2) == 76.0);
-    CHECK(perlmutter_rates().rate(1, 8) == 80.0);
-    CHECK(perlmutter_rates().rate(2, 4) == 40.0);
-    CHECK(perlmutter_rates().rate(64, 2) == 20.0);
-    CHECK(frontier_rates().rate(4, 2) == 36.0);
-    CHECK(frontier_rates().rate(4, 4) == 10.0);
+    const RingRates perlmutter = ring_rates("perlmutter", shipped_data());
+    CHECK(perlmutter.rate(1, 4) == 225.0);
+    CHECK(perlmutter.rate(2, 2) == 76.0);
+    CHECK(perlmutter.rate(1, 8) == 80.0);
+    CHECK(perlmutter.rate(2, 4) == 40.0);
+    CHECK(perlmutter.rate(64, 2) == 20.0);
+    const RingRates frontier = ring_rates("frontier", shipped_data());
+    CHECK(frontier.rate(4, 2) == 36.0);
+    CHECK(frontier.rate(4, 4) == 10.0);
+    CHECK(frontier.used.contains({4, 2}));
+    CHECK_FALSE(frontier.used.contains({1, 8}));
   }
 
   TEST_CASE("rates: what the topology gives is that rule, for every group") {
     const ShippedData data = shipped_data();
-    for (const auto& [name, rates] :
-         {std::pair{"perlmutter", perlmutter_rates()}, {"frontier", frontier_rates()}}) {
+    for (const char* name : {"perlmutter", "frontier"}) {
+      const RingRates rates = ring_rates(name, data);
       const Cluster cluster = data.cluster(ideal_machine(name, data));
       for (int inner = 1; inner <= 1024; inner *= 2) {
         for (int ranks = 2; inner * ranks <= 4096; ranks *= 2) {
@@ -88,6 +92,7 @@ TEST_SUITE("unit") {
     const GptSizes sizes{3, 4096, 32, 2048};
     const std::int64_t batch = 256;
     const DerivedGrid derived({sizes, ideal_machine("perlmutter", data), 64, batch}, data);
+    const RingRates rates = ring_rates("perlmutter", data);
     std::size_t compared = 0;
     for (const TensorGrid& grid : grids_of(64, batch, 1)) {
       for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
@@ -100,20 +105,23 @@ TEST_SUITE("unit") {
         CAPTURE(grid.in);
         CAPTURE(grid.depth);
         CHECK(*seconds ==
-              doctest::Approx(grid_seconds(sizes, batch, grid, perlmutter_rates(), weights))
-                  .epsilon(1e-9));
+              doctest::Approx(grid_seconds(sizes, batch, grid, rates, weights)).epsilon(1e-9));
       }
     }
     CHECK(compared == 2 * (grids_of(64, batch, 1).size() - 1));
   }
 
   TEST_CASE("grids: parameters and FLOPs of the published networks") {
-    const Figures figures(shipped_data(), "axonn");
-    for (const ZooGpt& gpt : gpt_zoo()) {
-      const double published = figures.published(fmt::format("parameters {}", gpt.name));
-      CHECK(gpt_parameters(gpt.sizes) / 1e9 == doctest::Approx(published).epsilon(1e-3));
+    const ShippedData data = shipped_data();
+    const Figures figures(data, "axonn");
+    const auto networks = gpts_of("axonn-", data);
+    CHECK(networks.size() == 12);
+    for (const auto& [name, sizes] : networks) {
+      const double published = figures.published(fmt::format("parameters {}", name));
+      CHECK(gpt_parameters(sizes) / 1e9 == doctest::Approx(published).epsilon(1e-3));
     }
-    CHECK(gpt_flops(zoo_gpt("80B").sizes, 1024) == doctest::Approx(1.3202e18).epsilon(1e-3));
+    const GptSizes sizes = find_gpt("axonn-80B", data).value();
+    CHECK(gpt_flops(sizes, 1024) == doctest::Approx(1.3202e18).epsilon(1e-3));
   }
 }
 

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// AxoNN's communication model: its rows, what the priced path derives beside it, and its rates
-// beside those of the shipped machines.
+// AxoNN: rows of its communication model, what the priced path derives beside it, its rates beside
+// those of the shipped machines, and the memory of its networks. Its runs are rows with questions.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
 #include "cost/collective/collective_cost.hpp"
 #include "io/csv.hpp"
 #include "plansearch/error.hpp"
 #include "studies/reproduce/derived_grid.hpp"
+#include "studies/reproduce/priced_figures.hpp"
 #include "studies/reproduce/reproduce.hpp"
 
 namespace plansearch {
 namespace {
 
+/// Its networks in validation/published/networks.csv.
+constexpr std::string_view kNetworks = "axonn-";
+constexpr std::array kMachines{"perlmutter", "frontier"};
 /// Bytes are divided by 2^30 and then by a rate in GB/s.
 constexpr double kScriptUnit = 1e9 / 1073741824.0;
 
@@ -23,7 +29,8 @@ struct GridRow {
   std::string form;
   std::string machine;
   double between = 0.0;
-  const ZooGpt* gpt = nullptr;
+  std::string name;  ///< of the network
+  GptSizes sizes;
   int gpus = 1;
   std::int64_t batch = 1;
   int min_tensor = 1;
@@ -31,11 +38,16 @@ struct GridRow {
   std::size_t grids = 0;
   TensorGrid grid;
   double seconds = 0.0;
+  RingRates rates{};
 };
 
 std::vector<GridRow> read_grids(const StudyContext& context) {
   const auto table =
       io::CsvTable::read(context.data.directory() / "validation" / "reproduce" / "axonn_grids.csv");
+  const auto networks = gpts_of(kNetworks, context.data);
+  const std::map<std::string, GptSizes> sizes(networks.begin(), networks.end());
+  std::map<std::string, RingRates> rates;
+  for (const char* machine : kMachines) rates[machine] = ring_rates(machine, context.data);
   std::vector<GridRow> rows;
   for (const io::CsvRow& line : table.rows()) {
     const auto count = [&](const char* column) {
@@ -44,7 +56,8 @@ std::vector<GridRow> read_grids(const StudyContext& context) {
     rows.push_back({table.text(line, "form"),
                     table.text(line, "machine"),
                     table.number(line, "between_gb_s", 0.0).value(),
-                    &zoo_gpt(table.text(line, "model")),
+                    table.text(line, "model"),
+                    sizes.at(table.text(line, "model")),
                     count("gpus"),
                     count("batch"),
                     count("min_tensor"),
@@ -52,19 +65,16 @@ std::vector<GridRow> read_grids(const StudyContext& context) {
                     static_cast<std::size_t>(count("grids")),
                     {count("out"), count("in"), count("depth"), count("data")},
                     table.number(line, "seconds", 0.0).value()});
+    GridRow& row = rows.back();
+    row.rates = rates.at(row.machine);
+    row.rates.between = row.between;
   }
   return rows;
 }
 
-RingRates rates_of(const GridRow& row) {
-  RingRates rates = row.machine == "perlmutter" ? perlmutter_rates() : frontier_rates();
-  rates.between = row.between;
-  return rates;
-}
-
 double script_seconds(const GridRow& row, const TensorGrid& grid) {
   const BlockWeights weights = row.form == "script" ? kScriptWeights : block_weights(true, true);
-  return kScriptUnit * grid_seconds(row.gpt->sizes, row.batch, grid, rates_of(row), weights);
+  return kScriptUnit * grid_seconds(row.sizes, row.batch, grid, row.rates, weights);
 }
 
 /// Where a grid ranks among all of its question, the equal ones before it.
@@ -86,6 +96,7 @@ bool ranks_as_published(const GridRow& row, const std::vector<TensorGrid>& grids
 
 /// Rows of one form of the model on one machine.
 struct GridGroup {
+  std::string form;
   std::size_t rows = 0;
   std::size_t ranked = 0;
   std::size_t counted = 0;
@@ -98,6 +109,7 @@ void add_golden(const std::vector<GridRow>& published, Figures& figures) {
     const auto grids = grids_of(row.gpus, row.batch, row.min_tensor);
     GridGroup& group = groups[fmt::format("{} form, {}, {} GB/s between nodes", row.form,
                                           row.machine, row.between)];
+    group.form = row.form;
     ++group.rows;
     group.ranked += ranks_as_published(row, grids) ? 1 : 0;
     group.counted += grids.size() == row.grids ? 1 : 0;
@@ -105,19 +117,18 @@ void add_golden(const std::vector<GridRow>& published, Figures& figures) {
         std::max(group.difference, std::abs(script_seconds(row, row.grid) / row.seconds - 1.0));
   }
   for (const auto& [name, group] : groups) {
-    figures.add("difference", group.difference, {name});
-    for (const auto& [id, rows] : {std::pair{"ranked", group.ranked}, {"counted", group.counted}}) {
-      ReproducedRow& row = figures.add(id, static_cast<double>(rows), {name});
-      row.published = row.low = row.high = static_cast<double>(group.rows);
-    }
+    const auto id = [&](const char* what) { return fmt::format("{} {}", what, group.form); };
+    const auto rows = static_cast<double>(group.rows);
+    figures.add(id("difference"), group.difference, {name});
+    figures.add(id("ranked"), static_cast<double>(group.ranked), {name}, rows);
+    figures.add(id("counted"), static_cast<double>(group.counted), {name}, rows);
   }
 }
 
 /// Derived messages on the ideal machines beside the closed form, over all grids of a question.
 void add_derived(const GridRow& row, const StudyContext& context, Figures& figures) {
   const DerivedGrid derived(
-      {row.gpt->sizes, ideal_machine(row.machine, context.data), row.gpus, row.batch},
-      context.data);
+      {row.sizes, ideal_machine(row.machine, context.data), row.gpus, row.batch}, context.data);
   double largest = 0.0;
   std::size_t compared = 0;
   for (const TensorGrid& grid : grids_of(row.gpus, row.batch, row.min_tensor)) {
@@ -126,21 +137,20 @@ void add_derived(const GridRow& row, const StudyContext& context, Figures& figur
       if (!own) continue;
       const BlockWeights weights =
           block_weights(recompute == Recompute::Full, derived.keeps_gathered());
-      const double form = grid_seconds(row.gpt->sizes, row.batch, grid, rates_of(row), weights);
+      const double form = grid_seconds(row.sizes, row.batch, grid, row.rates, weights);
       largest = std::max(largest, std::abs(*own / form - 1.0));
       ++compared;
     }
   }
   figures.add("derived", largest,
-              {std::string(row.gpt->name), fmt::format("{}", row.gpus), row.machine,
-               fmt::format("{}", compared)});
+              {row.name, fmt::format("{}", row.gpus), row.machine, fmt::format("{}", compared)});
 }
 
 /// Both machines, small and large; the other questions differ in sizes only.
 void add_derived(const std::vector<GridRow>& published, const StudyContext& context,
                  Figures& figures) {
   for (const GridRow& row : published) {
-    const bool small = row.machine == "perlmutter" && row.gpus == 64 && row.gpt->name == "5B";
+    const bool small = row.machine == "perlmutter" && row.gpus == 64 && row.name == "5B";
     const bool large = row.machine == "perlmutter" && row.gpus == 1024 && row.batch == 1024;
     const bool wide = row.machine == "frontier" && row.gpus == 512;
     const bool table = row.between == 80.0 || row.between == 40.0;
@@ -152,14 +162,12 @@ void add_derived(const std::vector<GridRow>& published, const StudyContext& cont
 
 void add_tops(const std::vector<GridRow>& published, Figures& figures) {
   for (const GridRow& row : published) {
-    if (row.rank != 1 || row.gpt->name != "80B" || row.batch != 1024) continue;
-    ReproducedRow& top = figures.add("top", script_seconds(row, row.grid),
-                                     {row.form, fmt::format("{}", row.between),
-                                      fmt::format("x{} y{} z{} data{}", row.grid.in, row.grid.out,
-                                                  row.grid.depth, row.grid.data)});
-    top.published = row.seconds;
-    top.low = row.seconds * 0.999;
-    top.high = row.seconds * 1.001;
+    if (row.rank != 1 || row.name != "80B" || row.batch != 1024) continue;
+    figures.add(
+        "top " + row.form, script_seconds(row, row.grid),
+        {fmt::format("{}", row.between), fmt::format("x{} y{} z{} data{}", row.grid.in,
+                                                     row.grid.out, row.grid.depth, row.grid.data)},
+        row.seconds);
   }
 }
 
@@ -171,15 +179,16 @@ double ring_rate(const Cluster& cluster, CommunicationKind kind, int inner, int 
   return cost.wire_bytes.value() / cost.time.value() / 1e9;
 }
 
-void add_rates(const char* machine, const RingRates& published, const StudyContext& context,
-               Figures& figures) {
+void add_rates(const char* machine, const StudyContext& context, Figures& figures) {
   const Cluster cluster = context.data.cluster(machine);
+  const RingRates published = ring_rates(machine, context.data);
   for (const auto& [group, rate] : published.inside) {
     const auto [inner, ranks] = group;
+    const bool used = published.used.contains(group);
     for (const auto& [kind, name] : {std::pair{CommunicationKind::AllGather, "all-gather"},
                                      std::pair{CommunicationKind::AllReduce, "all-reduce"}}) {
-      figures.add("rate", ring_rate(cluster, kind, inner, ranks) / rate,
-                  {machine, name, fmt::format("{}", ranks), fmt::format("{}", inner)});
+      figures.add(used ? "rate used" : "rate", ring_rate(cluster, kind, inner, ranks),
+                  {machine, name, fmt::format("{}", ranks), fmt::format("{}", inner)}, rate);
     }
   }
 }
@@ -193,11 +202,11 @@ void add_between(const std::string& machine, const StudyContext& context, Figure
   figures.add(machine + " highest", own);
 }
 
-void add_sizes(Figures& figures) {
-  for (const ZooGpt& gpt : gpt_zoo()) {
-    figures.add(fmt::format("parameters {}", gpt.name), gpt_parameters(gpt.sizes) / 1e9);
+void add_sizes(const StudyContext& context, Figures& figures) {
+  for (const auto& [name, sizes] : gpts_of(kNetworks, context.data)) {
+    figures.add(fmt::format("parameters {}", name), gpt_parameters(sizes) / 1e9);
+    if (name == "80B") figures.add("flops", gpt_flops(sizes, 1024));
   }
-  figures.add("flops", gpt_flops(zoo_gpt("80B").sizes, 1024));
 }
 
 /// Published rates as shares of the peak of the profiles.
@@ -212,17 +221,58 @@ void add_peaks(const StudyContext& context, Figures& figures) {
   }
 }
 
+/// Smallest power of two of tensor ranks that hold the network, one sequence each.
+std::optional<double> least_tensor(const GptSizes& sizes, const StudyContext& context) {
+  constexpr int kMost = 1024;
+  for (int ranks = 1; ranks <= kMost; ranks *= 2) {
+    const PlanEvaluator evaluator(gpt_problem({.sizes = sizes,
+                                               .hardware = "perlmutter",
+                                               .framework = "axonn",
+                                               .precision = "bf16",
+                                               .gpus = ranks,
+                                               .batch = ranks},
+                                              context.data));
+    for (const TensorGrid& grid : grids_of(ranks, ranks, ranks)) {
+      PlanDegrees plan;
+      plan.tensor_in = grid.in;
+      plan.tensor_out = grid.out;
+      plan.tensor_depth = grid.depth;
+      plan.micro_batches = ranks / grid.depth;
+      plan.recompute = Recompute::Full;
+      const Evaluation evaluation = evaluator.evaluate(plan);
+      const auto* estimate = std::get_if<Estimate>(&evaluation);
+      if (estimate != nullptr && estimate->memory.total() <= evaluator.memory_limit()) {
+        return static_cast<double>(ranks);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void add_least_tensor(const StudyContext& context, Figures& figures) {
+  double equal = 0.0;
+  for (const auto& [name, sizes] : gpts_of(kNetworks, context.data)) {
+    const auto own = least_tensor(sizes, context);
+    const ReproducedRow& row = figures.add(fmt::format("least tensor {}", name), own);
+    equal += own == row.published ? 1.0 : 0.0;
+  }
+  figures.add("least tensor", equal);
+}
+
 }  // namespace
 
-void add_axonn_checks(const StudyContext& context, Figures& figures) {
+void add_axonn(const StudyContext& context, Figures& figures) {
+  add_priced(context, figures);
+  add_least_tensor(context, figures);
   const std::vector<GridRow> published = read_grids(context);
   add_golden(published, figures);
   add_tops(published, figures);
   add_derived(published, context, figures);
-  add_rates("perlmutter", perlmutter_rates(), context, figures);
-  add_rates("frontier", frontier_rates(), context, figures);
-  for (const char* machine : {"perlmutter", "frontier"}) add_between(machine, context, figures);
-  add_sizes(figures);
+  for (const char* machine : kMachines) {
+    add_rates(machine, context, figures);
+    add_between(machine, context, figures);
+  }
+  add_sizes(context, figures);
   add_peaks(context, figures);
 }
 
