@@ -2,12 +2,15 @@
 // Kernel and link rates of a machine from its own measured matrix products and collectives.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "evaluate/answer/site_population.hpp"
 #include "plansearch/cluster.hpp"
 #include "studies/fit/fit_tables.hpp"
+#include "studies/fit/held_out.hpp"
 
 namespace plansearch {
 
@@ -29,6 +32,7 @@ struct KernelGroupFit {
   double scatter = 0.0;
   double error_before = 0.0;
   double error_after = 0.0;
+  std::optional<HeldOut> held_out{};  ///< absent: too few rows, or very many
   std::vector<CurveChange> changes;
   std::vector<std::string> outliers;  ///< places of rows that contradict the others
 };
@@ -41,8 +45,13 @@ struct KernelFit {
   std::vector<std::string> unused;   ///< rows that could not be predicted, with the reason
 };
 
+/// Which constants of products follow from times. How long a call takes to start belongs to the
+/// benchmark; a machine without a base has nothing else to know it from.
+enum class Carried : std::uint8_t { Rates, WholeCurve };
+
 /// Throws FitRefusal.
 [[nodiscard]] KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& base,
-                                    const SitePopulation& population);
+                                    const SitePopulation& population,
+                                    Carried carried = Carried::Rates);
 
 }  // namespace plansearch
