@@ -15,8 +15,6 @@
 namespace plansearch::calibrate {
 namespace {
 
-constexpr std::size_t kLargestFile = std::size_t{64} << 20U;
-
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
   throw InputError({path, 0, 0}, fmt::format("{}: {}", what, std::strerror(errno)),
                    "the samples before it are kept; free space or name another file with --out");
@@ -37,7 +35,7 @@ void require_same(const std::string& path, const io::SampledMachine& old,
 io::SampleFile read_old(const std::string& path, const io::SampledMachine& machine) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return {};
-  io::SampleFile old = io::parse_samples(io::read_file(path, kLargestFile), path);
+  io::SampleFile old = io::parse_samples(io::read_file(path, io::kLargestSampleFile), path);
   if (old.whole_bytes > 0) require_same(path, old.machine, machine);
   return old;
 }

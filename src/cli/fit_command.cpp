@@ -15,7 +15,7 @@ int run_fit(const Options& options) {
   shown.out.clear();
   const Output output(shown);
   const FitAnswer answer = fit_profile(
-      {options.plans, options.base, options.out, threads_of(options), format_of(options)},
+      {options.plans, options.base, options.fresh, options.out, threads_of(options), format_of(options)},
       shipped_data());
   if (!answer.profile.empty()) writable.write(answer.profile);
   output.write(answer.report);

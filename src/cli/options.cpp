@@ -315,13 +315,17 @@ void add_validate(CLI::App& app, Options& o) {
 
 void add_fit(CLI::App& app, Options& o) {
   app.add_option("tables", o.plans,
-                 "CSV of own runs, matrix products or collectives, as for validate, and output of "
-                 "nccl-tests; the profile goes to --out")
+                 "samples of calibrate, CSV of own runs, matrix products or collectives, as for validate, "
+                 "and output of nccl-tests; the profile goes to --out")
       ->type_name("TABLE")
       ->required();
-  app.add_option("--base", o.base, "profile that is like the machine")
-      ->type_name("HARDWARE")
-      ->required();
+  CLI::Option* base =
+      app.add_option("--base", o.base,
+                     "profile that is like the machine; without one, samples describe it whole")
+          ->type_name("HARDWARE");
+  app.add_option("--new", o.fresh, "name of a profile from samples alone (default: that of --out)")
+      ->type_name("NAME")
+      ->excludes(base);
 }
 
 void positive_time(CLI::Option* option) {

@@ -11,6 +11,8 @@
 
 namespace plansearch::io {
 
+inline constexpr std::size_t kLargestSampleFile = std::size_t{64} << 20U;
+
 /// What was measured, by the columns of the tables of `validate`: "m" -> "1024".
 using SampleCells = std::map<std::string, std::string, std::less<>>;
 

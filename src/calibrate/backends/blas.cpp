@@ -3,8 +3,14 @@
 
 #include <dlfcn.h>
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdlib>
+#include <optional>
+
+#include "calibrate/backends/plain_gemm.hpp"
+#include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {
 namespace {
@@ -44,16 +50,18 @@ std::optional<Blas> load(const BlasLibrary& row, const char* file, int threads) 
 
 }  // namespace
 
-std::optional<Blas> load_blas(int threads) {
+Blas load_blas(int threads) {
   if (const char* named = std::getenv("PLANSEARCH_BLAS"); named != nullptr && *named != '\0') {
     const BlasLibrary any{named, "openblas_set_num_threads", "openblas_get_num_threads",
                           "openblas_get_config"};
-    return load(any, named, threads);
+    if (auto blas = load(any, named, threads)) return *blas;
+    throw InputError({}, fmt::format("PLANSEARCH_BLAS={}: no library with a cblas_sgemm", named),
+                     "name the file of one, or unset the variable");
   }
   for (const BlasLibrary& row : kLibraries) {
-    if (auto blas = load(row, row.file, threads)) return blas;
+    if (auto blas = load(row, row.file, threads)) return *blas;
   }
-  return std::nullopt;
+  return {plain_sgemm, "plain loops of plansearch (no CBLAS library found)", 1};
 }
 
 }  // namespace plansearch::calibrate

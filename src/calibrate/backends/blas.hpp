@@ -2,7 +2,6 @@
 // A CBLAS library of this machine, loaded at run time.
 #pragma once
 
-#include <optional>
 #include <string>
 
 namespace plansearch::calibrate {
@@ -18,8 +17,8 @@ struct Blas {
   int threads = 1;
 };
 
-/// $PLANSEARCH_BLAS, else the first of MKL, OpenBLAS, BLIS and the reference library; threads above
-/// 0 are set where the library takes them. Nothing: none is installed.
-[[nodiscard]] std::optional<Blas> load_blas(int threads);
+/// $PLANSEARCH_BLAS, else the first of MKL, OpenBLAS, BLIS and the reference library, else loops of
+/// our own under their own name. Threads above 0 are set where the library takes them.
+[[nodiscard]] Blas load_blas(int threads);
 
 }  // namespace plansearch::calibrate

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <vector>
 
@@ -185,14 +186,14 @@ class CpuBackend final : public Backend {
       : blas_(load_blas(options.threads)), most_bytes_(options.most_bytes) {
     machine_.backend = "cpu";
     machine_.name = processor_name();
-    machine_.multiprocessors = blas_ ? blas_->threads : std::max(1, options.threads);
+    machine_.multiprocessors = std::max(1, blas_.threads);
     machine_.memory_bytes = physical_bytes();
     machine_.cache_bytes = cache_bytes();
-    if (blas_) machine_.facts["blas"] = blas_->name;
+    machine_.facts["blas"] = blas_.name;
     machine_.facts["threads"] = fmt::format("{}", machine_.multiprocessors);
     byte_rate_ = rate({"stream", {{"pass", "copy"}, {"bytes", "16777216"}}});
-    if (blas_) flop_rate_ = rate({"gemm", {{"dtype", "fp32"}, {"layout", "nn"}, {"m", "192"},
-                                           {"n", "192"}, {"k", "192"}}});
+    flop_rate_ = rate({"gemm",
+                       {{"dtype", "fp32"}, {"layout", "nn"}, {"m", "192"}, {"n", "192"}, {"k", "192"}}});
   }
 
   [[nodiscard]] io::SampledMachine machine() const override { return machine_; }
@@ -203,9 +204,6 @@ class CpuBackend final : public Backend {
   [[nodiscard]] std::optional<std::string> lacks(const Probe& probe) const override {
     if (probe.name == "host_copy") return "the processor is the host itself";
     if (probe.name == "collective") return "one process has nobody to send to";
-    if (probe.name != "stream" && !blas_) {
-      return "no CBLAS library: install OpenBLAS, or name one with PLANSEARCH_BLAS";
-    }
     return std::nullopt;
   }
 
@@ -220,8 +218,8 @@ class CpuBackend final : public Backend {
       }
       throw Unmeasurable{fmt::format("there is no pass '{}'", point.word("pass"))};
     }
-    if (!blas_ || point.word("dtype") != "fp32") throw Unmeasurable{"only products of fp32"};
-    return std::make_unique<GemmTrial>(*blas_, point, rotation, read_, written_);
+    if (point.word("dtype") != "fp32") throw Unmeasurable{"only products of fp32"};
+    return std::make_unique<GemmTrial>(blas_, point, rotation, read_, written_);
   }
 
  private:
@@ -234,7 +232,7 @@ class CpuBackend final : public Backend {
     return std::max(work.flops > 0.0 ? work.flops : work.bytes, 1.0) / std::max(best, 1e-9);
   }
 
-  std::optional<Blas> blas_;
+  Blas blas_;
   double most_bytes_;
   io::SampledMachine machine_;
   double flop_rate_ = 1e9;
