@@ -8,6 +8,8 @@ namespace plansearch::calibrate {
 
 [[nodiscard]] std::unique_ptr<Backend> make_cpu(const BackendOptions& options,
                                                 const ShippedData& data);
+[[nodiscard]] std::unique_ptr<Backend> make_cuda(const BackendOptions& options,
+                                                 const ShippedData& data);
 [[nodiscard]] std::unique_ptr<Backend> make_synthetic(const BackendOptions& options,
                                                       const ShippedData& data);
 [[nodiscard]] std::unique_ptr<Backend> make_replay(const BackendOptions& options,

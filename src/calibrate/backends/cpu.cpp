@@ -12,6 +12,7 @@
 #include "calibrate/backends/backend_rows.hpp"
 #include "calibrate/backends/blas.hpp"
 #include "calibrate/backends/memory_passes.hpp"
+#include "calibrate/backends/rotation.hpp"
 #include "calibrate/probes/probe_rows.hpp"
 
 namespace plansearch::calibrate {
@@ -41,22 +42,6 @@ class Buffer {
  private:
   std::vector<float> values_;
   std::uint64_t state_ = 88172645463325252ULL;
-};
-
-/// Operands move on with every call, through more memory than the caches hold.
-class Rotation {
- public:
-  Rotation(double footprint, double cache, double most) {
-    const double wanted = footprint <= 0.0 ? 1.0 : std::ceil(2.0 * cache / footprint);
-    sets_ = static_cast<std::size_t>(
-        std::clamp(std::min(wanted, std::floor(most / std::max(footprint, 1.0))), 1.0, 4096.0));
-  }
-  [[nodiscard]] std::size_t sets() const { return sets_; }
-  std::size_t next() { return turn_++ % sets_; }
-
- private:
-  std::size_t sets_ = 1;
-  std::size_t turn_ = 0;
 };
 
 class GemmTrial final : public Trial {
@@ -168,11 +153,18 @@ std::string processor_name() {
   return "processor";
 }
 
+/// Of the widest cache that the system describes.
 double cache_bytes() {
-  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    if (const long size = ::sysconf(level); size > 0) return static_cast<double>(size);
+  constexpr double kUsual = 32.0 * (1 << 20);
+  constexpr double kKilo = 1024.0;
+  double largest = 0.0;
+  for (int index = 0; index < 5; ++index) {
+    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+    double size = 0.0;
+    char unit = ' ';
+    if (file >> size >> unit) largest = std::max(largest, size * (unit == 'M' ? kKilo * kKilo : kKilo));
   }
-  return 32.0 * (1 << 20);
+  return largest > 0.0 ? largest : kUsual;
 }
 
 double physical_bytes() {

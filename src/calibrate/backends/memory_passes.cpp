@@ -1,24 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/backends/memory_passes.hpp"
 
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 
 namespace plansearch::calibrate {
 namespace {
 
+constexpr std::size_t kRow = 1024;
+
+/// Past the caches where the processor can: what is written is not read first.
+void put(float* written, const float* values, std::size_t count) {
+#ifdef __SSE__
+  constexpr std::size_t kLanes = 4;
+  if (reinterpret_cast<std::uintptr_t>(written) % (kLanes * sizeof(float)) == 0 &&
+      count % kLanes == 0) {
+    for (std::size_t i = 0; i < count; i += kLanes) {
+      _mm_stream_ps(written + i, _mm_loadu_ps(values + i));
+    }
+    return;
+  }
+#endif
+  std::memcpy(written, values, count * sizeof(float));
+}
+
 void copy(const float* read, float* written, std::size_t count, std::size_t /*stride*/) {
-  std::memcpy(written, read, count * sizeof(float));
+  for (std::size_t row = 0; row < count; row += kRow) {
+    put(written + row, read + row, std::min(kRow, count - row));
+  }
 }
 
 void elementwise(const float* read, float* written, std::size_t count, std::size_t stride) {
-  const float* other = read + stride;
-  for (std::size_t i = 0; i < count; ++i) written[i] = read[i] * other[i] + read[i];
+  std::array<float, kRow> values;
+  for (std::size_t row = 0; row < count; row += kRow) {
+    const std::size_t length = std::min(kRow, count - row);
+    const float* one = read + row;
+    const float* other = one + stride;
+    for (std::size_t i = 0; i < length; ++i) values[i] = one[i] * other[i] + one[i];
+    put(written + row, values.data(), length);
+  }
 }
 
+/// Whole rows only.
 void norm(const float* read, float* written, std::size_t count, std::size_t /*stride*/) {
-  constexpr std::size_t kRow = 1024;
+  std::array<float, kRow> values;
   for (std::size_t row = 0; row + kRow <= count; row += kRow) {
     std::array<float, 8> sums{};
     for (std::size_t i = 0; i < kRow; i += sums.size()) {
@@ -30,7 +62,8 @@ void norm(const float* read, float* written, std::size_t count, std::size_t /*st
     float total = 1e-5F * kRow;
     for (const float sum : sums) total += sum;
     const float scale = 1.0F / std::sqrt(total / kRow);
-    for (std::size_t i = 0; i < kRow; ++i) written[row + i] = read[row + i] * scale;
+    for (std::size_t i = 0; i < kRow; ++i) values[i] = read[row + i] * scale;
+    put(written + row, values.data(), kRow);
   }
 }
 
