@@ -18,7 +18,7 @@ namespace plansearch::calibrate {
 
 struct BackendOptions {
   std::string truth = "dgx-h100";   ///< synthetic: the profile that answers
-  double noise = 0.03;              ///< synthetic: standard deviation of ln(time)
+  double noise = 0.03;              ///< synthetic: standard deviation of ln(time) of a block
   double wild = 0.0;                ///< synthetic: share of points that are far off
   std::uint64_t seed = 1;           ///< synthetic
   std::vector<std::string> tables;  ///< replay: CSV as for `validate`

@@ -358,7 +358,7 @@ void add_calibrate(CLI::App& app, Options& o) {
                  "synthetic: the profile to sample (default: dgx-h100); replay: the machine of the "
                  "rows")
       ->type_name("HARDWARE");
-  app.add_option("--noise", c.noise, "synthetic: standard deviation of a time, relative")
+  app.add_option("--noise", c.noise, "synthetic: standard deviation of the time of a block, relative")
       ->type_name("SHARE")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--wild", c.wild, "synthetic: share of points three to ten times too slow")

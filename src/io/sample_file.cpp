@@ -159,6 +159,11 @@ bool is_sample_file(std::string_view text) {
   return first.starts_with('{') && first.find("plansearch/samples/") != std::string_view::npos;
 }
 
+/// A run that was killed while it wrote the first line.
+static bool begins_sample_file(std::string_view text) {
+  return is_sample_file(text) || std::string_view("{\"schema\":\"plansearch/samples/").starts_with(text);
+}
+
 SampleFile parse_samples(std::string_view text, const std::string& file_name) {
   SampleFile found;
   found.file = file_name;
@@ -182,7 +187,7 @@ SampleFile parse_samples(std::string_view text, const std::string& file_name) {
     found.samples.back().line = number;
   }
   found.whole_bytes = begin;
-  if (number == 0 && !text.empty() && !is_sample_file(text)) {
+  if (number == 0 && !begins_sample_file(text)) {
     Line(file_name, 1).fail("this is not a file of samples", "name another file with --out");
   }
   return found;

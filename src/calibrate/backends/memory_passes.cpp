@@ -52,7 +52,7 @@ void elementwise(const float* read, float* written, std::size_t count, std::size
 void norm(const float* read, float* written, std::size_t count, std::size_t /*stride*/) {
   std::array<float, kRow> values;
   for (std::size_t row = 0; row + kRow <= count; row += kRow) {
-    std::array<float, 8> sums{};
+    std::array<float, 32> sums{};
     for (std::size_t i = 0; i < kRow; i += sums.size()) {
       for (std::size_t lane = 0; lane < sums.size(); ++lane) {
         const float value = read[row + i + lane];

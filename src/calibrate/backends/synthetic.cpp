@@ -62,16 +62,22 @@ constexpr std::array kTruths{TruthRow{"gemm", products}, TruthRow{"batched_gemm"
                              TruthRow{"stream", passes}, TruthRow{"host_copy", copies},
                              TruthRow{"collective", messages}};
 
+/// Each block of calls has its own noise.
 class SyntheticTrial final : public Trial {
  public:
-  SyntheticTrial(double time, double& clock) : time_(time), clock_(clock) {}
+  SyntheticTrial(double time, double noise, std::mt19937_64 random, double& clock)
+      : time_(time), noise_(noise), random_(random), clock_(clock) {}
   double run(int calls) override {
-    clock_ += time_ * calls;
-    return time_ * calls;
+    std::normal_distribution<double> normal;
+    const double time = time_ * calls * std::exp(noise_ * normal(random_));
+    clock_ += time;
+    return time;
   }
 
  private:
   double time_;
+  double noise_;
+  std::mt19937_64 random_;
   double& clock_;
 };
 
@@ -116,13 +122,13 @@ class SyntheticBackend final : public Backend {
   /// The same noise for the same point, whatever the order.
   [[nodiscard]] std::unique_ptr<Trial> prepare(const Point& point) override {
     std::mt19937_64 random(content_hash(point.key()) ^ options_.seed);
-    std::normal_distribution<double> normal;
     std::uniform_real_distribution<double> uniform;
-    double log = options_.noise * normal(random);
-    if (uniform(random) < options_.wild) log += std::log(3.0 + 7.0 * uniform(random));
+    const bool wild = uniform(random) < options_.wild;
+    const double factor = wild ? 3.0 + 7.0 * uniform(random) : 1.0;
     for (const TruthRow& row : kTruths) {
       if (row.probe != point.probe) continue;
-      return std::make_unique<SyntheticTrial>(row.time(truth_, point) * std::exp(log), clock_);
+      return std::make_unique<SyntheticTrial>(factor * row.time(truth_, point), options_.noise,
+                                              random, clock_);
     }
     throw Unmeasurable{"the model has no such probe"};
   }

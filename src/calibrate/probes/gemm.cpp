@@ -62,8 +62,8 @@ double element_bytes(std::string_view format) {
   return type ? element_size(*type).value() : 4.0;
 }
 
-/// Cubes separate the rate of the matrix engine, deep and flat shapes the start of a tile, thin ones
-/// memory, the smallest the launch; rows off whole vectors stand beside.
+/// Cubes separate the rate of the matrix engine, short sums the start of a tile, few rows memory, the
+/// smallest the launch; rows off whole vectors stand beside.
 std::vector<Point> gemm_points(const Grid& grid) {
   std::vector<MatmulShape> shapes;
   const double largest = power_below(std::cbrt(grid.most_flops / 2.0));
@@ -79,10 +79,13 @@ std::vector<Point> gemm_points(const Grid& grid) {
     shapes.push_back({1, side, at_least_smallest(1.5 * side), at_least_smallest(0.75 * side)});
     if (level % 2 == 0) shapes.push_back({1, side, side + 1.0, side});
   }
-  // Sums so short that memory decides.
+  // Short sums, where the start of a tile weighs, and few rows, where memory decides.
   double thin = power_below(std::sqrt(grid.most_flops / (2.0 * kSmallest)));
-  for (int level = 0; level < levels && thin > largest; ++level, thin *= 0.5) {
+  for (int level = 0; level < levels && thin > kSmallest; ++level, thin *= 0.5) {
     shapes.push_back({1, thin, thin, kSmallest});
+    shapes.push_back({1, thin, thin, 2.0 * kSmallest});
+    shapes.push_back({1, 0.5 * thin, 0.5 * thin, 4.0 * kSmallest});
+    shapes.push_back({1, kSmallest, thin, thin});
   }
   shapes.push_back({1, kSmallest, kSmallest, 2.0 * kSmallest});
   shapes.push_back({1, kSmallest, 2.0 * kSmallest, kSmallest});

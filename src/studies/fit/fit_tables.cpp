@@ -263,6 +263,10 @@ std::vector<std::string> KernelSample::files() const {
   return names;
 }
 
+std::size_t KernelSample::sizes() const {
+  return std::set<double>(predicted_.begin(), predicted_.end()).size();
+}
+
 double KernelSample::ratio() const {
   std::vector<double> logs;
   for (std::size_t row = 0; row < measured_.size(); ++row) {

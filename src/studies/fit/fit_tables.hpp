@@ -58,6 +58,8 @@ class KernelSample {
   /// ln of the time of every row on this machine.
   [[nodiscard]] std::vector<double> predict(const Cluster& cluster) const;
   [[nodiscard]] const std::vector<double>& measured() const { return measured_; }
+  /// Different times that the base predicts.
+  [[nodiscard]] std::size_t sizes() const;
   /// Median of measured over predicted times, as the base predicts them.
   [[nodiscard]] double ratio() const;
   [[nodiscard]] std::string place(std::size_t row) const;

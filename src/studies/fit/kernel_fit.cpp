@@ -122,7 +122,7 @@ void fit_format(const std::string& format, const std::vector<KernelTable>& table
   const bool whole = carried == Carried::WholeCurve;
   const double usual = usual_scatter(before.residual, base);
   GroupFit own = fit_group({part, sample, whole ? kWhole : kRates, apply, usual,
-                            population.between, whole ? kOtherLinks : kOtherKernels});
+                            population.between, whole ? kOtherLinks : kOtherKernels, carried});
   Cluster after = apply(own.curve.moved);
   const MatmulCurve& fitted = matmul_curve(after.accelerator, format);
   if (whole) {
@@ -172,7 +172,7 @@ CurveChange latency_change(const LinkTier& base, const LinkTier& own, double spr
   return {part, "base", "s", base.link().base.value(), own.link().base.value(), spread};
 }
 
-void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& population,
+void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& population, Carried carried,
                KernelFit& fit) {
   const Cluster base = fit.cluster;
   KernelSample sample;
@@ -210,7 +210,7 @@ void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& pop
     return cluster;
   };
   GroupFit found = fit_group({"collectives", sample, 2 * tiers.size(), apply, usual,
-                              population.between, kOtherLinks});
+                              population.between, kOtherLinks, carried});
   const CurveFit& own = found.curve;
   fit.cluster = apply(own.moved);
   KernelGroupFit& group = found.group;
@@ -247,8 +247,8 @@ KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& bas
   for (const std::string& format : formats_in(tables)) {
     fit_format(format, tables, population, carried, fit);
   }
-  fit_streams(tables, population, fit);
-  fit_links(tables, population, fit);
+  fit_streams(tables, population, carried, fit);
+  fit_links(tables, population, carried, fit);
   if (!tables.empty() && fit.groups.empty()) {
     throw FitRefusal{
         fmt::format("no measured kernel can be predicted on {}{}{}", base.name,

@@ -20,6 +20,26 @@ void require_same_machine(const GroupProblem& problem) {
       "are they of another accelerator or network, or in other units than microseconds and bytes?"};
 }
 
+/// A guess may be off by a factor of e^2 as easily as a row by its noise.
+constexpr double kGuess = 1e-3;
+
+/// A rate and the start of a call cannot be separated by one size.
+void require_sizes(const GroupProblem& problem) {
+  if (problem.sample.measured().size() < kFewestRuns || problem.sample.sizes() > 1) return;
+  throw FitRefusal{fmt::format("{}: all rows are of one size", problem.part),
+                   "measure small and large ones: the start of a call and its rate are to be found"};
+}
+
+void require_agreement(const GroupProblem& problem, const CurveFit& fit) {
+  constexpr double kMost = 0.25;
+  const double rows = static_cast<double>(problem.sample.measured().size());
+  if (static_cast<double>(fit.outliers.size()) <= kMost * rows) return;
+  throw FitRefusal{fmt::format("{}: {} of {} rows contradict the others, {} among them",
+                               problem.part, fit.outliers.size(), rows,
+                               problem.sample.place(fit.outliers.front())),
+                   "are all of them of one machine, in microseconds and bytes?"};
+}
+
 KernelGroupFit group_of(const GroupProblem& problem, const CurveFit& fit) {
   KernelGroupFit group;
   group.part = problem.part;
@@ -36,12 +56,15 @@ KernelGroupFit group_of(const GroupProblem& problem, const CurveFit& fit) {
 
 GroupFit fit_group(const GroupProblem& problem) {
   require_same_machine(problem);
+  require_sizes(problem);
   const CurveProblem curve{
       problem.parameters,
       [&](std::span<const double> logs) { return problem.sample.predict(problem.apply(logs)); },
-      problem.sample.measured(), problem.usual, problem.between};
+      problem.sample.measured(), problem.usual, problem.between,
+      problem.carried == Carried::WholeCurve ? kGuess : kPriorRuns};
   const auto found = fit_curve(curve);
   if (const auto* fit = std::get_if<CurveFit>(&found)) {
+    require_agreement(problem, *fit);
     GroupFit result{*fit, group_of(problem, *fit)};
     result.group.held_out = held_out(curve, fit->kept);
     return result;

@@ -30,6 +30,7 @@ struct GroupProblem {
   double usual = 0.0;                                     ///< scatter of a row
   double between = 0.0;                                   ///< what machines differ by
   double other = 0.0;  ///< the ratio of times from which they are another machine's
+  Carried carried = Carried::Rates;
 };
 
 struct GroupFit {

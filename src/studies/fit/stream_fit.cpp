@@ -13,7 +13,7 @@
 namespace plansearch {
 
 void fit_streams(const std::vector<KernelTable>& tables, const SitePopulation& population,
-                 KernelFit& fit) {
+                 Carried carried, KernelFit& fit) {
   const Cluster base = fit.cluster;
   KernelSample sample;
   for (const KernelTable& table : tables) {
@@ -29,7 +29,7 @@ void fit_streams(const std::vector<KernelTable>& tables, const SitePopulation& p
     return cluster;
   };
   GroupFit found = fit_group({"stream", sample, 2, apply, usual_scatter(std::nullopt, base),
-                              population.between, kOtherLinks});
+                              population.between, kOtherLinks, carried});
   fit.cluster = apply(found.curve.moved);
   const StreamCurve& before = base.accelerator.kernels.stream;
   const StreamCurve& after = fit.cluster.accelerator.kernels.stream;

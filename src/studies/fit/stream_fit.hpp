@@ -10,6 +10,6 @@ namespace plansearch {
 
 /// Adds a group "stream" where a table holds passes. Throws FitRefusal.
 void fit_streams(const std::vector<KernelTable>& tables, const SitePopulation& population,
-                 KernelFit& fit);
+                 Carried carried, KernelFit& fit);
 
 }  // namespace plansearch
