@@ -66,6 +66,11 @@ class Backend {
   }
   /// Seconds on the clock that a budget is counted by.
   [[nodiscard]] virtual double now() const;
+  /// Of all nodes; several processes take every decision alike, and the first of them writes.
+  [[nodiscard]] virtual int ranks() const { return machine().accelerators; }
+  [[nodiscard]] virtual bool is_first() const { return true; }
+  /// The text of the first process.
+  [[nodiscard]] virtual std::string shared(std::string text) const { return text; }
 };
 
 struct BackendRow {

@@ -38,6 +38,7 @@ struct Grid {
   std::vector<std::string> formats;  ///< of products
   std::vector<MatmulShape> shapes;   ///< that models multiply, beside the sweep
   int ranks = 1;
+  int ranks_of_node = 1;
 };
 
 struct Probe {

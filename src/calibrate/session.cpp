@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/names.hpp"
 #include "calibrate/order.hpp"
 #include "calibrate/protocol.hpp"
 #include "calibrate/sample_writer.hpp"
@@ -27,7 +28,8 @@ Grid grid_of(const Backend& backend, const SessionRequest& request) {
                                                                     : kLongestCall));
   grid.formats = backend.formats();
   grid.shapes = request.shapes;
-  grid.ranks = backend.machine().accelerators;
+  grid.ranks = backend.ranks();
+  grid.ranks_of_node = backend.machine().accelerators;
   return grid;
 }
 
@@ -61,10 +63,16 @@ class Estimate {
   std::map<std::string_view, double> factors_;
 };
 
-std::set<std::string> keys_of(const std::vector<io::Sample>& samples) {
-  std::set<std::string> keys;
-  for (const io::Sample& sample : samples) keys.insert(io::sample_key(sample.probe, sample.cells));
-  return keys;
+/// Of the file of the first process, for all.
+std::set<std::string> known_keys(const Backend& backend, const std::optional<SampleWriter>& writer) {
+  std::string lines;
+  if (writer) {
+    for (const io::Sample& sample : writer->before()) {
+      lines += io::sample_key(sample.probe, sample.cells) + "\n";
+    }
+  }
+  const std::vector<std::string> keys = words_of(backend.shared(lines), "\n");
+  return {keys.begin(), keys.end()};
 }
 
 /// One run: its clock, its file, what it has learnt.
@@ -75,16 +83,17 @@ class Session {
         begun_(backend.now()),
         protocol_(protocol_of(request.quick)),
         budget_(request.budget_s),
-        writer_(request.out, backend.machine(), request.date),
-        estimate_(backend) {}
+        estimate_(backend) {
+    if (backend.is_first()) writer_.emplace(request.out, backend.machine(), request.date);
+  }
 
   SessionSummary run(SessionPlan plan, const std::function<void(const SessionProgress&)>& show) {
     SessionSummary summary;
     summary.points = plan.points.size();
     summary.skipped = plan.skipped;
-    const std::set<std::string> known = keys_of(writer_.before());
+    const std::set<std::string> known = known_keys(backend_, writer_);
     for (const io::Sample& sample : plan.skipped) {
-      if (!known.contains(io::sample_key(sample.probe, {}))) writer_.add(sample);
+      if (writer_ && !known.contains(io::sample_key(sample.probe, {}))) writer_->add(sample);
     }
     std::vector<Point> points;
     for (Point& point : plan.points) {
@@ -138,7 +147,7 @@ class Session {
   void take(const Point& point, SessionSummary& summary) {
     constexpr double kMicrosecond = 1e-6;
     const io::Sample sample = measure(backend_, point, protocol_);
-    writer_.add(sample);
+    if (writer_) writer_->add(sample);
     if (sample.time_us) {
       estimate_.learn(point, *sample.time_us * kMicrosecond);
       ++summary.measured;
@@ -151,7 +160,7 @@ class Session {
   double begun_;
   Protocol protocol_;
   std::optional<double> budget_;
-  SampleWriter writer_;
+  std::optional<SampleWriter> writer_;  ///< of the first process
   Estimate estimate_;
 };
 

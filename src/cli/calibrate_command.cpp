@@ -131,17 +131,18 @@ int measure(calibrate::Backend& backend, const calibrate::SessionRequest& reques
                      "--format table or --format json");
   }
   Progress progress(options);
-  progress.begin("measuring");
+  if (backend.is_first()) progress.begin("measuring");
   const double begun = backend.now();
   const auto summary =
       calibrate::run_session(backend, request, [&](const calibrate::SessionProgress& state) {
         const double elapsed = backend.now() - begun;
+        if (!backend.is_first()) return;
         SearchProgress bar;
         bar.share = elapsed / std::max(elapsed + state.seconds_left, 1e-9);
         progress.update(bar);
       });
   progress.clear();
-  output.write(format == Format::Json ? summary_json(summary, options)
+  if (backend.is_first()) output.write(format == Format::Json ? summary_json(summary, options)
                                       : summary_text(summary, options));
   if (summary.stopped != StopReason::None) return kExitInterrupted;
   return summary.known + summary.measured > 0 ? kExitOk : kExitInfeasible;

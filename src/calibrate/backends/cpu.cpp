@@ -12,6 +12,7 @@
 #include "calibrate/backends/backend_rows.hpp"
 #include "calibrate/backends/blas.hpp"
 #include "calibrate/backends/memory_passes.hpp"
+#include "calibrate/backends/mpi.hpp"
 #include "calibrate/backends/rotation.hpp"
 #include "calibrate/probes/probe_rows.hpp"
 
@@ -195,7 +196,7 @@ class CpuBackend final : public Backend {
 
   [[nodiscard]] std::optional<std::string> lacks(const Probe& probe) const override {
     if (probe.name == "host_copy") return "the processor is the host itself";
-    if (probe.name == "collective") return "one process has nobody to send to";
+    if (probe.name == "collective") return "one process has nobody to send to: mpirun -n 2 plansearch calibrate ... starts two";
     return std::nullopt;
   }
 
@@ -233,10 +234,110 @@ class CpuBackend final : public Backend {
   Buffer written_;
 };
 
+/// The same on every rank at once; the slowest counts.
+class TogetherTrial final : public Trial {
+ public:
+  TogetherTrial(const Ranks& ranks, std::unique_ptr<Trial> own)
+      : ranks_(ranks), own_(std::move(own)) {}
+  double run(int calls) override {
+    ranks_.wait_for_all();
+    return ranks_.max(own_->run(calls));
+  }
+
+ private:
+  const Ranks& ranks_;
+  std::unique_ptr<Trial> own_;
+};
+
+class MessageTrial final : public Trial {
+ public:
+  MessageTrial(Ranks& ranks, const Point& point, Buffer& read, Buffer& written)
+      : ranks_(ranks),
+        kind_(point.word("collective")),
+        group_(static_cast<int>(point.number("ranks"))),
+        bytes_(point.number("bytes")) {
+    const auto count = static_cast<std::size_t>(bytes_ / sizeof(float));
+    read_ = read.at_least(count);
+    written_ = written.at_least(count);
+    if (!ranks_.communicate(kind_, group_, read_, written_, bytes_)) {
+      throw Unmeasurable{fmt::format("there is no collective '{}'", kind_)};
+    }
+  }
+
+  double run(int calls) override {
+    ranks_.wait_for_all();
+    const auto begin = Clock::now();
+    for (int call = 0; call < calls; ++call) {
+      ranks_.communicate(kind_, group_, read_, written_, bytes_);
+    }
+    return ranks_.max(seconds_since(begin));
+  }
+
+ private:
+  Ranks& ranks_;
+  std::string kind_;
+  int group_;
+  double bytes_;
+  float* read_;
+  float* written_;
+};
+
+/// One process a rank, as mpirun started them.
+class RankedBackend final : public Backend {
+ public:
+  RankedBackend(std::unique_ptr<Ranks> ranks, const BackendOptions& options)
+      : ranks_(std::move(ranks)), own_(options) {
+    machine_ = own_.machine();
+    machine_.accelerators = ranks_->size_of_node();
+    machine_.memory_bytes /= machine_.accelerators;
+    machine_.cache_bytes /= machine_.accelerators;
+    machine_.facts["mpi"] = ranks_->library();
+    flop_rate_ = ranks_->max(own_.flop_rate());
+    byte_rate_ = ranks_->max(own_.byte_rate());
+  }
+
+  [[nodiscard]] io::SampledMachine machine() const override { return machine_; }
+  [[nodiscard]] double flop_rate() const override { return flop_rate_; }
+  [[nodiscard]] double byte_rate() const override { return byte_rate_; }
+  [[nodiscard]] std::vector<std::string> formats() const override { return own_.formats(); }
+  [[nodiscard]] std::optional<std::string> lacks(const Probe& probe) const override {
+    if (probe.name == "collective") return std::nullopt;
+    return own_.lacks(probe);
+  }
+  [[nodiscard]] std::unique_ptr<Trial> prepare(const Point& point) override {
+    if (point.probe == "collective") {
+      return std::make_unique<MessageTrial>(*ranks_, point, read_, written_);
+    }
+    return std::make_unique<TogetherTrial>(*ranks_, own_.prepare(point));
+  }
+  [[nodiscard]] double now() const override { return ranks_->max(Backend::now()); }
+  [[nodiscard]] int ranks() const override { return ranks_->size(); }
+  [[nodiscard]] bool is_first() const override { return ranks_->rank() == 0; }
+  [[nodiscard]] std::string shared(std::string text) const override {
+    return ranks_->share(std::move(text));
+  }
+
+ private:
+  std::unique_ptr<Ranks> ranks_;
+  CpuBackend own_;
+  io::SampledMachine machine_;
+  double flop_rate_ = 0.0;
+  double byte_rate_ = 0.0;
+  Buffer read_;
+  Buffer written_;
+};
+
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu(const BackendOptions& options, const ShippedData& /*data*/) {
-  return std::make_unique<CpuBackend>(options);
+  auto ranks = Ranks::join();
+  if (!ranks) return std::make_unique<CpuBackend>(options);
+  BackendOptions own = options;
+  const double share = 1.0 / ranks->size_of_node();
+  const auto processors = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+  if (own.threads == 0) own.threads = std::max(1, static_cast<int>(processors * share));
+  own.most_bytes *= share;
+  return std::make_unique<RankedBackend>(std::move(ranks), own);
 }
 
 }  // namespace plansearch::calibrate

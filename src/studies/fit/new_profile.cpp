@@ -138,14 +138,15 @@ bool has_link(const NewMachine& machine) {
 }
 
 /// What one node cannot tell.
-std::string network_text(const NewMachine& machine) {
+std::string network_text(const NewMachine& machine, const std::string& fabric) {
   constexpr int kNodes = 64;
   return fmt::format(
       "  - name: network\n    kind: fat-tree\n    size: {}\n    nics_per_node: 1\n"
-      "    nic_bandwidth: 10 Gbit/s\n    fabric: ethernet-tcp\n    provenance:\n"
+      "    nic_bandwidth: 10 Gbit/s\n{}    provenance:\n"
       "      - {{fields: [size, nics_per_node, nic_bandwidth], evidence: assumed, source: \"one node "
       "cannot tell: edit these\"}}\n",
-      kNodes * machine.sampled.accelerators);
+      kNodes * machine.sampled.accelerators,
+      fabric.empty() ? "    fabric: ethernet-tcp\n" : fabric);
 }
 
 std::string host_text(const NewMachine& machine) {
@@ -220,7 +221,7 @@ NewMachine new_machine(const std::string& name, const std::vector<io::SampleFile
 Cluster starting_cluster(const NewMachine& machine, const ShippedData& data) {
   std::string text = head_text(machine) + start_text(machine) + "tiers:\n";
   if (has_link(machine)) text += tier_head(machine);
-  text += network_text(machine);
+  text += network_text(machine, {});
   const std::vector<std::filesystem::path> directories{data.directory() / "hardware_profiles"};
   return io::parse_cluster(text, machine.name, directories);
 }
@@ -232,7 +233,7 @@ std::string new_profile_text(const NewMachine& machine, const KernelFit& fit) {
             evidence_entry("size", "measured", "ranks of the samples") + "      - " +
             evidence_entry("bandwidth", "assumed", kAboveFastest);
   }
-  return text + network_text(machine) + host_text(machine);
+  return text + network_text(machine, link_lines(fit, "network", {})) + host_text(machine);
 }
 
 }  // namespace plansearch
