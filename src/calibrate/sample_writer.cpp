@@ -34,7 +34,7 @@ void require_same(const std::string& path, const io::SampledMachine& old,
 
 io::SampleFile read_old(const std::string& path, const io::SampledMachine& machine) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return {};
+  if (!std::filesystem::is_regular_file(path, error)) return {};
   io::SampleFile old = io::parse_samples(io::read_file(path, io::kLargestSampleFile), path);
   if (old.whole_bytes > 0) require_same(path, old.machine, machine);
   return old;

@@ -84,7 +84,7 @@ class Session {
         protocol_(protocol_of(request.quick)),
         budget_(request.budget_s),
         estimate_(backend) {
-    if (backend.is_first()) writer_.emplace(request.out, backend.machine(), request.date);
+    if (backend.is_first() && !request.out.empty()) writer_.emplace(request.out, backend.machine(), request.date);
   }
 
   SessionSummary run(SessionPlan plan, const std::function<void(const SessionProgress&)>& show) {
@@ -151,6 +151,7 @@ class Session {
     if (sample.time_us) {
       estimate_.learn(point, *sample.time_us * kMicrosecond);
       ++summary.measured;
+      summary.samples.push_back(sample);
     } else {
       ++summary.failed;
     }
@@ -160,7 +161,7 @@ class Session {
   double begun_;
   Protocol protocol_;
   std::optional<double> budget_;
-  std::optional<SampleWriter> writer_;  ///< of the first process
+  std::optional<SampleWriter> writer_;  ///< of the first process, where samples are kept
   Estimate estimate_;
 };
 

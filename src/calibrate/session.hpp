@@ -13,7 +13,7 @@
 namespace plansearch::calibrate {
 
 struct SessionRequest {
-  std::string out;
+  std::string out;                  ///< empty: samples are not kept
   std::vector<std::string> only;    ///< names of probes; empty: all
   std::vector<MatmulShape> shapes;  ///< that models multiply
   bool quick = false;
@@ -44,6 +44,7 @@ struct SessionSummary {
   std::size_t left = 0;      ///< for which the budget did not suffice, or that came after a stop
   StopReason stopped = StopReason::None;
   std::vector<io::Sample> skipped;
+  std::vector<io::Sample> samples;  ///< measured now
 };
 
 [[nodiscard]] SessionPlan plan_session(const Backend& backend, const SessionRequest& request);

@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "calibrate/budget.hpp"
+#include "calibrate/drift.hpp"
 #include "calibrate/model_shapes.hpp"
 #include "calibrate/session.hpp"
 #include "cli/commands.hpp"
@@ -115,6 +116,57 @@ std::string summary_json(const calibrate::SessionSummary& summary, const Options
   return json_text(answer, 1) + "\n";
 }
 
+std::string drift_text(const std::vector<calibrate::Drift>& all) {
+  std::string text;
+  for (const calibrate::Drift& drift : all) {
+    text += fmt::format("{:<32} {:>3} points, x{:.2f} of the profile (x{:.2f} when fitted){}\n",
+                        drift.part, drift.points, drift.ratio, drift.expected,
+                        drift.drifted() ? "  DRIFTED" : "");
+  }
+  return text;
+}
+
+std::string drift_json(const std::vector<calibrate::Drift>& all, const std::string& profile) {
+  Json parts = Json::array();
+  for (const calibrate::Drift& drift : all) {
+    parts.push_back({{"part", drift.part},
+                     {"points", drift.points},
+                     {"ratio", drift.ratio},
+                     {"expected", drift.expected},
+                     {"drifted", drift.drifted()}});
+  }
+  return json_text({{"schema", "plansearch/calibrate-check/v1"},
+                    {"profile", profile},
+                    {"parts", std::move(parts)}},
+                   1) +
+         "\n";
+}
+
+/// Exit 3 where a class of times is not that of the profile.
+int check(calibrate::Backend& backend, calibrate::SessionRequest request, const Options& options) {
+  constexpr double kMinute = 60.0;
+  const std::string& name = options.calibrate.check;
+  const Cluster profile = shipped_data().cluster(name);
+  if (!request.budget_s) request.budget_s = kMinute;
+  const auto summary =
+      calibrate::run_session(backend, request, [](const calibrate::SessionProgress&) {});
+  if (summary.stopped != StopReason::None) return kExitInterrupted;
+  const auto all = calibrate::drifts(backend.machine(), summary.samples, profile);
+  Options shown = options;
+  shown.out.clear();
+  if (backend.is_first()) {
+    Output(shown).write(format_of(options) == Format::Json ? drift_json(all, name)
+                                                           : drift_text(all));
+  }
+  const bool same = std::none_of(all.begin(), all.end(),
+                                 [](const calibrate::Drift& drift) { return drift.drifted(); });
+  if (!same && backend.is_first()) {
+    print_note("the machine has drifted from " + name + ": measure again, or look for the cause",
+               options);
+  }
+  return same && !all.empty() ? kExitOk : kExitInfeasible;
+}
+
 /// The samples go to --out, the summary to standard output.
 int measure(calibrate::Backend& backend, const calibrate::SessionRequest& request,
             const Options& options) {
@@ -160,6 +212,7 @@ int run_calibrate(const Options& options) {
     const auto backend =
         calibrate::make_backend(options.calibrate.backend, backend_opts, shipped_data());
     const calibrate::SessionRequest request = request_of(options, backend_opts);
+    if (!options.calibrate.check.empty()) return check(*backend, request, options);
     if (!options.calibrate.dry_run) return measure(*backend, request, options);
     Output(options).write(plan_text(*backend, calibrate::plan_session(*backend, request),
                                     options.calibrate.quick));

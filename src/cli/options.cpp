@@ -352,6 +352,9 @@ void add_calibrate(CLI::App& app, Options& o) {
   app.add_flag("--quick", c.quick, "fewer and smaller points, shorter blocks");
   positive_time(app.add_option("--budget", c.budget, "as many points as this time has room for")
                     ->type_name("TIME"));
+  app.add_option("--check", c.check,
+                 "a minute's worth of points against this profile: what has drifted")
+      ->type_name("HARDWARE");
   app.add_option("--table", c.tables, "replay: CSV of products or collectives, as for validate")
       ->type_name("TABLE");
   app.add_option("--truth", c.truth,

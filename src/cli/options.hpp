@@ -26,6 +26,7 @@ struct CalibrateOptions {
   bool dry_run = false;
   bool quick = false;
   std::string budget;
+  std::string check;  ///< a profile
   std::string truth;
   double noise = 0.03;
   double wild = 0.0;

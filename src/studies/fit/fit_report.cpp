@@ -198,7 +198,7 @@ std::string render_json(const FitFindings& findings) {
     refused = {{"reason", findings.refused->reason}, {"remedy", findings.refused->remedy}};
   }
   const Json answer{{"schema", "plansearch/fit/v1"},
-                    {"base", findings.base},
+                    {"base", or_null(findings.base)},
                     {"files", findings.files},
                     {"kernels", kernels_json(findings.kernels)},
                     {"runs", objects_of(run_columns(), judged_runs(findings))},

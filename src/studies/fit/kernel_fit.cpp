@@ -214,6 +214,12 @@ void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& pop
   const CurveFit& own = found.curve;
   fit.cluster = apply(own.moved);
   KernelGroupFit& group = found.group;
+  if (carried == Carried::WholeCurve && group.held_out) {
+    for (const std::size_t tier : tiers) {
+      std::visit([&](auto& curve) { curve.residual = group.held_out->residual; },
+                 fit.cluster.tiers[tier].curve);
+    }
+  }
   for (std::size_t i = 0; i < tiers.size(); ++i) {
     const LinkTier& before = base.tiers[tiers[i]];
     LinkTier& after = fit.cluster.tiers[tiers[i]];
