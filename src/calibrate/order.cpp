@@ -34,8 +34,8 @@ std::vector<Point> spread_out(std::vector<Point> points) {
   for (std::size_t done = 0; done < points.size(); ++done) {
     if (done > 0) {
       const auto rest = nearest.begin() + static_cast<std::ptrdiff_t>(done);
-      const auto next = static_cast<std::size_t>(std::max_element(rest, nearest.end()) -
-                                                 nearest.begin());
+      const auto next =
+          static_cast<std::size_t>(std::max_element(rest, nearest.end()) - nearest.begin());
       std::swap(points[done], points[next]);
       std::swap(nearest[done], nearest[next]);
     }

@@ -9,9 +9,9 @@
 
 namespace plansearch::calibrate {
 
-/// Points of each probe so that every prefix covers its sweep as evenly as it can (the next point is
-/// the one farthest from all before it, on logarithmic scales), probes taking turns; groups of so
-/// many are shuffled, so that drift of the machine is not taken for a trend of the sweep.
+/// Points of each probe so that every prefix covers its sweep as evenly as it can (the next point
+/// is the one farthest from all before it, on logarithmic scales), probes taking turns; groups of
+/// so many are shuffled, so that drift of the machine is not taken for a trend of the sweep.
 [[nodiscard]] std::vector<Point> informative_order(const std::vector<std::vector<Point>>& probes,
                                                    std::uint64_t seed);
 

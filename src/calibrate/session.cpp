@@ -23,9 +23,8 @@ Grid grid_of(const Backend& backend, const SessionRequest& request) {
   Grid grid;
   grid.quick = request.quick;
   grid.most_flops = backend.flop_rate() * (request.quick ? kLongestQuickCall : kLongestCall);
-  grid.most_bytes = std::min(request.most_bytes, backend.byte_rate() *
-                                                     (request.quick ? kLongestQuickCall
-                                                                    : kLongestCall));
+  grid.most_bytes = std::min(
+      request.most_bytes, backend.byte_rate() * (request.quick ? kLongestQuickCall : kLongestCall));
   grid.formats = backend.formats();
   grid.shapes = request.shapes;
   grid.ranks = backend.ranks();
@@ -64,7 +63,8 @@ class Estimate {
 };
 
 /// Of the file of the first process, for all.
-std::set<std::string> known_keys(const Backend& backend, const std::optional<SampleWriter>& writer) {
+std::set<std::string> known_keys(const Backend& backend,
+                                 const std::optional<SampleWriter>& writer) {
   std::string lines;
   if (writer) {
     for (const io::Sample& sample : writer->before()) {
@@ -84,7 +84,8 @@ class Session {
         protocol_(protocol_of(request.quick)),
         budget_(request.budget_s),
         estimate_(backend) {
-    if (backend.is_first() && !request.out.empty()) writer_.emplace(request.out, backend.machine(), request.date);
+    if (backend.is_first() && !request.out.empty())
+      writer_.emplace(request.out, backend.machine(), request.date);
   }
 
   SessionSummary run(SessionPlan plan, const std::function<void(const SessionProgress&)>& show) {

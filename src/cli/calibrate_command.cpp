@@ -50,8 +50,8 @@ calibrate::BackendOptions backend_options(const Options& options) {
   backend.tables = own.tables;
   backend.threads = options.threads;
   const auto limit = stop_limits(options).memory;
-  backend.most_bytes = std::min(own.quick ? kMostQuick : kMost,
-                                kShare * limit.value_or(Bytes(kMost)).value());
+  backend.most_bytes =
+      std::min(own.quick ? kMostQuick : kMost, kShare * limit.value_or(Bytes(kMost)).value());
   return backend;
 }
 
@@ -77,15 +77,15 @@ std::string plan_text(const calibrate::Backend& backend, const calibrate::Sessio
   for (const io::Sample& sample : plan.skipped) {
     text += fmt::format("{}: skipped: {}\n", sample.probe, sample.skipped);
   }
-  return text + fmt::format("{} points, about {}\n", plan.points.size(),
-                            to_text(Seconds(
-                                calibrate::estimated_seconds(backend, plan.points, quick))));
+  return text +
+         fmt::format("{} points, about {}\n", plan.points.size(),
+                     to_text(Seconds(calibrate::estimated_seconds(backend, plan.points, quick))));
 }
 
 std::string summary_text(const calibrate::SessionSummary& summary, const Options& options) {
   std::string text = fmt::format("{}: {} of {} points: {} measured now, {} before", options.out,
-                                 summary.known + summary.measured, summary.points,
-                                 summary.measured, summary.known);
+                                 summary.known + summary.measured, summary.points, summary.measured,
+                                 summary.known);
   if (summary.failed > 0) text += fmt::format(", {} failed", summary.failed);
   text += "\n";
   for (const io::Sample& sample : summary.skipped) {
@@ -194,8 +194,9 @@ int measure(calibrate::Backend& backend, const calibrate::SessionRequest& reques
         progress.update(bar);
       });
   progress.clear();
-  if (backend.is_first()) output.write(format == Format::Json ? summary_json(summary, options)
-                                      : summary_text(summary, options));
+  if (backend.is_first())
+    output.write(format == Format::Json ? summary_json(summary, options)
+                                        : summary_text(summary, options));
   if (summary.stopped != StopReason::None) return kExitInterrupted;
   return summary.known + summary.measured > 0 ? kExitOk : kExitInfeasible;
 }
@@ -214,8 +215,8 @@ int run_calibrate(const Options& options) {
     const calibrate::SessionRequest request = request_of(options, backend_opts);
     if (!options.calibrate.check.empty()) return check(*backend, request, options);
     if (!options.calibrate.dry_run) return measure(*backend, request, options);
-    Output(options).write(plan_text(*backend, calibrate::plan_session(*backend, request),
-                                    options.calibrate.quick));
+    Output(options).write(
+        plan_text(*backend, calibrate::plan_session(*backend, request), options.calibrate.quick));
     return kExitOk;
   } catch (const calibrate::Unmeasurable& missing) {
     print_error(fmt::format("error: {}: {}{}{}", options.calibrate.backend, missing.reason,

@@ -14,9 +14,9 @@ int run_fit(const Options& options) {
   Options shown = options;
   shown.out.clear();
   const Output output(shown);
-  const FitAnswer answer = fit_profile(
-      {options.plans, options.base, options.fresh, options.out, threads_of(options), format_of(options)},
-      shipped_data());
+  const FitAnswer answer = fit_profile({options.plans, options.base, options.fresh, options.out,
+                                        threads_of(options), format_of(options)},
+                                       shipped_data());
   if (!answer.profile.empty()) writable.write(answer.profile);
   output.write(answer.report);
   if (answer.profile.empty()) return kExitInfeasible;

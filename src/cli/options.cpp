@@ -314,9 +314,10 @@ void add_validate(CLI::App& app, Options& o) {
 }
 
 void add_fit(CLI::App& app, Options& o) {
-  app.add_option("tables", o.plans,
-                 "samples of calibrate, CSV of own runs, matrix products or collectives, as for validate, "
-                 "and output of nccl-tests; the profile goes to --out")
+  app.add_option(
+         "tables", o.plans,
+         "samples of calibrate, CSV of own runs, matrix products or collectives, as for validate, "
+         "and output of nccl-tests; the profile goes to --out")
       ->type_name("TABLE")
       ->required();
   CLI::Option* base =
@@ -361,7 +362,8 @@ void add_calibrate(CLI::App& app, Options& o) {
                  "synthetic: the profile to sample (default: dgx-h100); replay: the machine of the "
                  "rows")
       ->type_name("HARDWARE");
-  app.add_option("--noise", c.noise, "synthetic: standard deviation of the time of a block, relative")
+  app.add_option("--noise", c.noise,
+                 "synthetic: standard deviation of the time of a block, relative")
       ->type_name("SHARE")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--wild", c.wild, "synthetic: share of points three to ten times too slow")

@@ -161,7 +161,8 @@ bool is_sample_file(std::string_view text) {
 
 /// A run that was killed while it wrote the first line.
 static bool begins_sample_file(std::string_view text) {
-  return is_sample_file(text) || std::string_view("{\"schema\":\"plansearch/samples/").starts_with(text);
+  return is_sample_file(text) ||
+         std::string_view("{\"schema\":\"plansearch/samples/").starts_with(text);
 }
 
 SampleFile parse_samples(std::string_view text, const std::string& file_name) {

@@ -23,7 +23,7 @@ struct SampledMachine {
   int multiprocessors = 1;
   double memory_bytes = 0.0;  ///< of one accelerator
   double cache_bytes = 0.0;
-  int accelerators = 1;                      ///< of one node
+  int accelerators = 1;                        ///< of one node
   std::map<std::string, std::string> facts{};  ///< library, driver, threads
 };
 
@@ -31,12 +31,12 @@ struct Sample {
   int line = 0;
   std::string probe{};
   SampleCells cells{};
-  std::optional<double> time_us{};    ///< median of the blocks; absent: failed or skipped
-  double spread = 0.0;                ///< robust standard deviation of a block over the median
-  std::vector<double> blocks_us{};    ///< every block, outliers included
-  std::vector<std::string> flags{};   ///< "unstable", "outliers 1"
-  std::string failed{};               ///< why there is no time
-  std::string skipped{};              ///< why the machine has no such probe
+  std::optional<double> time_us{};   ///< median of the blocks; absent: failed or skipped
+  double spread = 0.0;               ///< robust standard deviation of a block over the median
+  std::vector<double> blocks_us{};   ///< every block, outliers included
+  std::vector<std::string> flags{};  ///< "unstable", "outliers 1"
+  std::string failed{};              ///< why there is no time
+  std::string skipped{};             ///< why the machine has no such probe
 };
 
 struct SampleFile {

@@ -163,7 +163,8 @@ double cache_bytes() {
     std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
     double size = 0.0;
     char unit = ' ';
-    if (file >> size >> unit) largest = std::max(largest, size * (unit == 'M' ? kKilo * kKilo : kKilo));
+    if (file >> size >> unit)
+      largest = std::max(largest, size * (unit == 'M' ? kKilo * kKilo : kKilo));
   }
   return largest > 0.0 ? largest : kUsual;
 }
@@ -185,8 +186,8 @@ class CpuBackend final : public Backend {
     machine_.facts["blas"] = blas_.name;
     machine_.facts["threads"] = fmt::format("{}", machine_.multiprocessors);
     byte_rate_ = rate({"stream", {{"pass", "copy"}, {"bytes", "16777216"}}});
-    flop_rate_ = rate({"gemm",
-                       {{"dtype", "fp32"}, {"layout", "nn"}, {"m", "192"}, {"n", "192"}, {"k", "192"}}});
+    flop_rate_ = rate(
+        {"gemm", {{"dtype", "fp32"}, {"layout", "nn"}, {"m", "192"}, {"n", "192"}, {"k", "192"}}});
   }
 
   [[nodiscard]] io::SampledMachine machine() const override { return machine_; }
@@ -196,7 +197,8 @@ class CpuBackend final : public Backend {
 
   [[nodiscard]] std::optional<std::string> lacks(const Probe& probe) const override {
     if (probe.name == "host_copy") return "the processor is the host itself";
-    if (probe.name == "collective") return "one process has nobody to send to: mpirun -n 2 plansearch calibrate ... starts two";
+    if (probe.name == "collective")
+      return "one process has nobody to send to: mpirun -n 2 plansearch calibrate ... starts two";
     return std::nullopt;
   }
 

@@ -25,11 +25,10 @@ struct FormatRow {
   cublasComputeType_t compute;
   int least_capability;
 };
-constexpr std::array kFormats{
-    FormatRow{"bf16", CUDA_R_16BF, CUBLAS_COMPUTE_32F, 80},
-    FormatRow{"fp16", CUDA_R_16F, CUBLAS_COMPUTE_32F, 70},
-    FormatRow{"tf32", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 80},
-    FormatRow{"fp32", CUDA_R_32F, CUBLAS_COMPUTE_32F, 0}};
+constexpr std::array kFormats{FormatRow{"bf16", CUDA_R_16BF, CUBLAS_COMPUTE_32F, 80},
+                              FormatRow{"fp16", CUDA_R_16F, CUBLAS_COMPUTE_32F, 70},
+                              FormatRow{"tf32", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 80},
+                              FormatRow{"fp32", CUDA_R_32F, CUBLAS_COMPUTE_32F, 0}};
 
 const FormatRow& format_named(const std::string& name) {
   for (const FormatRow& row : kFormats) {
@@ -181,9 +180,9 @@ class MatmulTrial final : public TimedTrial {
     CudaLibrary::check(
         cuda_.layout_set(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
         "a batch");
-    CudaLibrary::check(cuda_.layout_set(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
-                                        sizeof stride),
-                       "a batch");
+    CudaLibrary::check(
+        cuda_.layout_set(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+        "a batch");
     return made;
   }
 
@@ -236,7 +235,11 @@ class CopyTrial final : public TimedTrial {
  public:
   CopyTrial(const CudaLibrary& cuda, char* to, const char* from, std::size_t bytes,
             std::size_t stride, Rotation rotation)
-      : TimedTrial(cuda), to_(to), from_(from), bytes_(bytes), stride_(stride),
+      : TimedTrial(cuda),
+        to_(to),
+        from_(from),
+        bytes_(bytes),
+        stride_(stride),
         rotation_(rotation) {}
 
  private:

@@ -6,7 +6,8 @@ namespace plansearch::calibrate {
 
 inline constexpr int kCudaThreads = 256;
 
-/// Every pass has the arguments (read, written, count, stride); norm takes one row of 1,024 a block.
+/// Every pass has the arguments (read, written, count, stride); norm takes one row of 1,024 a
+/// block.
 inline constexpr const char* kCudaPasses = R"(
 extern "C" __global__ void elementwise(const float* read, float* written, unsigned long long count,
                                        unsigned long long stride) {

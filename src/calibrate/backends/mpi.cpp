@@ -147,8 +147,7 @@ void Ranks::wait_for_all() const {
   library_->barrier(library_->world);
 }
 
-bool Ranks::communicate(const std::string& kind, int group, float* from, float* to,
-                        double bytes) {
+bool Ranks::communicate(const std::string& kind, int group, float* from, float* to, double bytes) {
   Library& mpi = *library_;
   const Handle comm = mpi.group_of(group);
   const int place = rank() % group;
@@ -163,8 +162,8 @@ bool Ranks::communicate(const std::string& kind, int group, float* from, float* 
   } else if (kind == "all_to_all") {
     mpi.all_to_all(from, part, mpi.one_float, to, part, mpi.one_float, comm);
   } else if (kind == "send_recv") {
-    mpi.send_receive(from, count, mpi.one_float, (place + 1) % group, 0, to, count,
-                     mpi.one_float, (place + group - 1) % group, 0, comm, nullptr);
+    mpi.send_receive(from, count, mpi.one_float, (place + 1) % group, 0, to, count, mpi.one_float,
+                     (place + group - 1) % group, 0, comm, nullptr);
   } else {
     return false;
   }

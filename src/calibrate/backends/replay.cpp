@@ -24,10 +24,9 @@ struct CellRow {
 };
 constexpr std::array kGemm{CellRow{"dtype", {"dtype", ""}, "bf16"}, CellRow{"m", {"m", ""}, ""},
                            CellRow{"n", {"n", ""}, ""}, CellRow{"k", {"k", ""}, ""}};
-constexpr std::array kCollective{CellRow{"collective", {"collective", ""}, ""},
-                                 CellRow{"ranks", {"ranks", "gpus"}, ""},
-                                 CellRow{"nodes", {"nodes", ""}, "1"},
-                                 CellRow{"bytes", {"message_bytes", "bytes"}, ""}};
+constexpr std::array kCollective{
+    CellRow{"collective", {"collective", ""}, ""}, CellRow{"ranks", {"ranks", "gpus"}, ""},
+    CellRow{"nodes", {"nodes", ""}, "1"}, CellRow{"bytes", {"message_bytes", "bytes"}, ""}};
 
 struct ReplayKind {
   TableKind table;
@@ -70,10 +69,10 @@ class ReplayBackend final : public Backend {
                        "name the machine of the rows with --truth");
     }
     if (machines_.size() > 1) {
-      throw InputError({options.tables.front(), 0, 0},
-                       fmt::format("the tables hold several machines: {}",
-                                   fmt::join(machines_, ", ")),
-                       "name one with --truth");
+      throw InputError(
+          {options.tables.front(), 0, 0},
+          fmt::format("the tables hold several machines: {}", fmt::join(machines_, ", ")),
+          "name one with --truth");
     }
     describe(*machines_.begin(), data);
   }

@@ -39,8 +39,7 @@ double passes(const Cluster& truth, const Point& point) {
 double copies(const Cluster& truth, const Point& point) {
   constexpr double kStart = 10e-6;
   const Host& host = truth.host.value();
-  const Bandwidth rate =
-      point.word("direction") == "to_device" ? host.to_device : host.from_device;
+  const Bandwidth rate = point.word("direction") == "to_device" ? host.to_device : host.from_device;
   return kStart + (Bytes(point.number("bytes")) / rate).value();
 }
 

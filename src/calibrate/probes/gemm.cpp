@@ -62,8 +62,8 @@ double element_bytes(std::string_view format) {
   return type ? element_size(*type).value() : 4.0;
 }
 
-/// Cubes separate the rate of the matrix engine, short sums the start of a tile, few rows memory, the
-/// smallest the launch; rows off whole vectors stand beside.
+/// Cubes separate the rate of the matrix engine, short sums the start of a tile, few rows memory,
+/// the smallest the launch; rows off whole vectors stand beside.
 std::vector<Point> gemm_points(const Grid& grid) {
   std::vector<MatmulShape> shapes;
   const double largest = power_below(std::cbrt(grid.most_flops / 2.0));

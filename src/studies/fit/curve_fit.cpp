@@ -3,8 +3,8 @@
 // Source: least squares in logarithms with a normal prior at "no change" (ridge), by Gauss-Newton
 //         with differences, from the best of a coarse scan of each parameter. The prior weighs
 //         kPriorRuns rows of usual scatter, as that of a site does: one factor on k rows moves by k
-//         / (k + 1/2) of their mean; a start that is a guess weighs less. Rows that scatter s times more than usual weigh s^2 less. A
-//         parameter on which no row depends stays.
+//         / (k + 1/2) of their mean; a start that is a guess weighs less. Rows that scatter s times
+//         more than usual weigh s^2 less. A parameter on which no row depends stays.
 // Assumes: log-normal scatter; rows further than six robust standard deviations from the median,
 //          about a robust fit (Huber), are no part of it (as in studies/site_fit).
 // Units: logarithms of ratios.

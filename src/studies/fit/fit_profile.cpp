@@ -12,8 +12,8 @@
 #include "evaluate/answer/site_population.hpp"
 #include "io/file.hpp"
 #include "io/plan_document.hpp"
-#include "io/sample_file.hpp"
 #include "io/profile_reader.hpp"
+#include "io/sample_file.hpp"
 #include "plansearch/error.hpp"
 #include "studies/fit/fit_report.hpp"
 #include "studies/fit/fit_tables.hpp"
@@ -68,10 +68,11 @@ std::string site_text(const FitFindings& findings, const std::string& name) {
       "  - {}",
       io::in_quotes(name), io::in_quotes(runs.framework), findings.site->kept.size(), effect.factor,
       effect.spread, effect.scatter,
-      evidence_entry("site", "measured", fmt::format("plansearch fit {}, {}, {}: {}",
-                                         fmt::join(names_of(findings.files), " "), runs.framework,
-                                         runs.precision.empty() ? "bf16" : runs.precision,
-                                         site_summary(findings))));
+      evidence_entry(
+          "site", "measured",
+          fmt::format("plansearch fit {}, {}, {}: {}", fmt::join(names_of(findings.files), " "),
+                      runs.framework, runs.precision.empty() ? "bf16" : runs.precision,
+                      site_summary(findings))));
 }
 
 std::string name_of(const FitRequest& request) {

@@ -11,10 +11,11 @@
 namespace plansearch {
 
 struct FitRequest {
-  std::vector<std::string> tables;  ///< samples; CSV of runs, kernels, collectives; logs of nccl-tests
-  std::string base;                 ///< profile that is like the machine; empty: samples describe it
-  std::string fresh;                ///< name of the new profile; empty: the stem of `out`
-  std::string out;                  ///< the profile to write
+  std::vector<std::string>
+      tables;         ///< samples; CSV of runs, kernels, collectives; logs of nccl-tests
+  std::string base;   ///< profile that is like the machine; empty: samples describe it
+  std::string fresh;  ///< name of the new profile; empty: the stem of `out`
+  std::string out;    ///< the profile to write
   int threads = 1;
   Format format = Format::Table;  ///< of the report
 };

@@ -130,7 +130,8 @@ void read_csv(const std::string& path, std::string_view text, FitTables& found,
   const TableKind kind = recognise_table(table);
   if (kind == TableKind::Attention || kind == TableKind::Concurrency) {
     table.fail_header(fmt::format("a fit does not read tables of {}", to_text(kind)),
-                      "it reads samples, runs, matrix products, passes over memory, collectives and logs of nccl-tests; "
+                      "it reads samples, runs, matrix products, passes over memory, collectives "
+                      "and logs of nccl-tests; "
                       "`plansearch validate` shows the error of this one");
   }
   if (table.rows().empty()) {
@@ -154,7 +155,8 @@ void read_samples(const std::string& path, std::string_view text, const Cluster&
                   FitTables& found, MachineCheck& check) {
   const io::SampleFile samples = io::parse_samples(text, path);
   check.device(samples.machine.name, found);
-  for (KernelTable& table : tables_of(samples, base.name)) found.kernels.push_back(std::move(table));
+  for (KernelTable& table : tables_of(samples, base.name))
+    found.kernels.push_back(std::move(table));
   const auto failed = std::count_if(samples.samples.begin(), samples.samples.end(),
                                     [](const io::Sample& s) { return !s.failed.empty(); });
   if (failed > 0) {

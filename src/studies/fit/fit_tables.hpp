@@ -39,8 +39,8 @@ struct FitTables {
   std::optional<FitRefusal> mixed;   ///< nothing may be fitted
 };
 
-/// Samples, CSV of runs, matrix products, passes over memory or collectives, and logs of nccl-tests.
-/// InputError for anything else and for what is wrong in a file.
+/// Samples, CSV of runs, matrix products, passes over memory or collectives, and logs of
+/// nccl-tests. InputError for anything else and for what is wrong in a file.
 [[nodiscard]] FitTables read_fit_tables(const std::vector<std::string>& paths, const Cluster& base,
                                         const ShippedData& data);
 

@@ -15,8 +15,8 @@ struct HeldOut {
   Residual residual;   ///< quantiles of ln(measured / predicted)
 };
 
-/// Each of the kept rows as fits to four fifths of them predict it. Nothing for fewer than ten rows,
-/// for more than a thousand (which no few decide), and where a part has no fit.
+/// Each of the kept rows as fits to four fifths of them predict it. Nothing for fewer than ten
+/// rows, for more than a thousand (which no few decide), and where a part has no fit.
 [[nodiscard]] std::optional<HeldOut> held_out(const CurveProblem& problem,
                                               std::span<const std::size_t> kept);
 

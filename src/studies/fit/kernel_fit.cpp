@@ -91,8 +91,7 @@ std::vector<CurveChange> matmul_changes(const std::string& part, const MatmulCur
       {part, "flop_efficiency", "", before.flop_efficiency, after.flop_efficiency, spread[0]},
       {part, "byte_efficiency", "", before.byte_efficiency, after.byte_efficiency, spread[1]}};
   if (spread.size() == kRates) return changes;
-  changes.push_back(
-      {part, "launch", "s", before.launch.value(), after.launch.value(), spread[2]});
+  changes.push_back({part, "launch", "s", before.launch.value(), after.launch.value(), spread[2]});
   changes.push_back(
       {part, "prologue_depth", "", before.prologue_depth, after.prologue_depth, spread[3]});
   changes.push_back(
@@ -121,8 +120,8 @@ void fit_format(const std::string& format, const std::vector<KernelTable>& table
   const MatmulCurve before = curve;
   const bool whole = carried == Carried::WholeCurve;
   const double usual = usual_scatter(before.residual, base);
-  GroupFit own = fit_group({part, sample, whole ? kWhole : kRates, apply, usual,
-                            population.between, whole ? kOtherLinks : kOtherKernels, carried});
+  GroupFit own = fit_group({part, sample, whole ? kWhole : kRates, apply, usual, population.between,
+                            whole ? kOtherLinks : kOtherKernels, carried});
   Cluster after = apply(own.curve.moved);
   const MatmulCurve& fitted = matmul_curve(after.accelerator, format);
   if (whole) {
@@ -172,8 +171,8 @@ CurveChange latency_change(const LinkTier& base, const LinkTier& own, double spr
   return {part, "base", "s", base.link().base.value(), own.link().base.value(), spread};
 }
 
-void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& population, Carried carried,
-               KernelFit& fit) {
+void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& population,
+               Carried carried, KernelFit& fit) {
   const Cluster base = fit.cluster;
   KernelSample sample;
   std::map<std::size_t, std::size_t> rows_of;  // by tier

@@ -26,18 +26,19 @@ constexpr double kGuess = 1e-3;
 /// A rate and the start of a call cannot be separated by one size.
 void require_sizes(const GroupProblem& problem) {
   if (problem.sample.measured().size() < kFewestRuns || problem.sample.sizes() > 1) return;
-  throw FitRefusal{fmt::format("{}: all rows are of one size", problem.part),
-                   "measure small and large ones: the start of a call and its rate are to be found"};
+  throw FitRefusal{
+      fmt::format("{}: all rows are of one size", problem.part),
+      "measure small and large ones: the start of a call and its rate are to be found"};
 }
 
 void require_agreement(const GroupProblem& problem, const CurveFit& fit) {
   constexpr double kMost = 0.25;
   const double rows = static_cast<double>(problem.sample.measured().size());
   if (static_cast<double>(fit.outliers.size()) <= kMost * rows) return;
-  throw FitRefusal{fmt::format("{}: {} of {} rows contradict the others, {} among them",
-                               problem.part, fit.outliers.size(), rows,
-                               problem.sample.place(fit.outliers.front())),
-                   "are all of them of one machine, in microseconds and bytes?"};
+  throw FitRefusal{
+      fmt::format("{}: {} of {} rows contradict the others, {} among them", problem.part,
+                  fit.outliers.size(), rows, problem.sample.place(fit.outliers.front())),
+      "are all of them of one machine, in microseconds and bytes?"};
 }
 
 KernelGroupFit group_of(const GroupProblem& problem, const CurveFit& fit) {
@@ -60,7 +61,9 @@ GroupFit fit_group(const GroupProblem& problem) {
   const CurveProblem curve{
       problem.parameters,
       [&](std::span<const double> logs) { return problem.sample.predict(problem.apply(logs)); },
-      problem.sample.measured(), problem.usual, problem.between,
+      problem.sample.measured(),
+      problem.usual,
+      problem.between,
       problem.carried == Carried::WholeCurve ? kGuess : kPriorRuns};
   const auto found = fit_curve(curve);
   if (const auto* fit = std::get_if<CurveFit>(&found)) {
@@ -72,8 +75,7 @@ GroupFit fit_group(const GroupProblem& problem) {
   const auto& refused = std::get<CurveFitRefusal>(found);
   std::string text = fmt::format("{}: {}", problem.part, refused.reason);
   for (std::size_t i = 0; i < std::min<std::size_t>(refused.outliers.size(), 3); ++i) {
-    text +=
-        fmt::format("; {} contradicts the others", problem.sample.place(refused.outliers[i]));
+    text += fmt::format("; {} contradicts the others", problem.sample.place(refused.outliers[i]));
   }
   throw FitRefusal{text, "measure more shapes or sizes, or check those that contradict"};
 }

@@ -58,8 +58,8 @@ void read_sample(const io::Sample& sample, Fastest& products, Fastest& passes, F
                  Fastest& copies) {
   const double time = sample.time_us.value() * kMicrosecond;
   if (sample.probe == "gemm") {
-    products.add(word(sample, "dtype"), 2.0 * count(sample, "m") * count(sample, "n") *
-                                            count(sample, "k") / time);
+    products.add(word(sample, "dtype"),
+                 2.0 * count(sample, "m") * count(sample, "n") * count(sample, "k") / time);
   } else if (sample.probe == "stream") {
     passes.add("memory", count(sample, "bytes") / time);
   } else if (sample.probe == "collective") {
@@ -143,7 +143,8 @@ std::string network_text(const NewMachine& machine, const std::string& fabric) {
   return fmt::format(
       "  - name: network\n    kind: fat-tree\n    size: {}\n    nics_per_node: 1\n"
       "    nic_bandwidth: 10 Gbit/s\n{}    provenance:\n"
-      "      - {{fields: [size, nics_per_node, nic_bandwidth], evidence: assumed, source: \"one node "
+      "      - {{fields: [size, nics_per_node, nic_bandwidth], evidence: assumed, source: \"one "
+      "node "
       "cannot tell: edit these\"}}\n",
       kNodes * machine.sampled.accelerators,
       fabric.empty() ? "    fabric: ethernet-tcp\n" : fabric);
@@ -151,11 +152,12 @@ std::string network_text(const NewMachine& machine, const std::string& fabric) {
 
 std::string host_text(const NewMachine& machine) {
   if (machine.host_rates.size() < 2) return {};
-  return fmt::format("host: {{memory: {:.0f} B, memory_bandwidth: {}, to_device: {}, "
-                     "from_device: {}}}\n",
-                     machine.sampled.memory_bytes, rate_text(machine.memory_rate),
-                     rate_text(machine.host_rates.at("to_device") / kAbove),
-                     rate_text(machine.host_rates.at("from_device") / kAbove));
+  return fmt::format(
+      "host: {{memory: {:.0f} B, memory_bandwidth: {}, to_device: {}, "
+      "from_device: {}}}\n",
+      machine.sampled.memory_bytes, rate_text(machine.memory_rate),
+      rate_text(machine.host_rates.at("to_device") / kAbove),
+      rate_text(machine.host_rates.at("from_device") / kAbove));
 }
 
 std::string head_text(const NewMachine& machine) {
@@ -179,9 +181,10 @@ std::string accelerator_text(const NewMachine& machine, const KernelFit& fit) {
   }
   text += kernels_section(fit, WrittenKeys::All) + "  provenance:\n";
   if (machine.shipped.empty()) {
-    text += "    - " + evidence_entry("memory, l2_cache, multiprocessors", "measured",
-                                      "what the system reports") +
-            "    - " + evidence_entry("memory_bandwidth, peak", "assumed", kAboveFastest);
+    text +=
+        "    - " +
+        evidence_entry("memory, l2_cache, multiprocessors", "measured", "what the system reports") +
+        "    - " + evidence_entry("memory_bandwidth, peak", "assumed", kAboveFastest);
   }
   return text + kernels_provenance(fit, {});
 }

@@ -14,12 +14,12 @@ namespace plansearch {
 
 /// What the samples say before any fit.
 struct NewMachine {
-  std::string name;             ///< of the profile
+  std::string name;  ///< of the profile
   io::SampledMachine sampled;
-  std::string shipped;          ///< the accelerator of that name; empty: none
+  std::string shipped;                  ///< the accelerator of that name; empty: none
   std::map<std::string, double> peaks;  ///< FLOP/s by format, just above the fastest product
-  double memory_rate = 0.0;     ///< B/s, just above the fastest pass
-  double link_rate = 0.0;       ///< B/s of a rank, just above the fastest message; 0: no message
+  double memory_rate = 0.0;             ///< B/s, just above the fastest pass
+  double link_rate = 0.0;  ///< B/s of a rank, just above the fastest message; 0: no message
   std::map<std::string, double> host_rates;  ///< B/s by direction
 };
 

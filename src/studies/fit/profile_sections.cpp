@@ -96,9 +96,9 @@ std::string kernels_section(const KernelFit& fit, WrittenKeys keys) {
   for (const std::string& format : fit.formats) {
     const KernelGroupFit& group = *group_named(fit, "matmul " + format);
     const MatmulCurve& curve = curve_of(fit, format);
-    text += fmt::format("      {}: {}\n", format,
-                        keys == WrittenKeys::All ? matmul_keys(curve)
-                                                 : changed_keys(group, curve.residual));
+    text += fmt::format(
+        "      {}: {}\n", format,
+        keys == WrittenKeys::All ? matmul_keys(curve) : changed_keys(group, curve.residual));
   }
   if (!text.empty()) text.insert(0, "    matmul:\n");
   const StreamCurve& stream = fit.cluster.accelerator.kernels.stream;

@@ -18,7 +18,8 @@ void fit_streams(const std::vector<KernelTable>& tables, const SitePopulation& p
   KernelSample sample;
   for (const KernelTable& table : tables) {
     if (table.kind != TableKind::Stream) continue;
-    sample.add(table, base, [](const KernelRow&) { return true; }, fit.unused);
+    sample.add(
+        table, base, [](const KernelRow&) { return true; }, fit.unused);
   }
   if (sample.measured().empty()) return;
   const auto apply = [&](std::span<const double> logs) {

@@ -227,7 +227,8 @@ TableKind recognise_table(const io::CsvTable& table) {
       "runs have hw, gpus, model, batch, micro_batch, step_time_s; matmuls gpu, dtype, m, n, k, "
       "time_us; attention gpu, "
       "batch, seq_len, heads, kv_heads, head_dim, time_us; collectives gpu, collective, ranks, "
-      "message_bytes, time_us; passes over memory gpu, pass, bytes, time_us; kernels and copies at once gpu, nodes, intra_group, inter_group, m, "
+      "message_bytes, time_us; passes over memory gpu, pass, bytes, time_us; kernels and copies at "
+      "once gpu, nodes, intra_group, inter_group, m, "
       "n, "
       "k, gpu_to_gpu_mb, cpu_to_gpu_mb, gpu_to_cpu_mb, time_ms");
 }

@@ -32,8 +32,7 @@ class FakeBackend final : public calibrate::Backend {
     if (probe.name == "stream") return std::nullopt;
     return "not here";
   }
-  [[nodiscard]] std::unique_ptr<calibrate::Trial> prepare(
-      const calibrate::Point& point) override {
+  [[nodiscard]] std::unique_ptr<calibrate::Trial> prepare(const calibrate::Point& point) override {
     return std::make_unique<FakeTrial>([this, bytes = point.number("bytes")](int calls) {
       const double time = time_(calls, bytes);
       clock_ += time;

@@ -42,7 +42,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("blocks that differ throughout are flagged as unstable") {
     int run = 0;
-    const auto sample = measured([&](int calls) { return (1.0 + 0.3 * (++run % 4)) * 1e-3 * calls; });
+    const auto sample =
+        measured([&](int calls) { return (1.0 + 0.3 * (++run % 4)) * 1e-3 * calls; });
     CHECK(sample.flags == std::vector<std::string>{"unstable"});
   }
 
@@ -54,7 +55,8 @@ TEST_SUITE("unit") {
       CHECK(sample.blocks_us.empty());
     }
     int run = 0;  // the last block only
-    const auto late = measured([&](int calls) { return ++run == 10 ? std::nan("") : 1e-3 * calls; });
+    const auto late =
+        measured([&](int calls) { return ++run == 10 ? std::nan("") : 1e-3 * calls; });
     CHECK_FALSE(late.failed.empty());
   }
 

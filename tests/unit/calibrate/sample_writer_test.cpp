@@ -16,8 +16,11 @@ const io::SampledMachine kMachine{
     .backend = "fake", .name = "fake one", .multiprocessors = 3, .facts = {{"threads", "3"}}};
 
 io::Sample sample(const std::string& bytes, double time) {
-  return {.probe = "stream", .cells = {{"pass", "copy"}, {"bytes", bytes}}, .time_us = time,
-          .blocks_us = {time, time}, .flags = {"unstable"}};
+  return {.probe = "stream",
+          .cells = {{"pass", "copy"}, {"bytes", bytes}},
+          .time_us = time,
+          .blocks_us = {time, time},
+          .flags = {"unstable"}};
 }
 
 std::string error_of(const std::string& text) {
@@ -65,7 +68,9 @@ TEST_SUITE("unit") {
       directory.write("s.jsonl", whole.substr(0, size));
       {
         SampleWriter writer(path, kMachine, "2026-01-02");
-        const std::size_t known = size < head.size() + first.size() ? 0 : size < whole.size() ? 1 : 2;
+        const std::size_t known = size < head.size() + first.size() ? 0
+                                  : size < whole.size()             ? 1
+                                                                    : 2;
         CHECK(writer.before().size() == known);
         if (known < 1) writer.add(sample("1024", 1.0));
         if (known < 2) writer.add(sample("2048", 2.0));

@@ -80,7 +80,8 @@ TEST_SUITE("unit") {
   TEST_CASE("points that fail are recorded with the reason and the others are kept") {
     const test::TemporaryDirectory directory;
     int run = 0;
-    test::FakeBackend backend([&](int calls, double /*bytes*/) { return ++run > 40 ? -1.0 : 1e-3 * calls; });
+    test::FakeBackend backend(
+        [&](int calls, double /*bytes*/) { return ++run > 40 ? -1.0 : 1e-3 * calls; });
     const SessionSummary summary =
         run_session(backend, request_to(directory.path() / "s.jsonl"), show_nothing);
     CHECK(summary.failed > 0);

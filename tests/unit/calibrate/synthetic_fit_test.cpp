@@ -159,7 +159,8 @@ TEST_SUITE("unit") {
     double inside = 0.0;
     double all = 0.0;
     for (const std::uint64_t seed : {11, 12, 13, 14, 15}) {
-      const std::string path = bench.sample(fmt::format("{}.jsonl", seed), 0.03, 0.0, seed, {"gemm"});
+      const std::string path =
+          bench.sample(fmt::format("{}.jsonl", seed), 0.03, 0.0, seed, {"gemm"});
       for (const double log : errors(path, found, TableKind::Matmul)) {
         inside += log >= residual.p10 && log <= residual.p90 ? 1.0 : 0.0;
         all += 1.0;
@@ -191,13 +192,13 @@ TEST_SUITE("unit") {
     const Bench bench;
     const std::string all = bench.sample("s.jsonl", 0.03, 0.0, 1);
     const auto refusal = [&](const std::string& samples) { return bench.fit({samples}).report; };
-    const std::string single = part(bench, all, [n = 0](std::size_t, const std::string& line) mutable {
-      return line.find("\"probe\":\"gemm\"") != std::string::npos && ++n <= 1;
-    });
+    const std::string single =
+        part(bench, all, [n = 0](std::size_t, const std::string& line) mutable {
+          return line.find("\"probe\":\"gemm\"") != std::string::npos && ++n <= 1;
+        });
     CHECK(refusal(single).find("1 row: a fit needs 3") != std::string::npos);
-    std::string text = io::read_file(part(bench, all, [](std::size_t line, const std::string&) {
-      return line < 60;
-    }));
+    std::string text = io::read_file(
+        part(bench, all, [](std::size_t line, const std::string&) { return line < 60; }));
     std::string repeated = text.substr(0, text.find('\n') + 1);
     const std::size_t row = text.find("{\"probe\":\"stream\"");
     for (int i = 0; i < 5; ++i) repeated += text.substr(row, text.find('\n', row) + 1 - row);
