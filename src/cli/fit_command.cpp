@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "io/file.hpp"
 #include "plansearch/error.hpp"
 #include "studies/fit/fit_profile.hpp"
 
@@ -18,6 +19,7 @@ int run_fit(const Options& options) {
                                         threads_of(options), format_of(options)},
                                        shipped_data());
   if (!answer.profile.empty()) writable.write(answer.profile);
+  if (!options.fit_plot.empty()) io::write_file(options.fit_plot, answer.plot);
   output.write(answer.report);
   if (answer.profile.empty()) return kExitInfeasible;
   print_note("written: " + options.out, options);

@@ -327,6 +327,8 @@ void add_fit(CLI::App& app, Options& o) {
   app.add_option("--new", o.fresh, "name of a profile from samples alone (default: that of --out)")
       ->type_name("NAME")
       ->excludes(base);
+  app.add_option("--plot", o.fit_plot, "SVG of samples, curve and residuals of every class")
+      ->type_name("FILE");
 }
 
 void positive_time(CLI::Option* option) {

@@ -69,6 +69,7 @@ struct Options : ProblemRequest {
   int repeat = 200;                   ///< validate --repeat
   std::string base;                   ///< fit --base
   std::string fresh;                  ///< fit --new
+  std::string fit_plot;               ///< fit --plot
   ScheduleQuestion schedule;
   CalibrateOptions calibrate;
 };

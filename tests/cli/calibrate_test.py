@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import unittest
+from xml.etree import ElementTree
 
 import cli_test
 import json_schema
@@ -47,8 +48,9 @@ class Measures(cli_test.Case):
         answer = self.answer("--hw", profile, "--model", "gpt2", "--gpus", "2")
         self.assertEqual(answer["question"]["precision"], "fp32")
         self.assertTrue(answer["plans"])
-        named = self.directory / "other.yaml"
-        self.succeed("fit", samples, "--new", "my-box", "--out", named, "--quiet")
+        named, plot = self.directory / "other.yaml", self.directory / "fit.svg"
+        self.succeed("fit", samples, "--new", "my-box", "--out", named, "--plot", plot, "--quiet")
+        self.assertGreater(len(ElementTree.parse(plot).getroot().findall("{http://www.w3.org/2000/svg}circle")), 30)
         self.assertIn('name: "my-box"', named.read_text())
 
     def test_a_budget_ends_in_time(self):

@@ -9,7 +9,7 @@ inline constexpr int kCudaThreads = 256;
 /// Every pass has the arguments (read, written, count, stride); norm takes one row of 1,024 a
 /// block.
 inline constexpr const char* kCudaPasses = R"(
-extern "C" __global__ void elementwise(const float* read, float* written, unsigned long long count,
+extern "C" __global__ void pass_elementwise(const float* read, float* written, unsigned long long count,
                                        unsigned long long stride) {
   unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
   for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < count;
@@ -17,7 +17,7 @@ extern "C" __global__ void elementwise(const float* read, float* written, unsign
     written[i] = read[i] * read[i + stride] + read[i];
   }
 }
-extern "C" __global__ void norm(const float* read, float* written, unsigned long long count,
+extern "C" __global__ void pass_norm(const float* read, float* written, unsigned long long count,
                                 unsigned long long stride) {
   __shared__ float sums[256];
   for (unsigned long long row = blockIdx.x; (row + 1) * 1024 <= count; row += gridDim.x) {
@@ -39,7 +39,7 @@ extern "C" __global__ void norm(const float* read, float* written, unsigned long
     __syncthreads();
   }
 }
-extern "C" __global__ void optimizer(const float* read, float* written, unsigned long long count,
+extern "C" __global__ void pass_optimizer(const float* read, float* written, unsigned long long count,
                                      unsigned long long stride) {
   unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
   for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < count;

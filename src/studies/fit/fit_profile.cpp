@@ -15,6 +15,7 @@
 #include "io/profile_reader.hpp"
 #include "io/sample_file.hpp"
 #include "plansearch/error.hpp"
+#include "studies/fit/fit_plot.hpp"
 #include "studies/fit/fit_report.hpp"
 #include "studies/fit/fit_tables.hpp"
 #include "studies/fit/new_profile.hpp"
@@ -192,8 +193,9 @@ FitAnswer fit_profile(const FitRequest& request, const ShippedData& data) {
     findings.refused = refusal;
   }
   std::string report = render_fit(findings, request.format);
-  if (findings.refused) return {std::move(report), {}};
-  return {std::move(report), profile_text(request, findings, start)};
+  std::string plot = fit_plot(findings.kernels);
+  if (findings.refused) return {std::move(report), {}, std::move(plot)};
+  return {std::move(report), profile_text(request, findings, start), std::move(plot)};
 }
 
 }  // namespace plansearch

@@ -23,6 +23,7 @@ struct FitRequest {
 struct FitAnswer {
   std::string report;   ///< what was seen and what follows
   std::string profile;  ///< the text of the new profile; empty: refused, `report` says why
+  std::string plot;     ///< SVG of kernels and links
 };
 
 /// Kernels and links first; the factor of the site is that of the runs as they are predicted with

@@ -20,6 +20,7 @@
 
 #include "base/units.hpp"
 #include "studies/fit/kernel_group.hpp"
+#include "studies/fit/measured_links.hpp"
 #include "studies/fit/stream_fit.hpp"
 #include "studies/validate/site_fit.hpp"
 
@@ -171,19 +172,38 @@ CurveChange latency_change(const LinkTier& base, const LinkTier& own, double spr
   return {part, "base", "s", base.link().base.value(), own.link().base.value(), spread};
 }
 
+/// Whether the constants of links can say what was measured.
+bool follows_law(const GroupProblem& problem) {
+  try {
+    return fit_group(problem).group.scatter <= kLargeScatter;
+  } catch (const FitRefusal&) {
+    return false;
+  }
+}
+
+/// Messages, and how many of them ran on each tier.
+struct MessageRows {
+  KernelSample sample;
+  std::map<std::size_t, std::size_t> rows_of;
+};
+
+MessageRows messages_of(const std::vector<KernelTable>& tables, const Cluster& base,
+                        std::vector<std::string>& unused) {
+  MessageRows found;
+  const auto count = [&](const KernelRow& row) {
+    if (row.measured && row.predicted) ++found.rows_of[tier_of(row, base)];
+    return true;
+  };
+  for (const KernelTable& table : tables) {
+    if (table.kind == TableKind::Collective) found.sample.add(table, base, count, unused);
+  }
+  return found;
+}
+
 void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& population,
                Carried carried, KernelFit& fit) {
   const Cluster base = fit.cluster;
-  KernelSample sample;
-  std::map<std::size_t, std::size_t> rows_of;  // by tier
-  for (const KernelTable& table : tables) {
-    if (table.kind != TableKind::Collective) continue;
-    const auto count = [&](const KernelRow& row) {
-      if (row.measured && row.predicted) ++rows_of[tier_of(row, base)];
-      return true;
-    };
-    sample.add(table, base, count, fit.unused);
-  }
+  const auto [sample, rows_of] = messages_of(tables, base, fit.unused);
   if (sample.measured().empty()) return;
   std::vector<std::size_t> tiers;
   double usual = kLeastScatter;
@@ -208,8 +228,12 @@ void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& pop
     }
     return cluster;
   };
-  GroupFit found = fit_group({"collectives", sample, 2 * tiers.size(), apply, usual,
-                              population.between, kOtherLinks, carried});
+  const GroupProblem problem{"collectives",      sample,      2 * tiers.size(), apply, usual,
+                             population.between, kOtherLinks, carried};
+  if (carried == Carried::WholeCurve && !follows_law(problem) && keep_measured_times(tables, fit)) {
+    return;
+  }
+  GroupFit found = fit_group(problem);
   const CurveFit& own = found.curve;
   fit.cluster = apply(own.moved);
   KernelGroupFit& group = found.group;

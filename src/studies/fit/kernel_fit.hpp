@@ -25,6 +25,12 @@ struct CurveChange {
 };
 
 /// What one group of rows gave: a format of matrix products, or all collectives.
+/// Logarithms of seconds.
+struct SeenRow {
+  double measured = 0.0;
+  double predicted = 0.0;  ///< by the fit
+};
+
 struct KernelGroupFit {
   std::string part;
   std::vector<std::string> files;
@@ -35,6 +41,7 @@ struct KernelGroupFit {
   std::optional<HeldOut> held_out{};  ///< absent: too few rows, or very many
   std::vector<CurveChange> changes;
   std::vector<std::string> outliers;  ///< places of rows that contradict the others
+  std::vector<SeenRow> seen{};        ///< the rows that it rests on
 };
 
 struct KernelFit {

@@ -50,6 +50,10 @@ KernelGroupFit group_of(const GroupProblem& problem, const CurveFit& fit) {
   group.error_before = fit.error_before;
   group.error_after = fit.error_after;
   for (const std::size_t row : fit.outliers) group.outliers.push_back(problem.sample.place(row));
+  const std::vector<double> predicted = problem.sample.predict(problem.apply(fit.moved));
+  for (const std::size_t row : fit.kept) {
+    group.seen.push_back({problem.sample.measured()[row], predicted[row]});
+  }
   return group;
 }
 
