@@ -110,13 +110,13 @@ class Session {
   /// What is left of a budget is seldom that of a point: one may run over by a little.
   [[nodiscard]] bool fits(double seconds) const {
     constexpr double kOver = 1.05;
-    return !budget_ || backend_.now() - begun_ + seconds <= kOver * *budget_;
+    return !budget_ || backend_.now() - begun_ + pace_ * seconds <= kOver * *budget_;
   }
 
   [[nodiscard]] double left(const std::vector<Point>& points, std::size_t from) const {
     double seconds = 0.0;
     for (std::size_t i = from; i < points.size(); ++i) {
-      seconds += protocol_.cost(estimate_.call(points[i]));
+      seconds += pace_ * protocol_.cost(estimate_.call(points[i]));
     }
     if (budget_) seconds = std::min(seconds, *budget_ - (backend_.now() - begun_));
     return seconds;
@@ -145,9 +145,19 @@ class Session {
     }
   }
 
+  /// A busy machine takes longer than its calls do.
+  void keep_pace(double ratio) {
+    constexpr double kWeight = 0.3;
+    constexpr double kSlowest = 10.0;
+    pace_ = (1.0 - kWeight) * pace_ + kWeight * std::clamp(ratio, 1.0, kSlowest);
+  }
+
   void take(const Point& point, SessionSummary& summary) {
     constexpr double kMicrosecond = 1e-6;
+    const double begun = backend_.now();
+    const double expected = protocol_.cost(estimate_.call(point));
     const io::Sample sample = measure(backend_, point, protocol_);
+    keep_pace((backend_.now() - begun) / expected);
     if (writer_) writer_->add(sample);
     if (sample.time_us) {
       estimate_.learn(point, *sample.time_us * kMicrosecond);
@@ -164,6 +174,7 @@ class Session {
   std::optional<double> budget_;
   std::optional<SampleWriter> writer_;  ///< of the first process, where samples are kept
   Estimate estimate_;
+  double pace_ = 1.0;  ///< seconds a point over those that it should take
 };
 
 }  // namespace

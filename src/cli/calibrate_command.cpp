@@ -57,12 +57,14 @@ calibrate::BackendOptions backend_options(const Options& options) {
 
 calibrate::SessionRequest request_of(const Options& options,
                                      const calibrate::BackendOptions& backend) {
+  constexpr double kQuick = 120.0;  // seconds, on a machine that is busy besides
   const CalibrateOptions& own = options.calibrate;
   calibrate::SessionRequest request;
   request.out = options.out;
   request.only = own.only;
   request.shapes = calibrate::model_shapes(own.models, shipped_data());
   request.quick = own.quick;
+  if (own.quick) request.budget_s = kQuick;
   if (!own.budget.empty()) request.budget_s = calibrate::parse_budget(own.budget);
   request.most_bytes = backend.most_bytes;
   request.seed = own.seed;

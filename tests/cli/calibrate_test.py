@@ -39,7 +39,7 @@ class Measures(cli_test.Case):
 
     def test_from_probes_to_a_plan(self):
         samples, profile = self.directory / "s.jsonl", self.directory / "me.yaml"
-        text = self.succeed("calibrate", "--backend", "cpu", "--quick", "--budget", "20s", "--out", samples)
+        text = self.succeed("calibrate", "--backend", "cpu", "--quick", "--budget", "40s", "--out", samples)
         self.assertIn("collective: skipped: one process has nobody to send to", text)
         report = self.succeed("fit", samples, "--out", profile, "--quiet")
         self.assertIn("matmul fp32", report)
@@ -57,7 +57,7 @@ class Measures(cli_test.Case):
         begin = time.monotonic()
         text = self.succeed("calibrate", "--backend", "cpu", "--only", "stream", "--budget", "6s", "--out",
                             self.directory / "s.jsonl")
-        self.assertLess(time.monotonic() - begin, 9.0)  # a test machine may be busy
+        self.assertLess(time.monotonic() - begin, 15.0)  # a test machine may be busy
         self.assertIn("the budget did not suffice", text)
 
     def test_it_survives_kills_at_any_moment(self):

@@ -22,6 +22,8 @@ void require_same_machine(const GroupProblem& problem) {
 
 /// A guess may be off by a factor of e^2 as easily as a row by its noise.
 constexpr double kGuess = 1e-3;
+/// Of a machine of which nothing else is known, a factor of two is news.
+constexpr double kAnyMachine = 0.7;
 
 /// A rate and the start of a call cannot be separated by one size.
 void require_sizes(const GroupProblem& problem) {
@@ -32,7 +34,7 @@ void require_sizes(const GroupProblem& problem) {
 }
 
 void require_agreement(const GroupProblem& problem, const CurveFit& fit) {
-  constexpr double kMost = 0.25;
+  constexpr double kMost = 1.0 / 3.0;
   const double rows = static_cast<double>(problem.sample.measured().size());
   if (static_cast<double>(fit.outliers.size()) <= kMost * rows) return;
   throw FitRefusal{
@@ -67,7 +69,7 @@ GroupFit fit_group(const GroupProblem& problem) {
       [&](std::span<const double> logs) { return problem.sample.predict(problem.apply(logs)); },
       problem.sample.measured(),
       problem.usual,
-      problem.between,
+      problem.carried == Carried::WholeCurve ? kAnyMachine : problem.between,
       problem.carried == Carried::WholeCurve ? kGuess : kPriorRuns};
   const auto found = fit_curve(curve);
   if (const auto* fit = std::get_if<CurveFit>(&found)) {
