@@ -25,6 +25,7 @@ ROWS = [
     ["question"],
     ["answer"],
     ["studies"],
+    ["calibrate"],
     ["cli"],
 ]
 # The installed headers, flat in include/plansearch, by the layer that implements them.

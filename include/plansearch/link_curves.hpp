@@ -12,6 +12,15 @@
 
 namespace plansearch {
 
+/// One collective within groups of so many ranks, where its times were measured and follow no law.
+struct MeasuredTimes {
+  std::string kind;  ///< "all-reduce"
+  int ranks = 2;
+  std::vector<Bytes> sizes;    ///< of messages, ascending
+  std::vector<Seconds> times;  ///< as many, never falling
+  bool operator==(const MeasuredTimes&) const = default;
+};
+
 /// Links inside a node (or a switched domain): three ring protocols and, where the switch can
 /// reduce, a fourth for all-reduce.
 struct LocalLinkCurve {
@@ -32,6 +41,7 @@ struct LocalLinkCurve {
   Seconds switch_base;
   /// Exponent of (2 / ranks) by which bandwidth falls where ranks share a bus; 0: they do not.
   double sharing_exponent = 0.0;
+  std::vector<MeasuredTimes> measured;  ///< in the place of what follows from the constants
   std::optional<Residual> residual;
   bool operator==(const LocalLinkCurve&) const = default;
 };

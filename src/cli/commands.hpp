@@ -20,6 +20,7 @@ inline constexpr int kExitInterrupted = 130;  ///< the best so far was printed
 [[nodiscard]] int run_predict(const Options& options);
 [[nodiscard]] int run_validate(const Options& options);
 [[nodiscard]] int run_fit(const Options& options);
+[[nodiscard]] int run_calibrate(const Options& options);
 [[nodiscard]] int run_reproduce(const Options& options);
 [[nodiscard]] int run_explain(const Options& options);
 [[nodiscard]] int run_export(const Options& options);

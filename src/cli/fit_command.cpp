@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "io/file.hpp"
 #include "plansearch/error.hpp"
 #include "studies/fit/fit_profile.hpp"
 
@@ -14,10 +15,11 @@ int run_fit(const Options& options) {
   Options shown = options;
   shown.out.clear();
   const Output output(shown);
-  const FitAnswer answer = fit_profile(
-      {options.plans, options.base, options.out, threads_of(options), format_of(options)},
-      shipped_data());
+  const FitAnswer answer = fit_profile({options.plans, options.base, options.fresh, options.out,
+                                        threads_of(options), format_of(options)},
+                                       shipped_data());
   if (!answer.profile.empty()) writable.write(answer.profile);
+  if (!options.fit_plot.empty()) io::write_file(options.fit_plot, answer.plot);
   output.write(answer.report);
   if (answer.profile.empty()) return kExitInfeasible;
   print_note("written: " + options.out, options);

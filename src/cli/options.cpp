@@ -16,6 +16,8 @@
 #include "answer/listings.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
+#include "calibrate/backend.hpp"
+#include "calibrate/budget.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "io/schedule_csv.hpp"
@@ -312,14 +314,64 @@ void add_validate(CLI::App& app, Options& o) {
 }
 
 void add_fit(CLI::App& app, Options& o) {
-  app.add_option("tables", o.plans,
-                 "CSV of own runs, matrix products or collectives, as for validate, and output of "
-                 "nccl-tests; the profile goes to --out")
+  app.add_option(
+         "tables", o.plans,
+         "samples of calibrate, CSV of own runs, matrix products or collectives, as for validate, "
+         "and output of nccl-tests; the profile goes to --out")
       ->type_name("TABLE")
       ->required();
-  app.add_option("--base", o.base, "profile that is like the machine")
-      ->type_name("HARDWARE")
-      ->required();
+  CLI::Option* base =
+      app.add_option("--base", o.base,
+                     "profile that is like the machine; without one, samples describe it whole")
+          ->type_name("HARDWARE");
+  app.add_option("--new", o.fresh, "name of a profile from samples alone (default: that of --out)")
+      ->type_name("NAME")
+      ->excludes(base);
+  app.add_option("--plot", o.fit_plot, "SVG of samples, curve and residuals of every class")
+      ->type_name("FILE");
+}
+
+void positive_time(CLI::Option* option) {
+  option->check([](const std::string& text) {
+    const auto time = calibrate::parse_budget(text);
+    return time ? std::string() : fmt::format("'{}' is not a time such as 90s or 2m", text);
+  });
+}
+
+void add_calibrate(CLI::App& app, Options& o) {
+  CalibrateOptions& c = o.calibrate;
+  Choices names;
+  for (const calibrate::BackendRow& row : calibrate::backends()) names.emplace_back(row.name);
+  restrict_to(app.add_option("--backend", c.backend, "where probes run"), names);
+  app.add_option("--models", c.models, "the products of these models too")
+      ->delimiter(',')
+      ->type_name("MODEL");
+  Choices probes;
+  for (const calibrate::Probe& probe : calibrate::probes()) probes.emplace_back(probe.name);
+  restrict_to(app.add_option("--only", c.only, "these probes and no others")->delimiter(','),
+              probes);
+  app.add_flag("--list", c.list, "list probes and back ends, measure nothing");
+  app.add_flag("--dry-run", c.dry_run, "list the points in their order, measure nothing");
+  app.add_flag("--quick", c.quick, "fewer and smaller points, shorter blocks");
+  positive_time(app.add_option("--budget", c.budget, "as many points as this time has room for")
+                    ->type_name("TIME"));
+  app.add_option("--check", c.check,
+                 "a minute's worth of points against this profile: what has drifted")
+      ->type_name("HARDWARE");
+  app.add_option("--table", c.tables, "replay: CSV of products or collectives, as for validate")
+      ->type_name("TABLE");
+  app.add_option("--truth", c.truth,
+                 "synthetic: the profile to sample (default: dgx-h100); replay: the machine of the "
+                 "rows")
+      ->type_name("HARDWARE");
+  app.add_option("--noise", c.noise,
+                 "synthetic: standard deviation of the time of a block, relative")
+      ->type_name("SHARE")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--wild", c.wild, "synthetic: share of points three to ten times too slow")
+      ->type_name("SHARE")
+      ->check(CLI::Range(0.0, 1.0));
+  add_number(app, "--seed", c.seed, "of noise and order", {0, 1'000'000'000});
 }
 
 void add_reproduce(CLI::App& app, Options& o) {
@@ -407,6 +459,8 @@ constexpr std::array kCommands{
                Shares::Output, add_validate},
     CommandRow{"fit", "a profile of your own machine, from measured runs, kernels and collectives",
                run_fit, Shares::Output, add_fit},
+    CommandRow{"calibrate", "measure this machine: products, memory, messages; for fit",
+               run_calibrate, Shares::Output, add_calibrate},
     CommandRow{"reproduce", "published figures of a paper beside those of this program",
                run_reproduce, Shares::Output, add_reproduce},
     CommandRow{"schedule", "one pipeline schedule by itself: grid, bubble, peaks", run_schedule,

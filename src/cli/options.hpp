@@ -2,6 +2,7 @@
 // The command line as plain values. Reading files and making sense of them comes later.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,23 @@ class App;
 }
 
 namespace plansearch::cli {
+
+/// calibrate: what to measure, and where.
+struct CalibrateOptions {
+  std::string backend = "cpu";
+  std::vector<std::string> models;
+  std::vector<std::string> only;
+  std::vector<std::string> tables;
+  bool list = false;
+  bool dry_run = false;
+  bool quick = false;
+  std::string budget;
+  std::string check;  ///< a profile
+  std::string truth;
+  double noise = 0.03;
+  double wild = 0.0;
+  std::uint64_t seed = 1;
+};
 
 /// The question and how to answer it.
 struct Options : ProblemRequest {
@@ -50,7 +68,10 @@ struct Options : ProblemRequest {
   int fit_on = 0;                     ///< validate --fit-on
   int repeat = 200;                   ///< validate --repeat
   std::string base;                   ///< fit --base
+  std::string fresh;                  ///< fit --new
+  std::string fit_plot;               ///< fit --plot
   ScheduleQuestion schedule;
+  CalibrateOptions calibrate;
 };
 
 /// The whole command line; callbacks set `options`. Kept apart from parsing so that completion

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "io/fields.hpp"
@@ -48,7 +49,7 @@ void read_peaks(const Node& peaks, Accelerator& accelerator, FieldLog& log,
       continue;
     }
     const FlopRate rate = entry.value.positive<FlopRate>();
-    require_plausible(entry.value, rate, FlopRate(1e10), FlopRate(1e18));
+    require_plausible(entry.value, rate, FlopRate(1e8), FlopRate(1e18));
     slot = rate;
     log.given(field);
   }
@@ -70,8 +71,11 @@ void require_ordered_peaks(const Node& node, const Accelerator& accelerator) {
     }
     faster = type;
   }
-  if (!accelerator.peak_of(DataType::Bf16) && !accelerator.peak_of(DataType::Fp16)) {
-    node.fail("neither peak.bf16 nor peak.fp16 is given", "e.g. peak: {bf16: 312 TFLOP/s}");
+  constexpr std::array<DataType, 3> kTrained = {DataType::Bf16, DataType::Fp16, DataType::Fp32};
+  if (std::none_of(kTrained.begin(), kTrained.end(),
+                   [&](DataType type) { return accelerator.peak_of(type).has_value(); })) {
+    node.fail("neither peak.bf16 nor peak.fp16 nor peak.fp32 is given",
+              "e.g. peak: {bf16: 312 TFLOP/s}");
   }
 }
 

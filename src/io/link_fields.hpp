@@ -26,6 +26,7 @@ void visit_fields(Curve& curve, Visitor& visit) {
   visit.fill("fill_at_1_mb", curve.fill);
   visit.reduction("switch_reduction", curve.switch_reduction, curve.switch_base);
   visit.number("sharing_exponent", curve.sharing_exponent, 0.0, 4.0, Need::Optional);
+  visit.measured("measured", curve.measured);
   visit.residual(curve.residual);
 }
 

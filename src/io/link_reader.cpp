@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "io/link_fields.hpp"
@@ -26,6 +29,32 @@ SlowMode read_slow_mode(const Node& node) {
   return mode;
 }
 
+MeasuredTimes read_measured_times(const Node& node) {
+  constexpr std::size_t kFewest = 2;
+  constexpr std::array<std::string_view, 5> kKinds{"all-gather", "reduce-scatter", "all-reduce",
+                                                   "all-to-all", "send-receive"};
+  MeasuredTimes table;
+  const Node kind = node.at("kind");
+  table.kind = kind.text();
+  if (std::find(kKinds.begin(), kKinds.end(), table.kind) == kKinds.end()) {
+    kind.fail(fmt::format("no collective '{}'", table.kind),
+              fmt::format("one of {}", fmt::join(kKinds, ", ")));
+  }
+  table.ranks = node.at("ranks").count(2);
+  for (const Node& size : node.at("sizes").items()) table.sizes.push_back(size.positive<Bytes>());
+  for (const Node& time : node.at("times").items()) table.times.push_back(time.positive<Seconds>());
+  if (table.sizes.size() != table.times.size() || table.sizes.size() < kFewest) {
+    node.fail(fmt::format("{} sizes and {} times", table.sizes.size(), table.times.size()),
+              "give a time for each of two sizes or more");
+  }
+  const auto rises = [](const auto& a, const auto& b) { return !(a < b); };
+  if (std::adjacent_find(table.sizes.begin(), table.sizes.end(), rises) != table.sizes.end() ||
+      !std::is_sorted(table.times.begin(), table.times.end())) {
+    node.fail("sizes must rise, and times must not fall");
+  }
+  return table;
+}
+
 class LinkReader : public CurveReader {
  public:
   using CurveReader::CurveReader;
@@ -49,6 +78,12 @@ class LinkReader : public CurveReader {
     if (!found) return;
     rate = found->at("bandwidth").positive<Bandwidth>();
     base = found->at("base").non_negative<Seconds>();
+  }
+  void measured(std::string_view key, std::vector<MeasuredTimes>& field) const {
+    const auto found = node_.find(key);
+    if (!found) return;
+    field.clear();
+    for (const Node& table : found->items()) field.push_back(read_measured_times(table));
   }
   void slow_mode(std::string_view key, std::optional<SlowMode>& field) const {
     if (const auto found = node_.find(key)) field = read_slow_mode(*found);

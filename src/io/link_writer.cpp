@@ -43,6 +43,21 @@ class LinkWriter {
     add(key, fmt::format("{{excess: {:.6g} us, shares: [{}]}}", mode->excess.value() * 1e6,
                          fmt::join(shares, ", ")));
   }
+  void measured(std::string_view key, const std::vector<MeasuredTimes>& all) {
+    if (all.empty()) return;
+    std::vector<std::string> tables;
+    for (const MeasuredTimes& table : all) {
+      std::vector<std::string> sizes;
+      std::vector<std::string> times;
+      for (const Bytes size : table.sizes) sizes.push_back(fmt::format("{:.0f} B", size.value()));
+      for (const Seconds time : table.times) {
+        times.push_back(fmt::format("{:.6g} us", time.value() * 1e6));
+      }
+      tables.push_back(fmt::format("{{kind: {}, ranks: {}, sizes: [{}], times: [{}]}}", table.kind,
+                                   table.ranks, fmt::join(sizes, ", "), fmt::join(times, ", ")));
+    }
+    add(key, fmt::format("[{}]", fmt::join(tables, ", ")));
+  }
   void residual(const std::optional<Residual>& value) {
     if (!value) return;
     add("residual", fmt::format("{{p10: {:.6g}, p50: {:.6g}, p90: {:.6g}}}", value->p10, value->p50,

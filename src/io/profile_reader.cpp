@@ -301,6 +301,13 @@ Cluster load_cluster(std::string_view name_or_path, std::span<const fs::path> di
   return cluster;
 }
 
+Cluster parse_cluster(std::string_view text, const std::string& file_name,
+                      std::span<const fs::path> directories) {
+  ProfileLibrary library(to_vector(directories));
+  const Document document = Document::parse(text, file_name, Syntax::Yaml);
+  return document.collect([&](const Node& root) { return read_cluster(root, library); });
+}
+
 Accelerator load_accelerator(std::string_view name_or_path, std::span<const fs::path> directories) {
   ProfileLibrary library(to_vector(directories));
   return find_accelerator(name_or_path, library, {}, 0);

@@ -23,6 +23,10 @@ namespace plansearch::io {
 [[nodiscard]] Cluster load_cluster(std::string_view name_or_path,
                                    std::span<const std::filesystem::path> directories);
 
+/// The same of a text, whose own places are those of `file_name`.
+[[nodiscard]] Cluster parse_cluster(std::string_view text, const std::string& file_name,
+                                    std::span<const std::filesystem::path> directories);
+
 /// Reads one accelerator by path, name or alias.
 [[nodiscard]] Accelerator load_accelerator(std::string_view name_or_path,
                                            std::span<const std::filesystem::path> directories);

@@ -21,6 +21,7 @@
 #include "io/nccl_log.hpp"
 #include "io/plan_document.hpp"
 #include "io/profile_reader.hpp"
+#include "io/sample_file.hpp"
 #include "io/schedule_csv.hpp"
 #include "plansearch/degree_table.hpp"
 #include "plansearch/error.hpp"
@@ -28,6 +29,7 @@
 #include "question/framework_flags.hpp"
 #include "question/resolve_plan.hpp"
 #include "report/schedule_report.hpp"
+#include "studies/fit/sample_tables.hpp"
 #include "studies/validate/kernel_validation.hpp"
 #include "studies/validate/run_case.hpp"
 #include "studies/validate/run_record.hpp"
@@ -136,6 +138,12 @@ void read_kernel_table(std::string_view text) {
                                    Format::Json));
 }
 
+/// Whatever is read makes tables.
+void read_samples(std::string_view text) {
+  static_cast<void>(io::is_sample_file(text));
+  static_cast<void>(tables_of(io::parse_samples(text, "samples.jsonl"), "machine"));
+}
+
 void read_nccl_log(std::string_view text) {
   static_cast<void>(io::is_nccl_log(text));
   static_cast<void>(io::parse_nccl_log(text, "all_reduce.txt"));
@@ -197,6 +205,7 @@ constexpr std::array kTargets{
     Target{"json", [](std::string_view text) { read_tree(text, Syntax::Json); }},
     Target{"profile", read_profile},
     Target{"nccl_log", read_nccl_log},
+    Target{"samples", read_samples},
     Target{"model", [](std::string_view text) { read_model(text, Syntax::Yaml); }},
     Target{"hf_config", [](std::string_view text) { read_model(text, Syntax::Json); }},
     Target{"framework", read_framework},

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "cost/collective/algorithm.hpp"
+#include "cost/collective/measured_time.hpp"
 
 namespace plansearch {
 
@@ -20,7 +21,10 @@ CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, B
   const GroupSpan span = locate(cluster, group);
   const LinkTier& inner = cluster.tiers[span.local_tier];
   cost.wire_bytes = message * wire_share(kind, span.ranks);
-  if (span.nodes <= 1.0) {
+  if (const auto time = measured_time(inner, kind, message, span)) {
+    cost.time = *time;
+    cost.transfer = *time;
+  } else if (span.nodes <= 1.0) {
     const LocalLink link = is_pairwise(kind) ? pair_link(inner, span.stride)
                                              : local_link(inner, span.ranks, span.stride);
     cost.time = select_time({kind, message, span, link, nullptr});

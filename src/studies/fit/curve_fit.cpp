@@ -3,8 +3,8 @@
 // Source: least squares in logarithms with a normal prior at "no change" (ridge), by Gauss-Newton
 //         with differences, from the best of a coarse scan of each parameter. The prior weighs
 //         kPriorRuns rows of usual scatter, as that of a site does: one factor on k rows moves by k
-//         / (k + 1/2) of their mean. Rows that scatter s times more than usual weigh s^2 less. A
-//         parameter on which no row depends stays.
+//         / (k + 1/2) of their mean; a start that is a guess weighs less. Rows that scatter s times
+//         more than usual weigh s^2 less. A parameter on which no row depends stays.
 // Assumes: log-normal scatter; rows further than six robust standard deviations from the median,
 //          about a robust fit (Huber), are no part of it (as in studies/site_fit).
 // Units: logarithms of ratios.
@@ -204,7 +204,7 @@ std::vector<double> roughly_fitted(const CurveProblem& problem) {
   constexpr double kLinear = 3.0;
   std::vector<std::size_t> all;
   for (std::size_t row = 0; row < problem.measured.size(); ++row) all.push_back(row);
-  Descent descent(problem, all, kRoughPrior, kLinear * problem.usual);
+  Descent descent(problem, all, std::min(kRoughPrior, problem.prior), kLinear * problem.usual);
   descent.run();
   return descent.point().left;
 }
@@ -246,7 +246,7 @@ std::variant<CurveFit, CurveFitRefusal> fit_curve(const CurveProblem& problem) {
       refused.outliers = fit.outliers;
       return refused;
     }
-    Descent descent(problem, fit.kept, kPriorRuns * noise * noise, HUGE_VAL);
+    Descent descent(problem, fit.kept, problem.prior * noise * noise, HUGE_VAL);
     descent.run();
     left = descent.point().left;
     fit.moved = descent.point().at;

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "evaluate/answer/site_population.hpp"
+
 namespace plansearch {
 
 struct CurveProblem {
@@ -18,6 +20,9 @@ struct CurveProblem {
   std::vector<double> measured;  ///< ln of the measured times
   double usual = 0.0;            ///< scatter of a row about a curve that fits
   double between = 0.0;          ///< what machines differ by: a fit no better known is none
+  /// Of "no change", in squared logarithms of rows; that of a base that is like the machine unless
+  /// the start is a guess.
+  double prior = kPriorRuns;
 };
 
 struct CurveFit {

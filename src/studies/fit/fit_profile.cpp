@@ -10,11 +10,16 @@
 #include <utility>
 
 #include "evaluate/answer/site_population.hpp"
+#include "io/file.hpp"
 #include "io/plan_document.hpp"
 #include "io/profile_reader.hpp"
+#include "io/sample_file.hpp"
 #include "plansearch/error.hpp"
+#include "studies/fit/fit_plot.hpp"
 #include "studies/fit/fit_report.hpp"
 #include "studies/fit/fit_tables.hpp"
+#include "studies/fit/new_profile.hpp"
+#include "studies/fit/profile_sections.hpp"
 
 namespace plansearch {
 namespace {
@@ -29,7 +34,7 @@ bool same_file(const std::string& a, const std::string& b) {
 /// Nothing that was read is written over.
 void require_new(const FitRequest& request) {
   std::vector<std::string> inputs = request.tables;
-  inputs.push_back(request.base);
+  if (!request.base.empty()) inputs.push_back(request.base);
   for (const std::string& input : inputs) {
     if (!same_file(input, request.out)) continue;
     throw InputError({request.out, 0, 0}, "the profile would be written over what it is made from",
@@ -37,68 +42,20 @@ void require_new(const FitRequest& request) {
   }
 }
 
-std::vector<std::string> names_of(const std::vector<std::string>& paths) {
-  std::vector<std::string> names;
-  for (const std::string& path : paths) names.push_back(fs::path(path).filename().string());
-  return names;
-}
-
-std::string measured_entry(const std::string& fields, const std::string& source) {
-  return fmt::format("{{fields: [{}], evidence: measured, source: {}}}", fields,
-                     io::in_quotes(source));
-}
-
-std::string source_of(const KernelGroupFit& group, const std::string& base) {
-  return fmt::format("plansearch fit {}: {}; like {} otherwise",
-                     fmt::join(names_of(group.files), " "), group_summary(group), base);
-}
-
-const KernelGroupFit& group_named(const KernelFit& fit, const std::string& part) {
-  for (const KernelGroupFit& group : fit.groups) {
-    if (group.part == part) return group;
-  }
-  throw InternalError("no group of this name");
-}
-
-std::string matmul_text(const KernelFit& fit, const std::string& base) {
-  if (fit.formats.empty()) return {};
-  std::vector<std::string> curves;
-  std::vector<std::string> provenance;
-  for (const std::string& format : fit.formats) {
-    const KernelGroupFit& group = group_named(fit, "matmul " + format);
-    std::vector<std::string> keys;
-    for (const CurveChange& change : group.changes) {
-      keys.push_back(fmt::format("{}: {:.6g}", change.quantity, change.own));
-    }
-    const KernelCurves& kernels = fit.cluster.accelerator.kernels;
-    const auto type = parse_data_type(format);
-    const auto& curve =
-        type ? kernels.matmul.at(static_cast<std::size_t>(*type)) : kernels.matmul_fp8_block;
-    if (const auto& residual = curve.value().residual) {
-      keys.push_back(fmt::format("residual: {{p10: {:.6g}, p50: {:.6g}, p90: {:.6g}}}",
-                                 residual->p10, residual->p50, residual->p90));
-    }
-    curves.push_back(fmt::format("      {}: {{{}}}\n", format, fmt::join(keys, ", ")));
-    provenance.push_back("    - " +
-                         measured_entry("kernels.matmul." + format, source_of(group, base)) + "\n");
-  }
-  return fmt::format("accelerator:\n  name: {}\n  kernels:\n    matmul:\n{}  provenance:\n{}",
-                     io::in_quotes(fit.cluster.accelerator.name), fmt::join(curves, ""),
-                     fmt::join(provenance, ""));
+std::string accelerator_text(const KernelFit& fit, const std::string& base) {
+  const std::string kernels = kernels_section(fit, WrittenKeys::Changed);
+  if (kernels.empty()) return {};
+  return fmt::format("accelerator:\n  name: {}\n{}  provenance:\n{}",
+                     io::in_quotes(fit.cluster.accelerator.name), kernels,
+                     kernels_provenance(fit, base));
 }
 
 std::string tiers_text(const KernelFit& fit, const std::string& base) {
-  if (fit.tiers.empty()) return {};
-  std::string text = "tiers:\n";
-  for (const LinkTier& tier : fit.cluster.tiers) {
-    if (std::find(fit.tiers.begin(), fit.tiers.end(), tier.name) == fit.tiers.end()) continue;
-    std::string curve = io::curve_text(tier.curve);
-    curve.pop_back();  // the brace, behind the provenance
-    text += fmt::format("  - name: {}\n    {}: {}, provenance: [{}]}}\n", io::in_quotes(tier.name),
-                        tier.is_fabric() ? "fabric" : "link", curve,
-                        measured_entry("curve", source_of(group_named(fit, "collectives"), base)));
+  std::string text;
+  for (const std::string& tier : fit.tiers) {
+    text += fmt::format("  - name: {}\n{}", io::in_quotes(tier), link_lines(fit, tier, base));
   }
-  return text;
+  return text.empty() ? text : "tiers:\n" + text;
 }
 
 std::string site_text(const FitFindings& findings, const std::string& name) {
@@ -109,23 +66,33 @@ std::string site_text(const FitFindings& findings, const std::string& name) {
       "site: {{name: {}, framework: {}, rows: {}, factor: {:.6g}, spread: {:.6g}, scatter: "
       "{:.6g}}}\n"
       "provenance:\n"
-      "  - {}\n",
+      "  - {}",
       io::in_quotes(name), io::in_quotes(runs.framework), findings.site->kept.size(), effect.factor,
       effect.spread, effect.scatter,
-      measured_entry("site", fmt::format("plansearch fit {}, {}, {}: {}",
-                                         fmt::join(names_of(findings.files), " "), runs.framework,
-                                         runs.precision.empty() ? "bf16" : runs.precision,
-                                         site_summary(findings))));
+      evidence_entry(
+          "site", "measured",
+          fmt::format("plansearch fit {}, {}, {}: {}", fmt::join(names_of(findings.files), " "),
+                      runs.framework, runs.precision.empty() ? "bf16" : runs.precision,
+                      site_summary(findings))));
 }
 
-std::string profile_text(const FitRequest& request, const FitFindings& findings) {
-  const std::string name = fs::path(request.out).stem().string();
+std::string name_of(const FitRequest& request) {
+  return request.fresh.empty() ? fs::path(request.out).stem().string() : request.fresh;
+}
+
+std::string changed_profile_text(const FitRequest& request, const FitFindings& findings) {
   std::error_code error;
   const bool is_file = fs::is_regular_file(request.base, error);
   const std::string base = is_file ? fs::absolute(request.base).string() : request.base;
   std::vector<std::string> own;
-  if (!findings.kernels.formats.empty()) own.emplace_back("matrix products");
-  if (!findings.kernels.tiers.empty()) own.emplace_back("links");
+  const KernelFit& kernels = findings.kernels;
+  const auto fitted = [&](std::string_view part) {
+    return std::any_of(kernels.groups.begin(), kernels.groups.end(),
+                       [&](const KernelGroupFit& group) { return group.part == part; });
+  };
+  if (!kernels.formats.empty()) own.emplace_back("matrix products");
+  if (fitted("stream")) own.emplace_back("passes over memory");
+  if (!kernels.tiers.empty()) own.emplace_back("links");
   if (findings.site) own.emplace_back("a site");
   return fmt::format(
              "# written by plansearch fit\n"
@@ -133,12 +100,41 @@ std::string profile_text(const FitRequest& request, const FitFindings& findings)
              "name: {}\n"
              "description: {}\n"
              "like: {}\n",
-             io::in_quotes(name),
+             io::in_quotes(name_of(request)),
              io::in_quotes(
                  fmt::format("{} with {} of its own", request.base, fmt::join(own, ", "))),
              io::in_quotes(base)) +
-         matmul_text(findings.kernels, findings.base) +
-         tiers_text(findings.kernels, findings.base) + site_text(findings, name);
+         accelerator_text(kernels, findings.base) + tiers_text(kernels, findings.base);
+}
+
+/// The machine that samples are of, where nothing else is.
+struct Start {
+  Cluster cluster;
+  std::optional<NewMachine> fresh;
+};
+
+std::string profile_text(const FitRequest& request, const FitFindings& findings,
+                         const Start& start) {
+  const std::string text = start.fresh ? new_profile_text(*start.fresh, findings.kernels)
+                                       : changed_profile_text(request, findings);
+  return text + site_text(findings, name_of(request));
+}
+
+Start start_of(const FitRequest& request, const ShippedData& data) {
+  if (!request.base.empty()) return {data.cluster(request.base), std::nullopt};
+  std::vector<io::SampleFile> files;
+  for (const std::string& path : request.tables) {
+    const std::string text = io::read_file(path, io::kLargestSampleFile);
+    if (io::is_sample_file(text)) files.push_back(io::parse_samples(text, path));
+  }
+  if (files.empty()) {
+    throw InputError({}, "no profile that is like the machine: --base is missing",
+                     "name one with --base (plansearch list hw); without one, a fit needs samples "
+                     "of plansearch calibrate");
+  }
+  NewMachine fresh = new_machine(name_of(request), files, data);
+  Cluster cluster = starting_cluster(fresh, data);
+  return {std::move(cluster), std::move(fresh)};
 }
 
 void read_runs_of(const FitTables& tables, const Cluster& machine, const ShippedData& data,
@@ -162,14 +158,16 @@ void read_runs_of(const FitTables& tables, const Cluster& machine, const Shipped
   }
 }
 
-void find(const FitRequest& request, const ShippedData& data, FitFindings& findings) {
-  const Cluster base = data.cluster(request.base);
+void find(const FitRequest& request, const ShippedData& data, const Start& start,
+          FitFindings& findings) {
+  const Cluster& base = start.cluster;
   const FitTables tables = read_fit_tables(request.tables, base, data);
   findings.remarks = tables.remarks;
   if (tables.mixed) throw FitRefusal(*tables.mixed);
   const SitePopulation population = population_of(data.sites());
   findings.typical = typical_site(population);
-  findings.kernels = fit_kernels(tables.kernels, base, population);
+  findings.kernels = fit_kernels(tables.kernels, base, population,
+                                 start.fresh ? Carried::WholeCurve : Carried::Rates);
   if (!tables.runs.empty()) {
     read_runs_of(tables, findings.kernels.cluster, data, request.threads, findings);
   } else if (base.site) {
@@ -187,14 +185,17 @@ FitAnswer fit_profile(const FitRequest& request, const ShippedData& data) {
   FitFindings findings;
   findings.base = request.base;
   findings.files = request.tables;
+  Start start;
   try {
-    find(request, data, findings);
+    start = start_of(request, data);
+    find(request, data, start, findings);
   } catch (const FitRefusal& refusal) {
     findings.refused = refusal;
   }
   std::string report = render_fit(findings, request.format);
-  if (findings.refused) return {std::move(report), {}};
-  return {std::move(report), profile_text(request, findings)};
+  std::string plot = fit_plot(findings.kernels);
+  if (findings.refused) return {std::move(report), {}, std::move(plot)};
+  return {std::move(report), profile_text(request, findings, start), std::move(plot)};
 }
 
 }  // namespace plansearch

@@ -11,9 +11,11 @@
 namespace plansearch {
 
 struct FitRequest {
-  std::vector<std::string> tables;  ///< CSV of runs, kernels, collectives; logs of nccl-tests
-  std::string base;                 ///< profile that is like the machine
-  std::string out;                  ///< the profile to write; its stem is its name
+  std::vector<std::string>
+      tables;         ///< samples; CSV of runs, kernels, collectives; logs of nccl-tests
+  std::string base;   ///< profile that is like the machine; empty: samples describe it
+  std::string fresh;  ///< name of the new profile; empty: the stem of `out`
+  std::string out;    ///< the profile to write
   int threads = 1;
   Format format = Format::Table;  ///< of the report
 };
@@ -21,6 +23,7 @@ struct FitRequest {
 struct FitAnswer {
   std::string report;   ///< what was seen and what follows
   std::string profile;  ///< the text of the new profile; empty: refused, `report` says why
+  std::string plot;     ///< SVG of kernels and links
 };
 
 /// Kernels and links first; the factor of the site is that of the runs as they are predicted with

@@ -155,6 +155,15 @@ std::string render_text(const FitFindings& findings) {
          fmt::format("no fit: {}\nhint: {}\n", findings.refused->reason, findings.refused->remedy);
 }
 
+Json held_out_json(const std::optional<HeldOut>& held_out) {
+  if (!held_out) return nullptr;
+  const Residual& residual = held_out->residual;
+  return {{"median_error", held_out->error},
+          {"p10", residual.p10},
+          {"p50", residual.p50},
+          {"p90", residual.p90}};
+}
+
 Json kernels_json(const KernelFit& kernels) {
   return array_of(kernels.groups, [](const KernelGroupFit& group) -> Json {
     return {{"part", group.part},
@@ -162,6 +171,7 @@ Json kernels_json(const KernelFit& kernels) {
             {"scatter", group.scatter},
             {"median_error_before", group.error_before},
             {"median_error_after", group.error_after},
+            {"held_out", held_out_json(group.held_out)},
             {"changes", objects_of(change_columns(), group.changes)},
             {"outliers", group.outliers}};
   });
@@ -188,7 +198,7 @@ std::string render_json(const FitFindings& findings) {
     refused = {{"reason", findings.refused->reason}, {"remedy", findings.refused->remedy}};
   }
   const Json answer{{"schema", "plansearch/fit/v1"},
-                    {"base", findings.base},
+                    {"base", or_null(findings.base)},
                     {"files", findings.files},
                     {"kernels", kernels_json(findings.kernels)},
                     {"runs", objects_of(run_columns(), judged_runs(findings))},
@@ -211,11 +221,13 @@ std::string site_summary(const FitFindings& findings) {
 }
 
 std::string group_summary(const KernelGroupFit& group) {
-  return fmt::format(
+  std::string text = fmt::format(
       "{}: {} of {} rows, off by {:.1f} % (median) before, {:.1f} % now; single rows scatter by "
       "{:.1f} %",
       group.part, group.rows, group.rows + group.outliers.size(), 100.0 * group.error_before,
       100.0 * group.error_after, 100.0 * group.scatter);
+  if (!group.held_out) return text;
+  return text + fmt::format("; rows left out are off by {:.1f} %", 100.0 * group.held_out->error);
 }
 
 std::string render_fit(const FitFindings& findings, Format format) {

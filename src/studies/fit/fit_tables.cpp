@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -11,8 +12,10 @@
 
 #include "io/file.hpp"
 #include "io/nccl_log.hpp"
+#include "io/sample_file.hpp"
 #include "plansearch/error.hpp"
 #include "report/csv_text.hpp"
+#include "studies/fit/sample_tables.hpp"
 #include "studies/validate/statistics.hpp"
 
 namespace plansearch {
@@ -55,7 +58,7 @@ class MachineCheck {
   MachineCheck(const Cluster& base, const ShippedData& data) : base_(base), data_(data) {}
 
   void device(const std::string& name, FitTables& found) {
-    if (const auto known = accelerator_called(name)) {
+    if (const auto known = shipped_accelerator(name, data_)) {
       accelerators_.insert(*known);
     } else if (unknown_.insert(name).second && name != base_.accelerator.name) {
       found.remarks.push_back(fmt::format("no shipped accelerator is called \"{}\": taken to be {}",
@@ -90,22 +93,6 @@ class MachineCheck {
   }
 
  private:
-  /// Drivers put words without digits in front: "NVIDIA", "Tesla", "AMD Instinct".
-  [[nodiscard]] std::optional<std::string> accelerator_called(std::string name) const {
-    while (!name.empty()) {
-      try {
-        return data_.accelerator(name).name;
-      } catch (const InputError& error) {
-        if (!error.where().file.empty()) throw;
-      }
-      const std::size_t space = name.find(' ');
-      const std::string_view first = std::string_view(name).substr(0, space);
-      if (space == std::string::npos || first.find_first_of("0123456789") != first.npos) break;
-      name.erase(0, space + 1);
-    }
-    return std::nullopt;
-  }
-
   void cell(const KernelTable& table, const io::CsvRow& row, const char* column) {
     const std::string& name = table.table.text(row, column);
     if (name.empty() || !known_.insert(column + name).second) return;
@@ -143,7 +130,8 @@ void read_csv(const std::string& path, std::string_view text, FitTables& found,
   const TableKind kind = recognise_table(table);
   if (kind == TableKind::Attention || kind == TableKind::Concurrency) {
     table.fail_header(fmt::format("a fit does not read tables of {}", to_text(kind)),
-                      "it reads runs, matrix products, collectives and logs of nccl-tests; "
+                      "it reads samples, runs, matrix products, passes over memory, collectives "
+                      "and logs of nccl-tests; "
                       "`plansearch validate` shows the error of this one");
   }
   if (table.rows().empty()) {
@@ -163,7 +151,35 @@ KernelProfiles only(const Cluster& cluster) {
           [&](std::string_view) { return cluster; }, [&] { return std::vector<Cluster>{cluster}; }};
 }
 
+void read_samples(const std::string& path, std::string_view text, const Cluster& base,
+                  FitTables& found, MachineCheck& check) {
+  const io::SampleFile samples = io::parse_samples(text, path);
+  check.device(samples.machine.name, found);
+  for (KernelTable& table : tables_of(samples, base.name))
+    found.kernels.push_back(std::move(table));
+  const auto failed = std::count_if(samples.samples.begin(), samples.samples.end(),
+                                    [](const io::Sample& s) { return !s.failed.empty(); });
+  if (failed > 0) {
+    found.remarks.push_back(fmt::format("{}: {} points could not be measured", path, failed));
+  }
+}
+
 }  // namespace
+
+std::optional<std::string> shipped_accelerator(std::string name, const ShippedData& data) {
+  while (!name.empty()) {
+    try {
+      return data.accelerator(name).name;
+    } catch (const InputError& error) {
+      if (!error.where().file.empty()) throw;
+    }
+    const std::size_t space = name.find(' ');
+    const std::string_view first = std::string_view(name).substr(0, space);
+    if (space == std::string::npos || first.find_first_of("0123456789") != first.npos) break;
+    name.erase(0, space + 1);
+  }
+  return std::nullopt;
+}
 
 KernelTable KernelTable::subset(const std::vector<std::size_t>& rows) const {
   std::string text = csv_header(table);
@@ -186,7 +202,11 @@ FitTables read_fit_tables(const std::vector<std::string>& paths, const Cluster& 
   FitTables found;
   MachineCheck check(base, data);
   for (const std::string& path : paths) {
-    const std::string text = io::read_file(path);
+    const std::string text = io::read_file(path, io::kLargestSampleFile);
+    if (io::is_sample_file(text)) {
+      read_samples(path, text, base, found, check);
+      continue;
+    }
     if (!io::is_nccl_log(text)) {
       read_csv(path, text, found, check);
       continue;
@@ -243,6 +263,10 @@ std::vector<std::string> KernelSample::files() const {
     if (names.empty() || names.back() != table.file) names.push_back(table.file);
   }
   return names;
+}
+
+std::size_t KernelSample::sizes() const {
+  return std::set<double>(predicted_.begin(), predicted_.end()).size();
 }
 
 double KernelSample::ratio() const {

@@ -20,7 +20,7 @@ struct FitRefusal {
   std::string remedy;
 };
 
-/// Matrix products or collectives.
+/// Matrix products, passes over memory or collectives.
 struct KernelTable {
   std::string file;
   TableKind kind = TableKind::Matmul;
@@ -39,10 +39,15 @@ struct FitTables {
   std::optional<FitRefusal> mixed;   ///< nothing may be fitted
 };
 
-/// CSV of runs, matrix products or collectives, and logs of nccl-tests. InputError for anything
-/// else and for what is wrong in a file.
+/// Samples, CSV of runs, matrix products, passes over memory or collectives, and logs of
+/// nccl-tests. InputError for anything else and for what is wrong in a file.
 [[nodiscard]] FitTables read_fit_tables(const std::vector<std::string>& paths, const Cluster& base,
                                         const ShippedData& data);
+
+/// The accelerator that a driver calls by this name: drivers put words without digits in front
+/// ("NVIDIA", "Tesla", "AMD Instinct").
+[[nodiscard]] std::optional<std::string> shipped_accelerator(std::string name,
+                                                             const ShippedData& data);
 
 class KernelSample {
  public:
@@ -53,6 +58,8 @@ class KernelSample {
   /// ln of the time of every row on this machine.
   [[nodiscard]] std::vector<double> predict(const Cluster& cluster) const;
   [[nodiscard]] const std::vector<double>& measured() const { return measured_; }
+  /// Different times that the base predicts.
+  [[nodiscard]] std::size_t sizes() const;
   /// Median of measured over predicted times, as the base predicts them.
   [[nodiscard]] double ratio() const;
   [[nodiscard]] std::string place(std::size_t row) const;

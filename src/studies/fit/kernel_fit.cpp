@@ -19,29 +19,20 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "studies/fit/curve_fit.hpp"
+#include "studies/fit/kernel_group.hpp"
+#include "studies/fit/measured_links.hpp"
+#include "studies/fit/stream_fit.hpp"
 #include "studies/validate/site_fit.hpp"
 
 namespace plansearch {
 namespace {
 
 constexpr std::string_view kFp8Block = "fp8_block";
-constexpr double kLeastScatter = 0.05;
-/// Tenth and ninetieth percentile of a normal distribution in standard deviations.
-constexpr double kTenth = 1.2816;
-/// Times so far from what is predicted are another accelerator's, or in other units.
-constexpr double kOtherKernels = 2.0;
-constexpr double kOtherLinks = 10.0;
+/// Parameters of products: rates and launch, or these, the start of a tile and rows off vectors.
+constexpr std::size_t kRates = 3;
+constexpr std::size_t kWhole = 5;
 
 using Logs = std::span<const double>;
-/// The base with its constants moved.
-using Apply = std::function<Cluster(Logs)>;
-
-/// Shares of what the data sheet promises end at all of it.
-double share(double base, double log) {
-  return std::min(base * std::exp(log), std::max(base, 1.0));
-}
-
 MatmulCurve& matmul_curve(Accelerator& chip, const std::string& format) {
   if (format == kFp8Block) return chip.kernels.matmul_fp8_block.value();
   const auto type = static_cast<std::size_t>(*parse_data_type(format));
@@ -66,59 +57,15 @@ void move_link(LocalLinkCurve& curve, Bandwidth nominal, double bandwidth, doubl
 
 void move_link(FabricCurve& curve, Bandwidth /*nominal*/, double bandwidth, double latency) {
   const double later = std::exp(latency);
-  curve.nic_efficiency = share(curve.nic_efficiency, bandwidth);
+  curve.nic_efficiency = moved_share(curve.nic_efficiency, bandwidth);
   if (curve.step_nic_efficiency) {
-    curve.step_nic_efficiency = share(*curve.step_nic_efficiency, bandwidth);
+    curve.step_nic_efficiency = moved_share(*curve.step_nic_efficiency, bandwidth);
   }
-  curve.send_efficiency = share(curve.send_efficiency, bandwidth);
+  curve.send_efficiency = moved_share(curve.send_efficiency, bandwidth);
   for (Seconds* time : {&curve.hop_low_latency, &curve.hop, &curve.ring_step,
                         &curve.ring_step_low_latency, &curve.send, &curve.all_to_all_peer}) {
     *time *= later;
   }
-}
-
-double usual_scatter(const std::optional<Residual>& residual, const Cluster& base) {
-  if (!residual) return std::max(kLeastScatter, base.unmeasured_sigma);
-  return std::max(kLeastScatter, (residual->p90 - residual->p10) / (2.0 * kTenth));
-}
-
-CurveFit fitted(const std::string& part, const KernelSample& sample, std::size_t parameters,
-                const Apply& apply, double usual, double between, double other) {
-  if (!sample.measured().empty()) {
-    const double ratio = sample.ratio();
-    if (ratio > other || ratio < 1.0 / other) {
-      throw FitRefusal{fmt::format("{}: the times are x{:.3g} of those of the base", part, ratio),
-                       "are they of another accelerator or network, or in other units than "
-                       "microseconds and bytes?"};
-    }
-  }
-  const auto found = fit_curve({parameters, [&](Logs logs) { return sample.predict(apply(logs)); },
-                                sample.measured(), usual, between});
-  if (const auto* fit = std::get_if<CurveFit>(&found)) return *fit;
-  const auto& refused = std::get<CurveFitRefusal>(found);
-  std::string text = fmt::format("{}: {}", part, refused.reason);
-  for (std::size_t i = 0; i < std::min<std::size_t>(refused.outliers.size(), 3); ++i) {
-    text += fmt::format("; {} contradicts the others", sample.place(refused.outliers[i]));
-  }
-  throw FitRefusal{text, "measure more shapes or sizes, or check those that contradict"};
-}
-
-KernelGroupFit group_of(const std::string& part, const KernelSample& sample, const CurveFit& fit) {
-  KernelGroupFit group;
-  group.part = part;
-  group.files = sample.files();
-  group.rows = fit.kept.size();
-  group.scatter = fit.scatter;
-  group.error_before = fit.error_before;
-  group.error_after = fit.error_after;
-  for (const std::size_t row : fit.outliers) group.outliers.push_back(sample.place(row));
-  return group;
-}
-
-/// Rows that scatter widely make what follows from them less sure.
-void widen(std::optional<Residual>& residual, double scatter, double usual) {
-  if (scatter <= kLargeScatter || scatter <= usual) return;
-  residual = Residual{-kTenth * scatter, 0.0, kTenth * scatter};
 }
 
 std::string format_of(const KernelRow& row) {
@@ -128,8 +75,33 @@ std::string format_of(const KernelRow& row) {
   return type ? std::string(to_text(*type)) : dtype->second;
 }
 
+/// The constants of a curve of products in the order of the parameters.
+void move_matmul(MatmulCurve& curve, Logs logs) {
+  curve.flop_efficiency = moved_share(curve.flop_efficiency, logs[0]);
+  curve.byte_efficiency = moved_share(curve.byte_efficiency, logs[1]);
+  curve.launch *= std::exp(logs[2]);
+  if (logs.size() == kRates) return;
+  curve.prologue_depth *= std::exp(logs[3]);
+  curve.unaligned_rows = std::max(1.0, curve.unaligned_rows * std::exp(logs[4]));
+}
+
+std::vector<CurveChange> matmul_changes(const std::string& part, const MatmulCurve& before,
+                                        const MatmulCurve& after,
+                                        const std::vector<double>& spread) {
+  std::vector<CurveChange> changes{
+      {part, "flop_efficiency", "", before.flop_efficiency, after.flop_efficiency, spread[0]},
+      {part, "byte_efficiency", "", before.byte_efficiency, after.byte_efficiency, spread[1]}};
+  if (spread.size() == kRates) return changes;
+  changes.push_back({part, "launch", "s", before.launch.value(), after.launch.value(), spread[2]});
+  changes.push_back(
+      {part, "prologue_depth", "", before.prologue_depth, after.prologue_depth, spread[3]});
+  changes.push_back(
+      {part, "unaligned_rows", "", before.unaligned_rows, after.unaligned_rows, spread[4]});
+  return changes;
+}
+
 void fit_format(const std::string& format, const std::vector<KernelTable>& tables,
-                const SitePopulation& population, KernelFit& fit) {
+                const SitePopulation& population, Carried carried, KernelFit& fit) {
   const std::string part = "matmul " + format;
   const Cluster base = fit.cluster;
   KernelSample sample;
@@ -139,30 +111,31 @@ void fit_format(const std::string& format, const std::vector<KernelTable>& table
         table, base, [&](const KernelRow& row) { return format_of(row) == format; }, fit.unused);
   }
   if (sample.measured().empty()) return;  // the rows not used say why
+  const auto apply = [&](Logs logs) {
+    Cluster cluster = base;
+    move_matmul(matmul_curve(cluster.accelerator, format), logs);
+    return cluster;
+  };
   Cluster moved = base;
   MatmulCurve& curve = matmul_curve(moved.accelerator, format);
   const MatmulCurve before = curve;
-  const auto apply = [&](Logs logs) {
-    Cluster cluster = base;
-    MatmulCurve& own = matmul_curve(cluster.accelerator, format);
-    own.flop_efficiency = share(own.flop_efficiency, logs[0]);
-    own.byte_efficiency = share(own.byte_efficiency, logs[1]);
-    own.launch *= std::exp(logs[2]);
-    return cluster;
-  };
+  const bool whole = carried == Carried::WholeCurve;
   const double usual = usual_scatter(before.residual, base);
-  const CurveFit own = fitted(part, sample, 3, apply, usual, population.between, kOtherKernels);
-  Cluster after = apply(own.moved);
-  const MatmulCurve& rates = matmul_curve(after.accelerator, format);
-  curve.flop_efficiency = rates.flop_efficiency;
-  curve.byte_efficiency = rates.byte_efficiency;
-  widen(curve.residual, own.scatter, usual);
-  KernelGroupFit group = group_of(part, sample, own);
-  group.changes = {
-      {part, "flop_efficiency", "", before.flop_efficiency, curve.flop_efficiency, own.spread[0]},
-      {part, "byte_efficiency", "", before.byte_efficiency, curve.byte_efficiency, own.spread[1]}};
+  GroupFit own = fit_group({part, sample, whole ? kWhole : kRates, apply, usual, population.between,
+                            whole ? kOtherLinks : kOtherKernels, carried});
+  Cluster after = apply(own.curve.moved);
+  const MatmulCurve& fitted = matmul_curve(after.accelerator, format);
+  if (whole) {
+    curve = fitted;
+    if (own.group.held_out) curve.residual = own.group.held_out->residual;
+  } else {
+    curve.flop_efficiency = fitted.flop_efficiency;
+    curve.byte_efficiency = fitted.byte_efficiency;
+    widen(curve.residual, own.curve.scatter, usual);
+  }
+  own.group.changes = matmul_changes(part, before, curve, own.curve.spread);
   fit.cluster = std::move(moved);
-  fit.groups.push_back(std::move(group));
+  fit.groups.push_back(std::move(own.group));
   fit.formats.push_back(format);
 }
 
@@ -199,19 +172,38 @@ CurveChange latency_change(const LinkTier& base, const LinkTier& own, double spr
   return {part, "base", "s", base.link().base.value(), own.link().base.value(), spread};
 }
 
-void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& population,
-               KernelFit& fit) {
-  const Cluster base = fit.cluster;
-  KernelSample sample;
-  std::map<std::size_t, std::size_t> rows_of;  // by tier
-  for (const KernelTable& table : tables) {
-    if (table.kind != TableKind::Collective) continue;
-    const auto count = [&](const KernelRow& row) {
-      if (row.measured && row.predicted) ++rows_of[tier_of(row, base)];
-      return true;
-    };
-    sample.add(table, base, count, fit.unused);
+/// Whether the constants of links can say what was measured.
+bool follows_law(const GroupProblem& problem) {
+  try {
+    return fit_group(problem).group.scatter <= kLargeScatter;
+  } catch (const FitRefusal&) {
+    return false;
   }
+}
+
+/// Messages, and how many of them ran on each tier.
+struct MessageRows {
+  KernelSample sample;
+  std::map<std::size_t, std::size_t> rows_of;
+};
+
+MessageRows messages_of(const std::vector<KernelTable>& tables, const Cluster& base,
+                        std::vector<std::string>& unused) {
+  MessageRows found;
+  const auto count = [&](const KernelRow& row) {
+    if (row.measured && row.predicted) ++found.rows_of[tier_of(row, base)];
+    return true;
+  };
+  for (const KernelTable& table : tables) {
+    if (table.kind == TableKind::Collective) found.sample.add(table, base, count, unused);
+  }
+  return found;
+}
+
+void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& population,
+               Carried carried, KernelFit& fit) {
+  const Cluster base = fit.cluster;
+  const auto [sample, rows_of] = messages_of(tables, base, fit.unused);
   if (sample.measured().empty()) return;
   std::vector<std::size_t> tiers;
   double usual = kLeastScatter;
@@ -236,10 +228,21 @@ void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& pop
     }
     return cluster;
   };
-  const CurveFit own = fitted("collectives", sample, 2 * tiers.size(), apply, usual,
-                              population.between, kOtherLinks);
+  const GroupProblem problem{"collectives",      sample,      2 * tiers.size(), apply, usual,
+                             population.between, kOtherLinks, carried};
+  if (carried == Carried::WholeCurve && !follows_law(problem) && keep_measured_times(tables, fit)) {
+    return;
+  }
+  GroupFit found = fit_group(problem);
+  const CurveFit& own = found.curve;
   fit.cluster = apply(own.moved);
-  KernelGroupFit group = group_of("collectives", sample, own);
+  KernelGroupFit& group = found.group;
+  if (carried == Carried::WholeCurve && group.held_out) {
+    for (const std::size_t tier : tiers) {
+      std::visit([&](auto& curve) { curve.residual = group.held_out->residual; },
+                 fit.cluster.tiers[tier].curve);
+    }
+  }
   for (std::size_t i = 0; i < tiers.size(); ++i) {
     const LinkTier& before = base.tiers[tiers[i]];
     LinkTier& after = fit.cluster.tiers[tiers[i]];
@@ -248,7 +251,7 @@ void fit_links(const std::vector<KernelTable>& tables, const SitePopulation& pop
     group.changes.push_back(latency_change(before, after, own.spread[2 * i + 1]));
     fit.tiers.push_back(before.name);
   }
-  fit.groups.push_back(std::move(group));
+  fit.groups.push_back(std::move(found.group));
 }
 
 std::set<std::string> formats_in(const std::vector<KernelTable>& tables) {
@@ -267,11 +270,14 @@ std::set<std::string> formats_in(const std::vector<KernelTable>& tables) {
 }  // namespace
 
 KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& base,
-                      const SitePopulation& population) {
+                      const SitePopulation& population, Carried carried) {
   KernelFit fit;
   fit.cluster = base;
-  for (const std::string& format : formats_in(tables)) fit_format(format, tables, population, fit);
-  fit_links(tables, population, fit);
+  for (const std::string& format : formats_in(tables)) {
+    fit_format(format, tables, population, carried, fit);
+  }
+  fit_streams(tables, population, carried, fit);
+  fit_links(tables, population, carried, fit);
   if (!tables.empty() && fit.groups.empty()) {
     throw FitRefusal{
         fmt::format("no measured kernel can be predicted on {}{}{}", base.name,

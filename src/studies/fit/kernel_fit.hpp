@@ -2,12 +2,15 @@
 // Kernel and link rates of a machine from its own measured matrix products and collectives.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "evaluate/answer/site_population.hpp"
 #include "plansearch/cluster.hpp"
 #include "studies/fit/fit_tables.hpp"
+#include "studies/fit/held_out.hpp"
 
 namespace plansearch {
 
@@ -22,6 +25,12 @@ struct CurveChange {
 };
 
 /// What one group of rows gave: a format of matrix products, or all collectives.
+/// Logarithms of seconds.
+struct SeenRow {
+  double measured = 0.0;
+  double predicted = 0.0;  ///< by the fit
+};
+
 struct KernelGroupFit {
   std::string part;
   std::vector<std::string> files;
@@ -29,8 +38,10 @@ struct KernelGroupFit {
   double scatter = 0.0;
   double error_before = 0.0;
   double error_after = 0.0;
+  std::optional<HeldOut> held_out{};  ///< absent: too few rows, or very many
   std::vector<CurveChange> changes;
   std::vector<std::string> outliers;  ///< places of rows that contradict the others
+  std::vector<SeenRow> seen{};        ///< the rows that it rests on
 };
 
 struct KernelFit {
@@ -41,8 +52,13 @@ struct KernelFit {
   std::vector<std::string> unused;   ///< rows that could not be predicted, with the reason
 };
 
+/// Which constants of products follow from times. How long a call takes to start belongs to the
+/// benchmark; a machine without a base has nothing else to know it from.
+enum class Carried : std::uint8_t { Rates, WholeCurve };
+
 /// Throws FitRefusal.
 [[nodiscard]] KernelFit fit_kernels(const std::vector<KernelTable>& tables, const Cluster& base,
-                                    const SitePopulation& population);
+                                    const SitePopulation& population,
+                                    Carried carried = Carried::Rates);
 
 }  // namespace plansearch

@@ -26,6 +26,8 @@ std::vector<std::string> default_groups(TableKind kind) {
       return {"gpu", "hw", "system", "collective+ranks", "gpu+collective+ranks"};
     case TableKind::Concurrency:
       return {"gpu", "parts", "gpu+parts"};
+    case TableKind::Stream:
+      return {"gpu", "gpu+pass"};
     case TableKind::Runs:
       break;
   }

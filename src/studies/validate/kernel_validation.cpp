@@ -40,12 +40,18 @@ class Predictor {
 
   Seconds matmul(const io::CsvRow& row) {
     const Accelerator& chip = *accelerators_.get(table_.text(row, "gpu"));
-    const MatmulShape shape{1.0, number(row, "m"), number(row, "n"), number(row, "k")};
+    const double batch = table_.has("batch") ? number(row, "batch") : 1.0;
+    const MatmulShape shape{batch, number(row, "m"), number(row, "n"), number(row, "k")};
     const std::string& dtype = table_.text(row, "dtype");
     if (dtype == "fp8_block") return matmul_time(chip, block_kernel(chip), shape, Clock::Burst);
     const auto type = parse_data_type(dtype);
     if (!type) throw refusal(fmt::format("dtype \"{}\" is unknown", dtype));
     return matmul_time(chip, *type, shape, Clock::Burst, rows_of(*type, shape));
+  }
+
+  Seconds stream(const io::CsvRow& row) {
+    const Accelerator& chip = *accelerators_.get(table_.text(row, "gpu"));
+    return stream_time(chip, Bytes(number(row, "bytes")), 1);
   }
 
   Seconds attention(const io::CsvRow& row) {
@@ -174,7 +180,8 @@ constexpr std::array kKinds{KindRow{TableKind::Runs, "runs"},
                             KindRow{TableKind::Matmul, "matmul", &Predictor::matmul},
                             KindRow{TableKind::Attention, "attention", &Predictor::attention},
                             KindRow{TableKind::Collective, "collective", &Predictor::collective},
-                            KindRow{TableKind::Concurrency, "concurrency"}};
+                            KindRow{TableKind::Concurrency, "concurrency"},
+                            KindRow{TableKind::Stream, "stream", &Predictor::stream}};
 
 const KindRow& row_of(TableKind kind) {
   const auto* found = std::find_if(kKinds.begin(), kKinds.end(),
@@ -201,6 +208,7 @@ TableKind recognise_table(const io::CsvTable& table) {
     return TableKind::Runs;
   }
   if (table.has("gpu_to_gpu_mb")) return TableKind::Concurrency;
+  if (table.has("pass")) return TableKind::Stream;
   if (table.has("collective")) return TableKind::Collective;
   if (table.has("head_dim") || table.has("kv_heads")) return TableKind::Attention;
   if (table.has("dtype") || (table.has("m") && table.has("k"))) return TableKind::Matmul;
@@ -219,7 +227,8 @@ TableKind recognise_table(const io::CsvTable& table) {
       "runs have hw, gpus, model, batch, micro_batch, step_time_s; matmuls gpu, dtype, m, n, k, "
       "time_us; attention gpu, "
       "batch, seq_len, heads, kv_heads, head_dim, time_us; collectives gpu, collective, ranks, "
-      "message_bytes, time_us; kernels and copies at once gpu, nodes, intra_group, inter_group, m, "
+      "message_bytes, time_us; passes over memory gpu, pass, bytes, time_us; kernels and copies at "
+      "once gpu, nodes, intra_group, inter_group, m, "
       "n, "
       "k, gpu_to_gpu_mb, cpu_to_gpu_mb, gpu_to_cpu_mb, time_ms");
 }

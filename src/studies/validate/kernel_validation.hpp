@@ -17,7 +17,7 @@
 
 namespace plansearch {
 
-enum class TableKind : std::uint8_t { Runs, Matmul, Attention, Collective, Concurrency };
+enum class TableKind : std::uint8_t { Runs, Matmul, Attention, Collective, Concurrency, Stream };
 [[nodiscard]] std::string_view to_text(TableKind kind);
 
 /// Told by the header; InputError when it is none of the known tables.

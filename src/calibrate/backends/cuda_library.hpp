@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of CUDA's libraries, loaded at run time: the program starts without them. Only
+// functions whose arguments have been the same since CUDA 11 are here.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <nvrtc.h>
+
+#include <string>
+
+namespace plansearch::calibrate {
+
+/// Throws Unmeasurable where the machine lacks a driver, a library or a device.
+struct CudaLibrary {
+  CudaLibrary();
+
+  decltype(&::cuDeviceGetName) device_name = nullptr;
+  decltype(&::cuModuleLoadData) module_load = nullptr;
+  decltype(&::cuModuleGetFunction) module_function = nullptr;
+  decltype(&::cuLaunchKernel) launch = nullptr;
+
+  decltype(&::cudaGetDeviceCount) device_count = nullptr;
+  decltype(&::cudaSetDevice) set_device = nullptr;
+  decltype(&::cudaDeviceGetAttribute) attribute = nullptr;
+  decltype(&::cudaMemGetInfo) memory_info = nullptr;
+  decltype(&::cudaDriverGetVersion) driver_version = nullptr;
+  decltype(&::cudaRuntimeGetVersion) runtime_version = nullptr;
+  decltype(&::cudaGetErrorString) error_text = nullptr;
+  cudaError_t (*allocate)(void**, std::size_t) = nullptr;
+  decltype(&::cudaFree) release = nullptr;
+  cudaError_t (*allocate_host)(void**, std::size_t) = nullptr;
+  decltype(&::cudaFreeHost) release_host = nullptr;
+  decltype(&::cudaMemcpyAsync) copy = nullptr;
+  decltype(&::cudaStreamSynchronize) wait = nullptr;
+  cudaError_t (*event_create)(cudaEvent_t*) = nullptr;
+  decltype(&::cudaEventRecord) event_record = nullptr;
+  decltype(&::cudaEventSynchronize) event_wait = nullptr;
+  decltype(&::cudaEventElapsedTime) event_elapsed = nullptr;
+
+  decltype(&::cublasLtCreate) blas_create = nullptr;
+  decltype(&::cublasLtGetVersion) blas_version = nullptr;
+  decltype(&::cublasLtMatmulDescCreate) matmul_create = nullptr;
+  decltype(&::cublasLtMatmulDescDestroy) matmul_destroy = nullptr;
+  decltype(&::cublasLtMatmulDescSetAttribute) matmul_set = nullptr;
+  decltype(&::cublasLtMatrixLayoutCreate) layout_create = nullptr;
+  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
+  decltype(&::cublasLtMatrixLayoutSetAttribute) layout_set = nullptr;
+  decltype(&::cublasLtMatmulPreferenceCreate) preference_create = nullptr;
+  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
+  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
+  decltype(&::cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
+  decltype(&::cublasLtMatmul) matmul = nullptr;
+
+  int devices = 0;
+
+  /// Throw Unmeasurable with what the library says.
+  void check(cudaError_t result, const char* what) const;
+  static void check(cublasStatus_t result, const char* what);
+  static void check(CUresult result, const char* what);
+};
+
+/// Machine code of a source for a compute capability such as 80; throws Unmeasurable.
+[[nodiscard]] std::string compile_for(const char* source, int capability);
+
+}  // namespace plansearch::calibrate

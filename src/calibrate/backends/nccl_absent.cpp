@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/backends/nccl.hpp"
+
+namespace plansearch::calibrate {
+
+std::unique_ptr<Messages> make_messages(const CudaLibrary& /*cuda*/) {
+  throw Unmeasurable{"this build is without NCCL: nccl.h was not found"};
+}
+
+}  // namespace plansearch::calibrate

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples of today against a profile: what of the machine has changed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/sample_file.hpp"
+#include "plansearch/cluster.hpp"
+
+namespace plansearch::calibrate {
+
+struct Drift {
+  std::string part;
+  std::size_t points = 0;
+  double ratio = 1.0;     ///< measured over predicted, median
+  double expected = 1.0;  ///< the same when the profile was fitted
+  double band = 0.0;      ///< of ln(ratio / expected), beyond which the part has drifted
+  [[nodiscard]] bool drifted() const;
+};
+
+/// By format of products, by passes over memory, by kind and group of collectives. Samples that the
+/// profile cannot predict are left out.
+[[nodiscard]] std::vector<Drift> drifts(const io::SampledMachine& machine,
+                                        const std::vector<io::Sample>& samples,
+                                        const Cluster& profile);
+
+}  // namespace plansearch::calibrate

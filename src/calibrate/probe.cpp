@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/probe.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "base/names.hpp"
+#include "base/units.hpp"
+#include "calibrate/probes/probe_rows.hpp"
+#include "plansearch/error.hpp"
+
+namespace plansearch::calibrate {
+
+double Point::number(std::string_view name) const {
+  const auto cell = cells.find(name);
+  return cell == cells.end() ? 1.0 : parse_number(cell->second).value_or(1.0);
+}
+
+std::string Point::word(std::string_view name) const {
+  const auto cell = cells.find(name);
+  return cell == cells.end() ? std::string() : cell->second;
+}
+
+std::span<const Probe> probes() {
+  static constexpr std::array kProbes{
+      Probe{"gemm", "matrix products in the three layouts of a training step", gemm_points,
+            gemm_work},
+      Probe{"batched_gemm", "many small products in one call, as unfused attention makes them",
+            batched_gemm_points, gemm_work},
+      Probe{"stream", "passes over memory: copy, element-wise, norm, optimizer", stream_points,
+            stream_work},
+      Probe{"host_copy", "copies between host and accelerator", host_copy_points, host_copy_work},
+      Probe{"collective", "messages of all kinds within a group of ranks", collective_points,
+            collective_work}};
+  return kProbes;
+}
+
+const Probe& probe_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Probe& probe : probes()) {
+    if (probe.name == name) return probe;
+    known.emplace_back(probe.name);
+  }
+  throw InputError({}, fmt::format("there is no probe '{}'", name),
+                   fmt::format("one of {}", fmt::join(known, ", ")));
+}
+
+}  // namespace plansearch::calibrate

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of the rows of `probes()`.
+#pragma once
+
+#include "calibrate/probe.hpp"
+
+namespace plansearch::calibrate {
+
+/// Cells dtype, layout (nn forward, nt input gradient, tn weight gradient), m, n, k: rows and
+/// columns of the result, depth of the sum.
+[[nodiscard]] std::vector<Point> gemm_points(const Grid& grid);
+/// The same with batch.
+[[nodiscard]] std::vector<Point> batched_gemm_points(const Grid& grid);
+[[nodiscard]] Work gemm_work(const Point& point);
+
+/// Cells pass, bytes: read and written together.
+[[nodiscard]] std::vector<Point> stream_points(const Grid& grid);
+[[nodiscard]] Work stream_work(const Point& point);
+
+/// Cells direction (to_device, from_device), bytes.
+[[nodiscard]] std::vector<Point> host_copy_points(const Grid& grid);
+[[nodiscard]] Work host_copy_work(const Point& point);
+
+/// Cells collective, ranks, nodes, bytes (as nccl-tests counts them).
+[[nodiscard]] std::vector<Point> collective_points(const Grid& grid);
+[[nodiscard]] Work collective_work(const Point& point);
+
+/// Arrays that a pass over memory reads and writes.
+struct StreamPass {
+  std::string_view name;
+  int reads;
+  int writes;
+  [[nodiscard]] int arrays() const { return reads > writes ? reads : writes; }
+};
+[[nodiscard]] std::span<const StreamPass> stream_passes();
+
+/// Bytes of one element of a format of products; 4 where it is unknown.
+[[nodiscard]] double element_bytes(std::string_view format);
+
+}  // namespace plansearch::calibrate
