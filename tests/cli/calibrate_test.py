@@ -57,7 +57,7 @@ class Measures(cli_test.Case):
         begin = time.monotonic()
         text = self.succeed("calibrate", "--backend", "cpu", "--only", "stream", "--budget", "6s", "--out",
                             self.directory / "s.jsonl")
-        self.assertLess(time.monotonic() - begin, 15.0)  # a test machine may be busy
+        self.assertLess(time.monotonic() - begin, 60.0)  # a test machine may be busy
         self.assertIn("the budget did not suffice", text)
 
     def test_it_survives_kills_at_any_moment(self):
