@@ -128,6 +128,18 @@ TEST_SUITE("unit") {
     CHECK(memory({}).working_set == Bytes(0));
   }
 
+  TEST_CASE("of a micro-batch in pieces two are alive: one computes, one is on its way") {
+    const auto stream = [](int pieces) {
+      PlanDegrees plan = plan_of(4, SequenceParallel::Off);
+      plan.micro_batch = 4;
+      plan.micro_batches = 2;
+      plan.pieces = pieces;
+      return test::ToyClass(test::toy_problem(), plan).profile("decoder").memory.stream;
+    };
+    CHECK(stream(4) == stream(1) / 2);
+    CHECK(stream(2) == stream(1));
+  }
+
   TEST_CASE("modules that run again cost the forward time of their kernels") {
     const test::ToyClass toy(with_rule({SelectiveRule::Modules, bit_of(LayerModule::LayerNorm)}),
                              plan_of(1, SequenceParallel::Off, Recompute::Selective));

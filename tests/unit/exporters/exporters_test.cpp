@@ -179,6 +179,21 @@ TEST_CASE("exporters: overlap is asked for where the user chose it") {
   CHECK(refusals(*find_exporter("megatron"), request).empty());
 }
 
+TEST_CASE("exporters: user buffers are asked for inside one node") {
+  const auto asked = [](int tensor) {
+    PlanDegrees d;
+    d.tensor_out = tensor;
+    d.sequence_parallel = SequenceParallel::On;
+    const ExportRequest request = request_of(d);
+    for (const Key& key : find_exporter("megatron")->documents.front().keys) {
+      if (key.name == "--tp-comm-overlap") return key.value(request);
+    }
+    return Value();
+  };
+  CHECK(asked(8) == Value(true));
+  CHECK(asked(16) == Value());
+}
+
 TEST_CASE("exporters: a setting that somebody chose is claimed or refused by name") {
   PlanDegrees d;
   d.data = 4;
