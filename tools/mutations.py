@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 COPIED = ("CMakeLists.txt", "CMakePresets.json", "cmake", "src", "include", "search", "tests",
           "benchmarks", "tools", "models", "hardware_profiles", "frameworks", "docs", "validation")
 KEPT_SETTINGS = ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_COMPILER_LAUNCHER",
-                 "CMAKE_CXX_FLAGS")
+                 "CMAKE_CXX_FLAGS", "CMAKE_CXX_FLAGS_DEBUG")
 TIME_LIMIT_S = 600
 # Damaged files take half of the tests' time and ask nothing of predictions.
 LEFT_OUT = "*damage*,*cut off*,*mutated*"

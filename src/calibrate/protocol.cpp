@@ -19,7 +19,6 @@ namespace {
 
 constexpr int kAgreeing = 3;
 constexpr double kAgreement = 0.02;
-constexpr double kNormal = 1.4826;
 constexpr double kFar = 5.0;
 constexpr double kUnstable = 0.1;
 constexpr int kMostCalls = 1000;
@@ -48,14 +47,11 @@ int calls_of(double call, double block) {
 }
 
 void summarise(io::Sample& sample) {
-  const double middle = median(sample.blocks_us);
-  std::vector<double> distances;
-  for (const double block : sample.blocks_us) distances.push_back(std::abs(block - middle));
-  const double deviation = kNormal * median(distances);
-  sample.time_us = middle;
-  sample.spread = deviation / middle;
-  const double far = kFar * std::max(deviation, kAgreement * middle);
-  const auto outliers = std::count_if(distances.begin(), distances.end(),
+  const Scatter scatter = scatter_of(sample.blocks_us);
+  sample.time_us = scatter.middle;
+  sample.spread = scatter.deviation / scatter.middle;
+  const double far = kFar * std::max(scatter.deviation, kAgreement * scatter.middle);
+  const auto outliers = std::count_if(scatter.distances.begin(), scatter.distances.end(),
                                       [&](double distance) { return distance > far; });
   if (outliers > 0) sample.flags.push_back(fmt::format("outliers {}", outliers));
   if (sample.spread > kUnstable) sample.flags.emplace_back("unstable");

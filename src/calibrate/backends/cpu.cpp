@@ -206,12 +206,8 @@ class CpuBackend final : public Backend {
     const Work work = probe_named(point.probe).work(point);
     const Rotation rotation(work.footprint, machine_.cache_bytes, most_bytes_);
     if (point.probe == "stream") {
-      for (const StreamPass& pass : stream_passes()) {
-        if (pass.name != point.word("pass")) continue;
-        return std::make_unique<StreamTrial>(pass, work.bytes, machine_.multiprocessors, rotation,
-                                             read_, written_);
-      }
-      throw Unmeasurable{fmt::format("there is no pass '{}'", point.word("pass"))};
+      return std::make_unique<StreamTrial>(stream_pass(point), work.bytes, machine_.multiprocessors,
+                                           rotation, read_, written_);
     }
     if (point.word("dtype") != "fp32") throw Unmeasurable{"only products of fp32"};
     return std::make_unique<GemmTrial>(blas_, point, rotation, read_, written_);

@@ -63,18 +63,14 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<Trial> pass(const CudaPlace& place, const Point& point, const Work& work) {
     constexpr unsigned kBlocksEach = 16;
-    const std::string name = point.word("pass");
-    if (name == "copy") {
+    const StreamPass& row = stream_pass(point);
+    if (row.name == "copy") {
       const std::size_t half = static_cast<std::size_t>(work.bytes) / 2;
       char* start = memory_.filled(2 * half * place.rotation.sets(), CUDA_R_32F);
       return copy_trial(place, start + half, start, half, 2 * half);
     }
-    for (const StreamPass& row : stream_passes()) {
-      if (row.name != name) continue;
-      return pass_trial(place, kernel(name), row, work.bytes,
-                        kBlocksEach * static_cast<unsigned>(machine_.multiprocessors));
-    }
-    throw Unmeasurable{fmt::format("there is no pass '{}'", name)};
+    return pass_trial(place, kernel(std::string(row.name)), row, work.bytes,
+                      kBlocksEach * static_cast<unsigned>(machine_.multiprocessors));
   }
 
   CUfunction kernel(const std::string& name) {

@@ -32,7 +32,8 @@ struct StreamPass {
   int writes;
   [[nodiscard]] int arrays() const { return reads > writes ? reads : writes; }
 };
-[[nodiscard]] std::span<const StreamPass> stream_passes();
+/// Of a point of the probe. Unmeasurable where its name is unknown.
+[[nodiscard]] const StreamPass& stream_pass(const Point& point);
 
 /// Bytes of one element of a format of products; 4 where it is unknown.
 [[nodiscard]] double element_bytes(std::string_view format);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "calibrate/backend.hpp"
 #include "calibrate/probes/probe_rows.hpp"
 
 namespace plansearch::calibrate {
@@ -26,8 +27,12 @@ std::vector<double> sizes(const Grid& grid, double largest) {
 
 }  // namespace
 
-std::span<const StreamPass> stream_passes() {
-  return kPasses;
+const StreamPass& stream_pass(const Point& point) {
+  const std::string name = point.word("pass");
+  for (const StreamPass& pass : kPasses) {
+    if (pass.name == name) return pass;
+  }
+  throw Unmeasurable{fmt::format("there is no pass '{}'", name)};
 }
 
 std::vector<Point> stream_points(const Grid& grid) {

@@ -65,7 +65,9 @@ class ActivationCounter {
     if (repeats_whole(block_, level)) return inputs_;
     const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
     if (level != Recompute::Selective) return all;
-    if (selective_.rule == SelectiveRule::Modules) return all - dropped(selective_.modules);
+    if (selective_.rule == SelectiveRule::Modules) {
+      return all - dropped(selective_.modules, repeated);
+    }
     if (!keeps_outputs(selective_)) return kept_beside(repeated);
     return inputs_ + policy_outputs(repeated) +
            (sends_again(level, selective_) ? Bytes(0) : exchanged(repeated));
@@ -79,15 +81,15 @@ class ActivationCounter {
     Bytes most;
     for (std::size_t i = 0; i < kLayerModuleCount; ++i) {
       const LayerModules one = bit_of(static_cast<LayerModule>(i)) & selective_.modules;
-      if (one.any()) most = std::max(most, dropped(one));
+      if (one.none()) continue;
+      const SelectiveRecompute alone{SelectiveRule::Modules, one};
+      most = std::max(most, dropped(one, plansearch::repeated_shares(block_, level, alone)));
     }
     return most;
   }
 
   /// Of everything that is saved, what running these modules again gives back.
-  [[nodiscard]] Bytes dropped(LayerModules modules) const {
-    const std::vector<double> repeated = plansearch::repeated_shares(
-        block_, Recompute::Selective, {SelectiveRule::Modules, modules});
+  [[nodiscard]] Bytes dropped(LayerModules modules, const std::vector<double>& repeated) const {
     Bytes bytes;
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
       for (const Saved& saved : block_.operators[i].saved) {

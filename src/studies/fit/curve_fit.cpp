@@ -32,11 +32,6 @@ constexpr double kScanned = 0.2;
 
 using Matrix = std::vector<std::vector<double>>;
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return quantile(values, 0.5);
-}
-
 /// Inverse of a symmetric positive definite matrix, by elimination without pivots.
 Matrix inverse(Matrix a) {
   const std::size_t n = a.size();
@@ -185,16 +180,13 @@ class Descent {
 };
 
 void split_outliers(const std::vector<double>& left, double usual, CurveFit& fit) {
-  constexpr double kNormal = 1.4826;
   constexpr double kOutlier = 6.0;
-  const double middle = median_of(left);
-  std::vector<double> distances;
-  for (const double value : left) distances.push_back(std::abs(value - middle));
-  const double robust = std::max(kNormal * median_of(distances), usual);
+  const Scatter scatter = scatter_of(left);
+  const double robust = std::max(scatter.deviation, usual);
   fit.kept.clear();
   fit.outliers.clear();
   for (std::size_t row = 0; row < left.size(); ++row) {
-    (distances[row] > kOutlier * robust ? fit.outliers : fit.kept).push_back(row);
+    (scatter.distances[row] > kOutlier * robust ? fit.outliers : fit.kept).push_back(row);
   }
 }
 
@@ -212,7 +204,7 @@ std::vector<double> roughly_fitted(const CurveProblem& problem) {
 double median_error(const std::vector<double>& left, const std::vector<std::size_t>& kept) {
   std::vector<double> errors;
   for (const std::size_t row : kept) errors.push_back(std::abs(left[row]));
-  return median_of(errors);
+  return median(std::move(errors));
 }
 
 /// With that of one row of usual scatter, as few rows do not know it.

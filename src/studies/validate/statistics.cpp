@@ -45,6 +45,14 @@ double median(std::vector<double> values) {
   return quantile(values, 0.5);
 }
 
+Scatter scatter_of(const std::vector<double>& values) {
+  constexpr double kNormal = 1.4826;
+  Scatter scatter{median(values)};
+  for (const double value : values) scatter.distances.push_back(std::abs(value - scatter.middle));
+  scatter.deviation = kNormal * median(scatter.distances);
+  return scatter;
+}
+
 std::vector<RowGroup> grouped(
     std::span<const std::size_t> rows,
     const std::function<std::vector<std::string>(std::size_t)>& values_of) {

@@ -31,6 +31,14 @@ struct ErrorSummary {
 [[nodiscard]] double mean(std::span<const double> values);
 [[nodiscard]] double median(std::vector<double> values);
 
+/// Robust measures of values around their median.
+struct Scatter {
+  double middle = 0.0;
+  std::vector<double> distances{};  ///< of each value from it
+  double deviation = 0.0;           ///< standard deviation of normal values: 1.4826 x their median
+};
+[[nodiscard]] Scatter scatter_of(const std::vector<double>& values);
+
 /// Rows that share a value.
 struct RowGroup {
   std::string value;
