@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,14 +17,31 @@ struct ChoiceNode {
   std::vector<double> costs;
 };
 
-/// Costs by option of the last node, for options of those before it.
-using CostLine = std::function<void(std::span<const std::size_t> options, std::span<double> costs)>;
+/// Costs of two options, by places of their nodes in an edge: [option of first][option of second].
+struct PairBound {
+  std::size_t first = 0;
+  std::size_t second = 1;
+  std::vector<double> costs;
+};
+
+/// Costs that are too many to be kept.
+class CostLines {
+ public:
+  virtual ~CostLines() = default;
+  /// Costs by option of the last node, for options of those before it.
+  virtual void line(std::span<const std::size_t> options, std::span<double> costs) const = 0;
+  /// Of these options of each node alone, which count from 0 in their order.
+  [[nodiscard]] virtual std::shared_ptr<const CostLines> restricted(
+      const std::vector<std::vector<std::size_t>>& options) const = 0;
+  /// What no assignment with these two options costs less than; nothing where that is not known.
+  [[nodiscard]] virtual std::optional<PairBound> bound() const { return std::nullopt; }
+};
 
 /// What neighbours, two or more, cost together.
 struct ChoiceEdge {
-  std::vector<std::size_t> nodes;  ///< each once
-  std::vector<double> costs{};     ///< [option of the first][option of the second]...
-  CostLine line{};                 ///< instead of costs, where they are too many to be kept
+  std::vector<std::size_t> nodes;            ///< each once
+  std::vector<double> costs{};               ///< [option of the first][option of the second]...
+  std::shared_ptr<const CostLines> lines{};  ///< instead of costs
 };
 
 struct ChoiceGraph {

@@ -54,9 +54,9 @@ CostTable written_out(CostTable table, const std::vector<std::vector<double>>& o
   const std::span<const std::size_t> outer(table.nodes.data(), table.nodes.size() - 1);
   for_each_choice(outer, options, [&](const std::vector<std::size_t>& chosen) {
     table.costs.resize(table.costs.size() + width);
-    table.line(chosen, std::span(table.costs).last(width));
+    table.lines->line(chosen, std::span(table.costs).last(width));
   });
-  table.line = nullptr;
+  table.lines = nullptr;
   return table;
 }
 
@@ -86,7 +86,7 @@ class Contraction {
     const std::size_t last = sum.nodes.empty() ? node : sum.nodes.back();
     outer_.assign(sum.nodes.begin(), sum.nodes.end() - (sum.nodes.empty() ? 0 : 1));
     for (const CostTable& table : used) {
-      if (table.line && last != node && table.nodes.back() == last) {
+      if (table.lines && last != node && table.nodes.back() == last) {
         lines_.push_back(line(table));
       } else if (contains(table.nodes, last) && last != node) {
         std::vector<std::size_t> nodes = table.nodes;
@@ -126,7 +126,7 @@ class Contraction {
 
   const CostTable& own(CostTable table) { return made_.emplace_back(std::move(table)); }
   const CostTable& at_hand(const CostTable& table) {
-    return table.line ? own(written_out(table, options_)) : table;
+    return table.lines ? own(written_out(table, options_)) : table;
   }
 
   [[nodiscard]] Placed placed(const CostTable& table) const {
@@ -147,12 +147,12 @@ class Contraction {
   /// Costs that are made line by line: the places of the nodes before the last among the outer
   /// ones; behind them, the node that is chosen.
   struct Line {
-    CostLine line;
+    const CostLines* lines;
     std::vector<std::size_t> places;
   };
 
   [[nodiscard]] Line line(const CostTable& table) const {
-    Line result{table.line, {}};
+    Line result{table.lines.get(), {}};
     for (std::size_t i = 0; i + 1 < table.nodes.size(); ++i) {
       const auto place = std::find(outer_.begin(), outer_.end(), table.nodes[i]);
       result.places.push_back(static_cast<std::size_t>(place - outer_.begin()));
@@ -173,7 +173,7 @@ class Contraction {
       for (const std::size_t place : line.places) {
         own_.push_back(place < chosen.size() ? chosen[place] : option);
       }
-      line.line(own_, more_);
+      line.lines->line(own_, more_);
       add_row(joined_.data(), more_.data(), width_);
     }
     return joined_.data();
@@ -212,11 +212,11 @@ std::vector<std::size_t> neighbours(std::size_t node, const std::vector<CostTabl
 
 double cost_of(const CostTable& table, const std::vector<std::size_t>& chosen,
                const std::vector<std::vector<double>>& options) {
-  if (table.line) {
+  if (table.lines) {
     std::vector<std::size_t> own;
     for (const std::size_t node : table.nodes) own.push_back(chosen[node]);
     std::vector<double> costs(options[table.nodes.back()].size());
-    table.line(std::span(own).first(own.size() - 1), costs);
+    table.lines->line(std::span(own).first(own.size() - 1), costs);
     return costs[own.back()];
   }
   std::size_t at = 0;
@@ -277,7 +277,7 @@ void Elimination::eliminate(std::size_t node) {
                    [&](std::size_t a, std::size_t b) { return sizes_[a] < sizes_[b]; });
   // Costs that come in lines stay lines.
   for (const CostTable& table : tables_) {
-    if (!table.line || !contains(table.nodes, node)) continue;
+    if (!table.lines || !contains(table.nodes, node)) continue;
     const auto last = std::find(made.nodes.begin(), made.nodes.end(), table.nodes.back());
     if (last == made.nodes.end()) continue;
     std::rotate(last, last + 1, made.nodes.end());

@@ -37,13 +37,14 @@ class Forest {
     std::vector<std::size_t> tree(graph.nodes.size());
     std::iota(tree.begin(), tree.end(), std::size_t{0});
     for (const ChoiceEdge& edge : graph.edges) {
-      if (edge.nodes.size() != 2 || edge.line) continue;
-      const std::size_t a = tree[edge.nodes[0]];
-      const std::size_t b = tree[edge.nodes[1]];
-      if (a == b) continue;
-      std::replace(tree.begin(), tree.end(), b, a);
-      joins_[edge.nodes[0]].push_back({edge.nodes[1], &edge});
-      joins_[edge.nodes[1]].push_back({edge.nodes[0], &edge});
+      if (edge.lines) {
+        if (auto bound = edge.lines->bound()) {
+          const std::vector<std::size_t> nodes{edge.nodes[bound->first], edge.nodes[bound->second]};
+          join(lines_.emplace_back(ChoiceEdge{nodes, std::move(bound->costs), {}}), tree);
+        }
+      } else if (edge.nodes.size() == 2) {
+        join(edge, tree);
+      }
     }
     for (std::size_t n = 0; n < tree.size(); ++n) {
       if (tree[n] == n) roots_.push_back(n);
@@ -75,6 +76,16 @@ class Forest {
     const ChoiceEdge* edge;
   };
 
+  /// Nothing where it would close a circle.
+  void join(const ChoiceEdge& edge, std::vector<std::size_t>& tree) {
+    const std::size_t a = tree[edge.nodes[0]];
+    const std::size_t b = tree[edge.nodes[1]];
+    if (a == b) return;
+    std::replace(tree.begin(), tree.end(), b, a);
+    joins_[edge.nodes[0]].push_back({edge.nodes[1], &edge});
+    joins_[edge.nodes[1]].push_back({edge.nodes[0], &edge});
+  }
+
   /// What the tree behind `node`, seen from `from`, costs at least by option of `from`.
   const std::vector<double>& arriving(const Join& join, std::size_t from) {
     std::vector<double>& known = arriving_[join.node * joins_.size() + from];
@@ -96,10 +107,7 @@ class Forest {
       min_plus_row(least.data(), &edge.costs[option * others], costs[option], others);
     }
     for (std::size_t other = 0; !first && other < others; ++other) {
-      const double* row = &edge.costs[other * costs.size()];
-      for (std::size_t o = 0; o < costs.size(); ++o) {
-        least[other] = std::min(least[other], costs[o] + row[o]);
-      }
+      least[other] = least_sum(costs.data(), &edge.costs[other * costs.size()], costs.size());
     }
     return least;
   }
@@ -114,6 +122,7 @@ class Forest {
   }
 
   const ChoiceGraph& graph_;
+  std::deque<ChoiceEdge> lines_;          ///< what lines cost at least
   std::vector<std::vector<Join>> joins_;  ///< by node
   std::vector<std::size_t> roots_, members_;
   std::size_t first_ = 0;
@@ -121,48 +130,46 @@ class Forest {
   std::vector<std::vector<double>> least_;
 };
 
-/// Refers to the edge and to what is kept.
-CostLine restricted_line(const ChoiceEdge& edge, std::size_t width, const Kept& kept) {
-  return [&edge, width, &kept](std::span<const std::size_t> chosen, std::span<double> costs) {
-    thread_local std::vector<std::size_t> options;
-    thread_local std::vector<double> line;
-    options.clear();
-    line.resize(width);
-    for (std::size_t n = 0; n < chosen.size(); ++n) {
-      options.push_back(kept[edge.nodes[n]][chosen[n]]);
+/// Lines of so few options are written out.
+ChoiceEdge restricted_lines(const ChoiceEdge& edge,
+                            const std::vector<std::vector<std::size_t>>& kept) {
+  ChoiceEdge result{edge.nodes, {}, edge.lines->restricted(kept)};
+  const std::size_t width = kept.back().size();
+  std::size_t rows = 1;
+  for (std::size_t n = 0; n + 1 < kept.size(); ++n) rows *= kept[n].size();
+  if (rows * width > kLargestTable) return result;
+  result.costs.resize(rows * width);
+  std::vector<std::size_t> chosen(kept.size() - 1, 0);
+  for (std::size_t row = 0; row < rows; ++row) {
+    result.lines->line(chosen, std::span(result.costs).subspan(row * width, width));
+    for (std::size_t n = chosen.size(); n-- > 0;) {
+      if (++chosen[n] < kept[n].size()) break;
+      chosen[n] = 0;
     }
-    edge.line(options, line);
-    const std::vector<std::size_t>& last = kept[edge.nodes.back()];
-    for (std::size_t i = 0; i < last.size(); ++i) costs[i] = line[last[i]];
-  };
+  }
+  result.lines = nullptr;
+  return result;
 }
 
 ChoiceEdge restricted(const ChoiceEdge& edge, const ChoiceGraph& graph, const Kept& kept) {
+  std::vector<std::vector<std::size_t>> own;
+  for (const std::size_t node : edge.nodes) own.push_back(kept[node]);
+  if (edge.lines) return restricted_lines(edge, own);
   ChoiceEdge result{edge.nodes, {}, {}};
   const std::size_t width = graph.nodes[edge.nodes.back()].costs.size();
-  std::vector<const std::vector<std::size_t>*> own;
-  for (const std::size_t node : edge.nodes) own.push_back(&kept[node]);
   std::vector<std::size_t> chosen(own.size() - 1, 0);
-  std::vector<std::size_t> options(chosen.size());
-  std::vector<double> line(edge.line ? width : 0);
   std::size_t rows = 1;
-  for (std::size_t n = 0; n + 1 < own.size(); ++n) rows *= own[n]->size();
-  if (edge.line && rows * own.back()->size() > kLargestTable) {
-    result.line = restricted_line(edge, width, kept);
-    return result;
-  }
-  result.costs.reserve(rows * own.back()->size());
+  for (std::size_t n = 0; n + 1 < own.size(); ++n) rows *= own[n].size();
+  result.costs.reserve(rows * own.back().size());
   for (std::size_t row = 0; row < rows; ++row) {
     std::size_t at = 0;
     for (std::size_t n = 0; n < chosen.size(); ++n) {
-      options[n] = (*own[n])[chosen[n]];
-      at = at * graph.nodes[edge.nodes[n]].costs.size() + options[n];
+      at = at * graph.nodes[edge.nodes[n]].costs.size() + own[n][chosen[n]];
     }
-    if (edge.line) edge.line(options, line);
-    const double* costs = edge.line ? line.data() : &edge.costs[at * width];
-    for (const std::size_t option : *own.back()) result.costs.push_back(costs[option]);
+    const double* costs = &edge.costs[at * width];
+    for (const std::size_t option : own.back()) result.costs.push_back(costs[option]);
     for (std::size_t n = chosen.size(); n-- > 0;) {
-      if (++chosen[n] < own[n]->size()) break;
+      if (++chosen[n] < own[n].size()) break;
       chosen[n] = 0;
     }
   }
@@ -243,7 +250,7 @@ class TiedSolver {
     const std::vector<std::size_t> edges = keep(edges_);
     std::vector<double> sums;
     for (const std::size_t edge : edges) sums.push_back(ends_[edge]);
-    std::deque<Kept> kept;  // lines refer to it
+    std::vector<Kept> kept;
     std::vector<Elimination> solved;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const TiedLayer& layer = layers_[l];

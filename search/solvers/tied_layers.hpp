@@ -30,8 +30,8 @@ struct TiedChoice {
 [[nodiscard]] std::optional<TiedChoice> cheapest_tied(const std::vector<TiedLayer>& layers,
                                                       const std::vector<double>& ends);
 
-/// By node and option: no assignment with this option costs less. The forest of edges of two nodes
-/// is added up, other edges count as free.
+/// By node and option: no assignment with this option costs less. A forest of edges of two nodes,
+/// and of bounds of lines, is added up; other edges count as free.
 [[nodiscard]] std::vector<std::vector<double>> option_bounds(const ChoiceGraph& graph);
 
 }  // namespace plansearch

@@ -12,11 +12,7 @@ void add_row(double* sums, const double* more, std::size_t count);
 /// least[i] = min(least[i], base + row[i])
 void min_plus_row(double* least, const double* row, double base, std::size_t count);
 
-/// values[i] = others[i] where other_lengths[i] < lengths[i]
-void take_nearer(double* values, const double* others, const double* lengths,
-                 const double* other_lengths, std::size_t count);
-
-/// least[i] = min(least[i], others[i])
-void take_less(double* least, const double* others, std::size_t count);
+/// The least row[i] + more[i]; infinite where there is none.
+[[nodiscard]] double least_sum(const double* row, const double* more, std::size_t count);
 
 }  // namespace plansearch

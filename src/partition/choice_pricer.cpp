@@ -34,6 +34,12 @@ PlanDegrees of_one_sequence(PlanDegrees degrees) {
   return degrees;
 }
 
+DeviceMesh factored_mesh(const Problem& problem, const PlanDegrees& degrees,
+                         const std::vector<int>& factors) {
+  return with_factors(make_device_mesh(without_pipeline(degrees), problem.framework->rank_order),
+                      factors);
+}
+
 Placements all_whole(const Network& network, const std::vector<int>& factors) {
   Placements placements{factors, {}};
   for (const Block& block : network.blocks) {
@@ -47,13 +53,19 @@ Placements all_whole(const Network& network, const std::vector<int>& factors) {
 
 }  // namespace
 
+std::shared_ptr<KnownRoutes> make_known_routes(const Problem& problem, const PlanDegrees& degrees,
+                                               const std::vector<int>& factors) {
+  const DeviceMesh mesh = factored_mesh(problem, degrees, factors);
+  return std::make_shared<KnownRoutes>(mesh, alike_factors(*problem.cluster, mesh));
+}
+
 ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block,
                            double copies, const std::vector<int>& factors,
                            std::shared_ptr<ReshardingPrices> moves)
     : problem_(problem),
       degrees_(without_pipeline(degrees)),
       context_(pricing_context(problem_)),
-      mesh_(with_factors(make_device_mesh(degrees_, problem_.framework->rank_order), factors)),
+      mesh_(factored_mesh(problem_, degrees, factors)),
       placements_(all_whole(*problem_.network, factors)),
       rules_(placement_rules(*problem_.network, of_one_sequence(degrees_), mesh_,
                              *problem_.framework, &placements_)),
@@ -65,7 +77,9 @@ ChoicePricer::ChoicePricer(const Problem& problem, const PlanDegrees& degrees, s
       repeated_(repeated_shares(block_, problem_.framework->selective)),
       copies_(copies),
       choice_(placements_.blocks[block]),
-      moves_(moves ? std::move(moves) : std::make_shared<ReshardingPrices>(mesh_)) {
+      moves_(moves ? std::move(moves)
+                   : std::make_shared<ReshardingPrices>(
+                         make_known_routes(problem_, degrees, factors))) {
   placed_extents(*problem_.network, degrees_, *problem_.framework, extents_);
   place_block(block_, index_, rules_, placement_, block);
   for (std::size_t t = 0; t < block_.tensors.size(); ++t) add_moved(static_cast<TensorId>(t));
@@ -274,9 +288,10 @@ void ChoicePricer::add_moved(TensorId tensor) {
   };
 }
 
-const ReshardingCosts& ChoicePricer::moves(TensorId tensor, const ReshardingPrices::Layouts& from,
-                                           const ReshardingPrices::Layouts& to, Pairs pairs,
-                                           ReadsAgain reader) {
+std::shared_ptr<const ReshardingCosts> ChoicePricer::moves(TensorId tensor,
+                                                           const ReshardingPrices::Layouts& from,
+                                                           const ReshardingPrices::Layouts& to,
+                                                           Pairs pairs, ReadsAgain reader) {
   return moves_->price_all(moved_[static_cast<std::size_t>(tensor)], from, to, pairs, reader);
 }
 

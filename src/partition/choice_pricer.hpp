@@ -26,6 +26,7 @@ struct PhaseCost {
   Seconds forward;  ///< what a recomputation of the block repeats
   Seconds rest;
 
+  bool operator==(const PhaseCost&) const = default;
   PhaseCost& operator+=(const PhaseCost& other) {
     forward += other.forward;
     rest += other.rest;
@@ -51,11 +52,16 @@ struct FusedGroupCost {
   }
 };
 
+/// Of the tensor group of these degrees, cut into `factors`; for any pricer of as many replicas.
+[[nodiscard]] std::shared_ptr<KnownRoutes> make_known_routes(const Problem& problem,
+                                                             const PlanDegrees& degrees,
+                                                             const std::vector<int>& factors);
+
 class ChoicePricer {
  public:
   /// `factors`: of the tensor group. `copies` of the block, whose reductions at the end of a step
-  /// go together. `moves`: of another pricer on the same mesh, whose ways need not be looked for
-  /// again.
+  /// go together. `moves`: of another pricer of the same degrees but for sharding and
+  /// recomputation.
   ChoicePricer(const Problem& problem, const PlanDegrees& degrees, std::size_t block, double copies,
                const std::vector<int>& factors, std::shared_ptr<ReshardingPrices> moves = nullptr);
   ChoicePricer(const ChoicePricer&) = delete;
@@ -81,10 +87,11 @@ class ChoicePricer {
   /// One copy whose operators all lie by role between edges that are cut so: embedding, head.
   [[nodiscard]] Seconds by_role(const std::optional<FactorCuts>& edges, Recompute level);
 
-  /// What brings a tensor from some layouts to others. Lives as long as the pricer.
-  [[nodiscard]] const ReshardingCosts& moves(TensorId tensor, const ReshardingPrices::Layouts& from,
-                                             const ReshardingPrices::Layouts& to, Pairs pairs,
-                                             ReadsAgain reader);
+  /// What brings a tensor from some layouts to others.
+  [[nodiscard]] std::shared_ptr<const ReshardingCosts> moves(TensorId tensor,
+                                                             const ReshardingPrices::Layouts& from,
+                                                             const ReshardingPrices::Layouts& to,
+                                                             Pairs pairs, ReadsAgain reader);
   /// Whether its gradient is formed and moves.
   [[nodiscard]] bool returns(TensorId tensor) const;
 

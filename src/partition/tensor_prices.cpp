@@ -64,6 +64,8 @@ bool contains(const std::vector<std::uint32_t>& list, std::uint32_t number) {
 
 }  // namespace
 
+constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
+
 /// One line as it grows.
 struct TensorPrices::Work {
   std::vector<std::size_t> ways{};         ///< of the nodes before the last
@@ -71,7 +73,7 @@ struct TensorPrices::Work {
   std::vector<std::uint32_t> wanted{};     ///< layouts brought to them that nobody repeats so far,
   std::vector<double> again{};             ///< and what repeating would take
   std::vector<std::uint32_t> gradients{};  ///< of theirs, on their way
-  std::vector<double> lengths{}, times{}, repeats{};  ///< to the column that is added
+  std::vector<ReshardingCost> nearest{};   ///< to the column that is added, by way
   std::vector<double> forward{}, rest{};
   std::vector<std::pair<std::uint32_t, double>> sent{};  ///< ways that send nothing, and their rest
 };
@@ -96,19 +98,23 @@ TensorPrices::TensorPrices(ChoicePricer& pricer, TensorId tensor,
   }
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const ColumnLayouts& column = columns[c];
-    std::vector<const ReshardingCosts*>& supply = supply_.emplace_back();
+    auto& supply = supply_.emplace_back();
     for (std::size_t source = 0; source <= c; ++source) {
       const Layouts& from = source == 0 ? made : columns[source - 1].wanted;
       const Pairs pairs = node_of(source) == column.node ? Pairs::OneToOne : Pairs::All;
-      supply.push_back(&pricer.moves(tensor, from, column.wanted, pairs, again));
+      supply.push_back(pricer.moves(tensor, from, column.wanted, pairs, again));
     }
     price_returns(pricer, tensor, column.gradients, needed, column.node == 0);
   }
+  index_ways();
+}
+
+/// What a line asks of every way of the last node, sorted out once.
+void TensorPrices::index_ways() {
   while (first_ < columns_.size() && columns_[first_].node + 1 < nodes_.size()) ++first_;
   for (std::size_t column = first_; column < columns_.size(); ++column) index_ways(column);
 }
 
-/// What a line asks of every way of the last node, sorted out once.
 void TensorPrices::index_ways(std::size_t column) {
   Column& own = columns_[column];
   const auto repeats = [&](std::size_t from, std::size_t to, std::uint32_t way) {
@@ -143,17 +149,58 @@ void TensorPrices::price_returns(ChoicePricer& pricer, TensorId tensor, const La
     return;
   }
   const Pairs pairs = one_node ? Pairs::OneToOne : Pairs::All;
-  const ReshardingCosts& moves = pricer.moves(tensor, gradients, needed, pairs, ReadsAgain::Never);
-  if (one_node) {
-    returns = moves.times;
-    return;
-  }
-  returns.resize(moves.times.size());
+  const auto costs = pricer.moves(tensor, gradients, needed, pairs, ReadsAgain::Never);
+  returns.resize(costs->pairs.size());
+  const std::size_t width = one_node ? 1 : needed.size();
   for (std::size_t way = 0; way < ways; ++way) {
-    for (std::size_t i = 0; i < needed.size(); ++i) {
-      returns[i * ways + way] = moves.times[way * needed.size() + i];
+    for (std::size_t i = 0; i < width; ++i) {
+      returns[i * ways + way] = (*costs)[way * width + i].time;
     }
   }
+}
+
+TensorPrices TensorPrices::restricted(const std::vector<std::vector<std::size_t>>& options) const {
+  TensorPrices made;
+  std::vector<std::vector<std::uint32_t>> kept;  // ways by node
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    Node& node = made.nodes_.emplace_back(Node{nodes_[n].node, {}, 0});
+    std::vector<std::uint32_t>& ways = kept.emplace_back();
+    std::vector<std::uint32_t> number(nodes_[n].ways, kNone);
+    for (const std::size_t option : options[n]) {
+      const std::uint32_t way = nodes_[n].of_option[option];
+      if (number[way] == kNone) {
+        number[way] = static_cast<std::uint32_t>(ways.size());
+        ways.push_back(way);
+      }
+      node.of_option.push_back(number[way]);
+    }
+    node.ways = ways.size();
+  }
+  // What stands by ways of one node and, where there are two, of another.
+  const auto some = [&](const auto& all, std::size_t from, std::size_t node) {
+    std::remove_cvref_t<decltype(all)> found;
+    const std::vector<std::uint32_t> whole{0};
+    for (const std::uint32_t row : from == node ? whole : kept[from]) {
+      for (const std::uint32_t way : kept[node]) {
+        found.push_back(all[row * nodes_[node].ways + way]);
+      }
+    }
+    return found;
+  };
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const Column& own = columns_[c];
+    made.columns_.push_back({own.node, some(own.wanted, own.node, own.node),
+                             some(own.gradients, own.node, own.node), own.reads_again});
+    auto& supply = made.supply_.emplace_back();
+    for (std::size_t source = 0; source <= c; ++source) {
+      const ReshardingCosts& moves = *supply_[c][source];
+      supply.push_back(std::make_shared<const ReshardingCosts>(ReshardingCosts{
+          some(moves.pairs, node_of(source), own.node), moves.costs, moves.repeats}));
+    }
+    made.returns_.push_back(some(returns_[c], 0, own.node));
+  }
+  made.index_ways();
+  return made;
 }
 
 std::vector<std::size_t> TensorPrices::nodes() const {
@@ -172,26 +219,23 @@ void TensorPrices::add_fixed(std::size_t column, Work& work) const {
   const Column& own = columns_[column];
   const std::size_t way = work.ways[own.node];
   const auto at = [&](std::size_t source) { return start(node_of(source), column, work) + way; };
-  std::size_t best = 0;
+  ReshardingCost best = (*supply_[column].front())[at(0)];
   for (std::size_t source = 1; source <= column; ++source) {
-    const ReshardingCosts& moves = *supply_[column][source];
-    const ReshardingCosts& known = *supply_[column][best];
-    if (moves.lengths[at(source)] < known.lengths[at(best)]) best = source;
+    const ReshardingCost& other = (*supply_[column][source])[at(source)];
+    if (other.length < best.length) best = other;
   }
-  const ReshardingCosts& moves = *supply_[column][best];
-  work.fixed.forward += Seconds(moves.times[at(best)]);
+  work.fixed.forward += Seconds(best.time);
   const std::uint32_t wanted = own.wanted[way];
-  if (!moves.again.empty()) {
+  if (supply_[column].front()->repeats) {
     const bool repeated = std::any_of(columns_.begin(), columns_.end(), [&](const Column& other) {
       return other.node + 1 < nodes_.size() && other.reads_again &&
              other.wanted[work.ways[other.node]] == wanted;
     });
-    const double again = moves.again[at(best)];
     if (repeated) {
-      work.fixed.rest += Seconds(again);
+      work.fixed.rest += Seconds(best.again);
     } else {
       work.wanted.push_back(wanted);
-      work.again.push_back(again);
+      work.again.push_back(best.again);
     }
   }
   const std::uint32_t gradient = own.gradients[way];
@@ -204,36 +248,28 @@ void TensorPrices::add_fixed(std::size_t column, Work& work) const {
 void TensorPrices::add_last(std::size_t column, Work& work) const {
   const Column& own = columns_[column];
   const std::size_t ways = own.wanted.size();
-  const auto line = [&](const std::vector<double>& all, std::size_t source) {
-    return all.data() + start(node_of(source), column, work);
-  };
-  const bool repeats = !supply_[column].front()->again.empty();
-  const auto copy = [&](std::vector<double>& to, const double* from) {
-    to.assign(from, from + ways);
-  };
-  const ReshardingCosts& made = *supply_[column].front();
-  copy(work.lengths, line(made.lengths, 0));
-  copy(work.times, line(made.times, 0));
-  if (repeats) copy(work.repeats, line(made.again, 0));
-  for (std::size_t source = 1; source <= column; ++source) {
+  const auto supply = [&](std::size_t source, auto take) {
     const ReshardingCosts& moves = *supply_[column][source];
-    const double* lengths = line(moves.lengths, source);
-    const auto nearer = [&](std::vector<double>& values, const std::vector<double>& others) {
-      take_nearer(values.data(), line(others, source), work.lengths.data(), lengths, ways);
-    };
-    nearer(work.times, moves.times);
-    if (repeats) nearer(work.repeats, moves.again);
-    take_less(work.lengths.data(), lengths, ways);
+    const std::uint32_t* pairs = moves.pairs.data() + start(node_of(source), column, work);
+    const ReshardingCost* costs = moves.costs->data();
+    for (std::size_t way = 0; way < ways; ++way) take(work.nearest[way], costs[pairs[way]]);
+  };
+  work.nearest.resize(ways);
+  supply(0, [](ReshardingCost& nearest, const ReshardingCost& cost) { nearest = cost; });
+  for (std::size_t source = 1; source <= column; ++source) {
+    supply(source, [](ReshardingCost& nearest, const ReshardingCost& cost) {
+      if (cost.length < nearest.length) nearest = cost;
+    });
   }
-  add_row(work.forward.data(), work.times.data(), ways);
-  if (repeats) add_repeats(own, work);
+  for (std::size_t way = 0; way < ways; ++way) work.forward[way] += work.nearest[way].time;
+  if (supply_[column].front()->repeats) add_repeats(own, work);
   add_returns(column, work);
 }
 
 /// What readers ask for again in backward: of layouts brought to this column of the last node, and
 /// of those brought to columns of other nodes that this one is the first to repeat.
 void TensorPrices::add_repeats(const Column& column, Work& work) const {
-  for (const std::uint32_t way : column.repeated) work.rest[way] += work.repeats[way];
+  for (const std::uint32_t way : column.repeated) work.rest[way] += work.nearest[way].again;
   for (std::size_t i = 0; i < work.wanted.size(); ++i) {
     for_each_way(column.first_to_repeat, work.wanted[i],
                  [&](std::uint32_t way) { work.rest[way] += work.again[i]; });
@@ -291,6 +327,21 @@ void TensorPrices::totals(std::span<const std::size_t> options, double repeats,
   for (std::size_t option = 0; option < costs.size(); ++option) {
     costs[option] = work.rest[ways[option]];
   }
+}
+
+std::vector<double> TensorPrices::first_pair(double repeats) const {
+  const Node& maker = nodes_.front();
+  const Node& reader = nodes_[first_reader()];
+  const ReshardingCosts& moves = *supply_.front().front();
+  std::vector<double> costs;
+  costs.reserve(maker.of_option.size() * reader.of_option.size());
+  for (const std::uint32_t made : maker.of_option) {
+    for (const std::uint32_t way : reader.of_option) {
+      const std::size_t at = made * reader.ways + way;
+      costs.push_back(moves[at].time * (1.0 + repeats) + returns_.front()[at]);
+    }
+  }
+  return costs;
 }
 
 }  // namespace plansearch

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -36,11 +37,19 @@ class TensorPrices {
   /// operators, the edge where it leaves last.
   TensorPrices(ChoicePricer& pricer, TensorId tensor, const std::vector<const OperandUses*>& nodes);
 
+  /// For these options of each node alone, which count from 0 in their order.
+  [[nodiscard]] TensorPrices restricted(const std::vector<std::vector<std::size_t>>& options) const;
+
   [[nodiscard]] std::vector<std::size_t> nodes() const;
   /// By option of the last node, for options of the others.
   void line(std::span<const std::size_t> options, std::span<PhaseCost> costs) const;
   /// The same, seconds in all with forward repeated.
   void totals(std::span<const std::size_t> options, double repeats, std::span<double> costs) const;
+  /// The node that has the first reader; 0 where that is the maker's own.
+  [[nodiscard]] std::size_t first_reader() const { return columns_.front().node; }
+  /// What the first reader costs by option of the maker and of that node: the tensor comes from
+  /// the maker, and its gradient goes back.
+  [[nodiscard]] std::vector<double> first_pair(double repeats) const;
 
  private:
   struct Node {
@@ -68,6 +77,7 @@ class TensorPrices {
     WaysOf first_to_repeat{};               ///< what no earlier column does
   };
   struct Work;
+  TensorPrices() = default;
 
   [[nodiscard]] std::size_t node_of(std::size_t source) const {
     return source == 0 ? 0 : columns_[source - 1].node;
@@ -82,6 +92,7 @@ class TensorPrices {
   void add_last(std::size_t column, Work& work) const;
   void add_repeats(const Column& column, Work& work) const;
   void add_returns(std::size_t column, Work& work) const;
+  void index_ways();
   void index_ways(std::size_t column);
 
   std::vector<Node> nodes_;
@@ -89,7 +100,7 @@ class TensorPrices {
   std::size_t first_ = 0;  ///< column of the last node
   /// By column, by source (the maker, columns before it): by way of the node that has the tensor
   /// and by way of the one that wants it; by way where they are one node.
-  std::vector<std::vector<const ReshardingCosts*>> supply_;
+  std::vector<std::vector<std::shared_ptr<const ReshardingCosts>>> supply_;
   /// Of gradients, by column: by way of the column and by way of the maker, turned.
   std::vector<std::vector<double>> returns_;
 };

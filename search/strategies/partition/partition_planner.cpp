@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <mutex>
 
 #include "plan/primitives/recompute.hpp"
@@ -51,6 +52,30 @@ double seconds_of(const FusedGroupCost& cost, double repeats, const Weights& wei
       .value();
 }
 
+/// What a tensor costs, in seconds.
+class PricedLines : public CostLines {
+ public:
+  PricedLines(std::shared_ptr<const TensorPrices> prices, double repeats)
+      : prices_(std::move(prices)), repeats_(repeats) {}
+  void line(std::span<const std::size_t> options, std::span<double> costs) const override {
+    prices_->totals(options, repeats_, costs);
+  }
+  [[nodiscard]] std::shared_ptr<const CostLines> restricted(
+      const std::vector<std::vector<std::size_t>>& options) const override {
+    return std::make_shared<PricedLines>(
+        std::make_shared<const TensorPrices>(prices_->restricted(options)), repeats_);
+  }
+  /// Maker and first reader: the tensor comes from nowhere else, and its gradient goes back.
+  [[nodiscard]] std::optional<PairBound> bound() const override {
+    if (prices_->first_reader() == 0) return std::nullopt;
+    return PairBound{0, prices_->first_reader(), prices_->first_pair(repeats_)};
+  }
+
+ private:
+  std::shared_ptr<const TensorPrices> prices_;
+  double repeats_;
+};
+
 ChoiceGraph graph_of(const ChoiceTables& tables, const Weights& weights) {
   const double repeats = repeats_whole(tables.block(), weights.level) ? 1.0 : 0.0;
   ChoiceGraph graph;
@@ -64,10 +89,7 @@ ChoiceGraph graph_of(const ChoiceTables& tables, const Weights& weights) {
   for (const ChoiceTable& table : tables.tables()) {
     ChoiceEdge& edge = graph.edges.emplace_back(ChoiceEdge{table.nodes, {}, {}});
     if (table.prices) {
-      edge.line = [prices = table.prices, repeats](std::span<const std::size_t> options,
-                                                   std::span<double> costs) {
-        prices->totals(options, repeats, costs);
-      };
+      edge.lines = std::make_shared<PricedLines>(table.prices, repeats);
       continue;
     }
     edge.costs.reserve(table.costs.size());
@@ -166,6 +188,21 @@ struct PartitionPlanner::Parts {
     return known;
   }
 
+  /// A cheapest choice that takes no longer with rings exposed is the cheapest then, too: no other
+  /// one takes less time exposed than hidden.
+  void keep_without_rings(Recompute level, double seconds_per_byte,
+                          const PartitionPlan& plan) const {
+    const std::scoped_lock lock(keeping);
+    without_rings.insert_or_assign({level, seconds_per_byte}, plan);
+  }
+  [[nodiscard]] std::optional<PartitionPlan> known_without_rings(Recompute level,
+                                                                 double seconds_per_byte) const {
+    const std::scoped_lock lock(keeping);
+    const auto known = without_rings.find({level, seconds_per_byte});
+    if (known == without_rings.end()) return std::nullopt;
+    return known->second;
+  }
+
   /// In front of the layers.
   [[nodiscard]] bool is_first(std::size_t block) const {
     for (const BlockRun& run : problem.network->order) {
@@ -189,6 +226,8 @@ struct PartitionPlanner::Parts {
   std::vector<std::unique_ptr<ChoicePricer>> ends;    ///< by block; null for layers
   mutable ByRecompute<Ends> end_sums;
   mutable std::mutex pricing_ends;
+  mutable std::map<std::pair<Recompute, double>, PartitionPlan> without_rings;
+  mutable std::mutex keeping;
   std::mutex pricing_tensors;
   bool priced = false;
   std::string obstacle;
@@ -207,10 +246,6 @@ bool PartitionPlanner::exact() const {
   parts_->price_tensors();
   return std::all_of(parts_->tables.begin(), parts_->tables.end(),
                      [](const auto& layer) { return layer == nullptr || layer->exact(); });
-}
-
-const std::shared_ptr<ReshardingPrices>& PartitionPlanner::moves() const {
-  return parts_->moves;
 }
 
 const ChoiceTables* PartitionPlanner::tables(std::size_t block) const {
@@ -246,6 +281,9 @@ std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings
                                                     double seconds_per_byte) const {
   const Parts& p = *parts_;
   if (!p.obstacle.empty()) return std::nullopt;
+  if (rings == Rings::Exposed) {
+    if (auto known = p.known_without_rings(level, seconds_per_byte)) return known;
+  }
   parts_->price_tensors();
   const Weights weights = p.weights(level, rings, seconds_per_byte);
   std::vector<double> sums = p.end_costs(level).before;
@@ -260,6 +298,7 @@ std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings
   const auto found = cheapest_tied(layers, sums);
   if (!found) return std::nullopt;
   auto chosen = found->options.begin();
+  bool has_rings = false;
   PartitionPlan plan;
   plan.placements.factors = p.factors;
   const std::optional<FactorCuts>& cuts = p.first_layer().edges()[found->edge];
@@ -280,10 +319,13 @@ std::optional<PartitionPlan> PartitionPlanner::best(Recompute level, Rings rings
     for (std::size_t n = 0; n < options.size(); ++n) {
       plan.bytes +=
           copies_of(*p.problem.network, b) * bytes_of(tables.nodes()[n], options[n], weights);
+      const FusedGroupCost& cost = tables.nodes()[n].costs[options[n]];
+      has_rings = has_rings || !(cost.pass(Rings::Exposed) == cost.pass(Rings::Hidden));
     }
     plan.words += (plan.words.empty() ? "" : "; ") + words_of(tables, options);
   }
   plan.sum = Seconds(found->cost - seconds_per_byte * plan.bytes);
+  if (rings == Rings::Hidden && !has_rings) p.keep_without_rings(level, seconds_per_byte, plan);
   return plan;
 }
 

@@ -37,7 +37,7 @@ class PartitionPlanner {
     const Problem& problem;
     const PlanDegrees& degrees;  ///< bits: tensor_out a power of two; of a pipeline, all layers
     PartitionSpace space = PartitionSpace::All;
-    std::shared_ptr<ReshardingPrices> moves{};  ///< of a planner on the same mesh
+    std::shared_ptr<ReshardingPrices> moves{};  ///< as of ChoicePricer
   };
   explicit PartitionPlanner(const Request& request);
   ~PartitionPlanner();
@@ -56,8 +56,6 @@ class PartitionPlanner {
   [[nodiscard]] std::optional<Seconds> least_sum(Recompute level, Rings rings) const;
   /// Whether the sums are exact (ChoiceTables::exact).
   [[nodiscard]] bool exact() const;
-  /// For a planner of another micro-batch, or of other policies of parameters.
-  [[nodiscard]] const std::shared_ptr<ReshardingPrices>& moves() const;
   /// Of one block of layers, with prices of all moves; null for embedding and head.
   [[nodiscard]] const ChoiceTables* tables(std::size_t block) const;
 

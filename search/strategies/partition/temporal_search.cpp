@@ -151,7 +151,6 @@ class TemporalSearch : public Strategy {
   /// Degrees whose choices are looked at, and what was found.
   struct Group {
     PlanDegrees degrees;
-    bool looked = false;
     std::string obstacle{};
     std::vector<Asked> asked{};
 
@@ -170,26 +169,22 @@ class TemporalSearch : public Strategy {
   void offer_choices(const std::vector<PlanDegrees>& groups) {
     std::vector<Alike> all;
     for (const PlanDegrees& degrees : groups) {
+      std::shared_ptr<KnownRoutes>& routes = routes_[{degrees.tensor_out, degrees.data}];
+      if (!routes)
+        routes =
+            make_known_routes(problem_, degrees, factors_of(space_of(degrees), degrees.tensor_out));
       if (all.empty() || !all.back().front().shares_moves(degrees)) all.emplace_back();
       all.back().push_back({degrees});
     }
     const int threads = std::max(task_.options.threads, 1);
-    if (threads > 1) look_at_largest(all);
     for (std::size_t next = 0; next < all.size();) {
       // Over very many devices the tables of one sum fill the memory.
       const bool alone = threads == 1 || is_sorted(all[next]);
       const std::size_t most = alone ? 1 : 4 * static_cast<std::size_t>(threads);
       const std::size_t count = std::min(most, all.size() - next);
-      const auto look = [&](std::size_t i) {
-        Alike& alike = all[next + i];
-        std::shared_ptr<ReshardingPrices> moves = known_moves(alike.front().degrees);
-        if (moves && !alone) moves = std::make_shared<ReshardingPrices>(*moves);
-        look_at(alike, moves);
-        if (alone) moves_[alike.front().degrees.tensor_out] = std::move(moves);
-      };
       const StopToken* token = stop_token();
       try {
-        parallel_for(count, threads, look);
+        parallel_for(count, threads, [&](std::size_t i) { look_at(all[next + i]); });
       } catch (const Stopped&) {
         task_.result.completeness = Completeness::Stopped;
         token = nullptr;
@@ -203,43 +198,25 @@ class TemporalSearch : public Strategy {
     }
   }
 
-  /// The largest micro-batch of each tensor degree, which can be cut in all that others can: they
-  /// find its ways between layouts.
-  void look_at_largest(std::vector<Alike>& all) {
-    std::map<int, Alike*> largest;  // by tensor degree
-    for (Alike& alike : all) {
-      if (is_sorted(alike)) continue;
-      largest[alike.front().degrees.tensor_out] = &alike;
-      moves_[alike.front().degrees.tensor_out] = nullptr;
-    }
-    const std::vector<std::pair<int, Alike*>> first(largest.rbegin(), largest.rend());
-    parallel_for(first.size(), task_.options.threads,
-                 [&](std::size_t i) { look_at(*first[i].second, moves_.at(first[i].first)); });
-  }
-
-  [[nodiscard]] std::shared_ptr<ReshardingPrices> known_moves(const PlanDegrees& degrees) const {
-    const auto known = moves_.find(degrees.tensor_out);
-    return known == moves_.end() ? nullptr : known->second;
-  }
-
   [[nodiscard]] bool is_sorted(const Alike& alike) const {
     return space_of(alike.front().degrees) == PartitionSpace::Sorted;
   }
 
-  void look_at(Alike& alike, std::shared_ptr<ReshardingPrices>& moves) const {
-    if (moves) moves->forget_tables();
-    for (Group& group : alike) {
-      if (!group.looked) look_at(group, moves);
-    }
+  /// What tensors cost that move, for these degrees and all that differ in sharding alone.
+  [[nodiscard]] std::shared_ptr<ReshardingPrices> moves_of(const PlanDegrees& degrees) const {
+    return std::make_shared<ReshardingPrices>(routes_.at({degrees.tensor_out, degrees.data}));
   }
 
-  void look_at(Group& group, std::shared_ptr<ReshardingPrices>& moves) const {
+  void look_at(Alike& alike) const {
+    const auto moves = moves_of(alike.front().degrees);
+    for (Group& group : alike) look_at(group, moves);
+  }
+
+  void look_at(Group& group, const std::shared_ptr<ReshardingPrices>& moves) const {
     check_stop();
-    group.looked = true;
     PlanDegrees degrees = group.degrees;
     if (!has_room(degrees)) return;
     const PartitionPlanner planner({problem_, degrees, space_of(degrees), moves});
-    moves = planner.moves();
     group.obstacle = planner.obstacle();
     if (!group.obstacle.empty()) return;
     for (const Recompute level : recomputations_of(request_)) {
@@ -330,7 +307,7 @@ class TemporalSearch : public Strategy {
     if (stopped()) return 0.0;
     try {
       const PartitionPlanner planner(
-          {problem_, offered.degrees, space_of(offered.degrees), known_moves(offered.degrees)});
+          {problem_, offered.degrees, space_of(offered.degrees), moves_of(offered.degrees)});
       const Recompute level = offered.degrees.recompute;
       const auto alike = planner.best(level, offered.rings, 0.0);
       const auto least = planner.least_sum(level, offered.rings);
@@ -379,7 +356,7 @@ class TemporalSearch : public Strategy {
   const SearchTask& task_;
   Offers offers_;
   std::vector<Offered> offered_;
-  std::map<int, std::shared_ptr<ReshardingPrices>> moves_;  ///< by tensor degree
+  std::map<std::pair<int, int>, std::shared_ptr<KnownRoutes>> routes_;  ///< by tensor, data
   std::string obstacle_;
 };
 

@@ -99,4 +99,12 @@ GroupSpan locate(const Cluster& cluster, const ProcessGroup& group) {
   return span;
 }
 
+bool cost_alike(const Cluster& cluster, const ProcessGroup& one, const ProcessGroup& other) {
+  GroupSpan span = locate(cluster, one);
+  const GroupSpan wanted = locate(cluster, other);
+  // Only links that were measured stride by stride look at it.
+  if (cluster.tiers[span.local_tier].group_rates.empty()) span.stride = wanted.stride;
+  return span == wanted;
+}
+
 }  // namespace plansearch

@@ -18,9 +18,14 @@ struct GroupSpan {
   double sisters = 1.0;  ///< groups that share the network cards of a domain, this one included
   std::size_t local_tier = 0;  ///< innermost tier that joins the ranks of one domain
   std::size_t wide_tier = 0;   ///< innermost tier that joins all ranks
+  bool operator==(const GroupSpan&) const = default;
 };
 
 /// Of the sister group that crosses most domains.
 [[nodiscard]] GroupSpan locate(const Cluster& cluster, const ProcessGroup& group);
+
+/// Whether every message takes as long over one group as over the other.
+[[nodiscard]] bool cost_alike(const Cluster& cluster, const ProcessGroup& one,
+                              const ProcessGroup& other);
 
 }  // namespace plansearch

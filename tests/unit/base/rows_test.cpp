@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of five: more than one vector of four, and a rest.
+// Rows of more than one vector, and a rest.
 #include "base/rows.hpp"
 
 #include <doctest/doctest.h>
@@ -20,17 +20,17 @@ TEST_SUITE("unit") {
     std::vector<double> least{none, 3, 3, 3, 3};
     min_plus_row(least.data(), row.data(), 1.0, least.size());  // 12 3 1 6 8 against it
     CHECK(least == std::vector<double>{12, 3, 1, 3, 3});
-    take_less(least.data(), more.data(), least.size());
-    CHECK(least == std::vector<double>{10, 0, -3, 1, 2});
   }
 
-  TEST_CASE("rows: the value of what is nearer; of equal lengths the one that is there") {
-    std::vector<double> values{1, 2, 3, 4, 5};
-    const std::vector<double> others{-1, -2, -3, -4, -5};
-    const std::vector<double> lengths{2, 2, 2, 0, 2};
-    const std::vector<double> other_lengths{1, 2, 3, 0, 0};
-    take_nearer(values.data(), others.data(), lengths.data(), other_lengths.data(), values.size());
-    CHECK(values == std::vector<double>{-1, 2, 3, 4, -5});
+  TEST_CASE("rows: the least sum, in every lane and in the rest") {
+    // Ten: one vector of eight, and two more.
+    const std::vector<double> row{9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+    for (std::size_t least = 0; least < row.size(); ++least) {
+      std::vector<double> more(row.size(), 0.0);
+      more[least] = -20.0;
+      CHECK(least_sum(row.data(), more.data(), row.size()) == row[least] - 20.0);
+    }
+    CHECK(least_sum(row.data(), row.data(), 0) == std::numeric_limits<double>::infinity());
   }
 }
 

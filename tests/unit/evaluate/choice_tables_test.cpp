@@ -187,6 +187,43 @@ TEST_SUITE("unit") {
       }
     }
   }
+
+  TEST_CASE("choice tables: prices of some options are those options' lines of the whole") {
+    // Over 32 devices tensors with two readers are not written out.
+    const Problem problem = test::toy_problem({.gpus = 32});
+    const PlanDegrees degrees = test::tensor_groups(problem, 32, 2);
+    ChoiceTables tables({problem, degrees, test::layer_block(*problem.network), 1.0});
+    tables.price_tensors();
+    std::mt19937 random(5);
+    int priced = 0;
+    for (const ChoiceTable& table : tables.tables()) {
+      if (!table.prices) continue;
+      ++priced;
+      std::vector<std::vector<std::size_t>> kept;
+      for (const std::size_t node : table.nodes) {
+        std::vector<std::size_t>& own = kept.emplace_back();
+        const std::size_t options = tables.nodes()[node].costs.size();
+        for (int i = 0; i < 20; ++i) own.push_back(random() % options);
+      }
+      const TensorPrices some = table.prices->restricted(kept);
+      const std::vector<double> pairs = some.first_pair(1.0);
+      const std::size_t reader = some.first_reader();
+      REQUIRE(reader == 1);
+      std::vector<double> whole(tables.nodes()[table.nodes.back()].costs.size());
+      std::vector<double> line(kept.back().size());
+      for (std::size_t first = 0; first < 20; ++first) {
+        for (std::size_t second = 0; second < 20; ++second) {
+          some.totals(std::vector{first, second}, 1.0, line);
+          table.prices->totals(std::vector{kept[0][first], kept[1][second]}, 1.0, whole);
+          for (std::size_t i = 0; i < line.size(); ++i) {
+            CHECK(line[i] == whole[kept.back()[i]]);
+            CHECK(pairs[first * 20 + second] <= line[i] * (1.0 + 1e-12));
+          }
+        }
+      }
+    }
+    CHECK(priced == 2);
+  }
 }
 
 }  // namespace

@@ -4,7 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "plansearch/device_mesh.hpp"
 #include "plansearch/stop_token.hpp"
@@ -27,34 +31,54 @@ DeviceMesh mesh_of(int bits) {
                       std::vector<int>(static_cast<std::size_t>(bits), 2));
 }
 
+/// What a product takes in and makes, parts along what is contracted.
+struct EndLayouts {
+  Layout input;
+  Layout output;
+};
+
+EndLayouts end_layouts(const PartitionSequence& sequence, const DeviceMesh& mesh) {
+  const test::PlacedSequence placed = test::place_sequence(sequence, mesh);
+  const test::LinearSlices& slices = placed.phases[0];
+  EndLayouts ends;
+  for (const SliceMap* map : {&slices.batch, &slices.m, &slices.n}) {
+    ends.input.dims.push_back(map->at(0, placed.steps).spelled(mesh));
+  }
+  for (const SliceMap* map : {&slices.batch, &slices.m, &slices.k}) {
+    ends.output.dims.push_back(map->at(placed.steps - 1, placed.steps).spelled(mesh));
+  }
+  ends.output.partial = slices.n.spatial_axes(placed.steps);
+  return ends;
+}
+
+ReshardingPrices::Layouts all_of(const std::vector<NumberedLayout>& layouts) {
+  ReshardingPrices::Layouts all;
+  for (const NumberedLayout& layout : layouts) all.push_back(&layout);
+  return all;
+}
+
 TEST_SUITE("unit") {
   TEST_CASE("move prices: every pair of layouts of a product's operands as its own search says") {
     // From inputs to outputs of all products over four bits, 306 x 306, parts along what is
     // contracted.
     const DeviceMesh mesh = mesh_of(4);
-    ReshardingPrices prices(mesh);
+    ReshardingPrices prices(std::make_shared<KnownRoutes>(mesh));
     const ReshardedTensor tensor{
         prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_of};
     std::vector<NumberedLayout> ends;
     std::vector<NumberedLayout> starts;
     for (const PartitionSequence& sequence : all_sequences(4)) {
-      const test::PlacedSequence placed = test::place_sequence(sequence, mesh);
-      const test::LinearSlices& slices = placed.phases[0];
-      Layout input;
-      Layout output;
-      for (const SliceMap* map : {&slices.batch, &slices.m, &slices.n}) {
-        input.dims.push_back(map->at(0, placed.steps).spelled(mesh));
-      }
-      for (const SliceMap* map : {&slices.batch, &slices.m, &slices.k}) {
-        output.dims.push_back(map->at(placed.steps - 1, placed.steps).spelled(mesh));
-      }
-      output.partial = slices.n.spatial_axes(placed.steps);
-      ends.push_back(prices.numbered(input));
-      starts.push_back(prices.numbered(output));
+      const EndLayouts layouts = end_layouts(sequence, mesh);
+      ends.push_back(prices.numbered(layouts.input));
+      starts.push_back(prices.numbered(layouts.output));
     }
-    for (const NumberedLayout& from : starts) {
-      for (const NumberedLayout& to : ends) {
-        const auto steps = redistribute(mesh, tensor.extents, from.layout, to.layout);
+    const auto [from, to] = std::pair(all_of(starts), all_of(ends));
+    const ReshardingCosts costs =
+        *prices.price_all(tensor, from, to, Pairs::All, ReadsAgain::Never);
+    std::size_t pair = 0;
+    for (const NumberedLayout& start : starts) {
+      for (const NumberedLayout& end : ends) {
+        const auto steps = redistribute(mesh, tensor.extents, start.layout, end.layout);
         Path path;
         write_path(steps, mesh, tensor.extents, path);
         double expected = 0.0;
@@ -62,16 +86,62 @@ TEST_SUITE("unit") {
           if (step.kind == CommunicationKind::Slice) continue;
           expected += price_of(step.kind, step.axes, step.elements).value();
         }
-        const ReshardingCost move = prices.price(tensor, from, to, ReadsAgain::Never);
-        CHECK(move.time == doctest::Approx(expected).epsilon(1e-12));
-        CHECK(move.length * 65536.0 == length_of(path));
+        const ReshardingCost& cost = costs[pair++];
+        CHECK(cost.time == doctest::Approx(expected).epsilon(1e-12));
+        CHECK(cost.length * 65536.0 == length_of(path));
       }
     }
   }
 
+  TEST_CASE("move prices: paths that differ in alike factors alone cost what each path costs") {
+    // Two factors in a node, two between nodes: only how many of each a group holds counts.
+    const DeviceMesh mesh = mesh_of(4);
+    const auto price_by_tier = [](CommunicationKind kind, AxisSet axes, double elements) {
+      const auto inside = (axes & AxisSet{Axis::Factor0, Axis::Factor1}).count();
+      const auto across = (axes & AxisSet{Axis::Factor2, Axis::Factor3}).count();
+      return Seconds(1e-9 * elements * (1.0 + static_cast<double>(kind)) * (inside + 7 * across));
+    };
+    const auto costs_of = [&](const AlikeFactors& alike) {
+      const auto routes = std::make_shared<KnownRoutes>(mesh, alike);
+      ReshardingPrices prices(routes);
+      const ReshardedTensor tensor{
+          prices.subject(65536.0, WireClass::Activation, 1), {8.0, 64.0, 128.0}, price_by_tier};
+      std::vector<NumberedLayout> ends;
+      std::vector<NumberedLayout> starts;
+      for (const PartitionSequence& sequence : all_sequences(4)) {
+        const EndLayouts layouts = end_layouts(sequence, mesh);
+        ends.push_back(prices.numbered(layouts.input));
+        starts.push_back(prices.numbered(layouts.output));
+      }
+      const ReshardingCosts costs =
+          *prices.price_all(tensor, all_of(starts), all_of(ends), Pairs::All, ReadsAgain::Always);
+      std::vector<std::array<double, 3>> found;
+      for (std::size_t pair = 0; pair < costs.pairs.size(); ++pair) {
+        found.push_back({costs[pair].length, costs[pair].time, costs[pair].again});
+      }
+      return std::pair(found, routes->count());
+    };
+    const auto [alike, few] = costs_of({{0, 0, 2, 2, 4, 5, 6, 7}});
+    const auto [each, many] = costs_of({});
+    CHECK(alike == each);
+    CHECK(few < many);
+  }
+
+  TEST_CASE("move prices: bits inside a node are alike, and bits between nodes") {
+    const Problem problem = test::toy_problem();  // nodes of eight
+    const Cluster& cluster = *problem.cluster;
+    const DeviceMesh mesh = mesh_of(5);
+    const AlikeFactors alike = alike_factors(cluster, mesh);
+    CHECK(alike.first == ByFactor<std::uint8_t>{0, 0, 0, 3, 3, 5, 6, 7});
+    // Links that were measured distance by distance.
+    Cluster pairs = cluster;
+    pairs.tiers[0].group_rates = {{1, 2, Bandwidth(50e9), {}}, {2, 2, Bandwidth(25e9), {}}};
+    CHECK(alike_factors(pairs, mesh).first == ByFactor<std::uint8_t>{0, 1, 2, 3, 4, 5, 6, 7});
+  }
+
   TEST_CASE("move prices: a table that was stopped is made whole when it is asked for again") {
     const DeviceMesh mesh = mesh_of(1);
-    ReshardingPrices prices(mesh);
+    ReshardingPrices prices(std::make_shared<KnownRoutes>(mesh));
     std::atomic<bool> stop{false};
     const auto price_and_stop = [&](CommunicationKind kind, AxisSet axes, double elements) {
       stop = true;  // behind the first row
@@ -83,8 +153,8 @@ TEST_SUITE("unit") {
     const NumberedLayout rows = prices.numbered({{cut, {}}, {}, {}});
     const NumberedLayout columns = prices.numbered({{{}, cut}, {}, {}});
     const ReshardingPrices::Layouts both{&rows, &columns};
-    const auto ask = [&]() -> const ReshardingCosts& {
-      return prices.price_all(tensor, both, both, Pairs::All, ReadsAgain::Never);
+    const auto ask = [&]() {
+      return *prices.price_all(tensor, both, both, Pairs::All, ReadsAgain::Never);
     };
     {
       const StopToken token({.signal = &stop});
@@ -93,7 +163,12 @@ TEST_SUITE("unit") {
     }
     const double exchange = price_of(CommunicationKind::AllToAll, {Axis::Factor0}, 32.0)
                                 .value();  // half of 64 elements
-    CHECK(ask().times == std::vector<double>{0.0, exchange, exchange, 0.0});
+    const ReshardingCosts whole = ask();
+    REQUIRE(whole.pairs.size() == 4);
+    CHECK(whole[0].time == 0.0);
+    CHECK(whole[1].time == exchange);
+    CHECK(whole[2].time == exchange);
+    CHECK(whole[3].time == 0.0);
   }
 }
 

@@ -22,19 +22,41 @@
 namespace plansearch {
 namespace {
 
-/// A table that is made line by line, over some options of every node.
-CostLine line_of_some(const ChoiceTables& tables, const ChoiceTable& table,
-                      const std::vector<std::vector<std::size_t>>& kept) {
-  const std::size_t width = tables.nodes()[table.nodes.back()].costs.size();
-  return [=](std::span<const std::size_t> options, std::span<double> costs) {
+using Options = std::vector<std::vector<std::size_t>>;
+
+/// A table that is made line by line, over some options of every node: cut out of whole lines.
+class LinesOfSome : public CostLines {
+ public:
+  LinesOfSome(const TensorPrices& prices, Options kept, std::size_t width)
+      : prices_(prices), kept_(std::move(kept)), width_(width) {}
+  void line(std::span<const std::size_t> options, std::span<double> costs) const override {
     std::vector<std::size_t> all;
-    for (std::size_t i = 0; i < options.size(); ++i) {
-      all.push_back(kept[table.nodes[i]][options[i]]);
+    for (std::size_t i = 0; i < options.size(); ++i) all.push_back(kept_[i][options[i]]);
+    std::vector<double> line(width_);
+    prices_.totals(all, 0.0, line);
+    for (std::size_t i = 0; i < costs.size(); ++i) costs[i] = line[kept_.back()[i]];
+  }
+  [[nodiscard]] std::shared_ptr<const CostLines> restricted(const Options& options) const override {
+    Options kept;
+    for (std::size_t n = 0; n < options.size(); ++n) {
+      for (const std::size_t option : options[n]) {
+        if (n == kept.size()) kept.emplace_back();
+        kept[n].push_back(kept_[n][option]);
+      }
     }
-    std::vector<double> line(width);
-    table.prices->totals(all, 0.0, line);
-    for (std::size_t i = 0; i < costs.size(); ++i) costs[i] = line[kept[table.nodes.back()][i]];
-  };
+    return std::make_shared<LinesOfSome>(prices_, std::move(kept), width_);
+  }
+
+ private:
+  const TensorPrices& prices_;
+  Options kept_;
+  std::size_t width_;
+};
+
+Options options_of(const ChoiceTable& table, const Options& kept) {
+  Options own;
+  for (const std::size_t node : table.nodes) own.push_back(kept[node]);
+  return own;
 }
 
 /// Some options of every node: costs of those alone.
@@ -50,7 +72,8 @@ ChoiceGraph graph_of_some(const ChoiceTables& tables,
   for (const ChoiceTable& table : tables.tables()) {
     ChoiceEdge& edge = graph.edges.emplace_back(ChoiceEdge{table.nodes, {}, {}});
     if (table.prices) {
-      edge.line = line_of_some(tables, table, kept);
+      edge.lines = std::make_shared<LinesOfSome>(*table.prices, options_of(table, kept),
+                                                 tables.nodes()[table.nodes.back()].costs.size());
       continue;
     }
     std::vector<std::size_t> at(table.nodes.size(), 0);

@@ -17,6 +17,45 @@ double random_cost(std::mt19937& random) {
 }
 
 /// Entry 0, exit 1, a chain between them and a tensor that three nodes share.
+/// Lines of costs that are at hand.
+class WrittenLines : public CostLines {
+ public:
+  WrittenLines(std::vector<std::size_t> sizes, std::vector<double> costs)
+      : sizes_(std::move(sizes)), costs_(std::move(costs)) {}
+  void line(std::span<const std::size_t> options, std::span<double> costs) const override {
+    std::size_t at = 0;
+    for (std::size_t n = 0; n < options.size(); ++n) at = at * sizes_[n] + options[n];
+    std::copy_n(costs_.begin() + static_cast<std::ptrdiff_t>(at * costs.size()), costs.size(),
+                costs.begin());
+  }
+  [[nodiscard]] std::shared_ptr<const CostLines> restricted(
+      const std::vector<std::vector<std::size_t>>& options) const override {
+    std::vector<std::size_t> sizes;
+    std::size_t size = 1;
+    for (const auto& own : options) {
+      sizes.push_back(own.size());
+      size *= own.size();
+    }
+    std::vector<double> costs(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      std::size_t at = 0;
+      std::size_t step = 1;
+      std::size_t rest = i;
+      for (std::size_t n = sizes.size(); n-- > 0;) {
+        at += options[n][rest % sizes[n]] * step;
+        rest /= sizes[n];
+        step *= sizes_[n];
+      }
+      costs[i] = costs_[at];
+    }
+    return std::make_shared<WrittenLines>(std::move(sizes), std::move(costs));
+  }
+
+ private:
+  std::vector<std::size_t> sizes_;
+  std::vector<double> costs_;
+};
+
 TiedLayer random_layer(std::size_t edges, std::mt19937& random) {
   TiedLayer layer;
   layer.exit = 1;
@@ -35,14 +74,9 @@ TiedLayer random_layer(std::size_t edges, std::mt19937& random) {
       edge.costs.push_back(random() % 50 == 0 ? ChoiceGraph::kImpossible : random_cost(random));
     }
     if (as_line) {
-      const std::size_t first = layer.graph.nodes[edge.nodes[1]].costs.size();
-      edge.line = [costs = std::move(edge.costs), first](std::span<const std::size_t> options,
-                                                         std::span<double> line) {
-        std::size_t at = options[0];
-        if (options.size() > 1) at = at * first + options[1];
-        std::copy_n(costs.begin() + static_cast<std::ptrdiff_t>(at * line.size()), line.size(),
-                    line.begin());
-      };
+      std::vector<std::size_t> sizes;
+      for (const std::size_t n : edge.nodes) sizes.push_back(layer.graph.nodes[n].costs.size());
+      edge.lines = std::make_shared<WrittenLines>(std::move(sizes), std::move(edge.costs));
       edge.costs.clear();
     }
     layer.graph.edges.push_back(std::move(edge));

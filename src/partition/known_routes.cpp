@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes: paths between layouts, one search for all pairs that are alike, as routes.
+// Source: communication/redistribution/redistribution.hpp, which does not look at the names of axes
+//         but where it sums parts, in their order.
+// Assumes: factors of a tensor group are all of one size; paths are the same for tensors of any
+//          size.
+// Units: shares of the tensor.
+// Checked by: tests/unit/evaluate/move_prices_test.cpp (every pair against its own search)
+#include "partition/known_routes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "plansearch/error.hpp"
+
+namespace plansearch {
+namespace {
+
+template <typename T>
+void put(std::string& text, T value) {
+  text.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+/// A term of a digit: where it stands, and all that the digit is but for its axes.
+void put_place(std::string& text, std::size_t dim, std::size_t place, std::size_t term,
+               const SliceDigit& digit) {
+  put(text, static_cast<std::uint8_t>(dim));
+  put(text, static_cast<std::uint8_t>(place));
+  put(text, static_cast<std::uint8_t>(term));
+  put(text, static_cast<std::uint8_t>(digit.terms.size()));
+  put(text, digit.terms[term].coefficient);
+  put(text, digit.modulus);
+  put(text, digit.time);
+  put(text, digit.last);
+  put(text, digit.offset);
+  put(text, digit.period);
+}
+
+}  // namespace
+
+KnownRoutes::KnownRoutes(const DeviceMesh& mesh, const AlikeFactors& alike)
+    : mesh_(mesh), alike_(alike) {
+  int size = 1;
+  for (std::size_t f = 0; f < kMostFactors; ++f) {
+    const int own = mesh[factor_axis(f)].size;
+    if (own == 1) continue;
+    PLANSEARCH_CHECK(size == 1 || own == size);
+    size = own;
+    factors_ = f + 1;
+  }
+  places_.assign(1U << 12U, {});
+  static_cast<void>(number_of({}));
+}
+
+std::size_t KnownRoutes::Key::hash() const {
+  std::uint64_t sum = frames;
+  for (std::size_t i = 0; i < roles.size(); i += 2) {
+    sum ^= static_cast<std::uint64_t>(roles[i]) << 32U | roles[i + 1];
+    sum *= 0x9E3779B97F4A7C15ULL;
+    sum ^= sum >> 29U;
+  }
+  return static_cast<std::size_t>(sum);
+}
+
+std::uint16_t KnownRoutes::role(const std::string& places) {
+  if (places.empty()) return 0;
+  const auto next = static_cast<std::uint16_t>(numbers_.size() + 1);
+  PLANSEARCH_CHECK(next != 0);
+  return numbers_.try_emplace(places, next).first->second;
+}
+
+KnownRoutes::Known KnownRoutes::describe(const Layout& layout) {
+  std::array<std::string, kMostFactors> places;
+  std::string frame = "frame";
+  const auto text_of = [&](Axis axis) -> std::string& {
+    if (!kFactorAxes.contains(axis)) {
+      put(frame, axis);
+      return frame;
+    }
+    return places[static_cast<std::size_t>(axis) - static_cast<std::size_t>(Axis::Factor0)];
+  };
+  for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
+    const SliceDigits& digits = layout.dims[dim].digits();
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+      for (std::size_t t = 0; t < digits[i].terms.size(); ++t) {
+        put_place(text_of(digits[i].terms[t].axis), dim, i, t, digits[i]);
+      }
+    }
+  }
+  std::uint8_t rank = 0;
+  for_each_axis(layout.partial, [&](Axis axis) {
+    std::string& text = text_of(axis);
+    text += "part";
+    put(text, rank++);
+  });
+  for (const Axis axis : layout.flat) put(text_of(axis), "flat");
+  Known known;
+  known.frame = role(frame);
+  for (std::size_t f = 0; f < factors_; ++f) known.roles[f] = role(places[f]);
+  std::iota(known.order.begin(), known.order.end(), std::uint8_t{0});
+  std::sort(known.order.begin(), known.order.begin() + static_cast<std::ptrdiff_t>(factors_),
+            [&](std::uint8_t a, std::uint8_t b) { return known.roles[a] < known.roles[b]; });
+  return known;
+}
+
+NumberedLayout KnownRoutes::numbered(Layout layout) {
+  NumberedLayout result{std::move(layout)};
+  result.number = layouts_.number(result.layout);
+  if (result.number == known_.size()) known_.push_back(describe(result.layout));
+  return result;
+}
+
+/// The place of the path of this key, or where it belongs.
+KnownRoutes::Place& KnownRoutes::find(const Key& key, std::size_t hash) {
+  const std::size_t mask = places_.size() - 1;
+  std::size_t at = hash & mask;
+  while (places_[at].path != 0 &&
+         !(places_[at].hash == hash && paths_[places_[at].path - 1].key == key)) {
+    at = (at + 1) & mask;
+  }
+  return places_[at];
+}
+
+void KnownRoutes::grow() {
+  std::vector<Place> old(places_.size() * 4);
+  std::swap(old, places_);
+  for (const Place& place : old) {
+    if (place.path != 0) find(paths_[place.path - 1].key, place.hash) = place;
+  }
+}
+
+std::uint32_t& KnownRoutes::pair(std::uint32_t from, std::uint32_t to) {
+  if (from >= pairs_.size()) pairs_.resize(known_.size());
+  Pages& pages = pairs_[from];
+  const std::size_t page = to / kPage;
+  if (page >= pages.size()) pages.resize(page + 1);
+  if (!pages[page]) pages[page] = std::make_unique<Page>(Page{});
+  return (*pages[page])[to % kPage];
+}
+
+std::uint32_t KnownRoutes::route(const std::vector<double>& extents, const NumberedLayout& from,
+                                 const NumberedLayout& to) {
+  if (from.number == to.number) return 0;
+  std::uint32_t& known = pair(from.number, to.number);
+  if (known == 0) known = 1 + find_route(extents, from, to);
+  return known - 1;
+}
+
+std::uint32_t KnownRoutes::find_route(const std::vector<double>& extents,
+                                      const NumberedLayout& from, const NumberedLayout& to) {
+  const Known& start = known_[from.number];
+  const Known& goal = known_[to.number];
+  Key key;
+  key.frames = static_cast<std::uint32_t>(start.frame) << 16U | goal.frame;
+  FactorOrder order = start.order;
+  for (std::size_t i = 0; i < factors_; ++i) {
+    const std::uint8_t factor = order[i];
+    const auto roles = static_cast<std::uint32_t>(start.roles[factor]) << 16U | goal.roles[factor];
+    std::size_t place = i;
+    for (; place > 0 && key.roles[place - 1] > roles; --place) {
+      key.roles[place] = key.roles[place - 1];
+      order[place] = order[place - 1];
+    }
+    key.roles[place] = roles;
+    order[place] = factor;
+  }
+  const std::size_t hash = key.hash();
+  std::uint32_t number = find(key, hash).path;
+  if (number == 0) {
+    add_path(key, order, extents, from, to);
+    number = static_cast<std::uint32_t>(paths_.size());
+    find(key, hash) = {hash, number};
+    if (2 * paths_.size() > places_.size()) grow();
+  }
+  return named_route(paths_[number - 1], order);
+}
+
+void KnownRoutes::add_path(const Key& key, const FactorOrder& order,
+                           const std::vector<double>& extents, const NumberedLayout& from,
+                           const NumberedLayout& to) {
+  const double elements = std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>());
+  redistribute(mesh_, extents, from.layout, to.layout, *scratch_, found_);
+  write_path(found_, mesh_, extents, path_);
+  KnownPath path{key, length_of(path_) / elements, static_cast<std::uint32_t>(steps_.size())};
+  for (const PathStep& step : path_) {
+    RouteStep made;
+    for (std::size_t i = 0; i < factors_; ++i) {
+      if (step.axes.contains(factor_axis(order[i]))) made.factors |= 1U << i;
+    }
+    const RouteMessage message{step.kind, step.axes - kFactorAxes, step.elements / elements};
+    const auto known = std::find(messages_.begin(), messages_.end(), message);
+    made.message = static_cast<std::uint32_t>(known - messages_.begin());
+    if (known == messages_.end()) messages_.push_back(message);
+    steps_.push_back(made);
+  }
+  path.last = path.again = path.again_in_context = static_cast<std::uint32_t>(steps_.size());
+  if (from.layout.partial.empty()) {
+    const double held = local_elements(from.layout, mesh_, extents);
+    const auto repeated = [&](ReadsAgain reader) {
+      return static_cast<std::uint32_t>(steps_again(reader, held, path_).size());
+    };
+    path.again -= repeated(ReadsAgain::Always);
+    path.again_in_context -= repeated(ReadsAgain::FromContextRanks);
+  }
+  paths_.push_back(path);
+}
+
+/// The route of a path whose places are these factors: of alike factors only their number counts.
+std::uint32_t KnownRoutes::named_route(KnownPath& path, const FactorOrder& order) {
+  std::uint32_t runs = 0;
+  for (std::size_t i = 0; i < factors_; ++i) runs = runs << 3U | alike_.first[order[i]];
+  for (std::uint32_t at = path.named; at != 0; at = named_[at - 1].next) {
+    if (named_[at - 1].runs == runs) return named_[at - 1].route;
+  }
+  Route route{{}, path.length, path.again - path.first, path.again_in_context - path.first};
+  for (std::uint32_t i = path.first; i < path.last; ++i) {
+    RouteStep& step = route.steps.emplace_back(RouteStep{0, steps_[i].message});
+    for (std::uint32_t rest = steps_[i].factors; rest != 0; rest &= rest - 1U) {
+      std::uint32_t factor = alike_.first[order[static_cast<std::size_t>(std::countr_zero(rest))]];
+      while ((step.factors >> factor & 1U) != 0) ++factor;
+      step.factors |= 1U << factor;
+    }
+  }
+  const std::uint32_t number = number_of(std::move(route));
+  named_.push_back({runs, number, path.named});
+  path.named = static_cast<std::uint32_t>(named_.size());
+  return number;
+}
+
+std::size_t KnownRoutes::RouteHash::operator()(const Route& route) const {
+  std::uint64_t sum = route.again;
+  for (const RouteStep& step : route.steps) {
+    sum = (sum ^ (std::uint64_t{step.message} << 32U | step.factors)) * 0x9E3779B97F4A7C15ULL;
+    sum ^= sum >> 29U;
+  }
+  return static_cast<std::size_t>(sum);
+}
+
+std::uint32_t KnownRoutes::number_of(Route route) {
+  const auto next = static_cast<std::uint32_t>(routes_.size());
+  const auto [known, is_new] = route_numbers_.try_emplace(std::move(route), next);
+  if (is_new) routes_.push_back(&known->first);
+  return known->second;
+}
+
+}  // namespace plansearch
