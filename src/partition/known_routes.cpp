@@ -218,7 +218,8 @@ std::uint32_t KnownRoutes::named_route(KnownPath& path, const FactorOrder& order
   for (std::uint32_t i = path.first; i < path.last; ++i) {
     RouteStep& step = route.steps.emplace_back(RouteStep{0, steps_[i].message});
     for (std::uint32_t rest = steps_[i].factors; rest != 0; rest &= rest - 1U) {
-      std::uint32_t factor = alike_.first[order[static_cast<std::size_t>(std::countr_zero(rest))]];
+      const auto place = static_cast<std::size_t>(std::countr_zero(rest));
+      std::uint32_t factor = alike_.first[order[place]];
       while ((step.factors >> factor & 1U) != 0) ++factor;
       step.factors |= 1U << factor;
     }
