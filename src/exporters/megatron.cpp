@@ -150,6 +150,7 @@ std::vector<Key> optimizer_keys() {
 
 constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
 constexpr Setting kModules = setting_of(plansearch::Setting::RecomputeModules);
+constexpr Setting kDispatcher = setting_of(plansearch::Setting::Dispatcher);
 constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
 
 /// Beyond the plan: what somebody chose of the software.
@@ -268,7 +269,7 @@ std::vector<std::string> notes(const ExportRequest& h) {
   }
   const auto& moe = h.model().moe;
   if (moe && moe->correction_bias) {
-    result.emplace_back("not in a plan: groups, top groups and scaling factor of the router");
+    result.emplace_back("not in a plan: scaling factor of the router");
   }
   if (h.overlaps(Overlap::TensorParallel) && h.degrees.tensor() > h.gpus_per_node()) {
     result.emplace_back(
@@ -313,6 +314,7 @@ Exporter megatron_exporter() {
                {kGraphs, {"0", "1"}},
                {kOffload, {"none", "optimizer"}},
                {kModules},
+               {kDispatcher},
                {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
                {setting_of(Overlap::ContextRing), {kOn}, By::Target}},
           .documents = {{.keys = all_keys(), .array = "MEGATRON_ARGS"}},

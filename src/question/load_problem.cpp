@@ -293,6 +293,12 @@ class QuestionResolver {
         std::make_shared<const Network>(build_network(model_, network_options));
     note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
     note_trained();
+    if (request_.dispatcher) {
+      apply_dispatcher(framework_, model_, *request_.dispatcher);
+      note("dispatcher", framework_.dispatcher.name, request_.origin("dispatcher"));
+    } else if (model_.moe && framework_.dispatcher.path != TokenPath::Pairs) {
+      note("dispatcher", framework_.dispatcher.name, "framework");
+    }
     if (!request_.recompute_modules) return;
     apply_recompute_modules(framework_, model_, *settled_.problem.network,
                             *request_.recompute_modules);
