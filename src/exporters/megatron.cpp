@@ -14,6 +14,7 @@
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
 #include "plansearch/degree_table.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -62,7 +63,8 @@ std::optional<DataType> main_gradients(const ExportRequest& h) {
 bool overlap_experts(const ExportRequest& h) {
   const PlanDegrees& d = h.degrees;
   const bool half = h.problem.precision != DataType::Fp32;
-  return h.overlaps(Overlap::ExpertAllToAll) && d.recompute != Recompute::Full && half &&
+  const bool hides = h.overlaps(Overlap::ExpertAllToAll) || schedule_row(d.schedule).joins;
+  return hides && h.model().moe && d.recompute != Recompute::Full && half &&
          (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
 }
 
@@ -144,7 +146,7 @@ std::vector<Key> optimizer_keys() {
          return flag(h.degrees.chunks > 1 && !h.overlaps(Overlap::PipelineSend));
        }},
       {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)}, flag_of<overlap_tensor>},
-      {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll)}, flag_of<overlap_experts>},
+      {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll), s(D::Schedule)}, flag_of<overlap_experts>},
   };
 }
 
@@ -304,7 +306,7 @@ Exporter megatron_exporter() {
           .checked = "NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)",
           .framework = "megatron",
           .accepts =
-              {{s(D::Schedule), {"1f1b", "interleaved"}},
+              {{s(D::Schedule), {"1f1b", "interleaved", "interleaved-pairs"}},
                {S::Precision, {"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"}, By::Key, "fp32"},
                {S::Optimizer, {"adam", "sgd", "muon"}},
                {S::Attention, {"flash", "unfused"}, By::Key, "flash"},
