@@ -32,7 +32,7 @@ ROWS = [
 PUBLIC = {
     "base": ["quantity", "error", "data_type", "provenance", "fixed_vector", "axis", "scope", "stop_token",
              "infeasible", "implementation", "operator_passes", "concurrency", "site",
-             "layer_module"],
+             "layer_module", "dispatcher"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "operator_kind", "model_description", "transformer_builder"],
     "framework": ["framework", "framework_constants"],

@@ -32,6 +32,7 @@ inline constexpr std::uint32_t kWholeBlock = UINT32_MAX;
 /// Which entry of the precision policy gives the bytes of one element.
 enum class WireClass : std::uint8_t {
   Activation,
+  Token,  ///< an activation on its way to experts, or a gradient on its way back to them
   Statistic,
   Logit,
   Index,
@@ -86,6 +87,8 @@ enum class Purpose : std::uint8_t {
 inline constexpr std::size_t kPurposeCount = 5;
 [[nodiscard]] std::string_view to_text(Purpose purpose);
 [[nodiscard]] Purpose purpose_of(const Communication& communication);
+/// Whether tokens go to experts or come back from them.
+[[nodiscard]] bool exchanges_tokens(const Communication& communication);
 
 /// Seconds of a step or a pass by what they were spent for.
 using TimeByPurpose = std::array<Seconds, kPurposeCount>;

@@ -15,6 +15,8 @@ inline constexpr std::size_t kDataTypeCount = 8;
 /// Bytes one element occupies, block scales included (mxfp8: one scale byte per 32 elements,
 /// nvfp4: one per 16).
 [[nodiscard]] Bytes element_size(DataType type);
+/// The same of an activation: fp8 with an fp32 scale per 128 elements.
+[[nodiscard]] Bytes scaled_size(DataType type);
 [[nodiscard]] std::string_view to_text(DataType type);
 /// Accepts aliases: bfloat16, float16, half, float8, e4m3.
 [[nodiscard]] std::optional<DataType> parse_data_type(std::string_view text);

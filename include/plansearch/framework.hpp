@@ -12,6 +12,7 @@
 
 #include "plansearch/axis.hpp"
 #include "plansearch/data_type.hpp"
+#include "plansearch/dispatcher.hpp"
 #include "plansearch/framework_constants.hpp"
 #include "plansearch/implementation.hpp"
 #include "plansearch/layer_module.hpp"
@@ -32,6 +33,9 @@ struct PrecisionPolicy {
   DataType moment = DataType::Fp32;                   ///< each optimizer moment
   DataType reduction = DataType::Bf16;                ///< on the wire
   DataType gather = DataType::Bf16;                   ///< parameters on the wire
+  std::optional<DataType> dispatch{};  ///< tokens on the wire to their experts; else activation
+  /// What nothing but products and activation functions reads again; else activation.
+  std::optional<DataType> saved{};
   bool operator==(const PrecisionPolicy&) const = default;
 };
 
@@ -50,6 +54,9 @@ struct OverlapRule {
   std::optional<MessageWait> steps;
   /// Parameters under MessageWait::Use: how many gathers before its own use one is posted.
   int ahead = 1;
+  /// Where an order joins the forward of one micro-batch and the backward of another, the kernels
+  /// of the one run while messages of the other are on their way.
+  bool joined = false;
 
   [[nodiscard]] MessageWait wait_of_steps() const { return steps.value_or(wait); }
   [[nodiscard]] bool hides() const {
@@ -206,6 +213,9 @@ struct Framework {
   LayerDistribution layers = LayerDistribution::EvenOnly;
   OwnLayers own_layers = OwnLayers::None;
   std::vector<std::string> schedules{"gpipe", "1f1b", "interleaved"};  ///< that it runs
+  std::vector<std::string> asked_schedules{};  ///< that it runs too, and searches do not try
+  std::vector<TokenDispatcher> dispatchers{TokenDispatcher{}};  ///< that it can use
+  TokenDispatcher dispatcher{};                                 ///< that it uses
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;
   SelectiveRecompute selective;

@@ -109,6 +109,8 @@ struct MoeDescription {
   std::vector<std::int64_t> layers;  ///< the layers with experts, from 0; empty: by the rules above
   std::optional<double> capacity_factor;
   double imbalance = 1.0;
+  std::int64_t groups = 1;      ///< of experts; a token chooses among those of its best ones
+  std::int64_t top_groups = 1;  ///< so many
   bool operator==(const MoeDescription&) const = default;
 };
 

@@ -35,6 +35,7 @@ enum class Setting : std::uint8_t {
   CudaGraphs,
   Offload,
   RecomputeModules,
+  Dispatcher,
   LoraRank,
   LoraTargets,
   Tokens,
@@ -70,6 +71,7 @@ struct ProblemRequest {
   std::optional<std::string> cuda_graphs{};        ///< 0, 1
   std::optional<std::string> offload{};            ///< what lives on the host: none, optimizer
   std::optional<std::string> recompute_modules{};  ///< parts of a layer, such as "moe_act"
+  std::optional<std::string> dispatcher{};         ///< of tokens: all-to-all, deepep, ...
   std::optional<std::int64_t> lora_rank{};         ///< adapters of this rank, all else frozen
   std::optional<std::string> lora_targets{};  ///< such as "q,v"; default: the model's, else q,v
   std::optional<std::string> mem_reserve{};   ///< such as "2 GiB"

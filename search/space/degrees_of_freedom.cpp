@@ -53,6 +53,19 @@ std::vector<int> recompute_levels(const Problem& problem) {
   return numbers(Recompute::None, Recompute::Full);
 }
 
+/// What divides the layers; where chunks of unequal size are allowed, a few powers of two as well,
+/// for networks of 61 or 94 layers.
+std::vector<int> chunk_values(const Problem& problem, std::int64_t layers) {
+  std::vector<int> values = divisors(layers);
+  if (problem.framework->layers == LayerDistribution::EvenOnly) return values;
+  constexpr int kMost = 8;
+  for (int chunks = 2; chunks <= kMost && chunks <= layers; chunks *= 2) {
+    if (layers % chunks != 0) values.push_back(chunks);
+  }
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
 /// Outermost first: what decides the parameters of a device, then what it keeps, then the order.
 std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
   const auto layers = static_cast<std::int64_t>(layer_count(*problem.network));
@@ -101,7 +114,7 @@ std::vector<SpaceDimension> dimensions_of(const Problem& problem) {
         [](Plan p) { return p.tensor_in * p.tensor_out > 1; }},
        1},
       {Degree::MicroBatch, divisors(problem.global_batch), {}},
-      {Degree::Chunks, divisors(layers), {}},
+      {Degree::Chunks, chunk_values(problem, layers), {}},
       // What a framework runs that says nothing of its schedules.
       {Degree::Schedule, order_values(Framework{}), {}},
   };

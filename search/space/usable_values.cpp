@@ -74,8 +74,9 @@ class UsableValues {
     set_degree(plan, degree, value);
     plan.zero = degree == Degree::Zero ? plan.zero : allowed_zero_;
     if (degree == Degree::ContextKind) plan.context = 2;
-    plan.data = 2 * plan.expert * plan.expert_tensor * std::max(1, plan.shard_group);
     const bool order = std::find(kOfOrders.begin(), kOfOrders.end(), degree) != kOfOrders.end();
+    if (order) plan.expert = space.dimension(Degree::Expert).values.back();
+    plan.data = 2 * plan.expert * plan.expert_tensor * std::max(1, plan.shard_group);
     return usable_with(space, order ? kOfOrders : kOfTheRest, 0, degree, plan);
   }
 

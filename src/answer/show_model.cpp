@@ -25,6 +25,10 @@ void add_experts(ShownRows& rows, const MoeDescription& moe) {
   rows.count("moe.expert_width", moe.expert_width);
   if (moe.shared_width > 0) rows.count("moe.shared_width", moe.shared_width);
   if (moe.leading_dense > 0) rows.count("moe.leading_dense", moe.leading_dense);
+  if (moe.groups > 1) {
+    rows.count("moe.groups", moe.groups);
+    rows.count("moe.top_groups", moe.top_groups, {}, "of which a token chooses its experts");
+  }
   rows.number("moe.imbalance", moe.imbalance, "", "load of the fullest expert rank over the mean");
 }
 

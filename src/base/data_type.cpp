@@ -36,6 +36,11 @@ Bytes element_size(DataType type) {
   return Bytes(kBits.at(static_cast<std::size_t>(type)) / 8.0);
 }
 
+Bytes scaled_size(DataType type) {
+  constexpr double kScale = 4.0 / 128.0;
+  return element_size(type) + Bytes(type == DataType::Fp8 ? kScale : 0.0);
+}
+
 std::string_view to_text(DataType type) {
   return kNames.at(static_cast<std::size_t>(type));
 }

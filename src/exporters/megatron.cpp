@@ -14,6 +14,7 @@
 #include "exporters/exporter.hpp"
 #include "exporters/megatron_model.hpp"
 #include "plansearch/degree_table.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch::exporters {
 namespace {
@@ -62,7 +63,8 @@ std::optional<DataType> main_gradients(const ExportRequest& h) {
 bool overlap_experts(const ExportRequest& h) {
   const PlanDegrees& d = h.degrees;
   const bool half = h.problem.precision != DataType::Fp32;
-  return h.overlaps(Overlap::ExpertAllToAll) && d.recompute != Recompute::Full && half &&
+  const bool hides = h.overlaps(Overlap::ExpertAllToAll) || schedule_row(d.schedule).joins;
+  return hides && h.model().moe && d.recompute != Recompute::Full && half &&
          (d.pipeline == 1 || d.chunks > 1) && h.model().mtp_layers <= 1;
 }
 
@@ -144,12 +146,13 @@ std::vector<Key> optimizer_keys() {
          return flag(h.degrees.chunks > 1 && !h.overlaps(Overlap::PipelineSend));
        }},
       {"--tp-comm-overlap", {setting_of(Overlap::TensorParallel)}, flag_of<overlap_tensor>},
-      {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll)}, flag_of<overlap_experts>},
+      {"--overlap-moe-expert-parallel-comm", {setting_of(Overlap::ExpertAllToAll), s(D::Schedule)}, flag_of<overlap_experts>},
   };
 }
 
 constexpr Setting kRecipe = setting_of(plansearch::Setting::Fp8Recipe);
 constexpr Setting kModules = setting_of(plansearch::Setting::RecomputeModules);
+constexpr Setting kDispatcher = setting_of(plansearch::Setting::Dispatcher);
 constexpr Setting kGraphs = setting_of(plansearch::Setting::CudaGraphs);
 
 /// Beyond the plan: what somebody chose of the software.
@@ -268,7 +271,7 @@ std::vector<std::string> notes(const ExportRequest& h) {
   }
   const auto& moe = h.model().moe;
   if (moe && moe->correction_bias) {
-    result.emplace_back("not in a plan: groups, top groups and scaling factor of the router");
+    result.emplace_back("not in a plan: scaling factor of the router");
   }
   if (h.overlaps(Overlap::TensorParallel) && h.degrees.tensor() > h.gpus_per_node()) {
     result.emplace_back(
@@ -303,7 +306,7 @@ Exporter megatron_exporter() {
           .checked = "NVIDIA/Megatron-LM@d98e8a64 (2026-08-22)",
           .framework = "megatron",
           .accepts =
-              {{s(D::Schedule), {"1f1b", "interleaved"}},
+              {{s(D::Schedule), {"1f1b", "interleaved", "interleaved-pairs"}},
                {S::Precision, {"bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"}, By::Key, "fp32"},
                {S::Optimizer, {"adam", "sgd", "muon"}},
                {S::Attention, {"flash", "unfused"}, By::Key, "flash"},
@@ -313,6 +316,7 @@ Exporter megatron_exporter() {
                {kGraphs, {"0", "1"}},
                {kOffload, {"none", "optimizer"}},
                {kModules},
+               {kDispatcher},
                {setting_of(Overlap::PipelineSend), {}, By::Key, kOn},
                {setting_of(Overlap::ContextRing), {kOn}, By::Target}},
           .documents = {{.keys = all_keys(), .array = "MEGATRON_ARGS"}},

@@ -88,6 +88,12 @@ bool has_unknown_parts(M m) {
   return !(m == none);
 }
 
+bool limited(const ExportRequest& h) {
+  return h.model().moe && h.model().moe->groups > 1;
+}
+
+constexpr Setting kDispatcher = setting_of(plansearch::Setting::Dispatcher);
+
 // clang-format off
 std::vector<Key> trunk_keys() {
   const Setting model = Setting::Model;
@@ -215,9 +221,24 @@ std::vector<Key> expert_keys() {
        [](const ExportRequest& h) {
          return h.model().moe && h.model().moe->capacity_factor ? Value(*h.model().moe->capacity_factor) : Value();
        }},
+      {"--moe-router-num-groups", {model},
+       [](const ExportRequest& h) { return limited(h) ? Value(h.model().moe->groups) : Value(); }},
+      {"--moe-router-group-topk", {model},
+       [](const ExportRequest& h) { return limited(h) ? Value(h.model().moe->top_groups) : Value(); }},
       {"--moe-grouped-gemm", {model}, [](const ExportRequest& h) { return flag(h.model().moe.has_value()); }},
-      {"--moe-token-dispatcher-type", {model},
-       [](const ExportRequest& h) { return h.model().moe ? Value("alltoall") : Value(); }},
+      {"--moe-token-dispatcher-type", {model, kDispatcher},
+       [](const ExportRequest& h) {
+         if (!h.model().moe) return Value();
+         const TokenPath path = h.problem.framework->dispatcher.path;
+         return Value(path == TokenPath::Nodes    ? "flex"
+                      : path == TokenPath::Gather ? "allgather"
+                                                  : "alltoall");
+       }},
+      {"--moe-flex-dispatcher-backend", {kDispatcher},
+       [](const ExportRequest& h) {
+         const TokenDispatcher& chosen = h.problem.framework->dispatcher;
+         return h.model().moe && chosen.path == TokenPath::Nodes ? Value(chosen.name) : Value();
+       }},
   };
 }
 // clang-format on

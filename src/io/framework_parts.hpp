@@ -13,6 +13,9 @@ void read_precision(const Node& map, Framework& framework);
 /// `sharding:`, when sharded parameters are gathered and gradients summed.
 void read_sharding(const Node& map, ShardingRules& rules);
 
+/// `dispatchers:`, of a table of them those that the framework can use, its default first.
+void read_dispatchers(const Node& map, const Document& table, Framework& framework);
+
 /// A file of implementations of memory-bound operators.
 [[nodiscard]] OperatorTable read_operators(const Document& document);
 /// The implementations that `implementation:` names.

@@ -149,6 +149,7 @@ OverlapRule read_overlap_rule(const Node& map, const std::string& key) {
   fields.take("wait", rule.wait, kWaits);
   fields.take("steps", rule.steps, kWaits);
   fields.take("ahead", rule.ahead, [](const Node& node) { return node.count(1, 16); });
+  fields.take("joined", rule.joined, &Node::boolean);
   return rule;
 }
 
@@ -210,6 +211,9 @@ class Reader {
     });
     read_pipeline(root, framework, log);
     const Fields fields(root, &log);
+    unlogged.with("dispatchers", [&](const Node& map) {
+      read_dispatchers(map, library_.open(find_operators(document, map.at("table"))), framework);
+    });
     read_rules(fields, framework);
     read_policies(fields, framework);
     unlogged.with("overlap", [&](const Node& map) { read_overlap(map, framework, log); });
@@ -230,7 +234,7 @@ class Reader {
       if (fs::is_regular_file(path, error)) return path;
     }
     node.fail(fmt::format("no file '{}'", node.text()),
-              "shipped is operators/passes.yaml, beside the frameworks");
+              "shipped are operators/passes.yaml and dispatchers.yaml, beside the frameworks");
   }
 
   /// `none` where states stay on the device.
@@ -253,6 +257,10 @@ class Reader {
     unlogged.take("own_layers", framework.own_layers,
                   {{"none", OwnLayers::None}, {"ends", OwnLayers::Ends}});
     fields.take("schedules", framework.schedules, read_schedules);
+    unlogged.with("asked_schedules", [&](const Node& list) {
+      framework.asked_schedules.clear();
+      if (!list.items().empty()) framework.asked_schedules = read_schedules(list);
+    });
     fields.take("micro_batch_groups", framework.micro_batch_groups,
                 {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}});
     fields.take("pipeline_lists", framework.pipeline_lists,
@@ -278,12 +286,16 @@ class Reader {
   }
 
   static void read_rules(const Fields& fields, Framework& framework) {
-    fields.take("selective_recompute", framework.selective.rule,
-                {{"unfused-attention", SelectiveRule::UnfusedAttention},
-                 {"attention-core", SelectiveRule::AttentionCore},
-                 {"alternate-matmuls", SelectiveRule::AlternateMatmuls},
-                 {"all-but-matmuls", SelectiveRule::AllButMatmuls},
-                 {"all-but-attention", SelectiveRule::AllButAttention}});
+    fields.take("selective_recompute", framework.selective, [](const Node& node) {
+      if (node.is_list()) return SelectiveRecompute(SelectiveRule::Modules, read_modules(node));
+      static constexpr std::array kRules{
+          Choice<SelectiveRule>{"unfused-attention", SelectiveRule::UnfusedAttention},
+          Choice<SelectiveRule>{"attention-core", SelectiveRule::AttentionCore},
+          Choice<SelectiveRule>{"alternate-matmuls", SelectiveRule::AlternateMatmuls},
+          Choice<SelectiveRule>{"all-but-matmuls", SelectiveRule::AllButMatmuls},
+          Choice<SelectiveRule>{"all-but-attention", SelectiveRule::AllButAttention}};
+      return SelectiveRecompute(node.choice(std::span<const Choice<SelectiveRule>>(kRules)));
+    });
     fields.take("recompute_modules", framework.recompute_modules, read_modules);
     fields.take(
         "partial_recompute", framework.partial_recompute,

@@ -155,6 +155,8 @@ MoeDescription read_experts(const Node& node) {
   fields.take("layers", moe.layers, read_layers);
   fields.take("capacity_factor", moe.capacity_factor, &Node::positive_number);
   fields.take("imbalance", moe.imbalance, &Node::number);
+  fields.take("groups", moe.groups, kSizeRange);
+  fields.take("top_groups", moe.top_groups, kSizeRange);
   return moe;
 }
 

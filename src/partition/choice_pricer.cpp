@@ -98,8 +98,14 @@ void ChoicePricer::place_edges(const std::optional<FactorCuts>& cuts) {
 }
 
 DerivationInput ChoicePricer::input() const {
-  return {*problem_.network,           block_, index_, rules_, placement_, policies_,
-          problem_.framework->sharding};
+  return {*problem_.network,
+          block_,
+          index_,
+          rules_,
+          placement_,
+          policies_,
+          problem_.framework->sharding,
+          problem_.framework->dispatcher.path};
 }
 
 Seconds ChoicePricer::time(const Communication& demand) const {

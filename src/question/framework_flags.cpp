@@ -94,13 +94,20 @@ void take_asked_orders(Framework& framework, const ProblemRequest& request,
   const std::vector<int>& listed = request.limits.listed(Degree::Schedule);
   std::vector<int> asked = listed;
   if (const auto pinned = request.degrees.get(Degree::Schedule)) asked = {*pinned};
-  const auto runs = [](const Framework& one, std::string_view order) {
-    return std::find(one.schedules.begin(), one.schedules.end(), order) != one.schedules.end();
+  const auto lists = [](const std::vector<std::string>& orders, std::string_view order) {
+    return std::find(orders.begin(), orders.end(), order) != orders.end();
+  };
+  const auto runs = [&](const Framework& one, std::string_view order) {
+    return lists(one.schedules, order) || lists(one.asked_schedules, order);
   };
   std::vector<std::string> missing;
   for (const int order : asked) {
     std::string name(to_text(static_cast<ScheduleId>(order)));
-    if (!runs(framework, name)) missing.push_back(std::move(name));
+    if (!runs(framework, name)) {
+      missing.push_back(std::move(name));
+    } else if (!lists(framework.schedules, name)) {
+      framework.schedules.push_back(std::move(name));
+    }
   }
   if (missing.empty()) return;
   const std::string orders = fmt::format("{}", fmt::join(missing, ", "));

@@ -52,6 +52,10 @@ void apply_offload(Framework& framework, const Cluster& machine, const std::stri
 void apply_recompute_modules(Framework& framework, const ModelDescription& model,
                              const Network& network, const std::string& text);
 
+/// How tokens reach their experts: the name of a dispatcher, '-' and '_' or none. InputError for
+/// names that the framework does not know, and for models without experts.
+void apply_dispatcher(Framework& framework, const ModelDescription& model, const std::string& text);
+
 /// Changes `framework` by the software of the machine, then by the settings of the question: a set
 /// of implementations (eager, fused, compiled, te), single kernels, separated by spaces, commas or
 /// '+' (operators for which neither names a kernel run eagerly), main gradients, recipe, graphs.

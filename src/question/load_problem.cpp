@@ -15,6 +15,7 @@
 #include "base/names.hpp"
 #include "base/units.hpp"
 #include "io/model_sections.hpp"
+#include "plan/stages/pipeline_shape.hpp"
 #include "plansearch/error.hpp"
 #include "plansearch/setting_table.hpp"
 #include "plansearch/transformer_builder.hpp"
@@ -107,6 +108,7 @@ class QuestionResolver {
     settle_framework_flags();
     settle_site();
     take_asked_orders(framework_, request_, settled_.notes);
+    settle_joined();
     note_fixed_degrees(framework_, request_.degrees, settled_.notes);
     settle_memory_cap();
     settle_tokens();
@@ -293,6 +295,12 @@ class QuestionResolver {
         std::make_shared<const Network>(build_network(model_, network_options));
     note("seq_len", fmt::format("{}", seq_len.value()), seq_len.origin());
     note_trained();
+    if (request_.dispatcher) {
+      apply_dispatcher(framework_, model_, *request_.dispatcher);
+      note("dispatcher", framework_.dispatcher.name, request_.origin("dispatcher"));
+    } else if (model_.moe && framework_.dispatcher.path != TokenPath::Pairs) {
+      note("dispatcher", framework_.dispatcher.name, "framework");
+    }
     if (!request_.recompute_modules) return;
     apply_recompute_modules(framework_, model_, *settled_.problem.network,
                             *request_.recompute_modules);
@@ -361,6 +369,15 @@ class QuestionResolver {
     }
     settled_.tokens = std::get<double>(count);
     note("tokens", fmt::format("{}", *settled_.tokens), request_.origin("tokens"));
+  }
+
+  /// Bounds leave out what hides beside another micro-batch: only where some order may.
+  void settle_joined() {
+    const std::vector<ScheduleId> orders = schedules_of(framework_);
+    const bool joins = std::any_of(orders.begin(), orders.end(),
+                                   [](ScheduleId id) { return schedule_row(id).joins; });
+    if (joins) return;
+    for (OverlapRule& rule : framework_.overlap) rule.joined = false;
   }
 
   /// Only orders made for the case look at it: others keep what they keep.

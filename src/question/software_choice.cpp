@@ -183,6 +183,38 @@ void apply_recompute_modules(Framework& framework, const ModelDescription& model
   framework.selective = {SelectiveRule::Modules, asked};
 }
 
+void apply_dispatcher(Framework& framework, const ModelDescription& model,
+                      const std::string& text) {
+  constexpr std::string_view kFlag = "--dispatcher";
+  if (!model.moe) {
+    throw InputError({}, fmt::format("{} {}: {} has no experts", kFlag, text, model.name),
+                     "leave it out");
+  }
+  const auto plain = [](std::string_view name) {
+    std::string word = canonical_name(name);
+    std::erase(word, '-');
+    return word;
+  };
+  const auto named = [&](const TokenDispatcher& one) { return plain(one.name) == plain(text); };
+  const auto knows = [&](const Framework& other) {
+    return std::any_of(other.dispatchers.begin(), other.dispatchers.end(), named);
+  };
+  const auto found =
+      std::find_if(framework.dispatchers.begin(), framework.dispatchers.end(), named);
+  if (found == framework.dispatchers.end()) {
+    std::vector<std::string_view> names;
+    for (const TokenDispatcher& one : framework.dispatchers) names.push_back(one.name);
+    const std::string others = frameworks_that(knows);
+    throw InputError({},
+                     fmt::format("{} {}: {} has no such dispatcher", kFlag, text, framework.name),
+                     fmt::format("it has {}{}", fmt::join(names, ", "),
+                                 others.empty() ? others : "; these have it: " + others));
+  }
+  framework.dispatcher = *found;
+  // The share is what runs hide on average that do not say how tokens travel.
+  framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)].share = 0.0;
+}
+
 void apply_software(Framework& framework, const SoftwareStack& machine,
                     const ProblemRequest& choice, DataType precision) {
   if (machine.attention_kernel) framework.attention_kernel = machine.attention_kernel;

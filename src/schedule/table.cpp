@@ -34,6 +34,7 @@ Schedule chimera_schedule();
 Schedule dualpipe_schedule();
 Schedule dualpipe_v_schedule();
 Schedule zb_auto_schedule();
+Schedule interleaved_pairs_schedule();
 
 namespace {
 
@@ -55,6 +56,7 @@ std::vector<Schedule> make_table() {
       dualpipe_schedule(),
       dualpipe_v_schedule(),
       zb_auto_schedule(),
+      interleaved_pairs_schedule(),
   };
   // clang-format on
 }
@@ -62,6 +64,13 @@ std::vector<Schedule> make_table() {
 const std::vector<Schedule>& table() {
   static const std::vector<Schedule> kTable = make_table();
   return kTable;
+}
+
+bool joins_pieces(std::span<const ComputeStep> steps) {
+  for (std::size_t i = 0; i < steps.size(); i = piece_end(steps, i)) {
+    if (overlaps(steps.subspan(i, piece_end(steps, i) - i))) return true;
+  }
+  return false;
 }
 
 /// An order that somebody wrote, with what its row points to.
@@ -74,6 +83,8 @@ struct GivenSchedule {
     row.placement = &placement;
     row.chunks = {chunks, chunks};
     row.weight_gradients = order.weight_gradients;
+    row.joins = std::any_of(order.devices.begin(), order.devices.end(),
+                            [](const auto& device) { return joins_pieces(device); });
     row.given = &order;
   }
   GivenSchedule(const GivenSchedule&) = delete;
@@ -159,6 +170,27 @@ ComputeOrder order_of(const PipelineShape& shape) {
 
 int PipelineShape::virtual_stages() const {
   return stages * chunks * schedule_row(schedule).placement->replicas;
+}
+
+const std::vector<int>& joined_forwards(const PipelineShape& shape) {
+  thread_local PipelineShape known;
+  thread_local std::vector<int> counts;
+  if (!counts.empty() && known == shape) return counts;
+  const ComputeOrder order = order_of(shape);
+  counts.assign(order.pipeline.size(), 0);
+  for (std::size_t device = 0; device < order.devices.size(); ++device) {
+    const std::span<const ComputeStep> steps(order.devices[device]);
+    for (std::size_t i = 0; i < steps.size(); i = piece_end(steps, i)) {
+      const auto piece = steps.subspan(i, piece_end(steps, i) - i);
+      if (!overlaps(piece)) continue;
+      for (const ComputeStep& step : piece) {
+        if (step.phase != Phase::Forward) continue;
+        ++counts[order.virtual_stage(static_cast<int>(device), step.chunk)];
+      }
+    }
+  }
+  known = shape;
+  return counts;
 }
 
 bool splits_backward(ScheduleId id) {

@@ -49,6 +49,7 @@ struct Schedule {
   int chunks_per_wave = 0;  ///< of schedules that are asked for in waves
   Groups groups = Groups::None;
   WeightGradients weight_gradients = WeightGradients::Fused;
+  bool joins = false;  ///< some piece is a forward and a backward at the same time
   bool tuned = false;  ///< the order is made for the times and the memory cap of the shape
   /// Of a tuned order: places that it may take as well, with as many replicas.
   const StageMapping* other_placement = nullptr;
@@ -85,6 +86,9 @@ struct Schedule {
 void check_pieces(const PipelineShape& shape);
 /// The row's order for a legal shape. Throws as check_pieces does.
 [[nodiscard]] ComputeOrder order_of(const PipelineShape& shape);
+/// How many forwards of every virtual stage are one piece with a backward. Remembers the shape that
+/// a thread asked for last.
+[[nodiscard]] const std::vector<int>& joined_forwards(const PipelineShape& shape);
 /// Whether the order runs input and weight gradients as pieces of their own.
 [[nodiscard]] bool splits_backward(ScheduleId id);
 

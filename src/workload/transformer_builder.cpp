@@ -116,7 +116,8 @@ Network build_network(const ModelDescription& description, const NetworkOptions&
   network.name = description.name;
   if (description.moe.has_value()) {
     const MoeDescription& moe = *description.moe;
-    network.routing = Routing{moe.experts, moe.top_k, moe.capacity_factor, moe.imbalance};
+    network.routing = Routing{moe.experts,   moe.top_k,  moe.capacity_factor,
+                              moe.imbalance, moe.groups, moe.top_groups};
   }
   switch (description.stack) {
     case StackKind::Decoder:

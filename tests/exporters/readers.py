@@ -100,7 +100,8 @@ MEGATRON_MODEL = """--num-layers --hidden-size --ffn-hidden-size --max-position-
   --moe-router-topk --moe-ffn-hidden-size --moe-layer-freq --moe-shared-expert-intermediate-size
   --moe-shared-expert-gate --moe-router-enable-expert-bias --moe-router-score-function
   --moe-router-dtype --moe-router-pre-softmax --moe-expert-capacity-factor --moe-grouped-gemm
-  --moe-token-dispatcher-type""".split()
+  --moe-token-dispatcher-type --moe-flex-dispatcher-backend --moe-router-num-groups
+  --moe-router-group-topk""".split()
 MEGATRON_TRIAL = """--mock-data --tokenizer-type --vocab-size --train-iters --lr --log-interval
   --eval-iters --log-throughput""".split()
 

@@ -16,6 +16,8 @@ DataType wire_type(WireClass wire, const PrecisionPolicy& precision) {
   switch (wire) {
     case WireClass::Activation:
       return precision.activation;
+    case WireClass::Token:
+      return precision.dispatch.value_or(precision.activation);
     case WireClass::Statistic:
     case WireClass::Logit:
       return DataType::Fp32;
@@ -33,7 +35,15 @@ DataType wire_type(WireClass wire, const PrecisionPolicy& precision) {
 Bytes wire_size(WireClass wire, const PrecisionPolicy& precision) {
   if (wire == WireClass::Index) return Bytes(8.0);
   if (wire == WireClass::Mask) return Bytes(1.0);
-  return element_size(wire_type(wire, precision));
+  const DataType type = wire_type(wire, precision);
+  return wire == WireClass::Token ? scaled_size(type) : element_size(type);
+}
+
+bool exchanges_tokens(const Communication& communication) {
+  return communication.axes.contains(Axis::Expert) &&
+         communication.kind == CommunicationKind::AllToAll &&
+         (communication.subject == Subject::Activation ||
+          communication.subject == Subject::ActivationGradient);
 }
 
 std::string_view to_text(Purpose purpose) {

@@ -36,6 +36,7 @@ struct DerivationInput {
   const BlockPlacement& placement;
   const TensorPolicies& policies;
   const ShardingRules& sharding;
+  TokenPath tokens = TokenPath::Pairs;
 };
 
 /// Communication between the operators of one copy of a block and inside them: activations and

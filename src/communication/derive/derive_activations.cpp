@@ -124,10 +124,11 @@ class TensorDeriver {
     if (layouts_.leaving != nullptr) supply(*layouts_.leaving, kEdge);
   }
 
-  /// Weights of tokens travel with their tokens to the experts, and their gradients back.
+  /// Weights of tokens travel with their tokens to the experts, and their gradients back: as
+  /// messages of their own, or as a few bytes of the same one.
   void exchange(const Layout& layout, std::size_t consumer) {
     const int size = context_.mesh()[Axis::Expert].size;
-    if (size == 1) return;
+    if (size == 1 || context_.tokens == TokenPath::Nodes) return;
     PathStep step;
     step.kind = CommunicationKind::AllToAll;
     step.axes = {Axis::Expert};
@@ -224,7 +225,28 @@ class TensorDeriver {
     demand.reader = reader == kEdge ? kNextBlock : static_cast<std::uint32_t>(reader);
     demand.group_size = step.group_size;
     demand.elements = step.elements;
+    if (exchanges_tokens(demand)) route(demand);
     demands_.push_back(demand);
+  }
+
+  /// To experts: what the dispatch has made, and the gradient of what the combination reads.
+  [[nodiscard]] bool goes_to_experts(const Communication& demand) const {
+    const bool forward = demand.phase == DemandPhase::Forward;
+    const auto reader = static_cast<std::size_t>(demand.reader);
+    const std::size_t maker = forward ? producer_ : reader;
+    return maker < context_.block.operators.size() && traits(context_.op(maker)).exchanges_tokens;
+  }
+
+  /// On the way of the dispatcher.
+  void route(Communication& demand) const {
+    const bool copies = wire_class(context_.block.tensor(tensor_).element) == WireClass::Activation;
+    const bool to_experts = copies ? goes_to_experts(demand)
+                                   : demand.phase == DemandPhase::Forward;  // weights of tokens
+    if (copies && to_experts) demand.wire = WireClass::Token;
+    if (context_.tokens != TokenPath::Gather) return;
+    demand.kind = to_experts ? CommunicationKind::AllGather : CommunicationKind::ReduceScatter;
+    demand.elements *= demand.group_size;
+    if (copies) demand.elements /= static_cast<double>(context_.network.routing->top_k);
   }
 
   /// The steps from one layout to another, until the next path is asked for.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cost/collective/links.hpp"
+#include "cost/collective/token_spread.hpp"
 #include "plansearch/communication_kind.hpp"
 #include "plansearch/fixed_vector.hpp"
 
@@ -18,8 +19,10 @@ struct CollectiveCall {
   CommunicationKind kind;
   Bytes size;
   const GroupSpan& span;
-  const LocalLink& link;     ///< inside a domain
-  const FabricLink* fabric;  ///< between domains; null where the group stays inside one
+  const LocalLink& link;                ///< inside a domain
+  const FabricLink* fabric;             ///< between domains; null where the group stays inside one
+  const TokenSpread* spread = nullptr;  ///< of tokens that go over nodes
+  Bandwidth inner_line{};               ///< the same: nominal, of one device inside a domain
 };
 
 using ProtocolTimes = FixedVector<Seconds, 8>;
@@ -42,6 +45,8 @@ extern const CollectiveAlgorithm kSend;
 extern const CollectiveAlgorithm kFabricRing;
 extern const CollectiveAlgorithm kFabricTree;
 extern const CollectiveAlgorithm kFabricAllToAll;
+extern const CollectiveAlgorithm kTokenExchange;
+extern const CollectiveAlgorithm kFabricTokenExchange;
 extern const CollectiveAlgorithm kFabricSend;
 
 /// From here on a switch can reduce: two ranks exchange directly.
@@ -52,6 +57,14 @@ inline constexpr double kSwitchRanks = 3.0;
 
 /// Bytes one rank sends over bytes of the full message.
 [[nodiscard]] double wire_share(CommunicationKind kind, double ranks);
+
+/// What one device sends over the network and over the links of its domain.
+struct ExchangedBytes {
+  Bytes outside;
+  Bytes inside;
+};
+[[nodiscard]] ExchangedBytes exchanged_bytes(Bytes size, const GroupSpan& span,
+                                             const TokenSpread& spread);
 
 /// Every rank sends to one other.
 [[nodiscard]] constexpr bool is_pairwise(CommunicationKind kind) {

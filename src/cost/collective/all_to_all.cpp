@@ -13,7 +13,7 @@ namespace plansearch {
 namespace {
 
 bool carries(const CollectiveCall& call) {
-  return call.kind == CommunicationKind::AllToAll;
+  return call.kind == CommunicationKind::AllToAll && call.spread == nullptr;
 }
 
 void domain_times(const CollectiveCall& call, ProtocolTimes& times) {

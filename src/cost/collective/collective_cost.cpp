@@ -39,4 +39,32 @@ CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind, B
   return cost;
 }
 
+CollectiveCost exchange_cost(const Cluster& cluster, Bytes message, const ProcessGroup& group,
+                             const TokenSpread& spread, Contention contention) {
+  CollectiveCost cost;
+  if (group.extents.empty()) return cost;
+  const GroupSpan span = locate(cluster, group);
+  const LinkTier& inner = cluster.tiers[span.local_tier];
+  const LinkTier& outer = cluster.tiers[span.wide_tier];
+  const LocalLink link = local_link(inner, std::max(2.0, span.local), span.stride);
+  const ExchangedBytes bytes = exchanged_bytes(message, span, spread);
+  cost.wire_bytes = bytes.outside + bytes.inside;
+  CollectiveCall call{
+      CommunicationKind::AllToAll, message, span, link, nullptr, &spread, inner.bandwidth};
+  const auto time = [&](Bytes size) {
+    call.size = size;
+    return select_time(call);
+  };
+  if (span.nodes <= 1.0) {
+    cost.time = time(message);
+    cost.transfer = cost.time - time(Bytes(0));
+  } else {
+    const FabricLink fabric = fabric_link(outer, span, contention);
+    call.fabric = &fabric;
+    cost.time = time(message);
+    cost.transfer = cost.time - time(Bytes(0));
+  }
+  return cost;
+}
+
 }  // namespace plansearch

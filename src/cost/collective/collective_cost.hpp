@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cost/collective/links.hpp"
+#include "cost/collective/token_spread.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/communication_kind.hpp"
 #include "plansearch/device_mesh.hpp"
@@ -24,6 +25,11 @@ struct CollectiveCost {
 [[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, CommunicationKind kind,
                                              Bytes message, const ProcessGroup& group,
                                              Contention contention = Contention::Isolated);
+
+/// An all-to-all of tokens that go over nodes; `message` counts a token once per expert.
+[[nodiscard]] CollectiveCost exchange_cost(const Cluster& cluster, Bytes message,
+                                           const ProcessGroup& group, const TokenSpread& spread,
+                                           Contention contention = Contention::Isolated);
 
 /// Exchanges that follow one another: 2 (p - 1) of a ring all-reduce, p - 1 of a gather or scatter,
 /// one of a send; all-to-all starts its p - 1 sends together and ends like a tree.

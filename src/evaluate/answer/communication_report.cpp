@@ -53,6 +53,20 @@ void append_passes(const ProfileMaker& profiles, const PricingInput& view, int p
   }
 }
 
+/// Forwards beside backwards hide what each alone would wait for: what is left of it is shared out
+/// over the messages as they would be exposed alone.
+void share_out(const TimeByPurpose& left, std::vector<PricedCommunication>& lines) {
+  TimeByPurpose alone{};
+  const auto purpose = [](const PricedCommunication& line) {
+    return static_cast<std::size_t>(purpose_of(line.communication));
+  };
+  for (const PricedCommunication& line : lines) alone[purpose(line)] += line.exposed;
+  for (PricedCommunication& line : lines) {
+    const std::size_t p = purpose(line);
+    if (alone[p] > left[p]) line.exposed *= left[p] / alone[p];
+  }
+}
+
 void append_steps(const PricingInput& view, std::vector<PricedCommunication> collectives,
                   std::vector<PricedCommunication>& lines) {
   for (PricedCommunication& line : collectives) {
@@ -116,6 +130,7 @@ std::vector<PricedCommunication> communication_of(const ProfileMaker& profiles,
   std::vector<PricedCommunication> lines;
   const StepResult result = step_time(view, MakespanMethod::Simulation, workspace);
   append_passes(profiles, view, result.busiest, lines);
+  if (view.joins()) share_out(result.step.exposed, lines);
   std::vector<PricedCommunication> collectives =
       step_collectives(view, position_lengths(view, workspace, result.busiest), result.busiest);
   Seconds waited = result.step.exposed[static_cast<std::size_t>(Purpose::Pipeline)];

@@ -107,6 +107,17 @@ class Timelines {
     exposed_.resize(seen);  // the parts of backward, once more
   }
 
+  /// A forward beside a whole backward.
+  void join() {
+    thread_local BlockProgram program;
+    thread_local SteadyRun run;
+    build_block_program(context_, parts_, BlockPass::Joined, program);
+    StreamSimulator simulator(parts_.rates);
+    simulator.steady(program.streams, run);
+    profile_.joined_length = Seconds(run.steady.length);
+    profile_.joined_edges = Seconds(std::max(run.edges.length, 0.0));
+  }
+
   [[nodiscard]] Exposed of(const PhaseMessage& message) const {
     Exposed sum{&message, {}, {}};
     for (const Exposed& part : exposed_) {
@@ -234,6 +245,34 @@ class PassAdder {
     profile_.backward_length = joint_length(profile_.backward, profile_.recompute);
     profile_.input_length = joint_length(profile_.input_gradient, profile_.recompute);
     profile_.weight_length = profile_.weight_gradient.length();
+    if (parts_.joins) join();
+  }
+
+  [[nodiscard]] bool joins_messages() const {
+    const auto joined = [&](const PhaseMessage& message) {
+      const auto kind = static_cast<std::size_t>(message.overlap);
+      return context_.problem.framework->overlap[kind].joined;
+    };
+    return parts_.pieces == 1 &&
+           std::any_of(parts_.work.messages.begin(), parts_.work.messages.end(), joined);
+  }
+
+  /// Blocks without such messages run one after the other. Of those whose messages are not known
+  /// yet: kernels alone, which is the least.
+  void join() {
+    const Seconds kernels =
+        profile_.forward.compute + profile_.backward.compute + profile_.recompute.compute;
+    if (joins_messages()) {
+      Timelines(context_, parts_, profile_).join();
+      profile_.joined_length =
+          std::max(profile_.joined_length,
+                   issue_time(forward_) + issue_time(backward_) + issue_time(recompute_));
+    } else {
+      const Seconds host = issue_time(forward_) + issue_time(backward_) + issue_time(recompute_);
+      profile_.joined_length = parts_.work.messages.empty()
+                                   ? std::max(kernels, host)
+                                   : profile_.forward_length + profile_.backward_length;
+    }
   }
 
   [[nodiscard]] Seconds issue_time(const IssueCount& sum) const {

@@ -49,6 +49,10 @@ struct BlockTimes {
   /// reductions.
   PassProfile forward_edges;
   PassProfile backward_edges;  ///< with those of recomputation
+  /// A forward of one micro-batch and a whole backward of another side by side, where the order
+  /// joins them; and what a run of copies takes besides.
+  Seconds joined_length;
+  Seconds joined_edges;
 };
 
 /// Spans point into data of the ClassProfile that holds the profile.
@@ -71,6 +75,7 @@ struct BlockParts {
   Seconds skew;                 ///< host CPU time per rank of a tensor-parallel collective
   bool splits_backward = true;  ///< some order of the framework runs weight gradients later
   BlockWaits waits{};           ///< of one piece, for messages that are not listed one by one
+  bool joins = false;  ///< the order joins forwards and backwards, and the framework overlaps them
 };
 
 /// A communication inside a pass and what nothing hides of it.

@@ -15,63 +15,22 @@
 #include <cstdint>
 #include <optional>
 
-#include "evaluate/block/message_list.hpp"
+#include "evaluate/block/program_parts.hpp"
 #include "plan/primitives/recompute.hpp"
 #include "plansearch/fixed_vector.hpp"
 
 namespace plansearch {
 namespace {
 
+using block_program::Gather;
+using block_program::MessageQueue;
+using block_program::Scratch;
+using block_program::Step;
+using block_program::Turn;
+
 const OverlapRule& rule_of(const PricingContext& context, const PhaseMessage& message) {
   return context.problem.framework->overlap[static_cast<std::size_t>(message.overlap)];
 }
-
-/// Half of an operator in one part of a pass: what comes before its kernels, or they and the rest.
-struct Step {
-  enum class Part : std::uint8_t { Forward, Recompute, Backward };
-  Part part = Part::Forward;
-  Side side = Side::Before;
-  std::size_t op = 0;
-};
-
-/// A message of parameters that is posted ahead of its use.
-struct Gather {
-  std::size_t instruction = 0;
-  std::size_t use = 0;  ///< the kernel before the one that reads it
-  int ahead = 1;
-};
-
-/// Where one piece of the micro-batch stands.
-struct Turn {
-  std::optional<std::size_t> entry;   ///< a kernel without time before its first one
-  std::vector<std::size_t> held;      ///< messages that it goes on after
-  std::vector<std::size_t> results;   ///< input gradients on their way
-  std::vector<std::size_t> operands;  ///< of its next weight gradient
-
-  void clear() {
-    entry.reset();
-    held.clear();
-    results.clear();
-    operands.clear();
-  }
-};
-
-/// Messages of one direction of parameters over one set of axes wait for each other.
-struct MessageQueue {
-  AxisSet axes;
-  bool parameters = false;
-  bool operator==(const MessageQueue&) const = default;
-};
-
-/// Buffers of one thread; no allocation once they have grown.
-struct Scratch {
-  MessageList list;
-  std::vector<Step> steps;
-  std::vector<Turn> turns;  ///< by piece
-  std::vector<Gather> gathers;
-  std::vector<const PhaseMessage*> served;
-  std::vector<MessageQueue> streams;
-};
 
 Scratch& scratch() {
   thread_local Scratch buffers;
@@ -96,6 +55,7 @@ class ProgramBuilder {
   /// Blocks follow each other: a piece goes on to the next block where it would wait at the end of
   /// its turn, so that what comes after the last wait opens the next copy.
   void build() {
+    if (pass_ == BlockPass::Joined) return run_joined();
     const std::size_t last_turn = run();
     if (parts_.pieces == 1 || last_turn == 0) return;
     std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(last_turn),
@@ -105,6 +65,12 @@ class ProgramBuilder {
 
  private:
   [[nodiscard]] std::size_t operators() const { return parts_.work.operators.size(); }
+  /// Beside another micro-batch the other's kernels run on.
+  [[nodiscard]] const OverlapRule& rule(const PhaseMessage& message) const {
+    static const OverlapRule kBeside{0.0, MessageWait::Use, std::nullopt, 1, true};
+    const OverlapRule& own = rule_of(context_, message);
+    return pass_ == BlockPass::Joined && own.joined ? kBeside : own;
+  }
   [[nodiscard]] Turn& turn() { return turns_[turn_]; }
   [[nodiscard]] Seconds& window_of(Step::Part part) {
     return windows_[static_cast<std::size_t>(part)];
@@ -118,7 +84,8 @@ class ProgramBuilder {
         steps_.push_back({part, Side::After, op});
       }
     };
-    if (pass_ == BlockPass::Forward) return list(Step::Part::Forward);
+    if (pass_ == BlockPass::Forward || pass_ == BlockPass::Joined) list(Step::Part::Forward);
+    if (pass_ == BlockPass::Forward) return;
     if (pass_ != BlockPass::WeightGradient && parts_.recompute != Recompute::None) {
       list(Step::Part::Recompute);
     }
@@ -145,12 +112,30 @@ class ProgramBuilder {
     return first;
   }
 
+  /// A forward and a backward in turns: each goes on until it would wait for a message that the
+  /// other one's kernels hide.
+  void run_joined() {
+    start();
+    const std::size_t forwards = 2 * operators();
+    std::array<std::size_t, 2> next{0, forwards};
+    const std::array<std::size_t, 2> ends{forwards, steps_.size()};
+    while (next[0] < ends[0] || next[1] < ends[1]) {
+      for (turn_ = 0; turn_ < next.size(); ++turn_) {
+        if (next[turn_] == ends[turn_]) continue;
+        enter();
+        resume();
+        while (next[turn_] < ends[turn_] && turn().held.empty()) take(steps_[next[turn_]++]);
+      }
+    }
+    finish();
+  }
+
   void start() {
     program_.streams.instructions.clear();
     program_.issued.clear();
     gathers_.clear();
     streams_.clear();
-    turns_.resize(static_cast<std::size_t>(parts_.pieces));
+    turns_.resize(pass_ == BlockPass::Joined ? 2 : static_cast<std::size_t>(parts_.pieces));
     for (Turn& turn : turns_) turn.clear();
     turns_.front().entry = mark();  // where a copy begins
     const BlockWork& work = parts_.work;
@@ -158,7 +143,7 @@ class ProgramBuilder {
     window_of(Step::Part::Recompute) =
         work.repeated[static_cast<std::size_t>(parts_.recompute)].time;
     Seconds& backward = window_of(Step::Part::Backward);
-    if (pass_ == BlockPass::Backward) backward = work.backward.time;
+    if (pass_ == BlockPass::Backward || pass_ == BlockPass::Joined) backward = work.backward.time;
     if (pass_ == BlockPass::InputGradient) {
       backward = work.backward.time - work.weight_gradient.time;
     }
@@ -252,8 +237,7 @@ class ProgramBuilder {
 
   /// Tiles that travel for an operator in steps do so while it works on others.
   [[nodiscard]] bool runs_under(const PhaseMessage& message) const {
-    return message.communication.steps > 1 &&
-           rule_of(context_, message).wait_of_steps() == MessageWait::Use;
+    return message.communication.steps > 1 && rule(message).wait_of_steps() == MessageWait::Use;
   }
 
   /// Kernels of an operator and the tiles that travel under them. Steps are alike: as many of them
@@ -311,7 +295,8 @@ class ProgramBuilder {
 
   /// Parameters are there from the first piece on; gradients are whole after the last.
   [[nodiscard]] bool is_due(const ListedMessage& listed, Side side) const {
-    return !listed.once || turn_ == (side == Side::Before ? 0 : turns_.size() - 1);
+    return !listed.once || pass_ == BlockPass::Joined ||
+           turn_ == (side == Side::Before ? 0 : turns_.size() - 1);
   }
 
   void post_at(DemandPhase phase, std::size_t op, Side side) {
@@ -343,11 +328,13 @@ class ProgramBuilder {
 
   /// Messages of a piece follow each other; gradients of parameters go as soon as they are there.
   void place(const PhaseMessage& message, DemandPhase phase, Side side, bool repeated) {
-    const OverlapRule& rule = rule_of(context_, message);
+    const OverlapRule& own = rule(message);
     const bool parameter = message.communication.subject == Subject::Parameter;
     if (phase != DemandPhase::WeightGradient) resume();
-    if (rule.wait == MessageWait::AtOnce) return await(post_rest(message, repeated));
-    if (parameter && side == Side::Before) return gather(message, rule, repeated);
+    const bool alone = pass_ == BlockPass::Joined && !own.joined && !parameter &&
+                       message.communication.subject != Subject::Gradient;
+    if (own.wait == MessageWait::AtOnce || alone) return await(post_rest(message, repeated));
+    if (parameter && side == Side::Before) return gather(message, own, repeated);
     if (phase == DemandPhase::WeightGradient) {
       post(message, repeated);  // read when the pass is over
     } else if (phase == DemandPhase::InputGradient && side == Side::After) {
@@ -361,7 +348,7 @@ class ProgramBuilder {
   /// Operands of a weight gradient that nobody else waits for: posted when the operator begins.
   void post_early(std::size_t op) {
     list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const ListedMessage& listed) {
-      if (rule_of(context_, *listed.message).wait == MessageWait::AtOnce) return;
+      if (rule(*listed.message).wait == MessageWait::AtOnce) return;
       if (runs_under(*listed.message)) return;
       turn().operands.push_back(post(*listed.message, false));
     });
@@ -369,7 +356,7 @@ class ProgramBuilder {
 
   void post_blocking_operands(std::size_t op) {
     list_.at(DemandPhase::WeightGradient, op, Side::Before, [&](const ListedMessage& listed) {
-      if (rule_of(context_, *listed.message).wait == MessageWait::Use) return;
+      if (rule(*listed.message).wait == MessageWait::Use) return;
       if (runs_under(*listed.message)) return;
       await(post_rest(*listed.message, false));
     });

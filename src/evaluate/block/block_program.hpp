@@ -16,6 +16,7 @@ enum class BlockPass : std::uint8_t {
   Backward,        ///< recomputation and both gradients
   InputGradient,   ///< recomputation and input gradients, where weight gradients run later
   WeightGradient,  ///< those
+  Joined,          ///< the forward of one micro-batch beside all of the backward of another
 };
 
 /// What an instruction is: a message, or the kernels of neighbouring operators.

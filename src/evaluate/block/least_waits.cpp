@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes: a lower bound of the time that kernels of one micro-batch wait for messages.
 // Source: a message that is waited for at once stops the kernels after it for as long as its share
-//         does not hide (framework data: OverlapRule).
+//         does not hide (framework data: OverlapRule). What hides beside another micro-batch where
+//         an order joins them is not waited for.
 // Assumes: the time of a message is concave in its bytes: latencies, roots and lines, and minima of
 //          them (cost/collective/): a chord between two sizes lies below it.
 // Units: seconds.
@@ -17,7 +18,7 @@ namespace {
 bool is_waited_for(const PricingContext& context, const Communication& message, Overlap overlap) {
   const OverlapRule& rule = context.problem.framework->overlap[static_cast<std::size_t>(overlap)];
   const MessageWait wait = message.steps > 1 ? rule.wait_of_steps() : rule.wait;
-  return wait == MessageWait::AtOnce;
+  return wait == MessageWait::AtOnce && !rule.joined;
 }
 
 /// Whether a recomputation of its operator sends the message once more.

@@ -183,7 +183,7 @@ class OperatorPricer {
     }
     if (type == DataType::Fp8 && recipe == Fp8Recipe::Block && chip().kernels.matmul_fp8_block) {
       curve = *chip().kernels.matmul_fp8_block;
-      element = Bytes(1.0 + 4.0 / 128.0);
+      element = scaled_size(DataType::Fp8);
     }
     if (operands == Operands::InFormat) curve.quantise_bytes = 0.0;
     return matmul_time(chip(), {curve, usual.peak, element}, shape, Clock::Sustained, rows);

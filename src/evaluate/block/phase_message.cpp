@@ -31,24 +31,47 @@ CallPrice compute_call(const PricingContext& context, CommunicationKind kind, By
           in_step_latency(context, kind, span), span.nodes <= 1.0};
 }
 
-}  // namespace
+CallPrice compute_exchange(const PricingContext& context, Bytes bytes, const ProcessGroup& group) {
+  const TokenDispatcher& dispatcher = context.problem.framework->dispatcher;
+  const Routing& routing = *context.problem.network->routing;
+  const GroupSpan span = locate(*context.problem.cluster, group);
+  const TokenSpread spread{static_cast<double>(routing.top_k), expected_boxes(routing, span.nodes),
+                           expected_boxes(routing, span.ranks), dispatcher.fabric_share,
+                           dispatcher.link_share};
+  return {exchange_cost(*context.problem.cluster, bytes, group, spread, Contention::TrainingStep),
+          in_step_latency(context, CommunicationKind::AllToAll, span), span.nodes <= 1.0};
+}
 
-CallPrice price_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
-                     const ProcessGroup& group) {
+/// Prices of all groups that a key has room for.
+template <typename Compute>
+CallPrice remembered(const PricingContext& context, std::uint64_t what, Bytes bytes,
+                     const ProcessGroup& group, Compute compute) {
   thread_local PriceMemo<CallPrice> memo;
   constexpr std::size_t kFirst = 3;  // of the extents
   constexpr double kStrides = 1 << 24;
   PriceKey key{
       context.id,
-      static_cast<std::uint64_t>(kind),
+      what,
       {bytes.value(), static_cast<double>(group.world), static_cast<double>(group.period)}};
-  if (kFirst + group.extents.size() > key.numbers.size()) {
-    return compute_call(context, kind, bytes, group);
-  }
+  if (kFirst + group.extents.size() > key.numbers.size()) return compute();
   for (std::size_t i = 0; i < group.extents.size(); ++i) {
     key.numbers[kFirst + i] = group.extents[i].size * kStrides + group.extents[i].stride;
   }
-  return memo.get(key, [&] { return compute_call(context, kind, bytes, group); });
+  return memo.get(key, compute);
+}
+
+}  // namespace
+
+CallPrice price_call(const PricingContext& context, CommunicationKind kind, Bytes bytes,
+                     const ProcessGroup& group) {
+  return remembered(context, static_cast<std::uint64_t>(kind), bytes, group,
+                    [&] { return compute_call(context, kind, bytes, group); });
+}
+
+CallPrice price_exchange(const PricingContext& context, Bytes bytes, const ProcessGroup& group) {
+  constexpr std::uint64_t kExchange = 1U << 8U;  // beyond the kinds of collectives
+  return remembered(context, kExchange, bytes, group,
+                    [&] { return compute_exchange(context, bytes, group); });
 }
 
 PricingContext pricing_context(const Problem& problem) {
@@ -69,7 +92,10 @@ PhaseMessage price_message(const PricingContext& context, const DeviceMesh& mesh
   message.communication = communication;
   message.communication.elements = elements;
   message.bytes = wire_size(communication.wire, context.precision) * elements;
-  const CallPrice call = price_call(context, communication.kind, message.bytes, group);
+  const bool over_nodes = context.problem.framework->dispatcher.path == TokenPath::Nodes &&
+                          exchanges_tokens(communication);
+  const CallPrice call = over_nodes ? price_exchange(context, message.bytes, group)
+                                    : price_call(context, communication.kind, message.bytes, group);
   message.wire_bytes = call.cost.wire_bytes;
   message.time = call.cost.time + call.issue;
   message.transfer = call.cost.transfer;

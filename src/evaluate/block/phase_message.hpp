@@ -33,6 +33,9 @@ struct CallPrice {
 /// The same calls come back under many plans: every thread keeps what it has priced.
 [[nodiscard]] CallPrice price_call(const PricingContext& context, CommunicationKind kind,
                                    Bytes bytes, const ProcessGroup& group);
+/// Tokens on their way to experts or back, by the dispatcher of the framework.
+[[nodiscard]] CallPrice price_exchange(const PricingContext& context, Bytes bytes,
+                                       const ProcessGroup& group);
 
 struct PhaseMessage {
   Communication communication;

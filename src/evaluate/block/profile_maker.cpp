@@ -28,6 +28,13 @@ bool some_order_splits(const Framework& framework) {
   return std::any_of(orders.begin(), orders.end(), splits_backward);
 }
 
+bool some_order_joins(const Problem& problem) {
+  const std::vector<ScheduleId> orders = schedules_of(*problem.framework);
+  return std::any_of(orders.begin(), orders.end(), [&](ScheduleId id) {
+    return joins_passes(*problem.framework, *problem.network, id);
+  });
+}
+
 }  // namespace
 
 std::size_t ProfileMaker::LocalKey::hash() const noexcept {
@@ -57,6 +64,7 @@ ProfileMaker::ProfileMaker(const PricingContext& context)
     : context_(context),
       rates_(concurrency_rates(context.problem.cluster->accelerator.concurrency)),
       splits_backward_(some_order_splits(*context.problem.framework)),
+      joins_(some_order_joins(context.problem)),
       index_(index_network(*context.problem.network)) {
   for (const Block& block : context.problem.network->blocks) {
     repeated_.push_back(repeated_shares(block, context.problem.framework->selective));
@@ -188,7 +196,8 @@ BlockParts ProfileMaker::parts(const ClassProfile& profile, std::size_t block,
           rates_,
           profile.skew,
           splits_backward_,
-          {}};
+          {},
+          joins_};
 }
 
 /// One piece computes while messages of another are on their way. Weights that a kernel gathers for

@@ -154,6 +154,7 @@ class ProfileMaker {
   PricingContext context_;
   ConcurrencyRates rates_;
   bool splits_backward_;
+  bool joins_;  ///< some order runs forwards beside backwards
   NetworkIndex index_;
   std::vector<RepeatedShares> repeated_;  ///< by block
   mutable std::mutex mutex_;

@@ -2,7 +2,8 @@
 // Computes: bytes that one micro-batch of one block keeps on one device, by recompute level.
 // Source: the operators' saved tensors (Korthikanti et al., arXiv 2205.05198, section 4), sharded
 //         as placed; layout copies around attention are a constant of the framework.
-// Assumes: full recompute keeps the inputs of a block; a gathered input is not saved.
+// Assumes: full recompute keeps the inputs of a block; a gathered input is not saved; what
+//          products alone read again may be kept in a format of its own (precision.saved).
 // Units: bytes, elements.
 // Checked by: tests/unit/evaluate/block_memory_test.cpp; docs/validation.md (allocator peaks)
 #include <algorithm>
@@ -193,8 +194,32 @@ class ActivationCounter {
   }
 
   [[nodiscard]] Bytes size_of(const Saved& saved) const {
-    const Bytes size = saved.as == SavedAs::Single ? Bytes(4) : element(saved.tensor);
+    const Bytes size = saved.as == SavedAs::Single ? Bytes(4) : kept_element(saved.tensor);
     return size * (kept_elements(saved.tensor) * saved.count);
+  }
+
+  /// Of a tensor that is kept for backward.
+  [[nodiscard]] Bytes kept_element(TensorId id) const {
+    const auto& saved = context_.precision.saved;
+    return saved && only_products_read_again(id) ? scaled_size(*saved) : element(id);
+  }
+
+  /// Or activation functions: norms and attention, which lose more by few digits, do not.
+  [[nodiscard]] bool only_products_read_again(TensorId id) const {
+    if (block_.tensor(id).element != ElementClass::Activation) return false;
+    const std::size_t producer = local_.index.producers[static_cast<std::size_t>(id)];
+    if (producer != kEdge && traits(block_.operators[producer]).reads_outputs()) return false;
+    return std::all_of(block_.operators.begin(), block_.operators.end(), [&](const Operator& op) {
+      const bool reads = std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();
+      const OperatorTraits& row = traits(op);
+      return !reads || row.multiplies_weight() || op.passes == MemoryBound::Activation ||
+             op.passes == MemoryBound::GatedActivation || !(row.reads_inputs() || saves(op, id));
+    });
+  }
+
+  static bool saves(const Operator& op, TensorId id) {
+    return std::any_of(op.saved.begin(), op.saved.end(),
+                       [&](const Saved& saved) { return saved.tensor == id; });
   }
 
   /// The two operands of an operator's weight gradient.
@@ -206,7 +231,7 @@ class ActivationCounter {
     const bool input_listed =
         index > 0 && !op.fused_key.empty() && block_.operators[index - 1].fused_key == op.fused_key;
     Bytes bytes;
-    if (!input_listed) bytes += element(op.inputs.front()) * kept_elements(op.inputs.front());
+    if (!input_listed) bytes += kept_element(op.inputs.front()) * kept_elements(op.inputs.front());
     for (const TensorId id : op.outputs) bytes += element(id) * local_.sizes.tensor(index, id);
     return bytes;
   }

@@ -5,7 +5,8 @@
 //         (framework data); what leaves a group is what its last block hands on.
 // Assumes: nothing of one micro-batch hides behind another's but what the pipeline order shows;
 //          recomputed and kept copies of one block are two runs of copies; a forward and a backward
-//          that an order joins run one after the other (pytorch/pytorch@00722e64 schedules.py:
+//          that an order joins run side by side, block by block, where the framework overlaps them
+//          (both of equal blocks), else one after the other (pytorch/pytorch@00722e64 schedules.py:
 //          _PipelineScheduleRuntime._step_microbatches, where no function is registered for them).
 // Units: seconds, bytes, ticks.
 // Checked by: tests/unit/evaluate/step_model_test.cpp, boundary_test.cpp
@@ -46,7 +47,7 @@ GroupPass pass_of(const PricingInput& view, const GroupContent& content) {
 /// A host that runs ahead of a stage evens out over all its blocks.
 PhaseLengths length_of_sum(const PricingInput& view, const GroupContent& content, bool split) {
   const GroupPass pass = pass_of(view, content);
-  if (!split) return {pass.forward.length(), joint_length(pass.backward, pass.recompute), {}};
+  if (!split) return {pass.forward.length(), joint_length(pass.backward, pass.recompute), {}, {}};
   PassProfile weights;
   PassProfile inputs;
   for_each_block(view, content, [&](const BlockProfile& block, double copies) {
@@ -54,7 +55,18 @@ PhaseLengths length_of_sum(const PricingInput& view, const GroupContent& content
     inputs.add(block.input_gradient, copies);
     inputs.add(block.backward_edges, 1.0);
   });
-  return {pass.forward.length(), joint_length(inputs, pass.recompute), weights.length()};
+  return {pass.forward.length(), joint_length(inputs, pass.recompute), weights.length(), {}};
+}
+
+/// Side by side no pass is shorter than by itself.
+Seconds joined_forward(const PricingInput& view, const GroupContent& content,
+                       const PhaseLengths& lengths) {
+  if (!view.joins()) return Seconds(0);
+  Seconds both;
+  for_each_block(view, content, [&](const BlockProfile& block, double copies) {
+    both += copies * block.joined_length + block.joined_edges;
+  });
+  return std::clamp(both - lengths.backward - lengths.weight, Seconds(0), lengths.forward);
 }
 
 Bytes tile_of(const PricingInput& view, const GroupContent& content) {
@@ -72,10 +84,11 @@ void fill_passes(const PricingInput& view, EvaluationWorkspace& workspace) {
   const bool by_block = !view.constants.host_runs_ahead_of_stage;
   workspace.passes.clear();
   for (const GroupContent& content : view.assignment().contents) {
-    const PhaseLengths lengths =
+    PhaseLengths lengths =
         by_block ? sum_of_lengths(view, content, split) : length_of_sum(view, content, split);
-    workspace.passes.push_back(
-        {lengths, to_ticks(lengths.forward), to_ticks(lengths.backward), to_ticks(lengths.weight)});
+    lengths.joined_forward = joined_forward(view, content, lengths);
+    workspace.passes.push_back({lengths, to_ticks(lengths.forward), to_ticks(lengths.backward),
+                                to_ticks(lengths.weight), to_ticks(lengths.joined_forward)});
   }
 }
 
@@ -87,6 +100,7 @@ PhaseLengths position_lengths(const PricingInput& view, const EvaluationWorkspac
     sum.forward += lengths.forward;
     sum.backward += lengths.backward;
     sum.weight += lengths.weight;
+    sum.joined_forward += lengths.joined_forward;
   }
   return sum;
 }
@@ -109,6 +123,7 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
   d.forward.resize(groups.size());
   d.backward.resize(groups.size());
   d.weight_gradient.resize(split ? groups.size() : 0);
+  d.overlapped_forward.resize(view.joins() ? groups.size() : 0);
   d.activation_transfer.resize(groups.size() - 1);
   d.gradient_transfer.resize(groups.size() - 1);
   for (std::size_t k = 0; k < groups.size(); ++k) {
@@ -116,6 +131,7 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
     d.forward[k] = pass.forward_ticks;
     d.backward[k] = pass.backward_ticks;
     if (split) d.weight_gradient[k] = pass.weight_ticks;
+    if (view.joins()) d.overlapped_forward[k] = pass.joined_ticks;
   }
   const LinkedAssignment& routed = *view.ground.routed;
   workspace.transfers.clear();
@@ -168,6 +184,10 @@ BoundaryTransfers boundary_transfers(const PricingInput& view, std::size_t bound
   transfers.gradient =
       same ? transfers.activation : transfer(route.backward, route.backward_gather);
   return transfers;
+}
+
+bool PricingInput::joins() const {
+  return joins_passes(*problem.framework, *problem.network, order.schedule);
 }
 
 PipelineShape PricingInput::shape() const {

@@ -88,6 +88,8 @@ struct PhaseLengths {
   Seconds forward;   ///< with the wait for the host
   Seconds backward;  ///< recompute included; without the weight gradient where it runs apart
   Seconds weight;
+  /// What the forward adds to a whole backward that runs beside it, where the order joins them.
+  Seconds joined_forward;
 
   [[nodiscard]] Seconds total() const { return forward + backward + weight; }
 };
@@ -97,6 +99,7 @@ struct GroupLengths : PhaseLengths {
   Ticks forward_ticks = 0;
   Ticks backward_ticks = 0;
   Ticks weight_ticks = 0;
+  Ticks joined_ticks = 0;
 };
 
 /// When a device begins, when it has nothing left to do for the pipeline, and both if messages took
@@ -171,6 +174,8 @@ struct PricingInput : PricingContext {
     return ground.kinds[static_cast<std::size_t>(kind_of(position))];
   }
   [[nodiscard]] PipelineShape shape() const;
+  /// Whether a forward and a backward that the order joins overlap.
+  [[nodiscard]] bool joins() const;
   /// Micro-batches that pass each group.
   [[nodiscard]] int repeats() const { return order.micro_batches / assignment().replicas; }
 };

@@ -19,6 +19,7 @@
 #include "evaluate/step/priced_program.hpp"
 #include "evaluate/step/step_collectives.hpp"
 #include "plan/stages/pipeline_shape.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace {
@@ -83,6 +84,35 @@ double share_between_nodes(const PricingInput& view, const PipelineTimes& times)
     if (view.boundary(k).left_domain >= node) between += both;
   }
   return all > 0.0 ? between / all : 0.0;
+}
+
+/// What a device gains in a step by forwards that run beside backwards.
+Seconds joined_gain(const PricingInput& view, const EvaluationWorkspace& workspace, int position) {
+  Seconds gain;
+  if (!view.joins()) return gain;
+  const std::vector<int>& counts = joined_forwards(view.shape());
+  const auto& groups = view.assignment().groups;
+  for (std::size_t k = 0; k < groups.size(); ++k) {
+    if (groups[k].position != position) continue;
+    const GroupLengths& pass = workspace.passes[static_cast<std::size_t>(groups[k].content)];
+    gain += (pass.forward - pass.joined_forward) * static_cast<double>(counts[k]);
+  }
+  return gain;
+}
+
+/// Takes it from what was exposed: messages of experts first.
+void book_gain(Seconds gain, StepTimeBreakdown& step) {
+  const auto take = [&](Seconds& from) {
+    const Seconds part = std::min(gain, from);
+    from -= part;
+    gain -= part;
+    return part;
+  };
+  const Seconds experts = take(step.exposed[static_cast<std::size_t>(Purpose::Expert)]);
+  step.between_nodes = std::max(step.between_nodes - experts, Seconds(0));
+  for (Seconds& exposed : step.exposed) take(exposed);
+  take(step.host);
+  take(step.compute);
 }
 
 /// The parts of one device's step but the waiting: bubble and messages between stages.
@@ -202,7 +232,8 @@ StepResult step_time(const PricingInput& view, MakespanMethod method,
     step_end.add(ends[p].start, ends[p].end + work.reduction, after);
     without_transfers.add(ends[p].start_without_transfers,
                           ends[p].without_transfers + work.reduction, after);
-    const Seconds own = repeats * work.pass.total() + work.reduction + after;
+    const Seconds own = repeats * work.pass.total() + work.reduction + after -
+                        joined_gain(view, workspace, static_cast<int>(p));
     busy_sum += own;
     const auto best = static_cast<std::size_t>(result.busiest);
     if (own > most || (own == most && ends[p].end > ends[best].end)) {
@@ -212,6 +243,7 @@ StepResult step_time(const PricingInput& view, MakespanMethod method,
   }
   const auto kind = static_cast<std::size_t>(view.kind_of(result.busiest));
   result.step = parts_of(view, workspace.work[kind].pass, result.busiest);
+  book_gain(joined_gain(view, workspace, result.busiest), result.step);
   result.imbalance = most - busy_sum / static_cast<double>(positions);
   Seconds total = step_end.total();
   result.next_step_overlap = step_end.overlap();

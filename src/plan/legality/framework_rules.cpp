@@ -8,6 +8,7 @@
 
 #include "plan/legality/legality_parts.hpp"
 #include "plan/legality/network_predicates.hpp"
+#include "schedule/table.hpp"
 
 namespace plansearch {
 namespace legality {
@@ -85,6 +86,21 @@ struct Rule {
 
 bool is_moe(const Case& c) {
   return has_role(c.network, DimRole::Expert);
+}
+
+/// Under an order of its own: others are priced as if it ran them.
+bool joins(const Case& c) {
+  const auto& own = c.framework.asked_schedules;
+  return schedule_row(c.plan.schedule).joins &&
+         std::find(own.begin(), own.end(), to_text(c.plan.schedule)) != own.end();
+}
+
+/// The whole layer, or its router, exchanges and experts by name.
+bool recomputes_exchange(const Case& c) {
+  const SelectiveRecompute& selective = c.framework.selective;
+  return c.plan.recompute == Recompute::Full ||
+         (c.plan.recompute == Recompute::Selective && selective.rule == SelectiveRule::Modules &&
+          (selective.modules & bit_of(LayerModule::Moe)).any());
 }
 
 using D = Degree;
@@ -216,6 +232,15 @@ constexpr Rule kRules[] = {
      [](const Case& c, double) {
        return c.plan.sequence_parallel == SequenceParallel::Off && c.plan.tensor_out > 1;
      }},
+    {{"no-recompute-in-pairs",
+      "exchanges of experts that run again, under an order that joins forwards and backwards",
+      false},
+     {D::Schedule, D::Recompute},
+     [](const Case& c, double) { return joins(c) && recomputes_exchange(c); }},
+    {{"pairs-need-experts", "an order that joins forwards and backwards without expert parallelism",
+      false},
+     {D::Schedule, D::Expert},
+     [](const Case& c, double) { return joins(c) && c.plan.expert == 1; }},
     {{"experts-need-sequence-parallel",
       "tensor parallelism of a mixture of experts without sequence parallelism", false},
      {D::SequenceParallel, D::TensorOut},

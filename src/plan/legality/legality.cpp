@@ -241,9 +241,11 @@ Result check_interleaving(const Case& c, Wording wording) {
 
 /// Without a pipeline there is nothing to order.
 Result check_listed(const Case& c, Wording wording) {
+  const auto lists = [&](const std::vector<std::string>& orders) {
+    return std::find(orders.begin(), orders.end(), to_text(c.plan.schedule)) != orders.end();
+  };
   const auto& listed = c.framework.schedules;
-  if (c.plan.pipeline == 1 ||
-      std::find(listed.begin(), listed.end(), to_text(c.plan.schedule)) != listed.end()) {
+  if (c.plan.pipeline == 1 || lists(listed) || lists(c.framework.asked_schedules)) {
     return std::nullopt;
   }
   Infeasible infeasible = refuse(wording, Obstacle::FrameworkForbids, 0, 0, [&] {

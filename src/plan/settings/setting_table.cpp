@@ -161,6 +161,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable = {
                      "what lives in host memory: optimizer states and update"),
     row<&R::recompute_modules>(S::RecomputeModules, "recompute_modules", K::Text, "LIST",
                                "what --recompute selective runs again, such as moe_act,layernorm"),
+    row<&R::dispatcher>(S::Dispatcher, "dispatcher", K::Text, "NAME",
+                        "how tokens reach their experts: all-gather, all-to-all, deepep, hybridep"),
     below(row<&R::lora_rank>(S::LoraRank, "lora_rank", K::Count, "N",
                              "train adapters of this rank beside frozen weights"),
           1 << 16),

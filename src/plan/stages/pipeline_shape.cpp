@@ -51,6 +51,11 @@ OptimizerStart optimizer_start(const Framework& framework, ScheduleId schedule) 
   return framework.optimizer_start;
 }
 
+bool joins_passes(const Framework& framework, const Network& network, ScheduleId schedule) {
+  return network.routing.has_value() && schedule_row(schedule).joins &&
+         framework.overlap[static_cast<std::size_t>(Overlap::ExpertAllToAll)].joined;
+}
+
 ScheduleId default_schedule(const Framework& framework, int stages, int chunks) {
   const auto suits = [&](ScheduleId id) { return schedule_row(id).chunks.contains(chunks); };
   if (stages == 1 && suits(kDefaultSchedule)) return kDefaultSchedule;

@@ -6,6 +6,7 @@
 
 #include "plansearch/degrees.hpp"
 #include "plansearch/framework.hpp"
+#include "plansearch/network.hpp"
 #include "schedule/simulation/pipeline.hpp"
 
 namespace plansearch {
@@ -25,5 +26,10 @@ namespace plansearch {
 /// suit it, otherwise the first that suits; one it does not list where none does. One stage runs
 /// its micro-batches one after the other, whatever is listed.
 [[nodiscard]] ScheduleId default_schedule(const Framework& framework, int stages, int chunks);
+
+/// Whether messages of experts hide behind the kernels of another micro-batch: where the order
+/// joins a forward and a backward, and the framework overlaps them.
+[[nodiscard]] bool joins_passes(const Framework& framework, const Network& network,
+                                ScheduleId schedule);
 
 }  // namespace plansearch

@@ -40,6 +40,7 @@ Schedule dualpipe_schedule() {
   row.placement = &bidirectional_mapping();
   row.fewest_stages = 2;
   row.weight_gradients = WeightGradients::Separate;
+  row.joins = true;
   row.order = dualpipe_order;
   row.fault = odd_or_too_few;
   row.repetition = [](const PipelineShape& shape) { return Repetition{2, 2 * shape.stages}; };

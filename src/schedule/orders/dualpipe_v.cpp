@@ -37,6 +37,7 @@ Schedule dualpipe_v_schedule() {
   row.fewest_stages = 2;
   row.chunks = {2, 2};
   row.weight_gradients = WeightGradients::Separate;
+  row.joins = true;
   row.order = dualpipe_v_order;
   row.fault = too_few_micro_batches;
   row.repetition = [](const PipelineShape& shape) { return Repetition{1, 2 * shape.stages}; };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes:   the compute order of interleaved 1F1B.
+// Computes:   the compute orders of interleaved 1F1B, one after the other and in pairs.
 // Source:     Narayanan et al. (SC 2021); Megatron-LM core/pipeline_parallel/schedules.py, with its
-//             groups of micro-batches per virtual stage.
+//             groups of micro-batches per virtual stage; pairs: get_pp_rank_microbatches (one more
+//             forward ahead under overlap_moe_expert_parallel_comm), combined_1f1b.py.
 // Assumes:    looped placement.
 // Units:      none.
-// Checked by: tests/unit/schedule/orders_test.cpp
+// Checked by: tests/unit/schedule/orders_test.cpp, orders/interleaved_pairs_test.cpp
 #include <algorithm>
 
 #include "schedule/simulation/alternating.hpp"
@@ -41,7 +42,11 @@ std::optional<ShapeFault> group_fault(const PipelineShape& shape) {
 
 }  // namespace
 
-ComputeOrder interleaved_order(const PipelineShape& shape) {
+namespace {
+
+/// `more`: forwards ahead beyond what the first gradient needs, so that those of one step and its
+/// backward do not wait for each other; then every such two are one piece.
+ComputeOrder alternating_order(const PipelineShape& shape, int more) {
   ComputeOrder order = empty_order(shape);
   const std::vector<ComputeStep> forwards = forward_sequence(shape);
   std::vector<ComputeStep> backwards = forwards;
@@ -49,17 +54,26 @@ ComputeOrder interleaved_order(const PipelineShape& shape) {
     step = {shape.chunks - 1 - step.chunk, step.micro_batch, Phase::Backward};
   }
   for (int device = 0; device < shape.stages; ++device) {
-    const int ahead = 2 * (shape.stages - 1 - device) + (shape.chunks - 1) * shape.group_size();
+    const int ahead =
+        2 * (shape.stages - 1 - device) + (shape.chunks - 1) * shape.group_size() + more;
     const std::size_t warm = std::min(forwards.size(), static_cast<std::size_t>(ahead));
     std::vector<ComputeStep> steps(forwards.begin(),
                                    forwards.begin() + static_cast<std::ptrdiff_t>(warm));
     for (std::size_t i = 0; i < backwards.size(); ++i) {
-      if (warm + i < forwards.size()) steps.push_back(forwards[warm + i]);
+      const bool both = warm + i < forwards.size();
+      if (both) steps.push_back(forwards[warm + i]);
       steps.push_back(backwards[i]);
+      steps.back().joined = both && more > 0;
     }
     order.devices.push_back(std::move(steps));
   }
   return order;
+}
+
+}  // namespace
+
+ComputeOrder interleaved_order(const PipelineShape& shape) {
+  return alternating_order(shape, 0);
 }
 
 Schedule interleaved_schedule() {
@@ -82,6 +96,24 @@ Schedule interleaved_schedule() {
   row.bound = alternating_bound;
   row.estimate = alternating_estimate;
   row.warm_up = alternating_warm_up;
+  return row;
+}
+
+Schedule interleaved_pairs_schedule() {
+  Schedule row;
+  row.name = "interleaved-pairs";
+  row.summary = "interleaved, every forward beside a backward: messages of experts under kernels";
+  row.needs = "p at least 2, m a multiple of p (or of the framework's groups)";
+  row.placement = &looped_mapping();
+  row.chunks = {2, std::nullopt};
+  row.fewest_stages = 2;
+  row.groups = Groups::Sized;
+  row.joins = true;
+  row.order = [](const PipelineShape& shape) { return alternating_order(shape, 1); };
+  row.fault = group_fault;
+  row.repetition = [](const PipelineShape& shape) {
+    return Repetition{shape.group_size(), 2 * shape.group_size()};
+  };
   return row;
 }
 

@@ -123,6 +123,15 @@ void pin_word(Degree degree, const std::string& column, const std::string& word,
   pinned.pin(degree, *value);
 }
 
+/// On the same places, the order in which every forward runs beside a backward.
+ScheduleId in_pairs(ScheduleId order) {
+  for (const ScheduleId other : all_schedules()) {
+    const Schedule& row = schedule_row(other);
+    if (row.joins && row.placement == schedule_row(order).placement) return other;
+  }
+  throw refusal(fmt::format("expert_overlap: no order in pairs is like {}", to_text(order)));
+}
+
 /// Without stages there is nothing to interleave and no order: both columns repeat a default. An
 /// order that does not take the row's chunks is the framework's own for so many.
 void pin_order(const RunRecord& run, const ArchitectureTable& table, PinnedDegrees& pinned) {
@@ -136,7 +145,8 @@ void pin_order(const RunRecord& run, const ArchitectureTable& table, PinnedDegre
   }
   const auto chunks = pinned.get(Degree::Chunks);
   if (chunks && !schedule_row(*named).chunks.contains(*chunks)) return;
-  pinned.pin(Degree::Schedule, static_cast<int>(*named));
+  const bool pairs = run.cell("expert_overlap") == "1";
+  pinned.pin(Degree::Schedule, static_cast<int>(pairs ? in_pairs(*named) : *named));
 }
 
 /// The degrees of the row as flags would give them, and a batch that they divide.

@@ -32,7 +32,7 @@ embedding: {vocab: 100, tied: true, width: 32, position_rows: 10, token_types: 2
             head_bias: false, pooler: false, head_transform: none}
 dropout: {residual: 0.1, attention: 0.1}
 experts: {count: 4, top_k: 2, width: 32, shared_width: 32, shared_gate: true, router_bias: true,
-          correction_bias: true, fp32_router: true, bias: true, leading_dense: 1, every: 1, dense_layers: [1], layers: [1], capacity_factor: 1.5,
+          correction_bias: true, fp32_router: true, bias: true, leading_dense: 1, every: 1, dense_layers: [1], layers: [1], capacity_factor: 1.5, groups: 2, top_groups: 1,
           imbalance: 1.1}
 training: {seq_len: 32, global_batch: 8, precision: bf16, optimizer: adafactor, frozen: ["*/mlp_in.*"],
            lora: {rank: 4, targets: [all-linear]}}

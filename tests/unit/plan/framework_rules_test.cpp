@@ -164,6 +164,33 @@ TEST_SUITE("unit") {
     CHECK(Ruled("no-expert-tensor-with-bias").runs(plan, biased));
   }
 
+  TEST_CASE("rules: a forward beside a backward") {
+    ModelDescription model = with_experts();
+    model.layers = 4;
+    PlanDegrees plan;
+    plan.schedule = *find_schedule("interleaved-pairs");
+    plan.pipeline = 2;
+    plan.chunks = 2;
+    plan.data = 2;
+    plan.micro_batches = 4;
+    const auto runs = [&](const char* rule, bool own_order = true) {
+      Ruled ruled(rule);
+      ruled.framework.schedules = {"interleaved"};
+      if (!own_order) ruled.framework.schedules.emplace_back("interleaved-pairs");
+      if (own_order) ruled.framework.asked_schedules = {"interleaved-pairs"};
+      return ruled.runs(plan, model);
+    };
+    CHECK_FALSE(runs("pairs-need-experts"));
+    CHECK(runs("pairs-need-experts", false));  // priced as if the framework ran it
+    CHECK(runs("no-recompute-in-pairs"));
+    plan.expert = 2;
+    CHECK(runs("pairs-need-experts"));
+    plan.recompute = Recompute::Full;
+    CHECK_FALSE(runs("no-recompute-in-pairs"));
+    plan.schedule = *find_schedule("interleaved");
+    CHECK(runs("no-recompute-in-pairs"));
+  }
+
   TEST_CASE("rules: pipelines and their micro-batches") {
     ModelDescription model = small_model();
     model.layers = 4;

@@ -96,6 +96,26 @@ TEST_SUITE("unit") {
     CHECK(framework.selective.rule == SelectiveRule::Modules);
     CHECK(to_text(framework.selective.modules, ",") == "layernorm,mlp");
   }
+
+  TEST_CASE(
+      "dispatchers: framework and model must have them; a stated one hides nothing by share") {
+    Framework framework = *test::toy_problem().framework;
+    constexpr auto kExchange = static_cast<std::size_t>(Overlap::ExpertAllToAll);
+    framework.overlap[kExchange].share = 0.4;
+    ModelDescription model = *test::toy_problem().model;
+    const auto ask = [&](const std::string& text) {
+      return message_of([&] { apply_dispatcher(framework, model, text); });
+    };
+    CHECK(ask("deepep").find("has no experts") != std::string::npos);
+    model.moe = MoeDescription{};
+    CHECK(ask("deepep").find("toy has no such dispatcher") != std::string::npos);
+    framework.dispatchers.push_back({"deepep", TokenPath::Nodes, 0.9, 0.7, "a table"});
+    CHECK(ask("deep_ep").find("no such dispatcher") == std::string::npos);
+    CHECK(framework.dispatcher.path == TokenPath::Nodes);
+    CHECK(framework.overlap[kExchange].share == 0.0);
+    CHECK(ask("AllToAll").empty());
+    CHECK(framework.dispatcher == TokenDispatcher{});
+  }
 }
 
 }  // namespace plansearch

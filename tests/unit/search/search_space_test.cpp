@@ -125,6 +125,23 @@ TEST_SUITE("perft") {
     CHECK(count_plans(pinned) == 1);
   }
 
+  TEST_CASE("chunks: what divides the layers, and small powers of two where sizes may differ") {
+    const auto chunks = [](std::int64_t layers, LayerDistribution rule) {
+      test::ToyOptions toy;
+      toy.layers = layers;
+      Problem problem = test::toy_problem(toy);
+      Framework framework = *problem.framework;
+      framework.layers = rule;
+      problem.framework = std::make_shared<const Framework>(framework);
+      return all_degrees(problem).dimension(Degree::Chunks).values;
+    };
+    CHECK(chunks(61, LayerDistribution::EvenOnly) == std::vector<int>{1, 61});
+    CHECK(chunks(61, LayerDistribution::EvenCeil) == std::vector<int>{1, 2, 4, 8, 61});
+    CHECK(chunks(94, LayerDistribution::EvenCeil) == std::vector<int>{1, 2, 4, 8, 47, 94});
+    CHECK(chunks(48, LayerDistribution::EvenCeil) == chunks(48, LayerDistribution::EvenOnly));
+    CHECK(chunks(3, LayerDistribution::EvenCeil) == std::vector<int>{1, 2, 3});
+  }
+
   TEST_CASE("a degree of one value is that value wherever it applies") {
     SearchSpace space = rich_space();
     const std::int64_t all = count_plans(space);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// On how many boxes (nodes, devices) the experts of one token lie.
+#pragma once
+
+#include "plansearch/network.hpp"
+
+namespace plansearch {
+
+/// Expected number of different boxes among `boxes` that hold one of a token's experts, which lie
+/// in boxes of equal size one after the other. Balanced routing.
+[[nodiscard]] double expected_boxes(const Routing& routing, double boxes);
+
+/// Of an exchange on which a token goes once to each node and there once to each device.
+struct TokenSpread {
+  double copies = 1.0;        ///< in the message as it is counted: experts per token
+  double nodes = 1.0;         ///< expected, that hold one of them
+  double devices = 1.0;       ///< the same
+  double fabric_share = 1.0;  ///< of nominal rates, that the dispatcher reaches
+  double link_share = 1.0;
+};
+
+}  // namespace plansearch

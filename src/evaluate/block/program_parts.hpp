@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the builder of block programs keeps in mind while it issues them. Private to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "evaluate/block/message_list.hpp"
+
+namespace plansearch::block_program {
+
+/// Half of an operator in one part of a pass: what comes before its kernels, or they and the rest.
+struct Step {
+  enum class Part : std::uint8_t { Forward, Recompute, Backward };
+  Part part = Part::Forward;
+  Side side = Side::Before;
+  std::size_t op = 0;
+};
+
+/// A message of parameters that is posted ahead of its use.
+struct Gather {
+  std::size_t instruction = 0;
+  std::size_t use = 0;  ///< the kernel before the one that reads it
+  int ahead = 1;
+};
+
+/// Where one piece of the micro-batch stands.
+struct Turn {
+  std::optional<std::size_t> entry;   ///< a kernel without time before its first one
+  std::vector<std::size_t> held;      ///< messages that it goes on after
+  std::vector<std::size_t> results;   ///< input gradients on their way
+  std::vector<std::size_t> operands;  ///< of its next weight gradient
+
+  void clear() {
+    entry.reset();
+    held.clear();
+    results.clear();
+    operands.clear();
+  }
+};
+
+/// Messages of one direction of parameters over one set of axes wait for each other.
+struct MessageQueue {
+  AxisSet axes;
+  bool parameters = false;
+  bool operator==(const MessageQueue&) const = default;
+};
+
+/// Buffers of one thread; no allocation once they have grown.
+struct Scratch {
+  MessageList list;
+  std::vector<Step> steps;
+  std::vector<Turn> turns;  ///< by piece
+  std::vector<Gather> gathers;
+  std::vector<const PhaseMessage*> served;
+  std::vector<MessageQueue> streams;
+};
+
+}  // namespace plansearch::block_program

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/names.hpp"
+#include "io/fields.hpp"
+#include "io/framework_parts.hpp"
+
+namespace plansearch::io {
+namespace {
+
+/// Above 0, at most 1.
+double read_share(const Node& node) {
+  const double share = node.positive_number();
+  if (share > 1.0) node.fail("must be at most 1: a share of a nominal rate");
+  return share;
+}
+
+TokenDispatcher read_dispatcher(const Node::Entry& entry) {
+  static constexpr std::array kPaths{Choice<TokenPath>{"pairs", TokenPath::Pairs},
+                                     Choice<TokenPath>{"gather", TokenPath::Gather},
+                                     Choice<TokenPath>{"nodes", TokenPath::Nodes}};
+  TokenDispatcher dispatcher;
+  dispatcher.name = entry.key;
+  dispatcher.path = entry.value.at("path").choice(std::span<const Choice<TokenPath>>(kPaths));
+  dispatcher.source = entry.value.at("source").text();
+  if (dispatcher.path == TokenPath::Nodes) {
+    dispatcher.fabric_share = read_share(entry.value.at("fabric_share"));
+    dispatcher.link_share = read_share(entry.value.at("link_share"));
+  }
+  return dispatcher;
+}
+
+}  // namespace
+
+void read_dispatchers(const Node& map, const Document& table, Framework& framework) {
+  const Node root = table.root();
+  require_schema(root, "plansearch/dispatchers/v1");
+  std::vector<TokenDispatcher> known;
+  std::vector<std::string> names;
+  for (const Node::Entry& entry : root.at("dispatchers").entries()) {
+    known.push_back(read_dispatcher(entry));
+    names.push_back(entry.key);
+  }
+  root.finish();
+  framework.dispatchers.clear();
+  for (const Node& item : map.at("known").items()) {
+    const std::string name = item.text();
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      item.fail(fmt::format("no dispatcher '{}' in the table", name),
+                fmt::format("it has {}", fmt::join(names, ", ")));
+    }
+    framework.dispatchers.push_back(known[static_cast<std::size_t>(found - names.begin())]);
+  }
+  if (framework.dispatchers.empty()) map.at("known").fail("name at least one dispatcher");
+  framework.dispatcher = framework.dispatchers.front();
+}
+
+}  // namespace plansearch::io
