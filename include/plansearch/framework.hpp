@@ -18,6 +18,7 @@
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
 #include "plansearch/scope.hpp"
+#include "plansearch/skip_route.hpp"
 
 namespace plansearch {
 
@@ -208,6 +209,7 @@ struct Framework {
   std::vector<std::string> schedules{"gpipe", "1f1b", "interleaved"};  ///< that it runs
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;
+  SkipRoute skips = SkipRoute::Direct;
   SelectiveRecompute selective;
   LayerModules recompute_modules;  ///< that its users can name
   PartialRecompute partial_recompute = PartialRecompute::None;

@@ -66,7 +66,7 @@ std::size_t layer_block(Network& network, const Stack& stack, BlockKind kind,
   }
   const TensorId encoded = block.input("memory", memory->stream());
   const TensorId out = add_layer(block, stack, variant, stream, encoded);
-  return block.finish({out, encoded});
+  return block.finish({out});
 }
 
 void append_run(Network& network, std::size_t block) {
