@@ -113,6 +113,7 @@ void build_language_model(Network& network, const ModelDescription& model,
 Network build_network(const ModelDescription& description, const NetworkOptions& options) {
   PLANSEARCH_CHECK(contradictions(description).empty());
   Network network;
+  if (description.graph) network = *description.graph;
   network.name = description.name;
   if (description.moe.has_value()) {
     const MoeDescription& moe = *description.moe;
@@ -128,6 +129,8 @@ Network build_network(const ModelDescription& description, const NetworkOptions&
       break;
     case StackKind::Vision:
       build_vision(network, description, options);
+      break;
+    case StackKind::Graph:
       break;
   }
   const TrainingDefaults& training = description.training;
