@@ -17,7 +17,16 @@ namespace plansearch::io {
 namespace {
 
 constexpr std::size_t kMostRank = 6;
+/// Over dimensions of these roles degrees cut tensors: what sums them up has to say so.
+constexpr RoleSet kCutRoles{DimRole::Hidden,    DimRole::Head,   DimRole::Ffn,   DimRole::Vocab,
+                            DimRole::ExpertFfn, DimRole::Expert, DimRole::Routed};
 constexpr std::size_t kMostLoop = 24;
+
+/// One dimension by itself.
+bool is_plain(const IndexExpression& index) {
+  return index.terms.size() == 1 && index.terms.front().factor == 1 && index.offset == 0 &&
+         index.divisor == 1;
+}
 
 template <typename T>
 std::vector<std::string> names_of(const std::vector<T>& items) {
@@ -306,11 +315,23 @@ class BlockReader {
     };
     needs(op.loop.size() <= kMostLoop,
           fmt::format("its loop has more than {} dimensions", kMostLoop));
+    const bool streams = row.cost == CostClass::Stream || row.cost == CostClass::LookUp;
+    needs(streams || !op.inputs.empty(), "it reads a tensor");
     needs(!row.multiplies_weight() || !op.parameters.empty(), "it has a weight");
     needs(!row.multiplies_activations() || op.inputs.size() >= 2, "it reads two tensors");
     needs(row.cost != CostClass::FusedAttention || op.inputs.size() >= 3,
           "it reads queries, keys and values");
     needs(!row.exchanges_tokens || network_.routing.has_value(), "the file has no 'routing'");
+    if (row.exchanges_tokens || row.multiplies_activations()) return;
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (i < op.reads.size() && !op.reads[i].empty()) continue;
+      for (const DimId dim : graph_.block.tensor(op.inputs[i]).dims) {
+        const Dimension& own = network_.dimension(dim);
+        const bool looped = std::find(op.loop.begin(), op.loop.end(), dim) != op.loop.end();
+        needs(looped || !kCutRoles.contains(own.role),
+              fmt::format("its loop has no '{}', over which what it reads is cut", own.name));
+      }
+    }
   }
 
   /// The first and the last place that an index reaches, and how far its window does by itself.
@@ -335,11 +356,31 @@ class BlockReader {
     return {divided(reach.low), divided(reach.high), reach.window};
   }
 
+  /// A dimension by itself reads one as long, and no other of the same tensor.
+  void check_plain(const Node& node, const Operator& op, const Tensor& tensor,
+                   const std::vector<IndexExpression>& read, std::size_t place) const {
+    if (!is_plain(read[place])) return;
+    const Dimension& by = network_.dimension(read[place].terms.front().dim);
+    const Dimension& own = network_.dimension(tensor.dims[place]);
+    if (by.extent != own.extent) {
+      node.at("read").fail(fmt::format("{} reads {} along {}, which has {}, by {}, which has {}",
+                                       op.name, tensor.name, own.name, own.extent, by.name,
+                                       by.extent));
+    }
+    for (std::size_t other = 0; other < place; ++other) {
+      if (!(read[other] == read[place])) continue;
+      node.at("read").fail(
+          fmt::format("{} reads {} by {} in two places", op.name, tensor.name, by.name),
+          "give the second dimension a name of its own");
+    }
+  }
+
   /// Padding is no wider than the window that needs it; without a window extents agree.
   void check_reads(const Node& node, const Operator& op) const {
     for (std::size_t i = 0; i < op.reads.size(); ++i) {
       const Tensor& tensor = graph_.block.tensor(op.inputs[i]);
       for (std::size_t d = 0; d < op.reads[i].size(); ++d) {
+        check_plain(node, op, tensor, op.reads[i], d);
         const Dimension& own = network_.dimension(tensor.dims[d]);
         const Reach range = reach(op, op.reads[i][d]);
         if (range.low >= -range.window && range.high <= own.extent - 1 + range.window) continue;

@@ -16,12 +16,17 @@ void add_missing(std::vector<DimId>& loop, DimId dim) {
   if (!contains(loop, dim)) loop.push_back(dim);
 }
 
-/// Dimensions of the loop nest that an operator names when it reads.
-std::vector<DimId> read_dims(const Operator& op) {
+/// Dimensions of the loop nest that an operator reads by; of its first operand only, where it
+/// reads the others in its own way.
+std::vector<DimId> read_dims(const Block& block, const Operator& op) {
   std::vector<DimId> dims;
-  for (const auto& read : op.reads) {
-    for (const IndexExpression& index : read) {
-      for (const IndexTerm& term : index.terms) add_missing(dims, term.dim);
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (i < op.reads.size() && !op.reads[i].empty()) {
+      for (const IndexExpression& index : op.reads[i]) {
+        for (const IndexTerm& term : index.terms) add_missing(dims, term.dim);
+      }
+    } else if (i == 0 || !traits(op).multiplies_activations()) {
+      for (const DimId dim : block.tensor(op.inputs[i]).dims) add_missing(dims, dim);
     }
   }
   return dims;
@@ -38,7 +43,7 @@ std::vector<DimId> usual_loop(const Block& block, const Operator& op) {
   for (const DimId dim : out) {
     if (!contains(weight, dim)) add_missing(loop, dim);
   }
-  for (const DimId dim : read_dims(op)) {
+  for (const DimId dim : read_dims(block, op)) {
     if (!contains(out, dim)) add_missing(loop, dim);
   }
   for (const DimId dim : weight) {

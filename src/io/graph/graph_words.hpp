@@ -64,7 +64,8 @@ template <typename E, std::size_t Count>
   return words[0].name;
 }
 
-/// The loop nest where a file leaves it out: rows of the result, what is contracted, columns.
+/// The loop nest where a file leaves it out: rows of the result, what is contracted (all that is
+/// read and not made), columns.
 [[nodiscard]] std::vector<DimId> usual_loop(const Block& block, const Operator& op);
 /// What is kept for backward where a file leaves it out: what the kind reads there, or all that is
 /// read where that is up to the function.

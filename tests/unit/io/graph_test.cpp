@@ -169,7 +169,12 @@ TEST_SUITE("unit") {
                "nobody makes 'h' of leave: the block in front, middle, hands out g"));
     CHECK(says(message_for("order: [enter, middle, leave]", "order: [enter, leave]"),
                "block 'middle' is not in the order"));
-    CHECK(says(message_for("g: [b, v, u, d], h", "g: [b, v, u, c], h"), "dimensions agree"));
+    CHECK(says(message_for("h: [b, y, x, c]}, out: [z]", "h: [b, x, y, c]}, out: [z]"),
+               "dimensions agree"));
+    CHECK(says(message_for("read: \"f[b, v, u, d]\"", "read: \"f[b, v, v, d]\""),
+               "widen reads f by v in two places"));
+    CHECK(says(message_for("\"w[b, v, u, e]\", weight", "\"w[b, v, u, d]\", weight"),
+               "narrow reads w along e, which has 2560, by d, which has 640"));
     CHECK(says(message_for("out: [g]", "out: [g, w]"), "nobody reads 'w' of middle"));
     CHECK(says(message_for("weight: [d, e], ", ""), "widen is a matmul: it has a weight"));
     CHECK(says(message_for("name: narrow", "name: widen"), "two operators of middle"));
