@@ -35,7 +35,7 @@ PUBLIC = {
              "layer_module", "dispatcher"],
     "hardware": ["cluster", "concurrency_coefficients", "kernel_curves", "link_curves"],
     "workload": ["network", "operator_kind", "model_description", "transformer_builder"],
-    "framework": ["framework", "framework_constants"],
+    "framework": ["framework", "framework_constants", "skip_route"],
     "schedule": ["schedule_id"],
     "plan": ["degree_limits", "degree_set", "degree_table", "degrees", "device_mesh", "placement_names",
              "placements", "plan", "plan_stages", "problem_request", "setting_table"],

@@ -19,6 +19,7 @@
 #include "plansearch/operator_passes.hpp"
 #include "plansearch/provenance.hpp"
 #include "plansearch/scope.hpp"
+#include "plansearch/skip_route.hpp"
 
 namespace plansearch {
 
@@ -218,6 +219,7 @@ struct Framework {
   TokenDispatcher dispatcher{};                                 ///< that it uses
   MicroBatchGroups micro_batch_groups = MicroBatchGroups::Stages;
   PipelineLists pipeline_lists = PipelineLists::Ahead;
+  SkipRoute skips = SkipRoute::Direct;
   SelectiveRecompute selective;
   LayerModules recompute_modules;  ///< that its users can name
   PartialRecompute partial_recompute = PartialRecompute::None;

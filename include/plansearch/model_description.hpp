@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "plansearch/data_type.hpp"
+#include "plansearch/network.hpp"
 
 namespace plansearch {
 
@@ -156,7 +158,13 @@ struct VisionDescription {
   bool operator==(const VisionDescription&) const = default;
 };
 
-enum class StackKind { Decoder, Encoder, EncoderDecoder, Vision };
+enum class StackKind {
+  Decoder,
+  Encoder,
+  EncoderDecoder,
+  Vision,
+  Graph,  ///< listed operator by operator
+};
 enum class OptimizerKind { Adam, Sgd, Adafactor, Muon };
 
 /// The word for every product of the layers, experts and routers aside.
@@ -199,6 +207,7 @@ struct ModelDescription {
   std::optional<MoeDescription> moe;
   std::optional<DecoderDescription> decoder;
   std::optional<VisionDescription> vision;
+  std::shared_ptr<const Network> graph{};  ///< of StackKind::Graph
   TrainingDefaults training;
   bool operator==(const ModelDescription&) const = default;
 };

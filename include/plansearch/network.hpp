@@ -105,12 +105,32 @@ struct Saved {
   bool operator==(const Saved&) const = default;
 };
 
+/// One term of an index: a dimension of the loop nest, so many times.
+struct IndexTerm {
+  DimId dim{};
+  std::int64_t factor = 1;
+  bool operator==(const IndexTerm&) const = default;
+};
+
+/// Where an operator reads along one dimension of a tensor, from the place in its loop nest:
+/// (sum of terms + offset) / divisor, rounded down. A window is s*d + k - p, an upsampled read
+/// (d + k - p)/2. Places outside the tensor are padding.
+struct IndexExpression {
+  std::vector<IndexTerm> terms;
+  std::int64_t offset = 0;
+  std::int64_t divisor = 1;
+  bool operator==(const IndexExpression&) const = default;
+};
+
 struct Operator {
   std::string name;
   OperatorKind kind = OperatorKind::Elementwise;
   MemoryBound passes = MemoryBound::Plain;  ///< which implementations it has
   std::vector<DimId> loop;                  ///< every dimension of the loop nest
   std::vector<TensorId> inputs;             ///< activations read
+  /// By input and dimension of it; shorter than `inputs`, or an empty one: read by the tensor's own
+  /// dimensions, keys and values as their kind says.
+  std::vector<std::vector<IndexExpression>> reads{};
   std::vector<ParameterId> parameters;
   std::vector<TensorId> outputs;  ///< activations written
   /// Kept from forward to backward; each form of a tensor is listed once per block. Inputs
@@ -136,7 +156,15 @@ struct Operator {
 };
 
 /// A piece of network that is laid out, recomputed and repeated as a whole.
-enum class BlockKind { Embedding, Encoder, Decoder, CrossDecoder, Head, Other };
+enum class BlockKind {
+  Embedding,
+  Encoder,
+  Decoder,
+  CrossDecoder,
+  Layer,  ///< of other networks than transformers
+  Head,
+  Other
+};
 
 struct Block {
   std::string name;
@@ -144,7 +172,9 @@ struct Block {
   std::vector<Tensor> tensors;        ///< indexed by TensorId
   std::vector<Parameter> parameters;  ///< indexed by ParameterId
   std::vector<Operator> operators;    ///< in a topological order
-  std::vector<TensorId> inputs;       ///< produced by the previous block (residual stream, memory)
+  /// Where no edge ends, input i is output i of the copy in front; beyond its outputs it comes from
+  /// outside (tokens, images).
+  std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
   bool operator==(const Block&) const = default;
 
@@ -161,6 +191,18 @@ struct BlockRun {
   std::size_t block = 0;
   std::int64_t count = 1;
   bool operator==(const BlockRun&) const = default;
+};
+
+/// A tensor that is read elsewhere than by the next copy in its own order, or that several copies
+/// read. It is one tensor wherever it is read: one buffer on a device, one message to each group of
+/// devices, one gradient. Positions count the copies of all blocks in the order of the network.
+struct Edge {
+  std::int64_t from = 0;     ///< position of the producer
+  std::size_t output = 0;    ///< of the block there
+  std::int64_t to = 0;       ///< position of the first reader, behind the producer
+  std::int64_t readers = 1;  ///< consecutive copies, from `to` on
+  std::size_t input = 0;     ///< of their blocks
+  bool operator==(const Edge&) const = default;
 };
 
 /// How tokens go to experts. The extent of Routed holds the balanced load (times the capacity
@@ -184,6 +226,7 @@ struct Network {
   std::vector<Dimension> dimensions;  ///< indexed by DimId, shared by all blocks
   std::vector<Block> blocks;          ///< each distinct block once
   std::vector<BlockRun> order;        ///< the network as runs of blocks, first to last
+  std::vector<Edge> edges;            ///< beside the chain
   std::optional<Routing> routing;     ///< of its mixture-of-experts blocks, if any
 
   [[nodiscard]] const Dimension& dimension(DimId id) const {
@@ -216,6 +259,8 @@ struct Network {
 [[nodiscard]] bool trains_weight(const Block& block, const Operator& op);
 /// That its operators are part of.
 [[nodiscard]] LayerModules modules_of(const Network& network);
+/// Copies of blocks in the order of the network.
+[[nodiscard]] std::int64_t copy_count(const Network& network);
 /// The number of layers: runs of blocks that are neither embedding nor head nor other.
 [[nodiscard]] std::int64_t layer_count(const Network& network);
 

@@ -3,6 +3,7 @@
 // them (assign), when they run (order). Communication is a consequence and nowhere in here.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "plansearch/network.hpp"
 #include "plansearch/placements.hpp"
 #include "plansearch/schedule_id.hpp"
+#include "plansearch/skip_route.hpp"
 
 namespace plansearch {
 
@@ -44,12 +46,47 @@ struct OperatorGroup {
   bool operator==(const OperatorGroup&) const = default;
 };
 
+/// A tensor at the border of a block: its inputs by number, then its outputs.
+struct BlockPort {
+  std::size_t block = 0;  ///< index into Network::blocks
+  std::size_t port = 0;
+  bool operator==(const BlockPort&) const = default;
+};
+
+/// Copies of one block of a group that hold a tensor at the same port.
+struct PortHolders {
+  BlockPort at;
+  std::int64_t first = 0;  ///< the first of them among the group's copies of the block
+  std::int64_t copies = 1;
+  bool operator==(const PortHolders&) const = default;
+};
+
+/// Edges of a network, as one group of its blocks meets them.
+struct GroupEdges {
+  /// Tensors that several copies hold: one buffer each.
+  std::vector<std::vector<PortHolders>> shared{};
+  /// Go to the next group besides what the last block hands on, for readers there or behind it;
+  /// named by the port of the producer.
+  std::vector<BlockPort> leaving{};
+  std::vector<BlockPort> passing{};  ///< of those, what is neither made nor read here
+  bool operator==(const GroupEdges&) const = default;
+};
+
+/// A tensor that goes from the group that makes it straight to one that reads it.
+struct DirectMessage {
+  std::size_t from = 0;  ///< index into Assignment::groups
+  std::size_t to = 0;
+  BlockPort tensor;  ///< of its producer
+  bool operator==(const DirectMessage&) const = default;
+};
+
 /// The content that equal groups share; every group names one.
 struct GroupContent {
   int transform = 0;
   std::vector<double> copies;  ///< by index into Network::blocks
   std::size_t last_block = 0;  ///< whose outputs leave the group
   std::vector<BlockRun> blocks{};
+  GroupEdges edges{};
   bool operator==(const GroupContent&) const = default;
 };
 
@@ -60,6 +97,8 @@ struct Assignment {
   std::vector<GroupContent> contents;
   int chunks = 1;    ///< groups per position and replica
   int replicas = 1;  ///< of the network, one after the other in `groups`, micro-batches dealt out
+  SkipRoute skips = SkipRoute::Direct;
+  std::vector<DirectMessage> direct{};          ///< along edges, sorted by `to`
   std::vector<std::vector<int>> contents_of{};  ///< by position and chunk
   /// Positions with the same number hold the same contents, chunk by chunk.
   std::vector<int> kind_of{};

@@ -18,4 +18,7 @@ namespace plansearch {
 /// `what`: hw, model or framework; `name`: a shipped name, an alias or a file.
 [[nodiscard]] Shown show_file(const std::string& what, const std::string& name);
 
+/// The network of a model as a graph file (docs/graphs.md), as the default framework builds it.
+[[nodiscard]] std::string graph_file(const std::string& model);
+
 }  // namespace plansearch

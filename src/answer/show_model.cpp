@@ -3,6 +3,7 @@
 
 #include "answer/show.hpp"
 #include "answer/shown_rows.hpp"
+#include "io/graph/graph_writer.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "plansearch/transformer_builder.hpp"
 #include "report/plan_cells.hpp"
@@ -108,6 +109,14 @@ Shown show_file(const std::string& what, const std::string& name) {
   if (what == "hw") return show_cluster(data.cluster(name));
   if (what == "framework") return show_framework(data.framework(name));
   return show_model(data.model(name).description);
+}
+
+std::string graph_file(const std::string& model) {
+  const ShippedData data = shipped_data();
+  const ModelDescription description = data.model(model).description;
+  NetworkOptions options;
+  options.implementation = data.framework("megatron").implementation;
+  return io::write_graph(description, build_network(description, options));
 }
 
 }  // namespace plansearch

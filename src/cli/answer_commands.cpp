@@ -35,6 +35,10 @@ int run_list(const Options& o) {
 }
 
 int run_show(const Options& o) {
+  if (o.graph) {
+    if (o.argument != "model") throw InputError({}, "--graph is for show model");
+    return write(o, [&] { return graph_file(o.shown); });
+  }
   return write(
       o, [&] { return render_shown(show_file(o.argument, o.shown), format_of(o), columns_of(o)); });
 }

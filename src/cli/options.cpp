@@ -411,6 +411,7 @@ void add_show(CLI::App& app, Options& o) {
   restrict_to(app.add_option("what", o.argument, "what to show")->required(),
               {"hw", "model", "framework"});
   app.add_option("name", o.shown, "a shipped name, an alias or a file")->required();
+  app.add_flag("--graph", o.graph, "of a model: write the network as a graph file");
 }
 
 void add_completion(CLI::App& app, Options& o) {
@@ -491,8 +492,7 @@ void build_command_line(CLI::App& app, Options& o) {
     if (row.shares == Shares::Search) sub->footer(kSeveralValues);
     row.add_own(*sub, o);
     add_shared(*sub, o, row.shares);
-    // Questions take any common option; what the others would ignore they refuse.
-    sub->fallthrough(row.shares != Shares::Output);
+    sub->fallthrough(row.shares != Shares::Output);  // questions take any common option
     sub->callback([&o, &row] { o.run = row.run; });
   }
 }

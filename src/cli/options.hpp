@@ -46,6 +46,7 @@ struct Options : ProblemRequest {
   bool force = false;              ///< --force: however large the trace
   bool timeline = false;           ///< explain --timeline
   std::string shown;               ///< whose file to show
+  bool graph = false;              ///< show the network
   std::string argument;            ///< TABLE.csv, what to list, which shell
   std::string to;                  ///< export --to
   std::string launch;              ///< export --launch

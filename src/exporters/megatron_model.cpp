@@ -56,6 +56,7 @@ bool has_unknown_parts(M m) {
   m.dropout = m.attention_dropout = 0.0;
   m.decoder = none.decoder;
   m.vision = none.vision;
+  m.graph = none.graph;
   m.mlp = none.mlp;
   auto& a = m.attention;
   a.heads = a.kv_heads = a.head_size = a.relative_buckets = a.full_attention_every = 0;
@@ -255,7 +256,11 @@ std::vector<Key> megatron_model_keys() {
 std::vector<Trait> beyond_decoders() {
   return {
       {"an encoder or images; only decoders of text go there (stack)",
-       [](const M& m) { return m.stack != StackKind::Decoder || m.vision || m.decoder; }},
+       [](const M& m) {
+         return (m.stack != StackKind::Decoder && !m.graph) || m.vision || m.decoder;
+       }},
+      {"operators of its own, where only decoders of text go (blocks)",
+       [](const M& m) { return m.graph != nullptr; }},
       {"frozen parameters (training.frozen)",
        [](const M& m) { return !m.training.frozen.empty(); }},
       {"an embedding of another width (embedding.width)",

@@ -265,6 +265,8 @@ class Reader {
                 {{"stages", MicroBatchGroups::Stages}, {"rounds", MicroBatchGroups::Rounds}});
     fields.take("pipeline_lists", framework.pipeline_lists,
                 {{"ahead", PipelineLists::Ahead}, {"just-in-time", PipelineLists::JustInTime}});
+    unlogged.take("skips", framework.skips,
+                  {{"direct", SkipRoute::Direct}, {"relayed", SkipRoute::Relayed}});
     unlogged.with("optimizer_offload", [&](const Node& offload) {
       framework.optimizer_offload = read_offload(offload);
       framework.provenance.erase("optimizer_offload");  // of the framework it is like

@@ -5,6 +5,8 @@
 
 #include "base/names.hpp"
 #include "io/fields.hpp"
+#include "io/graph/graph_reader.hpp"
+#include "io/graph/graph_words.hpp"
 #include "io/hf_config.hpp"
 #include "io/model_sections.hpp"
 #include "plansearch/transformer_builder.hpp"
@@ -21,9 +23,9 @@ void require_schema(const Node& root) {
               fmt::format("write schema: {}, or use a Hugging Face config.json", kSchema));
   }
   const Node schema = root.at("schema");
-  if (schema.text() == kSchema) return;
+  if (schema.text() == kSchema || schema.text() == kGraphSchema) return;
   schema.fail(fmt::format("'{}' is not a model file", schema.text()),
-              fmt::format("write schema: {}", kSchema));
+              fmt::format("write schema: {}, or {}", kSchema, kGraphSchema));
 }
 
 void check_sizes(const Node& root, const ModelDescription& model) {
@@ -80,7 +82,7 @@ NamedFiles model_files(std::span<const std::filesystem::path> directories) {
 ModelFile read_own(const Node& root) {
   require_schema(root);
   ModelFile file;
-  file.model = read_sections(root);
+  file.model = root.at("schema").text() == kGraphSchema ? read_graph(root) : read_sections(root);
   Fields(root).take("aliases", file.aliases, &Node::texts);
   Fields(root).take("parameters", file.published_parameters, kPositive);
   root.finish();

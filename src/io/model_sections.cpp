@@ -186,10 +186,23 @@ VisionDescription read_vision(const Node& node) {
   return vision;
 }
 
+}  // namespace
+
+LatentAttention read_latent(const Node& node) {
+  LatentAttention latent;
+  Fields(node).take("query_rank", latent.query_rank, kSizeRange);
+  latent.kv_rank = node.at("kv_rank").integer(kSizeRange);
+  latent.nope_size = node.at("nope_size").integer(kSizeRange);
+  latent.rope_size = node.at("rope_size").integer(kSizeRange);
+  latent.value_size = node.at("value_size").integer(kSizeRange);
+  return latent;
+}
+
 TrainingDefaults read_training(const Node& node, StackKind stack) {
   TrainingDefaults training;
   const Fields fields(node);
-  if (stack != StackKind::Vision) training.seq_len = node.at("seq_len").integer(kLengthRange);
+  const bool sized = stack == StackKind::Vision || stack == StackKind::Graph;
+  if (!sized) training.seq_len = node.at("seq_len").integer(kLengthRange);
   training.global_batch = node.at("global_batch").integer(kLengthRange);
   if (const auto precision = node.find("precision")) {
     training.precision = parse_data_type(precision->text());
@@ -204,18 +217,6 @@ TrainingDefaults read_training(const Node& node, StackKind stack) {
     return LoraDescription{lora.at("rank").integer(kSizeRange), lora.at("targets").texts()};
   });
   return training;
-}
-
-}  // namespace
-
-LatentAttention read_latent(const Node& node) {
-  LatentAttention latent;
-  Fields(node).take("query_rank", latent.query_rank, kSizeRange);
-  latent.kv_rank = node.at("kv_rank").integer(kSizeRange);
-  latent.nope_size = node.at("nope_size").integer(kSizeRange);
-  latent.rope_size = node.at("rope_size").integer(kSizeRange);
-  latent.value_size = node.at("value_size").integer(kSizeRange);
-  return latent;
 }
 
 ModelDescription read_sections(const Node& root) {

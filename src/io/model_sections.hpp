@@ -47,5 +47,7 @@ inline constexpr Choice<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::
 /// All sections of a model file.
 [[nodiscard]] ModelDescription read_sections(const Node& root);
 [[nodiscard]] LatentAttention read_latent(const Node& node);
+/// Without seq_len where the network says it: of images and graphs.
+[[nodiscard]] TrainingDefaults read_training(const Node& node, StackKind stack);
 
 }  // namespace plansearch::io

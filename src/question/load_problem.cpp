@@ -26,6 +26,7 @@
 #include "question/number_list.hpp"
 #include "schedule/passes/pass.hpp"
 #include "schedule/table.hpp"
+#include "workload/operator_traits.hpp"
 
 namespace plansearch {
 namespace {
@@ -39,6 +40,26 @@ std::int64_t tokens_of(const Network& network) {
     if (dimension.role == DimRole::Sequence) tokens = std::max(tokens, dimension.extent);
   }
   return tokens;
+}
+
+/// A network of a graph file has its operators already.
+void refuse_built(const ModelDescription& model, const ProblemRequest& request,
+                  const Cluster& cluster) {
+  if (request.attention) {
+    throw InputError(
+        {}, fmt::format("--attention: the graph file of {} lists its operators", model.name),
+        "change them there");
+  }
+  if (cluster.accelerator.kernels.attention_forward) return;
+  for (const Block& block : model.graph->blocks) {
+    for (const Operator& op : block.operators) {
+      if (traits(op).cost != CostClass::FusedAttention) continue;
+      throw InputError({},
+                       fmt::format("{} of {} is fused attention: no rates of such a kernel for {}",
+                                   op.name, block.name, cluster.accelerator.name),
+                       "write scores, softmax and context as operators of their own");
+    }
+  }
 }
 
 /// The framework to price a plan in, and who named it.
@@ -278,11 +299,12 @@ class QuestionResolver {
     network_options.implementation = framework_.implementation;
     Chosen<std::int64_t> seq_len;
     seq_len.or_else(request_.seq_len, request_.origin("seq_len"));
-    if (model_.stack == StackKind::Vision) {
+    if (model_.stack == StackKind::Graph) refuse_built(model_, request_, cluster_);
+    if (model_.stack == StackKind::Vision || model_.stack == StackKind::Graph) {
       const std::int64_t tokens = tokens_of(build_network(model_, network_options));
       if (request_.seq_len.value_or(tokens) != tokens) {
-        throw InputError({}, fmt::format("--seq-len: the image and patch size of {} set it to {}",
-                                         model_.name, tokens));
+        throw InputError(
+            {}, fmt::format("--seq-len: the sizes of {} set it to {}", model_.name, tokens));
       }
       seq_len.or_else(tokens, "model");
     } else {

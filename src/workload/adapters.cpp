@@ -257,6 +257,10 @@ std::vector<std::string> default_adapter_targets(const ModelDescription& descrip
 
 std::optional<AdapterProblem> adapter_problem(const ModelDescription& description) {
   constexpr std::int64_t kHighestRank = 1 << 16;
+  if (description.stack == StackKind::Graph) {
+    return AdapterProblem{"adapters have places in transformers only",
+                          "write them as operators of the graph, and freeze the rest"};
+  }
   const LoraDescription& lora = *description.training.lora;
   if (lora.rank < 1 || lora.rank > kHighestRank) {
     return AdapterProblem{fmt::format("rank {} is not from 1 to {}", lora.rank, kHighestRank),

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two stacks (T5, mBART): the second reads the first through cross attention. The encoder's final
-// norm stands at the start of the decoder's embedding block, the memory travels with the stream.
+// norm stands at the start of the decoder's embedding block; an edge leads from there to every
+// layer.
 #include "workload/network_parts.hpp"
 
 namespace plansearch {
 namespace {
+
+constexpr std::size_t kMemoryOutput = 1;  // behind the decoder's stream
 
 std::size_t decoder_embedding(Network& network, const Stack& encoder, const Stack& decoder,
                               const NetworkOptions& options) {
@@ -37,6 +40,12 @@ void build_encoder_decoder(Network& network, const ModelDescription& model,
                 std::vector<LayerVariant>(static_cast<std::size_t>(model.layers), both_ways),
                 nullptr);
   network.order.push_back({decoder_embedding(network, encoder, decoder, options), 1});
+  const std::int64_t layers_from = copy_count(network);
+  network.edges.push_back({.from = layers_from - 1,
+                           .output = kMemoryOutput,
+                           .to = layers_from,
+                           .readers = second.layers,
+                           .input = kMemoryInput});
   const LayerVariant causal{false, {Visibility::Causal, std::nullopt}, true};
   append_layers(network, decoder, second.layers, BlockKind::CrossDecoder,
                 std::vector<LayerVariant>(static_cast<std::size_t>(second.layers), causal),

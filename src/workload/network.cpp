@@ -107,12 +107,18 @@ LayerModules modules_of(const Network& network) {
   return modules;
 }
 
+std::int64_t copy_count(const Network& network) {
+  std::int64_t copies = 0;
+  for (const BlockRun& run : network.order) copies += run.count;
+  return copies;
+}
+
 std::int64_t layer_count(const Network& network) {
   std::int64_t layers = 0;
   for (const BlockRun& run : network.order) {
     const BlockKind kind = network.blocks[run.block].kind;
-    const bool layer =
-        kind == BlockKind::Encoder || kind == BlockKind::Decoder || kind == BlockKind::CrossDecoder;
+    const bool layer = kind == BlockKind::Encoder || kind == BlockKind::Decoder ||
+                       kind == BlockKind::CrossDecoder || kind == BlockKind::Layer;
     if (layer) layers += run.count;
   }
   return layers;

@@ -10,6 +10,8 @@
 namespace plansearch {
 
 inline constexpr const char* kWordEmbeddingKey = "word_embeddings";
+/// What cross attention reads stands behind the stream.
+inline constexpr std::size_t kMemoryInput = 1;
 
 /// The dimensions of a stack over a sequence of that name and length.
 [[nodiscard]] Stack make_stack(Network& network, const ModelDescription& model,

@@ -72,11 +72,12 @@ constexpr std::array<OperatorTraits, kOperatorKindCount> kOperatorTraits = {{
     {.kind = K::Combine, .name = "combination of experts", .exchanges_tokens = true},
     {.kind = K::Convolution,
      .name = "convolution",
-     .cost = CostClass::None,
+     .cost = CostClass::Product,  // of its patches, which are not written out
      .second_operand = SecondOperand::Weight,
      .model_flops = true,
      .leaves_partial_sums = true,
-     .backward_reads = BackwardReads::Inputs},
+     .backward_reads = BackwardReads::Inputs,
+     .borrows_curve = true},
 }};
 
 namespace {

@@ -79,6 +79,7 @@ struct OperatorTraits {
   BackwardReads backward_reads = BackwardReads::ByFunction;
   ReadsAgain reads_again = ReadsAgain::Never;
   PolicyOperation policy = PolicyOperation::Other;
+  bool borrows_curve = false;  ///< priced on the curve of another kind: measured for none
 
   [[nodiscard]] constexpr bool is_product() const { return second_operand != SecondOperand::None; }
   /// Its weight gradient is a product of its own, of its input and its output's gradient.

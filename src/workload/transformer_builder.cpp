@@ -66,7 +66,7 @@ std::size_t layer_block(Network& network, const Stack& stack, BlockKind kind,
   }
   const TensorId encoded = block.input("memory", memory->stream());
   const TensorId out = add_layer(block, stack, variant, stream, encoded);
-  return block.finish({out, encoded});
+  return block.finish({out});
 }
 
 void append_run(Network& network, std::size_t block) {
@@ -113,6 +113,7 @@ void build_language_model(Network& network, const ModelDescription& model,
 Network build_network(const ModelDescription& description, const NetworkOptions& options) {
   PLANSEARCH_CHECK(contradictions(description).empty());
   Network network;
+  if (description.graph) network = *description.graph;
   network.name = description.name;
   if (description.moe.has_value()) {
     const MoeDescription& moe = *description.moe;
@@ -129,6 +130,8 @@ Network build_network(const ModelDescription& description, const NetworkOptions&
       break;
     case StackKind::Vision:
       build_vision(network, description, options);
+      break;
+    case StackKind::Graph:
       break;
   }
   const TrainingDefaults& training = description.training;

@@ -17,6 +17,7 @@
 #include "io/csv.hpp"
 #include "io/document.hpp"
 #include "io/framework_reader.hpp"
+#include "io/graph/graph_writer.hpp"
 #include "io/model_reader.hpp"
 #include "io/nccl_log.hpp"
 #include "io/plan_document.hpp"
@@ -105,6 +106,15 @@ void read_framework(std::string_view text) {
 
 void read_model(std::string_view text, Syntax syntax) {
   static_cast<void>(io::read_model(Document::parse(text, "fuzz", syntax), "fuzz"));
+}
+
+/// What reads as a network can be written, and reads as the same network.
+void read_graph(std::string_view text) {
+  const auto model = io::read_model(Document::parse(text, "fuzz", Syntax::Yaml), "fuzz").model;
+  if (!model.graph) return;
+  const std::string written = io::write_graph(model, *model.graph);
+  const auto again = io::read_model(Document::parse(written, "again", Syntax::Yaml), "again").model;
+  if (!(*again.graph == *model.graph)) std::abort();
 }
 
 /// The first line is what follows the name of the file: "#2".
@@ -206,6 +216,7 @@ constexpr std::array kTargets{
     Target{"profile", read_profile},
     Target{"nccl_log", read_nccl_log},
     Target{"samples", read_samples},
+    Target{"graph", read_graph},
     Target{"model", [](std::string_view text) { read_model(text, Syntax::Yaml); }},
     Target{"hf_config", [](std::string_view text) { read_model(text, Syntax::Json); }},
     Target{"framework", read_framework},

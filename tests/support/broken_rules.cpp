@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch::test {
@@ -131,6 +132,31 @@ class BlockChecker {
 
 }  // namespace
 
+namespace {
+
+/// Both ends are there and have the same dimensions; what is read was made before.
+void check_edge(const Network& network, const std::vector<std::size_t>& blocks, const Edge& edge,
+                std::vector<std::string>& findings) {
+  const auto copies = static_cast<std::int64_t>(blocks.size());
+  if (edge.from < 0 || edge.from >= edge.to || edge.readers < 1 ||
+      edge.to + edge.readers > copies) {
+    findings.push_back("edges: one leads nowhere or back");
+    return;
+  }
+  const Block& maker = network.blocks[blocks[static_cast<std::size_t>(edge.from)]];
+  for (std::int64_t p = edge.to; p < edge.to + edge.readers; ++p) {
+    const Block& reader = network.blocks[blocks[static_cast<std::size_t>(p)]];
+    if (edge.output >= maker.outputs.size() || edge.input >= reader.inputs.size()) {
+      findings.push_back("edges: " + maker.name + " to " + reader.name + " has no such end");
+    } else if (maker.tensor(maker.outputs[edge.output]).dims !=
+               reader.tensor(reader.inputs[edge.input]).dims) {
+      findings.push_back("edges: " + maker.name + " to " + reader.name + " differ in dimensions");
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> broken_rules(const Network& network) {
   std::vector<std::string> findings;
   for (const BlockRun& run : network.order) {
@@ -139,6 +165,9 @@ std::vector<std::string> broken_rules(const Network& network) {
     }
   }
   for (const Block& block : network.blocks) BlockChecker(network, block, findings).run();
+  if (!findings.empty()) return findings;
+  const std::vector<std::size_t> blocks = block_of_copies(network);
+  for (const Edge& edge : network.edges) check_edge(network, blocks, edge, findings);
   return findings;
 }
 

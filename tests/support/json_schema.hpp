@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of JSON Schema that our schemas of files use, on our located trees: type, properties,
-// required, additionalProperties, enum, const, items, minimum, maximum and their exclusive forms.
+// required, additionalProperties, enum, const, items, oneOf, minimum, maximum and their exclusive
+// forms.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -25,11 +26,15 @@ inline void check_schema(const nlohmann::json& schema, const io::Node& node,
 inline void check_object(const nlohmann::json& schema, const io::Node& node,
                          std::vector<std::string>& violations) {
   std::vector<std::string> present;
+  const nlohmann::json known = schema.value("properties", nlohmann::json::object());
+  const nlohmann::json others = schema.value("additionalProperties", nlohmann::json(true));
   for (const io::Node::Entry& entry : node.entries()) {
     present.push_back(entry.key);
-    if (schema["properties"].contains(entry.key)) {
-      check_schema(schema["properties"][entry.key], entry.value, violations);
-    } else if (!schema.value("additionalProperties", true)) {
+    if (known.contains(entry.key)) {
+      check_schema(known[entry.key], entry.value, violations);
+    } else if (others.is_object()) {
+      check_schema(others, entry.value, violations);
+    } else if (!others.get<bool>()) {
       violations.push_back(node.path() + ": unknown " + entry.key);
     }
   }
@@ -38,6 +43,19 @@ inline void check_object(const nlohmann::json& schema, const io::Node& node,
       violations.push_back(node.path() + ": missing " + key.get<std::string>());
     }
   }
+}
+
+/// One alternative at least; ours exclude each other.
+inline void check_alternatives(const nlohmann::json& schemas, const io::Node& node,
+                               std::vector<std::string>& violations) {
+  std::vector<std::string> all;
+  for (const nlohmann::json& schema : schemas) {
+    std::vector<std::string> own;
+    check_schema(schema, node, own);
+    if (own.empty()) return;
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  violations.insert(violations.end(), all.begin(), all.end());
 }
 
 inline void check_number(const nlohmann::json& schema, const io::Node& node,
@@ -63,6 +81,7 @@ inline void check_schema(const nlohmann::json& schema, const io::Node& node,
     const bool known = std::find(names.begin(), names.end(), node.text()) != names.end();
     if (!known) violations.push_back(node.path() + ": not in the enumeration");
   }
+  if (schema.contains("oneOf")) check_alternatives(schema["oneOf"], node, violations);
   const std::string type = schema.value("type", "");
   if (type == "object") check_object(schema, node, violations);
   if (type == "integer" || type == "number") check_number(schema, node, violations);

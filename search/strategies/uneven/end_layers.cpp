@@ -139,7 +139,7 @@ class EndLayers : public Strategy {
         request_(std::move(request)),
         task_(task),
         pricer_(problem_),
-        ranges_(layer_runs(*problem_.network)),
+        ranges_(layer_runs(*problem_.network), *problem_.network, problem_.framework->skips),
         offers_(task) {}
 
   void run() override {
@@ -188,7 +188,7 @@ class EndLayers : public Strategy {
       const int count = split.layers_of(static_cast<int>(s));
       stages[s].degrees = form.degrees;
       stages[s].degrees.pipeline = 1;
-      stages[s].chunks = {ranges_.runs(ranges_.number(next, next + count - 1))};
+      stages[s].chunks = {ranges_.runs(ranges_.number(next, next + count - 1)).blocks};
       next += count;
     }
     PlanDegrees family = form.degrees;

@@ -100,12 +100,12 @@ const std::vector<PricedStage>& StageCatalog::stages(int first, int last, int la
   return stages_[content][static_cast<std::size_t>(layout)];
 }
 
-const std::vector<BlockRun>& StageCatalog::blocks(int first, int last) const {
+const PlacedRuns& StageCatalog::blocks(int first, int last) const {
   return ranges_.runs(ranges_.number(first, last));
 }
 
 StageDescription StageCatalog::stage(int first, int last, int form) const {
-  StageDescription stage{this->form(form).degrees, {blocks(first, last)}, {}};
+  StageDescription stage{this->form(form).degrees, {blocks(first, last).blocks}, {}};
   stage.degrees.pipeline = 1;
   return stage;
 }
@@ -188,9 +188,9 @@ StageTransfer StageCatalog::transfer(int from, int to, int last) const {
 }
 
 StageTransfer StageCatalog::transfer(int from, int to, int last, const FirstRanks& first) const {
-  const std::size_t block = blocks(last, last).back().block;
   const auto of = [](int value) { return static_cast<std::size_t>(value); };
-  const std::size_t place = (block * of(layouts()) + of(to)) * of(layouts()) + of(from);
+  const std::size_t place =
+      (of(ranges_.number(last, last)) * of(layouts()) + of(to)) * of(layouts()) + of(from);
   {
     const std::lock_guard lock(transfers_mutex_);
     for (const auto& [ranks, known] : transfers_[place]) {
@@ -198,8 +198,8 @@ StageTransfer StageCatalog::transfer(int from, int to, int last, const FirstRank
     }
   }
   check_stop();
-  const StageTransfer priced =
-      pricer_.transfer(form(layout_forms_[of(from)]), form(layout_forms_[of(to)]), block, first);
+  const StageTransfer priced = pricer_.transfer(
+      form(layout_forms_[of(from)]), form(layout_forms_[of(to)]), blocks(last, last), first);
   const std::lock_guard lock(transfers_mutex_);
   transfers_[place].emplace_back(first, priced);
   return priced;
@@ -244,7 +244,7 @@ std::vector<Seconds> StageCatalog::shared_reductions(const std::vector<Placed>& 
   std::vector<std::size_t> asked;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const std::size_t before = key.size();
-    for (const BlockRun& run : blocks(stages[s].first, stages[s].last)) {
+    for (const BlockRun& run : blocks(stages[s].first, stages[s].last).blocks) {
       if (pricer_.shares(front, {run})) key.push_back(static_cast<int>(run.block));
     }
     const bool shares = key.size() > before;

@@ -52,7 +52,7 @@ class StageCatalog {
   }
   /// Layers first .. last in one layout.
   [[nodiscard]] const std::vector<PricedStage>& stages(int first, int last, int layout) const;
-  [[nodiscard]] const std::vector<BlockRun>& blocks(int first, int last) const;
+  [[nodiscard]] const PlacedRuns& blocks(int first, int last) const;
   /// Layers first .. last under a form.
   [[nodiscard]] StageDescription stage(int first, int last, int form) const;
   /// The plan of these stages. Alike ones lie as the framework orders ranks; others the largest
@@ -95,7 +95,7 @@ class StageCatalog {
   std::vector<int> layout_forms_;                              ///< one form of each
   std::vector<std::vector<std::vector<PricedStage>>> stages_;  ///< by range number and layout
   mutable std::mutex transfers_mutex_;
-  /// By layouts and last block, by first ranks.
+  /// By layouts and last layer, by first ranks.
   mutable std::unordered_map<std::size_t, std::vector<std::pair<FirstRanks, StageTransfer>>>
       transfers_;
   /// By form of the first stage, first ranks and blocks of those that share.

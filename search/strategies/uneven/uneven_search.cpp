@@ -94,7 +94,7 @@ class UnevenSearch : public Strategy {
         task_(task),
         pricer_(problem_),
         offers_(task),
-        ranges_(layer_runs(*problem_.network)),
+        ranges_(layer_runs(*problem_.network), *problem_.network, problem_.framework->skips),
         most_extended_(most_extended),
         request_(std::move(request)) {
     task_.result.left_out.emplace_back(kOrdersLeftOut);

@@ -61,10 +61,17 @@ PlacementVariant variant_of(const OperatorIndex& index, const PlacementRules& ru
   return spread ? PlacementVariant::SequenceSpread : PlacementVariant::Plain;
 }
 
-/// The loop dimension under which the operator reads dimension `dim` of one of its inputs: keys
-/// and values have their tokens read as KeySequence.
+/// The loop dimension under which the operator reads a dimension of one of its inputs: as it says,
+/// or as its own; keys and values have their tokens read as KeySequence. A window stays whole.
 DimId read_as(const Network& network, const Operator& op, std::size_t input, const Tensor& tensor,
-              DimId dim) {
+              std::size_t place) {
+  const DimId dim = tensor.dims[place];
+  if (input < op.reads.size() && !op.reads[input].empty()) {
+    const IndexExpression& index = op.reads[input][place];
+    const bool plain = index.terms.size() == 1 && index.terms.front().factor == 1 &&
+                       index.offset == 0 && index.divisor == 1;
+    return plain ? index.terms.front().dim : dim;
+  }
   const bool second_operand = input >= 1 && input < op.inputs.size();
   if (!second_operand || !traits(op).multiplies_activations()) return dim;
   if (network.dimension(dim).role != DimRole::Sequence) return dim;
@@ -305,9 +312,10 @@ FixedVector<int, kMaxTensorRank> loop_positions(const Network& network, const Bl
   const auto input = static_cast<std::size_t>(std::find(op.inputs.begin(), op.inputs.end(), id) -
                                               op.inputs.begin());
   FixedVector<int, kMaxTensorRank> positions;
-  for (const DimId own : tensor.dims) {
+  for (std::size_t place = 0; place < tensor.dims.size(); ++place) {
+    const DimId own = tensor.dims[place];
     std::optional<std::size_t> position =
-        find_dim(op.loop, read_as(network, op, input, tensor, own));
+        find_dim(op.loop, read_as(network, op, input, tensor, place));
     if (*position == op.loop.size() && network.dimension(own).role == DimRole::KvHead) {
       position = find_role(network, op.loop, DimRole::Head);
     }

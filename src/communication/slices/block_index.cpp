@@ -11,6 +11,7 @@
 
 #include "communication/derive/placement.hpp"
 #include "plansearch/error.hpp"
+#include "workload/network_edges.hpp"
 #include "workload/operator_traits.hpp"
 
 namespace plansearch {
@@ -148,7 +149,11 @@ BlockIndex index_block(const Network& network, const Block& block) {
 
 NetworkIndex index_network(const Network& network) {
   NetworkIndex index;
-  for (const Block& block : network.blocks) index.push_back(index_block(network, block));
+  std::vector<std::vector<bool>> handed = handed_on(network);
+  for (std::size_t b = 0; b < network.blocks.size(); ++b) {
+    index.push_back(index_block(network, network.blocks[b]));
+    index.back().handed_on = std::move(handed[b]);
+  }
   return index;
 }
 

@@ -58,7 +58,8 @@ struct BlockIndex {
   std::vector<OperatorIndex> operators;
   std::vector<std::size_t> producers;               ///< by TensorId; kEdge: enters the block
   std::vector<std::vector<std::size_t>> consumers;  ///< by TensorId, in order
-  std::vector<bool> leaves;                         ///< by TensorId: handed to the next block
+  std::vector<bool> leaves;                         ///< by TensorId: read by other blocks
+  std::vector<bool> handed_on;          ///< by output: read by the next copy along the chain
   std::vector<std::uint32_t> edge_cut;  ///< by TensorId: first cut of its layout at the edge
   std::size_t cuts = 0;                 ///< size of BlockCuts
 };

@@ -99,9 +99,15 @@ void append_boundaries(const PricingInput& view, int position, Seconds exposed,
     append(std::move(line), own);
   };
   for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
-    const BoundaryTransfers transfers = boundary_transfers(view, k);
+    const BoundaryTransfers transfers = chain_transfers(view, k);
     if (groups[k].position == position) add(transfers.activation, "stage boundary");
     if (groups[k + 1].position == position) add(transfers.gradient, "stage boundary, gradient");
+  }
+  const auto& direct = view.assignment().direct;
+  for (std::size_t i = 0; i < direct.size(); ++i) {
+    const BoundaryTransfers transfers = direct_transfers(view, i);
+    if (groups[direct[i].from].position == position) add(transfers.activation, "skip");
+    if (groups[direct[i].to].position == position) add(transfers.gradient, "skip, gradient");
   }
   for (PricedCommunication& line : own) {
     line.exposed = exposed * (line.time * line.count / sum);
@@ -172,7 +178,7 @@ std::vector<StageReport> stages_of_view(const PricingInput& view, EvaluationWork
     const auto& groups = view.assignment().groups;
     for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
       if (groups[k].position != p) continue;
-      const BoundaryTransfers transfers = boundary_transfers(view, k);
+      const BoundaryTransfers transfers = chain_transfers(view, k);
       stage.edge_bytes = std::max(stage.edge_bytes, transfers.activation.bytes);
       stage.edge_time = std::max(stage.edge_time, transfers.activation.time);
       stage.edge_leaves_node =

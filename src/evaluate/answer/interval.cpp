@@ -3,8 +3,9 @@
 // Source: residual quantiles of kernel and link curves (data files), residuals of published runs
 //         per framework, spread between sites (docs/validation.md).
 // Assumes: log-normal, independent errors; a curve without residual is twice as wrong as a fitted
-//          one; stragglers slow a step in proportion to the logarithm of the nodes, independently
-//          of the rest: their 90th percentile and that of all errors add in quadrature.
+//          one, and so is the curve of another kind of operator; stragglers slow a step in
+//          proportion to the logarithm of the nodes, independently of the rest: their 90th
+//          percentile and that of all errors add in quadrature.
 // Units: ratios; logarithms inside.
 // Checked by: tests/unit/evaluate/interval_test.cpp; coverage in docs/validation.md
 #include "evaluate/answer/interval.hpp"
@@ -27,19 +28,20 @@ double sigma_of(const std::optional<Residual>& residual, double unmeasured) {
   return residual ? (residual->p90 - residual->p10) / (2.0 * kNormalP90) : unmeasured;
 }
 
-/// FLOPs of grouped matmuls over all FLOPs of the network.
-double expert_share(const Network& network) {
+/// FLOPs of the kinds that `counts` over all FLOPs of the network.
+template <typename Counts>
+double share_of(const Network& network, Counts counts) {
   double all = 0.0;
-  double experts = 0.0;
+  double share = 0.0;
   for (const BlockRun& run : network.order) {
     for (const Operator& op : network.blocks[run.block].operators) {
       const double flops =
           operator_forward_flops(network, op).value() * static_cast<double>(run.count);
       all += flops;
-      if (traits(op).second_operand == SecondOperand::GroupedWeights) experts += flops;
+      if (counts(traits(op))) share += flops;
     }
   }
-  return all > 0.0 ? experts / all : 0.0;
+  return all > 0.0 ? share / all : 0.0;
 }
 
 void add_tier(const LinkTier& tier, double unmeasured, ErrorModel& model) {
@@ -68,7 +70,14 @@ ErrorModel error_model(const Problem& problem) {
   const auto& curve = cluster.accelerator.kernels.matmul[static_cast<std::size_t>(matmul)];
   model.kernels = sigma_of(curve ? curve->residual : std::nullopt, cluster.unmeasured_sigma) /
                   std::sqrt(kMatmulShapes);
-  model.experts = constants.sigma_experts * expert_share(*problem.network);
+  model.experts =
+      constants.sigma_experts * share_of(*problem.network, [](const OperatorTraits& row) {
+        return row.second_operand == SecondOperand::GroupedWeights;
+      });
+  // All of them are wrong by the same rule: nothing averages out.
+  model.borrowed =
+      cluster.unmeasured_sigma *
+      share_of(*problem.network, [](const OperatorTraits& row) { return row.borrows_curve; });
   for (const LinkTier& tier : cluster.tiers) add_tier(tier, cluster.unmeasured_sigma, model);
   return model;
 }
@@ -84,8 +93,9 @@ RelativeInterval relative_interval(const ErrorModel& model, const StepTimeBreakd
   const double variance = square(model.framework) + square(model.kernels * compute) +
                           square(model.links * inside) + square(model.network * between) +
                           square(model.experts);
-  // What runs of a site were seen to scatter by holds the errors above.
-  const double scattered = std::max(variance, square(model.scatter));
+  // What runs of a site were seen to scatter by holds the errors above. None had a borrowed curve.
+  const double scattered =
+      std::max(variance, square(model.scatter)) + square(model.borrowed * compute);
   const double spread = kNormalP90 * std::sqrt(scattered + square(model.site));
   const double nodes = static_cast<double>(devices) / model.accelerators_per_node;
   const double tail = nodes > 1.0 ? model.straggler * std::log2(nodes) : 0.0;

@@ -20,6 +20,7 @@ struct ErrorModel {
   double kernels = 0.0;    ///< residual of the accelerator's matmul curve
   double links = 0.0;      ///< residual of the collectives inside a node
   double network = 0.0;    ///< of the collectives between nodes
+  double borrowed = 0.0;   ///< of kernels on the curve of another kind, weighed by their FLOPs
   double experts = 0.0;    ///< further error of experts, weighed by their share of the FLOPs
   double straggler = 0.0;  ///< growth of ln(p90 / median) with every doubling of nodes
   double site = 0.0;       ///< of the factor of the site as a whole

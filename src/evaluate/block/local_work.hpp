@@ -36,7 +36,7 @@ struct BlockMemory {
   Bytes cached;                ///< gathered inputs, freed after use
   double gathered_unit = 0.0;  ///< elements of the largest launch's weights, gathered over depth
   Bytes gathered_for_step;     ///< weights gathered over depth that stay until the next step
-  Bytes boundary;              ///< output activation, the message to the next stage
+  Bytes boundary;              ///< outputs handed on along the chain, the message to the next stage
   double stream = 0.0;         ///< elements of the residual stream as matmuls read it
   double logits = 0.0;         ///< local elements of vocabulary scores (head block)
 };
@@ -84,10 +84,21 @@ struct LocalWork {
   std::vector<BlockWork> blocks;
   std::vector<PhaseMessage> messages;
 };
+
+/// A tensor at the border of a block, as part of what one copy of it keeps.
+struct PortBytes {
+  ByRecompute<Bytes> kept{};  ///< part of BlockMemory::saved
+  Bytes for_weights;          ///< part of BlockMemory::kept_for_weights
+  Bytes tile;                 ///< as a message
+};
+/// By port: inputs, then outputs (BlockPort).
+using BlockPorts = std::vector<PortBytes>;
+
 /// Bytes of all blocks: known before any time is.
 struct LocalMemory {
   std::shared_ptr<const PlacedNetwork> placed;
   std::vector<ByRecompute<BlockMemory>> blocks;
+  std::vector<BlockPorts> ports{};  ///< by block; none where no edge leads anywhere
 };
 
 /// One block of a placed network with `micro_batch` sequences per device.
@@ -108,5 +119,6 @@ void add_block_messages(const PricingContext& context, const PlacedBlock& placed
                         LocalWork& work);
 [[nodiscard]] ByRecompute<BlockMemory> block_memory(const PricingContext& context,
                                                     const LocalBlock& local);
+[[nodiscard]] BlockPorts block_ports(const PricingContext& context, const LocalBlock& local);
 
 }  // namespace plansearch

@@ -3,8 +3,9 @@
 // Source: backward of C = A B is dA = dC B^T and dB = A^T dC, each a matmul of its own shape.
 // Assumes: memory-bound operators pass over their tensors as counted for their implementation;
 //          vocabulary and router scores stay in the activation format; padding by a compiler costs
-//          nothing; the weight gradient is added into the accumulation buffer; an operator in steps
-//          runs one kernel of a step's shape after the other.
+//          nothing; a convolution is the product of its patches, which are read as if they were
+//          written out; the weight gradient is added into the accumulation buffer; an operator in
+//          steps runs one kernel of a step's shape after the other.
 // Units: seconds, bytes.
 // Checked by: tests/unit/evaluate/operator_time_test.cpp
 #include "evaluate/block/operator_time.hpp"
@@ -132,9 +133,7 @@ class OperatorPricer {
       case CostClass::None:
         throw InputError({},
                          fmt::format("{} is a {}, which has no price", op.name, traits(op).name),
-                         fmt::format("priced are: {}; write a convolution that does not overlap as "
-                                     "a matmul over its patches",
-                                     fmt::join(priced_kinds(), ", ")));
+                         fmt::format("priced are: {}", fmt::join(priced_kinds(), ", ")));
     }
     throw InternalError("unknown cost class");
   }

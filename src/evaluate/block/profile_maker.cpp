@@ -178,8 +178,10 @@ std::shared_ptr<const LocalMemory> ProfileMaker::memory(
   return memory_.get(LocalKey{placed.get(), micro_batch}, [&] {
     LocalMemory memory{placed, {}};
     memory.blocks.reserve(placed->blocks.size());
+    const bool edges = !context_.problem.network->edges.empty();
     for_each_local_block(*placed, micro_batch, [&](const LocalBlock& local) {
       memory.blocks.push_back(block_memory(context_, local));
+      if (edges) memory.ports.push_back(block_ports(context_, local));
     });
     return std::make_shared<const LocalMemory>(std::move(memory));
   });

@@ -7,6 +7,7 @@
 // Units: bytes, elements.
 // Checked by: tests/unit/evaluate/block_memory_test.cpp; docs/validation.md (allocator peaks)
 #include <algorithm>
+#include <optional>
 
 #include "cost/kernels/kernel_shape.hpp"
 #include "evaluate/block/local_work.hpp"
@@ -28,9 +29,10 @@ class ActivationCounter {
     BlockMemory common;
     common.cached = gathered_inputs();
     common.gathered_unit = local_.placed.gathered.largest;
-    const Bytes activation = element_size(context_.precision.activation);
-    for (const TensorId id : block_.inputs) inputs_ += activation * local_.sizes.edge(id);
-    for (const TensorId id : block_.outputs) common.boundary += activation * local_.sizes.edge(id);
+    for (const TensorId id : block_.inputs) inputs_ += tile(id);
+    for (std::size_t o = 0; o < block_.outputs.size(); ++o) {
+      if (local_.index.handed_on[o]) common.boundary += tile(block_.outputs[o]);
+    }
     Bytes all;
     for (std::size_t i = 0; i < block_.operators.size(); ++i) {
       const Bytes bytes = saved_by(i);
@@ -48,7 +50,55 @@ class ActivationCounter {
     return memory;
   }
 
+  [[nodiscard]] BlockPorts ports() const {
+    BlockPorts ports;
+    for (const TensorId id : block_.inputs) ports.push_back(port_of(id, tile(id)));
+    for (const TensorId id : block_.outputs) ports.push_back(port_of(id, Bytes(0)));
+    return ports;
+  }
+
  private:
+  [[nodiscard]] Bytes tile(TensorId id) const {
+    return element_size(context_.precision.activation) * local_.sizes.edge(id);
+  }
+
+  /// `at_start`: what of it is kept as an input of the whole block.
+  [[nodiscard]] PortBytes port_of(TensorId id, Bytes at_start) const {
+    PortBytes port;
+    port.tile = tile(id);
+    for (std::size_t level = 0; level < kRecomputeLevels; ++level) {
+      port.kept[level] = kept_of(id, at_start, static_cast<Recompute>(level));
+    }
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      port.for_weights = std::max(port.for_weights, kept_for_weights(i, id));
+    }
+    return port;
+  }
+
+  /// The part of saved(level, ...) that is one tensor, as it was produced.
+  [[nodiscard]] Bytes kept_of(TensorId id, Bytes at_start, Recompute level) const {
+    if (repeats_whole(block_, level)) return at_start;
+    const std::vector<double>& repeated = local_.repeated[static_cast<std::size_t>(level)];
+    const bool selective = level == Recompute::Selective;
+    const bool modules = selective_.rule == SelectiveRule::Modules;
+    const std::size_t producer = local_.index.producers[static_cast<std::size_t>(id)];
+    if (selective && !modules && keeps_outputs(selective_)) {
+      if (producer == kEdge) return at_start;
+      return element(id) * (local_.sizes.tensor(producer, id) * (1.0 - repeated[producer]));
+    }
+    Bytes bytes;
+    for (std::size_t i = 0; i < block_.operators.size(); ++i) {
+      for (const Saved& saved : block_.operators[i].saved) {
+        if (saved.tensor != id || saved.as != SavedAs::Itself) continue;
+        bool gone = false;
+        if (selective && modules) gone = comes_back(saved, i, selective_.modules, repeated);
+        if (selective && !modules) gone = repeated[i] > 0.0 && is_dropped(block_, repeated, i, id);
+        if (!gone) bytes += size_of(saved);
+      }
+    }
+    return bytes;
+  }
+
   /// What does not depend on the recompute level.
   void look_at(std::size_t i, Bytes saved, BlockMemory& memory) const {
     const Operator& op = block_.operators[i];
@@ -222,8 +272,8 @@ class ActivationCounter {
                        [&](const Saved& saved) { return saved.tensor == id; });
   }
 
-  /// The two operands of an operator's weight gradient.
-  [[nodiscard]] Bytes kept_for_weights(std::size_t index) const {
+  /// The two operands of an operator's weight gradient; `only`: its input, where it is that tensor.
+  [[nodiscard]] Bytes kept_for_weights(std::size_t index, std::optional<TensorId> only = {}) const {
     const Operator& op = block_.operators[index];
     if (!traits(op).multiplies_weight() || !local_.index.operators[index].trains_weight) {
       return Bytes(0);
@@ -231,7 +281,11 @@ class ActivationCounter {
     const bool input_listed =
         index > 0 && !op.fused_key.empty() && block_.operators[index - 1].fused_key == op.fused_key;
     Bytes bytes;
-    if (!input_listed) bytes += kept_element(op.inputs.front()) * kept_elements(op.inputs.front());
+    const TensorId input = op.inputs.front();
+    if (!input_listed && input == only.value_or(input)) {
+      bytes += kept_element(input) * kept_elements(input);
+    }
+    if (only) return bytes;
     for (const TensorId id : op.outputs) bytes += element(id) * local_.sizes.tensor(index, id);
     return bytes;
   }
@@ -308,6 +362,10 @@ class ActivationCounter {
 
 ByRecompute<BlockMemory> block_memory(const PricingContext& context, const LocalBlock& local) {
   return ActivationCounter(context, local).run();
+}
+
+BlockPorts block_ports(const PricingContext& context, const LocalBlock& local) {
+  return ActivationCounter(context, local).ports();
 }
 
 }  // namespace plansearch

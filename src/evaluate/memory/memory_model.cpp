@@ -27,6 +27,48 @@ struct BlockShares {
   double logits = 0.0;
 };
 
+/// Calls visit(bytes of the port, level, copies) for the copies that hold a tensor, under the
+/// profile that they run with.
+template <typename Visit>
+void for_each_holder(const PricingInput& view, const GroupContent& content,
+                     const std::vector<PortHolders>& holders, Visit visit) {
+  const TransformInvariants& transform = view.transform_of(content);
+  const ClassProfile& profile = *transform.profile;
+  for (const PortHolders& holder : holders) {
+    const PortBytes& port = transform.port(holder.at);
+    std::int64_t again = holder.copies;
+    if (profile.kept != nullptr) {
+      again = copies_among_first(*view.problem.network, content.blocks, holder.at.block,
+                                 transform.degrees->recompute_layers);
+      again = std::clamp<std::int64_t>(again - holder.first, 0, holder.copies);
+    }
+    const std::int64_t rest = holder.copies - again;
+    if (again > 0) visit(port, profile.recompute, static_cast<double>(again));
+    if (rest > 0) visit(port, profile.kept->recompute, static_cast<double>(rest));
+  }
+}
+
+/// Tensors of edges count once on a device, and while they pass it.
+void join_edges(const PricingInput& view, const GroupContent& content, BlockShares& shares) {
+  for (const std::vector<PortHolders>& holders : content.edges.shared) {
+    Bytes saved;
+    Bytes for_weights;
+    for_each_holder(view, content, holders,
+                    [&](const PortBytes& port, Recompute level, double copies) {
+                      const Bytes kept = port.kept[static_cast<std::size_t>(level)];
+                      shares.saved -= kept * copies;
+                      shares.kept_for_weights -= port.for_weights * copies;
+                      saved = std::max(saved, kept);
+                      for_weights = std::max(for_weights, port.for_weights);
+                    });
+    shares.saved += saved;
+    shares.kept_for_weights += for_weights;
+  }
+  for (const BlockPort& passing : content.edges.passing) {
+    shares.saved += view.transform_of(content).port(passing).tile;
+  }
+}
+
 BlockShares shares_of(const PricingInput& view, const GroupContent& content) {
   BlockShares shares;
   for_each_block(view, content, [&](const BlockProfile& profile, double copies) {
@@ -39,6 +81,7 @@ BlockShares shares_of(const PricingInput& view, const GroupContent& content) {
     shares.stream = std::max(shares.stream, block.stream);
     shares.logits = std::max(shares.logits, block.logits);
   });
+  join_edges(view, content, shares);
   return shares;
 }
 

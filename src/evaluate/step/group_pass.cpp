@@ -2,8 +2,10 @@
 // Computes: forward and backward of one micro-batch through a group of blocks, and the messages
 //           between groups.
 // Source: sums over block profiles; a host that runs ahead of a block or of a whole stage
-//         (framework data); what leaves a group is what its last block hands on.
+//         (framework data); what leaves a group is what its last block hands on and what edges
+//         take.
 // Assumes: nothing of one micro-batch hides behind another's but what the pipeline order shows;
+//          a message along an edge is waited for where it arrives, after that of the neighbour;
 //          recomputed and kept copies of one block are two runs of copies; a forward and a backward
 //          that an order joins run side by side, block by block, where the framework overlaps them
 //          (both of equal blocks), else one after the other (pytorch/pytorch@00722e64 schedules.py:
@@ -69,12 +71,65 @@ Seconds joined_forward(const PricingInput& view, const GroupContent& content,
   return std::clamp(both - lengths.backward - lengths.weight, Seconds(0), lengths.forward);
 }
 
+/// What a group hands to the next one: along the chain, and relayed along edges.
 Bytes tile_of(const PricingInput& view, const GroupContent& content) {
-  return view.transform_of(content).profile->blocks[content.last_block].memory.boundary;
+  const TransformInvariants& transform = view.transform_of(content);
+  Bytes tile = transform.profile->blocks[content.last_block].memory.boundary;
+  for (const BlockPort& leaving : content.edges.leaving) tile += transform.port(leaving).tile;
+  return tile;
 }
 
 ProcessGroup pair_over(int left_domain) {
   return {2, std::max(left_domain, 1)};
+}
+
+/// Two groups, the way from one to the other and what goes there.
+struct GroupPair {
+  const GroupContent& sender;
+  const GroupContent& receiver;
+  const StageLink& route;
+  Bytes tile;
+};
+
+BoundaryTransfers transfers_of(const PricingInput& view, const GroupPair& pair) {
+  const auto& [sender, receiver, route, tile] = pair;
+  const TransformInvariants& transform = view.transform_of(sender);
+  const TransformInvariants& next = view.transform_of(receiver);
+  const bool alike = pair_up(*transform.mesh, *transform.degrees, *next.mesh, *next.degrees);
+  const ProcessGroup tensor = process_group(*transform.mesh, {Axis::Out});
+  const bool cut = transform.placements != nullptr &&
+                   transform.placements->blocks[sender.last_block].leaving.has_value();
+  const bool scatters = alike && !cut && view.constants.boundary_scatter_gather &&
+                        transform.degrees->sequence_parallel == SequenceParallel::Off &&
+                        tensor.size() > 1;
+  const auto gathering = [&](const RouteGather& gather) {
+    if (scatters)
+      return price_call(view, CommunicationKind::AllGather, pair.tile, tensor).cost.time;
+    if (gather.ranks <= 1) return Seconds(0);
+    return price_call(view, CommunicationKind::AllGather, pair.tile * gather.tiles,
+                      ProcessGroup(gather.ranks, 1))
+        .cost.time;
+  };
+  const auto transfer = [&](double share, const RouteGather& gather) {
+    BoundaryTransfer result;
+    result.bytes = pair.tile * share / (scatters ? static_cast<double>(tensor.size()) : 1.0);
+    const CallPrice call = price_call(view, CommunicationKind::SendReceive, result.bytes,
+                                      pair_over(pair.route.left_domain));
+    result.time = call.cost.time + view.constants.collective_call + gathering(gather);
+    return result;
+  };
+  BoundaryTransfers transfers;
+  transfers.activation = transfer(route.forward, route.forward_gather);
+  const bool same =
+      route.backward == route.forward && route.backward_gather == route.forward_gather;
+  transfers.gradient =
+      same ? transfers.activation : transfer(route.backward, route.backward_gather);
+  return transfers;
+}
+
+void add(BoundaryTransfer& sum, const BoundaryTransfer& transfer) {
+  sum.bytes += transfer.bytes;
+  sum.time += transfer.time;
 }
 
 }  // namespace
@@ -147,43 +202,34 @@ void fill_durations(const PricingInput& view, EvaluationWorkspace& workspace) {
   }
 }
 
-BoundaryTransfers boundary_transfers(const PricingInput& view, std::size_t boundary) {
+BoundaryTransfers chain_transfers(const PricingInput& view, std::size_t boundary) {
   const StageLink& route = view.boundary(boundary);
   if (route.forward == 0.0) return {};
   const auto& groups = view.assignment().groups;
   const GroupContent& sender = view.content(groups[boundary].content);
-  const TransformInvariants& transform = view.transform_of(sender);
-  const TransformInvariants& next = view.transform_of(view.content(groups[boundary + 1].content));
-  const bool alike = pair_up(*transform.mesh, *transform.degrees, *next.mesh, *next.degrees);
-  const Bytes tile = tile_of(view, sender);
-  const ProcessGroup tensor = process_group(*transform.mesh, {Axis::Out});
-  const bool cut = transform.placements != nullptr &&
-                   transform.placements->blocks[sender.last_block].leaving.has_value();
-  const bool scatters = alike && !cut && view.constants.boundary_scatter_gather &&
-                        transform.degrees->sequence_parallel == SequenceParallel::Off &&
-                        tensor.size() > 1;
-  const auto gathering = [&](const RouteGather& gather) {
-    if (scatters) return price_call(view, CommunicationKind::AllGather, tile, tensor).cost.time;
-    if (gather.ranks <= 1) return Seconds(0);
-    return price_call(view, CommunicationKind::AllGather, tile * gather.tiles,
-                      ProcessGroup(gather.ranks, 1))
-        .cost.time;
-  };
-  const auto transfer = [&](double share, const RouteGather& gather) {
-    BoundaryTransfer result;
-    result.bytes = tile * share / (scatters ? static_cast<double>(tensor.size()) : 1.0);
-    const CallPrice call = price_call(view, CommunicationKind::SendReceive, result.bytes,
-                                      pair_over(route.left_domain));
-    result.time = call.cost.time + view.constants.collective_call + gathering(gather);
-    return result;
-  };
-  BoundaryTransfers transfers;
-  transfers.activation = transfer(route.forward, route.forward_gather);
-  const bool same =
-      route.backward == route.forward && route.backward_gather == route.forward_gather;
-  transfers.gradient =
-      same ? transfers.activation : transfer(route.backward, route.backward_gather);
-  return transfers;
+  const GroupContent& receiver = view.content(groups[boundary + 1].content);
+  return transfers_of(view, {sender, receiver, route, tile_of(view, sender)});
+}
+
+BoundaryTransfers direct_transfers(const PricingInput& view, std::size_t message) {
+  const DirectMessage& direct = view.assignment().direct[message];
+  const StageLink& route = view.ground.routed->direct[message];
+  if (route.forward == 0.0) return {};
+  const auto& groups = view.assignment().groups;
+  const GroupContent& sender = view.content(groups[direct.from].content);
+  const GroupContent& receiver = view.content(groups[direct.to].content);
+  return transfers_of(
+      view, {sender, receiver, route, view.transform_of(sender).port(direct.tensor).tile});
+}
+
+BoundaryTransfers boundary_transfers(const PricingInput& view, std::size_t boundary) {
+  BoundaryTransfers sum = chain_transfers(view, boundary);
+  const auto& direct = view.assignment().direct;
+  for (std::size_t i = 0; i < direct.size(); ++i) {
+    if (direct[i].to == boundary + 1) add(sum.activation, direct_transfers(view, i).activation);
+    if (direct[i].from == boundary) add(sum.gradient, direct_transfers(view, i).gradient);
+  }
+  return sum;
 }
 
 bool PricingInput::joins() const {

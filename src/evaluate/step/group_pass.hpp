@@ -33,7 +33,12 @@ struct BoundaryTransfers {
   BoundaryTransfer activation;
   BoundaryTransfer gradient;
 };
-/// Between virtual stages `boundary` and `boundary` + 1.
+/// What virtual stage `boundary` hands to the next, and that one's gradients.
+[[nodiscard]] BoundaryTransfers chain_transfers(const PricingInput& view, std::size_t boundary);
+/// Of Assignment::direct[message].
+[[nodiscard]] BoundaryTransfers direct_transfers(const PricingInput& view, std::size_t message);
+/// What virtual stage `boundary` + 1 waits for before its forward, and `boundary` before its
+/// backward: both of the above.
 [[nodiscard]] BoundaryTransfers boundary_transfers(const PricingInput& view, std::size_t boundary);
 
 }  // namespace plansearch

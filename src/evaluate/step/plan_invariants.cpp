@@ -113,6 +113,17 @@ StageClassStates statics_of(const PricingInput& view, int position) {
 LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteCache* known) {
   LinkedAssignment result{plan.assignment, {}, {}, {}};
   const auto& groups = plan.assignment->groups;
+  for (const DirectMessage& message : plan.assignment->direct) {
+    result.direct.push_back(boundary_route(cluster, plan, groups[message.from].position,
+                                           groups[message.to].position, known));
+  }
+  // Messages of their own make a boundary unlike any other.
+  const auto is_reached = [&](std::size_t k) {
+    const auto& direct = plan.assignment->direct;
+    return std::any_of(direct.begin(), direct.end(), [&](const DirectMessage& message) {
+      return message.to == k + 1 || message.from == k;
+    });
+  };
   const auto alike = [&](std::size_t a, std::size_t b) {
     const auto& contents = plan.assignment->contents;
     const GroupContent& x = contents[static_cast<std::size_t>(groups[a].content)];
@@ -121,7 +132,8 @@ LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteC
       return contents[static_cast<std::size_t>(groups[k + 1].content)].transform;
     };
     return x.transform == y.transform && x.last_block == y.last_block &&
-           receiver(a) == receiver(b) && result.boundaries[a] == result.boundaries[b];
+           x.edges.leaving == y.edges.leaving && receiver(a) == receiver(b) &&
+           result.boundaries[a] == result.boundaries[b];
   };
   for (std::size_t k = 0; k + 1 < groups.size(); ++k) {
     const bool seam = (k + 1) % plan.assignment->groups_per_replica() == 0;
@@ -129,8 +141,10 @@ LinkedAssignment routed(const Cluster& cluster, const ParallelPlan& plan, RouteC
         seam ? StageLink{0, 0.0, 0.0}
              : boundary_route(cluster, plan, groups[k].position, groups[k + 1].position, known));
     auto& kinds = result.boundary_kinds;
-    const auto same = std::find_if(kinds.begin(), kinds.end(),
-                                   [&](std::size_t earlier) { return alike(earlier, k); });
+    const bool own = is_reached(k);
+    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](std::size_t earlier) {
+      return !own && !is_reached(earlier) && alike(earlier, k);
+    });
     result.kind_of_boundary.push_back(static_cast<std::size_t>(same - kinds.begin()));
     if (same == kinds.end()) kinds.push_back(k);
   }

@@ -26,6 +26,11 @@ struct TransformInvariants {
   const ClassProfile* profile = nullptr;
   ModelStatePolicy statics;
   const Placements* placements = nullptr;  ///< what the plan says of single operators
+
+  /// A tensor at the border of a block, of a network with edges.
+  [[nodiscard]] const PortBytes& port(const BlockPort& at) const {
+    return profile->memory->ports[at.block][at.port];
+  }
 };
 
 /// What optimizer states in memory of the host take there and on the way.
@@ -63,6 +68,7 @@ struct LinkedAssignment {
   /// Boundaries that equal tiles cross in equal ways have one number, whatever the profile.
   std::vector<std::size_t> kind_of_boundary;
   std::vector<std::size_t> boundary_kinds;  ///< the first boundary of every kind
+  std::vector<StageLink> direct{};          ///< by Assignment::direct
 };
 
 /// What the messages of a boundary take.

@@ -24,12 +24,13 @@ namespace {
 
 /// A plan's assignment for one position, or two that follow each other.
 std::shared_ptr<const Assignment> assignment_of(std::vector<DevicePosition> positions,
-                                                const std::vector<BlockRun>& blocks,
-                                                const Network& network) {
+                                                const PlacedRuns& runs, const Problem& problem) {
   auto assignment = std::make_shared<Assignment>();
   assignment->positions = std::move(positions);
-  for (int p = 0; p < assignment->stages(); ++p) assignment->groups.push_back({p, 0, blocks});
-  index_contents(*assignment, network);
+  assignment->skips = problem.framework->skips;
+  for (int p = 0; p < assignment->stages(); ++p) assignment->groups.push_back({p, 0, runs.blocks});
+  index_contents(*assignment, *problem.network, runs.first);
+  assignment->direct.clear();  // where other stages lie is not known
   return assignment;
 }
 
@@ -59,13 +60,13 @@ StageConfig StagePricer::form(const PlanDegrees& degrees) const {
   return form;
 }
 
-StagePrice StagePricer::price(const StageConfig& form, const std::vector<BlockRun>& blocks) const {
+StagePrice StagePricer::price(const StageConfig& form, const PlacedRuns& blocks) const {
   thread_local EvaluationWorkspace workspace;
   // One stage keeps one micro-batch in flight.
   PlanDegrees alone = form.degrees;
   alone.pipeline = 1;
   alone.schedule = kDefaultSchedule;
-  const LinkedAssignment routed{assignment_of({{0, 0}}, blocks, *problem_.network), {}, {}, {}};
+  const LinkedAssignment routed{assignment_of({{0, 0}}, blocks, problem_), {}, {}, {}};
   PlanInvariants ground;
   ground.transforms.push_back(ground_of(form, alone));
   ground.routed = &routed;
@@ -88,12 +89,11 @@ StagePrice StagePricer::price(const StageConfig& form, const std::vector<BlockRu
 }
 
 StageTransfer StagePricer::transfer(const StageConfig& from, const StageConfig& to,
-                                    std::size_t last_block, const std::array<int, 2>& first) const {
+                                    const PlacedRuns& last, const std::array<int, 2>& first) const {
   ParallelPlan plan;
   plan.transforms = {{from.degrees, from.mesh}, {to.degrees, to.mesh}};
   const int second = plan.transforms.front() == plan.transforms.back() ? 0 : 1;
-  plan.assignment =
-      assignment_of({{0, first[0]}, {second, first[1]}}, {{last_block, 1}}, *problem_.network);
+  plan.assignment = assignment_of({{0, first[0]}, {second, first[1]}}, last, problem_);
   const LinkedAssignment ways = routed(*problem_.cluster, plan, &routes_);
   PlanInvariants ground;
   ground.transforms = {ground_of(from, from.degrees), ground_of(to, to.degrees)};
@@ -110,7 +110,7 @@ std::vector<Seconds> StagePricer::shared_reductions(const std::vector<PlacedStag
   for (const PlacedStage& stage : stages) {
     const int number = assignment->stages();
     assignment->positions.push_back({number, stage.first_rank});
-    assignment->groups.push_back({number, 0, *stage.blocks});
+    assignment->groups.push_back({number, 0, stage.blocks->blocks});
     ground.transforms.push_back(ground_of(*stage.form, stage.form->degrees));
   }
   index_contents(*assignment, *problem_.network);

@@ -43,10 +43,18 @@ struct StageTransfer {
   Seconds gradient;
 };
 
+/// Blocks that follow each other in a network.
+struct PlacedRuns {
+  std::vector<BlockRun> blocks;
+  std::int64_t first = 0;  ///< position of the first copy
+
+  [[nodiscard]] std::size_t last_block() const { return blocks.back().block; }
+};
+
 /// A stage of a plan, and where it begins.
 struct PlacedStage {
   const StageConfig* form = nullptr;
-  const std::vector<BlockRun>* blocks = nullptr;
+  const PlacedRuns* blocks = nullptr;
   int first_rank = 0;
 };
 
@@ -58,11 +66,11 @@ class StagePricer {
 
   /// `degrees`: legal for a stage of the problem, its orders do not split the backward pass.
   [[nodiscard]] StageConfig form(const PlanDegrees& degrees) const;
-  [[nodiscard]] StagePrice price(const StageConfig& form,
-                                 const std::vector<BlockRun>& blocks) const;
-  /// From a stage that ends with this block to another; of both the first rank.
+  [[nodiscard]] StagePrice price(const StageConfig& form, const PlacedRuns& blocks) const;
+  /// From a stage that ends with these blocks to another, without what edges take straight to their
+  /// readers; of both the first rank.
   [[nodiscard]] StageTransfer transfer(const StageConfig& from, const StageConfig& to,
-                                       std::size_t last_block,
+                                       const PlacedRuns& last,
                                        const std::array<int, 2>& first) const;
 
   /// What each of these stages adds to its reduction for parameters that it shares with others: all

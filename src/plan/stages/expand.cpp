@@ -9,15 +9,19 @@
 #include <algorithm>
 
 #include "plan/placements/ring_placements.hpp"
+#include "plan/stages/group_edges.hpp"
 #include "plan/stages/pipeline_shape.hpp"
 #include "schedule/order/stage_places.hpp"
 
 namespace plansearch {
 namespace {
 
-GroupContent content_of(const std::vector<BlockRun>& blocks, int transform, std::size_t count) {
-  GroupContent content{
-      .transform = transform, .copies = std::vector<double>(count, 0.0), .blocks = blocks};
+GroupContent content_of(const std::vector<BlockRun>& blocks, int transform, std::size_t count,
+                        GroupEdges edges) {
+  GroupContent content{.transform = transform,
+                       .copies = std::vector<double>(count, 0.0),
+                       .blocks = blocks,
+                       .edges = std::move(edges)};
   for (const BlockRun& run : blocks) {
     content.copies[run.block] += static_cast<double>(run.count);
     content.last_block = run.block;
@@ -40,13 +44,23 @@ std::vector<BlockRun> joined(const std::vector<BlockRun>& runs) {
   return result;
 }
 
-void index_contents(Assignment& assignment, const Network& network) {
+void index_contents(Assignment& assignment, const Network& network, std::int64_t first) {
+  const std::vector<SharedTensor> tensors = shared_tensors(network);
+  if (assignment.skips == SkipRoute::Direct) {
+    assignment.direct = direct_messages(network, tensors, assignment.groups,
+                                        assignment.groups_per_replica(), first);
+  }
   assignment.contents_of.assign(assignment.positions.size(),
                                 std::vector<int>(static_cast<std::size_t>(assignment.held()), -1));
-  for (OperatorGroup& group : assignment.groups) {
+  std::int64_t next = first;
+  for (std::size_t k = 0; k < assignment.groups.size(); ++k) {
+    OperatorGroup& group = assignment.groups[k];
+    if (k % assignment.groups_per_replica() == 0) next = first;
     const auto position = static_cast<std::size_t>(group.position);
     GroupContent content =
-        content_of(group.blocks, assignment.positions[position].transform, network.blocks.size());
+        content_of(group.blocks, assignment.positions[position].transform, network.blocks.size(),
+                   group_edges(network, tensors, group.blocks, next, assignment.skips));
+    if (!tensors.empty()) next += copies_of(group.blocks);
     auto& known = assignment.contents;
     const auto same = std::find(known.begin(), known.end(), content);
     group.content = static_cast<int>(same - known.begin());
@@ -109,6 +123,7 @@ std::variant<std::shared_ptr<const Assignment>, Infeasible> uniform_assignment(
   const StageRuns& runs = std::get<StageRuns>(distribution);
   auto assignment = std::make_shared<Assignment>();
   assignment->chunks = degrees.chunks;
+  assignment->skips = framework.skips;
   for (int p = 0; p < degrees.pipeline; ++p) assignment->positions.push_back({0, p * stride});
   const std::span<const StagePlace> places = stage_places(pipeline_shape(degrees, framework));
   assignment->replicas = static_cast<int>(places.size() / runs.size());

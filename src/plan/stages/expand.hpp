@@ -53,7 +53,8 @@ namespace plansearch {
 /// The runs without empty ones, neighbours of one block as one.
 [[nodiscard]] std::vector<BlockRun> joined(const std::vector<BlockRun>& runs);
 
-/// Completes an assignment whose positions and groups are known.
-void index_contents(Assignment& assignment, const Network& network);
+/// Completes an assignment whose positions, groups and way of skips are known. `first`: position in
+/// the network of what the first group begins with.
+void index_contents(Assignment& assignment, const Network& network, std::int64_t first = 0);
 
 }  // namespace plansearch

@@ -172,7 +172,7 @@ std::optional<Infeasible> check_layers(const PlanDegrees& plan, const Network& n
 
 bool is_layer(BlockKind kind) {
   return kind == BlockKind::Encoder || kind == BlockKind::Decoder ||
-         kind == BlockKind::CrossDecoder;
+         kind == BlockKind::CrossDecoder || kind == BlockKind::Layer;
 }
 
 std::int64_t count_layers(const Network& network) {

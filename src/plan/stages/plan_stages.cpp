@@ -141,6 +141,7 @@ std::variant<ParallelPlan, Infeasible> plan_of_stages(std::span<const StageDescr
   plan.order = order;
   auto assignment = std::make_shared<Assignment>();
   assignment->chunks = static_cast<int>(stages.front().chunks.size());
+  assignment->skips = framework.skips;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     PlanDegrees degrees = stages[s].degrees;
     degrees.pipeline = static_cast<int>(stages.size());

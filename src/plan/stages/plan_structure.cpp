@@ -102,6 +102,7 @@ Result check_tables(const Assignment& assignment, const Network& network) {
   again.groups = assignment.groups;
   again.chunks = assignment.chunks;
   again.replicas = assignment.replicas;
+  again.skips = assignment.skips;
   index_contents(again, network);
   if (again == assignment) return std::nullopt;
   return broken(fmt::format("the plan was made for another network than {}", network.name));

@@ -54,6 +54,12 @@ TEST_SUITE("unit") {
     CHECK(half_and_half(model, 8).p90 == doctest::Approx(1.37768).epsilon(1e-5));
   }
 
+  TEST_CASE("what runs on a borrowed curve was in no run that a scatter was seen in") {
+    // Half of the step computes: (0.6/2)^2 beside a scatter of 0.4: 0.5, exp(1.28155 x 0.5).
+    const ErrorModel model{.borrowed = 0.6, .scatter = 0.4, .accelerators_per_node = 8};
+    CHECK(half_and_half(model, 8).p90 == doctest::Approx(1.89796).epsilon(1e-5));
+  }
+
   TEST_CASE("kernels that run again are as uncertain as the first time") {
     // A quarter computes, a quarter repeats it, half is exposed: kernels weigh one half.
     StepTimeBreakdown step;

@@ -5,6 +5,7 @@
 
 #include "cost/kernels/compute_cost.hpp"
 #include "support/toy_class.hpp"
+#include "workload/block_builder.hpp"
 
 namespace plansearch {
 namespace {
@@ -79,13 +80,35 @@ TEST_SUITE("unit") {
               microseconds(matmul_time(toy.chip(), DataType::Bf16, {1, 1024, 1024, 2048}))));
   }
 
-  TEST_CASE("an operator without a price is refused, never streamed") {
-    const Problem vision = test::with_network(test::toy_problem(), [](Network& network) {
-      network.blocks[0].operators[0].kind = OperatorKind::Convolution;
+  TEST_CASE("a convolution is the product of its patches") {
+    // 64 x 64 places, windows of 3 x 3 over 320 channels, 640 channels out.
+    const Problem problem = test::with_network(test::toy_problem(), [](Network& network) {
+      BlockBuilder block(network, "convolution", BlockKind::Layer);
+      const DimId b = block.dim("batch", DimRole::Batch, 1);
+      const DimId y = block.dim("y", DimRole::Pixel, 64);
+      const DimId x = block.dim("x", DimRole::Pixel, 64);
+      const DimId p = block.dim("p", DimRole::Kernel, 3);
+      const DimId q = block.dim("q", DimRole::Kernel, 3);
+      const DimId c = block.dim("c", DimRole::Channel, 320);
+      const DimId d = block.dim("d", DimRole::Channel, 640);
+      Operator op;
+      op.name = "conv";
+      op.kind = OperatorKind::Convolution;
+      op.loop = {b, y, x, p, q, c, d};
+      op.inputs = {block.input("image", {b, y, x, c})};
+      op.parameters = {block.parameter("weight", {p, q, c, d}, ParameterClass::Matrix)};
+      op.outputs = {block.tensor("made", {b, y, x, d})};
+      op.flops_per_point = 2.0;
+      op.backward_kernels = 2;
+      const TensorId out = block.add(op).outputs.front();
+      network.order.push_back({block.finish({out}), 1});
     });
-    const test::ToyClass toy(vision, tensor_plan());
-    CHECK_THROWS_WITH_AS(static_cast<void>(toy.times(toy.network().blocks[0])),
-                         doctest::Contains("convolution"), InputError);
+    const test::ToyClass toy(problem, tensor_plan());
+    const OperatorTime time = toy.time("convolution", "conv");
+    const double rows = 2 * 64.0 * 64.0;  // of two images
+    CHECK(microseconds(time.forward) == doctest::Approx(microseconds(matmul_time(
+                                            toy.chip(), DataType::Bf16, {1, rows, 640, 9 * 320}))));
+    CHECK(time.backward > time.forward);
   }
 
   TEST_CASE("query, key and value are one product, charged once") {

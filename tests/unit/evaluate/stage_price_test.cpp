@@ -48,7 +48,8 @@ TEST_SUITE("unit") {
     const StagePricer pricer(problem);
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const StageConfig form = pricer.form(plan.transform_at(static_cast<int>(s)).degrees);
-      const StagePrice price = pricer.price(form, stages[s].chunks.front());
+      const PlacedRuns runs{stages[s].chunks.front()};
+      const StagePrice price = pricer.price(form, runs);
       CAPTURE(s);
       CHECK(price.forward == reports[s].forward);
       CHECK(price.backward == reports[s].backward);
@@ -60,9 +61,8 @@ TEST_SUITE("unit") {
             doctest::Approx(reports[s].memory.value()).epsilon(1e-12));
       if (s + 1 == stages.size()) continue;
       const StageConfig next = pricer.form(plan.transform_at(static_cast<int>(s) + 1).degrees);
-      const std::size_t block = stages[s].chunks.front().back().block;
       const std::array first{reports[s].first_rank, reports[s + 1].first_rank};
-      CHECK(pricer.transfer(form, next, block, first).activation == reports[s].edge_time);
+      CHECK(pricer.transfer(form, next, runs, first).activation == reports[s].edge_time);
     }
   }
 }

@@ -186,7 +186,8 @@ TEST_SUITE("unit") {
       const Problem problem = small_problem(layers, 8, 80.0, round % 4 != 0);
       const PlanEvaluator evaluator(problem);
       const StagePricer pricer(problem);
-      const LayerRanges ranges(layer_runs(*problem.network));
+      const LayerRanges ranges(layer_runs(*problem.network), *problem.network,
+                               problem.framework->skips);
       const auto orders = stage_degrees(problem, few_degrees(), {1, 2, 4});
       const auto& [order, degrees] = *std::next(orders.begin(), random() % orders.size());
       const StageCatalog catalog(pricer, problem, order, degrees, ranges, Bytes(1e12));

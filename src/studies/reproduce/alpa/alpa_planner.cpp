@@ -139,7 +139,8 @@ std::optional<AlpaPlan> alpa_plan(const PlanEvaluator& evaluator, const SearchRe
   const Problem& problem = evaluator.problem();
   const Bytes limit = evaluator.memory_up_to(MemoryFit::Fits);
   const StagePricer pricer(problem);
-  const LayerRanges ranges(clustered_pieces(*problem.network, groups));
+  const LayerRanges ranges(clustered_pieces(*problem.network, groups), *problem.network,
+                           problem.framework->skips);
   const auto sizes = submesh_sizes(problem.cluster->accelerators_per_node, problem.gpus);
   std::optional<AlpaPlan> best;
   for (const auto& [order, degrees] : stage_degrees(problem, request, sizes)) {

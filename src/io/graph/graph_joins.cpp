@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/graph/graph_joins.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+
+#include "base/names.hpp"
+#include "io/graph/graph_words.hpp"
+#include "workload/network_edges.hpp"
+
+namespace plansearch::io {
+namespace {
+
+constexpr IntegerRange kCopies{1, 10'000};
+constexpr std::int64_t kMostCopies = 10'000;
+constexpr std::size_t kMostEdges = 4'000;
+
+std::optional<std::size_t> place_of(const std::vector<std::string>& names,
+                                    const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+/// "block.tensor", of copy n of the block "block:n.tensor".
+struct EndText {
+  std::string block;
+  std::optional<std::int64_t> copy;
+  std::string tensor;
+};
+
+EndText end_text(const Node& node) {
+  const std::string text = node.text();
+  const std::size_t dot = text.find('.');
+  if (dot == std::string::npos || dot == 0 || dot + 1 == text.size()) {
+    node.fail(fmt::format("'{}' is not an end of an edge", text),
+              "write BLOCK.TENSOR, or BLOCK:COPY.TENSOR");
+  }
+  EndText end{text.substr(0, dot), std::nullopt, text.substr(dot + 1)};
+  const std::size_t colon = end.block.find(':');
+  if (colon == std::string::npos) return end;
+  const std::string number = end.block.substr(colon + 1);
+  std::int64_t copy = 0;
+  const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), copy);
+  if (error != std::errc() || stop != number.data() + number.size() || copy < 0) {
+    node.fail(fmt::format("'{}' is not the number of a copy", number), "copies count from 0");
+  }
+  end.copy = copy;
+  end.block.resize(colon);
+  return end;
+}
+
+class Joiner {
+ public:
+  Joiner(const Node& root, const std::vector<GraphBlock>& blocks, Network& network)
+      : root_(root), blocks_(blocks), network_(network) {
+    for (const GraphBlock& block : blocks) names_.push_back(block.block.name);
+  }
+
+  void run() {
+    read_order();
+    if (const auto edges = root_.find("edges")) {
+      for (const Node& edge : edges->items()) read_edge(edge);
+    }
+    for (std::size_t p = 0; p < copies_.size(); ++p) join(p);
+    for (std::size_t b = 0; b < blocks_.size(); ++b) check_read(b);
+    if (network_.edges.size() > kMostEdges) {
+      root_.fail(fmt::format("more than {} edges", kMostEdges));
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t block_named(const Node& at, const std::string& name) const {
+    const auto place = place_of(names_, name);
+    if (!place) at.fail(fmt::format("there is no block '{}'", name), did_you_mean(name, names_));
+    return *place;
+  }
+
+  void read_order() {
+    for (const Node& item : root_.at("order").items()) {
+      BlockRun run;
+      if (item.is_map()) {
+        run.block = block_named(item, item.at("block").text());
+        if (const auto copies = item.find("copies")) run.count = copies->integer(kCopies);
+      } else {
+        run.block = block_named(item, item.text());
+      }
+      if (static_cast<std::int64_t>(copies_.size()) + run.count > kMostCopies) {
+        item.fail(fmt::format("more than {} copies of blocks", kMostCopies));
+      }
+      network_.order.push_back(run);
+      copies_.insert(copies_.end(), static_cast<std::size_t>(run.count), run.block);
+    }
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      if (positions(b).empty()) {
+        throw InputError(blocks_[b].where,
+                         fmt::format("block '{}' is not in the order", names_[b]));
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> positions(std::size_t block) const {
+    std::vector<std::int64_t> found;
+    for (std::size_t p = 0; p < copies_.size(); ++p) {
+      if (copies_[p] == block) found.push_back(static_cast<std::int64_t>(p));
+    }
+    return found;
+  }
+
+  /// Positions of the copies that an end names.
+  [[nodiscard]] std::vector<std::int64_t> copies_at(const Node& node, const EndText& end,
+                                                    std::size_t block) const {
+    std::vector<std::int64_t> all = positions(block);
+    if (!end.copy) return all;
+    if (*end.copy >= static_cast<std::int64_t>(all.size())) {
+      node.fail(fmt::format("{} has {} copies, counted from 0", end.block, all.size()));
+    }
+    return {all[static_cast<std::size_t>(*end.copy)]};
+  }
+
+  void read_edge(const Node& node) {
+    const Node from_node = node.at("from");
+    const Node to_node = node.at("to");
+    const EndText from = end_text(from_node);
+    const EndText to = end_text(to_node);
+    const std::size_t maker = block_named(from_node, from.block);
+    const std::size_t reader = block_named(to_node, to.block);
+    const auto output = place_of(blocks_[maker].outputs, from.tensor);
+    if (!output) {
+      from_node.fail(fmt::format("{} hands out no '{}'", from.block, from.tensor),
+                     did_you_mean(from.tensor, blocks_[maker].outputs));
+    }
+    const auto input = place_of(blocks_[reader].inputs, to.tensor);
+    if (!input) {
+      to_node.fail(fmt::format("{} reads no '{}'", to.block, to.tensor),
+                   did_you_mean(to.tensor, blocks_[reader].inputs));
+    }
+    const std::vector<std::int64_t> makers = copies_at(from_node, from, maker);
+    if (makers.size() != 1) {
+      from_node.fail(fmt::format("{} has {} copies", from.block, makers.size()),
+                     fmt::format("say which: {}:0.{}", from.block, from.tensor));
+    }
+    check_dims(node, maker, *output, reader, *input);
+    for (const std::int64_t position : copies_at(to_node, to, reader)) {
+      add_edge(node, {makers.front(), *output, position, 1, *input});
+    }
+  }
+
+  void add_edge(const Node& at, Edge edge) {
+    if (edge.to <= edge.from) {
+      at.fail(fmt::format("the edge leads back, from position {} of the order to {}", edge.from,
+                          edge.to),
+              "a block reads what blocks before it have made");
+    }
+    if (edge_to(edge.to, edge.input) != nullptr) {
+      at.fail(fmt::format("two edges lead to one input of the block at position {}", edge.to));
+    }
+    Edge* last = network_.edges.empty() ? nullptr : &network_.edges.back();
+    const bool next = last != nullptr && last->from == edge.from && last->output == edge.output &&
+                      last->input == edge.input && last->to + last->readers == edge.to;
+    if (next) {
+      ++last->readers;
+    } else {
+      network_.edges.push_back(edge);
+    }
+  }
+
+  [[nodiscard]] const Edge* edge_to(std::int64_t position, std::size_t input) const {
+    for (const Edge& edge : network_.edges) {
+      if (edge.input == input && edge.to <= position && position < edge.to + edge.readers) {
+        return &edge;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Inputs of the copy at a position: along an edge, by name from the copy in front, or outside.
+  void join(std::size_t position) {
+    const GraphBlock& reader = blocks_[copies_[position]];
+    const GraphBlock* front = position > 0 ? &blocks_[copies_[position - 1]] : nullptr;
+    for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
+      if (edge_to(static_cast<std::int64_t>(position), i) != nullptr) continue;
+      const auto output = front != nullptr ? place_of(front->outputs, reader.inputs[i])
+                                           : std::optional<std::size_t>();
+      if (output) {
+        check_dims(root_, copies_[position - 1], *output, copies_[position], i);
+        taken_.insert({copies_[position - 1], *output});
+        if (*output == i) continue;
+        const auto here = static_cast<std::int64_t>(position);
+        add_edge(root_, {here - 1, *output, here, 1, i});
+        continue;
+      }
+      check_outside(reader, front, i);
+    }
+  }
+
+  void check_outside(const GraphBlock& reader, const GraphBlock* front, std::size_t input) const {
+    const std::string& name = reader.block.tensor(reader.block.inputs[input]).name;
+    if (front != nullptr && !reader.outside.contains(name)) {
+      std::string hint = did_you_mean(reader.inputs[input], front->outputs);
+      if (hint.empty()) hint = "draw an edge, or write outside: true at an input of the network";
+      throw InputError(
+          reader.where,
+          fmt::format("nobody makes '{}' of {}: the block in front, {}, hands out {}", name,
+                      reader.block.name, front->block.name, fmt::join(front->outputs, ", ")),
+          hint);
+    }
+    // By its place it would be taken for a result of the block in front.
+    if (front != nullptr && input < front->outputs.size()) {
+      throw InputError(
+          reader.where,
+          fmt::format("'{}' of {} comes from outside: list it behind the {} tensors of "
+                      "the block in front",
+                      name, reader.block.name, front->outputs.size()));
+    }
+  }
+
+  void check_dims(const Node& at, std::size_t maker, std::size_t output, std::size_t reader,
+                  std::size_t input) const {
+    const Block& from = blocks_[maker].block;
+    const Block& to = blocks_[reader].block;
+    const Tensor& made = from.tensor(from.outputs[output]);
+    const Tensor& read = to.tensor(to.inputs[input]);
+    if (made.dims == read.dims) return;
+    const auto text = [&](const Tensor& tensor) {
+      std::vector<std::string> names;
+      for (const DimId id : tensor.dims) names.push_back(network_.dimension(id).name);
+      return fmt::format("[{}]", fmt::join(names, ", "));
+    };
+    at.fail(fmt::format("{} makes {}{} (line {}), {} reads it as {}{} (line {})", from.name,
+                        made.name, text(made), blocks_[maker].where.line, to.name, read.name,
+                        text(read), blocks_[reader].where.line),
+            "dimensions agree at both ends of an edge");
+  }
+
+  /// An output that no copy of anything reads is a slip, except the network's results.
+  void check_read(std::size_t block) const {
+    for (std::size_t o = 0; o < blocks_[block].outputs.size(); ++o) {
+      const bool leads =
+          std::any_of(network_.edges.begin(), network_.edges.end(), [&](const Edge& edge) {
+            return copies_[static_cast<std::size_t>(edge.from)] == block && edge.output == o;
+          });
+      if (leads || taken_.contains({block, o}) || block == copies_.back()) continue;
+      throw InputError(
+          blocks_[block].where,
+          fmt::format("nobody reads '{}' of {}", blocks_[block].outputs[o], names_[block]),
+          "take it out of 'out', or draw an edge");
+    }
+  }
+
+  const Node& root_;
+  const std::vector<GraphBlock>& blocks_;
+  Network& network_;
+  std::vector<std::string> names_;
+  std::vector<std::size_t> copies_;                      ///< block by position
+  std::set<std::pair<std::size_t, std::size_t>> taken_;  ///< outputs read along the chain
+};
+
+}  // namespace
+
+void join_blocks(const Node& root, const std::vector<GraphBlock>& blocks, Network& network) {
+  Joiner(root, blocks, network).run();
+}
+
+}  // namespace plansearch::io

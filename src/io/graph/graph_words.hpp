@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of graph files, and what an operator of a kind is where a file does not say.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/document.hpp"
+#include "plansearch/network.hpp"
+
+namespace plansearch::io {
+
+inline constexpr std::string_view kGraphSchema = "plansearch/graph/v1";
+
+inline constexpr Choice<DimRole> kRoles[] = {
+    {"other", DimRole::Other},       {"batch", DimRole::Batch},
+    {"sequence", DimRole::Sequence}, {"key-sequence", DimRole::KeySequence},
+    {"hidden", DimRole::Hidden},     {"head", DimRole::Head},
+    {"kv-head", DimRole::KvHead},    {"head-size", DimRole::HeadSize},
+    {"ffn", DimRole::Ffn},           {"vocab", DimRole::Vocab},
+    {"expert", DimRole::Expert},     {"expert-choice", DimRole::ExpertChoice},
+    {"routed", DimRole::Routed},     {"expert-ffn", DimRole::ExpertFfn},
+    {"latent", DimRole::Latent},     {"position", DimRole::Position},
+    {"pixel", DimRole::Pixel},       {"channel", DimRole::Channel},
+    {"kernel", DimRole::Kernel}};
+inline constexpr Choice<OperatorKind> kKinds[] = {{"product", OperatorKind::Matmul},
+                                                  {"batched-product", OperatorKind::BatchedMatmul},
+                                                  {"attention", OperatorKind::Attention},
+                                                  {"grouped-product", OperatorKind::GroupedMatmul},
+                                                  {"norm", OperatorKind::Norm},
+                                                  {"softmax", OperatorKind::Softmax},
+                                                  {"elementwise", OperatorKind::Elementwise},
+                                                  {"embedding", OperatorKind::Embedding},
+                                                  {"cross-entropy", OperatorKind::CrossEntropy},
+                                                  {"route", OperatorKind::Route},
+                                                  {"dispatch", OperatorKind::Dispatch},
+                                                  {"combine", OperatorKind::Combine},
+                                                  {"convolution", OperatorKind::Convolution}};
+inline constexpr Choice<ElementClass> kElements[] = {{"activation", ElementClass::Activation},
+                                                     {"statistic", ElementClass::Statistic},
+                                                     {"mask", ElementClass::Mask},
+                                                     {"index", ElementClass::Index},
+                                                     {"logit", ElementClass::Logit}};
+inline constexpr std::string_view kNoGradient = "no-gradient";
+inline constexpr Choice<BlockKind> kBlockKinds[] = {
+    {"layer", BlockKind::Layer},     {"embedding", BlockKind::Embedding},
+    {"encoder", BlockKind::Encoder}, {"decoder", BlockKind::Decoder},
+    {"head", BlockKind::Head},       {"cross-decoder", BlockKind::CrossDecoder},
+    {"other", BlockKind::Other}};
+inline constexpr Choice<ParameterClass> kParameterClasses[] = {
+    {"matrix", ParameterClass::Matrix},
+    {"vector", ParameterClass::Vector},
+    {"embedding", ParameterClass::Embedding}};
+inline constexpr Choice<SavedAs> kSavedForms[] = {
+    {"itself", SavedAs::Itself}, {"single", SavedAs::Single}, {"like", SavedAs::Like}};
+
+template <typename E, std::size_t Count>
+[[nodiscard]] std::string_view word_of(const Choice<E> (&words)[Count], E value) {
+  for (const Choice<E>& word : words) {
+    if (word.value == value) return word.name;
+  }
+  return words[0].name;
+}
+
+/// The loop nest where a file leaves it out: rows of the result, what is contracted (all that is
+/// read and not made), columns.
+[[nodiscard]] std::vector<DimId> usual_loop(const Block& block, const Operator& op);
+/// What is kept for backward where a file leaves it out: what the kind reads there, or all that is
+/// read where that is up to the function.
+[[nodiscard]] std::vector<Saved> usual_saved(const Block& block, const Operator& op);
+[[nodiscard]] double usual_flops(OperatorKind kind);
+[[nodiscard]] int usual_backward_kernels(OperatorKind kind);
+[[nodiscard]] ParameterClass usual_class(OperatorKind kind);
+/// Of one that the file names by its part: "weight" of "query" is "query.weight".
+[[nodiscard]] std::string parameter_name(const Operator& op, std::string_view part);
+
+}  // namespace plansearch::io

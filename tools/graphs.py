@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes models/*.yaml of networks that are no transformers, operator by operator (docs/graphs.md).
+
+Sizes are those of the published configurations: diffusers' UNet2DConditionModel of Stable Diffusion 1.5 and SDXL,
+torchvision's wide_resnet50_2. tests/graphs/graph_test.py counts their parameters by itself.
+
+    tools/graphs.py [DIRECTORY]      default: models
+"""
+import pathlib
+import sys
+
+HEAD = """# SPDX-License-Identifier: Apache-2.0
+# {comment}
+# Written by tools/graphs.py.
+schema: plansearch/graph/v1
+name: {name}
+source: "{source}"
+parameters: {parameters}
+training: {{global_batch: {batch}, precision: {precision}, optimizer: {optimizer}}}
+"""
+
+
+class Graph:
+    """Dimensions, blocks, their order and edges, as they come."""
+
+    def __init__(self):
+        self.dims, self.blocks, self.order, self.edges = {"b": "{extent: 1, role: batch}"}, {}, [], []
+
+    def dim(self, name, extent, role=None):
+        self.dims[name] = f"{{extent: {extent}, role: {role}}}" if role else str(extent)
+        return name
+
+    def add(self, block):
+        """A block that reads like an earlier one is one more copy of it; returns `NAME:COPY`."""
+        name = next((n for n, text in self.blocks.items() if text == block.text()), None)
+        if name is None:
+            name, number = block.name, 2
+            while name in self.blocks:
+                name, number = f"{block.name}-{number}", number + 1
+            self.blocks[name] = block.text()
+        if self.order and self.order[-1][0] == name:
+            self.order[-1][1] += 1
+        else:
+            self.order.append([name, 1])
+        return f"{name}:{sum(copies for n, copies in self.order if n == name) - 1}"
+
+    def edge(self, source, target):
+        self.edges.append((source, target))
+
+    def text(self):
+        lines = ["dims:"] + [f"  {name}: {value}" for name, value in self.dims.items()] + ["blocks:"]
+        for name, text in self.blocks.items():
+            lines += [f"  {name}:"] + text
+        lines += ["order:"] + [f"  - {{block: {n}, copies: {c}}}" if c > 1 else f"  - {n}" for n, c in self.order]
+        if self.edges:
+            lines += ["edges:"] + [f'  - {{from: "{a}", to: "{b}"}}' for a, b in self.edges]
+        return "\n".join(lines) + "\n"
+
+
+class Block:
+    def __init__(self, name, kind="layer"):
+        self.name, self.kind, self.ins, self.outs, self.ops = name, kind, [], [], []
+
+    def read(self, name, dims, **more):
+        value = f"[{', '.join(dims)}]"
+        if more:
+            value = "{dims: " + value + "".join(f", {k}: {v}" for k, v in more.items()) + "}"
+        self.ins.append(f"{name}: {value}")
+        return name
+
+    def op(self, name, kind, read, make, **more):
+        quote = lambda x: f'"{x}"' if isinstance(x, str) else "[" + ", ".join(f'"{y}"' for y in x) + "]"
+        fields = [f"name: {name}", f"kind: {kind}", f"read: {quote(read)}"]
+        fields += [f"{k}: {v}" for k, v in more.items()]
+        self.ops.append("      - {" + ", ".join(fields + [f"make: {quote(make)}"]) + "}")
+        return (make if isinstance(make, str) else make[0]).split("[")[0]
+
+    def text(self):
+        return [f"    kind: {self.kind}", f"    in: {{{', '.join(self.ins)}}}",
+                f"    out: [{', '.join(self.outs)}]", "    operators:"] + self.ops
+
+
+def at(*dims):
+    return f"[{', '.join(dims)}]"
+
+
+class Image:
+    """A tensor [b, y, x, channels] of a block."""
+
+    def __init__(self, name, side, channels):
+        self.name, self.side, self.channels = name, side, channels
+
+    def dims(self):
+        return ["b", f"y{self.side}", f"x{self.side}", self.channels]
+
+
+def convolution(block, name, image, out, taps=3, stride=1, bias=True, up=1):
+    """`out` channels; a window of taps x taps, every stride-th place, or between places (up)."""
+    side = image.side * up // stride
+    pad = taps // 2
+
+    def index(axis, tap):
+        place = f"{stride}*{axis}{side}" if stride > 1 else f"{axis}{side}"
+        if taps > 1:
+            place += f"+{tap}{taps}-{pad}"
+        return f"({place})/{up}" if up > 1 else place
+
+    window = [f"p{taps}", f"q{taps}"] if taps > 1 else []
+    more = {"weight": at(*window, image.channels, out)}
+    if bias:
+        more["bias"] = at(out)
+    read = f"{image.name}[b, {index('y', 'p')}, {index('x', 'q')}, {image.channels}]"
+    made = block.op(name, "convolution", read, f"{name}[b, y{side}, x{side}, {out}]", **more)
+    return Image(made, side, out)
+
+
+def norm(block, name, image):
+    """Group or batch normalisation: one launch that keeps its input."""
+    made = block.op(name, "norm", image.name, f"{name}{at(*image.dims())}", weight=at(image.channels),
+                    bias=at(image.channels), passes="layer_norm")
+    return Image(made, image.side, image.channels)
+
+
+def activation(block, name, image):
+    return Image(block.op(name, "elementwise", image.name, f"{name}{at(*image.dims())}", passes="activation"),
+                 image.side, image.channels)
+
+
+def add(block, name, a, b):
+    return Image(block.op(name, "elementwise", [a.name, b.name], f"{name}{at(*a.dims())}", passes="residual"),
+                 a.side, a.channels)
+
+
+class Unet:
+    def __init__(self, name, side, channels, depths, heads_of, text_tokens, text_width, linear, extra):
+        self.graph, self.name, self.channels, self.depths = Graph(), name, channels, depths
+        self.heads_of, self.linear, self.extra, self.text_width = heads_of, linear, extra, text_width
+        g = self.graph
+        for level in range(len(channels)):
+            s = side >> level
+            g.dim(f"y{s}", s, "pixel"), g.dim(f"x{s}", s, "pixel")
+            g.dim(f"t{s}", s * s, "sequence"), g.dim(f"s{s}", s * s, "key-sequence")
+        g.dim("p3", 3, "kernel"), g.dim("q3", 3, "kernel")
+        g.dim("text", text_tokens, "sequence"), g.dim("text_keys", text_tokens, "key-sequence")
+        g.dim("text_width", text_width), g.dim("two", 2)
+        g.dim("phase", channels[0]), g.dim("time_width", 4 * channels[0]), g.dim("time", 4 * channels[0])
+        self.skips, self.side = [], side
+
+    def c(self, n, family="c"):
+        return self.graph.dim(f"{family}{n}", n, "channel")
+
+    @staticmethod
+    def extent(channels):
+        return int(channels[1:])
+
+    def other(self, channels):
+        """The same number of channels under another name: a product has two dimensions."""
+        return self.c(self.extent(channels), "k" if channels[0] == "c" else "c")
+
+    def enter(self):
+        g, block = self.graph, Block("enter", "embedding")
+        block.read("image", ["b", f"y{self.side}", f"x{self.side}", g.dim("latent", 4, "channel")])
+        block.read("phases", ["b", "phase"])
+        block.read("text", ["b", "text", "text_width"], gradient="false")
+        block.op("time_in", "product", "phases", "time_in[b, time_width]", weight="[phase, time_width]",
+                 bias="[time_width]")
+        block.op("time_act", "elementwise", "time_in", "time_act[b, time_width]", passes="activation")
+        block.op("time_out", "product", "time_act", "time_out[b, time]", weight="[time_width, time]", bias="[time]")
+        temb = "time_out"
+        if self.extra:
+            g.dim("labels", self.extra)
+            block.read("added", ["b", "labels"])
+            block.op("label_in", "product", "added", "label_in[b, time_width]", weight="[labels, time_width]",
+                     bias="[time_width]")
+            block.op("label_act", "elementwise", "label_in", "label_act[b, time_width]", passes="activation")
+            block.op("label_out", "product", "label_act", "label_out[b, time]", weight="[time_width, time]",
+                     bias="[time]")
+            temb = block.op("embedding", "elementwise", [temb, "label_out"], "embedding[b, time]", passes="residual")
+        h = convolution(block, "conv_in", Image("image", self.side, "latent"), self.c(self.channels[0]))
+        block.outs = [h.name, temb, "text"]
+        place = g.add(block)
+        self.temb, self.text, self.h = f"enter.{temb}", "enter.text", h
+        self.here = f"{place}.{h.name}"
+        self.skips.append((self.here, h))
+
+    def start(self, name, skip=None):
+        """A block that reads the stream as `h`, and a skip that it appends to the channels."""
+        block = Block(name)
+        h = Image(block.read("h", self.h.dims(), joins=self.h.name), self.h.side, self.h.channels)
+        if skip:
+            source, image = skip
+            block.read("skip", image.dims())
+            n = self.extent(h.channels) + self.extent(image.channels)
+            made = block.op("append", "elementwise", ["h", "skip"],
+                            f"append{at('b', f'y{h.side}', f'x{h.side}', self.c(n))}", keep="[]")
+            h = Image(made, h.side, self.c(n))
+        return block, h
+
+    def residual(self, block, name, h, out):
+        """ResnetBlock2D."""
+        equal = self.extent(h.channels) == out
+        result = h.channels if equal else self.c(out)
+        inner = self.other(result)
+        n = norm(block, f"{name}norm1", h)
+        a = activation(block, f"{name}act1", n)
+        x = convolution(block, f"{name}conv1", a, inner)
+        time = block.op(f"{name}time_act", "elementwise", "time", f"{name}time_act[b, time]", passes="activation")
+        shift = block.op(f"{name}time_proj", "product", time, f"{name}time_proj[b, {inner}]",
+                         weight=at("time", inner), bias=at(inner))
+        made = block.op(f"{name}shift", "elementwise", [x.name, shift], f"{name}shift{at(*x.dims())}", passes="residual")
+        x = Image(made, x.side, inner)
+        x = activation(block, f"{name}act2", norm(block, f"{name}norm2", x))
+        x = convolution(block, f"{name}conv2", x, result)
+        if not equal:
+            h = convolution(block, f"{name}shortcut", h, result, taps=1)
+        return add(block, f"{name}residual", x, h)
+
+    def attend(self, block, name, x, width, token, source, source_dim, key_dim, heads, size):
+        """Projections without bias, the core, the output with one."""
+        g = self.graph
+        names = {}
+        for what, read, rows, contracted in (("query", x, token, width), ("key", source, source_dim[0], source_dim[1]),
+                                             ("value", source, source_dim[0], source_dim[1])):
+            names[what] = block.op(f"{name}{what}", "product", read, f"{name}{what}[b, {rows}, {heads}, {size}]",
+                                   weight=at(contracted, heads, size))
+        keys = [f"{names[w]}[b, {key_dim}, {heads}, {size}]" for w in ("key", "value")]
+        core = block.op(f"{name}core", "attention", [names["query"]] + keys,
+                        [f"{name}core[b, {token}, {heads}, {size}]", f"{name}sums[b, {heads}, {token}]: statistic"],
+                        flops_per_point=4)
+        return block.op(f"{name}out", "product", core, f"{name}out[b, {token}, {width}]",
+                        weight=at(heads, size, width), bias=at(width))
+
+    def transformer(self, block, h, depth):
+        """Transformer2DModel with BasicTransformerBlocks."""
+        g, n = self.graph, self.extent(h.channels)
+        width = self.other(h.channels)
+        heads = g.dim(f"heads{self.heads_of(n)}", self.heads_of(n), "head")
+        size = g.dim(f"size{n // self.heads_of(n)}", n // self.heads_of(n), "head-size")
+        ffn = g.dim(f"ffn{4 * n}", 4 * n, "ffn")
+        token, keys = f"t{h.side}", f"s{h.side}"
+        start = norm(block, "attn_norm", h)
+        tokens = lambda x, what: block.op(what, "elementwise", x.name, f"{what}[b, {token}, {x.channels}]", keep="[]")
+        if self.linear:
+            x = tokens(start, "tokens")
+            x = block.op("proj_in", "product", x, f"proj_in[b, {token}, {width}]", weight=at(h.channels, width),
+                         bias=at(width))
+        else:
+            x = tokens(convolution(block, "proj_in", start, width, taps=1), "tokens")
+        stream = f"[b, {token}, {width}]"
+        for i in range(depth):
+            t = f"t{i}_" if depth > 1 else ""
+            for part, source, dims, key in (("self_", None, None, keys),
+                                            ("cross_", "text", ("text", "text_width"), "text_keys")):
+                y = block.op(f"{t}{part}norm", "norm", x, f"{t}{part}norm{stream}", weight=at(width), bias=at(width),
+                             passes="layer_norm")
+                y = self.attend(block, t + part, y, width, token, source or y, dims or (token, width), key, heads, size)
+                x = block.op(f"{t}{part}add", "elementwise", [y, x], f"{t}{part}add{stream}", passes="residual")
+            y = block.op(f"{t}ff_norm", "norm", x, f"{t}ff_norm{stream}", weight=at(width), bias=at(width),
+                         passes="layer_norm")
+            y = block.op(f"{t}ff_in", "product", y, f"{t}ff_in[b, {token}, two, {ffn}]", weight=at(width, "two", ffn),
+                         bias=at("two", ffn))
+            y = block.op(f"{t}ff_gate", "elementwise", y, f"{t}ff_gate[b, {token}, {ffn}]", passes="gated_activation")
+            y = block.op(f"{t}ff_out", "product", y, f"{t}ff_out{stream}", weight=at(ffn, width), bias=at(width))
+            x = block.op(f"{t}ff_add", "elementwise", [y, x], f"{t}ff_add{stream}", passes="residual")
+        image = lambda x, channels: Image(block.op("image", "elementwise", x, f"image{at('b', *h.dims()[1:3], channels)}",
+                                                   keep="[]"), h.side, channels)
+        if self.linear:
+            x = block.op("proj_out", "product", x, f"proj_out[b, {token}, {h.channels}]", weight=at(width, h.channels),
+                         bias=at(h.channels))
+            x = image(x, h.channels)
+        else:
+            x = convolution(block, "proj_out", image(x, width), h.channels, taps=1)
+        return add(block, "attn_residual", x, h)
+
+    def finish(self, block, h, reads_text, skip=None):
+        block.outs = [h.name]
+        place = self.graph.add(block)
+        if reads_text:
+            self.graph.edge(self.text, f"{place}.text")
+        if skip:
+            self.graph.edge(skip[0], f"{place}.skip")
+        self.h, self.here = h, f"{place}.{h.name}"
+        return place
+
+    def layer(self, name, out, depth, skip=None):
+        block, h = self.start(name, skip)
+        block.read("time", ["b", "time"])
+        if depth:
+            block.read("text", ["b", "text", "text_width"], gradient="false")
+        h = self.residual(block, "", h, out)
+        if depth:
+            h = self.transformer(block, h, depth)
+        place = self.finish(block, h, bool(depth), skip)
+        self.graph.edge(self.temb, f"{place}.time")
+
+    def resample(self, name, **how):
+        block, h = self.start(name)
+        self.finish(block, convolution(block, "conv", h, self.other(h.channels), **how), False)
+
+    def middle(self):
+        block, h = self.start("middle")
+        block.read("time", ["b", "time"])
+        block.read("text", ["b", "text", "text_width"], gradient="false")
+        n = self.extent(h.channels)
+        h = self.residual(block, "first_", h, n)
+        h = self.transformer(block, h, max(self.depths))if max(self.depths) > 1 else self.transformer(block, h, 1)
+        h = self.residual(block, "second_", h, n)
+        place = self.finish(block, h, True)
+        self.graph.edge(self.temb, f"{place}.time")
+
+    def leave(self):
+        block, h = self.start("leave")
+        block.kind = "head"
+        h = activation(block, "act_out", norm(block, "norm_out", h))
+        h = convolution(block, "conv_out", h, "latent")
+        block.op("loss", "elementwise", h.name, f"loss{at(*h.dims())}")
+        self.graph.add(block)
+
+    def build(self):
+        self.enter()
+        levels = len(self.channels)
+        for level, n in enumerate(self.channels):
+            for i in range(2):
+                self.layer(f"down{level}", n, self.depths[level])
+                self.skips.append((self.here, self.h))
+            if level + 1 < levels:
+                self.resample(f"shrink{level}", stride=2)
+                self.skips.append((self.here, self.h))
+        self.middle()
+        for level in reversed(range(levels)):
+            for i in range(3):
+                self.layer(f"up{level}", self.channels[level], self.depths[level], self.skips.pop())
+            if level > 0:
+                self.resample(f"grow{level}", up=2)
+        self.leave()
+        return self.graph.text()
+
+
+def wide_resnet(depths, widths, classes):
+    g = Graph()
+    for side in (224, 112, 56, 28, 14, 7):
+        g.dim(f"y{side}", side, "pixel"), g.dim(f"x{side}", side, "pixel")
+    for taps in (3, 7):
+        g.dim(f"p{taps}", taps, "kernel"), g.dim(f"q{taps}", taps, "kernel")
+    c = lambda n, family="c": g.dim(f"{family}{n}", n, "channel")
+    block = Block("stem", "embedding")
+    image = Image(block.read("image", ["b", "y224", "x224", c(3)]), 224, "c3")
+    h = convolution(block, "conv", image, c(64), taps=7, stride=2, bias=False)
+    h = activation(block, "act", norm(block, "norm", h))
+    made = block.op("pool", "elementwise", f"{h.name}[b, 2*y56+p3-1, 2*x56+q3-1, c64]", "pool[b, y56, x56, c64]")
+    h = Image(made, 56, "c64")
+    block.outs = ["pool"]
+    g.add(block)
+    for level, (depth, width) in enumerate(zip(depths, widths)):
+        out = c(256 << level)
+        for i in range(depth):
+            block = Block(f"layer{level + 1}")
+            stride = 2 if level > 0 and i == 0 else 1
+            x = Image(block.read("h", h.dims(), joins=h.name), h.side, h.channels)
+            y = activation(block, "act1", norm(block, "norm1", convolution(block, "conv1", x, c(width, "w"), taps=1, bias=False)))
+            y = activation(block, "act2", norm(block, "norm2", convolution(block, "conv2", y, c(width, "v"), stride=stride, bias=False)))
+            y = norm(block, "norm3", convolution(block, "conv3", y, out, taps=1, bias=False))
+            if x.channels != out:
+                x = norm(block, "norm4", convolution(block, "shortcut", x, out, taps=1, stride=stride, bias=False))
+            h = activation(block, "act3", add(block, "residual", y, x))
+            block.outs = [h.name]
+            g.add(block)
+    block = Block("classifier", "head")
+    block.read("h", h.dims(), joins=h.name)
+    g.dim("classes", classes)
+    block.op("average", "elementwise", "h", f"average[b, {h.channels}]", keep="[]")
+    block.op("logits", "product", "average", "logits[b, classes]: logit", weight=at(h.channels, "classes"), bias="[classes]")
+    block.op("loss", "elementwise", "logits", "loss[b, classes]: logit")
+    g.add(block)
+    return g.text()
+
+
+def models():
+    sd = Unet("sd15-unet", 64, (320, 640, 1280, 1280), (1, 1, 1, 0), lambda n: 8, 77, 768, False, 0)
+    xl = Unet("sdxl-unet", 128, (320, 640, 1280), (0, 2, 10), lambda n: n // 64, 77, 2048, True, 2816)
+    yield dict(name="sd15-unet", comment="The U-Net of Stable Diffusion 1.5 on latents of 64 x 64 (images of 512 x 512).",
+               source="huggingface.co/stable-diffusion-v1-5/stable-diffusion-v1-5 unet/config.json; arXiv:2112.10752",
+               parameters=859520964, batch=2048, precision="bf16", optimizer="adam"), sd.build()
+    yield dict(name="sdxl-unet", comment="The U-Net of SDXL on latents of 128 x 128 (images of 1024 x 1024).",
+               source="huggingface.co/stabilityai/stable-diffusion-xl-base-1.0 unet/config.json; arXiv:2307.01952",
+               parameters=2567463684, batch=2048, precision="bf16", optimizer="adam"), xl.build()
+    yield dict(name="wide-resnet50-2", comment="Wide ResNet-50-2 on images of 224 x 224.",
+               source="torchvision.models.wide_resnet50_2; arXiv:1605.07146", parameters=68883240, batch=1024,
+               precision="fp16", optimizer="sgd"), wide_resnet((3, 4, 6, 3), (128, 256, 512, 1024), 1000)
+
+
+def main():
+    directory = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "models")
+    for head, text in models():
+        (directory / f"{head['name']}.yaml").write_text(HEAD.format(**head) + text)
+
+
+if __name__ == "__main__":
+    main()
