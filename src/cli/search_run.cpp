@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/search_run.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "answer/advice.hpp"
