@@ -188,7 +188,11 @@ void fit_part(const AttentionPart& part, const std::vector<KernelTable>& tables,
 void fit_attention(const std::vector<KernelTable>& tables, const SitePopulation& population,
                    Carried carried, KernelFit& fit) {
   for (const AttentionPart& part : parts_of(tables)) {
-    fit_part(part, tables, population, carried, fit);
+    try {
+      fit_part(part, tables, population, carried, fit);
+    } catch (const FitRefusal& refusal) {  // a machine is known without it
+      fit.unused.push_back(refusal.reason);
+    }
   }
 }
 

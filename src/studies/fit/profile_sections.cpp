@@ -62,7 +62,10 @@ std::string attention_section(const KernelFit& fit) {
 
 std::string software_section(const KernelFit& fit) {
   for (const std::string& name : fit.attentions) {
-    if (!fit.cluster.accelerator.kernels.find_attention(name)->backward) continue;
+    const auto fitted = [&](const char* direction) {
+      return group_named(fit, fmt::format("attention {} {}", name, direction)) != nullptr;
+    };
+    if (!fitted("forward") || !fitted("backward")) continue;
     return fmt::format("software: {{attention_kernel: {}}}\n", name);
   }
   return {};
