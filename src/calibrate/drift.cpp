@@ -28,6 +28,7 @@ std::string cell_of(const KernelRow& row, const std::string& name) {
 std::string part_of(TableKind kind, const KernelRow& row) {
   if (kind == TableKind::Matmul) return "matmul " + cell_of(row, "dtype");
   if (kind == TableKind::Stream) return "passes over memory";
+  if (kind == TableKind::Attention) return "attention " + cell_of(row, "direction");
   return fmt::format("{} over {} ranks", cell_of(row, "collective"), cell_of(row, "gpus"));
 }
 

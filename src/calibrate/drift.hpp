@@ -32,8 +32,8 @@ struct SlowRank {
 [[nodiscard]] std::vector<SlowRank> slow_ranks(const io::SampledMachine& machine,
                                                const std::vector<io::Sample>& samples);
 
-/// By format of products, by passes over memory, by kind and group of collectives. Samples that the
-/// profile cannot predict are left out.
+/// By format of products, by direction of attention, by passes over memory, by kind and group of
+/// collectives. Samples that the profile cannot predict are left out.
 [[nodiscard]] std::vector<Drift> drifts(const io::SampledMachine& machine,
                                         const std::vector<io::Sample>& samples,
                                         const Cluster& profile);
