@@ -17,7 +17,7 @@
 #include "calibrate/backend.hpp"
 #include "calibrate/backends/blas.hpp"
 #include "calibrate/backends/memory_passes.hpp"
-#include "calibrate/backends/mpi.hpp"
+#include "calibrate/processes/mpi.hpp"
 #include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
 #include "plansearch/error.hpp"
@@ -60,7 +60,7 @@ struct Parameter {
 
 class Trainer {
  public:
-  Trainer(const Job& job, const calibrate::Blas& blas, calibrate::Ranks* ranks)
+  Trainer(const Job& job, const calibrate::Blas& blas, calibrate::MpiProcesses* ranks)
       : job_(job), blas_(blas), ranks_(ranks), summed_(largest()) {
     const auto rank = static_cast<unsigned>(ranks == nullptr ? 0 : ranks->rank());
     for (std::size_t layer = 0; layer < job.layers; ++layer) {
@@ -111,7 +111,7 @@ class Trainer {
   void sum_over_ranks(Floats& values) {
     if (ranks_ == nullptr) return;
     const double bytes = static_cast<double>(values.size() * sizeof(float));
-    ranks_->communicate("all_reduce", job_.ranks, values.data(), summed_.data(), bytes);
+    ranks_->communicate("all_reduce", {job_.ranks, 1, false}, values.data(), summed_.data(), bytes);
     std::copy_n(summed_.begin(), values.size(), values.begin());
   }
 
@@ -153,7 +153,7 @@ class Trainer {
 
   Job job_;
   const calibrate::Blas& blas_;
-  calibrate::Ranks* ranks_;
+  calibrate::MpiProcesses* ranks_;
   std::vector<Parameter> up_;
   std::vector<Parameter> down_;
   std::vector<Floats> inner_;
@@ -209,7 +209,7 @@ int run(int argc, char** argv) {
   }
   const ShippedData data{std::filesystem::path(PLANSEARCH_DATA_DIR)};
   const Cluster cluster = data.cluster(argv[1]);
-  const auto ranks = calibrate::Ranks::join();
+  const auto ranks = calibrate::MpiProcesses::join();
   const bool first = !ranks || ranks->rank() == 0;
   Job job{};
   job.hidden = std::strtoul(argv[2], nullptr, 10);

@@ -20,7 +20,8 @@ double Backend::now() const {
 std::span<const BackendRow> backends() {
   static constexpr std::array kBackends{
       BackendRow{"cpu", "this processor: a CBLAS library and loops over memory", make_cpu},
-      BackendRow{"cuda", "NVIDIA GPUs: cuBLASLt, memory and copies on the first, NCCL on all",
+      BackendRow{"cuda",
+                 "NVIDIA GPUs: cuBLASLt, cuDNN, memory and copies, NCCL, clocks and power by NVML",
                  make_cuda},
       BackendRow{"synthetic", "a profile with noise: what a fit should find is known",
                  make_synthetic},

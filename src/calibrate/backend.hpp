@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,8 @@ struct BackendOptions {
   std::vector<std::string> tables;  ///< replay: CSV as for `validate`
   int threads = 0;                  ///< cpu; 0: those of the BLAS library
   double most_bytes = 0.0;          ///< of all buffers together
+  /// Of several processes: told, from any thread, who ended before its time; must not return.
+  std::function<void(const std::string&)> on_loss;
 };
 
 /// One point, ready to run.
@@ -64,6 +67,8 @@ class Backend {
   [[nodiscard]] virtual std::optional<std::vector<Point>> recorded(const Probe& /*probe*/) const {
     return std::nullopt;
   }
+  /// What the device says of itself right after a point; empty where it says nothing.
+  [[nodiscard]] virtual io::SampleState state() { return {}; }
   /// Seconds on the clock that a budget is counted by.
   [[nodiscard]] virtual double now() const;
   /// Of all nodes; several processes take every decision alike, and the first of them writes.

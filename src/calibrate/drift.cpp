@@ -28,6 +28,7 @@ std::string cell_of(const KernelRow& row, const std::string& name) {
 std::string part_of(TableKind kind, const KernelRow& row) {
   if (kind == TableKind::Matmul) return "matmul " + cell_of(row, "dtype");
   if (kind == TableKind::Stream) return "passes over memory";
+  if (kind == TableKind::Attention) return "attention " + cell_of(row, "direction");
   return fmt::format("{} over {} ranks", cell_of(row, "collective"), cell_of(row, "gpus"));
 }
 
@@ -52,6 +53,32 @@ struct Class {
 
 bool Drift::drifted() const {
   return std::abs(std::log(ratio / expected)) > band;
+}
+
+std::vector<SlowRank> slow_ranks(const io::SampledMachine& machine,
+                                 const std::vector<io::Sample>& samples) {
+  std::map<std::string, std::map<std::size_t, std::vector<double>>> ratios;
+  std::map<std::string, std::size_t> points;
+  for (const io::Sample& sample : samples) {
+    const auto rank = sample.state.values.find("slowest_rank");
+    const auto ratio = sample.state.values.find("slowest_over_middle");
+    if (!sample.time_us || rank == sample.state.values.end() || ratio == sample.state.values.end())
+      continue;
+    const std::string part = sample.probe == "collective" ? "messages" : "kernels";
+    ++points[part];
+    ratios[part][static_cast<std::size_t>(rank->second)].push_back(ratio->second);
+  }
+  std::vector<SlowRank> found;
+  for (const auto& [part, by_rank] : ratios) {
+    for (const auto& [rank, all] : by_rank) {
+      const double ratio = median(all);
+      if (2 * all.size() <= points[part] || std::log(ratio) <= kLeastBand) continue;
+      const auto where = machine.facts.find(fmt::format("rank {}", rank));
+      found.push_back({part, rank, where == machine.facts.end() ? std::string() : where->second,
+                       ratio, all.size()});
+    }
+  }
+  return found;
 }
 
 std::vector<Drift> drifts(const io::SampledMachine& machine, const std::vector<io::Sample>& samples,

@@ -19,8 +19,21 @@ struct Drift {
   [[nodiscard]] bool drifted() const;
 };
 
-/// By format of products, by passes over memory, by kind and group of collectives. Samples that the
-/// profile cannot predict are left out.
+/// A rank that others wait for.
+struct SlowRank {
+  std::string part;  ///< "kernels": of its own; "messages": of its group
+  std::size_t rank = 0;
+  std::string where{};     ///< host and GPU, as the machine says
+  double ratio = 1.0;      ///< its time over that of the middle rank, median
+  std::size_t points = 0;  ///< in which it was the slowest
+};
+
+/// Of samples of several processes: who was the slowest in most points, by more than a tenth.
+[[nodiscard]] std::vector<SlowRank> slow_ranks(const io::SampledMachine& machine,
+                                               const std::vector<io::Sample>& samples);
+
+/// By format of products, by direction of attention, by passes over memory, by kind and group of
+/// collectives. Samples that the profile cannot predict are left out.
 [[nodiscard]] std::vector<Drift> drifts(const io::SampledMachine& machine,
                                         const std::vector<io::Sample>& samples,
                                         const Cluster& profile);

@@ -29,11 +29,17 @@ std::span<const Probe> probes() {
             gemm_work},
       Probe{"batched_gemm", "many small products in one call, as unfused attention makes them",
             batched_gemm_points, gemm_work},
+      Probe{"attention", "fused causal attention, forward and backward", attention_points,
+            attention_work},
       Probe{"stream", "passes over memory: copy, element-wise, norm, optimizer", stream_points,
             stream_work},
+      Probe{"launch", "the start of a small kernel, one by one and in a graph", launch_points,
+            launch_work},
       Probe{"host_copy", "copies between host and accelerator", host_copy_points, host_copy_work},
       Probe{"collective", "messages of all kinds within a group of ranks", collective_points,
-            collective_work}};
+            collective_work},
+      Probe{"overlap", "products, messages and copies while another of them runs", overlap_points,
+            overlap_work}};
   return kProbes;
 }
 

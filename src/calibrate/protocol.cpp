@@ -55,6 +55,7 @@ void summarise(io::Sample& sample) {
                                       [&](double distance) { return distance > far; });
   if (outliers > 0) sample.flags.push_back(fmt::format("outliers {}", outliers));
   if (sample.spread > kUnstable) sample.flags.emplace_back("unstable");
+  for (const std::string& reason : sample.state.slowed) sample.flags.push_back("slowed: " + reason);
 }
 
 }  // namespace
@@ -75,6 +76,7 @@ io::Sample measure(Backend& backend, const Point& point, const Protocol& protoco
       const int calls = calls_of(call, protocol.block);
       sample.blocks_us.push_back(trial->run(calls) / calls * kMicro);
     }
+    if (usable) sample.state = backend.state();
     const bool whole = std::all_of(sample.blocks_us.begin(), sample.blocks_us.end(),
                                    [](double time) { return std::isfinite(time) && time > 0.0; });
     if (usable && whole) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/session.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/names.hpp"
+#include "base/units.hpp"
 #include "calibrate/order.hpp"
 #include "calibrate/protocol.hpp"
 #include "calibrate/sample_writer.hpp"
@@ -25,7 +29,14 @@ Grid grid_of(const Backend& backend, const SessionRequest& request) {
   grid.most_flops = backend.flop_rate() * (request.quick ? kLongestQuickCall : kLongestCall);
   grid.most_bytes = std::min(
       request.most_bytes, backend.byte_rate() * (request.quick ? kLongestQuickCall : kLongestCall));
-  grid.formats = backend.formats();
+  // Processes may differ in memory and speed: the points are those of the first.
+  const std::vector<std::string> first =
+      words_of(backend.shared(fmt::format("{:.17g}\n{:.17g}\n{}", grid.most_flops, grid.most_bytes,
+                                          fmt::join(backend.formats(), "\n"))),
+               "\n");
+  grid.most_flops = parse_number(first.at(0)).value_or(0.0);
+  grid.most_bytes = parse_number(first.at(1)).value_or(0.0);
+  grid.formats.assign(first.begin() + 2, first.end());
   grid.shapes = request.shapes;
   grid.ranks = backend.ranks();
   grid.ranks_of_node = backend.machine().accelerators;

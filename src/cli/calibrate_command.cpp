@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
 #include "calibrate/budget.hpp"
 #include "calibrate/drift.hpp"
 #include "calibrate/model_shapes.hpp"
+#include "calibrate/processes/store.hpp"
 #include "calibrate/session.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -36,6 +39,17 @@ std::string listing() {
   return text;
 }
 
+/// From any thread: another may be inside a library that waits for the lost process.
+[[noreturn]] void end_after_loss(const std::string& who, const Options& options) {
+  static std::mutex once;  // never unlocked: the first tells, and all end with it
+  once.lock();
+  print_error(fmt::format("error: {}\nhint: the samples before it are kept; the same command goes "
+                          "on",
+                          who),
+              options);
+  ::_exit(kExitInfeasible);
+}
+
 calibrate::BackendOptions backend_options(const Options& options) {
   constexpr double kMost = 4.0 * (1ULL << 30U);
   constexpr double kMostQuick = 512.0 * (1ULL << 20U);
@@ -49,6 +63,7 @@ calibrate::BackendOptions backend_options(const Options& options) {
   backend.seed = own.seed;
   backend.tables = own.tables;
   backend.threads = options.threads;
+  backend.on_loss = [options](const std::string& who) { end_after_loss(who, options); };
   const auto limit = stop_limits(options).memory;
   backend.most_bytes =
       std::min(own.quick ? kMostQuick : kMost, kShare * limit.value_or(Bytes(kMost)).value());
@@ -118,17 +133,23 @@ std::string summary_json(const calibrate::SessionSummary& summary, const Options
   return json_text(answer, 1) + "\n";
 }
 
-std::string drift_text(const std::vector<calibrate::Drift>& all) {
+std::string drift_text(const std::vector<calibrate::Drift>& all,
+                       const std::vector<calibrate::SlowRank>& slow) {
   std::string text;
   for (const calibrate::Drift& drift : all) {
     text += fmt::format("{:<32} {:>3} points, x{:.2f} of the profile (x{:.2f} when fitted){}\n",
                         drift.part, drift.points, drift.ratio, drift.expected,
                         drift.drifted() ? "  DRIFTED" : "");
   }
+  for (const calibrate::SlowRank& rank : slow) {
+    text += fmt::format("{:<32} {:>3} points, x{:.2f} of the middle rank  SLOW: rank {} ({})\n",
+                        rank.part, rank.points, rank.ratio, rank.rank, rank.where);
+  }
   return text;
 }
 
-std::string drift_json(const std::vector<calibrate::Drift>& all, const std::string& profile) {
+std::string drift_json(const std::vector<calibrate::Drift>& all,
+                       const std::vector<calibrate::SlowRank>& slow, const std::string& profile) {
   Json parts = Json::array();
   for (const calibrate::Drift& drift : all) {
     parts.push_back({{"part", drift.part},
@@ -137,9 +158,18 @@ std::string drift_json(const std::vector<calibrate::Drift>& all, const std::stri
                      {"expected", drift.expected},
                      {"drifted", drift.drifted()}});
   }
+  Json ranks = Json::array();
+  for (const calibrate::SlowRank& rank : slow) {
+    ranks.push_back({{"part", rank.part},
+                     {"rank", rank.rank},
+                     {"where", rank.where},
+                     {"points", rank.points},
+                     {"ratio", rank.ratio}});
+  }
   return json_text({{"schema", "plansearch/calibrate-check/v1"},
                     {"profile", profile},
-                    {"parts", std::move(parts)}},
+                    {"parts", std::move(parts)},
+                    {"slow_ranks", std::move(ranks)}},
                    1) +
          "\n";
 }
@@ -154,14 +184,16 @@ int check(calibrate::Backend& backend, calibrate::SessionRequest request, const 
       calibrate::run_session(backend, request, [](const calibrate::SessionProgress&) {});
   if (summary.stopped != StopReason::None) return kExitInterrupted;
   const auto all = calibrate::drifts(backend.machine(), summary.samples, profile);
+  const auto slow = calibrate::slow_ranks(backend.machine(), summary.samples);
   Options shown = options;
   shown.out.clear();
   if (backend.is_first()) {
-    Output(shown).write(format_of(options) == Format::Json ? drift_json(all, name)
-                                                           : drift_text(all));
+    Output(shown).write(format_of(options) == Format::Json ? drift_json(all, slow, name)
+                                                           : drift_text(all, slow));
   }
-  const bool same = std::none_of(all.begin(), all.end(),
-                                 [](const calibrate::Drift& drift) { return drift.drifted(); });
+  const bool same =
+      slow.empty() && std::none_of(all.begin(), all.end(),
+                                   [](const calibrate::Drift& drift) { return drift.drifted(); });
   if (!same && backend.is_first()) {
     print_note("the machine has drifted from " + name + ": measure again, or look for the cause",
                options);
@@ -220,6 +252,8 @@ int run_calibrate(const Options& options) {
     Output(options).write(
         plan_text(*backend, calibrate::plan_session(*backend, request), options.calibrate.quick));
     return kExitOk;
+  } catch (const calibrate::ProcessLost& lost) {
+    end_after_loss(lost.reason, options);
   } catch (const calibrate::Unmeasurable& missing) {
     print_error(fmt::format("error: {}: {}{}{}", options.calibrate.backend, missing.reason,
                             missing.remedy.empty() ? "" : "\nhint: ", missing.remedy),

@@ -17,10 +17,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSchema = "plansearch/samples/v1";
-constexpr std::array<std::string_view, 5> kWords{"dtype", "layout", "pass", "direction",
-                                                 "collective"};
-constexpr std::array<std::string_view, 8> kCounts{"batch", "m",     "n",     "k",
-                                                  "bytes", "ranks", "nodes", "stride"};
+constexpr std::array<std::string_view, 10> kWords{"dtype",      "layout", "pass", "direction",
+                                                  "collective", "kernel", "mask", "groups",
+                                                  "timed",      "beside"};
+constexpr std::array<std::string_view, 12> kCounts{"batch",   "m",     "n",        "k",
+                                                   "bytes",   "ranks", "nodes",    "stride",
+                                                   "seq_len", "heads", "kv_heads", "head_dim"};
 constexpr double kLongest = 1e12;  // microseconds
 
 template <std::size_t N>
@@ -116,6 +118,11 @@ bool read_result(const Line& line, const std::string& key, const Json& value, Sa
     for (const Json& block : value) sample.blocks_us.push_back(line.time(key, block));
   } else if (key == "flags") {
     sample.flags = line.texts(key, value);
+  } else if (key == "state") {
+    if (!value.is_object()) line.fail("state is not an object");
+    for (const auto& [name, number] : value.items()) {
+      sample.state.values[name] = line.number(name, number, -kLongest, kLongest);
+    }
   } else if (key == "failed") {
     sample.failed = line.text(key, value);
   } else if (key == "skipped") {
@@ -226,6 +233,7 @@ std::string sample_line(const Sample& sample) {
     for (const double block : sample.blocks_us) blocks.push_back(rounded(block));
     json["blocks_us"] = std::move(blocks);
     if (!sample.flags.empty()) json["flags"] = sample.flags;
+    if (!sample.state.values.empty()) json["state"] = sample.state.values;
   }
   if (!sample.failed.empty()) json["failed"] = sample.failed;
   if (!sample.skipped.empty()) json["skipped"] = sample.skipped;

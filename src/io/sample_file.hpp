@@ -27,6 +27,12 @@ struct SampledMachine {
   std::map<std::string, std::string> facts{};  ///< library, driver, threads
 };
 
+/// What a device said of itself while a sample was taken.
+struct SampleState {
+  std::map<std::string, double> values{};  ///< "clock_mhz", "power_w", "temperature_c"
+  std::vector<std::string> slowed{};       ///< why its clock is below what it could be
+};
+
 struct Sample {
   int line = 0;
   std::string probe{};
@@ -35,8 +41,9 @@ struct Sample {
   double spread = 0.0;               ///< robust standard deviation of a block over the median
   std::vector<double> blocks_us{};   ///< every block, outliers included
   std::vector<std::string> flags{};  ///< "unstable", "outliers 1"
-  std::string failed{};              ///< why there is no time
-  std::string skipped{};             ///< why the machine has no such probe
+  SampleState state{};
+  std::string failed{};   ///< why there is no time
+  std::string skipped{};  ///< why the machine has no such probe
 };
 
 struct SampleFile {

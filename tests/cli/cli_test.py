@@ -2124,11 +2124,35 @@ class Fits(Case):
         _, _, result = self.fit_all([good, self.nccl_log("all_gather_cut.txt", end=False)], expect=2)
         self.assertIn("before the summary of its test", result.stderr)
         attention = self.file("attention.csv", "gpu,batch,seq_len,heads,kv_heads,head_dim,time_us\nh100,1,256,4,4,128,17\n")
-        _, _, result = self.fit_all([attention], expect=2)
-        self.assertIn("does not read tables of attention", result.stderr)
+        _, answer, _ = self.fit_all([attention], expect=3)
+        self.assertIn("attention serving forward: 1 row: a fit needs 3", answer["refused"]["reason"])
+        together = self.file("together.csv", "gpu,nodes,intra_group,inter_group,m,n,k,gpu_to_gpu_mb,cpu_to_gpu_mb,gpu_to_cpu_mb,"
+                             "time_ms\nh100,1,8,1,4096,4096,4096,64,0,0,1\n")
+        _, _, result = self.fit_all([together], expect=2)
+        self.assertIn("does not read tables of", result.stderr)
         self.refuse("fit", good, "--base", "dgx-h100", "--out", self.directory / "x.yaml", "--format", "csv",
                     expect=["--format table or --format json"])
         self.assertFalse((self.directory / "x.yaml").exists())
+
+    def test_attention_of_ones_own_becomes_the_machines(self):
+        head = "gpu,kernel,direction,mask,batch,seq_len,heads,kv_heads,head_dim,time_us"
+        shapes = [f"{direction},causal,1,{length},{heads},{heads},{size}" for direction in ("forward", "backward")
+                  for length in (512, 2048, 8192) for heads in (16, 64) for size in (64, 128)]
+        asked = self.file("asked.csv", "\n".join([head, *(f"h100,flash3,{shape},1" for shape in shapes)]) + "\n")
+        predicted = [row["predicted_us"] for row in
+                     json.loads(self.succeed("validate", asked, "--format", "json"))["rows"]]
+        # As a driver calls the chip; a third slower than what ships.
+        rows = [head, *(f"NVIDIA H100 80GB HBM3,mine,{shape},{1.33 * time:.5f}" for shape, time in zip(shapes, predicted))]
+        out, answer, _ = self.fit_all([self.file("attention.csv", "\n".join(rows) + "\n")])
+        self.assertEqual([group["part"] for group in answer["kernels"]],
+                         ["attention mine forward", "attention mine backward"])
+        for group in answer["kernels"]:
+            self.assertGreater(group["median_error_before"], 0.2)
+            self.assertLess(group["median_error_after"], 0.07)  # the start of a call stays the base's
+        self.assertIn("software: {attention_kernel: mine}", out.read_text())
+        mine, base = (self.answer("predict", "--hw", hw, "--model", "llama3-8b", "--gpus", "8", "--tp", "8", "--micro-batch", "1")
+                      for hw in (out, "dgx-h100"))
+        self.assertNotEqual(mine["plans"][0]["step_time_s"], base["plans"][0]["step_time_s"])
 
     def test_fits_on_draws(self):
         table = SOURCE / "validation" / "published_runs.csv"

@@ -4,51 +4,14 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <vector>
-
 #include "calibrate/backend.hpp"
+#include "calibrate/backends/cuda_shared_library.hpp"
 
 namespace plansearch::calibrate {
 namespace {
 
 constexpr const char* kElsewhere =
     "run where an NVIDIA driver is installed, or measure the processor with --backend cpu";
-
-std::vector<std::string> folders() {
-  std::vector<std::string> all{""};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* home = std::getenv(variable)) all.push_back(std::string(home) + "/lib64/");
-  }
-  all.emplace_back("/usr/local/cuda/lib64/");
-  return all;
-}
-
-/// One library in the newest of its versions, for the life of the process.
-class Library {
- public:
-  explicit Library(const std::string& stem) : stem_(stem) {
-    for (const char* version : {".13", ".12", ".11.2", ".11"}) {
-      for (const std::string& folder : folders()) {
-        const std::string file = folder + stem + ".so" + version;
-        handle_ = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
-        if (handle_ != nullptr) return;
-      }
-    }
-    throw Unmeasurable{fmt::format("{}.so is not on this machine", stem),
-                       "install the CUDA libraries, or set CUDA_HOME"};
-  }
-
-  template <typename Function>
-  void find(Function& function, const char* name) const {
-    function = reinterpret_cast<Function>(::dlsym(handle_, name));
-    if (function == nullptr) throw Unmeasurable{fmt::format("{}.so has no {}", stem_, name)};
-  }
-
- private:
-  std::string stem_;
-  void* handle_ = nullptr;
-};
 
 template <typename Function>
 void find(void* library, Function& function, const char* name) {
@@ -67,8 +30,19 @@ void load_driver(CudaLibrary& own) {
   find(driver, own.launch, "cuLaunchKernel");
 }
 
+void load_streams(CudaLibrary& own, const CudaSharedLibrary& runtime) {
+  runtime.find(own.stream_create, "cudaStreamCreateWithFlags");
+  runtime.find(own.stream_destroy, "cudaStreamDestroy");
+  runtime.find(own.capture_begin, "cudaStreamBeginCapture");
+  runtime.find(own.capture_end, "cudaStreamEndCapture");
+  runtime.find(own.graph_instantiate, "cudaGraphInstantiateWithFlags");
+  runtime.find(own.graph_launch, "cudaGraphLaunch");
+  runtime.find(own.graph_destroy, "cudaGraphDestroy");
+  runtime.find(own.graph_exec_destroy, "cudaGraphExecDestroy");
+}
+
 void load_runtime(CudaLibrary& own) {
-  const Library runtime("libcudart");
+  const CudaSharedLibrary runtime("libcudart");
   runtime.find(own.device_count, "cudaGetDeviceCount");
   runtime.find(own.set_device, "cudaSetDevice");
   runtime.find(own.attribute, "cudaDeviceGetAttribute");
@@ -82,6 +56,9 @@ void load_runtime(CudaLibrary& own) {
   runtime.find(own.release_host, "cudaFreeHost");
   runtime.find(own.copy, "cudaMemcpyAsync");
   runtime.find(own.wait, "cudaStreamSynchronize");
+  runtime.find(own.bus_id, "cudaDeviceGetPCIBusId");
+  runtime.find(own.event_destroy, "cudaEventDestroy");
+  load_streams(own, runtime);
   runtime.find(own.event_create, "cudaEventCreate");
   runtime.find(own.event_record, "cudaEventRecord");
   runtime.find(own.event_wait, "cudaEventSynchronize");
@@ -89,7 +66,7 @@ void load_runtime(CudaLibrary& own) {
 }
 
 void load_blas(CudaLibrary& own) {
-  const Library blas("libcublasLt");
+  const CudaSharedLibrary blas("libcublasLt");
   blas.find(own.blas_create, "cublasLtCreate");
   blas.find(own.blas_version, "cublasLtGetVersion");
   blas.find(own.matmul_create, "cublasLtMatmulDescCreate");
@@ -134,7 +111,7 @@ void CudaLibrary::check(CUresult result, const char* what) {
 }
 
 std::string compile_for(const char* source, int capability) {
-  const Library compiler("libnvrtc");
+  const CudaSharedLibrary compiler("libnvrtc");
   decltype(&::nvrtcCreateProgram) create = nullptr;
   decltype(&::nvrtcCompileProgram) compile = nullptr;
   decltype(&::nvrtcGetPTXSize) size_of = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of CUDA's libraries, loaded at run time: the program starts without them. Only
-// functions whose arguments have been the same since CUDA 11 are here.
+// functions whose arguments have been the same since CUDA 11.4 are here.
 #pragma once
 
 #include <cublasLt.h>
@@ -24,6 +24,7 @@ struct CudaLibrary {
   decltype(&::cudaGetDeviceCount) device_count = nullptr;
   decltype(&::cudaSetDevice) set_device = nullptr;
   decltype(&::cudaDeviceGetAttribute) attribute = nullptr;
+  decltype(&::cudaDeviceGetPCIBusId) bus_id = nullptr;
   decltype(&::cudaMemGetInfo) memory_info = nullptr;
   decltype(&::cudaDriverGetVersion) driver_version = nullptr;
   decltype(&::cudaRuntimeGetVersion) runtime_version = nullptr;
@@ -34,7 +35,16 @@ struct CudaLibrary {
   decltype(&::cudaFreeHost) release_host = nullptr;
   decltype(&::cudaMemcpyAsync) copy = nullptr;
   decltype(&::cudaStreamSynchronize) wait = nullptr;
+  decltype(&::cudaStreamCreateWithFlags) stream_create = nullptr;
+  decltype(&::cudaStreamDestroy) stream_destroy = nullptr;
+  cudaError_t (*capture_begin)(cudaStream_t, cudaStreamCaptureMode) = nullptr;
+  decltype(&::cudaStreamEndCapture) capture_end = nullptr;
+  decltype(&::cudaGraphInstantiateWithFlags) graph_instantiate = nullptr;
+  decltype(&::cudaGraphLaunch) graph_launch = nullptr;
+  decltype(&::cudaGraphDestroy) graph_destroy = nullptr;
+  decltype(&::cudaGraphExecDestroy) graph_exec_destroy = nullptr;
   cudaError_t (*event_create)(cudaEvent_t*) = nullptr;
+  decltype(&::cudaEventDestroy) event_destroy = nullptr;
   decltype(&::cudaEventRecord) event_record = nullptr;
   decltype(&::cudaEventSynchronize) event_wait = nullptr;
   decltype(&::cudaEventElapsedTime) event_elapsed = nullptr;

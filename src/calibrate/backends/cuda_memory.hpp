@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "calibrate/backends/cuda_library.hpp"
 
@@ -18,8 +20,12 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   char* filled(std::size_t bytes, cudaDataType_t type);
+  /// The same four bytes everywhere.
+  char* constant(std::size_t bytes, std::uint32_t value);
 
  private:
+  void hold(std::size_t bytes);
+  void write(std::size_t bytes, const std::vector<std::uint32_t>& block);
   void fill(std::size_t bytes, cudaDataType_t type);
 
   const CudaLibrary& cuda_;

@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <array>
-#include <chrono>
+#include <cstring>
 #include <map>
 #include <type_traits>
 #include <vector>
@@ -16,13 +17,16 @@ namespace {
 
 struct NcclLibrary {
   decltype(&::ncclGetVersion) version = nullptr;
-  decltype(&::ncclCommInitAll) init_all = nullptr;
+  decltype(&::ncclGetUniqueId) unique_id = nullptr;
+  decltype(&::ncclCommInitRank) init_rank = nullptr;
+  decltype(&::ncclCommDestroy) destroy = nullptr;
   decltype(&::ncclGetErrorString) error_text = nullptr;
   decltype(&::ncclGroupStart) begin = nullptr;
   decltype(&::ncclGroupEnd) end = nullptr;
   decltype(&::ncclAllReduce) all_reduce = nullptr;
   decltype(&::ncclAllGather) all_gather = nullptr;
   decltype(&::ncclReduceScatter) reduce_scatter = nullptr;
+  decltype(&::ncclBroadcast) broadcast = nullptr;
   decltype(&::ncclSend) send = nullptr;
   decltype(&::ncclRecv) receive = nullptr;
 
@@ -36,7 +40,10 @@ struct NcclLibrary {
       if (entry == nullptr) throw Unmeasurable{fmt::format("libnccl.so.2 has no {}", name)};
     };
     find(version, "ncclGetVersion");
-    find(init_all, "ncclCommInitAll");
+    find(unique_id, "ncclGetUniqueId");
+    find(init_rank, "ncclCommInitRank");
+    find(destroy, "ncclCommDestroy");
+    find(broadcast, "ncclBroadcast");
     find(error_text, "ncclGetErrorString");
     find(begin, "ncclGroupStart");
     find(end, "ncclGroupEnd");
@@ -52,9 +59,10 @@ struct NcclLibrary {
   }
 };
 
-/// A rank of a group: its place, its device, its buffers.
+/// A rank of a group: its place, its device, its buffers, and the stream that it runs on.
 struct Rank {
   ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
   int device = 0;
   int place = 0;
   char* from = nullptr;
@@ -62,33 +70,39 @@ struct Rank {
 };
 
 void all_reduce(const NcclLibrary& nccl, const Rank& rank, int /*group*/, std::size_t count) {
-  nccl.check(nccl.all_reduce(rank.from, rank.to, count, ncclFloat, ncclSum, rank.comm, nullptr));
+  nccl.check(
+      nccl.all_reduce(rank.from, rank.to, count, ncclFloat, ncclSum, rank.comm, rank.stream));
 }
 
 void all_gather(const NcclLibrary& nccl, const Rank& rank, int group, std::size_t count) {
   const std::size_t part = count / static_cast<std::size_t>(group);
-  nccl.check(nccl.all_gather(rank.from, rank.to, part, ncclFloat, rank.comm, nullptr));
+  nccl.check(nccl.all_gather(rank.from, rank.to, part, ncclFloat, rank.comm, rank.stream));
 }
 
 void reduce_scatter(const NcclLibrary& nccl, const Rank& rank, int group, std::size_t count) {
   const std::size_t part = count / static_cast<std::size_t>(group);
-  nccl.check(nccl.reduce_scatter(rank.from, rank.to, part, ncclFloat, ncclSum, rank.comm, nullptr));
+  nccl.check(
+      nccl.reduce_scatter(rank.from, rank.to, part, ncclFloat, ncclSum, rank.comm, rank.stream));
 }
 
 void all_to_all(const NcclLibrary& nccl, const Rank& rank, int group, std::size_t count) {
   const std::size_t part = count / static_cast<std::size_t>(group);
   for (int peer = 0; peer < group; ++peer) {
     const std::size_t at = static_cast<std::size_t>(peer) * part * sizeof(float);
-    nccl.check(nccl.send(rank.from + at, part, ncclFloat, peer, rank.comm, nullptr));
-    nccl.check(nccl.receive(rank.to + at, part, ncclFloat, peer, rank.comm, nullptr));
+    nccl.check(nccl.send(rank.from + at, part, ncclFloat, peer, rank.comm, rank.stream));
+    nccl.check(nccl.receive(rank.to + at, part, ncclFloat, peer, rank.comm, rank.stream));
   }
+}
+
+void broadcast(const NcclLibrary& nccl, const Rank& rank, int /*group*/, std::size_t count) {
+  nccl.check(nccl.broadcast(rank.from, rank.to, count, ncclFloat, 0, rank.comm, rank.stream));
 }
 
 void send_receive(const NcclLibrary& nccl, const Rank& rank, int group, std::size_t count) {
   const int next = (rank.place + 1) % group;
   const int last = (rank.place + group - 1) % group;
-  nccl.check(nccl.send(rank.from, count, ncclFloat, next, rank.comm, nullptr));
-  nccl.check(nccl.receive(rank.to, count, ncclFloat, last, rank.comm, nullptr));
+  nccl.check(nccl.send(rank.from, count, ncclFloat, next, rank.comm, rank.stream));
+  nccl.check(nccl.receive(rank.to, count, ncclFloat, last, rank.comm, rank.stream));
 }
 
 /// What a rank does for a message of so many floats.
@@ -96,19 +110,20 @@ struct StartRow {
   std::string_view kind;
   void (*start)(const NcclLibrary& nccl, const Rank& rank, int group, std::size_t count);
 };
-constexpr std::array kStarts{StartRow{"all_reduce", all_reduce}, StartRow{"all_gather", all_gather},
-                             StartRow{"reduce_scatter", reduce_scatter},
-                             StartRow{"all_to_all", all_to_all},
-                             StartRow{"send_recv", send_receive}};
+constexpr std::array kStarts{
+    StartRow{"all_reduce", all_reduce},         StartRow{"all_gather", all_gather},
+    StartRow{"reduce_scatter", reduce_scatter}, StartRow{"all_to_all", all_to_all},
+    StartRow{"broadcast", broadcast},           StartRow{"send_recv", send_receive}};
 
-class GroupTrial final : public Trial {
+class GroupCall final : public DeviceCall {
  public:
-  GroupTrial(const CudaLibrary& cuda, const NcclLibrary& nccl, std::vector<Rank> ranks,
-             const Point& point)
+  /// The first rank runs on the stream of the caller.
+  GroupCall(const CudaLibrary& cuda, const NcclLibrary& nccl, std::vector<Rank> ranks,
+            const Point& point)
       : cuda_(cuda),
         nccl_(nccl),
         ranks_(std::move(ranks)),
-        group_(static_cast<int>(point.number("ranks"))),
+        group_(message_group(point)),
         count_(static_cast<std::size_t>(point.number("bytes")) / sizeof(float)) {
     for (const StartRow& row : kStarts) {
       if (row.kind == point.word("collective")) start_ = row.start;
@@ -118,39 +133,64 @@ class GroupTrial final : public Trial {
     }
   }
 
-  double run(int calls) override {
-    using Clock = std::chrono::steady_clock;
-    const auto begin = Clock::now();
-    for (int call = 0; call < calls; ++call) {
-      nccl_.check(nccl_.begin());
-      for (const Rank& rank : ranks_) {
-        cuda_.check(cuda_.set_device(rank.device), "a device");
-        start_(nccl_, rank, group_, count_);
-      }
-      nccl_.check(nccl_.end());
-    }
+  void issue(cudaStream_t stream) override {
+    if (ranks_.empty()) return;  // another group is measured alone
+    ranks_.front().stream = stream;
+    nccl_.check(nccl_.begin());
     for (const Rank& rank : ranks_) {
       cuda_.check(cuda_.set_device(rank.device), "a device");
-      cuda_.check(cuda_.wait(nullptr), "a message");
+      start_(nccl_, rank, group_.ranks, count_);
     }
-    const double time = std::chrono::duration<double>(Clock::now() - begin).count();
-    cuda_.check(cuda_.set_device(0), "the first device");
-    return time;
+    nccl_.check(nccl_.end());
+    cuda_.check(cuda_.set_device(ranks_.front().device), "a device");
+  }
+
+  void finish() override {
+    for (std::size_t i = 1; i < ranks_.size(); ++i) {
+      cuda_.check(cuda_.set_device(ranks_[i].device), "a device");
+      cuda_.check(cuda_.wait(ranks_[i].stream), "a message");
+    }
+    if (ranks_.size() > 1) cuda_.check(cuda_.set_device(ranks_.front().device), "a device");
   }
 
  private:
   const CudaLibrary& cuda_;
   const NcclLibrary& nccl_;
   std::vector<Rank> ranks_;
-  int group_;
+  MessageGroup group_;
   std::size_t count_;
   decltype(StartRow::start) start_ = nullptr;
 };
 
+/// A device of this process.
+struct Seat {
+  int device = 0;
+  int rank = 0;  ///< among those of all processes
+  cudaStream_t stream = nullptr;
+  void* from = nullptr;
+  void* to = nullptr;
+};
+
 class NcclMessages final : public Messages {
  public:
-  explicit NcclMessages(const CudaLibrary& cuda) : cuda_(cuda), buffers_(2 * devices(), nullptr) {}
-  ~NcclMessages() override { release(); }
+  NcclMessages(const CudaLibrary& cuda, const std::vector<int>& devices, Processes* processes)
+      : cuda_(cuda),
+        processes_(processes),
+        ranks_(processes == nullptr ? static_cast<int>(devices.size()) : processes->size()) {
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      Seat seat{devices[i], processes == nullptr ? static_cast<int>(i) : processes->rank()};
+      cuda_.check(cuda_.set_device(seat.device), "a device");
+      cuda_.check(cuda_.stream_create(&seat.stream, cudaStreamNonBlocking), "a stream");
+      seats_.push_back(seat);
+    }
+    back_to_first();
+  }
+  ~NcclMessages() override {
+    release();
+    for (const auto& [group, comms] : groups_) {
+      for (const ncclComm_t comm : comms) static_cast<void>(nccl_.destroy(comm));
+    }
+  }
   NcclMessages(const NcclMessages&) = delete;
   NcclMessages& operator=(const NcclMessages&) = delete;
 
@@ -159,69 +199,102 @@ class NcclMessages final : public Messages {
     nccl_.check(nccl_.version(&number));
     return fmt::format("{}", number);
   }
+  [[nodiscard]] int ranks() const override { return ranks_; }
 
-  [[nodiscard]] std::unique_ptr<Trial> prepare(const Point& point) override {
-    const int size = static_cast<int>(point.number("ranks"));
+  [[nodiscard]] std::unique_ptr<DeviceCall> prepare(const Point& point) override {
+    MessageGroup group = message_group(point);
+    if (!divides(group, ranks_)) throw Unmeasurable{"the ranks do not fall into such groups"};
     grow(static_cast<std::size_t>(point.number("bytes")));
-    std::vector<Rank> ranks;
-    const std::vector<ncclComm_t>& comms = groups_of(size);
-    for (std::size_t device = 0; device < comms.size(); ++device) {
-      ranks.push_back({comms[device], static_cast<int>(device), static_cast<int>(device) % size,
-                       static_cast<char*>(buffers_[2 * device]),
-                       static_cast<char*>(buffers_[2 * device + 1])});
+    const bool alone = group.alone;
+    group.alone = false;  // the same communicators
+    const std::vector<ncclComm_t>& comms = communicators(group);
+    std::vector<Rank> members;
+    for (std::size_t i = 0; i < seats_.size(); ++i) {
+      const Seat& seat = seats_[i];
+      const GroupPlace own = place_of(seat.rank, group);
+      if (alone && own.group != 0) continue;
+      members.push_back({comms[i], seat.stream, seat.device, own.place,
+                         static_cast<char*>(seat.from), static_cast<char*>(seat.to)});
     }
-    return std::make_unique<GroupTrial>(cuda_, nccl_, std::move(ranks), point);
+    return std::make_unique<GroupCall>(cuda_, nccl_, std::move(members), point);
   }
 
  private:
-  [[nodiscard]] std::size_t devices() const { return static_cast<std::size_t>(cuda_.devices); }
+  void back_to_first() { cuda_.check(cuda_.set_device(seats_.front().device), "a device"); }
 
-  /// All groups of so many neighbouring devices; they are active at once.
-  const std::vector<ncclComm_t>& groups_of(int size) {
-    const auto [found, fresh] = groups_.emplace(size, std::vector<ncclComm_t>());
-    if (!fresh) return found->second;
-    for (int start = 0; start + size <= cuda_.devices; start += size) {
-      std::vector<int> members;
-      for (int device = start; device < start + size; ++device) members.push_back(device);
-      std::vector<ncclComm_t> comms(members.size());
-      nccl_.check(nccl_.init_all(comms.data(), size, members.data()));
-      found->second.insert(found->second.end(), comms.begin(), comms.end());
+  /// Of the group of every device here; the first rank of a group names it to the others.
+  const std::vector<ncclComm_t>& communicators(const MessageGroup& group) {
+    const auto known = groups_.find(group);
+    if (known != groups_.end()) return known->second;
+    const std::vector<std::string> names = names_of_groups(group);
+    std::vector<ncclComm_t> comms(seats_.size());
+    nccl_.check(nccl_.begin());
+    for (std::size_t i = 0; i < seats_.size(); ++i) {
+      const int rank = seats_[i].rank;
+      ncclUniqueId id{};
+      const std::string& name = names[static_cast<std::size_t>(leader_of(rank, group))];
+      std::memcpy(&id, name.data(), std::min(name.size(), sizeof id));
+      cuda_.check(cuda_.set_device(seats_[i].device), "a device");
+      nccl_.check(nccl_.init_rank(&comms[i], group.ranks, id, place_of(rank, group).place));
     }
-    return found->second;
+    nccl_.check(nccl_.end());
+    back_to_first();
+    return groups_.emplace(group, std::move(comms)).first->second;
+  }
+
+  /// By rank; empty for those that lead none.
+  std::vector<std::string> names_of_groups(const MessageGroup& group) {
+    std::vector<std::string> names(static_cast<std::size_t>(ranks_));
+    for (const Seat& seat : seats_) {
+      if (leader_of(seat.rank, group) != seat.rank) continue;
+      ncclUniqueId id{};
+      nccl_.check(nccl_.unique_id(&id));
+      names[static_cast<std::size_t>(seat.rank)].assign(reinterpret_cast<const char*>(&id),
+                                                        sizeof id);
+    }
+    if (processes_ == nullptr) return names;
+    return processes_->texts(names[static_cast<std::size_t>(processes_->rank())]);
   }
 
   void release() {
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      static_cast<void>(cuda_.set_device(static_cast<int>(i / 2)));
-      static_cast<void>(cuda_.release(buffers_[i]));
-      buffers_[i] = nullptr;
+    for (Seat& seat : seats_) {
+      static_cast<void>(cuda_.set_device(seat.device));
+      static_cast<void>(cuda_.release(seat.from));
+      static_cast<void>(cuda_.release(seat.to));
+      seat.from = seat.to = nullptr;
     }
-    static_cast<void>(cuda_.set_device(0));
+    static_cast<void>(cuda_.set_device(seats_.front().device));
   }
 
   void grow(std::size_t bytes) {
     if (bytes <= size_) return;
     release();
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      cuda_.check(cuda_.set_device(static_cast<int>(i / 2)), "a device");
-      cuda_.check(cuda_.allocate(&buffers_[i], bytes), "buffers of messages");
+    for (Seat& seat : seats_) {
+      cuda_.check(cuda_.set_device(seat.device), "a device");
+      cuda_.check(cuda_.allocate(&seat.from, bytes), "buffers of messages");
+      cuda_.check(cuda_.allocate(&seat.to, bytes), "buffers of messages");
     }
-    cuda_.check(cuda_.set_device(0), "the first device");
+    back_to_first();
     size_ = bytes;
   }
 
   const CudaLibrary& cuda_;
   NcclLibrary nccl_;
-  std::map<int, std::vector<ncclComm_t>> groups_;
-  std::vector<void*> buffers_;
+  Processes* processes_;
+  int ranks_;
+  std::vector<Seat> seats_;
+  std::map<MessageGroup, std::vector<ncclComm_t>> groups_;
   std::size_t size_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Messages> make_messages(const CudaLibrary& cuda) {
-  if (cuda.devices < 2) throw Unmeasurable{"one GPU has nobody to send to"};
-  return std::make_unique<NcclMessages>(cuda);
+std::unique_ptr<Messages> make_messages(const CudaLibrary& cuda, const std::vector<int>& devices,
+                                        Processes* processes) {
+  if (processes == nullptr && devices.size() < 2) {
+    throw Unmeasurable{"one GPU has nobody to send to"};
+  }
+  return std::make_unique<NcclMessages>(cuda, devices, processes);
 }
 
 }  // namespace plansearch::calibrate

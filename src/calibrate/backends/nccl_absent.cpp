@@ -3,7 +3,9 @@
 
 namespace plansearch::calibrate {
 
-std::unique_ptr<Messages> make_messages(const CudaLibrary& /*cuda*/) {
+std::unique_ptr<Messages> make_messages(const CudaLibrary& /*cuda*/,
+                                        const std::vector<int>& /*devices*/,
+                                        Processes* /*processes*/) {
   throw Unmeasurable{"this build is without NCCL: nccl.h was not found"};
 }
 

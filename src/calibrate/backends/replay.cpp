@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -24,6 +25,16 @@ struct CellRow {
 };
 constexpr std::array kGemm{CellRow{"dtype", {"dtype", ""}, "bf16"}, CellRow{"m", {"m", ""}, ""},
                            CellRow{"n", {"n", ""}, ""}, CellRow{"k", {"k", ""}, ""}};
+constexpr std::array kAttention{CellRow{"direction", {"direction", ""}, "forward"},
+                                CellRow{"mask", {"mask", ""}, "causal"},
+                                CellRow{"dtype", {"dtype", ""}, "bf16"},
+                                CellRow{"batch", {"batch", ""}, ""},
+                                CellRow{"seq_len", {"seq_len", ""}, ""},
+                                CellRow{"heads", {"heads", ""}, ""},
+                                CellRow{"kv_heads", {"kv_heads", ""}, ""},
+                                CellRow{"head_dim", {"head_dim", ""}, ""}};
+constexpr std::array kStream{CellRow{"pass", {"pass", ""}, ""},
+                             CellRow{"bytes", {"bytes", ""}, ""}};
 constexpr std::array kCollective{
     CellRow{"collective", {"collective", ""}, ""}, CellRow{"ranks", {"ranks", "gpus"}, ""},
     CellRow{"nodes", {"nodes", ""}, "1"}, CellRow{"bytes", {"message_bytes", "bytes"}, ""}};
@@ -34,6 +45,8 @@ struct ReplayKind {
   std::span<const CellRow> cells;
 };
 const std::array kReplayKinds{ReplayKind{TableKind::Matmul, "gemm", kGemm},
+                              ReplayKind{TableKind::Attention, "attention", kAttention},
+                              ReplayKind{TableKind::Stream, "stream", kStream},
                               ReplayKind{TableKind::Collective, "collective", kCollective}};
 
 class ReplayTrial final : public Trial {
@@ -60,6 +73,7 @@ std::string cell_of(const io::CsvTable& table, const io::CsvRow& row, const Cell
 class ReplayBackend final : public Backend {
  public:
   ReplayBackend(const BackendOptions& options, const ShippedData& data) {
+    data_ = &data;
     for (const std::string& path : options.tables) read(path, options.truth);
     if (machines_.empty() || times_.empty()) {
       throw InputError({options.tables.front(), 0, 0},
@@ -106,7 +120,7 @@ class ReplayBackend final : public Backend {
       return;
     }
     table.fail_header(fmt::format("a table of {} is not replayed", plansearch::to_text(kind)),
-                      "matrix products and collectives are");
+                      "matrix products, attention, passes over memory and collectives are");
   }
 
   void read_row(const io::CsvTable& table, const io::CsvRow& line, const ReplayKind& kind,
@@ -116,7 +130,7 @@ class ReplayBackend final : public Backend {
     for (const char* column : {"gpu", "hw", "system"}) {
       if (name.empty() && table.has(column)) name = table.text(line, column);
     }
-    if (!wanted.empty() && canonical_name(name) != canonical_name(wanted)) return;
+    if (!wanted.empty() && known_name(name) != known_name(wanted)) return;
     const auto time = table.number(line, "time_us", 0.0);
     if (!time || *time <= 0.0) return;
     Point point{kind.probe, {}};
@@ -125,9 +139,24 @@ class ReplayBackend final : public Backend {
       if (text.empty()) return;
       point.cells[std::string(cell.cell)] = std::move(text);
     }
-    machines_.insert(name);
+    machines_.insert(known_name(name));
     if (!times_.emplace(point.key(), *time * kMicrosecond).second) return;  // the first is kept
     points_[std::string(kind.probe)].push_back(std::move(point));
+  }
+
+  /// Of the shipped accelerator or cluster where there is one: tables write names in many ways.
+  std::string known_name(const std::string& name) {
+    const auto [found, fresh] = known_.emplace(name, canonical_name(name));
+    if (!fresh) return found->second;
+    try {
+      found->second = data_->accelerator(name).name;
+    } catch (const InputError&) {
+      try {
+        found->second = data_->cluster(name).name;
+      } catch (const InputError&) {  // its own name is all there is
+      }
+    }
+    return found->second;
   }
 
   /// As the shipped profile of that name describes it.
@@ -142,12 +171,20 @@ class ReplayBackend final : public Backend {
       machine_.accelerators = cluster.accelerators_per_node;
       chip = cluster.accelerator;
     }
+    for (const Point& point : points_["collective"]) {
+      if (point.number("nodes") > 1.0) continue;
+      machine_.accelerators =
+          std::max(machine_.accelerators, static_cast<int>(point.number("ranks")));
+    }
+    if (points_["collective"].empty()) points_.erase("collective");
     machine_.name = chip.name;
     machine_.multiprocessors = chip.multiprocessors;
     machine_.memory_bytes = chip.memory.value();
     machine_.cache_bytes = chip.l2_cache.value();
   }
 
+  const ShippedData* data_ = nullptr;  ///< while tables are read
+  std::map<std::string, std::string> known_;
   std::map<std::string, double> times_;
   std::map<std::string, std::vector<Point>, std::less<>> points_;
   std::set<std::string> machines_;

@@ -7,8 +7,10 @@
 
 #include "base/hash.hpp"
 #include "calibrate/backends/backend_rows.hpp"
+#include "calibrate/probes/probe_rows.hpp"
 #include "cost/collective/collective_cost.hpp"
 #include "cost/kernels/compute_cost.hpp"
+#include "cost/kernels/concurrency.hpp"
 #include "plansearch/error.hpp"
 
 namespace plansearch::calibrate {
@@ -21,6 +23,8 @@ struct KindWord {
 constexpr std::array kKinds{KindWord{"all_reduce", CommunicationKind::AllReduce},
                             KindWord{"all_gather", CommunicationKind::AllGather},
                             KindWord{"reduce_scatter", CommunicationKind::ReduceScatter},
+                            // Every link carries the whole message once, as of an all-gather.
+                            KindWord{"broadcast", CommunicationKind::AllGather},
                             KindWord{"all_to_all", CommunicationKind::AllToAll},
                             KindWord{"send_recv", CommunicationKind::SendReceive}};
 
@@ -30,6 +34,18 @@ double products(const Cluster& truth, const Point& point) {
   const MatmulShape shape{point.number("batch"), point.number("m"), point.number("n"),
                           point.number("k")};
   return matmul_time(truth.accelerator, *type, shape, Clock::Burst, rows_of(*type, shape)).value();
+}
+
+double attention(const Cluster& truth, const Point& point) {
+  const auto type = parse_data_type(point.word("dtype"));
+  if (!type) throw Unmeasurable{fmt::format("dtype \"{}\" is unknown", point.word("dtype"))};
+  const Pass pass = point.word("direction") == "backward" ? Pass::Backward : Pass::Forward;
+  return attention_time(truth.accelerator, *type, attention_shape(point), pass).value();
+}
+
+double launches(const Cluster& truth, const Point& point) {
+  const StreamCurve& curve = truth.accelerator.kernels.stream;
+  return (point.word("kernel") == "graph" ? curve.graph_launch : curve.launch).value();
 }
 
 double passes(const Cluster& truth, const Point& point) {
@@ -46,20 +62,43 @@ double copies(const Cluster& truth, const Point& point) {
 double messages(const Cluster& truth, const Point& point) {
   for (const KindWord& row : kKinds) {
     if (row.word != point.word("collective")) continue;
-    return collective_cost(truth, row.kind, Bytes(point.number("bytes")),
-                           {static_cast<int>(point.number("ranks")), 1})
+    return collective_cost(
+               truth, row.kind, Bytes(point.number("bytes")),
+               {static_cast<int>(point.number("ranks")), static_cast<int>(point.number("stride"))})
         .time.value();
   }
   throw Unmeasurable{fmt::format("collective \"{}\" is unknown", point.word("collective"))};
+}
+
+Activity activity_of(const Point& part) {
+  if (part.probe == "collective") return Activity::Local;
+  if (part.probe != "host_copy") return Activity::Compute;
+  return part.word("direction") == "to_device" ? Activity::FromHost : Activity::ToHost;
+}
+
+double part_time(const Cluster& truth, const Point& part) {
+  if (part.probe == "collective") return messages(truth, part);
+  return part.probe == "host_copy" ? copies(truth, part) : products(truth, part);
+}
+
+/// Of what is timed while the other runs all along.
+double overlapped(const Cluster& truth, const Point& point) {
+  const OverlapParts parts = overlap_parts(point);
+  const double alone = part_time(truth, parts.timed);
+  if (!parts.beside) return alone;
+  const Activity own = activity_of(parts.timed);
+  const auto both = static_cast<ActivityMask>(bit(own) | bit(activity_of(*parts.beside)));
+  return alone / concurrency_rates(truth.accelerator.concurrency).rate(both, own);
 }
 
 struct TruthRow {
   std::string_view probe;
   double (*time)(const Cluster& truth, const Point& point);
 };
-constexpr std::array kTruths{TruthRow{"gemm", products}, TruthRow{"batched_gemm", products},
-                             TruthRow{"stream", passes}, TruthRow{"host_copy", copies},
-                             TruthRow{"collective", messages}};
+constexpr std::array kTruths{TruthRow{"gemm", products},       TruthRow{"batched_gemm", products},
+                             TruthRow{"attention", attention}, TruthRow{"launch", launches},
+                             TruthRow{"overlap", overlapped},  TruthRow{"stream", passes},
+                             TruthRow{"host_copy", copies},    TruthRow{"collective", messages}};
 
 /// Each block of calls has its own noise.
 class SyntheticTrial final : public Trial {
@@ -111,7 +150,11 @@ class SyntheticBackend final : public Backend {
     return {};
   }
   [[nodiscard]] std::optional<std::string> lacks(const Probe& probe) const override {
-    if (probe.name == "host_copy" && !truth_.host) return "the profile has no host";
+    const bool copies = probe.name == "host_copy" || probe.name == "overlap";
+    if (copies && !truth_.host) return "the profile has no host";
+    if (probe.name == "attention" && !truth_.accelerator.kernels.attention_backward) {
+      return "the profile has no fused attention";
+    }
     if (probe.name == "collective" && truth_.accelerators_per_node < 2) {
       return "one accelerator has nobody to send to";
     }

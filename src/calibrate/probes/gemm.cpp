@@ -26,6 +26,18 @@ Point point_of(std::string_view probe, const std::string& format, std::string_vi
   return point;
 }
 
+/// 8 bits and fewer.
+bool is_narrow(std::string_view format) {
+  return element_bytes(format) < 2.0;
+}
+
+/// Libraries multiply such operands only along the sum; frameworks turn copies of them.
+bool takes_narrow(std::string_view probe, std::string_view layout, const MatmulShape& shape) {
+  constexpr double kVector = 32.0;
+  const auto whole = [&](double size) { return std::fmod(size, kVector) == 0.0; };
+  return probe == "gemm" && layout == "nt" && whole(shape.m) && whole(shape.n) && whole(shape.k);
+}
+
 /// Every shape that the grid allows, in the three layouts.
 std::vector<Point> in_layouts(std::string_view probe, const std::vector<MatmulShape>& shapes,
                               const Grid& grid) {
@@ -33,6 +45,7 @@ std::vector<Point> in_layouts(std::string_view probe, const std::vector<MatmulSh
   for (const std::string& format : grid.formats) {
     for (const MatmulShape& shape : shapes) {
       for (const std::string_view layout : {"nn", "nt", "tn"}) {
+        if (is_narrow(format) && !takes_narrow(probe, layout, shape)) continue;
         Point point = point_of(probe, format, layout, shape);
         const Work work = gemm_work(point);
         if (work.flops > grid.most_flops || work.footprint > grid.most_bytes) continue;
@@ -58,6 +71,7 @@ double at_least_smallest(double size) {
 }  // namespace
 
 double element_bytes(std::string_view format) {
+  if (format == "fp8_block") return 1.0;
   const auto type = parse_data_type(format);
   return type ? element_size(*type).value() : 4.0;
 }
@@ -95,7 +109,10 @@ std::vector<Point> gemm_points(const Grid& grid) {
 
 std::vector<Point> batched_gemm_points(const Grid& grid) {
   std::vector<MatmulShape> shapes;
-  const double longest = power_below(std::sqrt(grid.most_flops / (2.0 * 8.0 * kSmallest)));
+  // Scores of all heads are the largest operand: four bytes an element, and some room.
+  constexpr double kScoreBytes = 5.0;
+  const double longest = power_below(std::sqrt(
+      std::min(grid.most_flops / (2.0 * 8.0 * kSmallest), grid.most_bytes / (8.0 * kScoreBytes))));
   const int levels = grid.quick ? 2 : 4;
   double length = longest;
   for (int level = 0; level < levels && length >= kSmallest; ++level, length *= 0.5) {
@@ -103,6 +120,7 @@ std::vector<Point> batched_gemm_points(const Grid& grid) {
       shapes.push_back({8, length, length, head});
       shapes.push_back({8, length, head, length});
     }
+    shapes.push_back({8, 0.5 * length, 2.0 * length, length});  // experts with as many tokens each
   }
   return in_layouts("batched_gemm", shapes, grid);
 }

@@ -18,7 +18,9 @@
 #include "studies/fit/fit_plot.hpp"
 #include "studies/fit/fit_report.hpp"
 #include "studies/fit/fit_tables.hpp"
+#include "studies/fit/link_fit.hpp"
 #include "studies/fit/new_profile.hpp"
+#include "studies/fit/overlap_fit.hpp"
 #include "studies/fit/profile_sections.hpp"
 
 namespace plansearch {
@@ -43,7 +45,7 @@ void require_new(const FitRequest& request) {
 }
 
 std::string accelerator_text(const KernelFit& fit, const std::string& base) {
-  const std::string kernels = kernels_section(fit, WrittenKeys::Changed);
+  const std::string kernels = kernels_section(fit, WrittenKeys::Changed) + concurrency_section(fit);
   if (kernels.empty()) return {};
   return fmt::format("accelerator:\n  name: {}\n{}  provenance:\n{}",
                      io::in_quotes(fit.cluster.accelerator.name), kernels,
@@ -91,7 +93,9 @@ std::string changed_profile_text(const FitRequest& request, const FitFindings& f
                        [&](const KernelGroupFit& group) { return group.part == part; });
   };
   if (!kernels.formats.empty()) own.emplace_back("matrix products");
+  if (!kernels.attentions.empty()) own.emplace_back("attention");
   if (fitted("stream")) own.emplace_back("passes over memory");
+  if (fitted("overlap")) own.emplace_back("overlap");
   if (!kernels.tiers.empty()) own.emplace_back("links");
   if (findings.site) own.emplace_back("a site");
   return fmt::format(
@@ -104,7 +108,8 @@ std::string changed_profile_text(const FitRequest& request, const FitFindings& f
              io::in_quotes(
                  fmt::format("{} with {} of its own", request.base, fmt::join(own, ", "))),
              io::in_quotes(base)) +
-         accelerator_text(kernels, findings.base) + tiers_text(kernels, findings.base);
+         software_section(kernels) + accelerator_text(kernels, findings.base) +
+         tiers_text(kernels, findings.base);
 }
 
 /// The machine that samples are of, where nothing else is.
@@ -120,6 +125,30 @@ std::string profile_text(const FitRequest& request, const FitFindings& findings,
   return text + site_text(findings, name_of(request));
 }
 
+/// The shipped link whose law the messages follow best; empty: none of them.
+std::string nearest_link(const NewMachine& machine, const FitRequest& request,
+                         const ShippedData& data) {
+  const SitePopulation population = population_of(data.sites());
+  std::string nearest;
+  double least = 0.0;
+  std::vector<std::string> names;
+  for (const auto& file : fs::directory_iterator(data.directory() / "hardware_profiles/links")) {
+    if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    NewMachine tried = machine;
+    tried.link = name;
+    const Cluster cluster = starting_cluster(tried, data);
+    const FitTables tables = read_fit_tables(request.tables, cluster, data);
+    const auto error = link_error(tables.kernels, cluster, population);
+    if (!error || (!nearest.empty() && *error >= least)) continue;
+    nearest = name;
+    least = *error;
+  }
+  return nearest;
+}
+
 Start start_of(const FitRequest& request, const ShippedData& data) {
   if (!request.base.empty()) return {data.cluster(request.base), std::nullopt};
   std::vector<io::SampleFile> files;
@@ -133,6 +162,7 @@ Start start_of(const FitRequest& request, const ShippedData& data) {
                      "of plansearch calibrate");
   }
   NewMachine fresh = new_machine(name_of(request), files, data);
+  if (has_link(fresh)) fresh.link = nearest_link(fresh, request, data);
   Cluster cluster = starting_cluster(fresh, data);
   return {std::move(cluster), std::move(fresh)};
 }
@@ -168,6 +198,7 @@ void find(const FitRequest& request, const ShippedData& data, const Start& start
   findings.typical = typical_site(population);
   findings.kernels = fit_kernels(tables.kernels, base, population,
                                  start.fresh ? Carried::WholeCurve : Carried::Rates);
+  fit_overlap(tables.singles, findings.kernels);
   if (!tables.runs.empty()) {
     read_runs_of(tables, findings.kernels.cluster, data, request.threads, findings);
   } else if (base.site) {

@@ -51,7 +51,10 @@ const Columns<CurveChange>& change_columns() {
       {"",
        {},
        {"change"},
-       [](Change c) { return fmt::format("{:+.1f} %", 100.0 * (c.own / c.base - 1.0)); }},
+       [](Change c) {
+         return c.base == 0.0 ? std::string("new")
+                              : fmt::format("{:+.1f} %", 100.0 * (c.own / c.base - 1.0));
+       }},
       {"spread",
        [](Change c) { return Json(c.spread); },
        {"known to"},

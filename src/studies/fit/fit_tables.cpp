@@ -101,6 +101,13 @@ class MachineCheck {
       std::error_code error;
       const std::string found = fs::is_regular_file(beside, error) ? beside.string() : name;
       const bool chip = std::string_view(column) == "gpu";
+      if (chip && name == base_.accelerator.name) return;
+      // As a driver calls it.
+      const auto known = chip && found == name ? shipped_accelerator(name, data_) : std::nullopt;
+      if (known) {
+        accelerators_.insert(*known);
+        return;
+      }
       accelerators_.insert(chip ? data_.accelerator(found).name
                                 : data_.cluster(found).accelerator.name);
       if (!chip) machines_.insert(data_.cluster(found).name);
@@ -128,10 +135,10 @@ void read_csv(const std::string& path, std::string_view text, FitTables& found,
               MachineCheck& check) {
   io::CsvTable table = io::CsvTable::parse(text, path);
   const TableKind kind = recognise_table(table);
-  if (kind == TableKind::Attention || kind == TableKind::Concurrency) {
+  if (kind == TableKind::Concurrency) {
     table.fail_header(fmt::format("a fit does not read tables of {}", to_text(kind)),
-                      "it reads samples, runs, matrix products, passes over memory, collectives "
-                      "and logs of nccl-tests; "
+                      "it reads samples, runs, matrix products, attention, passes over memory, "
+                      "collectives and logs of nccl-tests; "
                       "`plansearch validate` shows the error of this one");
   }
   if (table.rows().empty()) {
@@ -157,6 +164,9 @@ void read_samples(const std::string& path, std::string_view text, const Cluster&
   check.device(samples.machine.name, found);
   for (KernelTable& table : tables_of(samples, base.name))
     found.kernels.push_back(std::move(table));
+  for (const io::Sample& sample : samples.samples) {
+    if (sample.probe == "overlap" || sample.probe == "launch") found.singles.push_back(sample);
+  }
   const auto failed = std::count_if(samples.samples.begin(), samples.samples.end(),
                                     [](const io::Sample& s) { return !s.failed.empty(); });
   if (failed > 0) {

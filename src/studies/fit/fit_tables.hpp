@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/csv.hpp"
+#include "io/sample_file.hpp"
 #include "plansearch/cluster.hpp"
 #include "plansearch/shipped_data.hpp"
 #include "studies/validate/kernel_validation.hpp"
@@ -20,7 +21,7 @@ struct FitRefusal {
   std::string remedy;
 };
 
-/// Matrix products, passes over memory or collectives.
+/// Matrix products, attention, passes over memory or collectives.
 struct KernelTable {
   std::string file;
   TableKind kind = TableKind::Matmul;
@@ -35,11 +36,12 @@ struct KernelTable {
 struct FitTables {
   std::vector<std::string> runs;  ///< paths
   std::vector<KernelTable> kernels;
-  std::vector<std::string> remarks;  ///< what could not be checked
-  std::optional<FitRefusal> mixed;   ///< nothing may be fitted
+  std::vector<io::Sample> singles{};  ///< of probes that are no table: launches, overlap
+  std::vector<std::string> remarks;   ///< what could not be checked
+  std::optional<FitRefusal> mixed;    ///< nothing may be fitted
 };
 
-/// Samples, CSV of runs, matrix products, passes over memory or collectives, and logs of
+/// Samples, CSV of runs, matrix products, attention, passes over memory or collectives, and logs of
 /// nccl-tests. InputError for anything else and for what is wrong in a file.
 [[nodiscard]] FitTables read_fit_tables(const std::vector<std::string>& paths, const Cluster& base,
                                         const ShippedData& data);

@@ -47,9 +47,10 @@ struct KernelGroupFit {
 struct KernelFit {
   Cluster cluster;  ///< the base with what was fitted
   std::vector<KernelGroupFit> groups;
-  std::vector<std::string> formats;  ///< of matrix products that were fitted, "bf16"
-  std::vector<std::string> tiers;    ///< that were fitted
-  std::vector<std::string> unused;   ///< rows that could not be predicted, with the reason
+  std::vector<std::string> formats;       ///< of matrix products that were fitted, "bf16"
+  std::vector<std::string> attentions{};  ///< kernels of attention that were fitted
+  std::vector<std::string> tiers;         ///< that were fitted
+  std::vector<std::string> unused;        ///< rows that could not be predicted, with the reason
 };
 
 /// Which constants of products follow from times. How long a call takes to start belongs to the

@@ -30,6 +30,19 @@ struct Key {
 /// Time by size.
 using Sweep = std::map<double, double>;
 
+/// Benchmarks write alltoall and sendrecv, profiles all-to-all and send-receive.
+std::string profile_word(const std::string& collective) {
+  std::string name = canonical_name(collective);
+  name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
+  for (const char* word :
+       {"all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send-receive"}) {
+    std::string plain(word);
+    plain.erase(std::remove(plain.begin(), plain.end(), '-'), plain.end());
+    if (name == plain || (name == "sendrecv" && plain == "sendreceive")) return word;
+  }
+  return canonical_name(collective);
+}
+
 double number(const KernelTable& table, const io::CsvRow& row, std::string_view column) {
   return table.table.number(row, column, 0.0).value_or(0.0);
 }
@@ -41,8 +54,7 @@ std::map<Key, Sweep> sweeps_of(const std::vector<KernelTable>& tables, int node)
     if (table.kind != TableKind::Collective || !table.table.has("gpus")) continue;
     for (const io::CsvRow& row : table.table.rows()) {
       const auto ranks = static_cast<int>(number(table, row, "gpus"));
-      std::string kind = canonical_name(table.table.text(row, "collective"));
-      if (kind == "send-recv") kind = "send-receive";
+      const std::string kind = profile_word(table.table.text(row, "collective"));
       const double time = number(table, row, "time_us") * kMicrosecond;
       if (ranks <= node && time > 0.0) sweeps[{kind, ranks}][number(table, row, "bytes")] = time;
     }

@@ -5,11 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/units.hpp"
 #include "io/plan_document.hpp"
 #include "io/profile_reader.hpp"
 #include "studies/fit/fit_tables.hpp"
+#include "studies/fit/overlap_fit.hpp"
 #include "studies/fit/profile_sections.hpp"
 
 namespace plansearch {
@@ -57,8 +59,8 @@ double bus_bytes(const io::Sample& sample) {
 void read_sample(const io::Sample& sample, Fastest& products, Fastest& passes, Fastest& messages,
                  Fastest& copies) {
   const double time = sample.time_us.value() * kMicrosecond;
-  if (sample.probe == "gemm") {
-    products.add(word(sample, "dtype"),
+  if (sample.probe == "gemm" && parse_data_type(word(sample, "dtype"))) {
+    products.add(std::string(to_text(*parse_data_type(word(sample, "dtype")))),
                  2.0 * count(sample, "m") * count(sample, "n") * count(sample, "k") / time);
   } else if (sample.probe == "stream") {
     passes.add("memory", count(sample, "bytes") / time);
@@ -67,6 +69,27 @@ void read_sample(const io::Sample& sample, Fastest& products, Fastest& passes, F
   } else if (sample.probe == "host_copy") {
     copies.add(word(sample, "direction"), count(sample, "bytes") / time);
   }
+}
+
+/// The accelerator with fused attention whose 16-bit peak is nearest; empty for machines without
+/// 16-bit products.
+std::string nearest_accelerator(const std::map<std::string, double>& peaks,
+                                const ShippedData& data) {
+  auto own = peaks.find("bf16");
+  if (own == peaks.end()) own = peaks.find("fp16");
+  if (own == peaks.end()) return {};
+  std::string nearest;
+  double distance = 0.0;
+  for (const ShippedFile& file : data.clusters()) {
+    const Accelerator chip = data.cluster(file.name).accelerator;
+    const auto peak = chip.peak_of(own->first == "bf16" ? DataType::Bf16 : DataType::Fp16);
+    if (!peak || !chip.kernels.attention_backward) continue;
+    const double off = std::abs(std::log(peak->value() / own->second));
+    if (!nearest.empty() && off >= distance) continue;
+    nearest = chip.name;
+    distance = off;
+  }
+  return nearest;
 }
 
 void require_one_machine(const std::vector<io::SampleFile>& files) {
@@ -121,7 +144,9 @@ std::string start_text(const NewMachine& machine) {
   if (!machine.shipped.empty()) {
     return fmt::format("accelerator:\n  like: {}\n", io::in_quotes(machine.shipped));
   }
-  std::string text = "accelerator:\n" + datasheet_text(machine) + "  kernels:\n    matmul:\n";
+  std::string text = "accelerator:\n" + datasheet_text(machine) + "  kernels:\n";
+  if (!machine.donor.empty()) text += fmt::format("    like: {}\n", io::in_quotes(machine.donor));
+  text += "    matmul:\n";
   for (const auto& [format, rate] : machine.peaks) {
     text += fmt::format("      {}: {}\n", format, matmul_keys(usual_products()));
   }
@@ -131,10 +156,6 @@ std::string start_text(const NewMachine& machine) {
 std::string tier_head(const NewMachine& machine) {
   return fmt::format("  - name: node\n    kind: switch\n    size: {}\n    bandwidth: {}\n",
                      machine.sampled.accelerators, rate_text(machine.link_rate));
-}
-
-bool has_link(const NewMachine& machine) {
-  return machine.sampled.accelerators > 1 && machine.link_rate > 0.0;
 }
 
 /// What one node cannot tell.
@@ -179,7 +200,8 @@ std::string accelerator_text(const NewMachine& machine, const KernelFit& fit) {
     text += fmt::format("  like: {}\n  name: {}\n", io::in_quotes(machine.shipped),
                         io::in_quotes(machine.sampled.name));
   }
-  text += kernels_section(fit, WrittenKeys::All) + "  provenance:\n";
+  text += kernels_section(fit, WrittenKeys::All, machine.donor) + concurrency_section(fit) +
+          "  provenance:\n";
   if (machine.shipped.empty()) {
     text +=
         "    - " +
@@ -218,19 +240,28 @@ NewMachine new_machine(const std::string& name, const std::vector<io::SampleFile
                                                                  : "passes over memory (stream)"),
                      "measure them too, or name a profile that is like the machine with --base"};
   }
+  machine.donor = nearest_accelerator(machine.peaks, data);
   return machine;
+}
+
+bool has_link(const NewMachine& machine) {
+  return machine.sampled.accelerators > 1 && machine.link_rate > 0.0;
 }
 
 Cluster starting_cluster(const NewMachine& machine, const ShippedData& data) {
   std::string text = head_text(machine) + start_text(machine) + "tiers:\n";
   if (has_link(machine)) text += tier_head(machine);
+  if (has_link(machine) && !machine.link.empty()) {
+    text += fmt::format("    link: {}\n", io::in_quotes(machine.link));
+  }
   text += network_text(machine, {});
   const std::vector<std::filesystem::path> directories{data.directory() / "hardware_profiles"};
   return io::parse_cluster(text, machine.name, directories);
 }
 
 std::string new_profile_text(const NewMachine& machine, const KernelFit& fit) {
-  std::string text = head_text(machine) + accelerator_text(machine, fit) + "tiers:\n";
+  std::string text =
+      head_text(machine) + software_section(fit) + accelerator_text(machine, fit) + "tiers:\n";
   if (has_link(machine)) {
     text += tier_head(machine) + link_lines(fit, "node", {}) + "    provenance:\n      - " +
             evidence_entry("size", "measured", "ranks of the samples") + "      - " +

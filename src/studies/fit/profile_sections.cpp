@@ -47,7 +47,29 @@ std::string changed_keys(const KernelGroupFit& group, const std::optional<Residu
   return fmt::format("{{{}}}", fmt::join(keys, ", "));
 }
 
+std::string attention_section(const KernelFit& fit) {
+  std::string text;
+  for (const std::string& name : fit.attentions) {
+    const AttentionKernel& kernel = *fit.cluster.accelerator.kernels.find_attention(name);
+    text += fmt::format("      {}:\n        forward: {}\n", name, attention_keys(kernel.forward));
+    if (!kernel.backward) continue;
+    text += fmt::format("        backward: {}\n", attention_keys(*kernel.backward));
+  }
+  return text.empty() ? text : "    attention:\n" + text;
+}
+
 }  // namespace
+
+std::string software_section(const KernelFit& fit) {
+  for (const std::string& name : fit.attentions) {
+    const auto fitted = [&](const char* direction) {
+      return group_named(fit, fmt::format("attention {} {}", name, direction)) != nullptr;
+    };
+    if (!fitted("forward") || !fitted("backward")) continue;
+    return fmt::format("software: {{attention_kernel: {}}}\n", name);
+  }
+  return {};
+}
 
 std::string matmul_keys(const MatmulCurve& curve) {
   std::vector<std::string> keys{key("launch", curve.launch.value(), "us"),
@@ -59,6 +81,22 @@ std::string matmul_keys(const MatmulCurve& curve) {
                                 key("split_traffic", curve.split_traffic),
                                 key("power_droop", curve.power_droop),
                                 key("unaligned_rows", curve.unaligned_rows)};
+  if (curve.residual) keys.push_back(residual_key(*curve.residual));
+  return fmt::format("{{{}}}", fmt::join(keys, ", "));
+}
+
+std::string attention_keys(const AttentionCurve& curve) {
+  constexpr double kGigaPerMicro = 1e-3;
+  std::vector<std::string> keys{
+      key("launch", curve.launch.value(), "us"),
+      key("flop_efficiency", curve.flop_efficiency),
+      key("exponential_rate", kGigaPerMicro * curve.exponentials_per_us, "GFLOP/s"),
+      key("block", curve.block.value(), "us"),
+      key("longest", curve.longest),
+      key("query_byte_efficiency", curve.query_byte_efficiency),
+      key("key_byte_efficiency", curve.key_byte_efficiency),
+      key("token", curve.token.value(), "us"),
+      key("wide_head", curve.wide_head)};
   if (curve.residual) keys.push_back(residual_key(*curve.residual));
   return fmt::format("{{{}}}", fmt::join(keys, ", "));
 }
@@ -91,7 +129,7 @@ std::string source_of(const KernelGroupFit& group, const std::string& base) {
                      base.empty() ? "" : base + " otherwise");
 }
 
-std::string kernels_section(const KernelFit& fit, WrittenKeys keys) {
+std::string kernels_section(const KernelFit& fit, WrittenKeys keys, const std::string& like) {
   std::string text;
   for (const std::string& format : fit.formats) {
     const KernelGroupFit& group = *group_named(fit, "matmul " + format);
@@ -101,12 +139,14 @@ std::string kernels_section(const KernelFit& fit, WrittenKeys keys) {
         keys == WrittenKeys::All ? matmul_keys(curve) : changed_keys(group, curve.residual));
   }
   if (!text.empty()) text.insert(0, "    matmul:\n");
+  text += attention_section(fit);
   const StreamCurve& stream = fit.cluster.accelerator.kernels.stream;
   if (const KernelGroupFit* group = group_named(fit, "stream")) {
     text += fmt::format("    stream: {}\n", keys == WrittenKeys::All
                                                 ? stream_keys(stream)
                                                 : changed_keys(*group, std::nullopt));
   }
+  if (!like.empty()) text.insert(0, fmt::format("    like: {}\n", io::in_quotes(like)));
   return text.empty() ? text : "  kernels:\n" + text;
 }
 
@@ -116,8 +156,17 @@ std::string kernels_provenance(const KernelFit& fit, const std::string& base) {
     text += "    - " + evidence_entry("kernels.matmul." + format, "measured",
                                       source_of(*group_named(fit, "matmul " + format), base));
   }
+  for (const std::string& name : fit.attentions) {
+    const KernelGroupFit* group = group_named(fit, fmt::format("attention {} forward", name));
+    if (group == nullptr) group = group_named(fit, fmt::format("attention {} backward", name));
+    text +=
+        "    - " + evidence_entry("kernels.attention." + name, "measured", source_of(*group, base));
+  }
   if (const KernelGroupFit* group = group_named(fit, "stream")) {
     text += "    - " + evidence_entry("kernels.stream", "measured", source_of(*group, base));
+  }
+  if (const KernelGroupFit* group = group_named(fit, "overlap")) {
+    text += "    - " + evidence_entry("concurrency", "measured", source_of(*group, base));
   }
   return text;
 }

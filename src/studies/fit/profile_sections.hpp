@@ -17,6 +17,7 @@ enum class WrittenKeys : std::uint8_t { Changed, All };
 
 /// "{launch: 2 us, ...}".
 [[nodiscard]] std::string matmul_keys(const MatmulCurve& curve);
+[[nodiscard]] std::string attention_keys(const AttentionCurve& curve);
 [[nodiscard]] std::string stream_keys(const StreamCurve& curve);
 
 /// One entry of a list of evidence, with the end of its line.
@@ -25,8 +26,13 @@ enum class WrittenKeys : std::uint8_t { Changed, All };
 /// "plansearch fit a.csv: ...; like B otherwise"; an empty base is none.
 [[nodiscard]] std::string source_of(const KernelGroupFit& group, const std::string& base);
 
-/// "  kernels: ..." of an accelerator; empty where the fit has none.
-[[nodiscard]] std::string kernels_section(const KernelFit& fit, WrittenKeys keys);
+/// "  kernels: ..." of an accelerator; empty where the fit has none. `like` names the accelerator
+/// whose fractions hold otherwise; empty: none.
+[[nodiscard]] std::string kernels_section(const KernelFit& fit, WrittenKeys keys,
+                                          const std::string& like = {});
+/// "software: ..." that makes a fitted kernel of attention the machine's; empty where none can
+/// train.
+[[nodiscard]] std::string software_section(const KernelFit& fit);
 /// The entries of its `provenance` list that belong to the section.
 [[nodiscard]] std::string kernels_provenance(const KernelFit& fit, const std::string& base);
 /// "    link: {...}" of a tier that the fit moved; empty for others.

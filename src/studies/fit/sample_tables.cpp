@@ -18,6 +18,12 @@ struct ColumnRow {
 };
 constexpr std::array kMatmul{ColumnRow{"dtype", "dtype"}, ColumnRow{"batch", "batch"},
                              ColumnRow{"m", "m"}, ColumnRow{"n", "n"}, ColumnRow{"k", "k"}};
+constexpr std::array kAttention{
+    ColumnRow{"kernel", "kernel", ""},   ColumnRow{"direction", "direction", "forward"},
+    ColumnRow{"mask", "mask", "causal"}, ColumnRow{"dtype", "dtype", "bf16"},
+    ColumnRow{"batch", "batch"},         ColumnRow{"seq_len", "seq_len"},
+    ColumnRow{"heads", "heads"},         ColumnRow{"kv_heads", "kv_heads"},
+    ColumnRow{"head_dim", "head_dim"}};
 constexpr std::array kStream{ColumnRow{"pass", "pass"}, ColumnRow{"bytes", "bytes"}};
 constexpr std::array kCollective{ColumnRow{"gpus", "ranks"}, ColumnRow{"nodes", "nodes"},
                                  ColumnRow{"collective", "collective"},
@@ -31,8 +37,18 @@ struct KindRow {
 };
 const std::array kKinds{KindRow{"gemm", TableKind::Matmul, "gpu", kMatmul},
                         KindRow{"batched_gemm", TableKind::Matmul, "gpu", kMatmul},
+                        KindRow{"attention", TableKind::Attention, "gpu", kAttention},
                         KindRow{"stream", TableKind::Stream, "gpu", kStream},
                         KindRow{"collective", TableKind::Collective, "hw", kCollective}};
+
+/// Prices are of all groups at once, and of kinds that plans use.
+bool is_priced(const io::Sample& sample) {
+  const auto is = [&](std::string_view cell, std::string_view word) {
+    const auto found = sample.cells.find(cell);
+    return found != sample.cells.end() && found->second == word;
+  };
+  return !is("groups", "one") && !is("collective", "broadcast");
+}
 
 KernelTable table_of(const io::SampleFile& samples, const std::string& machine,
                      const KindRow& kind) {
@@ -42,13 +58,20 @@ KernelTable table_of(const io::SampleFile& samples, const std::string& machine,
   for (const ColumnRow& column : kind.columns) header.add(std::string(column.column));
   header.add("time_us");
   std::string text = header.text();
+  // Tables that are played back are of the kernels that the accelerator is known by.
+  const bool own_kernel = samples.machine.backend != "replay";
   for (const io::Sample& sample : samples.samples) {
-    if (sample.probe != kind.probe || !sample.time_us) continue;
+    if (sample.probe != kind.probe || !sample.time_us || !is_priced(sample)) continue;
     CsvLine line;
     line.add(machine);
     for (const ColumnRow& column : kind.columns) {
       const auto cell = sample.cells.find(column.cell);
-      line.add(cell == sample.cells.end() ? std::string(column.otherwise) : cell->second);
+      if (cell != sample.cells.end()) {
+        line.add(cell->second);
+      } else {
+        line.add(
+            std::string(own_kernel && column.cell == "kernel" ? "measured" : column.otherwise));
+      }
     }
     line.add(fmt::format("{:.9g}", *sample.time_us));
     text += line.text();

@@ -65,10 +65,13 @@ class Predictor {
                                length,
                                size,
                                size,
-                               0.5};
-    const AttentionKernel* kernel = chip.kernels.find_attention("serving");
-    if (kernel == nullptr) return attention_time(chip, DataType::Bf16, shape, Pass::Forward);
-    return attention_time(chip, kernel->forward, DataType::Bf16, shape, Pass::Forward);
+                               cell(row, "mask") == "full" ? 1.0 : 0.5};
+    const bool forward = cell(row, "direction") != "backward";
+    const DataType type = attention_type(row);
+    const Pass pass = forward ? Pass::Forward : Pass::Backward;
+    const AttentionCurve* curve = attention_curve(chip, cell(row, "kernel"), forward);
+    return curve == nullptr ? attention_time(chip, type, shape, pass)
+                            : attention_time(chip, *curve, type, shape, pass);
   }
 
   Seconds collective(const io::CsvRow& row) {
@@ -101,6 +104,40 @@ class Predictor {
  private:
   [[nodiscard]] double number(const io::CsvRow& row, std::string_view column) const {
     return positive(table_, row, column);
+  }
+
+  /// Empty where the table has no such column.
+  [[nodiscard]] std::string cell(const io::CsvRow& row, std::string_view column) const {
+    return table_.has(column) ? table_.text(row, column) : std::string();
+  }
+
+  [[nodiscard]] DataType attention_type(const io::CsvRow& row) const {
+    const std::string dtype = cell(row, "dtype");
+    if (dtype.empty()) return DataType::Bf16;
+    const auto type = parse_data_type(dtype);
+    if (!type) throw refusal(fmt::format("dtype \"{}\" is unknown", dtype));
+    return *type;
+  }
+
+  /// Of the kernel that the row names, else the one that only runs forward, else the first that can
+  /// train; null: there is none.
+  [[nodiscard]] static const AttentionCurve* attention_curve(const Accelerator& chip,
+                                                             const std::string& name,
+                                                             bool forward) {
+    const auto& kernels = chip.kernels.attention;
+    const AttentionKernel* kernel = chip.kernels.find_attention(name.empty() ? "serving" : name);
+    if (kernel == nullptr && name.empty()) {
+      if (kernels.empty()) return nullptr;
+      const auto trains =
+          std::find_if(kernels.begin(), kernels.end(),
+                       [](const AttentionKernel& one) { return one.backward.has_value(); });
+      kernel = trains == kernels.end() ? &kernels.front() : &*trains;
+    }
+    if (kernel == nullptr || (!forward && !kernel->backward)) {
+      throw refusal(fmt::format("{} has no {} of attention kernel \"{}\"", chip.name,
+                                forward ? "forward" : "backward", name));
+    }
+    return forward ? &kernel->forward : &*kernel->backward;
   }
 
   /// The column that names a cluster; tables of one node name the accelerator instead.

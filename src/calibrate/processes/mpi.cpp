@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/backends/mpi.hpp"
+#include "calibrate/processes/mpi.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <exception>
@@ -26,7 +27,7 @@ int number_of(const char* variable) {
 
 }  // namespace
 
-struct Ranks::Library {
+struct MpiProcesses::Library {
   int (*init)(int*, char***) = nullptr;
   int (*finalize)() = nullptr;
   int (*comm_rank)(Handle, int*) = nullptr;
@@ -47,7 +48,7 @@ struct Ranks::Library {
   Handle one_byte = nullptr;
   Handle sum = nullptr;
   Handle largest = nullptr;
-  std::map<int, Handle> groups{};  ///< by their size
+  std::map<MessageGroup, Handle> groups{};
   int rank = 0;
   int size = 1;
 
@@ -82,45 +83,49 @@ struct Ranks::Library {
     find(largest, "ompi_mpi_op_max");
   }
 
-  Handle group_of(int count) {
-    const auto [found, fresh] = groups.emplace(count, nullptr);
-    if (fresh) comm_split(world, rank / count, rank, &found->second);
+  Handle group_of(const MessageGroup& group) {
+    const auto [found, fresh] = groups.emplace(group, nullptr);
+    if (fresh) comm_split(world, place_of(rank, group).group, rank, &found->second);
     return found->second;
   }
 };
 
-std::unique_ptr<Ranks> Ranks::join() {
+std::unique_ptr<MpiProcesses> MpiProcesses::join() {
   if (number_of("OMPI_COMM_WORLD_SIZE") < 2) return nullptr;
   auto library = std::make_unique<Library>();
   library->load();
-  return std::unique_ptr<Ranks>(new Ranks(std::move(library)));
+  return std::unique_ptr<MpiProcesses>(new MpiProcesses(std::move(library)));
 }
 
-Ranks::Ranks(std::unique_ptr<Library> library) : library_(std::move(library)) {
+MpiProcesses::MpiProcesses(std::unique_ptr<Library> library) : library_(std::move(library)) {
   library_->init(nullptr, nullptr);
   library_->comm_rank(library_->world, &library_->rank);
   library_->comm_size(library_->world, &library_->size);
 }
 
 /// A rank that ends by an error must not wait for the others: mpirun ends them.
-Ranks::~Ranks() {
+MpiProcesses::~MpiProcesses() {
   if (std::uncaught_exceptions() == 0) library_->finalize();
 }
 
-int Ranks::rank() const {
+int MpiProcesses::rank() const {
   return library_->rank;
 }
 
-int Ranks::size() const {
+int MpiProcesses::size() const {
   return library_->size;
 }
 
-int Ranks::size_of_node() const {
+int MpiProcesses::size_of_node() const {
   const int local = number_of("OMPI_COMM_WORLD_LOCAL_SIZE");
   return local > 0 ? local : size();
 }
 
-std::string Ranks::library() const {
+int MpiProcesses::place_in_node() const {
+  return number_of("OMPI_COMM_WORLD_LOCAL_RANK");
+}
+
+std::string MpiProcesses::launcher() const {
   std::array<char, 4096> text{};
   int length = 0;
   library_->version(text.data(), &length);
@@ -128,31 +133,45 @@ std::string Ranks::library() const {
   return whole.substr(0, whole.find(','));
 }
 
-double Ranks::max(double value) const {
+double MpiProcesses::max(double value) {
   double result = value;
   library_->all_reduce(&value, &result, 1, library_->one_double, library_->largest,
                        library_->world);
   return result;
 }
 
-std::string Ranks::share(std::string text) const {
-  const double length = max(rank() == 0 ? static_cast<double>(text.size()) : 0.0);
-  text.resize(static_cast<std::size_t>(length));
-  library_->broadcast(text.data(), static_cast<int>(text.size()), library_->one_byte, 0,
-                      library_->world);
-  return text;
+/// All as long as the longest; how long each is goes in front.
+std::vector<std::string> MpiProcesses::texts(const std::string& own) {
+  const auto count = static_cast<std::size_t>(size());
+  const auto length = static_cast<double>(own.size());
+  std::vector<double> lengths(count);
+  library_->all_gather(&length, 1, library_->one_double, lengths.data(), 1, library_->one_double,
+                       library_->world);
+  const auto longest = static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()));
+  std::string padded = own;
+  padded.resize(longest);
+  std::string all(longest * count, '\0');
+  library_->all_gather(padded.data(), static_cast<int>(longest), library_->one_byte, all.data(),
+                       static_cast<int>(longest), library_->one_byte, library_->world);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < count; ++i) {
+    texts.push_back(all.substr(i * longest, static_cast<std::size_t>(lengths[i])));
+  }
+  return texts;
 }
 
-void Ranks::wait_for_all() const {
+void MpiProcesses::wait_for_all() {
   library_->barrier(library_->world);
 }
 
-bool Ranks::communicate(const std::string& kind, int group, float* from, float* to, double bytes) {
+bool MpiProcesses::communicate(const std::string& kind, const MessageGroup& group, float* from,
+                               float* to, double bytes) {
   Library& mpi = *library_;
   const Handle comm = mpi.group_of(group);
-  const int place = rank() % group;
+  const GroupPlace own = place_of(rank(), group);
+  if (group.alone && own.group != 0) return true;
   const auto count = static_cast<int>(bytes / sizeof(float));
-  const int part = count / group;
+  const int part = count / group.ranks;
   if (kind == "all_reduce") {
     mpi.all_reduce(from, to, count, mpi.one_float, mpi.sum, comm);
   } else if (kind == "all_gather") {
@@ -161,9 +180,11 @@ bool Ranks::communicate(const std::string& kind, int group, float* from, float* 
     mpi.reduce_scatter(from, to, part, mpi.one_float, mpi.sum, comm);
   } else if (kind == "all_to_all") {
     mpi.all_to_all(from, part, mpi.one_float, to, part, mpi.one_float, comm);
+  } else if (kind == "broadcast") {
+    mpi.broadcast(from, count, mpi.one_float, 0, comm);
   } else if (kind == "send_recv") {
-    mpi.send_receive(from, count, mpi.one_float, (place + 1) % group, 0, to, count, mpi.one_float,
-                     (place + group - 1) % group, 0, comm, nullptr);
+    mpi.send_receive(from, count, mpi.one_float, (own.place + 1) % group.ranks, 0, to, count,
+                     mpi.one_float, (own.place + group.ranks - 1) % group.ranks, 0, comm, nullptr);
   } else {
     return false;
   }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a CUDA device can be asked to do, and how long it takes, alone or beside something else.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calibrate/backend.hpp"
+#include "calibrate/backends/cuda_library.hpp"
+#include "calibrate/backends/cuda_memory.hpp"
+#include "calibrate/backends/rotation.hpp"
+#include "calibrate/probes/probe_rows.hpp"
+
+namespace plansearch::calibrate {
+
+/// Put on a stream as often as is wanted.
+class DeviceCall {
+ public:
+  DeviceCall() = default;
+  virtual ~DeviceCall() = default;
+  DeviceCall(const DeviceCall&) = delete;
+  DeviceCall& operator=(const DeviceCall&) = delete;
+  virtual void issue(cudaStream_t stream) = 0;
+  /// Waits for what runs on other streams than that.
+  virtual void finish() {}
+};
+
+/// What all calls have: the library, memory of their own, and how operands move on.
+struct CudaPlace {
+  const CudaLibrary& cuda;
+  DeviceMemory& memory;
+  Rotation rotation;
+};
+
+/// Formats of products of a compute capability such as 80.
+[[nodiscard]] std::vector<std::string> cuda_formats(int capability);
+/// `scales` is for formats whose operands have factors of their own.
+[[nodiscard]] std::unique_ptr<DeviceCall> product_call(const CudaPlace& place, DeviceMemory& scales,
+                                                       cublasLtHandle_t blas, const Point& point);
+/// `stride` lies between the starts of two sets.
+[[nodiscard]] std::unique_ptr<DeviceCall> copy_call(const CudaPlace& place, char* to,
+                                                    const char* from, std::size_t bytes,
+                                                    std::size_t stride);
+[[nodiscard]] std::unique_ptr<DeviceCall> pass_call(const CudaPlace& place, CUfunction kernel,
+                                                    const StreamPass& pass, double bytes,
+                                                    unsigned blocks);
+/// A kernel that does nothing.
+[[nodiscard]] std::unique_ptr<DeviceCall> launch_call(CUfunction kernel, const CudaLibrary& cuda);
+
+/// Between two events on one stream.
+[[nodiscard]] std::unique_ptr<Trial> timed(const CudaLibrary& cuda,
+                                           std::unique_ptr<DeviceCall> call);
+/// Captured many times into one graph.
+[[nodiscard]] std::unique_ptr<Trial> captured(const CudaLibrary& cuda,
+                                              std::unique_ptr<DeviceCall> call);
+/// `call` between two events while `beside` runs on another stream all along. Several processes
+/// `agree` on one number of a kind: the largest.
+[[nodiscard]] std::unique_ptr<Trial> overlapped(const CudaLibrary& cuda,
+                                                std::unique_ptr<DeviceCall> call,
+                                                std::unique_ptr<DeviceCall> beside,
+                                                std::function<double(double)> agree);
+
+}  // namespace plansearch::calibrate
